@@ -1,0 +1,128 @@
+/* collectives.h: moving elements between ranks, and agreeing on failure.
+ *
+ *     WEFT_TRY(weft_world_open(&world, &error));                first call of a program
+ *     WEFT_TRY(weft_comms_create(mesh, &comms, &error));
+ *     weft_comm *comm = weft_comm_of(comms, rank, axes, &error); one rank's end of a group
+ *     WEFT_TRY(weft_all_reduce(comm, WEFT_SUM, WEFT_F32, send, recv, count, scratch, &error));
+ *
+ * Two engines behind one table: threads (all ranks in this process) and MPI (one rank a process). Both add
+ * in rank order, so their results are equal bit by bit.
+ */
+#ifndef WEFT_COLLECTIVES_H
+#define WEFT_COLLECTIVES_H
+
+#include "weft/layout.h"
+#include "weft/mesh.h"
+
+/* weft_world_open - find out how this process was started, and join the others.
+ *
+ * Collective over the job. Under mpirun or srun (OMPI_COMM_WORLD_SIZE, PMIX_RANK, SLURM_PROCID) it calls
+ * MPI_Init_thread, unless somebody has; alone it does not touch MPI. Also puts the BLAS kernel right.
+ * returns WEFT_USAGE when started by a launcher but built without MPI, or when a launcher started several
+ *         copies that do not see each other (srun without PMIx)
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_world_open(weft_world *world, weft_error *error);
+/* Collective over the job. Last call; ends MPI if weft_world_open began it. */
+WEFT_API void weft_world_close(void);
+/* Local. The rank that prints, usable before and without weft_world_open. */
+WEFT_API bool weft_world_is_root(void);
+
+/* weft_world_agree - every process passes its own error; all return the first failure (of the lowest
+ * process) together. Collective over the job; alone it returns error->status. */
+WEFT_API weft_status weft_world_agree(weft_error *error);
+
+typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
+typedef struct weft_comm weft_comm;   /* one rank's end of one group               */
+
+WEFT_API WEFT_MUST_CHECK weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms,
+                                                       weft_error *error);
+WEFT_API void weft_comms_destroy(weft_comms **comms);
+
+/* weft_comms_prepare - make the groups over `axes`. Collective over the mesh, once per set of axes, before any
+ * rank asks for it, in one order everywhere (called from the thread that compiles). */
+WEFT_API WEFT_MUST_CHECK weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes,
+                                                        weft_error *error);
+/* Local. A local rank's end of a prepared group; NULL when it was not prepared. */
+WEFT_API weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes);
+WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
+WEFT_API int weft_comm_self(const weft_comm *comm);
+WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi" */
+
+/* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. */
+typedef struct weft_request {
+    weft_comm *comm;
+    void *engine[4]; /* the engine's own */
+    uint64_t ticket;
+} weft_request;
+
+/* weft_all_to_all_start - rank i gets what each rank has for it.
+ *
+ * Collective over the group: all call, in one order. Offsets and counts in bytes, arrays [n_ranks]; 0 allowed.
+ * send_at, recv_at  where each rank's part begins in send and recv
+ */
+WEFT_API weft_status weft_all_to_all_start(weft_comm *comm, const void *send,
+                                           const int64_t *send_bytes, const int64_t *send_at,
+                                           void *recv, const int64_t *recv_bytes,
+                                           const int64_t *recv_at, weft_request *request,
+                                           weft_error *error);
+/* weft_all_gather_start - every rank gets what each rank has. Collective over the group; bytes. */
+WEFT_API weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t send_bytes,
+                                           void *recv, const int64_t *recv_bytes,
+                                           const int64_t *recv_at, weft_request *request,
+                                           weft_error *error);
+WEFT_API weft_status weft_wait(weft_request *request, weft_error *error);
+
+/* weft_broadcast - the bytes of group rank `root` to all. Collective over the group. */
+WEFT_API weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
+                                    weft_error *error);
+
+/* weft_all_reduce - combine a buffer over the group; every rank gets the result, bit for bit the same.
+ *
+ * Collective over the group. Combination runs in rank order.
+ * send, recv  [count] elements; may be the same memory; count is a multiple of the combine's width
+ * scratch     [weft_all_reduce_scratch(...)] bytes, aligned to 64
+ * cost        2 (p-1)/p bytes/bandwidth + 2 (p-1) latency
+ */
+WEFT_API weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dtype,
+                                     const void *send, void *recv, int64_t count, void *scratch,
+                                     weft_error *error);
+WEFT_API int64_t weft_all_reduce_scratch(const weft_comm *comm, weft_combine combine,
+                                         weft_dtype dtype, int64_t count);
+
+/* weft_combine_into - into[i] = into[i] combined with with[i], for `count` elements. Local. */
+WEFT_API void weft_combine_into(weft_combine combine, weft_dtype dtype, void *into,
+                                const void *with, int64_t count);
+/* weft_combine_identity - fill [count] with the combine's neutral state. Local. */
+WEFT_API void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into,
+                                    int64_t count);
+
+/* ---- conversions, executed -------------------------------------------------------------------- */
+
+/* A conversion step made ready for one rank: pieces to pack, exchange, combine and unpack. All kinds but
+ * all_reduce are one mechanism, the mover: it intersects source boxes with destination boxes, sends every
+ * element once, and copies or combines. A value replicated over an axis is sent by the nearest holder
+ * (itself when it has it). */
+typedef struct weft_move weft_move; /* opaque */
+
+/* weft_move_create - Local; pure. from_box and to_box of every rank of the group come from the step's specs.
+ *
+ * mesh    may be a plan (no ranks): then only bytes can be asked
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
+                                                      const weft_shape *shape, weft_dtype dtype,
+                                                      const weft_convert_step *step, int rank,
+                                                      weft_move **move, weft_error *error);
+WEFT_API void weft_move_destroy(weft_move **move);
+WEFT_API int64_t weft_move_scratch(const weft_move *move);    /* bytes, aligned to 64 */
+WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert_bytes */
+
+/* weft_move_start / weft_move_finish - run it. Collective over the step's group (comm, NULL when axes is 0).
+ *
+ * from, to   the rank's boxes, contiguous; distinct memory
+ * scratch    [weft_move_scratch] bytes, untouched by others between start and finish
+ */
+WEFT_API weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
+                                     void *scratch, weft_error *error);
+WEFT_API weft_status weft_move_finish(weft_move *move, weft_error *error);
+
+#endif

@@ -1,0 +1,47 @@
+/* io.h: datasets: samples in one global order, of which every rank reads only its own boxes.
+ *
+ *     WEFT_TRY(weft_text_open("book.txt", 64, seed, &data, error));       inputs "tokens", "targets" [batch, seq]
+ *     WEFT_TRY(weft_dataset_start(data, program, error));
+ *     WEFT_TRY(weft_dataset_next(data, program, error));                  fills the inputs of all local ranks
+ *
+ * Sample number i of the run (step * batch + row) is element permute(i mod n) of the set, with a fresh keyed
+ * permutation each epoch: any mesh sees the same samples at the same step, none repeated, none skipped.
+ */
+#ifndef WEFT_IO_H
+#define WEFT_IO_H
+
+#include "weft/program.h"
+
+typedef struct weft_dataset weft_dataset; /* opaque */
+
+/* weft_text_open - the bytes of a file as windows of seq + 1: tokens = bytes 0..seq-1, targets = bytes 1..seq. Local.
+ * Windows begin at multiples of seq. returns WEFT_IO for a file that is missing, unreadable, or empty; WEFT_USAGE when it is shorter
+ * than one window (with both sizes) or seq < 1. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
+                                                    weft_dataset **dataset, weft_error *error);
+/* weft_idx_open - IDX images and labels, plain or .gz: inputs "image" [batch, pixel] floats in 0..1, "label" [batch].
+ * first, count: which samples of the file (count 0: to the end). Sizes in the headers are checked against the
+ * files; a lie is WEFT_USAGE with both numbers. shuffled: else in the file's order. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const char *labels,
+                                                   int64_t first, int64_t count, bool shuffled,
+                                                   uint64_t seed, weft_dataset **dataset,
+                                                   weft_error *error);
+WEFT_API void weft_dataset_close(weft_dataset **dataset);
+WEFT_API int64_t weft_dataset_samples(const weft_dataset *dataset);
+/* Elements of one sample ("image": pixels; "tokens": seq). */
+WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
+
+/* weft_dataset_start - bind to a program's inputs by name and start the reading thread. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program,
+                                                        weft_error *error);
+/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program,
+                                                       weft_error *error);
+/* The global number of the next sample to be delivered; set it to continue or restart. Local. */
+WEFT_API int64_t weft_dataset_position(const weft_dataset *dataset);
+WEFT_API void weft_dataset_seek(weft_dataset *dataset, int64_t sample);
+
+/* weft_permute - a keyed bijection of [0, n): where element i goes. Local. A Feistel network with cycle walking. */
+WEFT_API int64_t weft_permute(uint64_t key, int64_t n, int64_t i);
+
+#endif

@@ -1,0 +1,177 @@
+/* layout.h: where elements live: dims, shapes, layouts, specs, boxes, conversions and their cost.
+ *
+ *     WEFT_TRY(weft_layout_create("batch:data,hidden:model", &layout, &error));
+ *     weft_layout_spec(layout, mesh, &shape, &spec);            batch is split over data, ...
+ *     weft_spec_box(&spec, mesh, &shape, rank, &box);           what this rank holds
+ *
+ * The algebra is in docs/layouts.md. Everything in this room is Local and pure.
+ */
+#ifndef WEFT_LAYOUT_H
+#define WEFT_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "weft/dtype.h"
+#include "weft/mesh.h"
+
+enum { WEFT_MAX_DIMS = 8 };
+
+/* A named, sized direction of a tensor. */
+typedef struct weft_dim {
+    const char *name;
+    int64_t size;
+} weft_dim;
+
+/* The dims of a tensor, slowest first; elements are row-major. */
+typedef struct weft_shape {
+    int n_dims;
+    weft_dim dims[WEFT_MAX_DIMS];
+} weft_shape;
+
+WEFT_API int weft_shape_find(const weft_shape *shape, const char *name); /* -1: no such dim */
+WEFT_API int64_t weft_shape_count(const weft_shape *shape);              /* elements        */
+
+/* weft_shape_print - "[batch:32, pixel:784]" into text [bytes], as snprintf does. */
+WEFT_API int weft_shape_print(const weft_shape *shape, char *text, size_t bytes);
+
+/* How partial results combine: monoids. `width` numbers make one state (the innermost dim of the
+ * tensor that holds them): sum, max, min: 1; lse: running max and sum of exp(x - max); argmax: value and
+ * global index; moments: count, mean, M2. */
+typedef enum weft_combine {
+    WEFT_NOT_PARTIAL = 0,
+    WEFT_SUM,
+    WEFT_MAX,
+    WEFT_MIN,
+    WEFT_LSE,
+    WEFT_ARGMAX,
+    WEFT_MOMENTS,
+    WEFT_COMBINES
+} weft_combine;
+WEFT_API const char *weft_combine_name(weft_combine combine);
+WEFT_API int weft_combine_width(weft_combine combine);
+
+/* Where one tensor lives: per mesh axis exactly one of replicated, splitting a dim, or partial. */
+typedef struct weft_spec {
+    int8_t n_split[WEFT_MAX_DIMS];              /* axes that split dim d          */
+    int8_t split[WEFT_MAX_DIMS][WEFT_MAX_AXES]; /* which, outermost first         */
+    uint8_t partial;                            /* bit a: partial over axis a     */
+    uint8_t combine;                            /* weft_combine of those bits     */
+} weft_spec;
+
+typedef struct weft_box {
+    int64_t begin[WEFT_MAX_DIMS], end[WEFT_MAX_DIMS]; /* half-open, global coordinates */
+} weft_box;
+
+/* One axis of one spec. */
+enum { WEFT_REPLICATED = -1, WEFT_PARTIAL = -2 };
+/* The dim that `axis` splits, or WEFT_REPLICATED, or WEFT_PARTIAL. */
+WEFT_API int weft_spec_state(const weft_spec *spec, int n_dims, int axis);
+WEFT_API bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims);
+/* "[batch:32/data, hidden:64/data+model] sum over model" */
+WEFT_API int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
+                             char *text, size_t bytes);
+
+/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; may be empty (begin ==
+ * end, both within the dim). */
+WEFT_API void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
+                            int rank, weft_box *box);
+WEFT_API int64_t weft_box_count(const weft_box *box, int n_dims);
+/* The common part of two boxes; returns its count, 0 when they do not meet. */
+WEFT_API int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims, weft_box *common);
+
+/* ---- layouts ---------------------------------------------------------------------------------- */
+
+typedef struct weft_layout weft_layout; /* opaque: ordered rules, and the storage stage */
+
+/* weft_layout_create - parse "batch:data,hidden:model+pod"; NULL or "" is the layout that splits nothing.
+ *
+ * returns WEFT_USAGE with the place (column) for a text that does not parse, and for a rule that names one
+ *         axis twice. Two rules may name one dim: both apply, the first outermost.
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_layout_create(const char *text, weft_layout **layout,
+                                                        weft_error *error);
+WEFT_API void weft_layout_destroy(weft_layout **layout);
+WEFT_API const char *weft_layout_text(const weft_layout *layout); /* canonical */
+
+/* weft_layout_store - ZeRO: shard storage over the axes that split dim `dim` ("batch").
+ *
+ * stage   0: nothing; 1, 2: optimizer slots; 3: parameters as well
+ */
+WEFT_API void weft_layout_store(weft_layout *layout, int stage, const char *dim);
+WEFT_API int weft_layout_stage(const weft_layout *layout);
+
+/* weft_layout_check - every axis named exists in the mesh (WEFT_USAGE with the nearest name if not), and
+ * every dim named is one of `dims` [n_dims] (the same). dims may be NULL: not checked. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_layout_check(const weft_layout *layout,
+                                                       const weft_mesh *mesh,
+                                                       const char *const *dims, int n_dims,
+                                                       weft_error *error);
+
+/* weft_layout_spec - the compute spec of a tensor: rules in order, first wins; an axis that is taken in
+ * this tensor already is skipped.
+ *
+ * skipped  [bytes] text "hidden: model is taken by vocab" for what was skipped, "" for nothing; may be NULL
+ * returns  how many axes were skipped
+ */
+WEFT_API int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh,
+                              const weft_shape *shape, weft_spec *spec, char *skipped, size_t bytes);
+
+/* weft_layout_storage - `compute` plus the storage axes (see weft_layout_store; the ones `compute` leaves
+ * replicated), each innermost: on the largest dim that nothing splits, else on the largest dim.
+ * A tensor without dims stays as it is. Ignores the stage. */
+WEFT_API void weft_layout_storage(const weft_layout *layout, const weft_mesh *mesh,
+                                  const weft_shape *shape, const weft_spec *compute,
+                                  weft_spec *storage);
+
+/* weft_layout_order - sort a set of axes into the order in which they split dim `dim`: the rules' order,
+ * then the rest in the mesh's. order [n] out; returns n = number of bits in `axes`. */
+WEFT_API int weft_layout_order(const weft_layout *layout, const weft_mesh *mesh, const char *dim,
+                               uint32_t axes, int8_t *order);
+
+/* ---- conversions ------------------------------------------------------------------------------ */
+
+/* One step on the way from one spec to another. */
+typedef enum weft_convert_kind {
+    WEFT_SLICE,          /* R -> S: local                                             */
+    WEFT_ALL_REDUCE,     /* P -> R                                                    */
+    WEFT_REDUCE_SCATTER, /* P -> S, innermost                                         */
+    WEFT_ALL_GATHER,     /* S -> R, innermost                                         */
+    WEFT_ALL_TO_ALL,     /* S(d) -> S(e), innermost of both                           */
+    WEFT_MOVE,           /* anything to anything with S and R; adds up when `from` is partial */
+    WEFT_CONVERTS
+} weft_convert_kind;
+WEFT_API const char *weft_convert_name(weft_convert_kind kind);
+
+typedef struct weft_convert_step {
+    weft_convert_kind kind;
+    uint32_t axes; /* bit a: takes part; the ranks of weft_mesh_group(axes) exchange. 0: local */
+    weft_spec from, to;
+} weft_convert_step;
+
+/* weft_convert_plan - the steps from one spec to another, cheapest first choice.
+ *
+ * Slices come first of all; several reduced axes with one kind are reduced innermost (last) first; what
+ * fits no fast path is one WEFT_MOVE.
+ * `to` may be partial only over axes on which `from` is partial too (with the same combine).
+ * steps   [WEFT_MAX_CONVERT]
+ * returns how many; 0 when the specs are equal
+ */
+enum { WEFT_MAX_CONVERT = 2 * WEFT_MAX_AXES + 2 };
+WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
+                               const weft_spec *to, weft_convert_step *steps);
+
+/* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
+ * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
+ * its box in `from`; all_to_all and move: what it sends to other ranks; slice: 0. */
+WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
+                                    const weft_convert_step *step, int rank);
+
+/* weft_state_cost - seconds-free cost, in bytes through one rank's link, of changing one axis of `n` ranks
+ * from state `from` to `to` (as weft_spec_state gives) for a tensor whose box, were this axis replicated,
+ * has `bytes` bytes. R->S 0, S->R bytes (n-1)/n, S->S' bytes (n-1)/n/n, P->R 2 bytes (n-1)/n,
+ * P->S bytes (n-1)/n, equal 0; R->P and S->P are impossible (a huge number). */
+WEFT_API double weft_state_cost(int from, int to, int n, double bytes);
+
+#endif

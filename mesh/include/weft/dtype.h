@@ -1,0 +1,13 @@
+/* dtype.h: the element types of tensors. */
+#ifndef WEFT_DTYPE_H
+#define WEFT_DTYPE_H
+
+#include "weft/error.h"
+
+typedef enum weft_dtype { WEFT_F32 = 0, WEFT_F64 = 1, WEFT_I32 = 2, WEFT_DTYPES = 3 } weft_dtype;
+
+/* Local. Bytes of one element; its name as `--dtype` takes it: "f32", "f64", "i32". */
+WEFT_API size_t weft_dtype_bytes(weft_dtype dtype);
+WEFT_API const char *weft_dtype_name(weft_dtype dtype);
+
+#endif

@@ -1,0 +1,62 @@
+/* error.h: how every room reports a failure: a status, and one sentence for a person.
+ *
+ *     weft_status open_it(const char *path, weft_error *error)
+ *     {
+ *         if (!path) return weft_fail(error, WEFT_USAGE, "no data file; name one with --data FILE");
+ *         WEFT_TRY(next_step(error));
+ *         return WEFT_OK;
+ *     }
+ */
+#ifndef WEFT_ERROR_H
+#define WEFT_ERROR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#define WEFT_API          __attribute__((visibility("default")))
+#define WEFT_MUST_CHECK   __attribute__((warn_unused_result))
+#define WEFT_FORMAT(f, a) __attribute__((format(printf, f, a)))
+
+/* What kind of failure; the name says who has to act. Values are stable: they travel between ranks. */
+typedef enum weft_status {
+    WEFT_OK = 0,
+    WEFT_USAGE = 1,    /* the caller's or user's mistake: a name, a size, a file that is not right */
+    WEFT_IO = 2,       /* the file system or the network refused                                  */
+    WEFT_MEMORY = 3,   /* an allocation failed                                                     */
+    WEFT_COMM = 4,     /* a link or a peer rank failed                                             */
+    WEFT_MISMATCH = 5, /* ranks disagree about what to run                                         */
+    WEFT_INTERNAL = 6  /* a promise of Weft's own is broken                                        */
+} weft_status;
+
+typedef struct weft_error {
+    weft_status status; /* WEFT_OK until the first failure            */
+    int rank;           /* the rank that failed, -1 for this one      */
+    char message[480];  /* what was found, which rule, what to do     */
+} weft_error;
+
+/* Return from the calling function when `call` fails. The only macro that may return. */
+#define WEFT_TRY(call)                                                                             \
+    do {                                                                                           \
+        weft_status status_ = (call);                                                              \
+        if (status_ != WEFT_OK) return status_;                                                    \
+    } while (0)
+
+/* weft_fail - record the first failure and return its status. Local.
+ *
+ * error   may be NULL (the sentence is lost then, the status is not); a failure already in it stays
+ * returns `status`, always, so that a caller can write `return weft_fail(...)`
+ */
+WEFT_API weft_status weft_fail(weft_error *error, weft_status status, const char *format, ...)
+    WEFT_FORMAT(3, 4);
+
+/* weft_fail_memory - the sentence for an allocation that failed; returns WEFT_MEMORY. Local. */
+WEFT_API weft_status weft_fail_memory(weft_error *error, size_t bytes);
+
+/* weft_nearest - the entry of `names` most like `name`, for "did you mean". Local.
+ *
+ * returns a borrowed entry of `names`, or NULL when none is near (edit distance above a third of the
+ *         longer name, at least 2)
+ */
+WEFT_API const char *weft_nearest(const char *name, const char *const *names, int n_names);
+
+#endif

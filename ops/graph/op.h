@@ -1,0 +1,121 @@
+/* op.h: the op table: what an op has to say about itself. One op, one file in ops/op, one weft_op.
+ *
+ * Everything an op says it says about a *site*: one application, seen as the types of its operands and
+ * results and its attributes, without the graph around it.
+ */
+#ifndef WEFT_OP_H
+#define WEFT_OP_H
+
+#include "kernel.h"
+#include "weft/graph.h"
+
+typedef struct weft_op weft_op;
+
+typedef struct weft_type {
+    weft_dtype dtype;
+    weft_shape shape; /* dim names are interned in the graph's arena: equal names are equal pointers */
+} weft_type;
+
+typedef struct weft_site {
+    const weft_op *op;
+    const void *attributes;
+    int n_in, n_out;
+    weft_type in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+} weft_site;
+
+/* One way in which the work of an op can be cut: a direction that runs through its operands and results.
+ * in[i], out[i]: which dim of operand i or result i it is; -1: it has none along it.
+ * Cut along it, an operand that has the direction is split there, one that has none is whole on every rank; a result that
+ * has it comes out split, a result that has none comes out partial with `combine`. A direction that no factor
+ * names cannot be cut: those dims are whole. */
+enum { WEFT_MAX_FACTORS = 2 * WEFT_MAX_DIMS };
+typedef struct weft_factor {
+    int8_t in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+    uint8_t combine; /* weft_combine for results without it; WEFT_NOT_PARTIAL: every result must have it */
+    bool even;       /* only axes whose product divides the sizes (blocks of merged dims line up) */
+} weft_factor;
+typedef struct weft_factors {
+    int n_factors;
+    weft_factor factors[WEFT_MAX_FACTORS];
+} weft_factors;
+
+/* What a gradient rule gets and gives. */
+typedef struct weft_vjp {
+    const weft_site *site;
+    weft_graph *graph;
+    weft_value in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+    weft_value dout[WEFT_MAX_OUT]; /* id 0: this result does not matter */
+    bool wanted[WEFT_MAX_IN];      /* whether din[i] is asked for       */
+    weft_value din[WEFT_MAX_IN];   /* to fill, with in[i]'s dims in in[i]'s order; id 0: no gradient */
+} weft_vjp;
+
+struct weft_op {
+    const char *name;
+    /* Fill n_out and out[] from in[], n_in and the attributes; or say in one sentence why not (without "op at
+     * file:line: ", which is put before it). */
+    weft_status (*infer)(weft_site *site, weft_error *error);
+    void (*factors)(const weft_site *site, weft_factors *factors);
+    /* Operands that may be partial sums: `linear`: any one of them, the others whole on that axis; `additive`:
+     * all of them together. The results are then partial sums too. Bit i: operand i. */
+    uint8_t linear, additive;
+    void (*gradient)(weft_vjp *vjp); /* NULL: no gradient flows (comparisons, indices)   */
+    /* Other values made of simpler ops that equal this site's results: in, out as in weft_vjp (fills out). Used in
+     * place of a missing kernel (always) and of a missing gradient. */
+    void (*expand)(weft_vjp *vjp);
+    double (*flops)(const weft_site *site); /* of the whole site, with global sizes, or of a local one;
+                                               NULL: one per result element                        */
+    const weft_element *element;    /* element by element; then kernel is empty */
+    weft_kernel kernel[WEFT_DEVICES];
+};
+
+/* All ops, from op_list.inc. */
+enum { WEFT_MAX_OPS = 128 };
+extern const weft_op *const weft_ops[];
+extern const int weft_n_ops;
+
+/* ---- building nodes (ops/graph) ------------------------------------------------------------------ */
+
+/* weft_emit - append one application of `op`; returns its first result (the others have the next ids).
+ *
+ * attributes  copied, `bytes` of them; names in them must be interned (weft_graph_intern)
+ */
+weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
+                     const void *attributes, size_t bytes);
+const char *weft_graph_intern(weft_graph *graph, const char *name);
+weft_value weft_no_value(weft_graph *graph); /* id 0 */
+weft_value weft_result(weft_value first, int index); /* result `index` of the node whose first result is `first` */
+uint32_t weft_graph_next_random(weft_graph *graph); /* a fresh Philox stream */
+weft_status weft_graph_status(const weft_graph *graph);
+/* Record the first error of a builder that emits nothing. Returns the invalid value. */
+weft_value weft_graph_fail(weft_graph *graph, const char *format, ...) WEFT_FORMAT(2, 3);
+
+/* ---- helpers for op files (ops/graph/op_help.c) ---------------------------------------------------- */
+
+/* infer: result 0 has operand 0's type / the union of all operands' dims (broadcast by name) and operand 0's dtype.
+ * Both check that dims of one name have one size and that no operand is invalid. */
+weft_status weft_infer_same(weft_site *site, weft_error *error);
+weft_status weft_infer_broadcast(weft_site *site, weft_error *error);
+/* The check alone: dims of one name have one size in all operands. */
+weft_status weft_check_dims(const weft_site *site, weft_error *error);
+/* Dtypes: operands [first, last] all float / all equal. */
+weft_status weft_check_float(const weft_site *site, int operand, weft_error *error);
+weft_status weft_check_same_dtype(const weft_site *site, weft_error *error);
+
+/* factors: one per dim name, matching by name in all operands and results; `combine` for names that a result
+ * lacks. The plain case of almost every op. */
+void weft_factors_by_name(const weft_site *site, weft_combine combine, weft_factors *factors);
+/* Take the direction of dim `name` out again: it must be whole. */
+void weft_factors_whole(const weft_site *site, const char *name, weft_factors *factors);
+/* Element ops: by name, nothing reduced. */
+void weft_factors_pass(const weft_site *site, weft_factors *factors);
+
+/* gradient: x summed over the dims that `like` lacks, in like's dim order. */
+weft_value weft_sum_to(weft_value x, weft_value like);
+double weft_count_of(const weft_shape *shape);
+
+/* Element op files: define the three block functions and the table.
+ *   WEFT_ELEMENT_1(relu, x > 0 ? x : 0)              f32, f64 of x
+ *   WEFT_ELEMENT_2(add, x + y)                       f32, f64, i32 of x, y
+ * See ops/graph/element.h. */
+
+#endif

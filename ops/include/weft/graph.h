@@ -1,0 +1,96 @@
+/* graph.h: the logical program: values with named dims. No rank, no layout in sight.
+ *
+ *     weft_graph *g = weft_graph_create(1234);
+ *     weft_dim batch = {"batch", 128}, pixel = {"pixel", 784}, hidden = {"hidden", 64};
+ *     weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, pixel));
+ *     weft_value w = weft_variable(g, "w", WEFT_F32, WEFT_DIMS(pixel, hidden), weft_normal(0.0, 0.05));
+ *     weft_value h = weft_relu(weft_einsum(WEFT_DIMS(batch, hidden), x, w));
+ *
+ * Builders keep the first error in the graph and turn later calls into no-ops that return the invalid value
+ * (id 0), which may be passed on. weft_compile, or weft_graph_error, gives it back. All functions are Local.
+ */
+#ifndef WEFT_GRAPH_H
+#define WEFT_GRAPH_H
+
+#include "weft/layout.h"
+
+typedef struct weft_graph weft_graph; /* opaque */
+
+/* One tensor of a graph: copied freely, lives as long as the graph. id 0 is invalid. */
+typedef struct weft_value {
+    weft_graph *graph;
+    uint32_t id;
+} weft_value;
+
+/* seed: of all random numbers of the graph (initial values, dropout). NULL when out of memory. */
+WEFT_API weft_graph *weft_graph_create(uint64_t seed);
+WEFT_API void weft_graph_destroy(weft_graph **graph);
+/* The first failure of a builder; status WEFT_OK when there is none. Borrowed. */
+WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
+/* Of a valid value. Borrowed. */
+WEFT_API const weft_shape *weft_shape_of(weft_value value);
+WEFT_API weft_dtype weft_dtype_of(weft_value value);
+WEFT_API weft_dim weft_dim_of(weft_value value, const char *name); /* {name, 0} when it has none */
+
+/* WEFT_DIMS(batch, pixel): a weft_shape from weft_dim values; WEFT_SCALAR: no dims. */
+#define WEFT_DIMS(...)                                                                             \
+    weft_shape_make((const weft_dim[]){__VA_ARGS__},                                               \
+                    (int)(sizeof((const weft_dim[]){__VA_ARGS__}) / sizeof(weft_dim)))
+#define WEFT_SCALAR ((weft_shape){0})
+/* A shape of too many dims keeps n_dims > WEFT_MAX_DIMS, and the builder that gets it says so. */
+WEFT_API weft_shape weft_shape_make(const weft_dim *dims, int n_dims);
+
+/* WEFT_VALUES(loss, update): a list of values for weft_compile and weft_gradients. */
+typedef struct weft_values {
+    const weft_value *values;
+    int n_values;
+} weft_values;
+#define WEFT_VALUES(...)                                                                           \
+    ((weft_values){(const weft_value[]){__VA_ARGS__},                                              \
+                   (int)(sizeof((const weft_value[]){__VA_ARGS__}) / sizeof(weft_value))})
+
+/* How a variable begins: a pure function of (seed, variable's name, element index). */
+typedef struct weft_initial {
+    enum { WEFT_INITIAL_CONSTANT, WEFT_INITIAL_NORMAL, WEFT_INITIAL_UNIFORM, WEFT_INITIAL_FORMULA } kind;
+    double a, b; /* constant: a; normal: mean a, deviation b; uniform: [a, b);
+                    formula: a * cos(b * index), index row-major: for tests against other programs */
+} weft_initial;
+WEFT_API weft_initial weft_constant_of(double value);
+WEFT_API weft_initial weft_normal(double mean, double deviation);
+WEFT_API weft_initial weft_uniform(double low, double high);
+WEFT_API weft_initial weft_formula(double scale, double frequency);
+
+/* weft_input - a tensor that the host fills before each run (weft_write, weft_dataset_next). */
+WEFT_API weft_value weft_input(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape);
+/* weft_variable - a tensor that keeps its value from run to run. Names are unique in a graph. */
+WEFT_API weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype,
+                                  weft_shape shape, weft_initial initial);
+/* weft_slot - a variable that belongs to another one (optimizer state): same dims, stored sharded when the layout
+ * says so (weft_layout_store). Named "<variable>/<name>". */
+WEFT_API weft_value weft_slot(weft_value variable, const char *name, weft_initial initial);
+/* weft_assign - at the end of a run, variable = value; all reads of the run see the old value.
+ * returns a token: an update to hand to weft_compile or weft_group. Shapes and dtype must be equal (any order of dims). */
+WEFT_API weft_value weft_assign(weft_value variable, weft_value value);
+/* weft_group - one token for several values or tokens. */
+WEFT_API weft_value weft_group(weft_graph *graph, weft_values values);
+
+/* weft_place - live as `layout_text` says ("batch:data+model", "" for replicated), whatever the layout's rules say. */
+WEFT_API weft_value weft_place(weft_value value, const char *layout_text);
+/* weft_place_as - live where the storage of `variable` lives (gradients on their way to an update). */
+WEFT_API weft_value weft_place_as(weft_value value, weft_value variable);
+/* weft_name - a name for reports and for weft_read by name. */
+WEFT_API weft_value weft_name(weft_value value, const char *name);
+
+/* Every builder macro records the caller's place through this. Returns `value`. */
+#define WEFT_HERE __FILE__, __LINE__
+WEFT_API weft_value weft_at(const char *file, int line, weft_value value);
+
+#ifndef WEFT_NO_HERE /* Weft's own sources: a builder's inner calls stand where the outer one does */
+#define weft_input(...)    weft_at(WEFT_HERE, weft_input(__VA_ARGS__))
+#define weft_variable(...) weft_at(WEFT_HERE, weft_variable(__VA_ARGS__))
+#define weft_slot(...)     weft_at(WEFT_HERE, weft_slot(__VA_ARGS__))
+#define weft_assign(...)   weft_at(WEFT_HERE, weft_assign(__VA_ARGS__))
+#define weft_group(...)    weft_at(WEFT_HERE, weft_group(__VA_ARGS__))
+#endif
+
+#endif

@@ -1,0 +1,111 @@
+/* ops.h: the ops: values in, values out. Dims are matched by name; sizes of one name must be equal.
+ *
+ *     weft_value h = weft_gelu(weft_add(weft_einsum(WEFT_DIMS(batch, hidden), x, w), bias));
+ *
+ * Element-by-element ops of two or three operands broadcast by name: the result has the dims of the operand
+ * with the most dims, then those only the others have. Scalars on the host side are doubles.
+ * All functions are Local; errors stay in the graph (graph.h).
+ */
+#ifndef WEFT_OPS_H
+#define WEFT_OPS_H
+
+#include "weft/graph.h"
+
+/* einsum: the product of the operands, summed over every dim that `out` lacks. Two operands, float dtypes.
+ * weft_einsum_n takes 1 to 8, multiplied from the left. */
+WEFT_API weft_value weft_einsum(weft_shape out, weft_value a, weft_value b);
+WEFT_API weft_value weft_einsum_n(weft_shape out, weft_values operands);
+
+/* element by element */
+WEFT_API weft_value weft_add(weft_value a, weft_value b);
+WEFT_API weft_value weft_sub(weft_value a, weft_value b);
+WEFT_API weft_value weft_mul(weft_value a, weft_value b);
+WEFT_API weft_value weft_div(weft_value a, weft_value b);
+WEFT_API weft_value weft_maximum(weft_value a, weft_value b); /* ties: the gradient goes to a */
+WEFT_API weft_value weft_minimum(weft_value a, weft_value b);
+WEFT_API weft_value weft_neg(weft_value x);
+WEFT_API weft_value weft_exp(weft_value x);
+WEFT_API weft_value weft_log(weft_value x);
+WEFT_API weft_value weft_sqrt(weft_value x);
+WEFT_API weft_value weft_rsqrt(weft_value x);
+WEFT_API weft_value weft_square(weft_value x);
+WEFT_API weft_value weft_tanh(weft_value x);
+WEFT_API weft_value weft_relu(weft_value x);
+WEFT_API weft_value weft_gelu(weft_value x);                /* tanh form */
+WEFT_API weft_value weft_scale(weft_value x, double by);    /* x * by: linear */
+WEFT_API weft_value weft_shift(weft_value x, double by);    /* x + by */
+/* comparisons: i32, 1 or 0. Operands of one dtype. */
+WEFT_API weft_value weft_less(weft_value a, weft_value b);
+WEFT_API weft_value weft_less_equal(weft_value a, weft_value b);
+WEFT_API weft_value weft_greater(weft_value a, weft_value b);
+WEFT_API weft_value weft_greater_equal(weft_value a, weft_value b);
+WEFT_API weft_value weft_equal(weft_value a, weft_value b);
+WEFT_API weft_value weft_not_equal(weft_value a, weft_value b);
+/* where: a where condition (i32) is not 0, else b; a NaN in the other branch does not leak. */
+WEFT_API weft_value weft_where(weft_value condition, weft_value a, weft_value b);
+/* cast: float to i32 truncates; its gradient is 0. */
+WEFT_API weft_value weft_cast(weft_value x, weft_dtype dtype);
+
+/* constants and indices */
+WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value);
+WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype, weft_dim dim); /* 0, 1, ... [dim] */
+/* one_hot: [..., dim]: 1 where the coordinate along dim equals the id. ids: i32. */
+WEFT_API weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype);
+/* step: the number of this run, from 1, a scalar. */
+WEFT_API weft_value weft_step(weft_graph *graph, weft_dtype dtype);
+/* broadcast: x with the dims of `shape`, which has all of x's. */
+WEFT_API weft_value weft_broadcast_to(weft_value x, weft_shape shape);
+
+/* reductions over the dims that `out` lacks (weft_sum(WEFT_SCALAR, x): over all) */
+WEFT_API weft_value weft_sum(weft_shape out, weft_value x);
+WEFT_API weft_value weft_max(weft_shape out, weft_value x); /* gradient shared equally by ties */
+WEFT_API weft_value weft_mean_over(weft_shape out, weft_value x);
+WEFT_API weft_value weft_mean(weft_value x); /* of all elements: a scalar */
+WEFT_API weft_value weft_logsumexp(weft_value x, weft_dim dim);
+WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim); /* i32; ties: the lowest index */
+
+/* over one dim */
+WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
+WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
+/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim). */
+WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
+/* layer_norm: (x - mean) / sqrt(variance + 1e-5) * gain + bias; gain and bias [dim]. */
+WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
+
+/* indexing: ids are i32; an id outside the dim gives zeros (and no gradient) */
+WEFT_API weft_value weft_gather(weft_value table, weft_value ids, weft_dim dim); /* [ids..., rest...] */
+WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids, weft_dim dim); /* [dim, rest...] */
+WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);       /* x without dim */
+
+/* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
+ * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims shared by name. query and memory may
+ * be the same dim (self-attention). causal: query row i sees memory rows 0..i. */
+WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query,
+                                   weft_dim memory, weft_dim feature, bool causal);
+
+/* shape */
+WEFT_API weft_value weft_transpose(weft_value x, weft_shape out); /* the same dims in another order */
+WEFT_API weft_value weft_rename(weft_value x, weft_dim from, weft_dim to); /* sizes equal */
+/* reshape: merges neighbours or splits a dim; the row-major order of elements stays. */
+WEFT_API weft_value weft_reshape(weft_value x, weft_shape out);
+/* slice: [begin, end) along dim; the result's dim is called `to`, of size end - begin. */
+WEFT_API weft_value weft_slice(weft_value x, weft_dim dim, int64_t begin, weft_dim to);
+WEFT_API weft_value weft_concat(weft_value a, weft_value b, weft_dim a_dim, weft_dim b_dim,
+                                weft_dim out);
+
+/* random: new numbers every run, the same on every mesh and layout */
+WEFT_API weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                                        double low, double high);
+WEFT_API weft_value weft_random_normal(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                                       double mean, double deviation);
+/* dropout: 0 with probability `rate`, else x / (1 - rate). */
+WEFT_API weft_value weft_dropout(weft_value x, double rate);
+
+/* identity forward, no gradient */
+WEFT_API weft_value weft_stop_gradient(weft_value x);
+
+#ifndef WEFT_NO_HERE
+#include "weft/ops_here.h"
+#endif
+
+#endif

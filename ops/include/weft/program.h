@@ -1,0 +1,104 @@
+/* program.h: a graph compiled for one mesh and one layout: run it, feed it, read it, explain it.
+ *
+ *     WEFT_TRY(weft_compile(mesh, layout, WEFT_VALUES(loss, update), NULL, &program, error));
+ *     weft_plan_print(program, stdout);
+ *     WEFT_TRY(weft_write(program, image, pixels, error));
+ *     WEFT_TRY(weft_run(program, error));
+ *     WEFT_TRY(weft_read_scalar(program, loss, &value, error));
+ */
+#ifndef WEFT_PROGRAM_H
+#define WEFT_PROGRAM_H
+
+#include <stdio.h>
+
+#include "weft/graph.h"
+
+typedef struct weft_program weft_program; /* opaque */
+
+typedef struct weft_compile_options {
+    bool strict;          /* a rule that is skipped is an error */
+    weft_program *share;  /* variables of the same name are this program's own (same mesh, same layout); it must
+                             outlive the new one. NULL: none */
+} weft_compile_options;
+
+/* weft_compile - graph to program; variables get their initial values. Collective over the mesh.
+ *
+ * layout   borrowed during the call
+ * values   at least one; what can be read afterwards, and updates to carry out. All of one graph, which must outlive
+ *          the program
+ * options  NULL for none
+ * returns  the graph's first error; WEFT_USAGE for a layout that names an axis or dim that is not there;
+ *          WEFT_MISMATCH when a rank compiled another program (says which)
+ * With a mesh from weft_mesh_plan the program can be explained, not run.
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_compile(weft_mesh *mesh, const weft_layout *layout,
+                                                  weft_values values,
+                                                  const weft_compile_options *options,
+                                                  weft_program **program, weft_error *error);
+WEFT_API void weft_program_destroy(weft_program **program);
+
+/* weft_run - one run: reads inputs and variables, carries out updates. Collective over the mesh. Allocates nothing. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_run(weft_program *program, weft_error *error);
+/* Local. Runs done so far; the next one is number weft_runs + 1 (weft_step, dropout masks). */
+WEFT_API int64_t weft_runs(const weft_program *program);
+WEFT_API void weft_set_runs(weft_program *program, int64_t runs);
+
+/* weft_write - set an input or variable from the whole tensor; every process passes the same. Local.
+ * data [count of the whole tensor], row-major, the value's dtype; bytes must be exactly that. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_write(weft_program *program, weft_value value,
+                                                const void *data, int64_t bytes, weft_error *error);
+/* weft_read - the whole tensor of a value given to weft_compile, an input or a variable, on every process.
+ * Collective over the mesh. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_read(weft_program *program, weft_value value, void *data,
+                                               int64_t bytes, weft_error *error);
+/* The same for a scalar of any dtype. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, weft_value value,
+                                                      double *number, weft_error *error);
+
+/* weft_local - the part of an input or variable that a local rank holds, for loaders and checkpoints. Local.
+ * box      its place in the whole tensor
+ * returns  memory to read and write between runs; NULL when empty or not this process's rank */
+WEFT_API void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box);
+/* Inputs by name, for datasets: the invalid value when there is none. */
+WEFT_API weft_value weft_find_input(const weft_program *program, const char *name);
+/* Variables in creation order. index from 0; the invalid value past the end. Named by weft_name_of. */
+WEFT_API weft_value weft_variable_at(const weft_program *program, int index);
+WEFT_API const char *weft_name_of(weft_value value);
+WEFT_API weft_mesh *weft_program_mesh(const weft_program *program);
+
+/* ---- the plan ----------------------------------------------------------------------------------- */
+
+/* What one rank moves over one set of axes with one collective in one run. */
+typedef struct weft_traffic {
+    uint32_t axes;
+    weft_convert_kind kind;
+    int64_t count, bytes; /* bytes as weft_convert_bytes defines them */
+} weft_traffic;
+
+typedef struct weft_usage {
+    int64_t variable_bytes; /* parameters */
+    int64_t slot_bytes;     /* optimizer state */
+    int64_t input_bytes;
+    int64_t peak_bytes[3];  /* temporaries at their highest in forward, backward, update */
+    int64_t arena_bytes;    /* the one block they are laid out in */
+    int64_t total_bytes;    /* variables + slots + inputs + arena */
+    double flops;
+    int n_steps, n_traffic;
+    weft_traffic traffic[64];
+} weft_usage;
+
+/* weft_plan_usage - what one run needs of `rank`, before it ever runs. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_usage(const weft_program *program, int rank,
+                                                     weft_usage *usage, weft_error *error);
+/* weft_measured_usage - what the last run of a local rank really did: traffic counted as it was sent, and the
+ * highest byte of the arena touched (arena_bytes). Local. */
+WEFT_API void weft_measured_usage(const weft_program *program, int rank, weft_usage *usage);
+
+/* The plan as text or JSON: every variable with dims, spec, storage spec, box and bytes; memory by phase;
+ * flops; traffic; every collective with its value, its reason and its place. As rank 0 (the fullest) sees it. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_print(const weft_program *program, FILE *file,
+                                                     weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_json(const weft_program *program, FILE *file,
+                                                    weft_error *error);
+
+#endif

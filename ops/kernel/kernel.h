@@ -1,0 +1,179 @@
+/* kernel.h: what a kernel sees: local buffers with named dims, a stream, the op's attributes. No graph.
+ *
+ * Two forms. Element-by-element ops give block functions (weft_element); one driver, weft_loop_run, does
+ * broadcasting, strides, threads and fused chains for all of them. Every other op gives a weft_kernel.
+ */
+#ifndef WEFT_KERNEL_H
+#define WEFT_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/device.h"
+#include "weft/dtype.h"
+#include "weft/layout.h"
+
+enum { WEFT_MAX_IN = 8, WEFT_MAX_OUT = 3 };
+
+/* One rank's part of one tensor: a contiguous row-major box. Any size may be 0. */
+typedef struct weft_view {
+    void *data;
+    weft_dtype dtype;
+    weft_shape shape; /* names and *global* sizes               */
+    weft_box box;     /* the part of it that `data` holds       */
+} weft_view;
+
+static inline int64_t weft_view_size(const weft_view *view, int dim) /* local size of a dim */
+{
+    return view->box.end[dim] - view->box.begin[dim];
+}
+static inline int64_t weft_view_count(const weft_view *view) /* local elements */
+{
+    return weft_box_count(&view->box, view->shape.n_dims);
+}
+
+/* One application of a kernel by one rank. Outputs never share memory with inputs. */
+typedef struct weft_call {
+    weft_stream *stream;
+    int n_in, n_out;
+    weft_view in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+    const void *attributes;
+} weft_call;
+typedef void (*weft_kernel)(const weft_call *call);
+
+/* ---- attributes, shared by the op that fills them and the kernel that reads them ---------------- */
+
+typedef struct weft_reduce_attributes { /* reduced: the dims of the input that the output lacks */
+    weft_combine combine;               /* SUM, MAX, MIN: same dtype. LSE, ARGMAX, MOMENTS: state, below */
+    const char *dim;                    /* ARGMAX: the one reduced dim, whose global index it gives */
+} weft_reduce_attributes;
+
+typedef struct weft_dim_attributes { /* gather, scatter_add, pick: the indexed dim */
+    const char *dim;
+    int64_t size;
+} weft_dim_attributes;
+
+typedef struct weft_attention_attributes {
+    const char *query, *memory, *feature; /* dim names: rows of q, rows of k and v, dot-product dim */
+    double scale;                         /* of q.k; usually 1/sqrt(feature)                        */
+    int causal;                           /* row i of query sees rows 0..i of memory                */
+} weft_attention_attributes;
+
+typedef struct weft_slice_attributes {
+    const char *dim;
+    int64_t begin, end; /* in the input's global coordinates */
+} weft_slice_attributes;
+
+typedef struct weft_number_attributes { /* moments_finish: eps */
+    double number;
+} weft_number_attributes;
+
+/* ---- kernels (CPU). Dims are matched by name. "Masked" = an index that the local box does not hold
+ * contributes nothing, so the local result is this rank's summand. ---------------------------------- */
+
+/* out = sum over the dims that out lacks of in[0] * in[1]. Float dtypes by BLAS, i32 plainly. Nothing to add
+ * (an empty contraction) gives zeros. Dims of one name have equal boxes in all operands. */
+void weft_einsum_cpu(const weft_call *call);
+/* The same by six nested loops; the oracle of the fast one. */
+void weft_einsum_plain(const weft_call *call);
+
+/* out = in[0] reduced over the dims that out lacks. For LSE, ARGMAX, MOMENTS out has a last dim "~" of
+ * weft_combine_width numbers. No elements: the combine's identity (0, -inf, +inf; int: INT32_MIN, MAX). Ties of ARGMAX: lowest
+ * index. Same code serves rows, columns and anything between; the two pure cases are fast. */
+void weft_reduce_cpu(const weft_call *call);
+/* in: state [..., ~]; out[0] the value. lse: max + log(sum). argmax: index as i32. */
+void weft_lse_finish_cpu(const weft_call *call);
+void weft_argmax_finish_cpu(const weft_call *call);
+/* in: state [..., ~]; out[0] mean, out[1] 1/sqrt(M2/count + number). */
+void weft_moments_finish_cpu(const weft_call *call);
+
+/* out[..., rest] = in[0] table [dim, rest...] at in[1] ids (i32) [...]; masked. out dims: ids', then the rest. */
+void weft_gather_cpu(const weft_call *call);
+/* out [dim, rest...] = sum of rows in[0] [..., rest] whose id in[1] [...] is the row; owner-rows only;
+ * deterministic for any number of lanes. */
+void weft_scatter_add_cpu(const weft_call *call);
+/* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere. */
+void weft_pick_cpu(const weft_call *call);
+
+/* out = softmax(scale q.k, causal mask by global row numbers) v. in: q [.., query, .., feature],
+ * k [.., memory, .., feature], v [.., memory, .., feature]; the other dims are matched by name; memory and
+ * feature are whole. query and memory may have one name (its box in q may then be a part of the whole).
+ * Online softmax over tiles: never a whole query x memory matrix. A row that sees nothing gives 0. */
+void weft_attention_cpu(const weft_call *call);
+/* in: q, k, v, dout; out: dq (q's box), dk, dv (k's box: the summand of the local query rows). */
+void weft_attention_grad_cpu(const weft_call *call);
+
+/* out = in[0] with dims in another order; any dims, any dtype. */
+void weft_transpose_cpu(const weft_call *call);
+/* out = in[0] bit by bit, same count (reshape, rename). */
+void weft_copy_cpu(const weft_call *call);
+/* out = the part [begin, end) of in[0] along dim (whole in both). */
+void weft_slice_cpu(const weft_call *call);
+/* out = zeros, with in[0] put at [begin, end) along dim (whole in both): the transpose of slice. */
+void weft_unslice_cpu(const weft_call *call);
+/* out = in[0] and in[1] one after the other along dim (whole). */
+void weft_concat_cpu(const weft_call *call);
+
+/* ---- element-by-element ------------------------------------------------------------------------- */
+
+/* What a block function may need beside its operands. */
+typedef struct weft_block_env {
+    double number[4];      /* the op's numbers                                            */
+    uint64_t seed;         /* of the graph: Philox key                                    */
+    uint32_t random;       /* the op's Philox stream                                      */
+    uint64_t step;         /* of the run, from 1                                          */
+    int64_t index, stride; /* element i of the block has index + i * stride (see weft_index) */
+} weft_block_env;
+
+/* y[i] = f(x[0][i], x[1][i], ...), i < n: contiguous, n <= WEFT_BLOCK. y may equal any x[k]. */
+enum { WEFT_BLOCK = 512 };
+typedef void (*weft_block)(int64_t n, void *y, const void *const *x, const weft_block_env *env);
+
+/* Which global index a block function sees: none; the row-major index in the op's own output; the coordinate
+ * along the dim named in the attributes. */
+typedef enum weft_index { WEFT_INDEX_NONE = 0, WEFT_INDEX_LINEAR, WEFT_INDEX_ALONG } weft_index;
+
+typedef struct weft_element {
+    weft_index index;
+    weft_block block[WEFT_DTYPES][WEFT_DTYPES]; /* [dtype of the last operand, or of the output if none]
+                                                   [dtype of the output]; NULL: not defined */
+} weft_element;
+
+/* Attributes of every element op. */
+typedef struct weft_element_attributes {
+    double number[4];
+    uint32_t random; /* Philox stream; unique per random op of a graph */
+    const char *dim; /* for WEFT_INDEX_ALONG                           */
+} weft_element_attributes;
+
+/* A fused chain. Slots: 0 .. n_in-1 are operands, n_in + k is the result of op k; the last op's result is
+ * written to `out`. */
+enum { WEFT_LOOP_IN = 12, WEFT_LOOP_OPS = 32 };
+typedef struct weft_loop_operand {
+    void *data;
+    int bytes;                      /* of one element                          */
+    int64_t stride[WEFT_MAX_DIMS];  /* elements per iteration dim; 0 broadcasts */
+} weft_loop_operand;
+typedef struct weft_loop_op {
+    weft_block block;
+    weft_block_env env;                  /* index, stride are set by the driver */
+    int n_in, in[3];                     /* slots                              */
+    int bytes;                           /* of one element of its result       */
+    int64_t index_begin;                 /* global index of the box's first element, and per iteration dim */
+    int64_t index_stride[WEFT_MAX_DIMS];
+} weft_loop_op;
+typedef struct weft_loop {
+    int n_dims;
+    int64_t size[WEFT_MAX_DIMS]; /* iteration space: the output's local box, row-major, out contiguous */
+    int n_in;
+    weft_loop_operand in[WEFT_LOOP_IN];
+    void *out; /* may be the data of an operand that is contiguous over the whole space */
+    int n_ops;
+    weft_loop_op op[WEFT_LOOP_OPS];
+} weft_loop;
+
+/* weft_loop_run - run the chain block by block (at most WEFT_BLOCK elements), temporaries in lane scratch.
+ * Collapses iteration dims where all strides allow. */
+void weft_loop_run(const weft_loop *loop, weft_stream *stream);
+
+#endif

@@ -30,6 +30,8 @@ WEFT_API weft_value weft_sqrt(weft_value x);
 WEFT_API weft_value weft_rsqrt(weft_value x);
 WEFT_API weft_value weft_square(weft_value x);
 WEFT_API weft_value weft_tanh(weft_value x);
+WEFT_API weft_value weft_sin(weft_value x);
+WEFT_API weft_value weft_cos(weft_value x);
 WEFT_API weft_value weft_relu(weft_value x);
 WEFT_API weft_value weft_gelu(weft_value x);                /* tanh form */
 WEFT_API weft_value weft_scale(weft_value x, double by);    /* x * by: linear */

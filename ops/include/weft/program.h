@@ -19,6 +19,8 @@ typedef struct weft_compile_options {
     bool strict;          /* a rule that is skipped is an error */
     weft_program *share;  /* variables of the same name are this program's own (same mesh, same layout); it must
                              outlive the new one. NULL: none */
+    const char *dump;     /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
+                             stderr; NULL: none */
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.

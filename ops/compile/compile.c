@@ -1,0 +1,142 @@
+/* compile: the table of passes, run in turn over one plan. */
+#include "plan.h"
+
+#include "rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    weft_pass pass;
+} passes[] = {
+    {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
+    {"lower", weft_pass_lower},   {"fuse", weft_pass_fuse},         {"order", weft_pass_order},
+};
+enum { n_passes = sizeof passes / sizeof passes[0] };
+
+static weft_status check_dump(const char *dump, weft_error *error)
+{
+    const char *names[n_passes];
+    for (int i = 0; i < n_passes; i++) {
+        names[i] = passes[i].name;
+        if (!dump || strcmp(dump, names[i]) == 0) return WEFT_OK;
+    }
+    const char *near = weft_nearest(dump, names, n_passes);
+    return weft_fail(error, WEFT_USAGE,
+                     "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
+                     "fuse, order",
+                     dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
+}
+
+static weft_status copy_layout(const weft_layout *layout, weft_layout **copy, weft_error *error)
+{
+    WEFT_TRY(weft_layout_create(layout ? weft_layout_text(layout) : "", copy, error));
+    if (layout) weft_layout_store(*copy, weft_layout_stage(layout), weft_layout_store_dim(layout));
+    return WEFT_OK;
+}
+
+/* Dims of the whole graph, for "no such dim". */
+static weft_status check_layout(const weft_plan *plan, weft_error *error)
+{
+    enum { most = 256 };
+    const char *dims[most];
+    int n_dims = 0;
+    for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
+        const weft_shape *shape = &plan->graph->tensors[value].type.shape;
+        for (int d = 0; d < shape->n_dims; d++) {
+            int at = 0;
+            while (at < n_dims && strcmp(dims[at], shape->dims[d].name) != 0)
+                at++;
+            if (at == n_dims && n_dims < most && shape->dims[d].name[0] != '~')
+                dims[n_dims++] = shape->dims[d].name;
+        }
+    }
+    return weft_layout_check(plan->layout, plan->mesh, dims, n_dims, error);
+}
+
+/* A copy of the user's graph to work on: passes replace it, and the user's stays as it is. */
+static weft_status copy_graph(weft_plan *plan, const weft_graph *user, weft_error *error)
+{
+    plan->graph = weft_graph_like(user);
+    if (!plan->graph) return weft_fail_memory(error, user->n_nodes * sizeof(weft_node));
+    for (uint32_t id = 1; id < user->n_nodes; id++)
+        if (!weft_node_copy(plan->graph, user, &user->nodes[id], user->nodes[id].in))
+            return weft_fail_memory(error, sizeof(weft_node));
+    for (uint32_t value = 1; value < user->n_tensors; value++)
+        plan->graph->tensors[value] = user->tensors[value];
+    return WEFT_OK;
+}
+
+static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error *error)
+{
+    if (values.n_values < 1)
+        return weft_fail(error, WEFT_USAGE, "compile: no value is given; name at least one to compute");
+    const weft_graph *user = values.values[0].graph;
+    size_t n = user->n_tensors;
+    plan->n_user_values = (uint32_t)n;
+    plan->user_value = weft_arena_take(plan->arena, n * sizeof *plan->user_value);
+    plan->home = weft_arena_take(plan->arena, n * sizeof *plan->home);
+    if (!plan->user_value || !plan->home) return weft_fail_memory(error, n * sizeof *plan->home);
+    for (uint32_t value = 1; value < n; value++)
+        plan->user_value[value] = value;
+    for (int i = 0; i < values.n_values; i++) {
+        weft_value value = values.values[i];
+        if (value.graph != user || value.id == 0 || value.id >= n)
+            return weft_fail(error, WEFT_USAGE,
+                             "compile: value %d of %d is not a value of the first one's graph; compile "
+                             "values of one graph",
+                             i + 1, values.n_values);
+        plan->home[value.id] = 1;
+    }
+    return WEFT_OK;
+}
+
+static weft_status build(weft_plan *plan, weft_values values, const char *dump, weft_error *error)
+{
+    WEFT_TRY(check_dump(dump, error));
+    WEFT_TRY(mark_outputs(plan, values, error));
+    WEFT_TRY(copy_graph(plan, values.values[0].graph, error));
+    WEFT_TRY(weft_layout_check(plan->layout, plan->mesh, NULL, 0, error));
+    WEFT_TRY(check_layout(plan, error));
+    for (int i = 0; i < n_passes; i++) {
+        WEFT_TRY(passes[i].pass(plan, error));
+        if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
+                            const weft_compile_options *options, weft_plan **plan,
+                            weft_error *error)
+{
+    *plan = NULL;
+    if (values.n_values > 0 && values.values[0].graph) {
+        const weft_error *first = weft_graph_error(values.values[0].graph);
+        if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
+    }
+    weft_plan *made = calloc(1, sizeof *made);
+    if (!made) return weft_fail_memory(error, sizeof *made);
+    made->mesh = mesh;
+    made->strict = options && options->strict;
+    made->arena = weft_arena_create();
+    weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
+                                     : weft_fail_memory(error, sizeof *made);
+    if (status == WEFT_OK) status = build(made, values, options ? options->dump : NULL, error);
+    if (status != WEFT_OK) weft_plan_destroy(&made);
+    *plan = made;
+    return status;
+}
+
+void weft_plan_destroy(weft_plan **plan)
+{
+    weft_plan *p = *plan;
+    if (!p) return;
+    weft_graph_like_destroy(&p->graph);
+    weft_layout_destroy(&p->layout);
+    weft_arena_destroy(&p->arena);
+    free(p->placed);
+    free(p->steps);
+    free(p);
+    *plan = NULL;
+}

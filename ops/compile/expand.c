@@ -1,0 +1,58 @@
+/* expand: ops without a kernel become the simpler ops that they consist of.
+ *
+ * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special: the state is
+ * partial over the axis, and finishing it is a collective like any other.
+ */
+#include "rewrite.h"
+
+static bool needs_expanding(const weft_op *op)
+{
+    return op->expand && !op->element && !op->kernel[WEFT_CPU];
+}
+
+static void expand_node(weft_rewrite *rewrite, const weft_node *node)
+{
+    weft_graph *to = rewrite->to;
+    weft_site site;
+    weft_site_of(rewrite->from, node, &site);
+    weft_vjp vjp = {.site = &site, .graph = to};
+    for (int i = 0; i < node->n_in; i++)
+        vjp.in[i] = (weft_value){to, rewrite->value[node->in[i]]};
+    uint32_t first = to->n_nodes;
+    node->op->expand(&vjp);
+    for (int i = 0; i < node->n_out; i++)
+        rewrite->value[node->out + (uint32_t)i] = vjp.out[i].id;
+    for (uint32_t id = first; id < to->n_nodes; id++) {
+        to->nodes[id].file = node->file;
+        to->nodes[id].line = node->line;
+        to->nodes[id].phase = node->phase;
+    }
+}
+
+static void copy_node(weft_rewrite *rewrite, const weft_node *node)
+{
+    uint32_t in[UINT8_MAX];
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = rewrite->value[node->in[i]];
+    uint32_t first = weft_node_copy(rewrite->to, rewrite->from, node, in);
+    for (int i = 0; i < node->n_out; i++)
+        rewrite->value[node->out + (uint32_t)i] = first ? first + (uint32_t)i : 0;
+}
+
+weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
+{
+    weft_rewrite rewrite;
+    WEFT_TRY(weft_rewrite_begin(plan, &rewrite, error));
+    for (uint32_t id = 1; id < rewrite.from->n_nodes; id++) {
+        const weft_node *node = &rewrite.from->nodes[id];
+        if (!rewrite.is_live[id] || rewrite.to->error.status != WEFT_OK) continue;
+        if (needs_expanding(node->op))
+            expand_node(&rewrite, node);
+        else
+            copy_node(&rewrite, node);
+        for (int i = 0; i < node->n_out && rewrite.to->error.status == WEFT_OK; i++)
+            weft_rewrite_tags(&rewrite, node->out + (uint32_t)i,
+                              rewrite.value[node->out + (uint32_t)i]);
+    }
+    return weft_rewrite_end(&rewrite, error);
+}

@@ -1,0 +1,67 @@
+/* lower: a conversion becomes the collectives that carry it out, one step each, with tensors in between.
+ *
+ * A kernel step of an element op becomes a loop of one link, which fuse can then join with others.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_error *error)
+{
+    weft_convert_step parts[WEFT_MAX_CONVERT];
+    weft_placed from = plan->placed[step->in[0]];
+    weft_placed to = plan->placed[step->out[0]];
+    int n = weft_convert_plan(plan->mesh, &from.type.shape, &from.spec, &to.spec, parts);
+    uint32_t at = step->in[0];
+    for (int i = 0; i < n; i++) {
+        weft_step part = *step;
+        part.convert = parts[i];
+        part.in[0] = at;
+        if (i < n - 1) {
+            weft_placed between = {.value = from.value,
+                                   .type = from.type,
+                                   .spec = parts[i].to,
+                                   .phase = step->phase,
+                                   .reason = from.reason};
+            part.out[0] = weft_plan_place(plan, &between);
+            if (!part.out[0]) return weft_fail_memory(error, sizeof between);
+        }
+        at = part.out[0];
+        if (!weft_plan_step(plan, &part)) return weft_fail_memory(error, sizeof part);
+    }
+    if (n == 0) plan->placed[step->out[0]].shares = step->in[0]; /* another word for the same boxes */
+    return WEFT_OK;
+}
+
+static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_error *error)
+{
+    weft_step lowered = *step;
+    const weft_node *node = &plan->graph->nodes[step->node];
+    if (node->op->element) {
+        weft_link *link = weft_arena_take(plan->arena, sizeof *link);
+        if (!link) return weft_fail_memory(error, sizeof *link);
+        link->node = step->node;
+        link->n_in = node->n_in;
+        for (int i = 0; i < node->n_in; i++)
+            link->in[i] = i;
+        lowered.kind = WEFT_STEP_LOOP;
+        lowered.n_links = 1;
+        lowered.links = link;
+    }
+    return weft_plan_step(plan, &lowered) ? WEFT_OK : weft_fail_memory(error, sizeof lowered);
+}
+
+weft_status weft_pass_lower(weft_plan *plan, weft_error *error)
+{
+    uint32_t n_steps = plan->n_steps;
+    weft_step *steps = plan->steps;
+    plan->steps = NULL;
+    plan->n_steps = plan->cap_steps = 0;
+    for (uint32_t s = 0; s < n_steps; s++) {
+        if (steps[s].kind == WEFT_STEP_CONVERT)
+            WEFT_TRY(lower_convert(plan, &steps[s], error));
+        else
+            WEFT_TRY(lower_kernel(plan, &steps[s], error));
+    }
+    return WEFT_OK;
+}

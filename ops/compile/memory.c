@@ -1,0 +1,197 @@
+/* memory: every temporary gets its place in one arena before anything runs.
+ *
+ * Lifetimes are known, so it is packing: the largest buffer first, each at the lowest place where it meets no other
+ * that lives at the same time. A loop may write over an operand that dies there. Boxes differ from rank to rank, so
+ * this pass works for one rank at a time.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { alignment = 64 };
+
+typedef struct buffer {
+    int64_t bytes, offset;
+    uint32_t first, last; /* steps, inclusive */
+} buffer;
+
+typedef struct packing {
+    const weft_plan *plan;
+    int rank;
+    weft_arena *arena;
+    buffer *buffers; /* [n_buffers] */
+    uint32_t n_buffers;
+    uint32_t *of_placed; /* [n_placed] buffer + 1; 0: none */
+    uint32_t *of_step;   /* [n_steps] scratch              */
+} packing;
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+static void use(packing *p, uint32_t placed, uint32_t step)
+{
+    uint32_t owner = weft_placed_owner(p->plan, placed);
+    if (p->plan->placed[owner].home != WEFT_TEMPORARY) return;
+    buffer *buffer = &p->buffers[p->of_placed[owner] - 1];
+    if (step > buffer->last) buffer->last = step;
+}
+
+/* An operand whose memory the loop's result can take over: it dies here, has the same elements, read in step. */
+static uint32_t dying_operand(const packing *p, uint32_t s, const uint32_t *last_use)
+{
+    const weft_plan *plan = p->plan;
+    const weft_step *step = &plan->steps[s];
+    const weft_placed *out = &plan->placed[step->out[0]];
+    for (int i = 0; i < step->n_in; i++) {
+        const weft_placed *in = &plan->placed[step->in[i]];
+        const weft_placed *owner = &plan->placed[weft_placed_owner(plan, step->in[i])];
+        if (owner->home != WEFT_TEMPORARY || in->type.shape.n_dims != out->type.shape.n_dims) continue;
+        if (weft_dtype_bytes(in->type.dtype) != weft_dtype_bytes(out->type.dtype)) continue;
+        uint32_t buffer = p->of_placed[weft_placed_owner(plan, step->in[i])];
+        if (last_use[buffer - 1] != s) continue;
+        bool same = weft_spec_equal(&in->spec, &out->spec, in->type.shape.n_dims);
+        for (int d = 0; d < in->type.shape.n_dims && same; d++)
+            same = !strcmp(in->type.shape.dims[d].name, out->type.shape.dims[d].name) &&
+                   in->type.shape.dims[d].size == out->type.shape.dims[d].size;
+        if (same) return buffer;
+    }
+    return 0;
+}
+
+/* Pass 1: a buffer per temporary, and the last step that uses each. Pass 2 merges what is done in place. */
+static weft_status make_buffers(packing *p, weft_error *error)
+{
+    const weft_plan *plan = p->plan;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        for (int o = 0; o < step->n_out; o++) {
+            uint32_t owner = weft_placed_owner(plan, step->out[o]);
+            if (plan->placed[owner].home != WEFT_TEMPORARY || p->of_placed[owner]) continue;
+            p->buffers[p->n_buffers] =
+                (buffer){.bytes = round_up(weft_placed_bytes(plan, owner, p->rank)),
+                         .first = s,
+                         .last = s};
+            p->of_placed[owner] = ++p->n_buffers;
+        }
+        for (int i = 0; i < step->n_in; i++)
+            use(p, step->in[i], s);
+        int64_t scratch = 0;
+        WEFT_TRY(weft_step_scratch(plan, step, p->rank, &scratch, error));
+        if (!scratch) continue;
+        p->buffers[p->n_buffers] = (buffer){.bytes = round_up(scratch), .first = s, .last = s};
+        p->of_step[s] = ++p->n_buffers;
+    }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].is_output) use(p, id, plan->n_steps);
+    return WEFT_OK;
+}
+
+static weft_status merge_in_place(packing *p, weft_error *error)
+{
+    const weft_plan *plan = p->plan;
+    uint32_t *last_use = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *last_use);
+    if (!last_use) return weft_fail_memory(error, p->n_buffers * sizeof *last_use);
+    for (uint32_t b = 0; b < p->n_buffers; b++)
+        last_use[b] = p->buffers[b].last;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        if (step->kind != WEFT_STEP_LOOP) continue;
+        uint32_t owner = weft_placed_owner(plan, step->out[0]);
+        if (owner != step->out[0] || plan->placed[owner].home != WEFT_TEMPORARY) continue;
+        uint32_t taken = dying_operand(p, s, last_use);
+        if (!taken) continue;
+        uint32_t own = p->of_placed[owner];
+        last_use[taken - 1] = p->buffers[taken - 1].last = p->buffers[own - 1].last;
+        p->buffers[own - 1].bytes = 0;
+        p->of_placed[owner] = taken;
+    }
+    return WEFT_OK;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const buffer *x = *(buffer *const *)a, *y = *(buffer *const *)b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The lowest place for `b` beside those of `placed` [n], sorted by offset, that live at the same time. */
+static int64_t lowest_place(buffer *const *placed, uint32_t n, const buffer *b)
+{
+    int64_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const buffer *other = placed[i];
+        if (other->last < b->first || b->last < other->first) continue;
+        if (other->offset - at >= b->bytes) break;
+        if (other->offset + other->bytes > at) at = other->offset + other->bytes;
+    }
+    return at;
+}
+
+static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
+{
+    buffer **sorted = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *sorted);
+    buffer **placed = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *placed);
+    if (!sorted || !placed) return weft_fail_memory(error, p->n_buffers * sizeof *sorted);
+    for (uint32_t b = 0; b < p->n_buffers; b++)
+        sorted[b] = &p->buffers[b];
+    qsort(sorted, p->n_buffers, sizeof *sorted, larger_first);
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < p->n_buffers && sorted[b]->bytes > 0; b++) {
+        sorted[b]->offset = lowest_place(placed, n, sorted[b]);
+        uint32_t at = n++;
+        for (; at > 0 && placed[at - 1]->offset > sorted[b]->offset; at--)
+            placed[at] = placed[at - 1];
+        placed[at] = sorted[b];
+        int64_t end = sorted[b]->offset + sorted[b]->bytes;
+        if (end > memory->arena_bytes) memory->arena_bytes = end;
+    }
+    return WEFT_OK;
+}
+
+static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)
+{
+    uint32_t n_steps = p->plan->n_steps;
+    int64_t *change = weft_arena_take(p->arena, (n_steps + 2) * sizeof *change);
+    if (!change) return weft_fail_memory(error, n_steps * sizeof *change);
+    for (uint32_t b = 0; b < p->n_buffers; b++) {
+        change[p->buffers[b].first] += p->buffers[b].bytes;
+        change[p->buffers[b].last + 1] -= p->buffers[b].bytes;
+    }
+    int64_t alive = 0;
+    for (uint32_t s = 0; s < n_steps; s++) {
+        alive += change[s];
+        int64_t *peak = &memory->peak_bytes[p->plan->steps[s].phase];
+        if (alive > *peak) *peak = alive;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena, weft_memory *memory,
+                             weft_error *error)
+{
+    *memory = (weft_memory){0};
+    packing p = {.plan = plan, .rank = rank, .arena = arena};
+    size_t n = plan->n_placed + plan->n_steps + 1;
+    p.buffers = weft_arena_take(arena, n * sizeof *p.buffers);
+    p.of_placed = weft_arena_take(arena, n * sizeof *p.of_placed);
+    p.of_step = weft_arena_take(arena, n * sizeof *p.of_step);
+    memory->offset = weft_arena_take(arena, n * sizeof *memory->offset);
+    memory->scratch = weft_arena_take(arena, n * sizeof *memory->scratch);
+    if (!p.buffers || !p.of_placed || !p.of_step || !memory->offset || !memory->scratch)
+        return weft_fail_memory(error, n * sizeof *p.buffers);
+    WEFT_TRY(make_buffers(&p, error));
+    WEFT_TRY(merge_in_place(&p, error));
+    WEFT_TRY(pack(&p, memory, error));
+    WEFT_TRY(measure_peaks(&p, memory, error));
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        uint32_t buffer = p.of_placed[weft_placed_owner(plan, id)];
+        memory->offset[id] = buffer ? p.buffers[buffer - 1].offset : -1;
+    }
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        memory->scratch[s] = p.of_step[s] ? p.buffers[p.of_step[s] - 1].offset : -1;
+    return WEFT_OK;
+}

@@ -1,0 +1,123 @@
+/* order: stores go to the earliest place after which nobody reads the variable's old value, and vanish where the
+ * value can be computed in the variable's own memory.
+ *
+ * Everything else keeps the order it was built in: forward, backward in reverse, updates. A store that is gone costs
+ * neither a copy nor a temporary as large as the parameter.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct uses {
+    uint32_t *last_reader; /* [n_placed] step + 1; 0: nobody */
+    uint32_t *maker;       /* [n_placed] step + 1            */
+    uint32_t *readers;     /* [n_placed] how many            */
+} uses;
+
+static bool is_store(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_COPY && plan->placed[step->out[0]].home == WEFT_VARIABLE_HOME;
+}
+
+static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
+{
+    size_t bytes = plan->n_placed * sizeof(uint32_t);
+    u->last_reader = weft_arena_take(plan->arena, bytes);
+    u->maker = weft_arena_take(plan->arena, bytes);
+    u->readers = weft_arena_take(plan->arena, bytes);
+    if (!u->last_reader || !u->maker || !u->readers) return weft_fail_memory(error, bytes);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        for (int i = 0; i < step->n_in; i++) {
+            uint32_t owner = weft_placed_owner(plan, step->in[i]);
+            u->last_reader[owner] = s + 1;
+            u->readers[owner]++;
+        }
+        if (is_store(plan, step)) continue;
+        for (int o = 0; o < step->n_out; o++)
+            u->maker[step->out[o]] = s + 1;
+    }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].is_output) u->readers[weft_placed_owner(plan, id)]++;
+    return WEFT_OK;
+}
+
+static bool same_type(const weft_placed *a, const weft_placed *b)
+{
+    if (a->type.shape.n_dims != b->type.shape.n_dims) return false;
+    for (int d = 0; d < a->type.shape.n_dims; d++)
+        if (strcmp(a->type.shape.dims[d].name, b->type.shape.dims[d].name)) return false;
+    return weft_spec_equal(&a->spec, &b->spec, a->type.shape.n_dims);
+}
+
+/* A kernel's results never share memory with its operands; a loop may read the place it writes, if it reads all
+ * of it in step. */
+static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t variable)
+{
+    for (int i = 0; i < maker->n_in; i++) {
+        if (weft_placed_owner(plan, maker->in[i]) != variable) continue;
+        if (maker->kind != WEFT_STEP_LOOP) return false;
+        if (!same_type(&plan->placed[maker->in[i]], &plan->placed[maker->out[0]])) return false;
+    }
+    return true;
+}
+
+/* Can the value of this store be made right in the variable's memory? */
+static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *store)
+{
+    uint32_t value = store->in[0], variable = store->out[0];
+    const weft_placed *placed = &plan->placed[value];
+    if (placed->home != WEFT_TEMPORARY || placed->shares || placed->is_output) return false;
+    if (u->readers[value] != 1 || !u->maker[value]) return false;
+    const weft_step *maker = &plan->steps[u->maker[value] - 1];
+    return u->last_reader[variable] <= u->maker[value] && maker->n_out == 1 &&
+           may_overwrite(plan, maker, variable);
+}
+
+typedef struct slot {
+    uint32_t place; /* 2 (s + 1) for step s as built; a store right behind it has one more */
+    uint32_t step;
+} slot;
+
+static int by_place(const void *a, const void *b)
+{
+    const slot *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return x->step < y->step ? -1 : 1;
+}
+
+weft_status weft_pass_order(weft_plan *plan, weft_error *error)
+{
+    uses u;
+    WEFT_TRY(count_uses(plan, &u, error));
+    slot *slots = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *slots);
+    weft_step *ordered = calloc(plan->n_steps + 1, sizeof *ordered);
+    if (!slots || !ordered) {
+        free(ordered);
+        return weft_fail_memory(error, plan->n_steps * sizeof *slots);
+    }
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        if (!is_store(plan, step)) {
+            slots[n++] = (slot){.place = 2 * (s + 1), .step = s};
+            continue;
+        }
+        if (is_in_place(plan, &u, step)) {
+            plan->placed[step->in[0]].shares = step->out[0];
+            continue;
+        }
+        uint32_t made = u.maker[weft_placed_owner(plan, step->in[0])];
+        uint32_t read = u.last_reader[step->out[0]];
+        slots[n++] = (slot){.place = 2 * (made > read ? made : read) + 1, .step = s};
+    }
+    qsort(slots, n, sizeof *slots, by_place);
+    for (uint32_t i = 0; i < n; i++)
+        ordered[i] = plan->steps[slots[i].step];
+    free(plan->steps);
+    plan->steps = ordered;
+    plan->cap_steps = plan->n_steps + 1;
+    plan->n_steps = n;
+    return WEFT_OK;
+}

@@ -1,0 +1,452 @@
+/* place: decide for every op how its work is cut, and convert operands to where they have to be.
+ *
+ * Names want a spec for every value; weft_choose decides how each op is cut; this pass keeps, for every value, the
+ * versions it exists in, and makes new ones by conversion steps. A partial value is finished once, into the spec its
+ * names want, the first time that somebody cannot use it as it is. It never learns an op's name: factors say all.
+ */
+#include "choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct placing {
+    weft_plan *plan;
+    uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
+    weft_error *error;
+} placing;
+
+static const weft_type *type_of(const weft_plan *plan, uint32_t value)
+{
+    return &plan->graph->tensors[value].type;
+}
+
+/* ---- where names want a value -------------------------------------------------------------------- */
+
+static weft_status placement_spec(const weft_plan *plan, const char *text, const weft_shape *shape,
+                                  weft_spec *spec, weft_error *error)
+{
+    weft_layout *own = NULL;
+    WEFT_TRY(weft_layout_create(text, &own, error));
+    weft_status status = weft_layout_check(own, plan->mesh, NULL, 0, error);
+    if (status == WEFT_OK) weft_layout_spec(own, plan->mesh, shape, spec, NULL, 0);
+    weft_layout_destroy(&own);
+    return status;
+}
+
+static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                                weft_error *error)
+{
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    memset(spec, 0, sizeof *spec);
+    if (tensor->placement)
+        return placement_spec(plan, tensor->placement, &tensor->type.shape, spec, error);
+    weft_layout_spec(plan->layout, plan->mesh, &tensor->type.shape, spec, NULL, 0);
+    return WEFT_OK;
+}
+
+static const weft_variable_attributes *variable_of(const weft_plan *plan, uint32_t value)
+{
+    return weft_node_of(plan->graph, value)->attributes;
+}
+
+/* A slot lives as the variable it belongs to. owner is a value of the user's graph. */
+static uint32_t owner_of(const weft_plan *plan, uint32_t variable)
+{
+    uint32_t owner = variable_of(plan, variable)->owner;
+    if (!owner || owner >= plan->n_user_values) return variable;
+    return plan->user_value[owner] ? plan->user_value[owner] : variable;
+}
+
+static weft_status storage_spec(const weft_plan *plan, uint32_t variable, int from_stage,
+                                weft_spec *spec, weft_error *error)
+{
+    weft_spec compute;
+    WEFT_TRY(compute_spec(plan, owner_of(plan, variable), &compute, error));
+    *spec = compute;
+    if (weft_layout_stage(plan->layout) >= from_stage)
+        weft_layout_storage(plan->layout, plan->mesh, &type_of(plan, variable)->shape, &compute,
+                            spec);
+    return WEFT_OK;
+}
+
+weft_status weft_home_spec(const weft_plan *plan, uint32_t variable, weft_spec *spec,
+                           weft_error *error)
+{
+    bool is_slot = variable_of(plan, variable)->owner != 0;
+    return storage_spec(plan, variable, is_slot ? 1 : 3, spec, error);
+}
+
+/* The same placement for the same dims in another order. */
+static void reorder_spec(const weft_shape *from, const weft_spec *spec, const weft_shape *to,
+                         weft_spec *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int d = 0; d < from->n_dims; d++) {
+        int e = weft_shape_find(to, from->dims[d].name);
+        if (e < 0) continue;
+        out->n_split[e] = spec->n_split[d];
+        memcpy(out->split[e], spec->split[d], sizeof out->split[e]);
+    }
+}
+
+weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                             weft_error *error)
+{
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    if (tensor->placement || !tensor->place_as) return compute_spec(plan, value, spec, error);
+    weft_spec storage;
+    WEFT_TRY(storage_spec(plan, tensor->place_as, 1, &storage, error));
+    reorder_spec(&type_of(plan, tensor->place_as)->shape, &storage, &tensor->type.shape, spec);
+    return WEFT_OK;
+}
+
+/* ---- versions ------------------------------------------------------------------------------------ */
+
+/* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps neither. */
+static bool is_dropped_between_phases(const weft_plan *plan, uint32_t value)
+{
+    return weft_node_of(plan->graph, value)->op == &weft_op_variable &&
+           weft_layout_stage(plan->layout) == 3;
+}
+
+static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *spec,
+                             weft_phase phase)
+{
+    const weft_plan *plan = p->plan;
+    bool by_phase = is_dropped_between_phases(plan, value);
+    for (uint32_t id = p->primary[value]; id; id = plan->placed[id].next) {
+        const weft_placed *placed = &plan->placed[id];
+        if (by_phase && placed->home == WEFT_TEMPORARY && placed->phase != phase) continue;
+        if (weft_spec_equal(&placed->spec, spec, placed->type.shape.n_dims)) return id;
+    }
+    return 0;
+}
+
+static uint32_t add_version(placing *p, uint32_t value, const weft_spec *spec, weft_phase phase)
+{
+    weft_placed placed = {.value = value,
+                          .type = *type_of(p->plan, value),
+                          .spec = *spec,
+                          .phase = (uint8_t)phase};
+    uint32_t id = weft_plan_place(p->plan, &placed);
+    if (!id) {
+        weft_fail_memory(p->error, sizeof placed);
+        return 0;
+    }
+    uint32_t first = p->primary[value];
+    if (!first) {
+        p->primary[value] = id;
+    } else {
+        p->plan->placed[id].next = p->plan->placed[first].next;
+        p->plan->placed[first].next = id;
+    }
+    return id;
+}
+
+/* Why a conversion is there: how its source came to be partial, or what the asking op needs. */
+static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
+                              const weft_node *asking)
+{
+    weft_plan *plan = p->plan;
+    const weft_placed *source = &plan->placed[from];
+    if (source->spec.partial && source->reason) return source->reason;
+    char place[160], where[240];
+    weft_node_print_place(asking, place, sizeof place);
+    weft_spec_print(to, plan->mesh, &source->type.shape, where, sizeof where);
+    return weft_arena_text(plan->arena, "%s needs it as %s", place, where);
+}
+
+static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32_t asking)
+{
+    weft_plan *plan = p->plan;
+    const weft_node *node = &plan->graph->nodes[asking];
+    uint32_t value = plan->placed[from].value;
+    uint32_t to = add_version(p, value, spec, node->phase);
+    if (!to) return 0;
+    weft_step step = {.kind = WEFT_STEP_CONVERT,
+                      .phase = node->phase,
+                      .node = asking,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .in = {from},
+                      .out = {to},
+                      .reason = reason_for(p, from, spec, node)};
+    if (plan->placed[from].spec.partial) step.node = plan->graph->tensors[value].node;
+    if (!weft_plan_step(plan, &step)) {
+        weft_fail_memory(p->error, sizeof step);
+        return 0;
+    }
+    plan->placed[to].reason = plan->placed[from].reason;
+    return to;
+}
+
+/* Make the first version one that is not partial: everybody after this starts from it. */
+static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
+{
+    weft_spec wanted;
+    uint32_t partial = p->primary[value];
+    if (weft_wanted_spec(p->plan, value, &wanted, p->error) != WEFT_OK) return 0;
+    uint32_t id = find_version(p, value, &wanted, p->plan->graph->nodes[asking].phase);
+    if (!id) id = convert(p, partial, &wanted, asking);
+    if (!id) return 0;
+    for (uint32_t at = partial; at; at = p->plan->placed[at].next) /* unlink, then put in front */
+        if (p->plan->placed[at].next == id) p->plan->placed[at].next = p->plan->placed[id].next;
+    p->plan->placed[id].next = partial;
+    p->primary[value] = id;
+    return id;
+}
+
+/* The version of a value in `spec`, made if need be. 0 on failure. */
+static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
+{
+    weft_phase phase = p->plan->graph->nodes[asking].phase;
+    uint32_t id = find_version(p, value, spec, phase);
+    if (id) return id;
+    uint32_t from = p->primary[value];
+    if (p->plan->placed[from].spec.partial & ~spec->partial) {
+        from = finish(p, value, asking);
+        if (!from) return 0;
+        id = find_version(p, value, spec, phase);
+        if (id) return id;
+    }
+    return convert(p, from, spec, asking);
+}
+
+/* ---- one node ------------------------------------------------------------------------------------ */
+
+static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, int8_t *states)
+{
+    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
+        states[a] = (int8_t)weft_spec_state(spec, n_dims, a);
+}
+
+static double whole_bytes(const weft_type *type)
+{
+    return (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
+}
+
+static weft_status describe(placing *p, const weft_node *node, weft_choice_in *in)
+{
+    const weft_plan *plan = p->plan;
+    weft_spec wanted;
+    for (int i = 0; i < node->n_in; i++) {
+        const weft_placed *placed = &plan->placed[p->primary[node->in[i]]];
+        int n_dims = placed->type.shape.n_dims;
+        WEFT_TRY(weft_wanted_spec(plan, node->in[i], &wanted, p->error));
+        in->in[i] = (weft_holding){.combine = placed->spec.combine, .bytes = whole_bytes(&placed->type)};
+        states_of(plan, &placed->spec, n_dims, in->in[i].now);
+        states_of(plan, &wanted, n_dims, in->in[i].finished);
+    }
+    for (int o = 0; o < node->n_out; o++) {
+        uint32_t value = node->out + (uint32_t)o;
+        WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
+        in->out[o] = (weft_holding){.bytes = whole_bytes(type_of(plan, value))};
+        states_of(plan, &wanted, type_of(plan, value)->shape.n_dims, in->out[o].finished);
+    }
+    return WEFT_OK;
+}
+
+/* The name that orders the axes of a direction: the result's, else an operand's. */
+static const char *factor_name(const weft_site *site, const weft_factor *factor)
+{
+    for (int o = 0; o < site->n_out; o++)
+        if (factor->out[o] >= 0) return site->out[o].shape.dims[factor->out[o]].name;
+    for (int i = 0; i < site->n_in; i++)
+        if (factor->in[i] >= 0) return site->in[i].shape.dims[factor->in[i]].name;
+    return "";
+}
+
+/* From states per axis to a spec: the axes of each dim in the order of its direction. */
+static void spec_from(const weft_choice_in *in, const weft_choice *choice, const int8_t *states,
+                      uint8_t combine, weft_spec *spec)
+{
+    const weft_mesh *mesh = in->plan->mesh;
+    memset(spec, 0, sizeof *spec);
+    uint32_t axes_of[WEFT_MAX_DIMS] = {0};
+    int factor_of[WEFT_MAX_DIMS] = {0};
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (states[a] == WEFT_PARTIAL) spec->partial |= (uint8_t)(1u << a);
+        if (states[a] < 0) continue;
+        axes_of[states[a]] |= 1u << a;
+        factor_of[states[a]] = choice->factor[a];
+    }
+    if (spec->partial) spec->combine = combine;
+    for (int d = 0; d < WEFT_MAX_DIMS; d++) {
+        if (!axes_of[d]) continue;
+        const weft_factor *factor = &in->factors.factors[factor_of[d]];
+        spec->n_split[d] = (int8_t)weft_layout_order(in->plan->layout, mesh,
+                                                     factor_name(in->site, factor), axes_of[d],
+                                                     spec->split[d]);
+    }
+}
+
+static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_choice *choice)
+{
+    const weft_mesh *mesh = p->plan->mesh;
+    const char *text = NULL;
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (choice->factor[a] < 0) continue;
+        const weft_factor *factor = &in->factors.factors[choice->factor[a]];
+        if (factor->out[0] >= 0) continue;
+        text = weft_arena_text(p->plan->arena, "%s%s%s is contracted and split over %s",
+                               text ? text : "", text ? ", " : "", factor_name(in->site, factor),
+                               weft_mesh_axis_name(mesh, a));
+    }
+    return text;
+}
+
+static weft_status place_op(placing *p, uint32_t id)
+{
+    weft_plan *plan = p->plan;
+    const weft_node *node = &plan->graph->nodes[id];
+    weft_site site;
+    weft_site_of(plan->graph, node, &site);
+    weft_choice_in in = {.plan = plan, .site = &site};
+    weft_choice choice;
+    WEFT_TRY(describe(p, node, &in));
+    node->op->factors(&site, &in.factors);
+    weft_choose(&in, &choice);
+
+    weft_step step = {.kind = WEFT_STEP_KERNEL,
+                      .phase = node->phase,
+                      .node = id,
+                      .n_in = node->n_in,
+                      .n_out = node->n_out};
+    const char *reason = dims_reason(p, &in, &choice);
+    for (int i = 0; i < node->n_in; i++) {
+        weft_spec spec;
+        spec_from(&in, &choice, choice.need[i], in.in[i].combine, &spec);
+        step.in[i] = want(p, node->in[i], &spec, id);
+        if (!step.in[i]) return p->error->status;
+        if (!reason && spec.partial) reason = plan->placed[step.in[i]].reason;
+    }
+    for (int o = 0; o < node->n_out; o++) {
+        weft_spec spec;
+        spec_from(&in, &choice, choice.make[o], choice.combine, &spec);
+        step.out[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
+        if (!step.out[o]) return p->error->status;
+        plan->placed[step.out[o]].reason = reason;
+    }
+    return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
+}
+
+/* ---- memory that outlives a run -------------------------------------------------------------------- */
+
+static weft_status place_home(placing *p, uint32_t id, weft_home home)
+{
+    uint32_t value = p->plan->graph->nodes[id].out;
+    weft_spec spec;
+    weft_status status = home == WEFT_VARIABLE_HOME
+                             ? weft_home_spec(p->plan, value, &spec, p->error)
+                             : weft_wanted_spec(p->plan, value, &spec, p->error);
+    WEFT_TRY(status);
+    uint32_t placed = add_version(p, value, &spec, p->plan->graph->nodes[id].phase);
+    if (!placed) return p->error->status;
+    p->plan->placed[placed].home = home;
+    p->plan->home[value] = placed;
+    return WEFT_OK;
+}
+
+static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to)
+{
+    weft_step step = {.kind = WEFT_STEP_COPY,
+                      .phase = WEFT_UPDATE,
+                      .node = id,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .in = {from},
+                      .out = {to}};
+    return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
+}
+
+static weft_status place_store(placing *p, uint32_t id)
+{
+    weft_plan *plan = p->plan;
+    const weft_node *node = &plan->graph->nodes[id];
+    uint32_t variable = plan->home[node->in[0]];
+    weft_spec spec = plan->placed[variable].spec;
+    uint32_t from = want(p, node->in[1], &spec, id);
+    if (!from) return p->error->status;
+    if (plan->placed[from].home == WEFT_VARIABLE_HOME) { /* its old value, whatever is stored there */
+        uint32_t old = add_version(p, node->in[1], &spec, WEFT_UPDATE);
+        if (!old) return p->error->status;
+        WEFT_TRY(copy_into(p, id, from, old));
+        from = old;
+    }
+    return copy_into(p, id, from, variable);
+}
+
+static weft_status place_node(placing *p, uint32_t id)
+{
+    const weft_op *op = p->plan->graph->nodes[id].op;
+    if (op == &weft_op_input) return place_home(p, id, WEFT_INPUT_HOME);
+    if (op == &weft_op_variable) return place_home(p, id, WEFT_VARIABLE_HOME);
+    if (op == &weft_op_assign) return place_store(p, id);
+    if (op == &weft_op_group) return WEFT_OK;
+    return place_op(p, id);
+}
+
+static bool is_token(const weft_op *op)
+{
+    return op == &weft_op_assign || op == &weft_op_group;
+}
+
+/* What is read after a run: in the spec its names want. */
+static weft_status place_outputs(placing *p, const bool *is_output)
+{
+    weft_plan *plan = p->plan;
+    for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
+        const weft_node *node = weft_node_of(plan->graph, value);
+        if (!is_output[value] || is_token(node->op) || plan->home[value]) continue;
+        weft_spec wanted;
+        WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
+        uint32_t placed = want(p, value, &wanted, plan->graph->tensors[value].node);
+        if (!placed) return p->error->status;
+        plan->placed[placed].is_output = true;
+        plan->home[value] = placed;
+    }
+    return WEFT_OK;
+}
+
+/* ---- rules that were skipped ------------------------------------------------------------------------ */
+
+static weft_status report_skipped(weft_plan *plan, weft_error *error)
+{
+    plan->skipped = "";
+    for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
+        const weft_tensor *tensor = &plan->graph->tensors[value];
+        if (tensor->placement || !tensor->name) continue;
+        weft_spec spec;
+        char text[200], shape[200];
+        if (!weft_layout_spec(plan->layout, plan->mesh, &tensor->type.shape, &spec, text,
+                              sizeof text))
+            continue;
+        weft_shape_print(&tensor->type.shape, shape, sizeof shape);
+        if (plan->strict)
+            return weft_fail(error, WEFT_USAGE,
+                             "%s %s: %s. Change the layout, or leave out --strict to keep that dim whole",
+                             tensor->name, shape, text);
+        plan->skipped = weft_arena_text(plan->arena, "%s%s %s: %s\n", plan->skipped, tensor->name,
+                                        shape, text);
+        if (!plan->skipped) return weft_fail_memory(error, sizeof text);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_pass_place(weft_plan *plan, weft_error *error)
+{
+    weft_error own = {0};
+    const weft_graph *graph = plan->graph;
+    placing p = {.plan = plan, .error = error ? error : &own};
+    p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
+    bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
+    if (!p.primary || !is_output) return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
+    for (uint32_t value = 1; value < graph->n_tensors; value++) {
+        is_output[value] = plan->home[value] != 0; /* until now a mark; from now on a placed tensor */
+        plan->home[value] = 0;
+    }
+    WEFT_TRY(report_skipped(plan, p.error));
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        WEFT_TRY(place_node(&p, id));
+    return place_outputs(&p, is_output);
+}

@@ -1,0 +1,172 @@
+/* plan.c: the plan's small parts: appending, sizes, printing, the digest. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
+{
+    if (plan->n_placed + 1 >= plan->cap_placed) {
+        uint32_t cap = plan->cap_placed ? 2 * plan->cap_placed : 256;
+        weft_placed *more = realloc(plan->placed, cap * sizeof *more);
+        if (!more) return 0;
+        plan->placed = more;
+        plan->cap_placed = cap;
+    }
+    if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
+    plan->placed[plan->n_placed] = *placed;
+    return plan->n_placed++;
+}
+
+weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
+{
+    if (plan->n_steps == plan->cap_steps) {
+        uint32_t cap = plan->cap_steps ? 2 * plan->cap_steps : 256;
+        weft_step *more = realloc(plan->steps, cap * sizeof *more);
+        if (!more) return NULL;
+        plan->steps = more;
+        plan->cap_steps = cap;
+    }
+    plan->steps[plan->n_steps] = *step;
+    return &plan->steps[plan->n_steps++];
+}
+
+uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed)
+{
+    while (plan->placed[placed].shares)
+        placed = plan->placed[placed].shares;
+    return placed;
+}
+
+void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank, weft_view *view)
+{
+    const weft_placed *p = &plan->placed[placed];
+    view->data = NULL;
+    view->dtype = p->type.dtype;
+    view->shape = p->type.shape;
+    weft_spec_box(&p->spec, plan->mesh, &p->type.shape, rank, &view->box);
+}
+
+int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
+{
+    weft_view view;
+    weft_placed_view(plan, placed, rank, &view);
+    return weft_view_count(&view) * (int64_t)weft_dtype_bytes(view.dtype);
+}
+
+weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank, int64_t *bytes,
+                              weft_error *error)
+{
+    *bytes = 0;
+    if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
+    const weft_placed *from = &plan->placed[step->in[0]];
+    weft_move *move = NULL;
+    WEFT_TRY(weft_move_create(plan->mesh, &from->type.shape, from->type.dtype, &step->convert, rank,
+                              &move, error));
+    *bytes = weft_move_scratch(move);
+    weft_move_destroy(&move);
+    return WEFT_OK;
+}
+
+static double node_flops(const weft_plan *plan, uint32_t id, const weft_step *step, int rank)
+{
+    const weft_node *node = &plan->graph->nodes[id];
+    weft_site site;
+    weft_site_of(plan->graph, node, &site);
+    weft_view view;
+    for (int i = 0; i < node->n_in && step->kind == WEFT_STEP_KERNEL; i++) {
+        weft_placed_view(plan, step->in[i], rank, &view);
+        for (int d = 0; d < view.shape.n_dims; d++)
+            site.in[i].shape.dims[d].size = weft_view_size(&view, d);
+    }
+    for (int o = 0; o < node->n_out; o++) {
+        weft_placed_view(plan, step->out[step->kind == WEFT_STEP_KERNEL ? o : 0], rank, &view);
+        for (int d = 0; d < view.shape.n_dims; d++)
+            site.out[o].shape.dims[d].size = weft_view_size(&view, d);
+    }
+    if (step->kind == WEFT_STEP_KERNEL && node->op->flops) return node->op->flops(&site);
+    return (double)weft_view_count(&view);
+}
+
+double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
+{
+    if (step->kind == WEFT_STEP_KERNEL) return node_flops(plan, step->node, step, rank);
+    double flops = 0;
+    for (int k = 0; k < step->n_links; k++)
+        flops += node_flops(plan, step->links[k].node, step, rank);
+    return flops;
+}
+
+static const char *const step_names[WEFT_STEPS] = {"kernel", "loop", "convert", "copy"};
+
+static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
+{
+    const weft_placed *placed = &plan->placed[id];
+    char spec[240];
+    weft_spec_print(&placed->spec, plan->mesh, &placed->type.shape, spec, sizeof spec);
+    fprintf(file, "%%%u%s %s", id, placed->home == WEFT_TEMPORARY ? "" : "!", spec);
+    if (placed->shares) fprintf(file, " in %%%u", placed->shares);
+}
+
+static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
+{
+    char place[160];
+    weft_node_print_place(&plan->graph->nodes[step->node], place, sizeof place);
+    fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), step_names[step->kind]);
+    for (int o = 0; o < step->n_out; o++) {
+        fputs(o ? ", " : " ", file);
+        print_placed(plan, step->out[o], file);
+    }
+    fputs(" <-", file);
+    for (int i = 0; i < step->n_in; i++)
+        fprintf(file, " %%%u", step->in[i]);
+    if (step->kind == WEFT_STEP_CONVERT && /* lowered */
+        !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
+        fprintf(file, "  %s", weft_convert_name(step->convert.kind));
+    for (int k = 0; k < step->n_links; k++)
+        fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[step->links[k].node].op->name);
+    fprintf(file, "  | %s\n", place);
+}
+
+void weft_plan_dump(const weft_plan *plan, FILE *file)
+{
+    if (!plan->n_steps) {
+        weft_graph_print(plan->graph, file);
+        return;
+    }
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        print_step(plan, &plan->steps[s], file);
+}
+
+/* FNV-1a over the text of the plan and the numbers that the text leaves out. */
+typedef struct hashing {
+    uint64_t hash;
+} hashing;
+
+static ssize_t hash_write(void *cookie, const char *text, size_t bytes)
+{
+    hashing *h = cookie;
+    for (size_t i = 0; i < bytes; i++)
+        h->hash = (h->hash ^ (unsigned char)text[i]) * 0x100000001B3u;
+    return (ssize_t)bytes;
+}
+
+uint64_t weft_plan_digest(const weft_plan *plan)
+{
+    hashing h = {0xCBF29CE484222325u};
+    FILE *file = fopencookie(&h, "w", (cookie_io_functions_t){.write = hash_write});
+    if (!file) return 0;
+    fprintf(file, "%s %s %llu\n", weft_mesh_text(plan->mesh), weft_layout_text(plan->layout),
+            (unsigned long long)plan->graph->seed);
+    for (uint32_t id = 1; id < plan->graph->n_nodes; id++) {
+        const weft_node *node = &plan->graph->nodes[id];
+        if (!node->op->element) continue;
+        const weft_element_attributes *attributes = node->attributes;
+        fprintf(file, "%u %a %a %a %a %u\n", id, attributes->number[0], attributes->number[1],
+                attributes->number[2], attributes->number[3], attributes->random);
+    }
+    weft_graph_print(plan->graph, file);
+    weft_plan_dump(plan, file);
+    fclose(file);
+    return h.hash;
+}

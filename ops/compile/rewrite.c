@@ -1,0 +1,102 @@
+/* rewrite.c: liveness, and the exchange of one graph for another. */
+#include "rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+weft_graph *weft_graph_like(const weft_graph *like)
+{
+    weft_graph *graph = calloc(1, sizeof *graph);
+    if (!graph) return NULL;
+    graph->arena = like->arena;
+    graph->seed = like->seed;
+    graph->n_random = like->n_random;
+    graph->n_nodes = graph->n_tensors = 1; /* id 0 is invalid */
+    graph->placed = 1;
+    graph->cap_nodes = like->n_nodes + 16;
+    graph->cap_tensors = like->n_tensors + 16;
+    graph->nodes = calloc(graph->cap_nodes, sizeof *graph->nodes);
+    graph->tensors = calloc(graph->cap_tensors, sizeof *graph->tensors);
+    if (!graph->nodes || !graph->tensors) weft_graph_like_destroy(&graph);
+    return graph;
+}
+
+void weft_graph_like_destroy(weft_graph **graph)
+{
+    if (!*graph) return;
+    free((*graph)->nodes);
+    free((*graph)->tensors);
+    free(*graph);
+    *graph = NULL;
+}
+
+/* Outputs are the values with a `home` mark; everything they depend on is live. */
+static void mark_live(weft_rewrite *rewrite)
+{
+    const weft_graph *from = rewrite->from;
+    for (uint32_t value = 1; value < from->n_tensors; value++)
+        if (rewrite->plan->home[value]) rewrite->is_live[from->tensors[value].node] = true;
+    for (uint32_t id = from->n_nodes - 1; id > 0; id--) {
+        if (!rewrite->is_live[id]) continue;
+        const weft_node *node = &from->nodes[id];
+        for (int i = 0; i < node->n_in; i++)
+            rewrite->is_live[from->tensors[node->in[i]].node] = true;
+        for (int i = 0; i < node->n_out; i++) {
+            uint32_t as = from->tensors[node->out + (uint32_t)i].place_as;
+            if (as) rewrite->is_live[from->tensors[as].node] = true;
+        }
+    }
+}
+
+weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_error *error)
+{
+    *rewrite = (weft_rewrite){.plan = plan, .from = plan->graph};
+    rewrite->to = weft_graph_like(plan->graph);
+    rewrite->value = weft_arena_take(plan->arena, plan->graph->n_tensors * sizeof(uint32_t));
+    rewrite->is_live = weft_arena_take(plan->arena, plan->graph->n_nodes * sizeof(bool));
+    if (!rewrite->to || !rewrite->value || !rewrite->is_live) {
+        weft_graph_like_destroy(&rewrite->to);
+        return weft_fail_memory(error, plan->graph->n_tensors * sizeof(weft_tensor));
+    }
+    mark_live(rewrite);
+    return WEFT_OK;
+}
+
+void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to)
+{
+    const weft_tensor *old = &rewrite->from->tensors[from];
+    weft_tensor *new = &rewrite->to->tensors[to];
+    if (old->name) new->name = old->name;
+    if (old->placement) new->placement = old->placement;
+    if (old->place_as) new->place_as = rewrite->value[old->place_as];
+}
+
+/* Outputs keep their marks, user's values keep their meaning. */
+static weft_status carry_over(weft_rewrite *rewrite, weft_error *error)
+{
+    weft_plan *plan = rewrite->plan;
+    uint32_t *home = weft_arena_take(plan->arena, (rewrite->to->n_tensors + 1) * sizeof *home);
+    if (!home) return weft_fail_memory(error, rewrite->to->n_tensors * sizeof *home);
+    for (uint32_t value = 1; value < rewrite->from->n_tensors; value++)
+        if (plan->home[value]) home[rewrite->value[value]] = 1;
+    for (uint32_t value = 0; value < plan->n_user_values; value++)
+        plan->user_value[value] = rewrite->value[plan->user_value[value]];
+    plan->home = home;
+    return WEFT_OK;
+}
+
+weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error)
+{
+    weft_status status = rewrite->to->error.status;
+    if (status != WEFT_OK)
+        weft_fail(error, status, "%s", rewrite->to->error.message);
+    else
+        status = carry_over(rewrite, error);
+    if (status != WEFT_OK) {
+        weft_graph_like_destroy(&rewrite->to);
+        return status;
+    }
+    weft_graph_like_destroy(&rewrite->plan->graph);
+    rewrite->plan->graph = rewrite->to;
+    return WEFT_OK;
+}

@@ -1,0 +1,288 @@
+/* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all ranks. */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- do all ranks run the same? -------------------------------------------------------------------- */
+
+typedef struct identity {
+    uint64_t digest;
+    int32_t stage;
+    char mesh[100], layout[400];
+} identity;
+
+static weft_status describe_mismatch(const identity *all, int n, weft_error *error)
+{
+    for (int r = 1; r < n; r++) {
+        if (all[r].digest == all[0].digest) continue;
+        bool same_layout = !strcmp(all[r].layout, all[0].layout) && !strcmp(all[r].mesh, all[0].mesh) &&
+                           all[r].stage == all[0].stage;
+        if (same_layout)
+            return weft_fail(error, WEFT_MISMATCH,
+                             "rank %d compiled another program than rank 0 (digests %016llx and "
+                             "%016llx); start all ranks with the same program and options",
+                             r, (unsigned long long)all[r].digest, (unsigned long long)all[0].digest);
+        return weft_fail(error, WEFT_MISMATCH,
+                         "rank %d has mesh %s, layout \"%s\", stage %d, but rank 0 has mesh %s, layout "
+                         "\"%s\", stage %d; give all ranks the same",
+                         r, all[r].mesh, all[r].layout, all[r].stage, all[0].mesh, all[0].layout,
+                         all[0].stage);
+    }
+    return WEFT_OK;
+}
+
+/* Collective over the world, when there is more than one process. */
+static weft_status compare_digests(weft_program *program, weft_error *error)
+{
+    int n = weft_mesh_n_ranks(program->mesh);
+    if (program->n_local == n) return WEFT_OK; /* one process: one plan */
+    uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
+    WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
+    identity own = {.digest = weft_plan_digest(program->plan),
+                    .stage = weft_layout_stage(program->plan->layout)};
+    snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
+    snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
+    identity *all = calloc((size_t)n, sizeof *all);
+    int64_t *bytes = calloc(2 * (size_t)n, sizeof *bytes);
+    weft_status status = WEFT_OK;
+    if (!all || !bytes) status = weft_fail_memory(error, (size_t)n * sizeof *all);
+    for (int r = 0; r < n && status == WEFT_OK; r++) {
+        bytes[r] = sizeof own;
+        bytes[n + r] = r * (int64_t)sizeof own;
+    }
+    weft_request request;
+    if (status == WEFT_OK)
+        status = weft_all_gather_start(
+            weft_comm_of(program->comms, weft_mesh_first_local(program->mesh), everybody), &own,
+            sizeof own, all, bytes, bytes + n, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    if (status == WEFT_OK) status = describe_mismatch(all, n, error);
+    free(all);
+    free(bytes);
+    return status;
+}
+
+/* ---- groups and memory ------------------------------------------------------------------------------ */
+
+static weft_status prepare_groups(weft_program *program, weft_error *error)
+{
+    uint64_t done = 0; /* one bit per set of axes */
+    uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
+    WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
+    done |= 1ull << everybody;
+    for (uint32_t s = 0; s < program->plan->n_steps; s++) {
+        const weft_step *step = &program->plan->steps[s];
+        uint32_t axes = step->convert.axes;
+        if (step->kind != WEFT_STEP_CONVERT || !axes || done >> axes & 1) continue;
+        WEFT_TRY(weft_comms_prepare(program->comms, axes, error));
+        done |= 1ull << axes;
+    }
+    return WEFT_OK;
+}
+
+static const char *variable_name(const weft_plan *plan, uint32_t placed)
+{
+    const weft_variable_attributes *variable =
+        weft_node_of(plan->graph, plan->placed[placed].value)->attributes;
+    return variable->name;
+}
+
+/* The shared program's variable of the same name; its box must be the same. */
+static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan, *other = rank->program->share->plan;
+    const char *name = variable_name(plan, placed);
+    for (uint32_t id = 1; id < other->n_placed; id++) {
+        if (other->placed[id].home != WEFT_VARIABLE_HOME || strcmp(variable_name(other, id), name))
+            continue;
+        weft_view own, its;
+        weft_placed_view(plan, placed, rank->rank, &own);
+        weft_placed_view(other, id, rank->rank, &its);
+        if (own.dtype != its.dtype || own.shape.n_dims != its.shape.n_dims ||
+            memcmp(&own.box, &its.box, sizeof own.box) != 0)
+            return weft_fail(error, WEFT_USAGE,
+                             "variable %s cannot be shared: the two programs keep different parts of "
+                             "it; compile both with the same dims, mesh and layout",
+                             name);
+        *memory = weft_rank_of(rank->program->share, rank->rank)->memory[id];
+        return WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_home(weft_rank *rank, uint32_t placed, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    const weft_placed *p = &plan->placed[placed];
+    bool is_variable = p->home == WEFT_VARIABLE_HOME;
+    if (is_variable && rank->program->share) {
+        WEFT_TRY(find_shared(rank, placed, &rank->memory[placed], error));
+        if (rank->memory[placed]) return WEFT_OK;
+    }
+    int64_t bytes = weft_placed_bytes(plan, placed, rank->rank);
+    if (bytes == 0) return WEFT_OK;
+    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)bytes, &rank->memory[placed], error));
+    rank->is_owner[placed] = true;
+    if (!is_variable) return WEFT_OK;
+    weft_view view;
+    weft_placed_view(plan, placed, rank->rank, &view);
+    view.data = rank->memory[placed];
+    weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view);
+    return WEFT_OK;
+}
+
+static weft_status take_memory(weft_rank *rank, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].home != WEFT_TEMPORARY) WEFT_TRY(take_home(rank, id, error));
+    if (!rank->layout.arena_bytes) return WEFT_OK;
+    void *arena = NULL;
+    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
+    rank->arena = arena;
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        uint32_t owner = weft_placed_owner(plan, id);
+        if (plan->placed[owner].home != WEFT_TEMPORARY)
+            rank->memory[id] = rank->memory[owner];
+        else if (rank->layout.offset[id] >= 0)
+            rank->memory[id] = rank->arena + rank->layout.offset[id];
+    }
+    return WEFT_OK;
+}
+
+/* On the rank's own thread, so that its memory is near. */
+static void start_rank(void *argument, int rank)
+{
+    weft_rank *self = weft_rank_of(argument, rank);
+    if (take_memory(self, &self->error) == WEFT_OK) (void)weft_bind(self, &self->error);
+}
+
+static weft_status plan_rank(weft_program *program, int at, weft_error *error)
+{
+    weft_rank *rank = &program->ranks[at];
+    const weft_plan *plan = program->plan;
+    *rank = (weft_rank){.program = program, .rank = weft_mesh_first_local(program->mesh) + at};
+    rank->stream = weft_mesh_stream(program->mesh, rank->rank);
+    rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);
+    rank->is_owner = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->is_owner);
+    rank->steps = weft_arena_take(program->arena, (plan->n_steps + 1) * sizeof *rank->steps);
+    if (!rank->memory || !rank->is_owner || !rank->steps)
+        return weft_fail_memory(error, plan->n_placed * sizeof *rank->memory);
+    return weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error);
+}
+
+static weft_status start_ranks(weft_program *program, weft_error *error)
+{
+    program->ranks = weft_arena_take(program->arena, (size_t)program->n_local * sizeof(weft_rank));
+    if (!program->ranks) return weft_fail_memory(error, sizeof(weft_rank));
+    for (int at = 0; at < program->n_local; at++)
+        WEFT_TRY(plan_rank(program, at, error));
+    weft_mesh_each(program->mesh, start_rank, program);
+    for (int at = 0; at < program->n_local; at++) {
+        const weft_error *first = &program->ranks[at].error;
+        if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
+    }
+    return WEFT_OK;
+}
+
+/* ---- public --------------------------------------------------------------------------------------- */
+
+static weft_status check_share(const weft_program *program, weft_error *error)
+{
+    if (!program->share || program->share->mesh == program->mesh) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "compile: the program to share variables with runs on another mesh object (%s); "
+                     "compile both on one mesh",
+                     weft_mesh_text(program->share->mesh));
+}
+
+static weft_status create(weft_program *program, const weft_layout *layout, weft_values values,
+                          const weft_compile_options *options, weft_error *error)
+{
+    program->arena = weft_arena_create();
+    if (!program->arena) return weft_fail_memory(error, sizeof *program);
+    WEFT_TRY(check_share(program, error));
+    WEFT_TRY(weft_plan_build(program->mesh, layout, values, options, &program->plan, error));
+    program->user = values.values[0].graph;
+    return WEFT_OK;
+}
+
+static weft_status start(weft_program *program, weft_error *error)
+{
+    WEFT_TRY(weft_comms_create(program->mesh, &program->comms, error));
+    WEFT_TRY(compare_digests(program, error));
+    WEFT_TRY(prepare_groups(program, error));
+    return start_ranks(program, error);
+}
+
+weft_status weft_compile(weft_mesh *mesh, const weft_layout *layout, weft_values values,
+                         const weft_compile_options *options, weft_program **program,
+                         weft_error *error)
+{
+    weft_error own = {0};
+    weft_program *made = calloc(1, sizeof *made);
+    if (made) {
+        made->mesh = mesh;
+        made->n_local = weft_mesh_n_local(mesh);
+        made->share = options ? options->share : NULL;
+        (void)create(made, layout, values, options, &own);
+    } else {
+        weft_fail_memory(&own, sizeof *made);
+    }
+    bool can_run = weft_mesh_n_local(mesh) > 0;
+    if (can_run) (void)weft_world_agree(&own); /* nobody waits for a rank that could not compile */
+    if (own.status == WEFT_OK && can_run) {
+        (void)start(made, &own);
+        (void)weft_world_agree(&own);
+    }
+    if (own.status != WEFT_OK) {
+        weft_program_destroy(&made);
+        weft_status status = weft_fail(error, own.status, "%s", own.message);
+        if (error) error->rank = own.rank;
+        *program = NULL;
+        return status;
+    }
+    *program = made;
+    return WEFT_OK;
+}
+
+static void release_rank(weft_rank *rank)
+{
+    weft_program *program = rank->program;
+    if (!program) return;
+    weft_unbind(rank);
+    for (uint32_t id = 1; id < program->plan->n_placed; id++)
+        if (rank->is_owner && rank->is_owner[id])
+            weft_devices[WEFT_CPU]->give(rank->memory[id],
+                                         (size_t)weft_placed_bytes(program->plan, id, rank->rank));
+    if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
+}
+
+void weft_program_destroy(weft_program **program)
+{
+    weft_program *p = *program;
+    if (!p) return;
+    for (int at = 0; p->ranks && at < p->n_local; at++)
+        release_rank(&p->ranks[at]);
+    weft_comms_destroy(&p->comms);
+    weft_plan_destroy(&p->plan);
+    weft_arena_destroy(&p->arena);
+    free(p);
+    *program = NULL;
+}
+
+weft_mesh *weft_program_mesh(const weft_program *program)
+{
+    return program->mesh;
+}
+
+int64_t weft_runs(const weft_program *program)
+{
+    return program->runs;
+}
+
+void weft_set_runs(weft_program *program, int64_t runs)
+{
+    program->runs = runs;
+}

@@ -1,0 +1,67 @@
+/* program.h (private): a plan with memory: what every local rank does, pointers and all. */
+#ifndef WEFT_RUN_PROGRAM_H
+#define WEFT_RUN_PROGRAM_H
+
+#include "plan.h"
+
+typedef struct weft_rank weft_rank;
+
+/* One step of one rank, ready to run. */
+typedef struct weft_bound_step {
+    const weft_step *step;
+    weft_kernel kernel; /* kernel */
+    weft_call *call;
+    weft_loop *loop; /* loop */
+    weft_move *move; /* convert */
+    weft_comm *comm;
+    const void *from; /* convert, copy */
+    void *to;
+    void *scratch;
+    int64_t bytes;     /* copy */
+    int64_t top_bytes; /* the highest byte of the arena that the step touches */
+} weft_bound_step;
+
+struct weft_rank {
+    struct weft_program *program;
+    int rank;
+    weft_stream *stream;
+    weft_memory layout;
+    char *arena;
+    void **memory;          /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
+    bool *is_owner;         /* [plan->n_placed] whether that memory is this program's to give back    */
+    weft_bound_step *steps; /* [plan->n_steps] */
+    weft_usage measured;
+    weft_error error;
+};
+
+struct weft_program {
+    weft_plan *plan;
+    const weft_graph *user; /* the graph it was compiled from */
+    weft_mesh *mesh;
+    weft_comms *comms;
+    const struct weft_program *share;
+    weft_arena *arena;
+    weft_rank *ranks; /* [n_local] */
+    int n_local;
+    int64_t runs;
+};
+
+static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
+{
+    int at = rank - weft_mesh_first_local(program->mesh);
+    return at >= 0 && at < program->n_local ? &program->ranks[at] : NULL;
+}
+
+/* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
+weft_status weft_bind(weft_rank *rank, weft_error *error);
+void weft_unbind(weft_rank *rank);
+/* initial.c: the initial values of one variable's box. */
+void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view);
+/* run.c: how a step of each kind is run. */
+typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+/* usage.c: traffic entry of a set of axes and a kind; made when there is none. */
+weft_traffic *weft_usage_traffic(weft_usage *usage, uint32_t axes, weft_convert_kind kind);
+/* The placed tensor that keeps a user's value; 0: it is not kept. */
+uint32_t weft_home_of(const weft_program *program, weft_value value);
+
+#endif

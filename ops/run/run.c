@@ -1,0 +1,78 @@
+/* run.c: the executor: every local rank goes through its steps. */
+#include "program.h"
+
+#include <string.h>
+
+static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    (void)rank, (void)error;
+    bound->kernel(bound->call);
+    return WEFT_OK;
+}
+
+static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    (void)error;
+    for (int k = 0; k < bound->loop->n_ops; k++)
+        bound->loop->op[k].env.step = (uint64_t)rank->program->runs + 1;
+    weft_loop_run(bound->loop, rank->stream);
+    return WEFT_OK;
+}
+
+static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    WEFT_TRY(weft_move_start(bound->move, bound->comm, bound->from, bound->to, bound->scratch, error));
+    WEFT_TRY(weft_move_finish(bound->move, error));
+    const weft_convert_step *convert = &bound->step->convert;
+    if (!convert->axes) return WEFT_OK;
+    weft_traffic *traffic = weft_usage_traffic(&rank->measured, convert->axes, convert->kind);
+    if (!traffic) return WEFT_OK;
+    traffic->count++;
+    traffic->bytes += weft_move_wire_bytes(bound->move);
+    return WEFT_OK;
+}
+
+static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    (void)error;
+    if (bound->bytes)
+        weft_devices[WEFT_CPU]->copy(rank->stream, bound->to, bound->from, (size_t)bound->bytes);
+    return WEFT_OK;
+}
+
+static const weft_step_run runners[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = run_kernel,
+                                                  [WEFT_STEP_LOOP] = run_loop,
+                                                  [WEFT_STEP_CONVERT] = run_convert,
+                                                  [WEFT_STEP_COPY] = run_copy};
+
+static void run_rank(void *argument, int number)
+{
+    weft_rank *rank = weft_rank_of(argument, number);
+    rank->measured = (weft_usage){0};
+    for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
+        weft_bound_step *bound = &rank->steps[s];
+        if (runners[bound->step->kind](rank, bound, &rank->error) != WEFT_OK) break;
+        rank->measured.n_steps++;
+        if (bound->top_bytes > rank->measured.arena_bytes)
+            rank->measured.arena_bytes = bound->top_bytes;
+    }
+    weft_devices[WEFT_CPU]->wait(rank->stream);
+}
+
+weft_status weft_run(weft_program *program, weft_error *error)
+{
+    if (!program->n_local)
+        return weft_fail(error, WEFT_USAGE,
+                         "run: the mesh %s is a plan without ranks; make it with weft_mesh_create",
+                         weft_mesh_text(program->mesh));
+    weft_mesh_each(program->mesh, run_rank, program);
+    program->runs++;
+    for (int at = 0; at < program->n_local; at++) {
+        const weft_error *first = &program->ranks[at].error;
+        if (first->status == WEFT_OK) continue;
+        weft_status status = weft_fail(error, first->status, "%s", first->message);
+        if (error) error->rank = program->ranks[at].rank;
+        return status;
+    }
+    return WEFT_OK;
+}

@@ -31,7 +31,7 @@ typedef struct weft_shape {
 } weft_shape;
 
 WEFT_API int weft_shape_find(const weft_shape *shape, const char *name); /* -1: no such dim */
-WEFT_API int64_t weft_shape_count(const weft_shape *shape);              /* elements        */
+WEFT_API int64_t weft_shape_count(const weft_shape *shape);              /* elements; INT64_MAX past that */
 
 /* weft_shape_print - "[batch:32, pixel:784]" into text [bytes], as snprintf does. */
 WEFT_API int weft_shape_print(const weft_shape *shape, char *text, size_t bytes);
@@ -101,6 +101,7 @@ WEFT_API const char *weft_layout_text(const weft_layout *layout); /* canonical *
  */
 WEFT_API void weft_layout_store(weft_layout *layout, int stage, const char *dim);
 WEFT_API int weft_layout_stage(const weft_layout *layout);
+WEFT_API const char *weft_layout_store_dim(const weft_layout *layout); /* "" when stage is 0 */
 
 /* weft_layout_check - every axis named exists in the mesh (WEFT_USAGE with the nearest name if not), and
  * every dim named is one of `dims` [n_dims] (the same). dims may be NULL: not checked. */
@@ -161,6 +162,19 @@ typedef struct weft_convert_step {
 enum { WEFT_MAX_CONVERT = 2 * WEFT_MAX_AXES + 2 };
 WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
                                const weft_spec *to, weft_convert_step *steps);
+
+/* weft_move_sends - the piece, in global coordinates, that `source_rank` gives `destination_rank` in a step;
+ * source == destination: what it keeps of its own (or its own summand). Any kind of step. Local.
+ *
+ * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes
+ * that `from` splits, and along axes partial in `from` but not in `to` (each adds its summand); along other
+ * axes only ranks with its own coordinate. The pieces of one destination cover its box in `to` exactly once
+ * (once per summand).
+ * returns false, and an undefined piece, when there is nothing to give
+ */
+WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
+                              const weft_convert_step *step, int source_rank, int destination_rank,
+                              weft_box *piece);
 
 /* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
  * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:

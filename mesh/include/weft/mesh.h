@@ -80,6 +80,17 @@ WEFT_API void weft_mesh_each(weft_mesh *mesh, weft_rank_body body, void *argumen
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
 WEFT_API int weft_mesh_cores_per_rank(const weft_mesh *mesh);
 
+/* weft_mesh_limit_cores - cores a rank may use in meshes created from now on; 0: share out what the machine
+ * has. Local. */
+WEFT_API void weft_mesh_limit_cores(int cores_per_rank);
+
+/* weft_blas_start - make BLAS run on the calling thread only, and put its kernel right where it took the
+ * processor for an older one; a kernel that OPENBLAS_CORETYPE names is kept. Local.
+ *
+ * Once a process, further calls do nothing. Before the first BLAS call: no other thread may be in one.
+ */
+WEFT_API void weft_blas_start(void);
+
 /* weft_machine - the machine as found, for `weft info`. Local. Texts are static or live for ever. */
 typedef struct weft_machine {
     const char *processor;      /* "AMD EPYC"                                          */

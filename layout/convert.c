@@ -1,0 +1,284 @@
+/* convert: the steps from one spec to another, and what each puts on the wire.
+ *
+ * Axes are taken one at a time, always at the innermost end of a dim's list: appending an axis
+ * there, or taking the last one away, changes the boxes of that axis's ranks only, uneven and empty
+ * ones too. Local steps come first (they make everything after them smaller), then reductions, then
+ * moves between dims, then gathers. A list that would have to change in its middle is left to one
+ * general move.
+ */
+#include "weft/layout.h"
+
+#include <assert.h>
+
+/* ---- one axis at a time ------------------------------------------------------------------- */
+
+typedef struct planner {
+    const weft_spec *to;
+    weft_spec now;
+    weft_convert_step *steps;
+    int n_steps, n_axes, n_dims;
+} planner;
+
+static void add_step(planner *p, weft_convert_kind kind, uint32_t axes, const weft_spec *to)
+{
+    p->steps[p->n_steps++] =
+        (weft_convert_step){.kind = kind, .axes = axes, .from = p->now, .to = *to};
+    p->now = *to;
+}
+
+static void push(weft_spec *spec, int dim, int axis)
+{
+    spec->split[dim][spec->n_split[dim]++] = (int8_t)axis;
+}
+
+static void pop(weft_spec *spec, int dim)
+{
+    spec->split[dim][--spec->n_split[dim]] = 0;
+}
+
+static void clear_partial(weft_spec *spec, int axis)
+{
+    spec->partial &= (uint8_t) ~(1u << axis);
+    if (spec->partial == 0) spec->combine = WEFT_NOT_PARTIAL;
+}
+
+/* How many of the outermost axes of dim d are the same in both. */
+static int common_axes(const weft_spec *a, const weft_spec *b, int d)
+{
+    int n = 0;
+    while (n < a->n_split[d] && n < b->n_split[d] && a->split[d][n] == b->split[d][n])
+        n++;
+    return n;
+}
+
+/* The dim to which `axis` can be appended now, as `to` wants it; -1 when there is none. */
+static int ready_dim(const planner *p, int axis)
+{
+    for (int d = 0; d < p->n_dims; d++) {
+        int n = p->now.n_split[d];
+        if (common_axes(&p->now, p->to, d) == n && p->to->n_split[d] > n &&
+            p->to->split[d][n] == axis)
+            return d;
+    }
+    return -1;
+}
+
+static bool try_slice(planner *p)
+{
+    for (int a = 0; a < p->n_axes; a++) {
+        if (weft_spec_state(&p->now, p->n_dims, a) != WEFT_REPLICATED) continue;
+        int dim = ready_dim(p, a);
+        if (dim < 0) continue;
+        weft_spec next = p->now;
+        push(&next, dim, a);
+        add_step(p, WEFT_SLICE, 0, &next);
+        return true;
+    }
+    return false;
+}
+
+/* Reduce-scatters first: what follows is smaller. */
+static bool try_reduce_scatter(planner *p)
+{
+    for (int a = p->n_axes - 1; a >= 0; a--) {
+        if (!((p->now.partial & ~p->to->partial) >> a & 1)) continue;
+        int dim = ready_dim(p, a);
+        if (dim < 0) continue;
+        weft_spec next = p->now;
+        clear_partial(&next, a);
+        push(&next, dim, a);
+        add_step(p, WEFT_REDUCE_SCATTER, 1u << a, &next);
+        return true;
+    }
+    return false;
+}
+
+static bool try_all_reduce(planner *p)
+{
+    for (int a = p->n_axes - 1; a >= 0; a--) {
+        if (!((p->now.partial & ~p->to->partial) >> a & 1)) continue;
+        weft_spec next = p->now;
+        clear_partial(&next, a);
+        add_step(p, WEFT_ALL_REDUCE, 1u << a, &next);
+        return true;
+    }
+    return false;
+}
+
+/* The innermost axis of dim d, when it has to leave; -1 when the list is a beginning of the wanted
+ * one. */
+static int leaving_axis(const planner *p, int d)
+{
+    int n = p->now.n_split[d];
+    return n > common_axes(&p->now, p->to, d) ? p->now.split[d][n - 1] : -1;
+}
+
+static bool try_all_to_all(planner *p)
+{
+    for (int d = 0; d < p->n_dims; d++) {
+        int axis = leaving_axis(p, d);
+        int dim = axis < 0 ? -1 : ready_dim(p, axis);
+        if (dim < 0) continue;
+        weft_spec next = p->now;
+        pop(&next, d);
+        push(&next, dim, axis);
+        add_step(p, WEFT_ALL_TO_ALL, 1u << axis, &next);
+        return true;
+    }
+    return false;
+}
+
+static bool try_all_gather(planner *p)
+{
+    for (int d = 0; d < p->n_dims; d++) {
+        int axis = leaving_axis(p, d);
+        if (axis < 0 || weft_spec_state(p->to, p->n_dims, axis) != WEFT_REPLICATED) continue;
+        weft_spec next = p->now;
+        pop(&next, d);
+        add_step(p, WEFT_ALL_GATHER, 1u << axis, &next);
+        return true;
+    }
+    return false;
+}
+
+typedef bool (*attempt)(planner *p);
+
+static const attempt reductions[] = {try_slice, try_reduce_scatter, try_all_reduce};
+static const attempt exchanges[] = {try_slice, try_all_to_all, try_all_gather};
+
+/* The first attempt that succeeds, again and again, until none does. */
+static void repeat(planner *p, const attempt *attempts, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (attempts[i](p)) i = -1;
+}
+
+/* ---- the general move --------------------------------------------------------------------- */
+
+/* All axes that are not at the same place in both specs. Blocks of the common outer axes are the
+ * same in both, so nothing crosses their borders. */
+static uint32_t differing_axes(const weft_spec *a, const weft_spec *b, int n_dims)
+{
+    uint32_t axes = a->partial ^ b->partial;
+    for (int d = 0; d < n_dims; d++) {
+        int common = common_axes(a, b, d);
+        for (int i = common; i < a->n_split[d]; i++)
+            axes |= 1u << a->split[d][i];
+        for (int i = common; i < b->n_split[d]; i++)
+            axes |= 1u << b->split[d][i];
+    }
+    return axes;
+}
+
+/* ---- public ------------------------------------------------------------------------------- */
+
+int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
+                      const weft_spec *to, weft_convert_step *steps)
+{
+    assert((to->partial & ~from->partial) == 0);
+    planner p = {.to = to,
+                 .now = *from,
+                 .steps = steps,
+                 .n_axes = weft_mesh_n_axes(mesh),
+                 .n_dims = shape->n_dims};
+    repeat(&p, reductions, 3);
+    planner before = p;
+    repeat(&p, exchanges, 3);
+    if (!weft_spec_equal(&p.now, to, p.n_dims)) {
+        /* One move of everything beats steps that only lead up to it. */
+        p = before;
+        add_step(&p, WEFT_MOVE, differing_axes(&p.now, to, p.n_dims), to);
+    }
+    return p.n_steps;
+}
+
+static const char *const kind_names[WEFT_CONVERTS] = {
+    [WEFT_SLICE] = "slice",
+    [WEFT_ALL_REDUCE] = "all_reduce",
+    [WEFT_REDUCE_SCATTER] = "reduce_scatter",
+    [WEFT_ALL_GATHER] = "all_gather",
+    [WEFT_ALL_TO_ALL] = "all_to_all",
+    [WEFT_MOVE] = "move",
+};
+
+const char *weft_convert_name(weft_convert_kind kind)
+{
+    return kind_names[kind];
+}
+
+/* ---- bytes -------------------------------------------------------------------------------- */
+
+typedef int64_t (*counter)(const weft_mesh *mesh, const weft_shape *shape,
+                           const weft_convert_step *step, int rank);
+
+static int64_t count_nothing(const weft_mesh *mesh, const weft_shape *shape,
+                             const weft_convert_step *step, int rank)
+{
+    (void)mesh, (void)shape, (void)step, (void)rank;
+    return 0;
+}
+
+static int64_t count_from(const weft_mesh *mesh, const weft_shape *shape,
+                          const weft_convert_step *step, int rank)
+{
+    weft_box box;
+    weft_spec_box(&step->from, mesh, shape, rank, &box);
+    return weft_box_count(&box, shape->n_dims);
+}
+
+static int64_t count_to(const weft_mesh *mesh, const weft_shape *shape,
+                        const weft_convert_step *step, int rank)
+{
+    weft_box box;
+    weft_spec_box(&step->to, mesh, shape, rank, &box);
+    return weft_box_count(&box, shape->n_dims);
+}
+
+/* Advance `at` to the next rank of its group along `axes`; false after the last. */
+static bool next_in_group(const weft_mesh *mesh, uint32_t axes, int *at)
+{
+    for (int a = weft_mesh_n_axes(mesh) - 1; a >= 0; a--) {
+        if (!(axes >> a & 1)) continue;
+        if (++at[a] < weft_mesh_axis_size(mesh, a)) return true;
+        at[a] = 0;
+    }
+    return false;
+}
+
+static int64_t count_sent(const weft_mesh *mesh, const weft_shape *shape,
+                          const weft_convert_step *step, int rank)
+{
+    int64_t count = 0;
+    int at[WEFT_MAX_AXES];
+    weft_mesh_coordinates(mesh, rank, at);
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (step->axes >> a & 1) at[a] = 0;
+    do {
+        int destination = weft_mesh_rank(mesh, at);
+        weft_box piece;
+        if (destination != rank && weft_move_sends(mesh, shape, step, rank, destination, &piece))
+            count += weft_box_count(&piece, shape->n_dims);
+    } while (next_in_group(mesh, step->axes, at));
+    return count;
+}
+
+static const counter counters[WEFT_CONVERTS] = {
+    [WEFT_SLICE] = count_nothing,       [WEFT_ALL_REDUCE] = count_from,
+    [WEFT_REDUCE_SCATTER] = count_from, [WEFT_ALL_GATHER] = count_to,
+    [WEFT_ALL_TO_ALL] = count_sent,     [WEFT_MOVE] = count_sent,
+};
+
+int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
+                           const weft_convert_step *step, int rank)
+{
+    return counters[step->kind](mesh, shape, step, rank) * (int64_t)weft_dtype_bytes(dtype);
+}
+
+double weft_state_cost(int from, int to, int n, double bytes)
+{
+    const double impossible = 1e300, part = (double)(n - 1) / n;
+    if (from == to || (from == WEFT_REPLICATED && to >= 0)) return 0;
+    if (to == WEFT_PARTIAL) return impossible;
+    if (from == WEFT_PARTIAL) return to == WEFT_REPLICATED ? 2 * bytes * part : bytes * part;
+    return to == WEFT_REPLICATED ? bytes * part : bytes * part / n;
+}

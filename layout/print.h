@@ -1,0 +1,18 @@
+/* print.h: build a text piece by piece, with snprintf's rules: never past the end, and the length
+ * it wants. */
+#ifndef WEFT_LAYOUT_PRINT_H
+#define WEFT_LAYOUT_PRINT_H
+
+#include "weft/error.h"
+
+typedef struct weft_print {
+    char *text;
+    size_t bytes;
+    int length; /* without the final 0; may be more than fits */
+} weft_print;
+
+/* text may be NULL when bytes is 0. */
+weft_print weft_print_begin(char *text, size_t bytes);
+void weft_print_more(weft_print *print, const char *format, ...) WEFT_FORMAT(2, 3);
+
+#endif

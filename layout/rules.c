@@ -1,0 +1,188 @@
+/* rules: a layout's ordered rules, applied to the dims of one tensor: first wins, a taken axis is
+ * skipped. */
+#include "rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "print.h"
+
+weft_status weft_layout_create(const char *text, weft_layout **layout, weft_error *error)
+{
+    weft_layout *l = *layout = calloc(1, sizeof *l);
+    if (l == NULL) return weft_fail_memory(error, sizeof *l);
+    l->arena = weft_arena_create();
+    weft_status status = l->arena == NULL ? weft_fail_memory(error, sizeof *l) : WEFT_OK;
+    if (status == WEFT_OK && text != NULL) status = weft_rules_parse(l, text, error);
+    if (status == WEFT_OK) status = weft_rules_write(l, error);
+    if (status != WEFT_OK) weft_layout_destroy(layout);
+    return status;
+}
+
+void weft_layout_destroy(weft_layout **layout)
+{
+    if (*layout == NULL) return;
+    weft_arena_destroy(&(*layout)->arena);
+    free(*layout);
+    *layout = NULL;
+}
+
+const char *weft_layout_text(const weft_layout *layout)
+{
+    return layout->text;
+}
+
+void weft_layout_store(weft_layout *layout, int stage, const char *dim)
+{
+    layout->stage = stage;
+    weft_print print = weft_print_begin(layout->store_dim, sizeof layout->store_dim);
+    weft_print_more(&print, "%s", dim != NULL ? dim : "");
+    if ((size_t)print.length >= sizeof layout->store_dim) layout->store_dim[0] = '\0';
+}
+
+int weft_layout_stage(const weft_layout *layout)
+{
+    return layout->stage;
+}
+
+const char *weft_layout_store_dim(const weft_layout *layout)
+{
+    return layout->stage > 0 ? layout->store_dim : "";
+}
+
+/* ---- check -------------------------------------------------------------------------------- */
+
+/* A name that a layout uses, and the names there are. */
+typedef struct known_names {
+    const char *owner; /* "mesh data:2,model:2 has no axis" */
+    const char *const *names;
+    int n_names;
+} known_names;
+
+static weft_status check_name(const weft_layout *layout, const char *name, const known_names *known,
+                              weft_error *error)
+{
+    for (int i = 0; i < known->n_names; i++)
+        if (strcmp(known->names[i], name) == 0) return WEFT_OK;
+    const char *nearest = weft_nearest(name, known->names, known->n_names);
+    if (nearest != NULL)
+        return weft_fail(error, WEFT_USAGE, "layout %.120s: %.120s %s; did you mean %.63s?",
+                         layout->text, known->owner, name, nearest);
+    char list[160];
+    weft_print print = weft_print_begin(list, sizeof list);
+    for (int i = 0; i < known->n_names; i++)
+        weft_print_more(&print, "%s%s", i > 0 ? ", " : "", known->names[i]);
+    return weft_fail(error, WEFT_USAGE, "layout %.120s: %.120s %s; use one of: %s", layout->text,
+                     known->owner, name, list);
+}
+
+weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
+                              const char *const *dims, int n_dims, weft_error *error)
+{
+    char mesh_says[140];
+    weft_print print = weft_print_begin(mesh_says, sizeof mesh_says);
+    weft_print_more(&print, "mesh %.100s has no axis", weft_mesh_text(mesh));
+    const char *axes[WEFT_MAX_AXES];
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        axes[a] = weft_mesh_axis_name(mesh, a);
+    known_names known_axes = {mesh_says, axes, weft_mesh_n_axes(mesh)};
+    known_names known_dims = {"no tensor has a dim", dims, n_dims};
+    for (int i = 0; i < layout->n_rules; i++) {
+        const weft_rule *rule = &layout->rules[i];
+        if (dims != NULL) WEFT_TRY(check_name(layout, rule->dim, &known_dims, error));
+        for (int j = 0; j < rule->n_axes; j++)
+            WEFT_TRY(check_name(layout, rule->axes[j], &known_axes, error));
+    }
+    return WEFT_OK;
+}
+
+/* ---- apply -------------------------------------------------------------------------------- */
+
+static void append_axis(weft_spec *spec, int dim, int axis)
+{
+    spec->split[dim][spec->n_split[dim]++] = (int8_t)axis;
+}
+
+int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
+                     weft_spec *spec, char *skipped, size_t bytes)
+{
+    int n_skipped = 0;
+    weft_print print = weft_print_begin(skipped, skipped != NULL ? bytes : 0);
+    *spec = (weft_spec){0};
+    for (int i = 0; i < layout->n_rules; i++) {
+        const weft_rule *rule = &layout->rules[i];
+        int dim = weft_shape_find(shape, rule->dim);
+        for (int j = 0; dim >= 0 && j < rule->n_axes; j++) {
+            int axis = weft_mesh_find_axis(mesh, rule->axes[j]);
+            if (axis < 0) continue; /* weft_layout_check is where this is refused */
+            int taken_by = weft_spec_state(spec, shape->n_dims, axis);
+            if (taken_by == WEFT_REPLICATED) {
+                append_axis(spec, dim, axis);
+                continue;
+            }
+            weft_print_more(&print, "%s%s: %s is taken by %s", n_skipped > 0 ? "; " : "", rule->dim,
+                            rule->axes[j], shape->dims[taken_by].name);
+            n_skipped++;
+        }
+    }
+    return n_skipped;
+}
+
+/* The axes that rules give to `dim`, in order, each once. Returns how many. */
+static int axes_of_dim(const weft_layout *layout, const weft_mesh *mesh, const char *dim,
+                       int8_t *axes)
+{
+    int n = 0;
+    uint32_t seen = 0;
+    for (int i = 0; i < layout->n_rules; i++) {
+        const weft_rule *rule = &layout->rules[i];
+        if (strcmp(rule->dim, dim) != 0) continue;
+        for (int j = 0; j < rule->n_axes; j++) {
+            int axis = weft_mesh_find_axis(mesh, rule->axes[j]);
+            if (axis < 0 || seen >> axis & 1) continue;
+            seen |= 1u << axis;
+            axes[n++] = (int8_t)axis;
+        }
+    }
+    return n;
+}
+
+/* The largest dim that nothing splits, else the largest; the first of equals, whose parts are
+ * contiguous. */
+static int storage_dim(const weft_shape *shape, const weft_spec *spec)
+{
+    int best = 0;
+    for (int d = 1; d < shape->n_dims; d++) {
+        bool is_free = spec->n_split[d] == 0, best_is_free = spec->n_split[best] == 0;
+        if (is_free != best_is_free ? is_free : shape->dims[d].size > shape->dims[best].size)
+            best = d;
+    }
+    return best;
+}
+
+void weft_layout_storage(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
+                         const weft_spec *compute, weft_spec *storage)
+{
+    *storage = *compute;
+    if (shape->n_dims == 0) return;
+    int8_t axes[WEFT_MAX_AXES];
+    int n = axes_of_dim(layout, mesh, layout->store_dim, axes);
+    for (int i = 0; i < n; i++)
+        if (weft_spec_state(compute, shape->n_dims, axes[i]) == WEFT_REPLICATED)
+            append_axis(storage, storage_dim(shape, storage), axes[i]);
+}
+
+int weft_layout_order(const weft_layout *layout, const weft_mesh *mesh, const char *dim,
+                      uint32_t axes, int8_t *order)
+{
+    int8_t ruled[WEFT_MAX_AXES];
+    int n = 0, n_ruled = axes_of_dim(layout, mesh, dim, ruled);
+    for (int i = 0; i < n_ruled; i++) {
+        if (!(axes >> ruled[i] & 1)) continue;
+        order[n++] = ruled[i];
+        axes &= ~(1u << ruled[i]);
+    }
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (axes >> a & 1) order[n++] = (int8_t)a;
+    return n;
+}

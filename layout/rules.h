@@ -1,0 +1,28 @@
+/* rules.h: a layout from inside, for the files of this room. */
+#ifndef WEFT_RULES_H
+#define WEFT_RULES_H
+
+#include "weft/arena.h"
+#include "weft/layout.h"
+
+typedef struct weft_rule {
+    const char *dim;
+    int n_axes;
+    const char *axes[WEFT_MAX_AXES]; /* outermost first */
+} weft_rule;
+
+struct weft_layout {
+    weft_arena *arena;
+    const char *text;
+    int n_rules;
+    weft_rule *rules; /* in order; first wins */
+    int stage;
+    char store_dim[64]; /* the dim whose axes shard storage; "" for none. No rule has a longer name.
+                         */
+};
+
+/* Fill the rules from `text`, and the canonical text from the rules. */
+weft_status weft_rules_parse(weft_layout *layout, const char *text, weft_error *error);
+weft_status weft_rules_write(weft_layout *layout, weft_error *error);
+
+#endif

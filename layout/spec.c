@@ -1,0 +1,75 @@
+/* spec: one tensor's state per mesh axis (replicated, splitting a dim, partial), asked and printed.
+ */
+#include "weft/layout.h"
+
+#include <string.h>
+
+#include "print.h"
+
+static const struct {
+    const char *name;
+    int width;
+} combines[WEFT_COMBINES] = {
+    [WEFT_NOT_PARTIAL] = {"none", 1}, [WEFT_SUM] = {"sum", 1}, [WEFT_MAX] = {"max", 1},
+    [WEFT_MIN] = {"min", 1},          [WEFT_LSE] = {"lse", 2}, [WEFT_ARGMAX] = {"argmax", 2},
+    [WEFT_MOMENTS] = {"moments", 3},
+};
+
+const char *weft_combine_name(weft_combine combine)
+{
+    return combines[combine].name;
+}
+
+int weft_combine_width(weft_combine combine)
+{
+    return combines[combine].width;
+}
+
+int weft_spec_state(const weft_spec *spec, int n_dims, int axis)
+{
+    if (spec->partial >> axis & 1) return WEFT_PARTIAL;
+    for (int d = 0; d < n_dims; d++)
+        for (int i = 0; i < spec->n_split[d]; i++)
+            if (spec->split[d][i] == axis) return d;
+    return WEFT_REPLICATED;
+}
+
+bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims)
+{
+    if (a->partial != b->partial) return false;
+    if (a->partial != 0 && a->combine != b->combine) return false;
+    for (int d = 0; d < n_dims; d++) {
+        if (a->n_split[d] != b->n_split[d]) return false;
+        if (memcmp(a->split[d], b->split[d], (size_t)a->n_split[d]) != 0) return false;
+    }
+    return true;
+}
+
+static void print_partial(weft_print *print, const weft_spec *spec, const weft_mesh *mesh)
+{
+    if (spec->partial == 0) return;
+    weft_print_more(print, " %s over ", weft_combine_name(spec->combine));
+    const char *between = "";
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (!(spec->partial >> a & 1)) continue;
+        weft_print_more(print, "%s%s", between, weft_mesh_axis_name(mesh, a));
+        between = "+";
+    }
+}
+
+int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
+                    char *text, size_t bytes)
+{
+    weft_print print = weft_print_begin(text, bytes);
+    weft_print_more(&print, "[");
+    for (int d = 0; d < shape->n_dims; d++) {
+        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", shape->dims[d].name,
+                        (long long)shape->dims[d].size);
+        for (int i = 0; i < spec->n_split[d]; i++)
+            weft_print_more(&print, "%s%s", i > 0 ? "+" : "/",
+                            weft_mesh_axis_name(mesh, spec->split[d][i]));
+    }
+    weft_print_more(&print, "]");
+    print_partial(&print, spec, mesh);
+    return print.length;
+}

@@ -1,0 +1,120 @@
+/* arena: memory taken in small pieces from large blocks, given back at once; texts kept once by
+ * hash. */
+#include "weft/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 64 << 10, ALIGNMENT = 16, BUCKETS = 512 };
+
+/* No graph has so much to say: somebody's size overflowed. */
+static const size_t TOO_MUCH = (size_t)1 << 39;
+
+typedef struct block {
+    struct block *next;
+    size_t used, bytes; /* of data */
+    _Alignas(ALIGNMENT) char data[];
+} block;
+
+typedef struct kept_text {
+    struct kept_text *next;
+    uint32_t hash;
+    char text[];
+} kept_text;
+
+struct weft_arena {
+    block *blocks; /* newest first; only the newest has room */
+    kept_text *buckets[BUCKETS];
+};
+
+weft_arena *weft_arena_create(void)
+{
+    return calloc(1, sizeof(weft_arena));
+}
+
+void weft_arena_destroy(weft_arena **arena)
+{
+    if (*arena == NULL) return;
+    for (block *b = (*arena)->blocks, *next; b != NULL; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(*arena);
+    *arena = NULL;
+}
+
+/* A new block in front, with room for `bytes`. A large piece gets a block of its own behind the
+ * newest, so that the room left in that one is not lost. */
+static block *add_block(weft_arena *arena, size_t bytes)
+{
+    size_t capacity = bytes > BLOCK_BYTES / 4 ? bytes : BLOCK_BYTES;
+    block *b = calloc(1, sizeof *b + capacity);
+    if (b == NULL) return NULL;
+    b->bytes = capacity;
+    if (capacity != BLOCK_BYTES && arena->blocks != NULL) {
+        b->next = arena->blocks->next;
+        arena->blocks->next = b;
+    } else {
+        b->next = arena->blocks;
+        arena->blocks = b;
+    }
+    return b;
+}
+
+void *weft_arena_take(weft_arena *arena, size_t bytes)
+{
+    if (bytes > TOO_MUCH) return NULL;
+    bytes = bytes == 0 ? ALIGNMENT : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    block *b = arena->blocks;
+    if (b == NULL || b->bytes - b->used < bytes) b = add_block(arena, bytes);
+    if (b == NULL) return NULL;
+    void *piece = b->data + b->used; /* zeroed: from calloc, and given out once */
+    b->used += bytes;
+    return piece;
+}
+
+void *weft_arena_copy(weft_arena *arena, const void *from, size_t bytes)
+{
+    void *copy = weft_arena_take(arena, bytes);
+    if (copy != NULL && bytes > 0) memcpy(copy, from, bytes);
+    return copy;
+}
+
+char *weft_arena_text(weft_arena *arena, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    char *text = length < 0 ? NULL : weft_arena_take(arena, (size_t)length + 1);
+    if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    va_end(arguments);
+    return text;
+}
+
+static uint32_t hash_of(const char *text) /* FNV-1a */
+{
+    uint32_t hash = 2166136261u;
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+const char *weft_arena_intern(weft_arena *arena, const char *text)
+{
+    uint32_t hash = hash_of(text);
+    kept_text **bucket = &arena->buckets[hash % BUCKETS];
+    for (kept_text *kept = *bucket; kept != NULL; kept = kept->next)
+        if (kept->hash == hash && strcmp(kept->text, text) == 0) return kept->text;
+    size_t bytes = strlen(text) + 1;
+    kept_text *kept = weft_arena_take(arena, sizeof *kept + bytes);
+    if (kept == NULL) return NULL;
+    kept->hash = hash;
+    memcpy(kept->text, text, bytes);
+    kept->next = *bucket;
+    *bucket = kept;
+    return kept->text;
+}

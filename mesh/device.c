@@ -1,0 +1,108 @@
+/* device: the table of devices, and the CPU's memory and copies.
+ *
+ * Large pieces come straight from the system: zeroed without being touched, so each page lands near
+ * the core that first writes it, and on huge pages where the system has them.
+ */
+#include "mesh_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGNMENT = 64, MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20, COPY_GRAIN = 256 << 10 };
+
+/* Under the sanitizers everything comes from the heap, where they see an access out of bounds. */
+static bool is_mapped(size_t bytes)
+{
+#ifdef WEFT_SANITIZE
+    (void)bytes;
+    return false;
+#else
+    return bytes >= MAPPED_FROM;
+#endif
+}
+
+/* Huge pages start at multiples of their size: take more, and give the ends back. */
+static void *map_huge(size_t bytes)
+{
+    size_t taken = bytes + HUGE_PAGE;
+    char *from = mmap(NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED) return NULL;
+    size_t before = (HUGE_PAGE - (uintptr_t)from % HUGE_PAGE) % HUGE_PAGE;
+    if (before > 0) munmap(from, before);
+    if (taken - before - bytes > 0) munmap(from + before + bytes, taken - before - bytes);
+    madvise(from + before, bytes, MADV_HUGEPAGE); /* advice: a refusal costs speed only */
+    return from + before;
+}
+
+static void *map(size_t bytes)
+{
+    if (bytes >= HUGE_PAGE) return map_huge(bytes);
+    void *from = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return from == MAP_FAILED ? NULL : from;
+}
+
+/* Whole pages when mapped, whole cache lines otherwise; the same for take and give. */
+static size_t rounded(size_t bytes)
+{
+    size_t unit = is_mapped(bytes) ? 4096 * 16 : ALIGNMENT;
+    return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
+}
+
+weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error)
+{
+    *memory = NULL;
+    if (bytes > SIZE_MAX / 4) return weft_fail_memory(error, bytes);
+    size_t taken = rounded(bytes);
+    if (is_mapped(bytes)) {
+        *memory = map(taken);
+    } else {
+        *memory = aligned_alloc(ALIGNMENT, taken);
+        if (*memory != NULL) memset(*memory, 0, taken);
+    }
+    return *memory == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
+}
+
+void weft_give_cpu(void *memory, size_t bytes)
+{
+    if (memory == NULL) return;
+    if (is_mapped(bytes))
+        munmap(memory, rounded(bytes));
+    else
+        free(memory);
+}
+
+typedef struct copy_job {
+    char *to;
+    const char *from;
+} copy_job;
+
+static void copy_piece(void *argument, int64_t begin, int64_t end, int lane)
+{
+    (void)lane;
+    const copy_job *job = argument;
+    memcpy(job->to + begin, job->from + begin, (size_t)(end - begin));
+}
+
+static void copy_cpu(weft_stream *stream, void *to, const void *from, size_t bytes)
+{
+    copy_job job = {.to = to, .from = from};
+    weft_parallel(stream, (int64_t)bytes, COPY_GRAIN, copy_piece, &job);
+}
+
+static void wait_cpu(weft_stream *stream)
+{
+    (void)stream; /* what was launched has run when the launch returns */
+}
+
+static const weft_device cpu = {
+    .name = "cpu",
+    .take = weft_take_cpu,
+    .give = weft_give_cpu,
+    .stream_create = weft_stream_create_cpu,
+    .stream_destroy = weft_stream_destroy_cpu,
+    .copy = copy_cpu,
+    .wait = wait_cpu,
+};
+
+const weft_device *const weft_devices[WEFT_DEVICES] = {[WEFT_CPU] = &cpu};

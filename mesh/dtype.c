@@ -1,0 +1,21 @@
+/* dtype: the table of element types. */
+#include "weft/dtype.h"
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[WEFT_DTYPES] = {
+    [WEFT_F32] = {"f32", 4},
+    [WEFT_F64] = {"f64", 8},
+    [WEFT_I32] = {"i32", 4},
+};
+
+size_t weft_dtype_bytes(weft_dtype dtype)
+{
+    return dtypes[dtype].bytes;
+}
+
+const char *weft_dtype_name(weft_dtype dtype)
+{
+    return dtypes[dtype].name;
+}

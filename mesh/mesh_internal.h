@@ -1,0 +1,77 @@
+/* mesh_internal.h: what the files of this room share and nobody else sees. */
+#ifndef WEFT_MESH_INTERNAL_H
+#define WEFT_MESH_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/arena.h"
+#include "weft/device.h"
+#include "weft/mesh.h"
+
+/* ---- team.c: threads that sleep between runs ---------------------------------------------- */
+
+/* Threads that wait spin first: it is cheap only while every thread has a core of its own. */
+typedef struct weft_patience {
+    int spins;  /* looks at the word without leaving the core */
+    int yields; /* then, looks that let others run; then sleep */
+} weft_patience;
+weft_patience weft_patience_for(bool has_core_each);
+
+typedef struct weft_team weft_team;
+typedef void (*weft_team_body)(void *argument, int member);
+
+/* `n_members` - 1 threads; member 0 is whoever calls weft_team_run. Local. */
+weft_status weft_team_create(int n_members, weft_patience patience, weft_team **team,
+                             weft_error *error);
+void weft_team_destroy(weft_team **team);
+/* body(argument, m) for every member m < n_called, each on its own thread; returns when all are
+ * done. */
+void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
+
+/* ---- stream.c, device.c ------------------------------------------------------------------- */
+
+weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error *error);
+void weft_stream_destroy_cpu(weft_stream **stream);
+weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error);
+void weft_give_cpu(void *memory, size_t bytes);
+
+/* ---- topology.c, blas.c ------------------------------------------------------------------- */
+
+/* Cores that this process may use when `n_host_processes` like it share the host; at least 1. */
+int weft_topology_cores(int n_host_processes);
+/* The part of topology.c that decides: all arguments at least 1; quota 0: none. */
+int weft_cores_shared(int in_mask, int on_machine, int quota, int n_host_processes);
+
+/* Which OpenBLAS kernel to change to, or NULL to keep `found`. Pure. */
+const char *weft_blas_kernel_wanted(const char *found, bool has_avx2, bool has_avx512);
+/* Make OpenBLAS use kernel `name`; false, and nothing changed, when it cannot. No BLAS call may be
+ * under way. */
+bool weft_blas_use_kernel(const char *name);
+const char *weft_blas_kernel(void);       /* in use now; "" when not known */
+const char *weft_blas_kernel_found(void); /* as chosen by the library itself */
+const char *weft_blas_name(void);         /* "OpenBLAS 0.3.21" */
+
+/* ---- mesh_text.c, mesh.c ------------------------------------------------------------------ */
+
+typedef struct weft_mesh_axis {
+    const char *name;
+    int size;
+    int stride; /* rank distance of neighbours along it */
+} weft_mesh_axis;
+
+struct weft_mesh {
+    weft_arena *arena; /* names and text */
+    const char *text;
+    int n_axes, n_ranks;
+    weft_mesh_axis axes[WEFT_MAX_AXES];
+    int n_local, first_local, cores_per_rank;
+    weft_team *team;       /* the threads of the local ranks; NULL for a plan */
+    weft_stream **streams; /* [n_local] */
+};
+
+/* Fill text, axes and n_ranks of a mesh that has an arena. */
+weft_status weft_mesh_parse(weft_mesh *mesh, const char *text, weft_error *error);
+
+#endif

@@ -21,6 +21,7 @@ typedef struct weft_site {
     const void *attributes;
     int n_in, n_out;
     weft_type in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+    const char *in_name[WEFT_MAX_IN]; /* for sentences; NULL: none */
 } weft_site;
 
 /* One way in which the work of an op can be cut: a direction that runs through its operands and results.
@@ -68,7 +69,10 @@ struct weft_op {
     weft_kernel kernel[WEFT_DEVICES];
 };
 
-/* All ops, from op_list.inc. */
+/* All ops, from op_list.inc: weft_op_add, ... and the table of them. */
+#define WEFT_OP(name) extern const weft_op weft_op_##name;
+#include "../op/op_list.inc"
+#undef WEFT_OP
 enum { WEFT_MAX_OPS = 128 };
 extern const weft_op *const weft_ops[];
 extern const int weft_n_ops;
@@ -109,13 +113,72 @@ void weft_factors_whole(const weft_site *site, const char *name, weft_factors *f
 /* Element ops: by name, nothing reduced. */
 void weft_factors_pass(const weft_site *site, weft_factors *factors);
 
-/* gradient: x summed over the dims that `like` lacks, in like's dim order. */
-weft_value weft_sum_to(weft_value x, weft_value like);
-double weft_count_of(const weft_shape *shape);
+/* More checks: operand has dim `dim`, of `size` (-1: any), else the nearest name / operand is i32. */
+weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, int64_t size,
+                           weft_error *error);
+weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error);
+const char *weft_site_name(const weft_site *site, int operand); /* its name, or "the first operand" */
 
-/* Element op files: define the three block functions and the table.
- *   WEFT_ELEMENT_1(relu, x > 0 ? x : 0)              f32, f64 of x
- *   WEFT_ELEMENT_2(add, x + y)                       f32, f64, i32 of x, y
- * See ops/graph/element.h. */
+/* infer's parts: the dims of a broadcast by name; the same with i32 results (comparisons). */
+weft_status weft_broadcast_shape(const weft_site *site, weft_shape *shape, weft_error *error);
+weft_status weft_infer_compare(weft_site *site, weft_error *error);
+
+/* Element ops whose result's type is not their operand's: constant, iota, random_*, broadcast. The executor reads
+ * the first member only. */
+typedef struct weft_generator_attributes {
+    weft_element_attributes element;
+    weft_type type;
+} weft_generator_attributes;
+weft_status weft_infer_generator(weft_site *site, weft_error *error);
+
+/* Reductions: what the kernel reads, and the result's dims (the state's: with WEFT_STATE_DIM last). */
+#define WEFT_STATE_DIM "~"
+typedef struct weft_reduced_attributes {
+    weft_reduce_attributes reduce;
+    weft_shape out;
+} weft_reduced_attributes;
+weft_status weft_infer_reduce(weft_site *site, weft_error *error);
+weft_status weft_infer_finish(weft_site *site, weft_error *error); /* the state's dims without the last */
+void weft_factors_reduce(const weft_site *site, weft_factors *factors);
+
+/* A factor that runs through nothing yet, for those built by hand. */
+weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine);
+
+/* Emit an element op; `graph` is the operands'. */
+weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0, double n1);
+
+/* Ops of one named dim: fill, check and intern weft_dim_attributes; and emit with them. */
+bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim, weft_dim_attributes *attributes);
+weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft_dim dim);
+/* The same dim under a name nobody else uses, where one tensor would need it twice. */
+weft_dim weft_dim_beside(weft_graph *graph, weft_dim dim);
+/* Inputs and variables: named, typed, with a first value. */
+weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
+                          const weft_shape *shape, weft_initial initial);
+
+double weft_count_of(const weft_shape *shape);
+weft_shape weft_shape_without(const weft_shape *shape, const char *name);
+bool weft_shape_same_dims(const weft_shape *a, const weft_shape *b);  /* the same names in any order */
+bool weft_shape_same_order(const weft_shape *a, const weft_shape *b); /* the same names in the same order */
+/* What every shape must be: few enough dims, each once, sizes 1 to 2^40. */
+weft_status weft_shape_check(const weft_shape *shape, weft_error *error);
+/* A user's shape checked and interned, as attributes hold it (unused bytes zero); false: the graph's error, which
+ * begins with `op`. */
+bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to);
+
+/* ---- builders for gradients and for other builders (ops/op) ------------------------------------------ */
+
+/* x summed over the dims that `like` lacks, in like's dim order. */
+weft_value weft_sum_to(weft_value x, weft_value like);
+/* One reduction to some dims of x in any order: weft_sum, weft_max. */
+weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out, weft_value x);
+/* The state of a reduction over one dim. */
+weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x);
+/* mean and 1 / sqrt(variance + epsilon) over dim: weft_result(.., 0) and (.., 1). */
+weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon);
+/* zeros like x but with dim `to` for x's dim `from`, which stands in it from `begin` on. */
+weft_value weft_unslice(weft_value x, weft_dim from, int64_t begin, weft_dim to);
+
+/* Element op files: WEFT_ELEMENT_1(x > 0 ? x : 0) defines block functions and their table `element`; see element.h. */
 
 #endif

@@ -1,0 +1,386 @@
+/* graph.c: nodes and values in growing arrays, everything they point to in one arena; the first error stays.
+ *
+ * A sentence of a failed builder begins "op: ...". The macro around the builder (weft_at) then knows where the
+ * call stands and makes it "op at file.c:41: ...".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir.h"
+
+static const int64_t max_size = (int64_t)1 << 40; /* of one dim     */
+static const double max_count = 1125899906842624.0; /* 2^50 elements */
+
+static const weft_error no_graph = {WEFT_MEMORY, -1, "there is no graph: out of memory when it was created"};
+static const weft_type no_type;
+
+/* ---- life ------------------------------------------------------------------------------------------ */
+
+weft_graph *weft_graph_create(uint64_t seed)
+{
+    weft_graph *graph = calloc(1, sizeof *graph);
+    if (graph == NULL) return NULL;
+    graph->arena = weft_arena_create();
+    graph->cap_nodes = graph->cap_tensors = 256;
+    graph->nodes = calloc(graph->cap_nodes, sizeof *graph->nodes);
+    graph->tensors = calloc(graph->cap_tensors, sizeof *graph->tensors);
+    if (graph->arena == NULL || graph->nodes == NULL || graph->tensors == NULL) {
+        weft_graph_destroy(&graph);
+        return NULL;
+    }
+    graph->seed = seed;
+    graph->error.rank = -1;
+    graph->n_nodes = graph->n_tensors = graph->placed = 1; /* 0 is the invalid one */
+    return graph;
+}
+
+void weft_graph_destroy(weft_graph **graph)
+{
+    if (graph == NULL || *graph == NULL) return;
+    weft_arena_destroy(&(*graph)->arena);
+    free((*graph)->nodes);
+    free((*graph)->tensors);
+    free(*graph);
+    *graph = NULL;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------- */
+
+const weft_error *weft_graph_error(const weft_graph *graph)
+{
+    return graph == NULL ? &no_graph : &graph->error;
+}
+
+weft_status weft_graph_status(const weft_graph *graph)
+{
+    return weft_graph_error(graph)->status;
+}
+
+weft_value weft_no_value(weft_graph *graph)
+{
+    return (weft_value){graph, 0};
+}
+
+weft_value weft_graph_fail(weft_graph *graph, const char *format, ...)
+{
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(graph->error.message, sizeof graph->error.message, format, arguments);
+    va_end(arguments);
+    graph->error.status = WEFT_USAGE;
+    return weft_no_value(graph);
+}
+
+static weft_value fail_memory(weft_graph *graph, size_t bytes)
+{
+    if (graph->error.status == WEFT_OK) weft_fail_memory(&graph->error, bytes);
+    graph->error_is_placed = true;
+    return weft_no_value(graph);
+}
+
+/* "einsum: x is ..." becomes "einsum at mlp.c:41: x is ...". */
+static void place_error(weft_graph *graph, const char *file, int line)
+{
+    char *message = graph->error.message;
+    const char *colon = strstr(message, ": ");
+    const int head = colon == NULL ? 0 : (int)(colon - message);
+    char placed[sizeof graph->error.message + 256];
+    snprintf(placed, sizeof placed, "%.*s%s%s:%d%s%s", head, message, head > 0 ? " at " : "", file,
+             line, head > 0 ? "" : ": ", message + head);
+    memcpy(message, placed, sizeof graph->error.message - 1);
+    message[sizeof graph->error.message - 1] = 0;
+    graph->error_is_placed = true;
+}
+
+weft_value weft_at(const char *file, int line, weft_value value)
+{
+    weft_graph *graph = value.graph;
+    if (graph == NULL) return value;
+    const char *slash = strrchr(file, '/');
+    const char *base = slash == NULL ? file : slash + 1;
+    if (graph->error.status != WEFT_OK) {
+        if (!graph->error_is_placed) place_error(graph, base, line);
+        return value;
+    }
+    if (graph->placed < graph->n_nodes) base = weft_graph_intern(graph, base);
+    for (; graph->placed < graph->n_nodes; graph->placed++) {
+        weft_node *node = &graph->nodes[graph->placed];
+        if (node->file != NULL) continue;
+        node->file = base;
+        node->line = line;
+    }
+    return value;
+}
+
+/* ---- names and shapes ------------------------------------------------------------------------------ */
+
+const char *weft_graph_intern(weft_graph *graph, const char *name)
+{
+    const char *interned = weft_arena_intern(graph->arena, name);
+    if (interned == NULL) fail_memory(graph, strlen(name) + 1);
+    return interned;
+}
+
+weft_dim weft_dim_beside(weft_graph *graph, weft_dim dim)
+{
+    if (weft_graph_status(graph) != WEFT_OK) return dim;
+    char name[256];
+    snprintf(name, sizeof name, "%s'", dim.name);
+    const char *interned = weft_graph_intern(graph, name);
+    return interned == NULL ? dim : (weft_dim){interned, dim.size};
+}
+
+uint32_t weft_graph_next_random(weft_graph *graph)
+{
+    return graph == NULL ? 0 : ++graph->n_random;
+}
+
+weft_shape weft_shape_make(const weft_dim *dims, int n_dims)
+{
+    weft_shape shape;
+    memset(&shape, 0, sizeof shape);
+    shape.n_dims = n_dims;
+    for (int d = 0; d < n_dims && d < WEFT_MAX_DIMS; d++) shape.dims[d] = dims[d];
+    return shape;
+}
+
+weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
+{
+    if (shape->n_dims < 0 || shape->n_dims > WEFT_MAX_DIMS)
+        return weft_fail(error, WEFT_USAGE,
+                         "a tensor of %d dims; the most is %d. Merge neighbours with weft_reshape",
+                         shape->n_dims, WEFT_MAX_DIMS);
+    double count = 1;
+    for (int d = 0; d < shape->n_dims; d++) {
+        const weft_dim *dim = &shape->dims[d];
+        if (dim->name == NULL || dim->name[0] == 0)
+            return weft_fail(error, WEFT_USAGE, "dim number %d has no name; every dim needs one", d);
+        if (dim->size < 1 || dim->size > max_size)
+            return weft_fail(error, WEFT_USAGE,
+                             "dim %s has size %lld; a size is at least 1 and at most 2^40",
+                             dim->name, (long long)dim->size);
+        for (int e = 0; e < d; e++)
+            if (strcmp(shape->dims[e].name, dim->name) == 0)
+                return weft_fail(error, WEFT_USAGE,
+                                 "dim %s stands twice in one tensor (sizes %lld and %lld); rename one",
+                                 dim->name, (long long)shape->dims[e].size, (long long)dim->size);
+        count *= (double)dim->size;
+    }
+    if (count > max_count)
+        return weft_fail(error, WEFT_USAGE,
+                         "a tensor of %.3g elements; the most is 2^50. Make a dim smaller", count);
+    return WEFT_OK;
+}
+
+bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to)
+{
+    memset(to, 0, sizeof *to);
+    if (weft_graph_status(graph) != WEFT_OK) return false;
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_shape_check(from, &error) != WEFT_OK) {
+        weft_graph_fail(graph, "%s: %s", op, error.message);
+        return false;
+    }
+    to->n_dims = from->n_dims;
+    for (int d = 0; d < from->n_dims; d++) {
+        to->dims[d].name = weft_graph_intern(graph, from->dims[d].name);
+        to->dims[d].size = from->dims[d].size;
+    }
+    return graph->error.status == WEFT_OK;
+}
+
+/* ---- looking at values ----------------------------------------------------------------------------- */
+
+static const weft_type *type_of(weft_value value)
+{
+    if (value.graph == NULL || value.id == 0 || value.id >= value.graph->n_tensors) return &no_type;
+    return &value.graph->tensors[value.id].type;
+}
+
+const weft_shape *weft_shape_of(weft_value value)
+{
+    return &type_of(value)->shape;
+}
+
+weft_dtype weft_dtype_of(weft_value value)
+{
+    return type_of(value)->dtype;
+}
+
+weft_dim weft_dim_of(weft_value value, const char *name)
+{
+    const weft_shape *shape = weft_shape_of(value);
+    const int d = weft_shape_find(shape, name);
+    return d < 0 ? (weft_dim){name, 0} : shape->dims[d];
+}
+
+weft_value weft_result(weft_value first, int index)
+{
+    return first.id == 0 ? first : (weft_value){first.graph, first.id + (uint32_t)index};
+}
+
+void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *site)
+{
+    memset(site, 0, sizeof *site);
+    site->op = node->op;
+    site->attributes = node->attributes;
+    site->n_in = node->n_in;
+    site->n_out = node->n_out;
+    for (int i = 0; i < node->n_in; i++) {
+        site->in[i] = graph->tensors[node->in[i]].type;
+        site->in_name[i] = graph->tensors[node->in[i]].name;
+    }
+    for (int i = 0; i < node->n_out; i++) site->out[i] = graph->tensors[node->out + (uint32_t)i].type;
+}
+
+/* ---- building nodes -------------------------------------------------------------------------------- */
+
+/* Make room for `more` entries of `entry` bytes; new ones are zero. */
+static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size_t entry)
+{
+    if (used + more <= *cap) return true;
+    const uint32_t cap_new = 2 * *cap + more;
+    char *grown = realloc(*array, cap_new * entry);
+    if (grown == NULL) return false;
+    memset(grown + *cap * entry, 0, (cap_new - *cap) * entry);
+    *array = grown;
+    *cap = cap_new;
+    return true;
+}
+
+/* Append a node with its operands and attributes copied, and its results with their types; NULL: no memory. */
+static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_t *in, size_t bytes)
+{
+    if (!grow((void **)&graph->nodes, &graph->cap_nodes, graph->n_nodes, 1, sizeof(weft_node)) ||
+        !grow((void **)&graph->tensors, &graph->cap_tensors, graph->n_tensors,
+              (uint32_t)site->n_out, sizeof(weft_tensor))) {
+        fail_memory(graph, sizeof(weft_tensor) * graph->cap_tensors);
+        return NULL;
+    }
+    weft_node node = {.op = site->op, .out = graph->n_tensors, .n_in = (uint8_t)site->n_in,
+                      .n_out = (uint8_t)site->n_out, .phase = (uint8_t)graph->phase,
+                      .attribute_bytes = (uint32_t)bytes};
+    if (site->n_in > 0) node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
+    if (bytes > 0) node.attributes = weft_arena_copy(graph->arena, site->attributes, bytes);
+    if ((site->n_in > 0 && node.in == NULL) || (bytes > 0 && node.attributes == NULL)) {
+        fail_memory(graph, bytes);
+        return NULL;
+    }
+    for (int i = 0; i < site->n_out; i++) {
+        weft_tensor *tensor = &graph->tensors[graph->n_tensors + (uint32_t)i];
+        *tensor = (weft_tensor){.node = graph->n_nodes, .type.dtype = site->out[i].dtype};
+        if (!weft_graph_shape(graph, site->op->name, &site->out[i].shape, &tensor->type.shape))
+            return NULL;
+    }
+    graph->n_tensors += (uint32_t)site->n_out;
+    graph->nodes[graph->n_nodes] = node;
+    return &graph->nodes[graph->n_nodes++];
+}
+
+/* Whether all operands are values of this graph; if not, that is its error. */
+static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
+                          uint32_t *ids, weft_site *site)
+{
+    if (n_in > WEFT_MAX_IN) {
+        weft_graph_fail(graph, "%s: %d operands; the most is %d", op->name, n_in, WEFT_MAX_IN);
+        return false;
+    }
+    for (int i = 0; i < n_in; i++) {
+        if (in[i].graph != NULL && in[i].graph != graph) {
+            weft_graph_fail(graph, "%s: operand %d belongs to another graph than operand 0; values "
+                                   "of two graphs do not mix", op->name, i);
+            return false;
+        }
+        if (in[i].id == 0 || in[i].id >= graph->n_tensors) {
+            weft_graph_fail(graph, "%s: operand %d is not a value; pass what a builder returned",
+                            op->name, i);
+            return false;
+        }
+        ids[i] = in[i].id;
+        site->in[i] = graph->tensors[in[i].id].type;
+        site->in_name[i] = graph->tensors[in[i].id].name;
+    }
+    return true;
+}
+
+weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
+                     const void *attributes, size_t bytes)
+{
+    for (int i = 0; i < n_in && graph == NULL; i++) graph = in[i].graph;
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+
+    weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
+    uint32_t ids[WEFT_MAX_IN];
+    if (!take_operands(graph, op, in, n_in, ids, &site)) return weft_no_value(graph);
+    weft_error error = {WEFT_OK, -1, ""};
+    if (op->infer(&site, &error) != WEFT_OK)
+        return weft_graph_fail(graph, "%s: %s", op->name, error.message);
+
+    const weft_node *node = append(graph, &site, ids, bytes);
+    if (node == NULL) return weft_no_value(graph);
+    for (uint32_t id = node->out; graph->place_as != 0 && id < node->out + node->n_out; id++)
+        if (weft_shape_same_dims(&graph->tensors[id].type.shape, &graph->tensors[graph->place_as].type.shape))
+            graph->tensors[id].place_as = graph->place_as;
+    return (weft_value){graph, node->out};
+}
+
+/* Names and placements travel along; place_as and the owner of a slot are ids, which the caller translates. */
+uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node *node,
+                        const uint32_t *in)
+{
+    if (to->error.status != WEFT_OK) return 0;
+    weft_site site;
+    weft_site_of(from, node, &site);
+    weft_node *copy = append(to, &site, in, node->attribute_bytes);
+    if (copy == NULL) return 0;
+    copy->phase = node->phase;
+    copy->line = node->line;
+    if (node->file != NULL) copy->file = weft_graph_intern(to, node->file);
+    for (uint32_t i = 0; i < node->n_out; i++) {
+        const weft_tensor *old = &from->tensors[node->out + i];
+        weft_tensor *tensor = &to->tensors[copy->out + i];
+        if (old->name != NULL) tensor->name = weft_graph_intern(to, old->name);
+        if (old->placement != NULL) tensor->placement = weft_graph_intern(to, old->placement);
+    }
+    if (to->n_random < from->n_random) to->n_random = from->n_random;
+    return to->error.status == WEFT_OK ? copy->out : 0;
+}
+
+/* ---- marks on values ------------------------------------------------------------------------------- */
+
+/* These have no macro around them: their sentences say all they can at once. */
+static bool can_mark(weft_value value, const char *call)
+{
+    weft_graph *graph = value.graph;
+    if (weft_graph_status(graph) != WEFT_OK) return false;
+    if (value.id > 0 && value.id < graph->n_tensors) return true;
+    weft_graph_fail(graph, "%s: this is not a value; pass what a builder returned", call);
+    graph->error_is_placed = true;
+    return false;
+}
+
+weft_value weft_place(weft_value value, const char *layout_text)
+{
+    if (!can_mark(value, "weft_place")) return weft_no_value(value.graph);
+    const char *text = layout_text == NULL ? "" : layout_text;
+    value.graph->tensors[value.id].placement = weft_graph_intern(value.graph, text);
+    return value;
+}
+
+weft_value weft_place_as(weft_value value, weft_value variable)
+{
+    if (!can_mark(value, "weft_place_as")) return weft_no_value(value.graph);
+    if (!can_mark((weft_value){value.graph, variable.graph == value.graph ? variable.id : 0},
+                  "weft_place_as"))
+        return weft_no_value(value.graph);
+    value.graph->tensors[value.id].place_as = variable.id;
+    return value;
+}
+
+weft_value weft_name(weft_value value, const char *name)
+{
+    if (!can_mark(value, "weft_name")) return weft_no_value(value.graph);
+    value.graph->tensors[value.id].name = weft_graph_intern(value.graph, name);
+    return value;
+}

@@ -1,0 +1,321 @@
+/* op_help.c: what nearly every op says about itself: inference, factors and checks that follow from dim names. */
+#include <string.h>
+
+#include "op.h"
+
+/* ---- sentences ------------------------------------------------------------------------------------- */
+
+const char *weft_site_name(const weft_site *site, int operand)
+{
+    static const char *const ordinal[WEFT_MAX_IN] = {
+        "the first operand", "the second operand",  "the third operand",   "the fourth operand",
+        "the fifth operand", "the sixth operand", "the seventh operand", "the eighth operand"};
+    if (site->in_name[operand] != NULL) return site->in_name[operand];
+    return site->n_in == 1 ? "the operand" : ordinal[operand];
+}
+
+static const char *shape_text(const weft_shape *shape, char text[160])
+{
+    weft_shape_print(shape, text, 160);
+    return text;
+}
+
+weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, int64_t size,
+                           weft_error *error)
+{
+    const weft_shape *shape = &site->in[operand].shape;
+    const int d = weft_shape_find(shape, dim);
+    char text[160];
+    if (d >= 0 && (size < 0 || shape->dims[d].size == size)) return WEFT_OK;
+    if (d >= 0)
+        return weft_fail(error, WEFT_USAGE, "%s is %s and %s is said to be of size %lld; pass the same size",
+                         weft_site_name(site, operand), shape_text(shape, text), dim, (long long)size);
+    const char *names[WEFT_MAX_DIMS];
+    for (int i = 0; i < shape->n_dims; i++) names[i] = shape->dims[i].name;
+    const char *near = weft_nearest(dim, names, shape->n_dims);
+    return weft_fail(error, WEFT_USAGE, "%s is %s and has no dim %s%s%s%s",
+                     weft_site_name(site, operand), shape_text(shape, text), dim,
+                     near == NULL ? "; name one it has" : "; did you mean ", near == NULL ? "" : near,
+                     near == NULL ? "" : "?");
+}
+
+/* ---- checks ---------------------------------------------------------------------------------------- */
+
+weft_status weft_check_dims(const weft_site *site, weft_error *error)
+{
+    for (int i = 1; i < site->n_in; i++)
+        for (int d = 0; d < site->in[i].shape.n_dims; d++)
+            for (int k = 0; k < i; k++) {
+                const weft_dim *dim = &site->in[i].shape.dims[d];
+                const int e = weft_shape_find(&site->in[k].shape, dim->name);
+                if (e < 0 || site->in[k].shape.dims[e].size == dim->size) continue;
+                char a[160], b[160];
+                return weft_fail(error, WEFT_USAGE,
+                                 "%s is %s and %s is %s; dims of the same name must have the same "
+                                 "size. Rename one %s, or check the layer before",
+                                 weft_site_name(site, k), shape_text(&site->in[k].shape, a),
+                                 weft_site_name(site, i), shape_text(&site->in[i].shape, b), dim->name);
+            }
+    return WEFT_OK;
+}
+
+weft_status weft_check_float(const weft_site *site, int operand, weft_error *error)
+{
+    if (site->in[operand].dtype != WEFT_I32) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s is i32, and only f32 and f64 are possible here; weft_cast it",
+                     weft_site_name(site, operand));
+}
+
+weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error)
+{
+    if (site->in[operand].dtype == WEFT_I32) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s is %s, and indices and conditions are i32; weft_cast it",
+                     weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype));
+}
+
+weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
+{
+    for (int i = 1; i < site->n_in; i++)
+        if (site->in[i].dtype != site->in[0].dtype)
+            return weft_fail(error, WEFT_USAGE,
+                             "%s is %s and %s is %s; operands have one dtype. weft_cast one",
+                             weft_site_name(site, 0), weft_dtype_name(site->in[0].dtype),
+                             weft_site_name(site, i), weft_dtype_name(site->in[i].dtype));
+    return WEFT_OK;
+}
+
+/* Whether the op's element table has block functions for these dtypes. */
+static weft_status check_block(const weft_site *site, weft_error *error)
+{
+    if (site->op->element == NULL || site->n_in == 0) return WEFT_OK;
+    const weft_dtype in = site->in[site->n_in - 1].dtype, out = site->out[0].dtype;
+    if (site->op->element->block[in][out] != NULL) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s is %s, for which %s is not defined; weft_cast it",
+                     weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name);
+}
+
+/* ---- infer ----------------------------------------------------------------------------------------- */
+
+weft_status weft_infer_same(weft_site *site, weft_error *error)
+{
+    site->n_out = 1;
+    site->out[0] = site->in[0];
+    return check_block(site, error);
+}
+
+weft_status weft_broadcast_shape(const weft_site *site, weft_shape *shape, weft_error *error)
+{
+    WEFT_TRY(weft_check_dims(site, error));
+    int most = 0;
+    for (int i = 1; i < site->n_in; i++)
+        if (site->in[i].shape.n_dims > site->in[most].shape.n_dims) most = i;
+    *shape = site->in[most].shape;
+    for (int i = 0; i < site->n_in; i++)
+        for (int d = 0; d < site->in[i].shape.n_dims; d++) {
+            const weft_dim *dim = &site->in[i].shape.dims[d];
+            if (weft_shape_find(shape, dim->name) >= 0) continue;
+            if (shape->n_dims == WEFT_MAX_DIMS)
+                return weft_fail(error, WEFT_USAGE, "the operands have more than %d dims together (%s is "
+                                 "one too many); rename those that should match", WEFT_MAX_DIMS, dim->name);
+            shape->dims[shape->n_dims++] = *dim;
+        }
+    return WEFT_OK;
+}
+
+weft_status weft_infer_broadcast(weft_site *site, weft_error *error)
+{
+    WEFT_TRY(weft_check_same_dtype(site, error));
+    site->n_out = 1;
+    site->out[0].dtype = site->in[0].dtype;
+    WEFT_TRY(weft_broadcast_shape(site, &site->out[0].shape, error));
+    return check_block(site, error);
+}
+
+weft_status weft_infer_compare(weft_site *site, weft_error *error)
+{
+    WEFT_TRY(weft_check_same_dtype(site, error));
+    site->n_out = 1;
+    site->out[0].dtype = WEFT_I32;
+    return weft_broadcast_shape(site, &site->out[0].shape, error);
+}
+
+weft_status weft_infer_generator(weft_site *site, weft_error *error)
+{
+    const weft_generator_attributes *attributes = site->attributes;
+    site->n_out = 1;
+    site->out[0] = attributes->type;
+    if (site->op->element->block[site->out[0].dtype][site->out[0].dtype] != NULL) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "not defined for %s; make another dtype and weft_cast it",
+                     weft_dtype_name(site->out[0].dtype));
+}
+
+weft_status weft_infer_reduce(weft_site *site, weft_error *error)
+{
+    const weft_reduced_attributes *attributes = site->attributes;
+    const weft_combine combine = attributes->reduce.combine;
+    if (combine == WEFT_LSE || combine == WEFT_ARGMAX || combine == WEFT_MOMENTS)
+        WEFT_TRY(weft_check_float(site, 0, error));
+    site->n_out = 1;
+    site->out[0].dtype = site->in[0].dtype;
+    site->out[0].shape = attributes->out;
+    return WEFT_OK;
+}
+
+weft_status weft_infer_finish(weft_site *site, weft_error *error)
+{
+    weft_shape shape = site->in[0].shape;
+    if (shape.n_dims == 0 || strcmp(shape.dims[shape.n_dims - 1].name, WEFT_STATE_DIM) != 0)
+        return weft_fail(error, WEFT_INTERNAL, "the operand is no state of a reduction");
+    shape.dims[--shape.n_dims] = (weft_dim){NULL, 0};
+    site->n_out = 1;
+    site->out[0] = (weft_type){site->in[0].dtype, shape};
+    return WEFT_OK;
+}
+
+/* ---- factors --------------------------------------------------------------------------------------- */
+
+/* Whether a factor that runs through operand or result dim `name` is there already. */
+static bool has_factor(const weft_site *site, const weft_factors *factors, const char *name)
+{
+    for (int f = 0; f < factors->n_factors; f++) {
+        const weft_factor *factor = &factors->factors[f];
+        for (int i = 0; i < site->n_in; i++)
+            if (factor->in[i] >= 0 && strcmp(site->in[i].shape.dims[factor->in[i]].name, name) == 0)
+                return true;
+        for (int i = 0; i < site->n_out; i++)
+            if (factor->out[i] >= 0 && strcmp(site->out[i].shape.dims[factor->out[i]].name, name) == 0)
+                return true;
+    }
+    return false;
+}
+
+weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine)
+{
+    weft_factor *factor = &factors->factors[factors->n_factors++];
+    memset(factor->in, -1, sizeof factor->in);
+    memset(factor->out, -1, sizeof factor->out);
+    factor->combine = (uint8_t)combine;
+    factor->even = false;
+    return factor;
+}
+
+static void add_by_name(const weft_site *site, const char *name, weft_combine combine,
+                        weft_factors *factors)
+{
+    if (strcmp(name, WEFT_STATE_DIM) == 0 || has_factor(site, factors, name)) return;
+    if (factors->n_factors == WEFT_MAX_FACTORS) return; /* that dim stays whole */
+    weft_factor *factor = weft_factor_new(factors, combine);
+    bool everywhere = true;
+    for (int i = 0; i < site->n_in; i++)
+        factor->in[i] = (int8_t)weft_shape_find(&site->in[i].shape, name);
+    for (int i = 0; i < site->n_out; i++) {
+        factor->out[i] = (int8_t)weft_shape_find(&site->out[i].shape, name);
+        everywhere = everywhere && factor->out[i] >= 0;
+    }
+    if (!everywhere && combine == WEFT_NOT_PARTIAL) factors->n_factors--;
+}
+
+void weft_factors_by_name(const weft_site *site, weft_combine combine, weft_factors *factors)
+{
+    factors->n_factors = 0;
+    for (int i = 0; i < site->n_out; i++)
+        for (int d = 0; d < site->out[i].shape.n_dims; d++)
+            add_by_name(site, site->out[i].shape.dims[d].name, combine, factors);
+    for (int i = 0; i < site->n_in; i++)
+        for (int d = 0; d < site->in[i].shape.n_dims; d++)
+            add_by_name(site, site->in[i].shape.dims[d].name, combine, factors);
+}
+
+void weft_factors_whole(const weft_site *site, const char *name, weft_factors *factors)
+{
+    int kept = 0;
+    for (int f = 0; f < factors->n_factors; f++) {
+        const weft_factors one = {1, {factors->factors[f]}};
+        if (!has_factor(site, &one, name)) factors->factors[kept++] = factors->factors[f];
+    }
+    factors->n_factors = kept;
+}
+
+void weft_factors_pass(const weft_site *site, weft_factors *factors)
+{
+    weft_factors_by_name(site, WEFT_NOT_PARTIAL, factors);
+}
+
+void weft_factors_reduce(const weft_site *site, weft_factors *factors)
+{
+    const weft_reduced_attributes *attributes = site->attributes;
+    weft_factors_by_name(site, attributes->reduce.combine, factors);
+}
+
+/* ---- emitting -------------------------------------------------------------------------------------- */
+
+weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0, double n1)
+{
+    weft_element_attributes attributes;
+    memset(&attributes, 0, sizeof attributes); /* padding too: equal attributes are equal bytes */
+    attributes.number[0] = n0;
+    attributes.number[1] = n1;
+    return weft_emit(NULL, op, in, n_in, &attributes, sizeof attributes);
+}
+
+bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim, weft_dim_attributes *attributes)
+{
+    weft_shape shape;
+    const weft_shape one = weft_shape_make(&dim, 1);
+    memset(attributes, 0, sizeof *attributes);
+    if (!weft_graph_shape(graph, op, &one, &shape)) return false;
+    attributes->dim = shape.dims[0].name;
+    attributes->size = shape.dims[0].size;
+    return true;
+}
+
+weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft_dim dim)
+{
+    weft_dim_attributes attributes;
+    if (!weft_graph_dim(in[0].graph, op->name, dim, &attributes)) return weft_no_value(in[0].graph);
+    return weft_emit(in[0].graph, op, in, n_in, &attributes, sizeof attributes);
+}
+
+weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x)
+{
+    weft_shape out = weft_shape_without(weft_shape_of(x), dim);
+    out.dims[out.n_dims++] = (weft_dim){WEFT_STATE_DIM, weft_combine_width(combine)};
+    weft_reduced_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    if (!weft_graph_shape(x.graph, op->name, &out, &attributes.out)) return weft_no_value(x.graph);
+    attributes.reduce.combine = combine;
+    attributes.reduce.dim = weft_graph_intern(x.graph, dim);
+    return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
+}
+
+double weft_count_of(const weft_shape *shape)
+{
+    double count = 1;
+    for (int d = 0; d < shape->n_dims; d++) count *= (double)shape->dims[d].size;
+    return count;
+}
+
+weft_shape weft_shape_without(const weft_shape *shape, const char *name)
+{
+    weft_shape rest;
+    memset(&rest, 0, sizeof rest);
+    for (int d = 0; d < shape->n_dims; d++)
+        if (strcmp(shape->dims[d].name, name) != 0) rest.dims[rest.n_dims++] = shape->dims[d];
+    return rest;
+}
+
+bool weft_shape_same_dims(const weft_shape *a, const weft_shape *b)
+{
+    if (a->n_dims != b->n_dims) return false;
+    for (int d = 0; d < a->n_dims; d++)
+        if (weft_shape_find(b, a->dims[d].name) < 0) return false;
+    return true;
+}
+
+bool weft_shape_same_order(const weft_shape *a, const weft_shape *b)
+{
+    if (a->n_dims != b->n_dims) return false;
+    for (int d = 0; d < a->n_dims; d++)
+        if (strcmp(a->dims[d].name, b->dims[d].name) != 0) return false;
+    return true;
+}

@@ -1,0 +1,237 @@
+/* einsum.c: the product of two tensors over named dims, as matrix products wherever strides allow.
+ *
+ * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k (a, b). Of m, n
+ * and k the largest loop that BLAS can walk becomes the matrix direction; what does not collapse into it is looped
+ * over: batch, m and n as independent products, k by adding up. Where no unit stride can be found (or the product is
+ * tiny) strided loops do the work.
+ *
+ * Products are cut into slices by their shape alone, never by the number of lanes: the result has the same bits on
+ * any number of them. Each slice is one single-threaded BLAS call.
+ */
+#include "cpu/matrix.h"
+#include "cpu/nest.h"
+
+#include <string.h>
+
+enum { A, B, OUT };
+
+typedef struct matrix_dim { /* size 1 where a group is empty */
+    int64_t size, stride[WEFT_NEST_TENSORS];
+} matrix_dim;
+
+/* out[batch, m, n] = sum over k, rest of a * b; strides by tensor. */
+typedef struct product {
+    weft_dtype dtype;
+    char *data[WEFT_NEST_TENSORS];
+    size_t bytes;
+    weft_nest free, m, n; /* free: batch; later also what is left of m and n */
+    weft_nest k, lone;    /* lone: summed dims of one operand only           */
+    matrix_dim dm, dn, dk;
+    int64_t slices, slice; /* of the longer of m and n */
+} product;
+
+/* ---- sorting dims into groups ----------------------------------------------------------------------- */
+
+static void add_dim(product *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
+{
+    int64_t stride[3];
+    bool has[3];
+    for (int t = 0; t < 3; t++) {
+        has[t] = weft_shape_find(&tensor[t].view->shape, dim->name) >= 0;
+        stride[t] = weft_strided_of(&tensor[t], dim->name);
+    }
+    weft_nest *group = has[A] && has[B] ? (has[OUT] ? &p->free : &p->k)
+                       : !has[OUT]      ? &p->lone
+                       : has[A]         ? &p->m
+                                        : &p->n;
+    weft_nest_add(group, size, stride);
+}
+
+static void sort_dims(product *p, const weft_strided tensor[3])
+{
+    const weft_view *out = tensor[OUT].view, *a = tensor[A].view, *b = tensor[B].view;
+    for (int d = 0; d < out->shape.n_dims; d++)
+        add_dim(p, &out->shape.dims[d], weft_view_size(out, d), tensor);
+    for (int d = 0; d < a->shape.n_dims; d++)
+        if (weft_shape_find(&out->shape, a->shape.dims[d].name) < 0)
+            add_dim(p, &a->shape.dims[d], weft_view_size(a, d), tensor);
+    for (int d = 0; d < b->shape.n_dims; d++)
+        if (weft_shape_find(&out->shape, b->shape.dims[d].name) < 0 &&
+            weft_shape_find(&a->shape, b->shape.dims[d].name) < 0)
+            add_dim(p, &b->shape.dims[d], weft_view_size(b, d), tensor);
+}
+
+/* ---- choosing the matrix ------------------------------------------------------------------------------ */
+
+static matrix_dim pick_dim(const weft_nest *nest, int d)
+{
+    matrix_dim dim = {1, {1, 1, 1}};
+    if (d >= nest->n_dims) return dim;
+    dim.size = nest->size[d];
+    memcpy(dim.stride, nest->stride[d], sizeof dim.stride);
+    return dim;
+}
+
+static bool fits(const matrix_dim *row, const matrix_dim *column, int tensor)
+{
+    return weft_matrix_fits(row->size, column->size, row->stride[tensor], column->stride[tensor]);
+}
+
+/* The largest product BLAS can do; false: none. Leaves the chosen loops out of m, n and k. */
+static bool choose_matrix(product *p)
+{
+    int best[3] = {-1, -1, -1};
+    double best_work = 0;
+    for (int i = 0; i == 0 || i < p->m.n_dims; i++)
+        for (int j = 0; j == 0 || j < p->n.n_dims; j++)
+            for (int l = 0; l == 0 || l < p->k.n_dims; l++) {
+                const matrix_dim m = pick_dim(&p->m, i), n = pick_dim(&p->n, j), k = pick_dim(&p->k, l);
+                const double work = (double)m.size * (double)n.size * (double)k.size;
+                if (!fits(&m, &k, A) || !fits(&k, &n, B) || !fits(&m, &n, OUT) || work <= best_work) continue;
+                best_work = work;
+                best[0] = i, best[1] = j, best[2] = l;
+            }
+    if (best[0] < 0) return false;
+    p->dm = pick_dim(&p->m, best[0]);
+    p->dn = pick_dim(&p->n, best[1]);
+    p->dk = pick_dim(&p->k, best[2]);
+    if (p->m.n_dims > 0) weft_nest_drop(&p->m, best[0]);
+    if (p->n.n_dims > 0) weft_nest_drop(&p->n, best[1]);
+    if (p->k.n_dims > 0) weft_nest_drop(&p->k, best[2]);
+    return true;
+}
+
+/* ---- many products, on all lanes ------------------------------------------------------------------------ */
+
+/* By shape alone. Long slices, because each packs the other operand again; an even number of them, for even lanes. */
+static void cut_slices(product *p)
+{
+    const double work = 2.0 * (double)p->dm.size * (double)p->dn.size * (double)p->dk.size;
+    const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
+    enum { ROUND = 16 };
+    int64_t slices = longer >= 1024 ? longer / 256 : longer / 128;
+    if (slices > 8) slices = 8;
+    if ((double)slices > work / 2e6) slices = (int64_t)(work / 2e6);
+    slices = slices < 2 ? 1 : slices / 2 * 2;
+    p->slice = slices == 1 ? longer : ((longer + slices - 1) / slices + ROUND - 1) / ROUND * ROUND;
+    p->slices = (longer + p->slice - 1) / p->slice;
+}
+
+static weft_matrix matrix_at(const product *p, int tensor, int64_t offset, const matrix_dim *row,
+                             const matrix_dim *column)
+{
+    return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes, row->stride[tensor], column->stride[tensor]};
+}
+
+static void run_products(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const product *p = argument;
+    const int64_t n_added = weft_nest_count(&p->k);
+    (void)lane;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[3], added[3];
+        weft_nest_offset(&p->free, i / p->slices, at);
+        matrix_dim m = p->dm, n = p->dn;
+        matrix_dim *cut = m.size >= n.size ? &m : &n;
+        const int64_t first = i % p->slices * p->slice;
+        cut->size = cut->size - first < p->slice ? cut->size - first : p->slice;
+        for (int t = 0; t < 3; t++)
+            if (first > 0) at[t] += first * cut->stride[t]; /* 0 in the tensor without it */
+        for (int64_t l = 0; l < n_added; l++) {
+            weft_nest_offset(&p->k, l, added);
+            weft_multiply(&(weft_product){.dtype = p->dtype, .m = m.size, .n = n.size, .k = p->dk.size,
+                                          .alpha = 1, .beta = l == 0 ? 0 : 1,
+                                          .a = matrix_at(p, A, at[A] + added[A], &m, &p->dk),
+                                          .b = matrix_at(p, B, at[B] + added[B], &p->dk, &n),
+                                          .c = matrix_at(p, OUT, at[OUT], &m, &n)});
+        }
+    }
+}
+
+/* ---- strided loops -------------------------------------------------------------------------------------- */
+
+enum { CHUNK = 256 };
+
+#define STRIDED(name, T, SUM)                                                                          \
+    static void name(const product *p, const matrix_dim *row, const int64_t *at,                       \
+                     const weft_nest *summed)                                                          \
+    {                                                                                                  \
+        SUM sum[CHUNK] = {0};                                                                          \
+        const int64_t count = weft_nest_count(summed), sa = row->stride[A], sb = row->stride[B];       \
+        for (int64_t l = 0; l < count; l++) {                                                          \
+            int64_t added[3];                                                                          \
+            weft_nest_offset(summed, l, added);                                                        \
+            const T *a = (const T *)p->data[A] + at[A] + added[A], *b = (const T *)p->data[B] + at[B] + added[B];  \
+            for (int64_t i = 0; i < row->size; i++)                                                    \
+                sum[i] += (SUM)a[i * sa] * (SUM)b[i * sb];                                             \
+        }                                                                                              \
+        T *out = (T *)p->data[OUT] + at[OUT];                                                                \
+        for (int64_t i = 0; i < row->size; i++)                                                        \
+            out[i * row->stride[OUT]] = (T)sum[i];                                                     \
+    }
+STRIDED(strided_f32, float, double)
+STRIDED(strided_f64, double, double)
+STRIDED(strided_i32, int32_t, uint32_t)
+
+typedef void (*strided_row)(const product *p, const matrix_dim *row, const int64_t *at, const weft_nest *summed);
+static const strided_row strided_rows[WEFT_DTYPES] = {strided_f32, strided_f64, strided_i32};
+
+/* The innermost loop of out, in chunks, with all sums inside. */
+static void run_rows(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const product *p = argument;
+    weft_nest summed = p->k;
+    weft_nest_append(&summed, &p->lone);
+    (void)lane;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[3];
+        weft_nest_offset(&p->free, i / p->slices, at);
+        matrix_dim row = p->dm;
+        const int64_t first = i % p->slices * CHUNK;
+        row.size = row.size - first < CHUNK ? row.size - first : CHUNK;
+        for (int t = 0; t < 3; t++)
+            at[t] += first * row.stride[t];
+        strided_rows[p->dtype](p, &row, at, &summed);
+    }
+}
+
+static void run_strided(product *p, weft_stream *stream)
+{
+    weft_nest_append(&p->free, &p->m);
+    weft_nest_append(&p->free, &p->n);
+    const int last = p->free.n_dims - 1;
+    p->dm = pick_dim(&p->free, last < 0 ? 0 : last);
+    if (last >= 0) weft_nest_drop(&p->free, last);
+    p->slices = (p->dm.size + CHUNK - 1) / CHUNK;
+    const int64_t chunk = p->dm.size < CHUNK ? p->dm.size : CHUNK;
+    const int64_t work = chunk * weft_nest_count(&p->k) * weft_nest_count(&p->lone);
+    weft_parallel(stream, weft_nest_count(&p->free) * p->slices, weft_grain(work), run_rows, p);
+}
+
+void weft_einsum_cpu(const weft_call *call)
+{
+    const weft_view *out = &call->out[0];
+    const int64_t count = weft_view_count(out);
+    if (count == 0) return;
+    const weft_strided tensor[3] = {weft_strided_view(&call->in[0]), weft_strided_view(&call->in[1]),
+                                    weft_strided_view(out)};
+    product p = {.dtype = out->dtype, .bytes = weft_dtype_bytes(out->dtype)};
+    p.data[A] = call->in[0].data, p.data[B] = call->in[1].data, p.data[OUT] = out->data;
+    sort_dims(&p, tensor);
+    if (weft_nest_count(&p.k) == 0 || weft_nest_count(&p.lone) == 0) {
+        memset(out->data, 0, (size_t)count * p.bytes);
+        return;
+    }
+    product blas = p;
+    const bool found = p.dtype != WEFT_I32 && p.lone.n_dims == 0 && choose_matrix(&blas);
+    const int64_t work = found ? blas.dm.size * blas.dn.size * blas.dk.size : 0;
+    if (work < 16) { /* a call of BLAS costs more than that */
+        run_strided(&p, call->stream);
+        return;
+    }
+    weft_nest_append(&blas.free, &blas.m);
+    weft_nest_append(&blas.free, &blas.n);
+    cut_slices(&blas);
+    const int64_t grain = weft_grain(work / blas.slices * weft_nest_count(&blas.k) / 16);
+    weft_parallel(call->stream, weft_nest_count(&blas.free) * blas.slices, grain, run_products, &blas);
+}

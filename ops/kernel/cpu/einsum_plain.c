@@ -1,0 +1,85 @@
+/* einsum_plain.c: the product of two tensors by loops that anybody can check by eye; the oracle of the fast one. */
+#include "kernel.h"
+
+#include <string.h>
+
+/* The directions of the loops: the dims of out, then those that only the operands have. */
+typedef struct loops {
+    int n_dims;
+    weft_dim dims[2 * WEFT_MAX_DIMS];
+    int64_t size[2 * WEFT_MAX_DIMS];
+    int64_t at[2 * WEFT_MAX_DIMS];
+} loops;
+
+static void add_dims(loops *l, const weft_view *view)
+{
+    for (int d = 0; d < view->shape.n_dims; d++) {
+        int found = 0;
+        for (int e = 0; e < l->n_dims; e++)
+            if (strcmp(l->dims[e].name, view->shape.dims[d].name) == 0) found = 1;
+        if (found) continue;
+        l->dims[l->n_dims] = view->shape.dims[d];
+        l->size[l->n_dims] = weft_view_size(view, d);
+        l->n_dims++;
+    }
+}
+
+static bool next(loops *l, int first, int end)
+{
+    for (int d = end - 1; d >= first; d--) {
+        if (++l->at[d] < l->size[d]) return true;
+        l->at[d] = 0;
+    }
+    return false;
+}
+
+static int64_t index_in(const weft_view *view, const loops *l)
+{
+    int64_t index = 0;
+    for (int d = 0; d < view->shape.n_dims; d++)
+        for (int e = 0; e < l->n_dims; e++)
+            if (strcmp(l->dims[e].name, view->shape.dims[d].name) == 0)
+                index = index * weft_view_size(view, d) + l->at[e];
+    return index;
+}
+
+static double product(const weft_view *a, const weft_view *b, int64_t i, int64_t j)
+{
+    if (a->dtype == WEFT_F64) return ((const double *)a->data)[i] * ((const double *)b->data)[j];
+    return (double)((const float *)a->data)[i] * (double)((const float *)b->data)[j];
+}
+
+static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, loops *l, int n_out)
+{
+    double sum = 0;
+    uint32_t whole = 0; /* wraps */
+    bool some = true;
+    for (int d = n_out; d < l->n_dims; d++)
+        some = some && l->size[d] > 0;
+    while (some) {
+        const int64_t i = index_in(a, l), j = index_in(b, l);
+        if (a->dtype == WEFT_I32)
+            whole += (uint32_t)((const int32_t *)a->data)[i] * (uint32_t)((const int32_t *)b->data)[j];
+        else
+            sum += product(a, b, i, j);
+        some = next(l, n_out, l->n_dims);
+    }
+    const int64_t o = index_in(out, l);
+    if (out->dtype == WEFT_F32) ((float *)out->data)[o] = (float)sum;
+    if (out->dtype == WEFT_F64) ((double *)out->data)[o] = sum;
+    if (out->dtype == WEFT_I32) ((int32_t *)out->data)[o] = (int32_t)whole;
+}
+
+void weft_einsum_plain(const weft_call *call)
+{
+    const weft_view *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
+    if (weft_view_count(out) == 0) return;
+    loops l = {0};
+    add_dims(&l, out);
+    const int n_out = l.n_dims;
+    add_dims(&l, a);
+    add_dims(&l, b);
+    do
+        sum_one(a, b, out, &l, n_out);
+    while (next(&l, 0, n_out));
+}

@@ -1,0 +1,191 @@
+/* index.c: gather, pick, and scatter_add: the dim that a tensor of ids points into.
+ *
+ * Two nests of loops: `ids`, over the dims of the ids, and `rest`, over the result dims (scatter_add: row dims) that
+ * the ids lack. The table's stride along a dim it shares with the ids makes pick out of gather. Ids are global; one
+ * that the local box does not hold reads zeros and adds nothing.
+ */
+#include "cpu/nest.h"
+
+#include <string.h>
+
+enum { IDS, TABLE, ROWS }; /* the tensors of both nests; ROWS: gather's result, scatter_add's operand */
+
+typedef uint32_t __attribute__((may_alias)) word4;
+typedef uint64_t __attribute__((may_alias)) word8;
+
+typedef struct indexing {
+    weft_dtype dtype;
+    size_t bytes;
+    weft_nest ids, rest;
+    int64_t n_rest; /* iterations of rest */
+    int64_t run, run_stride[WEFT_NEST_TENSORS]; /* the innermost loop of rest, taken out of it */
+    const int32_t *id;
+    char *table, *rows;
+    int64_t first, end, step; /* of the indexed dim in the table: its box and stride */
+} indexing;
+
+static void make_nests(indexing *x, const weft_view *table, const weft_view *ids, const weft_view *rows,
+                       const char *dim)
+{
+    const weft_strided t = weft_strided_view(table), i = weft_strided_view(ids), r = weft_strided_view(rows);
+    const int along = weft_shape_find(&table->shape, dim);
+    x->dtype = table->dtype;
+    x->bytes = weft_dtype_bytes(table->dtype);
+    x->id = ids->data, x->table = table->data, x->rows = rows->data;
+    if (along >= 0) x->first = table->box.begin[along], x->end = table->box.end[along], x->step = t.stride[along];
+    for (int d = 0; d < rows->shape.n_dims; d++) {
+        const char *name = rows->shape.dims[d].name;
+        const bool in_ids = weft_shape_find(&ids->shape, name) >= 0;
+        const int64_t stride[3] = {weft_strided_of(&i, name), weft_strided_of(&t, name), r.stride[d]};
+        weft_nest_add(in_ids ? &x->ids : &x->rest, weft_view_size(rows, d), stride);
+    }
+    x->run = 1;
+    const int last = x->rest.n_dims - 1;
+    if (last >= 0) {
+        x->run = x->rest.size[last];
+        memcpy(x->run_stride, x->rest.stride[last], sizeof x->run_stride);
+        weft_nest_drop(&x->rest, last);
+    }
+    x->n_rest = weft_nest_count(&x->rest);
+}
+
+/* ---- gather ------------------------------------------------------------------------------------------- */
+
+static void clear_run(char *to, int64_t stride, int64_t n, size_t bytes)
+{
+    if (stride == 1) {
+        memset(to, 0, (size_t)n * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        memset(to + (size_t)(i * stride) * bytes, 0, bytes);
+}
+
+static void copy_run(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n, size_t bytes)
+{
+    if (stride == 1 && to_stride == 1) {
+        memcpy(to, from, (size_t)n * bytes);
+    } else if (bytes == 4) {
+        for (int64_t i = 0; i < n; i++)
+            ((word4 *)to)[i * to_stride] = ((const word4 *)from)[i * stride];
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            ((word8 *)to)[i * to_stride] = ((const word8 *)from)[i * stride];
+    }
+}
+
+static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const indexing *x = argument;
+    (void)lane;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[3], in[3];
+        weft_nest_offset(&x->ids, i, at);
+        const int64_t id = x->id[at[IDS]];
+        const bool held = id >= x->first && id < x->end;
+        for (int64_t r = 0; r < x->n_rest; r++) {
+            weft_nest_offset(&x->rest, r, in);
+            char *to = x->rows + (size_t)(at[ROWS] + in[ROWS]) * x->bytes;
+            if (!held) {
+                clear_run(to, x->run_stride[ROWS], x->run, x->bytes);
+                continue;
+            }
+            const char *from =
+                x->table + (size_t)(at[TABLE] + in[TABLE] + (id - x->first) * x->step) * x->bytes;
+            copy_run(to, x->run_stride[ROWS], from, x->run_stride[TABLE], x->run, x->bytes);
+        }
+    }
+}
+
+void weft_gather_cpu(const weft_call *call)
+{
+    const weft_dim_attributes *attributes = call->attributes;
+    const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
+    if (weft_view_count(out) == 0) return;
+    indexing x = {0};
+    make_nests(&x, table, ids, out, attributes->dim);
+    weft_parallel(call->stream, weft_nest_count(&x.ids), weft_grain(x.n_rest * x.run + 8), gather_pieces, &x);
+}
+
+void weft_pick_cpu(const weft_call *call)
+{
+    weft_gather_cpu(call);
+}
+
+/* ---- scatter_add ---------------------------------------------------------------------------------------- */
+
+#define ADD_RUN(name, T, SUM)                                                                          \
+    static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)         \
+    {                                                                                                  \
+        T *y = (T *)to;                                                                                \
+        const T *x = (const T *)from;                                                                  \
+        if (to_stride == 1 && stride == 1) {                                                           \
+            for (int64_t i = 0; i < n; i++)                                                            \
+                y[i] = (T)((SUM)y[i] + (SUM)x[i]);                                                     \
+            return;                                                                                    \
+        }                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                                \
+            y[i * to_stride] = (T)((SUM)y[i * to_stride] + (SUM)x[i * stride]);                        \
+    }
+ADD_RUN(add_run_f32, float, float)
+ADD_RUN(add_run_f64, double, double)
+ADD_RUN(add_run_i32, int32_t, uint32_t)
+
+typedef void (*add_run)(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n);
+static const add_run add_runs[WEFT_DTYPES] = {add_run_f32, add_run_f64, add_run_i32};
+
+/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements [from, stop) of a
+ * run. */
+static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from, int64_t stop)
+{
+    const int64_t n_ids = weft_nest_count(&x->ids);
+    const int64_t *stride = x->run_stride;
+    for (int64_t i = 0; i < n_ids; i++) {
+        int64_t at[3], in[3];
+        weft_nest_offset(&x->ids, i, at);
+        const int64_t id = x->id[at[IDS]];
+        if (id < first || id >= end) continue;
+        for (int64_t r = 0; r < x->n_rest; r++) {
+            weft_nest_offset(&x->rest, r, in);
+            const int64_t to = at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
+            const int64_t row = at[ROWS] + in[ROWS] + from * stride[ROWS];
+            add_runs[x->dtype](x->table + (size_t)to * x->bytes, stride[TABLE], x->rows + (size_t)row * x->bytes,
+                               stride[ROWS], stop - from);
+        }
+    }
+}
+
+/* Lanes own parts of every row ... */
+enum { PART = 16 };
+static void scatter_parts(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const indexing *x = argument;
+    (void)lane;
+    scatter(x, x->first, x->end, begin * PART, end * PART < x->run ? end * PART : x->run);
+}
+
+/* ... or, where rows are short, whole rows. */
+static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const indexing *x = argument;
+    (void)lane;
+    scatter(x, x->first + begin, x->first + end, 0, x->run);
+}
+
+void weft_scatter_add_cpu(const weft_call *call)
+{
+    const weft_dim_attributes *attributes = call->attributes;
+    const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
+    if (weft_view_count(out) == 0) return;
+    memset(out->data, 0, (size_t)weft_view_count(out) * weft_dtype_bytes(out->dtype));
+    if (weft_view_count(rows) == 0) return;
+    indexing x = {0};
+    make_nests(&x, out, ids, rows, attributes->dim);
+    const int64_t n_ids = weft_nest_count(&x.ids);
+    if (x.run >= 4 * PART)
+        weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART), scatter_parts,
+                      &x);
+    else
+        weft_parallel(call->stream, x.end - x.first, weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)),
+                      scatter_rows, &x);
+}

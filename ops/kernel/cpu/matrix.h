@@ -1,0 +1,25 @@
+/* matrix.h: one matrix product by single-threaded BLAS, for matrices given by strides. */
+#ifndef WEFT_MATRIX_H
+#define WEFT_MATRIX_H
+
+#include "kernel.h"
+
+/* Element [i, j] is data[i * row + j * column]; strides in elements. */
+typedef struct weft_matrix {
+    void *data;
+    int64_t row, column;
+} weft_matrix;
+
+typedef struct weft_product {
+    weft_dtype dtype; /* f32 or f64 */
+    int64_t m, n, k;  /* all at least 1, all within an int */
+    double alpha, beta;
+    weft_matrix a, b, c; /* [m, k], [k, n], [m, n]; each with a unit stride (weft_matrix_fits) */
+} weft_product;
+
+/* Can BLAS walk it? */
+bool weft_matrix_fits(int64_t rows, int64_t columns, int64_t row, int64_t column);
+/* c = alpha a b + beta c; with beta 0, c is not read. */
+void weft_multiply(const weft_product *product);
+
+#endif

@@ -1,0 +1,82 @@
+/* nest.c: loops over several strided tensors; see nest.h. */
+#include "cpu/nest.h"
+
+weft_strided weft_strided_view(const weft_view *view)
+{
+    weft_strided strided = {.view = view};
+    int64_t step = 1;
+    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
+        strided.stride[d] = step;
+        step *= weft_view_size(view, d);
+    }
+    return strided;
+}
+
+int64_t weft_strided_of(const weft_strided *strided, const char *name)
+{
+    const int d = weft_shape_find(&strided->view->shape, name);
+    return d < 0 ? 0 : strided->stride[d];
+}
+
+static bool lines_up(const weft_nest *nest, int64_t size, const int64_t *stride)
+{
+    const int last = nest->n_dims - 1;
+    for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+        if (nest->stride[last][t] != size * stride[t]) return false;
+    return true;
+}
+
+void weft_nest_add(weft_nest *nest, int64_t size, const int64_t stride[WEFT_NEST_TENSORS])
+{
+    if (size == 1) return;
+    if (nest->n_dims > 0 && lines_up(nest, size, stride)) {
+        nest->size[nest->n_dims - 1] *= size;
+    } else {
+        nest->size[nest->n_dims] = size;
+        nest->n_dims++;
+    }
+    for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+        nest->stride[nest->n_dims - 1][t] = stride[t];
+}
+
+void weft_nest_drop(weft_nest *nest, int d)
+{
+    nest->n_dims--;
+    for (; d < nest->n_dims; d++) {
+        nest->size[d] = nest->size[d + 1];
+        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+            nest->stride[d][t] = nest->stride[d + 1][t];
+    }
+}
+
+void weft_nest_append(weft_nest *nest, const weft_nest *inner)
+{
+    for (int d = 0; d < inner->n_dims; d++)
+        weft_nest_add(nest, inner->size[d], inner->stride[d]);
+}
+
+int64_t weft_nest_count(const weft_nest *nest)
+{
+    int64_t count = 1;
+    for (int d = 0; d < nest->n_dims; d++)
+        count *= nest->size[d];
+    return count;
+}
+
+void weft_nest_offset(const weft_nest *nest, int64_t index, int64_t offset[WEFT_NEST_TENSORS])
+{
+    for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+        offset[t] = 0;
+    for (int d = nest->n_dims - 1; d >= 0; d--) {
+        const int64_t at = index % nest->size[d];
+        index /= nest->size[d];
+        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+            offset[t] += at * nest->stride[d][t];
+    }
+}
+
+int64_t weft_grain(int64_t work)
+{
+    enum { WORTH = 16384 }; /* elements that take about as long as waking a thread */
+    return work >= WORTH ? 1 : WORTH / (work > 0 ? work : 1);
+}

@@ -1,0 +1,203 @@
+/* reduce.c: an operand reduced over the dims that the result lacks.
+ *
+ * The direction whose neighbours are neighbours in memory is either reduced (rows: SIMD along a run) or kept
+ * (columns: many results side by side); the rest of the dims, in any interleaving, are loops around that. Lanes share out
+ * the kept elements; when there are few of those the reduced range is cut into chunks, by shape alone, merged in
+ * order: the result has the same bits on any number of lanes.
+ */
+#include "cpu/nest.h"
+#include "cpu/reduce_state.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { IN, OUT };
+enum { MOST_PARTIALS = 120, LEAST_CHUNK = 16384, ONE_STATE = WEFT_STATE * WEFT_COLUMNS };
+_Static_assert(MOST_PARTIALS * ONE_STATE * sizeof(double) <= WEFT_LANE_SCRATCH, "partial states fit a lane");
+
+typedef struct reduction {
+    const weft_reducer *reducer;
+    weft_dtype dtype;
+    weft_combine combine;
+    int width; /* numbers per result element */
+    const char *in;
+    char *out;
+    size_t bytes;
+    weft_nest kept, reduced;
+    int64_t column_stride[2]; /* columns: of the kept direction that is contiguous in `in` */
+    int64_t n_columns;        /* 1: rows                                                   */
+    int64_t column_units;
+    int64_t last, last_stride; /* innermost reduced loop, not in `reduced`                 */
+    bool rows;
+    int64_t first_index; /* argmax: global coordinate of the first element */
+    int64_t n_reduced, n_chunks, chunk;
+    double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
+} reduction;
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+static void sort_dims(reduction *r, const weft_view *in, const weft_view *out)
+{
+    const weft_strided x = weft_strided_view(in), y = weft_strided_view(out);
+    for (int d = 0; d < out->shape.n_dims - (r->width > 1); d++) {
+        const char *name = out->shape.dims[d].name;
+        weft_nest_add(&r->kept, weft_view_size(out, d), (int64_t[3]){weft_strided_of(&x, name), y.stride[d]});
+    }
+    for (int d = 0; d < in->shape.n_dims; d++)
+        if (weft_shape_find(&out->shape, in->shape.dims[d].name) < 0)
+            weft_nest_add(&r->reduced, weft_view_size(in, d), (int64_t[3]){x.stride[d]});
+    r->n_reduced = weft_nest_count(&r->reduced);
+}
+
+static void choose_direction(reduction *r)
+{
+    r->last = r->n_columns = r->column_units = 1;
+    const int inner = r->reduced.n_dims - 1;
+    if (inner >= 0) {
+        r->last = r->reduced.size[inner];
+        r->last_stride = r->reduced.stride[inner][IN];
+        weft_nest_drop(&r->reduced, inner);
+    }
+    r->rows = r->last_stride == 1;
+    for (int d = 0; d < r->kept.n_dims && !r->rows; d++) {
+        if (r->kept.stride[d][IN] != 1) continue;
+        r->n_columns = r->kept.size[d];
+        memcpy(r->column_stride, r->kept.stride[d], sizeof r->column_stride);
+        weft_nest_drop(&r->kept, d);
+        break;
+    }
+    r->column_units = (r->n_columns + WEFT_COLUMNS - 1) / WEFT_COLUMNS;
+}
+
+static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
+{
+    const int64_t columns = r->n_columns < WEFT_COLUMNS ? r->n_columns : WEFT_COLUMNS;
+    int64_t chunks = r->n_reduced * columns / LEAST_CHUNK;
+    if (chunks > MOST_PARTIALS / n_units) chunks = MOST_PARTIALS / n_units;
+    if (chunks > 64) chunks = 64;
+    if (n_units >= 16 || chunks < 2) chunks = 1;
+    r->chunk = (r->n_reduced + chunks - 1) / chunks;
+    r->n_chunks = r->chunk > 0 ? (r->n_reduced + r->chunk - 1) / r->chunk : 1;
+    if (r->n_chunks > 1) r->partial = weft_stream_scratch(stream, 0);
+}
+
+/* ---- the work -------------------------------------------------------------------------------------------- */
+
+static void clear(const reduction *r, double *state, int64_t n)
+{
+    for (int c = 0; c < r->width; c++)
+        for (int64_t i = 0; i < n; i++)
+            state[c * WEFT_COLUMNS + i] = r->reducer->identity[c];
+}
+
+/* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. */
+static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin, int64_t end)
+{
+    while (begin < end) {
+        int64_t at[3];
+        weft_nest_offset(&r->reduced, begin / r->last, at);
+        int64_t i = begin % r->last;
+        const int64_t stop = i + (end - begin) < r->last ? i + (end - begin) : r->last;
+        begin += stop - i;
+        const char *x = from + (size_t)at[IN] * r->bytes;
+        const int64_t index = r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
+        for (; r->rows && i < stop; i += WEFT_RUN)
+            r->reducer->row[r->dtype](state, x + (size_t)i * r->bytes, stop - i < WEFT_RUN ? stop - i : WEFT_RUN,
+                                      index + i);
+        for (; i < stop; i++)
+            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n, index + i);
+    }
+}
+
+static int32_t as_int(double x)
+{
+    if (x == -(double)INFINITY) return INT32_MIN;
+    if (x == (double)INFINITY) return INT32_MAX;
+    return (int32_t)(uint32_t)(int64_t)x; /* sums wrap */
+}
+
+static void store_number(const reduction *r, char *to, int component, double x)
+{
+    if (r->dtype == WEFT_F64) {
+        *(double *)to = x;
+    } else if (r->dtype == WEFT_I32) {
+        *(int32_t *)to = as_int(x);
+    } else if (r->combine == WEFT_ARGMAX && component == 1) {
+        const int32_t index = (int32_t)x;
+        memcpy(to, &index, sizeof index);
+    } else {
+        *(float *)to = (float)x;
+    }
+}
+
+static void store(const reduction *r, const double *state, char *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < r->width; c++)
+            store_number(r, to + (size_t)(i * r->column_stride[OUT] + c) * r->bytes, c,
+                         state[c * WEFT_COLUMNS + i]);
+}
+
+typedef struct unit { /* where a unit reads and writes */
+    const char *from;
+    char *to;
+    int64_t n; /* columns */
+} unit;
+
+static unit locate(const reduction *r, int64_t index)
+{
+    int64_t at[3];
+    weft_nest_offset(&r->kept, index / r->column_units, at);
+    const int64_t first = index % r->column_units * WEFT_COLUMNS, left = r->n_columns - first;
+    return (unit){r->in + (size_t)(at[IN] + first) * r->bytes,
+                  r->out + (size_t)(at[OUT] + first * r->column_stride[OUT]) * r->bytes,
+                  left < WEFT_COLUMNS ? left : WEFT_COLUMNS};
+}
+
+static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const reduction *r = argument;
+    double own[ONE_STATE];
+    (void)lane;
+    for (int64_t task = begin; task < end; task++) {
+        const unit u = locate(r, task / r->n_chunks);
+        double *state = r->partial != NULL ? r->partial + task * ONE_STATE : own;
+        const int64_t first = task % r->n_chunks * r->chunk;
+        const int64_t stop = first + r->chunk < r->n_reduced ? first + r->chunk : r->n_reduced;
+        clear(r, state, u.n);
+        take_in(r, state, u.from, u.n, first, stop);
+        if (r->partial == NULL) store(r, state, u.to, u.n);
+    }
+}
+
+static void merge_chunks(const reduction *r, int64_t n_units)
+{
+    for (int64_t i = 0; i < n_units; i++) {
+        const unit u = locate(r, i);
+        double *state = r->partial + i * r->n_chunks * ONE_STATE;
+        for (int64_t c = 1; c < r->n_chunks; c++)
+            r->reducer->merge(state, state + c * ONE_STATE, u.n);
+        store(r, state, u.to, u.n);
+    }
+}
+
+void weft_reduce_cpu(const weft_call *call)
+{
+    const weft_reduce_attributes *attributes = call->attributes;
+    const weft_view *in = &call->in[0], *out = &call->out[0];
+    if (weft_view_count(out) == 0) return;
+    reduction r = {.combine = attributes->combine, .reducer = &weft_reducers[attributes->combine]};
+    r.dtype = in->dtype;
+    r.bytes = weft_dtype_bytes(r.dtype);
+    r.width = weft_combine_width(r.combine);
+    r.in = in->data, r.out = out->data;
+    const int along = r.combine == WEFT_ARGMAX ? weft_shape_find(&in->shape, attributes->dim) : -1;
+    if (along >= 0) r.first_index = in->box.begin[along];
+    sort_dims(&r, in, out);
+    choose_direction(&r);
+    const int64_t n_units = weft_nest_count(&r.kept) * r.column_units;
+    cut_chunks(&r, n_units, call->stream);
+    const int64_t columns = r.n_columns < WEFT_COLUMNS ? r.n_columns : WEFT_COLUMNS;
+    weft_parallel(call->stream, n_units * r.n_chunks, weft_grain(r.chunk * columns), run_tasks, &r);
+    if (r.partial != NULL) merge_chunks(&r, n_units);
+}

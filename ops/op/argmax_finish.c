@@ -1,0 +1,16 @@
+/* argmax_finish: a state of argmax_state made into the index, as i32. */
+#include "op.h"
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    WEFT_TRY(weft_infer_finish(site, error));
+    site->out[0].dtype = WEFT_I32;
+    return WEFT_OK;
+}
+
+const weft_op weft_op_argmax_finish = {
+    .name = "argmax_finish",
+    .infer = infer,
+    .factors = weft_factors_pass,
+    .kernel = {[WEFT_CPU] = weft_argmax_finish_cpu},
+};

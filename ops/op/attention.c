@@ -1,0 +1,101 @@
+/* attention: softmax(scale q.k) v with an optional causal mask, one op, never a whole query x memory matrix.
+ *
+ * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs; memory and
+ * feature are whole. Query and memory may be one name, so the factors are made by hand.
+ * Gradient: attention_grad, which computes the softmax again, tile by tile.
+ * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
+ */
+#include <math.h>
+#include <string.h>
+
+#include "weft/ops.h"
+#include "op.h"
+
+static weft_status fail_shapes(const weft_site *site, const char *rule, weft_error *error)
+{
+    char text[3][96];
+    for (int i = 0; i < 3; i++) weft_shape_print(&site->in[i].shape, text[i], sizeof text[i]);
+    return weft_fail(error, WEFT_USAGE, "q is %s, k is %s and v is %s; %s", text[0], text[1], text[2], rule);
+}
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
+    WEFT_TRY(weft_check_float(site, 0, error));
+    WEFT_TRY(weft_check_same_dtype(site, error));
+    WEFT_TRY(weft_check_dims(site, error));
+    WEFT_TRY(weft_check_dim(site, 0, attributes->query, -1, error));
+    WEFT_TRY(weft_check_dim(site, 1, attributes->memory, -1, error));
+    WEFT_TRY(weft_check_dim(site, 0, attributes->feature, -1, error));
+    if (!weft_shape_same_dims(k, v)) return fail_shapes(site, "k and v must have the same dims", error);
+    weft_shape as_q = *k;
+    as_q.dims[weft_shape_find(k, attributes->memory)].name = attributes->query;
+    if (!weft_shape_same_dims(&as_q, q) ||
+        (attributes->query != attributes->memory && weft_shape_find(k, attributes->query) >= 0))
+        return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k", error);
+    site->n_out = 1;
+    site->out[0] = site->in[0];
+    return WEFT_OK;
+}
+
+static void factors(const weft_site *site, weft_factors *factors)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    const weft_shape *q = &site->in[0].shape;
+    factors->n_factors = 0;
+    for (int d = 0; d < q->n_dims; d++) {
+        const char *name = q->dims[d].name;
+        if (strcmp(name, attributes->feature) == 0) continue;
+        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
+        factor->in[0] = factor->out[0] = (int8_t)d;
+        if (strcmp(name, attributes->query) == 0) continue;
+        factor->in[1] = (int8_t)weft_shape_find(&site->in[1].shape, name);
+        factor->in[2] = (int8_t)weft_shape_find(&site->in[2].shape, name);
+    }
+}
+
+static void gradient(weft_vjp *vjp)
+{
+    const weft_value in[] = {vjp->in[0], vjp->in[1], vjp->in[2], vjp->dout[0]};
+    weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, 4, vjp->site->attributes,
+                             sizeof(weft_attention_attributes));
+    for (int i = 0; i < 3; i++) vjp->din[i] = weft_result(d, i);
+}
+
+/* Two products of query x memory x feature; a causal mask leaves half of them. */
+static double flops(const weft_site *site)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    const weft_shape *k = &site->in[1].shape;
+    const double rows = (double)k->dims[weft_shape_find(k, attributes->memory)].size;
+    return (attributes->causal ? 2.0 : 4.0) * weft_count_of(&site->in[0].shape) * rows;
+}
+
+const weft_op weft_op_attention = {
+    .name = "attention",
+    .infer = infer,
+    .factors = factors,
+    .gradient = gradient,
+    .flops = flops,
+    .kernel = {[WEFT_CPU] = weft_attention_cpu},
+};
+
+weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query, weft_dim memory,
+                          weft_dim feature, bool causal)
+{
+    weft_dim_attributes dims[3];
+    if (!weft_graph_dim(q.graph, "attention", query, &dims[0]) ||
+        !weft_graph_dim(q.graph, "attention", memory, &dims[1]) ||
+        !weft_graph_dim(q.graph, "attention", feature, &dims[2]))
+        return weft_no_value(q.graph);
+    weft_attention_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.query = dims[0].dim;
+    attributes.memory = dims[1].dim;
+    attributes.feature = dims[2].dim;
+    attributes.scale = 1.0 / sqrt((double)feature.size);
+    attributes.causal = causal;
+    const weft_value in[] = {q, k, v};
+    return weft_emit(q.graph, &weft_op_attention, in, 3, &attributes, sizeof attributes);
+}

@@ -1,0 +1,16 @@
+/* copy: y = x, bit by bit. Linear. Gradient: dx = dy. */
+#include "op.h"
+
+static void gradient(weft_vjp *vjp)
+{
+    vjp->din[0] = vjp->dout[0];
+}
+
+const weft_op weft_op_copy = {
+    .name = "copy",
+    .infer = weft_infer_same,
+    .factors = weft_factors_pass,
+    .linear = 1,
+    .gradient = gradient,
+    .kernel = {[WEFT_CPU] = weft_copy_cpu},
+};

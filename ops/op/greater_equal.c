@@ -1,0 +1,19 @@
+/* greater_equal: 1 where a >= b, else 0, as i32; broadcast by name. No gradient.
+ */
+#include "element.h"
+#include "weft/ops.h"
+
+WEFT_ELEMENT_COMPARE(x >= y)
+
+const weft_op weft_op_greater_equal = {
+    .name = "greater_equal",
+    .infer = weft_infer_compare,
+    .factors = weft_factors_pass,
+    .element = &element,
+};
+
+weft_value weft_greater_equal(weft_value a, weft_value b)
+{
+    const weft_value in[] = {a, b};
+    return weft_emit_element(&weft_op_greater_equal, in, 2, 0.0, 0.0);
+}

@@ -1,0 +1,9 @@
+/* lse_finish: a state of lse_state made into logsumexp: maximum + log(sum). */
+#include "op.h"
+
+const weft_op weft_op_lse_finish = {
+    .name = "lse_finish",
+    .infer = weft_infer_finish,
+    .factors = weft_factors_pass,
+    .kernel = {[WEFT_CPU] = weft_lse_finish_cpu},
+};

@@ -1,0 +1,18 @@
+/* lse_state: over one dim, the running maximum and the sum of exp(x - maximum): a logsumexp yet to be finished.
+ *
+ * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs nothing special.
+ */
+#include "op.h"
+
+static double flops(const weft_site *site)
+{
+    return 4.0 * weft_count_of(&site->in[0].shape);
+}
+
+const weft_op weft_op_lse_state = {
+    .name = "lse_state",
+    .infer = weft_infer_reduce,
+    .factors = weft_factors_reduce,
+    .flops = flops,
+    .kernel = {[WEFT_CPU] = weft_reduce_cpu},
+};

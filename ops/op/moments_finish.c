@@ -1,0 +1,16 @@
+/* moments_finish: a state of moments_state made into two results: mean, and 1 / sqrt(variance + number). */
+#include "op.h"
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    WEFT_TRY(weft_infer_finish(site, error));
+    site->out[site->n_out++] = site->out[0];
+    return WEFT_OK;
+}
+
+const weft_op weft_op_moments_finish = {
+    .name = "moments_finish",
+    .infer = infer,
+    .factors = weft_factors_pass,
+    .kernel = {[WEFT_CPU] = weft_moments_finish_cpu},
+};

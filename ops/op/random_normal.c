@@ -1,0 +1,49 @@
+/* random_normal: normal with a mean and a deviation; new numbers every run.
+ *
+ * Philox keyed by (seed, this op's stream, step), counted by the element's global index: the same numbers on
+ * every mesh and layout. Computed in double, then rounded.
+ */
+#include "element.h"
+#include "random.h"
+#include "weft/ops.h"
+
+#define BLOCK(name, T)                                                                             \
+    static void name(int64_t n, void *out, const void *const *in, const weft_block_env *env)       \
+    {                                                                                              \
+        T *out_ = out;                                                                             \
+        (void)in;                                                                                  \
+        const double n0 = env->number[0], n1 = env->number[1];                                     \
+        const weft_philox_key key = {env->seed, env->random, (uint32_t)env->step};                 \
+        weft_random_words kept = {.block = UINT64_MAX};                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const int64_t at = env->index + i * env->stride;                                       \
+            const uint32_t *words = weft_random_next(key, at, &kept);                              \
+            out_[i] = (T)(n0 + n1 * weft_random_pair(words, at));                       \
+        }                                                                                          \
+    }
+BLOCK(block_f32, float)
+BLOCK(block_f64, double)
+static const weft_element element = {.index = WEFT_INDEX_LINEAR,
+                                     .block[WEFT_F32][WEFT_F32] = block_f32,
+                                     .block[WEFT_F64][WEFT_F64] = block_f64};
+
+const weft_op weft_op_random_normal = {
+    .name = "random_normal",
+    .infer = weft_infer_generator,
+    .factors = weft_factors_pass,
+    .element = &element,
+};
+
+weft_value weft_random_normal(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                    double mean, double deviation)
+{
+    weft_generator_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    if (!weft_graph_shape(graph, "random_normal", &shape, &attributes.type.shape))
+        return weft_no_value(graph);
+    attributes.type.dtype = dtype;
+    attributes.element.number[0] = mean;
+    attributes.element.number[1] = deviation;
+    attributes.element.random = weft_graph_next_random(graph);
+    return weft_emit(graph, &weft_op_random_normal, NULL, 0, &attributes, sizeof attributes);
+}

@@ -1,0 +1,78 @@
+/* slice: the part [begin, end) of x along one dim, which may get another name. Linear; the dim is whole.
+ *
+ * Gradient: unslice, which puts dy among zeros.
+ */
+#include <string.h>
+
+#include "weft/ops.h"
+#include "op.h"
+
+typedef struct slice_attributes {
+    weft_slice_attributes slice; /* what the kernel reads */
+    const char *to;
+    int64_t size;                /* of the dim in x */
+} slice_attributes;
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    const slice_attributes *attributes = site->attributes;
+    const weft_slice_attributes *slice = &attributes->slice;
+    WEFT_TRY(weft_check_dim(site, 0, slice->dim, attributes->size, error));
+    if (slice->begin < 0 || slice->end > attributes->size)
+        return weft_fail(error, WEFT_USAGE, "[%lld, %lld) is asked of %s, whose %s goes from 0 to %lld",
+                         (long long)slice->begin, (long long)slice->end, weft_site_name(site, 0),
+                         slice->dim, (long long)attributes->size);
+    site->n_out = 1;
+    site->out[0] = site->in[0];
+    weft_shape *out = &site->out[0].shape;
+    out->dims[weft_shape_find(out, slice->dim)] =
+        (weft_dim){attributes->to, slice->end - slice->begin};
+    return WEFT_OK; /* a name that stands twice now is found by weft_emit */
+}
+
+/* Every dim but the sliced one passes, by place. */
+static void factors(const weft_site *site, weft_factors *factors)
+{
+    const slice_attributes *attributes = site->attributes;
+    factors->n_factors = 0;
+    for (int d = 0; d < site->in[0].shape.n_dims; d++) {
+        if (d == weft_shape_find(&site->in[0].shape, attributes->slice.dim)) continue;
+        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
+        factor->in[0] = factor->out[0] = (int8_t)d;
+    }
+}
+
+static void gradient(weft_vjp *vjp)
+{
+    const slice_attributes *attributes = vjp->site->attributes;
+    const weft_slice_attributes *slice = &attributes->slice;
+    vjp->din[0] = weft_unslice(vjp->dout[0], (weft_dim){attributes->to, slice->end - slice->begin},
+                               slice->begin, (weft_dim){slice->dim, attributes->size});
+}
+
+const weft_op weft_op_slice = {
+    .name = "slice",
+    .infer = infer,
+    .factors = factors,
+    .linear = 1,
+    .gradient = gradient,
+    .kernel = {[WEFT_CPU] = weft_slice_cpu},
+};
+
+weft_value weft_slice(weft_value x, weft_dim dim, int64_t begin, weft_dim to)
+{
+    weft_dim_attributes old, new;
+    if (!weft_graph_dim(x.graph, "slice", dim, &old)) return weft_no_value(x.graph);
+    if (!weft_graph_dim(x.graph, "slice", to, &new)) return weft_no_value(x.graph);
+    if (begin < 0 || begin > old.size)
+        return weft_graph_fail(x.graph, "slice: it begins at %lld of %s, whose size is %lld",
+                               (long long)begin, old.dim, (long long)old.size);
+    slice_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.slice.dim = old.dim;
+    attributes.slice.begin = begin;
+    attributes.slice.end = begin + new.size;
+    attributes.to = new.dim;
+    attributes.size = old.size;
+    return weft_emit(x.graph, &weft_op_slice, &x, 1, &attributes, sizeof attributes);
+}

@@ -1,0 +1,103 @@
+/* variable: a tensor that keeps its value from run to run; slots are variables that belong to another one. No kernel:
+ * the compiler knows it.
+ */
+#include <string.h>
+
+#include "ir.h"
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    (void)error;
+    const weft_variable_attributes *attributes = site->attributes;
+    site->n_out = 1;
+    site->out[0] = attributes->type;
+    return WEFT_OK;
+}
+
+const weft_op weft_op_variable = {.name = "variable", .infer = infer, .factors = weft_factors_pass};
+
+weft_initial weft_constant_of(double value)
+{
+    return (weft_initial){.kind = WEFT_INITIAL_CONSTANT, .a = value};
+}
+
+weft_initial weft_normal(double mean, double deviation)
+{
+    return (weft_initial){.kind = WEFT_INITIAL_NORMAL, .a = mean, .b = deviation};
+}
+
+weft_initial weft_uniform(double low, double high)
+{
+    return (weft_initial){.kind = WEFT_INITIAL_UNIFORM, .a = low, .b = high};
+}
+
+weft_initial weft_formula(double scale, double frequency)
+{
+    return (weft_initial){.kind = WEFT_INITIAL_FORMULA, .a = scale, .b = frequency};
+}
+
+/* The input or variable called `name` (interned); 0: none. */
+static uint32_t find_home(const weft_graph *graph, const char *name)
+{
+    for (uint32_t n = 1; n < graph->n_nodes; n++) {
+        const weft_node *node = &graph->nodes[n];
+        if (node->op != &weft_op_input && node->op != &weft_op_variable) continue;
+        if (((const weft_variable_attributes *)node->attributes)->name == name) return n;
+    }
+    return 0;
+}
+
+/* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an owner. */
+static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
+                            weft_initial initial, uint32_t owner)
+{
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    if (name == NULL || name[0] == 0)
+        return weft_graph_fail(graph, "%s: it has no name; every %s needs one of its own", op->name,
+                               op->name);
+    weft_variable_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    if (!weft_graph_shape(graph, name, &type.shape, &attributes.type.shape)) return weft_no_value(graph);
+    if ((unsigned)type.dtype >= WEFT_DTYPES)
+        return weft_graph_fail(graph, "%s: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32", name,
+                               (int)type.dtype);
+    attributes.type.dtype = type.dtype;
+    attributes.name = weft_graph_intern(graph, name);
+    attributes.initial = initial;
+    attributes.owner = owner;
+    const uint32_t other = attributes.name == NULL ? 0 : find_home(graph, attributes.name);
+    if (other != 0) {
+        char place[160];
+        weft_node_print_place(&graph->nodes[other], place, sizeof place);
+        return weft_graph_fail(graph, "%s: %s has this name already; names of inputs and variables are "
+                                      "unique in a graph, so choose another", name, place);
+    }
+    weft_value value = weft_emit(graph, op, NULL, 0, &attributes, sizeof attributes);
+    if (value.id != 0) graph->tensors[value.id].name = attributes.name;
+    return value;
+}
+
+weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
+                          const weft_shape *shape, weft_initial initial)
+{
+    return emit_home(graph, op, name, (weft_type){dtype, *shape}, initial, 0);
+}
+
+weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape,
+                         weft_initial initial)
+{
+    return weft_emit_home(graph, &weft_op_variable, name, dtype, &shape, initial);
+}
+
+weft_value weft_slot(weft_value variable, const char *name, weft_initial initial)
+{
+    weft_graph *graph = variable.graph;
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    if (variable.id == 0 || weft_node_of(graph, variable.id)->op != &weft_op_variable)
+        return weft_graph_fail(graph, "slot: %s is to belong to a variable, and this value is none; pass "
+                                      "what weft_variable returned", name);
+    const weft_tensor *owner = &graph->tensors[variable.id];
+    const char *full = weft_arena_text(graph->arena, "%s/%s", owner->name, name);
+    if (full == NULL) return weft_graph_fail(graph, "slot: out of memory for the name of a slot");
+    return emit_home(graph, &weft_op_variable, full, owner->type, initial, variable.id);
+}

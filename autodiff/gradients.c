@@ -1,9 +1,10 @@
-/* gradients.c: reverse mode on the logical graph: walk the nodes backwards, ask each op for the gradients of its
- * operands, add up what meets at a value.
+/* gradients.c: reverse mode on the logical graph: walk the nodes backwards, ask each op for the
+ * gradients of its operands, add up what meets at a value.
  *
- * Node ids are in order of building, so descending ids are a reverse topological order. Only nodes on a way from
- * `with_respect_to` to `of` are visited. An op without a gradient but with an expansion is differentiated through
- * the expansion: its nodes are appended, and the same walk runs over them alone.
+ * Node ids are in order of building, so descending ids are a reverse topological order. Only nodes
+ * on a way from `with_respect_to` to `of` are visited. An op without a gradient but with an
+ * expansion is differentiated through the expansion: its nodes are appended, and the same walk runs
+ * over them alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,16 @@
 /* One walk: over nodes [first, end), from seeded values back to others. */
 typedef struct walk {
     weft_graph *graph;
-    uint32_t first, end;   /* nodes                                          */
-    uint32_t n_values;     /* when the walk began: later values are gradients */
-    bool *depends;         /* [n_values] on a value that is asked for         */
-    uint32_t *gradient;    /* [n_values] value id so far; 0: none             */
+    uint32_t first, end; /* nodes                                          */
+    uint32_t n_values;   /* when the walk began: later values are gradients */
+    bool *depends;       /* [n_values] on a value that is asked for         */
+    uint32_t *gradient;  /* [n_values] value id so far; 0: none             */
 } walk;
 
 static void walk_over(walk *w);
 
-/* ---- which nodes matter ---------------------------------------------------------------------------- */
+/* ---- which nodes matter
+ * ---------------------------------------------------------------------------- */
 
 /* Whether gradients can flow through an op at all. */
 static bool flows(const weft_op *op)
@@ -55,9 +57,11 @@ static void mark_dependence(walk *w, const weft_value *with_respect_to, int n)
     }
 }
 
-static bool walk_open(walk *w, weft_graph *graph, uint32_t first, const weft_value *with_respect_to, int n)
+static bool walk_open(walk *w, weft_graph *graph, uint32_t first, const weft_value *with_respect_to,
+                      int n)
 {
-    *w = (walk){.graph = graph, .first = first, .end = graph->n_nodes, .n_values = graph->n_tensors};
+    *w =
+        (walk){.graph = graph, .first = first, .end = graph->n_nodes, .n_values = graph->n_tensors};
     w->depends = calloc(w->n_values, sizeof *w->depends);
     w->gradient = calloc(w->n_values, sizeof *w->gradient);
     if (w->depends == NULL || w->gradient == NULL) {
@@ -75,7 +79,8 @@ static void walk_close(walk *w)
     free(w->gradient);
 }
 
-/* ---- one node -------------------------------------------------------------------------------------- */
+/* ---- one node
+ * -------------------------------------------------------------------------------------- */
 
 /* Add a contribution to a value's gradient, in the value's order of dims. */
 static void contribute(walk *w, uint32_t value, weft_value part)
@@ -105,7 +110,8 @@ static void through_expansion(const weft_op *op, weft_vjp *vjp)
         walk_over(&inner);
         for (int i = 0; i < n_asked; i++) {
             bool counted = false; /* one value may be two operands: its gradient holds both parts */
-            for (int k = 0; k < i; k++) counted = counted || asked[k].id == asked[i].id;
+            for (int k = 0; k < i; k++)
+                counted = counted || asked[k].id == asked[i].id;
             if (!counted) vjp->din[operand[i]] = (weft_value){graph, inner.gradient[asked[i].id]};
         }
     }
@@ -157,7 +163,8 @@ static void walk_over(walk *w)
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ------------------------------------------------------------------------------------- */
 
 /* A value as a sentence names it. */
 static const char *describe(weft_value value, char text[240])
@@ -177,7 +184,8 @@ static const char *describe(weft_value value, char text[240])
 static bool refuse(weft_graph *graph, const char *what, weft_value of, weft_value by)
 {
     char text[2][240];
-    weft_graph_fail(graph, "gradients: %s %s %s", describe(of, text[0]), what, describe(by, text[1]));
+    weft_graph_fail(graph, "gradients: %s %s %s", describe(of, text[0]), what,
+                    describe(by, text[1]));
     graph->error_is_placed = true;
     return false;
 }
@@ -192,8 +200,9 @@ static bool check(weft_value of, weft_values with_respect_to)
         valid = valid && value.graph == graph && value.id != 0 && value.id < graph->n_tensors;
     }
     if (!valid) {
-        weft_graph_fail(graph, "gradients: an argument is not a value of this graph; pass what builders "
-                               "returned");
+        weft_graph_fail(graph,
+                        "gradients: an argument is not a value of this graph; pass what builders "
+                        "returned");
         graph->error_is_placed = true;
         return false;
     }
@@ -203,7 +212,8 @@ static bool check(weft_value of, weft_values with_respect_to)
     return true;
 }
 
-static void build(walk *w, weft_value of, weft_values with_respect_to, weft_value *gradients, int flags)
+static void build(walk *w, weft_value of, weft_values with_respect_to, weft_value *gradients,
+                  int flags)
 {
     weft_graph *graph = of.graph;
     const weft_node home = *weft_node_of(graph, of.id);
@@ -217,15 +227,17 @@ static void build(walk *w, weft_value of, weft_values with_respect_to, weft_valu
         const uint32_t id = w->gradient[value.id];
         if (id == 0 && !(flags & WEFT_ZEROS_ALLOWED))
             refuse(graph, "does not depend, through floats, on", of, value);
-        gradients[i] = id != 0 ? (weft_value){graph, id}
-                               : weft_constant(graph, weft_dtype_of(value), *weft_shape_of(value), 0.0);
+        gradients[i] = id != 0
+                           ? (weft_value){graph, id}
+                           : weft_constant(graph, weft_dtype_of(value), *weft_shape_of(value), 0.0);
     }
     inherit_place(graph, first, home.file, home.line);
 }
 
 void weft_gradients(weft_value of, weft_values with_respect_to, weft_value *gradients, int flags)
 {
-    for (int i = 0; i < with_respect_to.n_values; i++) gradients[i] = weft_no_value(of.graph);
+    for (int i = 0; i < with_respect_to.n_values; i++)
+        gradients[i] = weft_no_value(of.graph);
     if (!check(of, with_respect_to)) return;
     weft_graph *graph = of.graph;
     const weft_phase phase = graph->phase;
@@ -237,7 +249,8 @@ void weft_gradients(weft_value of, weft_values with_respect_to, weft_value *grad
     graph->phase = phase;
     if (graph->error.status == WEFT_OK) return;
     graph->error_is_placed = true; /* the next builder's place is not where it happened */
-    for (int i = 0; i < with_respect_to.n_values; i++) gradients[i] = weft_no_value(graph);
+    for (int i = 0; i < with_respect_to.n_values; i++)
+        gradients[i] = weft_no_value(graph);
 }
 
 int weft_trainable(weft_value of, weft_value *variables, int room)
@@ -255,12 +268,14 @@ int weft_trainable(weft_value of, weft_value *variables, int room)
         bool used = false;
         for (uint32_t out = node->out; out < node->out + node->n_out; out++)
             used = used || (reaches[out] && is_float(graph, out));
-        for (int i = 0; used && flows(node->op) && i < node->n_in; i++) reaches[node->in[i]] = true;
+        for (int i = 0; used && flows(node->op) && i < node->n_in; i++)
+            reaches[node->in[i]] = true;
     }
     int n = 0;
     for (uint32_t id = 1; id < graph->n_nodes; id++) {
         const weft_node *node = &graph->nodes[id];
-        if (node->op != &weft_op_variable || !reaches[node->out] || !is_float(graph, node->out)) continue;
+        if (node->op != &weft_op_variable || !reaches[node->out] || !is_float(graph, node->out))
+            continue;
         if (((const weft_variable_attributes *)node->attributes)->owner != 0) continue;
         if (n < room) variables[n] = (weft_value){graph, node->out};
         n++;

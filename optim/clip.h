@@ -4,7 +4,8 @@
 
 #include "weft/graph.h"
 
-/* The scalar that all gradients are multiplied by, so that their global norm is at most `largest`. */
+/* The scalar that all gradients are multiplied by, so that their global norm is at most `largest`.
+ */
 weft_value weft_clip_scale(weft_value norm, double largest);
 
 #endif

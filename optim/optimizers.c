@@ -1,9 +1,11 @@
-/* optimizers.c: the update rules: sgd, momentum, adam, adamw; their formulas are PyTorch's, letter by letter.
+/* optimizers.c: the update rules: sgd, momentum, adam, adamw; their formulas are PyTorch's, letter
+ * by letter.
  *
- * A rule sees one variable and its gradient and says how the variable and its slots change. Around the rules, the
- * same for all: gradients, clipping, the rate. Everything is placed as the variable is stored, so with sharded
- * storage (ZeRO) each rank updates its shard and nothing here knows.
- * source  Kingma and Ba 2015, "Adam"; Loshchilov and Hutter 2019, "Decoupled weight decay regularization"
+ * A rule sees one variable and its gradient and says how the variable and its slots change. Around
+ * the rules, the same for all: gradients, clipping, the rate. Everything is placed as the variable
+ * is stored, so with sharded storage (ZeRO) each rank updates its shard and nothing here knows.
+ * source  Kingma and Ba 2015, "Adam"; Loshchilov and Hutter 2019, "Decoupled weight decay
+ * regularization"
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,8 +20,8 @@
 /* What a rule needs beside the variable; options with their defaults filled in. */
 typedef struct update {
     weft_optimizer_options options;
-    weft_value rate;              /* scalars, f64: corrections near 1 need the digits */
-    weft_value bias1, bias2;      /* 1 - beta^t; adam, adamw                           */
+    weft_value rate;         /* scalars, f64: corrections near 1 need the digits */
+    weft_value bias1, bias2; /* 1 - beta^t; adam, adamw                           */
 } update;
 
 /* tokens: for what the rule assigns; returns how many (at most MAX_TOKENS). */
@@ -32,7 +34,8 @@ static weft_value scalar_for(weft_value scalar, weft_value like)
     return weft_cast(scalar, weft_dtype_of(like));
 }
 
-/* ---- rules ----------------------------------------------------------------------------------------- */
+/* ---- rules
+ * ----------------------------------------------------------------------------------------- */
 
 /* p -= rate g */
 static int sgd(const update *u, weft_value variable, weft_value gradient, weft_value *tokens)
@@ -62,7 +65,8 @@ static int adam_from(const update *u, weft_value variable, weft_value base, weft
     weft_value first = weft_slot(variable, "m", weft_constant_of(0.0));
     weft_value second = weft_slot(variable, "v", weft_constant_of(0.0));
     weft_value m = weft_add(weft_scale(first, beta1), weft_scale(gradient, 1.0 - beta1));
-    weft_value v = weft_add(weft_scale(second, beta2), weft_scale(weft_square(gradient), 1.0 - beta2));
+    weft_value v =
+        weft_add(weft_scale(second, beta2), weft_scale(weft_square(gradient), 1.0 - beta2));
 
     weft_value root = weft_mul(weft_sqrt(v), scalar_for(weft_rsqrt(u->bias2), variable));
     weft_value pace = scalar_for(weft_div(u->rate, u->bias1), variable);
@@ -78,7 +82,8 @@ static int adam(const update *u, weft_value variable, weft_value gradient, weft_
     return adam_from(u, variable, variable, gradient, tokens);
 }
 
-/* The same from p (1 - rate decay): the decay is not seen by the moments. Gains and biases (one dim) do not decay. */
+/* The same from p (1 - rate decay): the decay is not seen by the moments. Gains and biases (one
+ * dim) do not decay. */
 static int adamw(const update *u, weft_value variable, weft_value gradient, weft_value *tokens)
 {
     weft_value base = variable;
@@ -89,7 +94,8 @@ static int adamw(const update *u, weft_value variable, weft_value gradient, weft
     return adam_from(u, variable, base, gradient, tokens);
 }
 
-/* ---- around the rules ------------------------------------------------------------------------------ */
+/* ---- around the rules
+ * ------------------------------------------------------------------------------ */
 
 typedef struct named_rule {
     const char *name;
@@ -113,12 +119,13 @@ static bool check_options(weft_graph *graph, const char *name, const weft_optimi
 {
     const bool betas = o->beta1 > 0.0 && o->beta1 < 1.0 && o->beta2 > 0.0 && o->beta2 < 1.0;
     if (!betas)
-        weft_graph_fail(graph, "%s: beta1 is %g and beta2 is %g; both lie between 0 and 1", name, o->beta1,
-                        o->beta2);
+        weft_graph_fail(graph, "%s: beta1 is %g and beta2 is %g; both lie between 0 and 1", name,
+                        o->beta1, o->beta2);
     else if (!(o->rate >= 0.0))
         weft_graph_fail(graph, "%s: the rate is %g; it is not negative", name, o->rate);
     else if (!(o->clip >= 0.0))
-        weft_graph_fail(graph, "%s: the largest gradient norm is %g; it is positive, or 0 for no clipping",
+        weft_graph_fail(graph,
+                        "%s: the largest gradient norm is %g; it is positive, or 0 for no clipping",
                         name, o->clip);
     else if (!(o->epsilon > 0.0))
         weft_graph_fail(graph, "%s: epsilon is %g; it is positive", name, o->epsilon);
@@ -126,7 +133,8 @@ static bool check_options(weft_graph *graph, const char *name, const weft_optimi
 }
 
 /* Options with defaults, and the scalars that all variables share. */
-static bool prepare(update *u, weft_value loss, const named_rule *rule, const weft_optimizer_options *options)
+static bool prepare(update *u, weft_value loss, const named_rule *rule,
+                    const weft_optimizer_options *options)
 {
     weft_optimizer_options *o = &u->options;
     memset(u, 0, sizeof *u);
@@ -144,8 +152,10 @@ static bool prepare(update *u, weft_value loss, const named_rule *rule, const we
         (o->rate_value.id != 0 && weft_dtype_of(u->rate) != weft_dtype_of(loss))) {
         char text[160];
         weft_shape_print(weft_shape_of(u->rate), text, sizeof text);
-        weft_graph_fail(loss.graph, "%s: rate_value is %s%s and the loss is %s; make it a scalar of that "
-                                    "dtype", rule->name, weft_dtype_name(weft_dtype_of(u->rate)), text,
+        weft_graph_fail(loss.graph,
+                        "%s: rate_value is %s%s and the loss is %s; make it a scalar of that "
+                        "dtype",
+                        rule->name, weft_dtype_name(weft_dtype_of(u->rate)), text,
                         weft_dtype_name(weft_dtype_of(loss)));
         return false;
     }
@@ -194,14 +204,15 @@ static weft_value update_all(const update *u, rule rule, weft_value loss, weft_v
     return weft_group(graph, (weft_values){tokens, n_tokens});
 }
 
-static weft_value build(const named_rule *rule, weft_value loss, const weft_optimizer_options *options)
+static weft_value build(const named_rule *rule, weft_value loss,
+                        const weft_optimizer_options *options)
 {
     weft_graph *graph = loss.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     const int n = weft_trainable(loss, NULL, 0);
     if (n == 0)
-        return weft_graph_fail(graph, "%s: the loss depends on no variable; make some with weft_variable",
-                               rule->name);
+        return weft_graph_fail(
+            graph, "%s: the loss depends on no variable; make some with weft_variable", rule->name);
     weft_value *values = calloc((size_t)n * (2 + MAX_TOKENS), sizeof *values);
     if (values == NULL) {
         weft_fail_memory(&graph->error, (size_t)n * (2 + MAX_TOKENS) * sizeof *values);
@@ -217,7 +228,8 @@ static weft_value build(const named_rule *rule, weft_value loss, const weft_opti
     return token;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ------------------------------------------------------------------------------------- */
 
 #define PLAIN_RATE 0.1
 #define ADAM_RATE  1e-3

@@ -29,8 +29,9 @@ weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate, 
                               int64_t total, double floor)
 {
     if (warmup < 0 || total <= warmup)
-        return weft_graph_fail(graph, "warmup_cosine: warm-up lasts %lld runs of %lld in total; it is at "
-                                      "least 0 and shorter than the total",
+        return weft_graph_fail(graph,
+                               "warmup_cosine: warm-up lasts %lld runs of %lld in total; it is at "
+                               "least 0 and shorter than the total",
                                (long long)warmup, (long long)total);
     const double pi = 3.14159265358979323846;
     weft_value done = ramp(graph, (double)warmup, (double)(total - warmup));

@@ -3,10 +3,9 @@
  *     WEFT_ELEMENT_1(x > 0 ? x : 0)                   f32 and f64; the table is called `element`
  *     WEFT_BLOCK_1(relu_f32, float, float, x > 0 ? x : 0)                  or piece by piece
  *
- * The expression sees x, y (operands), n0, n1 (the op's numbers) and env; generators also `index`, the global
- * index of the element. The loop is compiled for several
- * instruction sets; the loader picks one. The result may overwrite an operand: each element is read before it
- * is written.
+ * The expression sees x, y (operands), n0, n1 (the op's numbers) and env; generators also `index`,
+ * the global index of the element. The loop is compiled for several instruction sets; the loader
+ * picks one. The result may overwrite an operand: each element is read before it is written.
  */
 #ifndef WEFT_ELEMENT_H
 #define WEFT_ELEMENT_H
@@ -76,8 +75,8 @@
         }                                                                                          \
     }
 
-/* Whole tables. One operand: of float dtypes; 1X where they need different functions. Two: also i32, whose
- * arithmetic wraps around (write it unsigned). */
+/* Whole tables. One operand: of float dtypes; 1X where they need different functions. Two: also
+ * i32, whose arithmetic wraps around (write it unsigned). */
 #define WEFT_ELEMENT_1X(expression_f32, expression_f64)                                            \
     WEFT_BLOCK_1(block_f32, float, float, expression_f32)                                          \
     WEFT_BLOCK_1(block_f64, double, double, expression_f64)                                        \

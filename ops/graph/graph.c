@@ -1,20 +1,23 @@
-/* graph.c: nodes and values in growing arrays, everything they point to in one arena; the first error stays.
+/* graph.c: nodes and values in growing arrays, everything they point to in one arena; the first
+ * error stays.
  *
- * A sentence of a failed builder begins "op: ...". The macro around the builder (weft_at) then knows where the
- * call stands and makes it "op at file.c:41: ...".
+ * A sentence of a failed builder begins "op: ...". The macro around the builder (weft_at) then
+ * knows where the call stands and makes it "op at file.c:41: ...".
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir.h"
 
-static const int64_t max_size = (int64_t)1 << 40; /* of one dim     */
+static const int64_t max_size = (int64_t)1 << 40;   /* of one dim     */
 static const double max_count = 1125899906842624.0; /* 2^50 elements */
 
-static const weft_error no_graph = {WEFT_MEMORY, -1, "there is no graph: out of memory when it was created"};
+static const weft_error no_graph = {WEFT_MEMORY, -1,
+                                    "there is no graph: out of memory when it was created"};
 static const weft_type no_type;
 
-/* ---- life ------------------------------------------------------------------------------------------ */
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
 
 weft_graph *weft_graph_create(uint64_t seed)
 {
@@ -44,7 +47,8 @@ void weft_graph_destroy(weft_graph **graph)
     *graph = NULL;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------- */
+/* ---- errors
+ * ---------------------------------------------------------------------------------------- */
 
 const weft_error *weft_graph_error(const weft_graph *graph)
 {
@@ -113,7 +117,8 @@ weft_value weft_at(const char *file, int line, weft_value value)
     return value;
 }
 
-/* ---- names and shapes ------------------------------------------------------------------------------ */
+/* ---- names and shapes
+ * ------------------------------------------------------------------------------ */
 
 const char *weft_graph_intern(weft_graph *graph, const char *name)
 {
@@ -141,7 +146,8 @@ weft_shape weft_shape_make(const weft_dim *dims, int n_dims)
     weft_shape shape;
     memset(&shape, 0, sizeof shape);
     shape.n_dims = n_dims;
-    for (int d = 0; d < n_dims && d < WEFT_MAX_DIMS; d++) shape.dims[d] = dims[d];
+    for (int d = 0; d < n_dims && d < WEFT_MAX_DIMS; d++)
+        shape.dims[d] = dims[d];
     return shape;
 }
 
@@ -155,16 +161,18 @@ weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
     for (int d = 0; d < shape->n_dims; d++) {
         const weft_dim *dim = &shape->dims[d];
         if (dim->name == NULL || dim->name[0] == 0)
-            return weft_fail(error, WEFT_USAGE, "dim number %d has no name; every dim needs one", d);
+            return weft_fail(error, WEFT_USAGE, "dim number %d has no name; every dim needs one",
+                             d);
         if (dim->size < 1 || dim->size > max_size)
             return weft_fail(error, WEFT_USAGE,
                              "dim %s has size %lld; a size is at least 1 and at most 2^40",
                              dim->name, (long long)dim->size);
         for (int e = 0; e < d; e++)
             if (strcmp(shape->dims[e].name, dim->name) == 0)
-                return weft_fail(error, WEFT_USAGE,
-                                 "dim %s stands twice in one tensor (sizes %lld and %lld); rename one",
-                                 dim->name, (long long)shape->dims[e].size, (long long)dim->size);
+                return weft_fail(
+                    error, WEFT_USAGE,
+                    "dim %s stands twice in one tensor (sizes %lld and %lld); rename one",
+                    dim->name, (long long)shape->dims[e].size, (long long)dim->size);
         count *= (double)dim->size;
     }
     if (count > max_count)
@@ -190,7 +198,8 @@ bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from,
     return graph->error.status == WEFT_OK;
 }
 
-/* ---- looking at values ----------------------------------------------------------------------------- */
+/* ---- looking at values
+ * ----------------------------------------------------------------------------- */
 
 static const weft_type *type_of(weft_value value)
 {
@@ -231,10 +240,12 @@ void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *sit
         site->in[i] = graph->tensors[node->in[i]].type;
         site->in_name[i] = graph->tensors[node->in[i]].name;
     }
-    for (int i = 0; i < node->n_out; i++) site->out[i] = graph->tensors[node->out + (uint32_t)i].type;
+    for (int i = 0; i < node->n_out; i++)
+        site->out[i] = graph->tensors[node->out + (uint32_t)i].type;
 }
 
-/* ---- building nodes -------------------------------------------------------------------------------- */
+/* ---- building nodes
+ * -------------------------------------------------------------------------------- */
 
 /* Make room for `more` entries of `entry` bytes; new ones are zero. */
 static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size_t entry)
@@ -249,7 +260,8 @@ static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size
     return true;
 }
 
-/* Append a node with its operands and attributes copied, and its results with their types; NULL: no memory. */
+/* Append a node with its operands and attributes copied, and its results with their types; NULL: no
+ * memory. */
 static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_t *in, size_t bytes)
 {
     if (!grow((void **)&graph->nodes, &graph->cap_nodes, graph->n_nodes, 1, sizeof(weft_node)) ||
@@ -258,10 +270,14 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
         fail_memory(graph, sizeof(weft_tensor) * graph->cap_tensors);
         return NULL;
     }
-    weft_node node = {.op = site->op, .out = graph->n_tensors, .n_in = (uint8_t)site->n_in,
-                      .n_out = (uint8_t)site->n_out, .phase = (uint8_t)graph->phase,
+    weft_node node = {.op = site->op,
+                      .out = graph->n_tensors,
+                      .n_in = (uint8_t)site->n_in,
+                      .n_out = (uint8_t)site->n_out,
+                      .phase = (uint8_t)graph->phase,
                       .attribute_bytes = (uint32_t)bytes};
-    if (site->n_in > 0) node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
+    if (site->n_in > 0)
+        node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
     if (bytes > 0) node.attributes = weft_arena_copy(graph->arena, site->attributes, bytes);
     if ((site->n_in > 0 && node.in == NULL) || (bytes > 0 && node.attributes == NULL)) {
         fail_memory(graph, bytes);
@@ -288,8 +304,10 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
     }
     for (int i = 0; i < n_in; i++) {
         if (in[i].graph != NULL && in[i].graph != graph) {
-            weft_graph_fail(graph, "%s: operand %d belongs to another graph than operand 0; values "
-                                   "of two graphs do not mix", op->name, i);
+            weft_graph_fail(graph,
+                            "%s: operand %d belongs to another graph than operand 0; values "
+                            "of two graphs do not mix",
+                            op->name, i);
             return false;
         }
         if (in[i].id == 0 || in[i].id >= graph->n_tensors) {
@@ -307,7 +325,8 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                      const void *attributes, size_t bytes)
 {
-    for (int i = 0; i < n_in && graph == NULL; i++) graph = in[i].graph;
+    for (int i = 0; i < n_in && graph == NULL; i++)
+        graph = in[i].graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
@@ -320,12 +339,14 @@ weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in,
     const weft_node *node = append(graph, &site, ids, bytes);
     if (node == NULL) return weft_no_value(graph);
     for (uint32_t id = node->out; graph->place_as != 0 && id < node->out + node->n_out; id++)
-        if (weft_shape_same_dims(&graph->tensors[id].type.shape, &graph->tensors[graph->place_as].type.shape))
+        if (weft_shape_same_dims(&graph->tensors[id].type.shape,
+                                 &graph->tensors[graph->place_as].type.shape))
             graph->tensors[id].place_as = graph->place_as;
     return (weft_value){graph, node->out};
 }
 
-/* Names and placements travel along; place_as and the owner of a slot are ids, which the caller translates. */
+/* Names and placements travel along; place_as and the owner of a slot are ids, which the caller
+ * translates. */
 uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node *node,
                         const uint32_t *in)
 {
@@ -347,7 +368,8 @@ uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node 
     return to->error.status == WEFT_OK ? copy->out : 0;
 }
 
-/* ---- marks on values ------------------------------------------------------------------------------- */
+/* ---- marks on values
+ * ------------------------------------------------------------------------------- */
 
 /* These have no macro around them: their sentences say all they can at once. */
 static bool can_mark(weft_value value, const char *call)

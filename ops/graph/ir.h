@@ -1,11 +1,13 @@
-/* ir.h: the graph itself: nodes and values by 32-bit id. For ops/graph, ops/compile and autodiff only. */
+/* ir.h: the graph itself: nodes and values by 32-bit id. For ops/graph, ops/compile and autodiff
+ * only. */
 #ifndef WEFT_IR_H
 #define WEFT_IR_H
 
 #include "op.h"
 #include "weft/arena.h"
 
-/* When in a training step a node works; for reports, for the order, and for ZeRO-3 (gather again). */
+/* When in a training step a node works; for reports, for the order, and for ZeRO-3 (gather again).
+ */
 typedef enum weft_phase { WEFT_FORWARD, WEFT_BACKWARD, WEFT_UPDATE, WEFT_PHASES } weft_phase;
 const char *weft_phase_name(weft_phase phase);
 
@@ -24,9 +26,9 @@ typedef struct weft_node {
 typedef struct weft_tensor { /* a value, seen from inside */
     uint32_t node;
     weft_type type;
-    const char *name;        /* NULL: none */
-    const char *placement;   /* weft_place text; NULL: by the rules */
-    uint32_t place_as;       /* weft_place_as; 0: none */
+    const char *name;      /* NULL: none */
+    const char *placement; /* weft_place text; NULL: by the rules */
+    uint32_t place_as;     /* weft_place_as; 0: none */
 } weft_tensor;
 
 /* Attributes of the op `variable` (and of `input`, of which only name counts). */
@@ -47,12 +49,13 @@ struct weft_graph {
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
-    uint32_t placed;      /* nodes below this have their file and line */
-    weft_phase phase;     /* of nodes now being built */
-    uint32_t place_as;    /* given to results whose dims equal that variable's; 0: none */
+    uint32_t placed;   /* nodes below this have their file and line */
+    weft_phase phase;  /* of nodes now being built */
+    uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */
 };
 
-/* Ops the compiler itself must know, as every IR does: where values come from and where they stay. */
+/* Ops the compiler itself must know, as every IR does: where values come from and where they stay.
+ */
 extern const weft_op weft_op_input, weft_op_variable, weft_op_assign, weft_op_group;
 
 static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t value)
@@ -66,7 +69,8 @@ int weft_node_print_place(const weft_node *node, char *text, size_t bytes);
 /* The graph as text, a node a line, for WEFT_DUMP. */
 void weft_graph_print(const weft_graph *graph, FILE *file);
 
-/* A copy of a node into another graph (for passes): operands already translated. Returns its first result id there. */
+/* A copy of a node into another graph (for passes): operands already translated. Returns its first
+ * result id there. */
 uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node *node,
                         const uint32_t *in);
 

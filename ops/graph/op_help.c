@@ -1,15 +1,17 @@
-/* op_help.c: what nearly every op says about itself: inference, factors and checks that follow from dim names. */
+/* op_help.c: what nearly every op says about itself: inference, factors and checks that follow from
+ * dim names. */
 #include <string.h>
 
 #include "op.h"
 
-/* ---- sentences ------------------------------------------------------------------------------------- */
+/* ---- sentences
+ * ------------------------------------------------------------------------------------- */
 
 const char *weft_site_name(const weft_site *site, int operand)
 {
     static const char *const ordinal[WEFT_MAX_IN] = {
-        "the first operand", "the second operand",  "the third operand",   "the fourth operand",
-        "the fifth operand", "the sixth operand", "the seventh operand", "the eighth operand"};
+        "the first operand", "the second operand", "the third operand",   "the fourth operand",
+        "the fifth operand", "the sixth operand",  "the seventh operand", "the eighth operand"};
     if (site->in_name[operand] != NULL) return site->in_name[operand];
     return site->n_in == 1 ? "the operand" : ordinal[operand];
 }
@@ -28,18 +30,21 @@ weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, 
     char text[160];
     if (d >= 0 && (size < 0 || shape->dims[d].size == size)) return WEFT_OK;
     if (d >= 0)
-        return weft_fail(error, WEFT_USAGE, "%s is %s and %s is said to be of size %lld; pass the same size",
-                         weft_site_name(site, operand), shape_text(shape, text), dim, (long long)size);
+        return weft_fail(
+            error, WEFT_USAGE, "%s is %s and %s is said to be of size %lld; pass the same size",
+            weft_site_name(site, operand), shape_text(shape, text), dim, (long long)size);
     const char *names[WEFT_MAX_DIMS];
-    for (int i = 0; i < shape->n_dims; i++) names[i] = shape->dims[i].name;
+    for (int i = 0; i < shape->n_dims; i++)
+        names[i] = shape->dims[i].name;
     const char *near = weft_nearest(dim, names, shape->n_dims);
     return weft_fail(error, WEFT_USAGE, "%s is %s and has no dim %s%s%s%s",
                      weft_site_name(site, operand), shape_text(shape, text), dim,
-                     near == NULL ? "; name one it has" : "; did you mean ", near == NULL ? "" : near,
-                     near == NULL ? "" : "?");
+                     near == NULL ? "; name one it has" : "; did you mean ",
+                     near == NULL ? "" : near, near == NULL ? "" : "?");
 }
 
-/* ---- checks ---------------------------------------------------------------------------------------- */
+/* ---- checks
+ * ---------------------------------------------------------------------------------------- */
 
 weft_status weft_check_dims(const weft_site *site, weft_error *error)
 {
@@ -54,7 +59,8 @@ weft_status weft_check_dims(const weft_site *site, weft_error *error)
                                  "%s is %s and %s is %s; dims of the same name must have the same "
                                  "size. Rename one %s, or check the layer before",
                                  weft_site_name(site, k), shape_text(&site->in[k].shape, a),
-                                 weft_site_name(site, i), shape_text(&site->in[i].shape, b), dim->name);
+                                 weft_site_name(site, i), shape_text(&site->in[i].shape, b),
+                                 dim->name);
             }
     return WEFT_OK;
 }
@@ -62,14 +68,16 @@ weft_status weft_check_dims(const weft_site *site, weft_error *error)
 weft_status weft_check_float(const weft_site *site, int operand, weft_error *error)
 {
     if (site->in[operand].dtype != WEFT_I32) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s is i32, and only f32 and f64 are possible here; weft_cast it",
+    return weft_fail(error, WEFT_USAGE,
+                     "%s is i32, and only f32 and f64 are possible here; weft_cast it",
                      weft_site_name(site, operand));
 }
 
 weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error)
 {
     if (site->in[operand].dtype == WEFT_I32) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s is %s, and indices and conditions are i32; weft_cast it",
+    return weft_fail(error, WEFT_USAGE,
+                     "%s is %s, and indices and conditions are i32; weft_cast it",
                      weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype));
 }
 
@@ -94,7 +102,8 @@ static weft_status check_block(const weft_site *site, weft_error *error)
                      weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name);
 }
 
-/* ---- infer ----------------------------------------------------------------------------------------- */
+/* ---- infer
+ * ----------------------------------------------------------------------------------------- */
 
 weft_status weft_infer_same(weft_site *site, weft_error *error)
 {
@@ -115,8 +124,10 @@ weft_status weft_broadcast_shape(const weft_site *site, weft_shape *shape, weft_
             const weft_dim *dim = &site->in[i].shape.dims[d];
             if (weft_shape_find(shape, dim->name) >= 0) continue;
             if (shape->n_dims == WEFT_MAX_DIMS)
-                return weft_fail(error, WEFT_USAGE, "the operands have more than %d dims together (%s is "
-                                 "one too many); rename those that should match", WEFT_MAX_DIMS, dim->name);
+                return weft_fail(error, WEFT_USAGE,
+                                 "the operands have more than %d dims together (%s is "
+                                 "one too many); rename those that should match",
+                                 WEFT_MAX_DIMS, dim->name);
             shape->dims[shape->n_dims++] = *dim;
         }
     return WEFT_OK;
@@ -172,7 +183,8 @@ weft_status weft_infer_finish(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-/* ---- factors --------------------------------------------------------------------------------------- */
+/* ---- factors
+ * --------------------------------------------------------------------------------------- */
 
 /* Whether a factor that runs through operand or result dim `name` is there already. */
 static bool has_factor(const weft_site *site, const weft_factors *factors, const char *name)
@@ -183,7 +195,8 @@ static bool has_factor(const weft_site *site, const weft_factors *factors, const
             if (factor->in[i] >= 0 && strcmp(site->in[i].shape.dims[factor->in[i]].name, name) == 0)
                 return true;
         for (int i = 0; i < site->n_out; i++)
-            if (factor->out[i] >= 0 && strcmp(site->out[i].shape.dims[factor->out[i]].name, name) == 0)
+            if (factor->out[i] >= 0 &&
+                strcmp(site->out[i].shape.dims[factor->out[i]].name, name) == 0)
                 return true;
     }
     return false;
@@ -247,9 +260,11 @@ void weft_factors_reduce(const weft_site *site, weft_factors *factors)
     weft_factors_by_name(site, attributes->reduce.combine, factors);
 }
 
-/* ---- emitting -------------------------------------------------------------------------------------- */
+/* ---- emitting
+ * -------------------------------------------------------------------------------------- */
 
-weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0, double n1)
+weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0,
+                             double n1)
 {
     weft_element_attributes attributes;
     memset(&attributes, 0, sizeof attributes); /* padding too: equal attributes are equal bytes */
@@ -258,7 +273,8 @@ weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, 
     return weft_emit(NULL, op, in, n_in, &attributes, sizeof attributes);
 }
 
-bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim, weft_dim_attributes *attributes)
+bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim,
+                    weft_dim_attributes *attributes)
 {
     weft_shape shape;
     const weft_shape one = weft_shape_make(&dim, 1);
@@ -291,7 +307,8 @@ weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *
 double weft_count_of(const weft_shape *shape)
 {
     double count = 1;
-    for (int d = 0; d < shape->n_dims; d++) count *= (double)shape->dims[d].size;
+    for (int d = 0; d < shape->n_dims; d++)
+        count *= (double)shape->dims[d].size;
     return count;
 }
 

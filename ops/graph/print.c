@@ -34,7 +34,8 @@ void weft_graph_print(const weft_graph *graph, FILE *file)
             print_tensor(graph, node->out + i, file);
         }
         fprintf(file, " = %s(", node->op->name);
-        for (int i = 0; i < node->n_in; i++) fprintf(file, "%s%%%u", i > 0 ? ", " : "", node->in[i]);
+        for (int i = 0; i < node->n_in; i++)
+            fprintf(file, "%s%%%u", i > 0 ? ", " : "", node->in[i]);
         fprintf(file, ")  %s", weft_phase_name((weft_phase)node->phase));
         if (node->file != NULL) fprintf(file, " %s:%d", node->file, node->line);
         fprintf(file, "\n");

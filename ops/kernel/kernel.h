@@ -111,7 +111,7 @@ void weft_copy_cpu(const weft_call *call);
 void weft_slice_cpu(const weft_call *call);
 /* out = zeros, with in[0] put at [begin, end) along dim (whole in both): the transpose of slice. */
 void weft_unslice_cpu(const weft_call *call);
-/* out = in[0] and in[1] one after the other along dim (whole). */
+/* out = in[0] and in[1] one after the other along dim (whole). Of slice's attributes only dim counts: as in out. */
 void weft_concat_cpu(const weft_call *call);
 
 /* ---- element-by-element ------------------------------------------------------------------------- */

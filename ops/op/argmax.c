@@ -19,7 +19,8 @@ static weft_status infer(weft_site *site, weft_error *error)
 static void expand(weft_vjp *vjp)
 {
     const weft_dim_attributes *attributes = vjp->site->attributes;
-    weft_value state = weft_emit_state(&weft_op_argmax_state, WEFT_ARGMAX, attributes->dim, vjp->in[0]);
+    weft_value state =
+        weft_emit_state(&weft_op_argmax_state, WEFT_ARGMAX, attributes->dim, vjp->in[0]);
     vjp->out[0] = weft_emit(vjp->graph, &weft_op_argmax_finish, &state, 1, NULL, 0);
 }
 

@@ -1,6 +1,7 @@
 /* argmax_state: over one dim, the largest value and its global index.
  *
- * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs nothing special.
+ * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs
+ * nothing special.
  */
 #include "op.h"
 

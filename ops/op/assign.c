@@ -13,9 +13,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         char a[160], b[160];
         weft_shape_print(&site->in[0].shape, a, sizeof a);
         weft_shape_print(&site->in[1].shape, b, sizeof b);
-        return weft_fail(error, WEFT_USAGE, "the variable %s is %s and %s is %s; both must have the same "
-                         "dims. Sum or broadcast the value first", weft_site_name(site, 0), a,
-                         weft_site_name(site, 1), b);
+        return weft_fail(error, WEFT_USAGE,
+                         "the variable %s is %s and %s is %s; both must have the same "
+                         "dims. Sum or broadcast the value first",
+                         weft_site_name(site, 0), a, weft_site_name(site, 1), b);
     }
     site->n_out = 1;
     site->out[0].dtype = WEFT_I32;
@@ -29,8 +30,9 @@ weft_value weft_assign(weft_value variable, weft_value value)
     weft_graph *graph = variable.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     if (variable.id == 0 || weft_node_of(graph, variable.id)->op != &weft_op_variable)
-        return weft_graph_fail(graph, "assign: the first argument is no variable; pass what weft_variable "
-                                      "or weft_slot returned");
+        return weft_graph_fail(graph,
+                               "assign: the first argument is no variable; pass what weft_variable "
+                               "or weft_slot returned");
     if (value.graph == graph && weft_shape_same_dims(weft_shape_of(value), weft_shape_of(variable)))
         value = weft_transpose(value, *weft_shape_of(variable));
     const weft_value in[] = {variable, value};

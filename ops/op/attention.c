@@ -1,7 +1,8 @@
-/* attention: softmax(scale q.k) v with an optional causal mask, one op, never a whole query x memory matrix.
+/* attention: softmax(scale q.k) v with an optional causal mask, one op, never a whole query x
+ * memory matrix.
  *
- * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs; memory and
- * feature are whole. Query and memory may be one name, so the factors are made by hand.
+ * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs;
+ * memory and feature are whole. Query and memory may be one name, so the factors are made by hand.
  * Gradient: attention_grad, which computes the softmax again, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
@@ -14,8 +15,10 @@
 static weft_status fail_shapes(const weft_site *site, const char *rule, weft_error *error)
 {
     char text[3][96];
-    for (int i = 0; i < 3; i++) weft_shape_print(&site->in[i].shape, text[i], sizeof text[i]);
-    return weft_fail(error, WEFT_USAGE, "q is %s, k is %s and v is %s; %s", text[0], text[1], text[2], rule);
+    for (int i = 0; i < 3; i++)
+        weft_shape_print(&site->in[i].shape, text[i], sizeof text[i]);
+    return weft_fail(error, WEFT_USAGE, "q is %s, k is %s and v is %s; %s", text[0], text[1],
+                     text[2], rule);
 }
 
 static weft_status infer(weft_site *site, weft_error *error)
@@ -28,12 +31,14 @@ static weft_status infer(weft_site *site, weft_error *error)
     WEFT_TRY(weft_check_dim(site, 0, attributes->query, -1, error));
     WEFT_TRY(weft_check_dim(site, 1, attributes->memory, -1, error));
     WEFT_TRY(weft_check_dim(site, 0, attributes->feature, -1, error));
-    if (!weft_shape_same_dims(k, v)) return fail_shapes(site, "k and v must have the same dims", error);
+    if (!weft_shape_same_dims(k, v))
+        return fail_shapes(site, "k and v must have the same dims", error);
     weft_shape as_q = *k;
     as_q.dims[weft_shape_find(k, attributes->memory)].name = attributes->query;
     if (!weft_shape_same_dims(&as_q, q) ||
         (attributes->query != attributes->memory && weft_shape_find(k, attributes->query) >= 0))
-        return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k", error);
+        return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k",
+                           error);
     site->n_out = 1;
     site->out[0] = site->in[0];
     return WEFT_OK;
@@ -60,7 +65,8 @@ static void gradient(weft_vjp *vjp)
     const weft_value in[] = {vjp->in[0], vjp->in[1], vjp->in[2], vjp->dout[0]};
     weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, 4, vjp->site->attributes,
                              sizeof(weft_attention_attributes));
-    for (int i = 0; i < 3; i++) vjp->din[i] = weft_result(d, i);
+    for (int i = 0; i < 3; i++)
+        vjp->din[i] = weft_result(d, i);
 }
 
 /* Two products of query x memory x feature; a causal mask leaves half of them. */

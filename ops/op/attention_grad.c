@@ -1,7 +1,8 @@
 /* attention_grad: from q, k, v and dy the gradients dq, dk, dv of attention, tile by tile.
  *
  * Roles as attention's; cut along the rows of q, dk and dv come out as partial sums.
- * Its own gradient goes through the same written with einsum and softmax, query x memory matrices and all.
+ * Its own gradient goes through the same written with einsum and softmax, query x memory matrices
+ * and all.
  */
 #include <string.h>
 
@@ -12,9 +13,11 @@ static weft_status infer(weft_site *site, weft_error *error)
 {
     WEFT_TRY(weft_check_same_dtype(site, error));
     if (!weft_shape_same_order(&site->in[0].shape, &site->in[3].shape))
-        return weft_fail(error, WEFT_INTERNAL, "the gradient of the result has not the result's dims");
+        return weft_fail(error, WEFT_INTERNAL,
+                         "the gradient of the result has not the result's dims");
     site->n_out = 3;
-    for (int i = 0; i < 3; i++) site->out[i] = site->in[i];
+    for (int i = 0; i < 3; i++)
+        site->out[i] = site->in[i];
     return WEFT_OK;
 }
 

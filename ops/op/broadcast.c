@@ -17,9 +17,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         if (at >= 0 && out->dims[at].size == dim->size) continue;
         char text[160];
         weft_shape_print(out, text, sizeof text);
-        return weft_fail(error, WEFT_USAGE, "%s has %s:%lld and the result is to be %s; it must have "
-                         "all dims of the operand with their sizes", weft_site_name(site, 0), dim->name,
-                         (long long)dim->size, text);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s has %s:%lld and the result is to be %s; it must have "
+                         "all dims of the operand with their sizes",
+                         weft_site_name(site, 0), dim->name, (long long)dim->size, text);
     }
     site->n_out = 1;
     site->out[0] = (weft_type){site->in[0].dtype, *out};
@@ -48,7 +49,8 @@ weft_value weft_broadcast_to(weft_value x, weft_shape shape)
         return weft_no_value(x.graph);
     attributes.type.dtype = weft_dtype_of(x);
     const weft_shape *now = weft_shape_of(x);
-    if (x.id != 0 && weft_shape_same_order(now, &shape) && weft_count_of(now) == weft_count_of(&shape))
+    if (x.id != 0 && weft_shape_same_order(now, &shape) &&
+        weft_count_of(now) == weft_count_of(&shape))
         return x;
     return weft_emit(x.graph, &weft_op_broadcast, &x, 1, &attributes, sizeof attributes);
 }

@@ -1,4 +1,5 @@
-/* cast: the same number in another dtype. Float to i32 truncates, keeps to i32's range, and makes NaN 0.
+/* cast: the same number in another dtype. Float to i32 truncates, keeps to i32's range, and makes
+ * NaN 0.
  *
  * Not linear: the cast of a sum is rounded once, the sum of casts several times.
  * Gradient: dy cast back; none through i32.

@@ -12,7 +12,8 @@ weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype)
     return weft_cast(weft_equal(ids, weft_iota(ids.graph, WEFT_I32, dim)), dtype);
 }
 
-/* ---- products of many operands --------------------------------------------------------------------- */
+/* ---- products of many operands
+ * --------------------------------------------------------------------- */
 
 /* The dims of a and b that are still needed: by the result, or by operands yet to come. */
 static weft_shape needed_dims(weft_value a, weft_value b, const weft_shape *out, weft_values rest)
@@ -37,7 +38,8 @@ weft_value weft_einsum_n(weft_shape out, weft_values operands)
     if (operands.n_values < 1) return weft_no_value(NULL);
     weft_graph *graph = operands.values[0].graph;
     if (operands.n_values > WEFT_MAX_IN)
-        return weft_graph_fail(graph, "einsum: %d operands; the most is %d. Multiply some of them first",
+        return weft_graph_fail(graph,
+                               "einsum: %d operands; the most is %d. Multiply some of them first",
                                operands.n_values, WEFT_MAX_IN);
     weft_value product = operands.values[0];
     for (int i = 1; i + 1 < operands.n_values; i++) {
@@ -49,7 +51,8 @@ weft_value weft_einsum_n(weft_shape out, weft_values operands)
     return weft_einsum(out, product, operands.values[operands.n_values - 1]);
 }
 
-/* ---- means ----------------------------------------------------------------------------------------- */
+/* ---- means
+ * ----------------------------------------------------------------------------------------- */
 
 weft_value weft_mean_over(weft_shape out, weft_value x)
 {
@@ -62,7 +65,8 @@ weft_value weft_mean(weft_value x)
     return weft_mean_over(WEFT_SCALAR, x);
 }
 
-/* ---- over one dim ---------------------------------------------------------------------------------- */
+/* ---- over one dim
+ * ---------------------------------------------------------------------------------- */
 
 weft_value weft_softmax(weft_value x, weft_dim dim)
 {
@@ -74,7 +78,8 @@ weft_value weft_log_softmax(weft_value x, weft_dim dim)
     return weft_sub(x, weft_logsumexp(x, dim));
 }
 
-/* The logits are never subtracted from: one number a row comes out of each of the two reductions. */
+/* The logits are never subtracted from: one number a row comes out of each of the two reductions.
+ */
 weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim)
 {
     return weft_sub(weft_logsumexp(logits, dim), weft_pick(logits, labels, dim));

@@ -1,5 +1,5 @@
-/* concat: a, then b, along one dim, which has a name of its own in a, in b and in the result. Linear in both together;
- * the dim is whole.
+/* concat: a, then b, along one dim, which has a name of its own in a, in b and in the result.
+ * Linear in both together; the dim is whole.
  *
  * Gradient: the two slices of dy.
  */
@@ -30,8 +30,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         char text[2][160];
         weft_shape_print(a, text[0], sizeof text[0]);
         weft_shape_print(b, text[1], sizeof text[1]);
-        return weft_fail(error, WEFT_USAGE, "%s is %s and %s is %s; all dims but the concatenated one must "
-                         "be the same", weft_site_name(site, 0), text[0], weft_site_name(site, 1), text[1]);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s and %s is %s; all dims but the concatenated one must "
+                         "be the same",
+                         weft_site_name(site, 0), text[0], weft_site_name(site, 1), text[1]);
     }
     site->n_out = 1;
     site->out[0] = site->in[0];
@@ -70,7 +72,8 @@ const weft_op weft_op_concat = {
     .kernel = {[WEFT_CPU] = weft_concat_cpu},
 };
 
-/* b in a's order of dims, where it has the same ones; else as it is, and infer says what is wrong. */
+/* b in a's order of dims, where it has the same ones; else as it is, and infer says what is wrong.
+ */
 static weft_value order_as(weft_value b, weft_dim b_dim, weft_value a, weft_dim a_dim)
 {
     weft_shape order = *weft_shape_of(a);
@@ -87,7 +90,8 @@ weft_value weft_concat(weft_value a, weft_value b, weft_dim a_dim, weft_dim b_di
     if (!weft_graph_dim(a.graph, "concat", b_dim, &dims[1])) return weft_no_value(a.graph);
     if (!weft_graph_dim(a.graph, "concat", out, &dims[2])) return weft_no_value(a.graph);
     if (dims[2].size != dims[0].size + dims[1].size)
-        return weft_graph_fail(a.graph, "concat: %s:%lld and %s:%lld do not make %s:%lld; the sizes add up",
+        return weft_graph_fail(a.graph,
+                               "concat: %s:%lld and %s:%lld do not make %s:%lld; the sizes add up",
                                dims[0].dim, (long long)dims[0].size, dims[1].dim,
                                (long long)dims[1].size, dims[2].dim, (long long)dims[2].size);
     concat_attributes attributes;

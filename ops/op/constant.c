@@ -19,7 +19,8 @@ const weft_op weft_op_constant = {
 weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value)
 {
     if (dtype == WEFT_I32 && !(value >= -2147483648.0 && value <= 2147483647.0))
-        return weft_graph_fail(graph, "constant: %g is no i32; the range is -2^31 to 2^31 - 1", value);
+        return weft_graph_fail(graph, "constant: %g is no i32; the range is -2^31 to 2^31 - 1",
+                               value);
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.element.number[0] = value;

@@ -1,8 +1,9 @@
 /* dropout: 0 with probability `rate`, else x / (1 - rate); a new mask every run. Linear.
  *
- * The mask is a function of (seed, stream, step, global index), so it is the same on every mesh and layout, and
- * the gradient is dropout of dy with the very same attributes: no mask is stored.
- * source  Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting"
+ * The mask is a function of (seed, stream, step, global index), so it is the same on every mesh and
+ * layout, and the gradient is dropout of dy with the very same attributes: no mask is stored.
+ * source  Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from
+ * overfitting"
  */
 #include "element.h"
 #include "random.h"
@@ -47,7 +48,8 @@ const weft_op weft_op_dropout = {
 weft_value weft_dropout(weft_value x, double rate)
 {
     if (!(rate >= 0.0 && rate < 1.0))
-        return weft_graph_fail(x.graph, "dropout: the rate is %g; it is at least 0 and below 1", rate);
+        return weft_graph_fail(x.graph, "dropout: the rate is %g; it is at least 0 and below 1",
+                               rate);
     if (rate == 0.0) return x;
     weft_element_attributes attributes;
     memset(&attributes, 0, sizeof attributes);

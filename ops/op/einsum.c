@@ -1,7 +1,7 @@
 /* einsum: the product of two operands, summed over every dim that the result lacks.
  *
- * Roles follow from the names: a dim that the result lacks is reduced (sum). Linear in each operand.
- * Gradient: da = einsum(dims of a; dy, b), db = einsum(dims of b; dy, a).
+ * Roles follow from the names: a dim that the result lacks is reduced (sum). Linear in each
+ * operand. Gradient: da = einsum(dims of a; dy, b), db = einsum(dims of b; dy, a).
  */
 #include <string.h>
 
@@ -25,8 +25,9 @@ static weft_status fail_unknown(const weft_site *site, const weft_dim *dim, weft
         weft_shape_print(&site->in[i].shape, text[i], sizeof text[i]);
     }
     const char *near = weft_nearest(dim->name, names, n_names);
-    return weft_fail(error, WEFT_USAGE, "the result is to have %s, which neither %s %s nor %s %s has%s%s%s",
-                     dim->name, weft_site_name(site, 0), text[0], weft_site_name(site, 1), text[1],
+    return weft_fail(error, WEFT_USAGE,
+                     "the result is to have %s, which neither %s %s nor %s %s has%s%s%s", dim->name,
+                     weft_site_name(site, 0), text[0], weft_site_name(site, 1), text[1],
                      near == NULL ? "; leave it out, or weft_broadcast_to it" : "; did you mean ",
                      near == NULL ? "" : near, near == NULL ? "" : "?");
 }
@@ -79,8 +80,8 @@ const weft_op weft_op_einsum = {
     .kernel = {[WEFT_CPU] = weft_einsum_cpu},
 };
 
-/* A dim that only x has is summed before the product: that is less work, and every dim of an operand is then in the
- * result or in the other operand, on which the gradient relies. */
+/* A dim that only x has is summed before the product: that is less work, and every dim of an
+ * operand is then in the result or in the other operand, on which the gradient relies. */
 static weft_value sum_lone_dims(weft_value x, weft_value other, const weft_shape *out)
 {
     const weft_shape *shape = weft_shape_of(x);
@@ -96,7 +97,12 @@ weft_value weft_einsum(weft_shape out, weft_value a, weft_value b)
     weft_graph *graph = a.graph != NULL ? a.graph : b.graph;
     weft_shape shape;
     if (!weft_graph_shape(graph, "einsum", &out, &shape)) return weft_no_value(graph);
-    if (a.graph == b.graph && a.id != 0 && b.id != 0) {
+    bool is_known =
+        a.graph == b.graph && a.id != 0 && b.id != 0; /* else infer says what is wrong */
+    for (int d = 0; d < shape.n_dims && is_known; d++)
+        is_known =
+            has(weft_shape_of(a), shape.dims[d].name) || has(weft_shape_of(b), shape.dims[d].name);
+    if (is_known) {
         const weft_value whole = a;
         a = sum_lone_dims(a, b, &shape);
         b = sum_lone_dims(b, whole, &shape);

@@ -1,7 +1,8 @@
-/* gather: rows of a table: y[ids..., rest...] = table[ids, rest...]; an id outside the dim gives zeros.
+/* gather: rows of a table: y[ids..., rest...] = table[ids, rest...]; an id outside the dim gives
+ * zeros.
  *
- * Where the table is split along the indexed dim, each rank gives the rows it holds: a partial sum. Linear in the
- * table. Gradient: dtable = scatter_add(dy, ids).
+ * Where the table is split along the indexed dim, each rank gives the rows it holds: a partial sum.
+ * Linear in the table. Gradient: dtable = scatter_add(dy, ids).
  */
 #include <string.h>
 
@@ -21,11 +22,13 @@ static weft_status infer(weft_site *site, weft_error *error)
         const char *name = table->dims[d].name;
         if (strcmp(name, attributes->dim) == 0) continue;
         if (weft_shape_find(ids, name) >= 0)
-            return weft_fail(error, WEFT_USAGE, "both the table %s and the ids %s have %s, and the result "
-                             "can have it once; weft_rename one, or use weft_pick",
+            return weft_fail(error, WEFT_USAGE,
+                             "both %s and the ids %s have %s, and the result can have it once; "
+                             "weft_rename one, or use weft_pick",
                              weft_site_name(site, 0), weft_site_name(site, 1), name);
         if (out->n_dims == WEFT_MAX_DIMS)
-            return weft_fail(error, WEFT_USAGE, "the result would have more than %d dims", WEFT_MAX_DIMS);
+            return weft_fail(error, WEFT_USAGE, "the result would have more than %d dims",
+                             WEFT_MAX_DIMS);
         out->dims[out->n_dims++] = table->dims[d];
     }
     return WEFT_OK;
@@ -63,17 +66,20 @@ const weft_op weft_op_gather = {
 /* x with dim first. */
 static weft_value first_dim(weft_value x, weft_dim dim)
 {
-    if (weft_shape_find(weft_shape_of(x), dim.name) <= 0) return x; /* or not there: infer says so */
+    if (weft_shape_find(weft_shape_of(x), dim.name) <= 0)
+        return x; /* or not there: infer says so */
     weft_shape order = weft_shape_make(&dim, 1);
     const weft_shape rest = weft_shape_without(weft_shape_of(x), dim.name);
-    for (int d = 0; d < rest.n_dims; d++) order.dims[order.n_dims++] = rest.dims[d];
+    for (int d = 0; d < rest.n_dims; d++)
+        order.dims[order.n_dims++] = rest.dims[d];
     return weft_transpose(x, order);
 }
 
 weft_value weft_gather(weft_value table, weft_value ids, weft_dim dim)
 {
     table = first_dim(table, dim);
-    if (weft_shape_find(weft_shape_of(ids), dim.name) >= 0) { /* a permutation: the table's dim is another one */
+    if (weft_shape_find(weft_shape_of(ids), dim.name) >=
+        0) { /* a permutation: the table's dim is another one */
         const weft_dim other = weft_dim_beside(table.graph, dim);
         table = weft_rename(table, dim, other);
         dim = other;

@@ -20,12 +20,14 @@ const weft_op weft_op_iota = {
 weft_value weft_iota(weft_graph *graph, weft_dtype dtype, weft_dim dim)
 {
     if (dtype == WEFT_I32 && dim.size > INT32_MAX)
-        return weft_graph_fail(graph, "iota: %s has size %lld, past what i32 counts to; make it f64",
+        return weft_graph_fail(graph,
+                               "iota: %s has size %lld, past what i32 counts to; make it f64",
                                dim.name, (long long)dim.size);
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     const weft_shape shape = weft_shape_make(&dim, 1);
-    if (!weft_graph_shape(graph, "iota", &shape, &attributes.type.shape)) return weft_no_value(graph);
+    if (!weft_graph_shape(graph, "iota", &shape, &attributes.type.shape))
+        return weft_no_value(graph);
     attributes.type.dtype = dtype;
     attributes.element.dim = attributes.type.shape.dims[0].name;
     return weft_emit(graph, &weft_op_iota, NULL, 0, &attributes, sizeof attributes);

@@ -1,6 +1,8 @@
-/* lse_state: over one dim, the running maximum and the sum of exp(x - maximum): a logsumexp yet to be finished.
+/* lse_state: over one dim, the running maximum and the sum of exp(x - maximum): a logsumexp yet to
+ * be finished.
  *
- * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs nothing special.
+ * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs
+ * nothing special.
  */
 #include "op.h"
 

@@ -11,10 +11,8 @@ static void gradient(weft_vjp *vjp)
 {
     weft_value zero = weft_constant(vjp->graph, weft_dtype_of(vjp->out[0]), WEFT_SCALAR, 0.0);
     weft_value is_a = weft_greater_equal(vjp->in[0], vjp->in[1]);
-    if (vjp->wanted[0])
-        vjp->din[0] = weft_sum_to(weft_where(is_a, vjp->dout[0], zero), vjp->in[0]);
-    if (vjp->wanted[1])
-        vjp->din[1] = weft_sum_to(weft_where(is_a, zero, vjp->dout[0]), vjp->in[1]);
+    if (vjp->wanted[0]) vjp->din[0] = weft_sum_to(weft_where(is_a, vjp->dout[0], zero), vjp->in[0]);
+    if (vjp->wanted[1]) vjp->din[1] = weft_sum_to(weft_where(is_a, zero, vjp->dout[0]), vjp->in[1]);
 }
 
 const weft_op weft_op_maximum = {

@@ -1,4 +1,5 @@
-/* moments_finish: a state of moments_state made into two results: mean, and 1 / sqrt(variance + number). */
+/* moments_finish: a state of moments_state made into two results: mean, and 1 / sqrt(variance +
+ * number). */
 #include "op.h"
 
 static weft_status infer(weft_site *site, weft_error *error)

@@ -1,6 +1,7 @@
 /* moments_state: over one dim, count, mean and sum of squared deviations (M2).
  *
- * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs nothing special.
+ * Its last dim "~" holds the numbers of a state. States of parts combine, so a split dim needs
+ * nothing special.
  */
 #include "op.h"
 

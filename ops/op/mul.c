@@ -1,12 +1,12 @@
 /* mul: a b, broadcast by name. Linear in each operand.
  *
- * Gradient: da = dy b, summed over the dims that a lacks; where there are any, that is an einsum, so that the
- * product is never stored.
+ * Gradient: da = dy b, summed over the dims that a lacks; where there are any, that is an einsum,
+ * so that the product is never stored.
  */
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_2(x * y, (uint32_t)x * (uint32_t)y)
+WEFT_ELEMENT_2(x *y, (uint32_t)x *(uint32_t)y)
 
 static void gradient(weft_vjp *vjp)
 {
@@ -14,8 +14,9 @@ static void gradient(weft_vjp *vjp)
         if (!vjp->wanted[i]) continue;
         const weft_shape *mine = weft_shape_of(vjp->in[i]);
         const bool is_broadcast = mine->n_dims < weft_shape_of(vjp->out[0])->n_dims;
-        vjp->din[i] = is_broadcast ? weft_einsum(*mine, vjp->dout[0], vjp->in[1 - i])
-                                   : weft_sum_to(weft_mul(vjp->dout[0], vjp->in[1 - i]), vjp->in[i]);
+        vjp->din[i] = is_broadcast
+                          ? weft_einsum(*mine, vjp->dout[0], vjp->in[1 - i])
+                          : weft_sum_to(weft_mul(vjp->dout[0], vjp->in[1 - i]), vjp->in[i]);
     }
 }
 

@@ -1,7 +1,8 @@
-/* norm_stats: mean and 1 / sqrt(variance + epsilon) over one dim: two results, what layer_norm needs of x.
+/* norm_stats: mean and 1 / sqrt(variance + epsilon) over one dim: two results, what layer_norm
+ * needs of x.
  *
- * No kernel: it becomes moments_state and moments_finish (Chan et al. 1979: moments of parts combine exactly).
- * Gradient, with n the dim's size: dx = (dmean - drstd rstd^3 (x - mean)) / n.
+ * No kernel: it becomes moments_state and moments_finish (Chan et al. 1979: moments of parts
+ * combine exactly). Gradient, with n the dim's size: dx = (dmean - drstd rstd^3 (x - mean)) / n.
  */
 #include <string.h>
 
@@ -64,7 +65,8 @@ weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon)
 {
     norm_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
-    if (!weft_graph_dim(x.graph, "norm_stats", dim, &attributes.over)) return weft_no_value(x.graph);
+    if (!weft_graph_dim(x.graph, "norm_stats", dim, &attributes.over))
+        return weft_no_value(x.graph);
     attributes.epsilon = epsilon;
     return weft_emit(x.graph, &weft_op_norm_stats, &x, 1, &attributes, sizeof attributes);
 }

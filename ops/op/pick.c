@@ -1,7 +1,8 @@
-/* pick: one element of each row along a dim: y[...] = x[..., ids[...]]; an id outside the dim gives zero.
+/* pick: one element of each row along a dim: y[...] = x[..., ids[...]]; an id outside the dim gives
+ * zero.
  *
- * Where x is split along the dim, each rank gives the elements it holds: a partial sum. Linear in x.
- * Gradient: dx = dy where the coordinate is the id, else 0.
+ * Where x is split along the dim, each rank gives the elements it holds: a partial sum. Linear in
+ * x. Gradient: dx = dy where the coordinate is the id, else 0.
  */
 #include <string.h>
 
@@ -19,9 +20,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         char x[160], ids[160];
         weft_shape_print(&site->in[0].shape, x, sizeof x);
         weft_shape_print(&site->in[1].shape, ids, sizeof ids);
-        return weft_fail(error, WEFT_USAGE, "%s is %s and the ids %s are %s; ids have the dims of the first "
-                         "without %s, or fewer. Rename or remove the others", weft_site_name(site, 0), x,
-                         weft_site_name(site, 1), ids, attributes->dim);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s and the ids %s are %s; ids have the dims of the first "
+                         "without %s, or fewer. Rename or remove the others",
+                         weft_site_name(site, 0), x, weft_site_name(site, 1), ids, attributes->dim);
     }
     site->n_out = 1;
     site->out[0] = (weft_type){site->in[0].dtype, rest};

@@ -1,7 +1,7 @@
 /* random_uniform: uniform in [low, high); new numbers every run.
  *
- * Philox keyed by (seed, this op's stream, step), counted by the element's global index: the same numbers on
- * every mesh and layout. Computed in double, then rounded.
+ * Philox keyed by (seed, this op's stream, step), counted by the element's global index: the same
+ * numbers on every mesh and layout. Computed in double, then rounded.
  */
 #include "element.h"
 #include "random.h"
@@ -18,7 +18,7 @@
         for (int64_t i = 0; i < n; i++) {                                                          \
             const int64_t at = env->index + i * env->stride;                                       \
             const uint32_t *words = weft_random_next(key, at, &kept);                              \
-            out_[i] = (T)(n0 + weft_philox_unit(words[at % 4]) * (n1 - n0));            \
+            out_[i] = (T)(n0 + weft_philox_unit(words[at % 4]) * (n1 - n0));                       \
         }                                                                                          \
     }
 BLOCK(block_f32, float)
@@ -34,8 +34,8 @@ const weft_op weft_op_random_uniform = {
     .element = &element,
 };
 
-weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, weft_shape shape,
-                    double low, double high)
+weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, weft_shape shape, double low,
+                               double high)
 {
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);

@@ -1,8 +1,8 @@
 /* relu: y = max(x, 0), element by element.
  *
  * Roles: every dim passes. Not linear: a partial sum is finished first.
- * Gradient: dx = dy where x > 0, else 0. At x = 0 there is no slope; we choose 0. It is read off y (y > 0 where x > 0),
- * which the next layer keeps anyway.
+ * Gradient: dx = dy where x > 0, else 0. At x = 0 there is no slope; we choose 0. It is read off y
+ * (y > 0 where x > 0), which the next layer keeps anyway.
  */
 #include "element.h"
 #include "weft/ops.h"

@@ -23,9 +23,10 @@ static weft_status infer(weft_site *site, weft_error *error)
     if (weft_shape_find(out, attributes->to) >= 0) {
         char text[160];
         weft_shape_print(out, text, sizeof text);
-        return weft_fail(error, WEFT_USAGE, "%s is %s, so %s cannot be called %s, which it has already; "
-                         "choose a new name", weft_site_name(site, 0), text, attributes->from,
-                         attributes->to);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s, so %s cannot be called %s, which it has already; "
+                         "choose a new name",
+                         weft_site_name(site, 0), text, attributes->from, attributes->to);
     }
     out->dims[weft_shape_find(out, attributes->from)].name = attributes->to;
     return WEFT_OK;
@@ -62,9 +63,10 @@ weft_value weft_rename(weft_value x, weft_dim from, weft_dim to)
     if (!weft_graph_dim(x.graph, "rename", from, &old)) return weft_no_value(x.graph);
     if (!weft_graph_dim(x.graph, "rename", to, &new)) return weft_no_value(x.graph);
     if (old.size != new.size)
-        return weft_graph_fail(x.graph, "rename: %s has size %lld and %s has size %lld; a new name keeps "
-                                        "the size", old.dim, (long long)old.size, new.dim,
-                               (long long)new.size);
+        return weft_graph_fail(x.graph,
+                               "rename: %s has size %lld and %s has size %lld; a new name keeps "
+                               "the size",
+                               old.dim, (long long)old.size, new.dim, (long long)new.size);
     rename_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.from = old.dim;

@@ -1,9 +1,9 @@
 /* reshape: neighbouring dims merge, or a dim splits; the row-major order of elements stays. Linear.
  *
- * Roles: walking both shapes from the left, the shortest groups of equal product belong together. A group of one
- * dim on both sides passes. In a merged or split group only the outermost dims can be cut, and only evenly: then
- * a rank's part is the same run of elements on both sides. Dims of size 1 belong to no group.
- * Gradient: dy in x's shape.
+ * Roles: walking both shapes from the left, the shortest groups of equal product belong together. A
+ * group of one dim on both sides passes. In a merged or split group only the outermost dims can be
+ * cut, and only evenly: then a rank's part is the same run of elements on both sides. Dims of size
+ * 1 belong to no group. Gradient: dy in x's shape.
  */
 #include <string.h>
 
@@ -17,8 +17,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         char x[160], text[160];
         weft_shape_print(&site->in[0].shape, x, sizeof x);
         weft_shape_print(out, text, sizeof text);
-        return weft_fail(error, WEFT_USAGE, "%s is %s with %lld elements and the result is to be %s with "
-                         "%lld; a reshape keeps their number", weft_site_name(site, 0), x,
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s with %lld elements and the result is to be %s with "
+                         "%lld; a reshape keeps their number",
+                         weft_site_name(site, 0), x,
                          (long long)weft_shape_count(&site->in[0].shape), text,
                          (long long)weft_shape_count(out));
     }
@@ -29,7 +31,8 @@ static weft_status infer(weft_site *site, weft_error *error)
 
 static int skip_ones(const weft_shape *shape, int d)
 {
-    while (d < shape->n_dims && shape->dims[d].size == 1) d++;
+    while (d < shape->n_dims && shape->dims[d].size == 1)
+        d++;
     return d;
 }
 

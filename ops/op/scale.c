@@ -5,7 +5,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_1(x * n0)
+WEFT_ELEMENT_1(x *n0)
 
 static void gradient(weft_vjp *vjp)
 {

@@ -1,8 +1,8 @@
-/* scatter_add: y[dim, rest...] = the sum of rows[ids..., rest...] whose id is the coordinate along dim; an id outside
- * the dim is dropped.
+/* scatter_add: y[dim, rest...] = the sum of rows[ids..., rest...] whose id is the coordinate along
+ * dim; an id outside the dim is dropped.
  *
- * Rows split along a dim of the ids give partial sums; a result split along dim takes the rows it owns. Linear in
- * rows. Gradient: drows = gather(dy, ids).
+ * Rows split along a dim of the ids give partial sums; a result split along dim takes the rows it
+ * owns. Linear in rows. Gradient: drows = gather(dy, ids).
  */
 #include <string.h>
 
@@ -22,10 +22,13 @@ static weft_status infer(weft_site *site, weft_error *error)
     out->dims[out->n_dims++] = (weft_dim){attributes->dim, attributes->size};
     for (int d = ids->n_dims; d < rows->n_dims; d++) {
         if (strcmp(rows->dims[d].name, attributes->dim) == 0)
-            return weft_fail(error, WEFT_USAGE, "%s has %s already, which the result gets from the ids; "
-                             "weft_rename it", weft_site_name(site, 0), attributes->dim);
+            return weft_fail(error, WEFT_USAGE,
+                             "%s has %s already, which the result gets from the ids; "
+                             "weft_rename it",
+                             weft_site_name(site, 0), attributes->dim);
         if (out->n_dims == WEFT_MAX_DIMS)
-            return weft_fail(error, WEFT_USAGE, "the result would have more than %d dims", WEFT_MAX_DIMS);
+            return weft_fail(error, WEFT_USAGE, "the result would have more than %d dims",
+                             WEFT_MAX_DIMS);
         out->dims[out->n_dims++] = rows->dims[d];
     }
     return WEFT_OK;

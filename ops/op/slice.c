@@ -1,4 +1,5 @@
-/* slice: the part [begin, end) of x along one dim, which may get another name. Linear; the dim is whole.
+/* slice: the part [begin, end) of x along one dim, which may get another name. Linear; the dim is
+ * whole.
  *
  * Gradient: unslice, which puts dy among zeros.
  */
@@ -10,7 +11,7 @@
 typedef struct slice_attributes {
     weft_slice_attributes slice; /* what the kernel reads */
     const char *to;
-    int64_t size;                /* of the dim in x */
+    int64_t size; /* of the dim in x */
 } slice_attributes;
 
 static weft_status infer(weft_site *site, weft_error *error)
@@ -19,7 +20,8 @@ static weft_status infer(weft_site *site, weft_error *error)
     const weft_slice_attributes *slice = &attributes->slice;
     WEFT_TRY(weft_check_dim(site, 0, slice->dim, attributes->size, error));
     if (slice->begin < 0 || slice->end > attributes->size)
-        return weft_fail(error, WEFT_USAGE, "[%lld, %lld) is asked of %s, whose %s goes from 0 to %lld",
+        return weft_fail(error, WEFT_USAGE,
+                         "[%lld, %lld) is asked of %s, whose %s goes from 0 to %lld",
                          (long long)slice->begin, (long long)slice->end, weft_site_name(site, 0),
                          slice->dim, (long long)attributes->size);
     site->n_out = 1;

@@ -5,7 +5,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_1(x * x)
+WEFT_ELEMENT_1(x *x)
 
 static void gradient(weft_vjp *vjp)
 {

@@ -1,4 +1,5 @@
-/* step: the number of this run, from 1, as a scalar: what schedules and bias corrections count by. */
+/* step: the number of this run, from 1, as a scalar: what schedules and bias corrections count by.
+ */
 #include "element.h"
 #include "weft/ops.h"
 

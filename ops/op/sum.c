@@ -1,4 +1,5 @@
-/* sum: over the dims that the result lacks, which come out as partial sums where they are split. Linear.
+/* sum: over the dims that the result lacks, which come out as partial sums where they are split.
+ * Linear.
  *
  * Gradient: dy, repeated along the summed dims.
  */
@@ -41,7 +42,8 @@ static bool has_all(const weft_op *op, weft_value x, const weft_shape *out)
     return true;
 }
 
-weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out, weft_value x)
+weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out,
+                               weft_value x)
 {
     weft_shape checked;
     weft_reduced_attributes attributes;

@@ -16,8 +16,10 @@ static weft_status infer(weft_site *site, weft_error *error)
         char x[160], text[160];
         weft_shape_print(&site->in[0].shape, x, sizeof x);
         weft_shape_print(out, text, sizeof text);
-        return weft_fail(error, WEFT_USAGE, "%s is %s and the result is to be %s; both have the same dims. "
-                         "weft_sum removes dims", weft_site_name(site, 0), x, text);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s and the result is to be %s; both have the same dims. "
+                         "weft_sum removes dims",
+                         weft_site_name(site, 0), x, text);
     }
     site->n_out = 1;
     site->out[0] = (weft_type){site->in[0].dtype, *out};
@@ -45,7 +47,8 @@ weft_value weft_transpose(weft_value x, weft_shape out)
     const weft_shape *now = weft_shape_of(x);
     if (x.id != 0 && weft_shape_same_order(now, &shape)) {
         bool is_same = true;
-        for (int d = 0; d < shape.n_dims; d++) is_same = is_same && now->dims[d].size == shape.dims[d].size;
+        for (int d = 0; d < shape.n_dims; d++)
+            is_same = is_same && now->dims[d].size == shape.dims[d].size;
         if (is_same) return x;
     }
     return weft_emit(x.graph, &weft_op_transpose, &x, 1, &shape, sizeof shape);

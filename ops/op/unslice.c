@@ -1,4 +1,5 @@
-/* unslice: zeros, with x put at [begin, end) along one dim: the transpose of slice. Linear; the dim is whole.
+/* unslice: zeros, with x put at [begin, end) along one dim: the transpose of slice. Linear; the dim
+ * is whole.
  *
  * Gradient: slice.
  */
@@ -19,7 +20,8 @@ static weft_status infer(weft_site *site, weft_error *error)
     const weft_slice_attributes *slice = &attributes->slice;
     WEFT_TRY(weft_check_dim(site, 0, attributes->from, slice->end - slice->begin, error));
     if (slice->begin < 0 || slice->end > attributes->size)
-        return weft_fail(error, WEFT_USAGE, "[%lld, %lld) is to be set in %s, which goes from 0 to %lld",
+        return weft_fail(error, WEFT_USAGE,
+                         "[%lld, %lld) is to be set in %s, which goes from 0 to %lld",
                          (long long)slice->begin, (long long)slice->end, slice->dim,
                          (long long)attributes->size);
     site->n_out = 1;

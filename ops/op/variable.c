@@ -1,5 +1,5 @@
-/* variable: a tensor that keeps its value from run to run; slots are variables that belong to another one. No kernel:
- * the compiler knows it.
+/* variable: a tensor that keeps its value from run to run; slots are variables that belong to
+ * another one. No kernel: the compiler knows it.
  */
 #include <string.h>
 
@@ -47,7 +47,8 @@ static uint32_t find_home(const weft_graph *graph, const char *name)
     return 0;
 }
 
-/* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an owner. */
+/* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an
+ * owner. */
 static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
                             weft_initial initial, uint32_t owner)
 {
@@ -57,10 +58,11 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
                                op->name);
     weft_variable_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
-    if (!weft_graph_shape(graph, name, &type.shape, &attributes.type.shape)) return weft_no_value(graph);
+    if (!weft_graph_shape(graph, name, &type.shape, &attributes.type.shape))
+        return weft_no_value(graph);
     if ((unsigned)type.dtype >= WEFT_DTYPES)
-        return weft_graph_fail(graph, "%s: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32", name,
-                               (int)type.dtype);
+        return weft_graph_fail(graph, "%s: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
+                               name, (int)type.dtype);
     attributes.type.dtype = type.dtype;
     attributes.name = weft_graph_intern(graph, name);
     attributes.initial = initial;
@@ -69,8 +71,10 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
     if (other != 0) {
         char place[160];
         weft_node_print_place(&graph->nodes[other], place, sizeof place);
-        return weft_graph_fail(graph, "%s: %s has this name already; names of inputs and variables are "
-                                      "unique in a graph, so choose another", name, place);
+        return weft_graph_fail(graph,
+                               "%s: %s has this name already; names of inputs and variables are "
+                               "unique in a graph, so choose another",
+                               name, place);
     }
     weft_value value = weft_emit(graph, op, NULL, 0, &attributes, sizeof attributes);
     if (value.id != 0) graph->tensors[value.id].name = attributes.name;
@@ -94,8 +98,10 @@ weft_value weft_slot(weft_value variable, const char *name, weft_initial initial
     weft_graph *graph = variable.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     if (variable.id == 0 || weft_node_of(graph, variable.id)->op != &weft_op_variable)
-        return weft_graph_fail(graph, "slot: %s is to belong to a variable, and this value is none; pass "
-                                      "what weft_variable returned", name);
+        return weft_graph_fail(graph,
+                               "slot: %s is to belong to a variable, and this value is none; pass "
+                               "what weft_variable returned",
+                               name);
     const weft_tensor *owner = &graph->tensors[variable.id];
     const char *full = weft_arena_text(graph->arena, "%s/%s", owner->name, name);
     if (full == NULL) return weft_graph_fail(graph, "slot: out of memory for the name of a slot");

@@ -1,7 +1,7 @@
 /* where: a where the condition is not 0, else b; broadcast by name.
  *
- * It chooses, never multiplies: a NaN or infinity in the branch not taken does not leak. Linear in a and b together.
- * Gradient: dy goes to the branch that was taken.
+ * It chooses, never multiplies: a NaN or infinity in the branch not taken does not leak. Linear in
+ * a and b together. Gradient: dy goes to the branch that was taken.
  */
 #include "element.h"
 #include "weft/ops.h"
@@ -17,8 +17,10 @@ static weft_status infer(weft_site *site, weft_error *error)
 {
     WEFT_TRY(weft_check_ids(site, 0, error));
     if (site->in[1].dtype != site->in[2].dtype)
-        return weft_fail(error, WEFT_USAGE, "%s is %s and %s is %s; both branches have one dtype. "
-                         "weft_cast one", weft_site_name(site, 1), weft_dtype_name(site->in[1].dtype),
+        return weft_fail(error, WEFT_USAGE,
+                         "%s is %s and %s is %s; both branches have one dtype. "
+                         "weft_cast one",
+                         weft_site_name(site, 1), weft_dtype_name(site->in[1].dtype),
                          weft_site_name(site, 2), weft_dtype_name(site->in[2].dtype));
     site->n_out = 1;
     site->out[0].dtype = site->in[1].dtype;

@@ -1,12 +1,12 @@
 /* einsum.c: the product of two tensors over named dims, as matrix products wherever strides allow.
  *
- * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k (a, b). Of m, n
- * and k the largest loop that BLAS can walk becomes the matrix direction; what does not collapse into it is looped
- * over: batch, m and n as independent products, k by adding up. Where no unit stride can be found (or the product is
- * tiny) strided loops do the work.
+ * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k
+ * (a, b). Of m, n and k the largest loop that BLAS can walk becomes the matrix direction; what does
+ * not collapse into it is looped over: batch, m and n as independent products, k by adding up.
+ * Where no unit stride can be found (or the product is tiny) strided loops do the work.
  *
- * Products are cut into slices by their shape alone, never by the number of lanes: the result has the same bits on
- * any number of them. Each slice is one single-threaded BLAS call.
+ * Products are cut into slices by their shape alone, never by the number of lanes: the result has
+ * the same bits on any number of them. Each slice is one single-threaded BLAS call.
  */
 #include "cpu/matrix.h"
 #include "cpu/nest.h"
@@ -30,7 +30,8 @@ typedef struct product {
     int64_t slices, slice; /* of the longer of m and n */
 } product;
 
-/* ---- sorting dims into groups ----------------------------------------------------------------------- */
+/* ---- sorting dims into groups
+ * ----------------------------------------------------------------------- */
 
 static void add_dim(product *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
 {
@@ -61,7 +62,8 @@ static void sort_dims(product *p, const weft_strided tensor[3])
             add_dim(p, &b->shape.dims[d], weft_view_size(b, d), tensor);
 }
 
-/* ---- choosing the matrix ------------------------------------------------------------------------------ */
+/* ---- choosing the matrix
+ * ------------------------------------------------------------------------------ */
 
 static matrix_dim pick_dim(const weft_nest *nest, int d)
 {
@@ -85,9 +87,11 @@ static bool choose_matrix(product *p)
     for (int i = 0; i == 0 || i < p->m.n_dims; i++)
         for (int j = 0; j == 0 || j < p->n.n_dims; j++)
             for (int l = 0; l == 0 || l < p->k.n_dims; l++) {
-                const matrix_dim m = pick_dim(&p->m, i), n = pick_dim(&p->n, j), k = pick_dim(&p->k, l);
+                const matrix_dim m = pick_dim(&p->m, i), n = pick_dim(&p->n, j),
+                                 k = pick_dim(&p->k, l);
                 const double work = (double)m.size * (double)n.size * (double)k.size;
-                if (!fits(&m, &k, A) || !fits(&k, &n, B) || !fits(&m, &n, OUT) || work <= best_work) continue;
+                if (!fits(&m, &k, A) || !fits(&k, &n, B) || !fits(&m, &n, OUT) || work <= best_work)
+                    continue;
                 best_work = work;
                 best[0] = i, best[1] = j, best[2] = l;
             }
@@ -101,9 +105,11 @@ static bool choose_matrix(product *p)
     return true;
 }
 
-/* ---- many products, on all lanes ------------------------------------------------------------------------ */
+/* ---- many products, on all lanes
+ * ------------------------------------------------------------------------ */
 
-/* By shape alone. Long slices, because each packs the other operand again; an even number of them, for even lanes. */
+/* By shape alone. Long slices, because each packs the other operand again; an even number of them,
+ * for even lanes. */
 static void cut_slices(product *p)
 {
     const double work = 2.0 * (double)p->dm.size * (double)p->dn.size * (double)p->dk.size;
@@ -120,7 +126,8 @@ static void cut_slices(product *p)
 static weft_matrix matrix_at(const product *p, int tensor, int64_t offset, const matrix_dim *row,
                              const matrix_dim *column)
 {
-    return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes, row->stride[tensor], column->stride[tensor]};
+    return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes, row->stride[tensor],
+                         column->stride[tensor]};
 }
 
 static void run_products(void *argument, int64_t begin, int64_t end, int lane)
@@ -139,8 +146,12 @@ static void run_products(void *argument, int64_t begin, int64_t end, int lane)
             if (first > 0) at[t] += first * cut->stride[t]; /* 0 in the tensor without it */
         for (int64_t l = 0; l < n_added; l++) {
             weft_nest_offset(&p->k, l, added);
-            weft_multiply(&(weft_product){.dtype = p->dtype, .m = m.size, .n = n.size, .k = p->dk.size,
-                                          .alpha = 1, .beta = l == 0 ? 0 : 1,
+            weft_multiply(&(weft_product){.dtype = p->dtype,
+                                          .m = m.size,
+                                          .n = n.size,
+                                          .k = p->dk.size,
+                                          .alpha = 1,
+                                          .beta = l == 0 ? 0 : 1,
                                           .a = matrix_at(p, A, at[A] + added[A], &m, &p->dk),
                                           .b = matrix_at(p, B, at[B] + added[B], &p->dk, &n),
                                           .c = matrix_at(p, OUT, at[OUT], &m, &n)});
@@ -148,32 +159,35 @@ static void run_products(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-/* ---- strided loops -------------------------------------------------------------------------------------- */
+/* ---- strided loops
+ * -------------------------------------------------------------------------------------- */
 
 enum { CHUNK = 256 };
 
-#define STRIDED(name, T, SUM)                                                                          \
-    static void name(const product *p, const matrix_dim *row, const int64_t *at,                       \
-                     const weft_nest *summed)                                                          \
-    {                                                                                                  \
-        SUM sum[CHUNK] = {0};                                                                          \
-        const int64_t count = weft_nest_count(summed), sa = row->stride[A], sb = row->stride[B];       \
-        for (int64_t l = 0; l < count; l++) {                                                          \
-            int64_t added[3];                                                                          \
-            weft_nest_offset(summed, l, added);                                                        \
-            const T *a = (const T *)p->data[A] + at[A] + added[A], *b = (const T *)p->data[B] + at[B] + added[B];  \
-            for (int64_t i = 0; i < row->size; i++)                                                    \
-                sum[i] += (SUM)a[i * sa] * (SUM)b[i * sb];                                             \
-        }                                                                                              \
-        T *out = (T *)p->data[OUT] + at[OUT];                                                                \
-        for (int64_t i = 0; i < row->size; i++)                                                        \
-            out[i * row->stride[OUT]] = (T)sum[i];                                                     \
+#define STRIDED(name, T, SUM)                                                                      \
+    static void name(const product *p, const matrix_dim *row, const int64_t *at,                   \
+                     const weft_nest *summed)                                                      \
+    {                                                                                              \
+        SUM sum[CHUNK] = {0};                                                                      \
+        const int64_t count = weft_nest_count(summed), sa = row->stride[A], sb = row->stride[B];   \
+        for (int64_t l = 0; l < count; l++) {                                                      \
+            int64_t added[3];                                                                      \
+            weft_nest_offset(summed, l, added);                                                    \
+            const T *a = (const T *)p->data[A] + at[A] + added[A],                                 \
+                    *b = (const T *)p->data[B] + at[B] + added[B];                                 \
+            for (int64_t i = 0; i < row->size; i++)                                                \
+                sum[i] += (SUM)a[i * sa] * (SUM)b[i * sb];                                         \
+        }                                                                                          \
+        T *out = (T *)p->data[OUT] + at[OUT];                                                      \
+        for (int64_t i = 0; i < row->size; i++)                                                    \
+            out[i * row->stride[OUT]] = (T)sum[i];                                                 \
     }
 STRIDED(strided_f32, float, double)
 STRIDED(strided_f64, double, double)
 STRIDED(strided_i32, int32_t, uint32_t)
 
-typedef void (*strided_row)(const product *p, const matrix_dim *row, const int64_t *at, const weft_nest *summed);
+typedef void (*strided_row)(const product *p, const matrix_dim *row, const int64_t *at,
+                            const weft_nest *summed);
 static const strided_row strided_rows[WEFT_DTYPES] = {strided_f32, strided_f64, strided_i32};
 
 /* The innermost loop of out, in chunks, with all sums inside. */
@@ -213,8 +227,8 @@ void weft_einsum_cpu(const weft_call *call)
     const weft_view *out = &call->out[0];
     const int64_t count = weft_view_count(out);
     if (count == 0) return;
-    const weft_strided tensor[3] = {weft_strided_view(&call->in[0]), weft_strided_view(&call->in[1]),
-                                    weft_strided_view(out)};
+    const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
+                                    weft_strided_view(&call->in[1]), weft_strided_view(out)};
     product p = {.dtype = out->dtype, .bytes = weft_dtype_bytes(out->dtype)};
     p.data[A] = call->in[0].data, p.data[B] = call->in[1].data, p.data[OUT] = out->data;
     sort_dims(&p, tensor);
@@ -233,5 +247,6 @@ void weft_einsum_cpu(const weft_call *call)
     weft_nest_append(&blas.free, &blas.n);
     cut_slices(&blas);
     const int64_t grain = weft_grain(work / blas.slices * weft_nest_count(&blas.k) / 16);
-    weft_parallel(call->stream, weft_nest_count(&blas.free) * blas.slices, grain, run_products, &blas);
+    weft_parallel(call->stream, weft_nest_count(&blas.free) * blas.slices, grain, run_products,
+                  &blas);
 }

@@ -1,4 +1,5 @@
-/* einsum_plain.c: the product of two tensors by loops that anybody can check by eye; the oracle of the fast one. */
+/* einsum_plain.c: the product of two tensors by loops that anybody can check by eye; the oracle of
+ * the fast one. */
 #include "kernel.h"
 
 #include <string.h>
@@ -49,7 +50,8 @@ static double product(const weft_view *a, const weft_view *b, int64_t i, int64_t
     return (double)((const float *)a->data)[i] * (double)((const float *)b->data)[j];
 }
 
-static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, loops *l, int n_out)
+static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, loops *l,
+                    int n_out)
 {
     double sum = 0;
     uint32_t whole = 0; /* wraps */
@@ -59,7 +61,8 @@ static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out
     while (some) {
         const int64_t i = index_in(a, l), j = index_in(b, l);
         if (a->dtype == WEFT_I32)
-            whole += (uint32_t)((const int32_t *)a->data)[i] * (uint32_t)((const int32_t *)b->data)[j];
+            whole +=
+                (uint32_t)((const int32_t *)a->data)[i] * (uint32_t)((const int32_t *)b->data)[j];
         else
             sum += product(a, b, i, j);
         some = next(l, n_out, l->n_dims);

@@ -68,7 +68,8 @@ static void finish_states(const weft_call *call, finish *f)
     const weft_strided second = weft_strided_view(&call->out[call->n_out - 1]);
     for (int d = 0; d < out->shape.n_dims; d++) {
         const char *name = out->shape.dims[d].name;
-        const int64_t stride[3] = {weft_strided_of(&state, name), first.stride[d], weft_strided_of(&second, name)};
+        const int64_t stride[3] = {weft_strided_of(&state, name), first.stride[d],
+                                   weft_strided_of(&second, name)};
         weft_nest_add(&f->nest, weft_view_size(out, d), stride);
     }
     f->state = call->in[0].data;

@@ -1,14 +1,19 @@
 /* index.c: gather, pick, and scatter_add: the dim that a tensor of ids points into.
  *
- * Two nests of loops: `ids`, over the dims of the ids, and `rest`, over the result dims (scatter_add: row dims) that
- * the ids lack. The table's stride along a dim it shares with the ids makes pick out of gather. Ids are global; one
- * that the local box does not hold reads zeros and adds nothing.
+ * Two nests of loops: `ids`, over the dims of the ids, and `rest`, over the result dims
+ * (scatter_add: row dims) that the ids lack. The table's stride along a dim it shares with the ids
+ * makes pick out of gather. Ids are global; one that the local box does not hold reads zeros and
+ * adds nothing.
  */
 #include "cpu/nest.h"
 
 #include <string.h>
 
-enum { IDS, TABLE, ROWS }; /* the tensors of both nests; ROWS: gather's result, scatter_add's operand */
+enum {
+    IDS,
+    TABLE,
+    ROWS
+}; /* the tensors of both nests; ROWS: gather's result, scatter_add's operand */
 
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
@@ -17,26 +22,30 @@ typedef struct indexing {
     weft_dtype dtype;
     size_t bytes;
     weft_nest ids, rest;
-    int64_t n_rest; /* iterations of rest */
+    int64_t n_rest;                             /* iterations of rest */
     int64_t run, run_stride[WEFT_NEST_TENSORS]; /* the innermost loop of rest, taken out of it */
     const int32_t *id;
     char *table, *rows;
     int64_t first, end, step; /* of the indexed dim in the table: its box and stride */
 } indexing;
 
-static void make_nests(indexing *x, const weft_view *table, const weft_view *ids, const weft_view *rows,
-                       const char *dim)
+static void make_nests(indexing *x, const weft_view *table, const weft_view *ids,
+                       const weft_view *rows, const char *dim)
 {
-    const weft_strided t = weft_strided_view(table), i = weft_strided_view(ids), r = weft_strided_view(rows);
+    const weft_strided t = weft_strided_view(table), i = weft_strided_view(ids),
+                       r = weft_strided_view(rows);
     const int along = weft_shape_find(&table->shape, dim);
     x->dtype = table->dtype;
     x->bytes = weft_dtype_bytes(table->dtype);
     x->id = ids->data, x->table = table->data, x->rows = rows->data;
-    if (along >= 0) x->first = table->box.begin[along], x->end = table->box.end[along], x->step = t.stride[along];
+    if (along >= 0)
+        x->first = table->box.begin[along], x->end = table->box.end[along],
+        x->step = t.stride[along];
     for (int d = 0; d < rows->shape.n_dims; d++) {
         const char *name = rows->shape.dims[d].name;
         const bool in_ids = weft_shape_find(&ids->shape, name) >= 0;
-        const int64_t stride[3] = {weft_strided_of(&i, name), weft_strided_of(&t, name), r.stride[d]};
+        const int64_t stride[3] = {weft_strided_of(&i, name), weft_strided_of(&t, name),
+                                   r.stride[d]};
         weft_nest_add(in_ids ? &x->ids : &x->rest, weft_view_size(rows, d), stride);
     }
     x->run = 1;
@@ -49,7 +58,8 @@ static void make_nests(indexing *x, const weft_view *table, const weft_view *ids
     x->n_rest = weft_nest_count(&x->rest);
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------- */
+/* ---- gather
+ * ------------------------------------------------------------------------------------------- */
 
 static void clear_run(char *to, int64_t stride, int64_t n, size_t bytes)
 {
@@ -61,7 +71,8 @@ static void clear_run(char *to, int64_t stride, int64_t n, size_t bytes)
         memset(to + (size_t)(i * stride) * bytes, 0, bytes);
 }
 
-static void copy_run(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n, size_t bytes)
+static void copy_run(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n,
+                     size_t bytes)
 {
     if (stride == 1 && to_stride == 1) {
         memcpy(to, from, (size_t)n * bytes);
@@ -104,7 +115,8 @@ void weft_gather_cpu(const weft_call *call)
     if (weft_view_count(out) == 0) return;
     indexing x = {0};
     make_nests(&x, table, ids, out, attributes->dim);
-    weft_parallel(call->stream, weft_nest_count(&x.ids), weft_grain(x.n_rest * x.run + 8), gather_pieces, &x);
+    weft_parallel(call->stream, weft_nest_count(&x.ids), weft_grain(x.n_rest * x.run + 8),
+                  gather_pieces, &x);
 }
 
 void weft_pick_cpu(const weft_call *call)
@@ -112,20 +124,21 @@ void weft_pick_cpu(const weft_call *call)
     weft_gather_cpu(call);
 }
 
-/* ---- scatter_add ---------------------------------------------------------------------------------------- */
+/* ---- scatter_add
+ * ---------------------------------------------------------------------------------------- */
 
-#define ADD_RUN(name, T, SUM)                                                                          \
-    static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)         \
-    {                                                                                                  \
-        T *y = (T *)to;                                                                                \
-        const T *x = (const T *)from;                                                                  \
-        if (to_stride == 1 && stride == 1) {                                                           \
-            for (int64_t i = 0; i < n; i++)                                                            \
-                y[i] = (T)((SUM)y[i] + (SUM)x[i]);                                                     \
-            return;                                                                                    \
-        }                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                                \
-            y[i * to_stride] = (T)((SUM)y[i * to_stride] + (SUM)x[i * stride]);                        \
+#define ADD_RUN(name, T, SUM)                                                                      \
+    static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)     \
+    {                                                                                              \
+        T *y = (T *)to;                                                                            \
+        const T *x = (const T *)from;                                                              \
+        if (to_stride == 1 && stride == 1) {                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = (T)((SUM)y[i] + (SUM)x[i]);                                                 \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            y[i * to_stride] = (T)((SUM)y[i * to_stride] + (SUM)x[i * stride]);                    \
     }
 ADD_RUN(add_run_f32, float, float)
 ADD_RUN(add_run_f64, double, double)
@@ -134,8 +147,8 @@ ADD_RUN(add_run_i32, int32_t, uint32_t)
 typedef void (*add_run)(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n);
 static const add_run add_runs[WEFT_DTYPES] = {add_run_f32, add_run_f64, add_run_i32};
 
-/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements [from, stop) of a
- * run. */
+/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
+ * [from, stop) of a run. */
 static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from, int64_t stop)
 {
     const int64_t n_ids = weft_nest_count(&x->ids);
@@ -147,10 +160,11 @@ static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from,
         if (id < first || id >= end) continue;
         for (int64_t r = 0; r < x->n_rest; r++) {
             weft_nest_offset(&x->rest, r, in);
-            const int64_t to = at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
+            const int64_t to =
+                at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
             const int64_t row = at[ROWS] + in[ROWS] + from * stride[ROWS];
-            add_runs[x->dtype](x->table + (size_t)to * x->bytes, stride[TABLE], x->rows + (size_t)row * x->bytes,
-                               stride[ROWS], stop - from);
+            add_runs[x->dtype](x->table + (size_t)to * x->bytes, stride[TABLE],
+                               x->rows + (size_t)row * x->bytes, stride[ROWS], stop - from);
         }
     }
 }
@@ -183,9 +197,9 @@ void weft_scatter_add_cpu(const weft_call *call)
     make_nests(&x, out, ids, rows, attributes->dim);
     const int64_t n_ids = weft_nest_count(&x.ids);
     if (x.run >= 4 * PART)
-        weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART), scatter_parts,
-                      &x);
+        weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART),
+                      scatter_parts, &x);
     else
-        weft_parallel(call->stream, x.end - x.first, weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)),
-                      scatter_rows, &x);
+        weft_parallel(call->stream, x.end - x.first,
+                      weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);
 }

@@ -1,9 +1,11 @@
-/* loop.c: the one driver of all element-by-element work: broadcasting, strides, threads, fused chains.
+/* loop.c: the one driver of all element-by-element work: broadcasting, strides, threads, fused
+ * chains.
  *
- * The iteration space is cut into units of at most WEFT_BLOCK elements that are contiguous in the output: a part
- * of a long row, or several short rows. For each unit every operand is brought into a contiguous block (in place
- * where it already is one), then the ops run one after the other on blocks that stay in the first-level cache.
- * Only the last op writes to memory that is not the lane's own.
+ * The iteration space is cut into units of at most WEFT_BLOCK elements that are contiguous in the
+ * output: a part of a long row, or several short rows. For each unit every operand is brought into
+ * a contiguous block (in place where it already is one), then the ops run one after the other on
+ * blocks that stay in the first-level cache. Only the last op writes to memory that is not the
+ * lane's own.
  */
 #include "kernel.h"
 
@@ -12,13 +14,20 @@
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
-enum { SHORT_ROW = 64, /* below this several rows share a unit */
-       GRAIN = 16384,  /* elements times ops that are worth waking a lane */
-       BUFFER = WEFT_BLOCK * 8 + 64 /* odd multiple of a line: buffers do not fall on the same cache sets */ };
-_Static_assert((WEFT_LOOP_IN + WEFT_LOOP_OPS) * BUFFER <= WEFT_LANE_SCRATCH, "a chain must fit a lane");
+enum {
+    SHORT_ROW = 64, /* below this several rows share a unit */
+    GRAIN = 16384,  /* elements times ops that are worth waking a lane */
+    BUFFER =
+        WEFT_BLOCK * 8 + 64 /* odd multiple of a line: buffers do not fall on the same cache sets */
+};
+_Static_assert((WEFT_LOOP_IN + WEFT_LOOP_OPS) * BUFFER <= WEFT_LANE_SCRATCH,
+               "a chain must fit a lane");
 
-typedef enum way { IN_PLACE, REPEATED, /* the same block for every unit that starts at one address */
-                   GATHERED } way;
+typedef enum way {
+    IN_PLACE,
+    REPEATED, /* the same block for every unit that starts at one address */
+    GATHERED
+} way;
 
 typedef struct plan {
     const weft_loop *loop;
@@ -27,9 +36,9 @@ typedef struct plan {
     int64_t stride[WEFT_LOOP_IN][WEFT_MAX_DIMS];
     int64_t index_stride[WEFT_LOOP_OPS][WEFT_MAX_DIMS];
     way way[WEFT_LOOP_IN];
-    bool by_row[WEFT_LOOP_OPS];  /* the index is not linear across the rows of a unit */
-    int buffer[WEFT_LOOP_OPS];   /* scratch of op k's result; the last op has none */
-    int64_t row;                 /* elements of a row: size of the last dim */
+    bool by_row[WEFT_LOOP_OPS]; /* the index is not linear across the rows of a unit */
+    int buffer[WEFT_LOOP_OPS];  /* scratch of op k's result; the last op has none */
+    int64_t row;                /* elements of a row: size of the last dim */
     int64_t n_rows;
     int64_t rows_per_unit;       /* 1 for long rows */
     int64_t units_per_row, part; /* long rows: cut into parts */
@@ -42,7 +51,8 @@ typedef struct lane_state {
     int64_t filled[WEFT_LOOP_IN];       /* and how much of it */
 } lane_state;
 
-/* ---- the plan ------------------------------------------------------------------------------------ */
+/* ---- the plan
+ * ------------------------------------------------------------------------------------ */
 
 static bool can_merge(const plan *p, int64_t inner_size, const weft_loop *loop, int d)
 {
@@ -123,7 +133,8 @@ static void choose_ways(plan *p)
     }
 }
 
-/* Results share buffers once their last reader has run: fewer blocks, so that they stay in the first-level cache. */
+/* Results share buffers once their last reader has run: fewer blocks, so that they stay in the
+ * first-level cache. */
 static void assign_buffers(plan *p)
 {
     const weft_loop *loop = p->loop;
@@ -143,7 +154,8 @@ static void assign_buffers(plan *p)
     }
 }
 
-/* ---- one unit ------------------------------------------------------------------------------------ */
+/* ---- one unit
+ * ------------------------------------------------------------------------------------ */
 
 static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
 {

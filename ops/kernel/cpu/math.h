@@ -1,9 +1,9 @@
-/* math.h: exp, log, tanh and gelu that vectorise, and the macros that compile a loop for several instruction sets.
+/* math.h: exp, log, tanh and gelu that vectorise, and the macros that compile a loop for several
+ * instruction sets.
  *
- * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math (which would
- * optimise the rounding trick below away).
- * double: libm; correctness is what double is for.
- * source  Moshier, Cephes 2.8: expf, logf, tanhf (coefficients)
+ * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math
+ * (which would optimise the rounding trick below away). double: libm; correctness is what double is
+ * for. source  Moshier, Cephes 2.8: expf, logf, tanhf (coefficients)
  */
 #ifndef WEFT_MATH_H
 #define WEFT_MATH_H
@@ -12,14 +12,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* gcc makes one copy per instruction set and the loader picks; clang 14 cannot together with static. Sanitizers and
- * ifuncs do not mix. */
+/* gcc makes one copy per instruction set and the loader picks; clang 14 cannot together with
+ * static. Sanitizers and ifuncs do not mix. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(WEFT_SANITIZE)
 #define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define WEFT_IVDEP  _Pragma("GCC ivdep")
 #else
 #define WEFT_CLONES
 #define WEFT_IVDEP
+#endif
+/* WEFT_SIMD(reduction(max : m)): before a loop that clang 14 cannot vectorise and would warn about:
+ * max, min, exp. */
+#if defined(__clang__)
+#define WEFT_SIMD(clause)
+#else
+#define WEFT_PRAGMA(text) _Pragma(#text)
+#define WEFT_SIMD(clause) WEFT_PRAGMA(omp simd clause)
 #endif
 #define WEFT_INLINE static inline __attribute__((always_inline))
 
@@ -36,9 +44,9 @@ WEFT_INLINE uint32_t weft_bits_of_float(float x)
     return bits;
 }
 
-/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and leaves it in the low
- * bits. 2^n goes in as two factors, so that n = 128 is no overflow by itself. Results below 2^-126 are 0: denormals
- * are slow and nobody wants them. NaN stays NaN. */
+/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and
+ * leaves it in the low bits. 2^n goes in as two factors, so that n = 128 is no overflow by itself.
+ * Results below 2^-126 are 0: denormals are slow and nobody wants them. NaN stays NaN. */
 WEFT_INLINE float weft_exp_f32(float x)
 {
     const float magic = 12582912.0f;
@@ -68,7 +76,8 @@ WEFT_INLINE float weft_log_f32(float x)
     const int tiny = x < 1.17549435e-38f;
     const float scaled = tiny ? x * 8388608.0f : x;
     const uint32_t bits = weft_bits_of_float(scaled);
-    const uint32_t shifted = bits - 0x3f3504f3u; /* so that the exponent field counts from sqrt(1/2) */
+    const uint32_t shifted =
+        bits - 0x3f3504f3u; /* so that the exponent field counts from sqrt(1/2) */
     const float n = (float)((int32_t)shifted >> 23) - (tiny ? 23.0f : 0.0f);
     const float m = weft_float_of_bits((shifted & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     const float z = m * m;
@@ -89,7 +98,8 @@ WEFT_INLINE float weft_log_f32(float x)
     return x >= 0.0f ? y : NAN;
 }
 
-/* tanh: an odd polynomial where exp would cancel, else 1 - 2 / (exp(2|x|) + 1) with the sign of x. */
+/* tanh: an odd polynomial where exp would cancel, else 1 - 2 / (exp(2|x|) + 1) with the sign of x.
+ */
 WEFT_INLINE float weft_tanh_f32(float x)
 {
     const float z = x * x;
@@ -110,7 +120,8 @@ WEFT_INLINE float weft_gelu_f32(float x)
     const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
     return x / (1.0f + weft_exp_f32(-u2));
 }
-/* d gelu / dx = s + x s (1 - s) d(2u)/dx. Past |x| = 10 s is 0 or 1; clamping keeps inf * 0 away. */
+/* d gelu / dx = s + x s (1 - s) d(2u)/dx. Past |x| = 10 s is 0 or 1; clamping keeps inf * 0 away.
+ */
 WEFT_INLINE float weft_gelu_slope_f32(float x)
 {
     float c = x < -10.0f ? -10.0f : x;
@@ -140,7 +151,8 @@ WEFT_INLINE double weft_gelu_slope_f64(double x)
 {
     const double c = x < -30.0 ? -30.0 : x > 30.0 ? 30.0 : x;
     const double t = tanh(0.79788456080286536 * (c + 0.044715 * c * c * c));
-    return 0.5 * (1.0 + t) + 0.5 * c * (1.0 - t * t) * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
+    return 0.5 * (1.0 + t) +
+           0.5 * c * (1.0 - t * t) * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
 }
 
 #endif

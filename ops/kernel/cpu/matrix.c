@@ -1,4 +1,5 @@
-/* matrix.c: from strides to the BLAS call that fits: dot, gemv or gemm, with transposes; see matrix.h. */
+/* matrix.c: from strides to the BLAS call that fits: dot, gemv or gemm, with transposes; see
+ * matrix.h. */
 #include "cpu/matrix.h"
 
 #include <cblas.h>
@@ -48,7 +49,8 @@ typedef struct vector {
     int64_t step;
 } vector;
 
-/* y [n] = alpha X [n, k] x [k] + beta y. BLAS may multiply y by a beta of 0, so y is cleared here. */
+/* y [n] = alpha X [n, k] x [k] + beta y. BLAS may multiply y by a beta of 0, so y is cleared here.
+ */
 static void gemv(const weft_product *p, const weft_matrix *matrix, int64_t n, vector x, vector y)
 {
     const operand o = as_operand(matrix, n, p->k);
@@ -58,13 +60,13 @@ static void gemv(const weft_product *p, const weft_matrix *matrix, int64_t n, ve
     if (p->dtype == WEFT_F32) {
         for (int64_t i = 0; p->beta == 0 && i < n; i++)
             ((float *)y.data)[i * y.step] = 0;
-        cblas_sgemv(CblasRowMajor, o.trans, rows, columns, (float)p->alpha, matrix->data, o.leading, x.data,
-                    (int)x.step, (float)beta, y.data, (int)y.step);
+        cblas_sgemv(CblasRowMajor, o.trans, rows, columns, (float)p->alpha, matrix->data, o.leading,
+                    x.data, (int)x.step, (float)beta, y.data, (int)y.step);
     } else {
         for (int64_t i = 0; p->beta == 0 && i < n; i++)
             ((double *)y.data)[i * y.step] = 0;
-        cblas_dgemv(CblasRowMajor, o.trans, rows, columns, p->alpha, matrix->data, o.leading, x.data, (int)x.step,
-                    beta, y.data, (int)y.step);
+        cblas_dgemv(CblasRowMajor, o.trans, rows, columns, p->alpha, matrix->data, o.leading,
+                    x.data, (int)x.step, beta, y.data, (int)y.step);
     }
 }
 
@@ -73,11 +75,11 @@ static void gemm(const weft_product *p)
     const operand a = as_operand(&p->a, p->m, p->k), b = as_operand(&p->b, p->k, p->n);
     const int m = (int)p->m, n = (int)p->n, k = (int)p->k, leading = larger(p->c.row, n);
     if (p->dtype == WEFT_F32)
-        cblas_sgemm(CblasRowMajor, a.trans, b.trans, m, n, k, (float)p->alpha, p->a.data, a.leading, p->b.data,
-                    b.leading, (float)p->beta, p->c.data, leading);
+        cblas_sgemm(CblasRowMajor, a.trans, b.trans, m, n, k, (float)p->alpha, p->a.data, a.leading,
+                    p->b.data, b.leading, (float)p->beta, p->c.data, leading);
     else
-        cblas_dgemm(CblasRowMajor, a.trans, b.trans, m, n, k, p->alpha, p->a.data, a.leading, p->b.data, b.leading,
-                    p->beta, p->c.data, leading);
+        cblas_dgemm(CblasRowMajor, a.trans, b.trans, m, n, k, p->alpha, p->a.data, a.leading,
+                    p->b.data, b.leading, p->beta, p->c.data, leading);
 }
 
 static weft_matrix transposed(weft_matrix x)

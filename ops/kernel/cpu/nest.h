@@ -1,7 +1,8 @@
 /* nest.h: a nest of loops over up to three tensors at once: sizes, and strides in each tensor.
  *
- * Kernels sort the dims of their operands by name into nests (kept, summed, ...); neighbours whose strides line up in
- * all tensors become one loop, which is how a tensor of many dims becomes a matrix.
+ * Kernels sort the dims of their operands by name into nests (kept, summed, ...); neighbours whose
+ * strides line up in all tensors become one loop, which is how a tensor of many dims becomes a
+ * matrix.
  */
 #ifndef WEFT_NEST_H
 #define WEFT_NEST_H

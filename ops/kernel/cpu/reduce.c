@@ -1,9 +1,10 @@
 /* reduce.c: an operand reduced over the dims that the result lacks.
  *
- * The direction whose neighbours are neighbours in memory is either reduced (rows: SIMD along a run) or kept
- * (columns: many results side by side); the rest of the dims, in any interleaving, are loops around that. Lanes share out
- * the kept elements; when there are few of those the reduced range is cut into chunks, by shape alone, merged in
- * order: the result has the same bits on any number of lanes.
+ * The direction whose neighbours are neighbours in memory is either reduced (rows: SIMD along a
+ * run) or kept (columns: many results side by side); the rest of the dims, in any interleaving, are
+ * loops around that. Lanes share out the kept elements; when there are few of those the reduced
+ * range is cut into chunks, by shape alone, merged in order: the result has the same bits on any
+ * number of lanes.
  */
 #include "cpu/nest.h"
 #include "cpu/reduce_state.h"
@@ -13,7 +14,8 @@
 
 enum { IN, OUT };
 enum { MOST_PARTIALS = 120, LEAST_CHUNK = 16384, ONE_STATE = WEFT_STATE * WEFT_COLUMNS };
-_Static_assert(MOST_PARTIALS * ONE_STATE * sizeof(double) <= WEFT_LANE_SCRATCH, "partial states fit a lane");
+_Static_assert(MOST_PARTIALS *ONE_STATE * sizeof(double) <= WEFT_LANE_SCRATCH,
+               "partial states fit a lane");
 
 typedef struct reduction {
     const weft_reducer *reducer;
@@ -34,14 +36,16 @@ typedef struct reduction {
     double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
 } reduction;
 
-/* ---- the plan ------------------------------------------------------------------------------------------ */
+/* ---- the plan
+ * ------------------------------------------------------------------------------------------ */
 
 static void sort_dims(reduction *r, const weft_view *in, const weft_view *out)
 {
     const weft_strided x = weft_strided_view(in), y = weft_strided_view(out);
     for (int d = 0; d < out->shape.n_dims - (r->width > 1); d++) {
         const char *name = out->shape.dims[d].name;
-        weft_nest_add(&r->kept, weft_view_size(out, d), (int64_t[3]){weft_strided_of(&x, name), y.stride[d]});
+        weft_nest_add(&r->kept, weft_view_size(out, d),
+                      (int64_t[3]){weft_strided_of(&x, name), y.stride[d]});
     }
     for (int d = 0; d < in->shape.n_dims; d++)
         if (weft_shape_find(&out->shape, in->shape.dims[d].name) < 0)
@@ -81,7 +85,8 @@ static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
     if (r->n_chunks > 1) r->partial = weft_stream_scratch(stream, 0);
 }
 
-/* ---- the work -------------------------------------------------------------------------------------------- */
+/* ---- the work
+ * -------------------------------------------------------------------------------------------- */
 
 static void clear(const reduction *r, double *state, int64_t n)
 {
@@ -91,7 +96,8 @@ static void clear(const reduction *r, double *state, int64_t n)
 }
 
 /* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. */
-static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin, int64_t end)
+static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin,
+                    int64_t end)
 {
     while (begin < end) {
         int64_t at[3];
@@ -100,12 +106,14 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
         const int64_t stop = i + (end - begin) < r->last ? i + (end - begin) : r->last;
         begin += stop - i;
         const char *x = from + (size_t)at[IN] * r->bytes;
-        const int64_t index = r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
+        const int64_t index =
+            r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
         for (; r->rows && i < stop; i += WEFT_RUN)
-            r->reducer->row[r->dtype](state, x + (size_t)i * r->bytes, stop - i < WEFT_RUN ? stop - i : WEFT_RUN,
-                                      index + i);
+            r->reducer->row[r->dtype](state, x + (size_t)i * r->bytes,
+                                      stop - i < WEFT_RUN ? stop - i : WEFT_RUN, index + i);
         for (; i < stop; i++)
-            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n, index + i);
+            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n,
+                                         index + i);
     }
 }
 

@@ -1,8 +1,9 @@
 /* reduce_state.c: the mathematics of sum, max, min, lse, argmax and moments; see reduce_state.h.
  *
- * States are doubles, whatever the elements: float runs are summed in float by SIMD, at most WEFT_RUN at a time, and
- * runs are added in double. NaN wins a max, a min and an argmax, so that it is seen.
- * source  Chan, Golub, LeVeque 1983 (merging moments); Milakov, Gimelshein 2018 (online softmax)
+ * States are doubles, whatever the elements: float runs are summed in float by SIMD, at most
+ * WEFT_RUN at a time, and runs are added in double. NaN wins a max, a min and an argmax, so that it
+ * is seen. source  Chan, Golub, LeVeque 1983 (merging moments); Milakov, Gimelshein 2018 (online
+ * softmax)
  */
 #include "cpu/reduce_state.h"
 
@@ -14,7 +15,8 @@ enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 #define LARGER(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* ---- merging two states ----------------------------------------------------------------------------- */
+/* ---- merging two states
+ * ----------------------------------------------------------------------------- */
 
 static void merge_sum(double *state, const double *other, int64_t n)
 {
@@ -49,7 +51,7 @@ static void merge_argmax(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const double a = state[i], b = other[i];
-        const bool none = state[C1 + i] < 0, better = b > a || (b != b && a == a);
+        const bool none = state[C1 + i]<0, better = b> a || (b != b && a == a);
         if (other[C1 + i] < 0 || !(none || better)) continue; /* ties: the earlier one stays */
         state[i] = b;
         state[C1 + i] = other[C1 + i];
@@ -68,57 +70,60 @@ static void merge_moments(double *state, const double *other, int64_t n)
     }
 }
 
-/* ---- a contiguous run into column 0, for element type T --------------------------------------------- */
+/* ---- a contiguous run into column 0, for element type T
+ * --------------------------------------------- */
 
-#define ROWS(T, suffix, LOW, HIGH)                                                                     \
-    WEFT_CLONES static void row_sum_##suffix(double *state, const void *data, int64_t n, int64_t index) \
-    {                                                                                                  \
-        const T *x = data;                                                                             \
-        SUM_##suffix sum = 0;                                                                          \
-        (void)index;                                                                                   \
-        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i];            \
-        state[0] += (double)sum;                                                                       \
-    }                                                                                                  \
-    WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                           \
-    {                                                                                                  \
-        T best = LOW;                                                                                  \
-        int nan = 0;                                                                                   \
-        _Pragma("omp simd reduction(max : best) reduction(| : nan)") for (int64_t i = 0; i < n; i++)   \
-        {                                                                                              \
-            best = x[i] > best ? x[i] : best;                                                          \
-            nan |= x[i] != x[i];                                                                       \
-        }                                                                                              \
-        return nan ? NAN_##suffix : best;                                                              \
-    }                                                                                                  \
-    WEFT_CLONES static T min_##suffix(const T *x, int64_t n)                                           \
-    {                                                                                                  \
-        T best = HIGH;                                                                                 \
-        int nan = 0;                                                                                   \
-        _Pragma("omp simd reduction(min : best) reduction(| : nan)") for (int64_t i = 0; i < n; i++)   \
-        {                                                                                              \
-            best = x[i] < best ? x[i] : best;                                                          \
-            nan |= x[i] != x[i];                                                                       \
-        }                                                                                              \
-        return nan ? NAN_##suffix : best;                                                              \
-    }                                                                                                  \
-    static void row_max_##suffix(double *state, const void *x, int64_t n, int64_t index)               \
-    {                                                                                                  \
-        (void)index;                                                                                   \
-        merge_max(state, &(double){(double)max_##suffix(x, n)}, 1);                                    \
-    }                                                                                                  \
-    static void row_min_##suffix(double *state, const void *x, int64_t n, int64_t index)               \
-    {                                                                                                  \
-        (void)index;                                                                                   \
-        merge_min(state, &(double){(double)min_##suffix(x, n)}, 1);                                    \
-    }                                                                                                  \
-    static void row_argmax_##suffix(double *state, const void *data, int64_t n, int64_t index)         \
-    {                                                                                                  \
-        const T *x = data, best = max_##suffix(x, n);                                                  \
-        int64_t i = 0;                                                                                 \
-        while (i < n - 1 && x[i] != best && (best == best || x[i] == x[i]))                            \
-            i++;                                                                                       \
-        const double other[C1 + 1] = {[0] = (double)best, [C1] = (double)(index + i)};                 \
-        merge_argmax(state, other, 1);                                                                 \
+#define ROWS(T, suffix, LOW, HIGH)                                                                 \
+    WEFT_CLONES static void row_sum_##suffix(double *state, const void *data, int64_t n,           \
+                                             int64_t index)                                        \
+    {                                                                                              \
+        const T *x = data;                                                                         \
+        SUM_##suffix sum = 0;                                                                      \
+        (void)index;                                                                               \
+        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i];        \
+        state[0] += (double)sum;                                                                   \
+    }                                                                                              \
+    WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \
+    {                                                                                              \
+        T best = LOW;                                                                              \
+        int nan = 0;                                                                               \
+        WEFT_SIMD(reduction(max : best) reduction(| : nan)) for (int64_t i = 0; i < n; i++)        \
+        {                                                                                          \
+            best = x[i] > best ? x[i] : best;                                                      \
+            nan |= x[i] != x[i];                                                                   \
+        }                                                                                          \
+        return nan ? NAN_##suffix : best;                                                          \
+    }                                                                                              \
+    WEFT_CLONES static T min_##suffix(const T *x, int64_t n)                                       \
+    {                                                                                              \
+        T best = HIGH;                                                                             \
+        int nan = 0;                                                                               \
+        WEFT_SIMD(reduction(min : best) reduction(| : nan)) for (int64_t i = 0; i < n; i++)        \
+        {                                                                                          \
+            best = x[i] < best ? x[i] : best;                                                      \
+            nan |= x[i] != x[i];                                                                   \
+        }                                                                                          \
+        return nan ? NAN_##suffix : best;                                                          \
+    }                                                                                              \
+    static void row_max_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    {                                                                                              \
+        (void)index;                                                                               \
+        merge_max(state, &(double){(double)max_##suffix(x, n)}, 1);                                \
+    }                                                                                              \
+    static void row_min_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    {                                                                                              \
+        (void)index;                                                                               \
+        merge_min(state, &(double){(double)min_##suffix(x, n)}, 1);                                \
+    }                                                                                              \
+    static void row_argmax_##suffix(double *state, const void *data, int64_t n, int64_t index)     \
+    {                                                                                              \
+        const T *x = data, best = max_##suffix(x, n);                                              \
+        int64_t i = 0;                                                                             \
+        while (i < n - 1 && x[i] != best && (best == best || x[i] == x[i]))                        \
+            i++;                                                                                   \
+        double other[C1 + 1]; /* only these two are read */                                        \
+        other[0] = (double)best, other[C1] = (double)(index + i);                                  \
+        merge_argmax(state, other, 1);                                                             \
     }
 
 typedef float SUM_f32;
@@ -132,77 +137,81 @@ ROWS(float, f32, -INFINITY, INFINITY)
 ROWS(double, f64, (double)-INFINITY, (double)INFINITY)
 ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 
-#define FLOAT_ROWS(T, suffix)                                                                          \
-    WEFT_CLONES static T sum_exp_##suffix(const T *x, int64_t n, T m)                                  \
-    {                                                                                                  \
-        T sum = 0;                                                                                     \
-        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum +=                  \
-            weft_exp_##suffix(x[i] - m);                                                               \
-        return sum;                                                                                    \
-    }                                                                                                  \
-    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)               \
-    {                                                                                                  \
-        const T m = max_##suffix(x, n);                                                                \
-        (void)index;                                                                                   \
-        if (m == (T)-INFINITY) return;                                                                 \
-        const double sum = m == (T)INFINITY ? 1.0 : (double)sum_exp_##suffix(x, n, m);                 \
-        const double other[C1 + 1] = {[0] = (double)m, [C1] = sum};                                    \
-        merge_lse(state, other, 1);                                                                    \
-    }                                                                                                  \
-    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                            \
-    {                                                                                                  \
-        T sum = 0;                                                                                     \
-        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum +=                  \
-            (x[i] - mean) * (x[i] - mean);                                                             \
-        return sum;                                                                                    \
-    }                                                                                                  \
-    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
-    {                                                                                                  \
-        double sum = 0;                                                                                \
-        row_sum_##suffix(&sum, x, n, index);                                                           \
-        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */            \
-        const double mean = sum / (double)n, lost = mean - (double)(T)mean;                            \
-        const double square = (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;    \
-        const double other[C2 + 1] = {[0] = (double)n, [C1] = mean, [C2] = square > 0 ? square         \
-                                                                           : square <= 0 ? 0 : square}; \
-        merge_moments(state, other, 1);                                                                \
+#define FLOAT_ROWS(T, suffix)                                                                      \
+    WEFT_CLONES static T sum_exp_##suffix(const T *x, int64_t n, T m)                              \
+    {                                                                                              \
+        T sum = 0;                                                                                 \
+        WEFT_SIMD(reduction(+ : sum)) for (int64_t i = 0; i < n; i++) sum +=                  \
+            weft_exp_##suffix(x[i] - m);    \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    {                                                                                              \
+        const T m = max_##suffix(x, n);                                                            \
+        (void)index;                                                                               \
+        if (m == (T)-INFINITY) return;                                                             \
+        const double sum = m == (T)INFINITY ? 1.0 : (double)sum_exp_##suffix(x, n, m);             \
+        double other[C1 + 1];                                                                      \
+        other[0] = (double)m, other[C1] = sum;                                                     \
+        merge_lse(state, other, 1);                                                                \
+    }                                                                                              \
+    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
+    {                                                                                              \
+        T sum = 0;                                                                                 \
+        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum +=              \
+            (x[i] - mean) * (x[i] - mean);                                                         \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)       \
+    {                                                                                              \
+        double sum = 0;                                                                            \
+        row_sum_##suffix(&sum, x, n, index);                                                       \
+        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */        \
+        const double mean = sum / (double)n, lost = mean - (double)(T)mean;                        \
+        const double square =                                                                      \
+            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                  \
+        double other[C2 + 1];                                                                      \
+        other[0] = (double)n, other[C1] = mean;                                                    \
+        other[C2] = square < 0 ? 0 : square;                                                       \
+        merge_moments(state, other, 1);                                                            \
     }
 
 FLOAT_ROWS(float, f32)
 FLOAT_ROWS(double, f64)
 
-/* ---- one element into each column ------------------------------------------------------------------- */
+/* ---- one element into each column
+ * ------------------------------------------------------------------- */
 
-#define COLUMN(name, T, step)                                                                          \
-    WEFT_CLONES static void name(double *restrict state, const void *data, int64_t n, int64_t index)   \
-    {                                                                                                  \
-        const T *restrict x = data;                                                                    \
-        (void)index;                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                              \
-            const double v = (double)x[i];                                                             \
-            step;                                                                                      \
-        }                                                                                              \
+#define COLUMN(name, T, step)                                                                      \
+    WEFT_CLONES static void name(double *restrict state, const void *data, int64_t n,              \
+                                 int64_t index)                                                    \
+    {                                                                                              \
+        const T *restrict x = data;                                                                \
+        (void)index;                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double v = (double)x[i];                                                         \
+            step;                                                                                  \
+        }                                                                                          \
     }
-#define COLUMNS(T, suffix)                                                                             \
-    COLUMN(column_sum_##suffix, T, state[i] += v)                                                      \
-    COLUMN(column_max_##suffix, T, state[i] = LARGER(state[i], v))                                     \
-    COLUMN(column_min_##suffix, T, state[i] = SMALLER(state[i], v))                                    \
-    COLUMN(column_argmax_##suffix, T,                                                                  \
-           const double m = state[i];                                                                  \
-           const int better = (v > m) | (state[C1 + i] < 0) | ((v != v) & (m == m));                   \
+#define COLUMNS(T, suffix)                                                                         \
+    COLUMN(column_sum_##suffix, T, state[i] += v)                                                  \
+    COLUMN(column_max_##suffix, T, state[i] = LARGER(state[i], v))                                 \
+    COLUMN(column_min_##suffix, T, state[i] = SMALLER(state[i], v))                                \
+    COLUMN(column_argmax_##suffix, T, const double m = state[i];                                   \
+           const int better = (v > m) | (state[C1 + i] < 0) | ((v != v) & (m == m));               \
            state[i] = better ? v : m; state[C1 + i] = better ? (double)index : state[C1 + i])
 
 /* lse: one exp per element: of minus the distance between the element and the running max. */
-#define FLOAT_COLUMNS(T, suffix)                                                                       \
-    COLUMN(column_lse_##suffix, T,                                                                     \
-           const double m = state[i]; const double d = v == m ? 0.0 : v - m;                           \
-           const double e = (double)weft_exp_##suffix((T)-fabs(d)); const double s = state[C1 + i];    \
-           state[i] = v > m ? v : m;                                                                   \
-           state[C1 + i] = d > 0 ? s * e + 1.0 : v == -(double)INFINITY ? s : s + e)                   \
-    COLUMN(column_moments_##suffix, T,                                                                 \
-           const double count = state[i] + 1.0; const double d = v - state[C1 + i];                    \
-           const double mean = state[C1 + i] + d / count; state[i] = count; state[C1 + i] = mean;      \
-           state[C2 + i] += d * (v - mean))
+#define FLOAT_COLUMNS(T, suffix)                                                                   \
+    COLUMN(                                                                                        \
+        column_lse_##suffix, T, const double m = state[i]; const double d = v == m ? 0.0 : v - m;  \
+        const double e = (double)weft_exp_##suffix((T)-fabs(d)); const double s = state[C1 + i];   \
+        state[i] = v > m ? v : m; state[C1 + i] = d > 0                    ? s * e + 1.0           \
+                                                  : v == -(double)INFINITY ? s                     \
+                                                                           : s + e)                \
+    COLUMN(column_moments_##suffix, T, const double count = state[i] + 1.0;                        \
+           const double d = v - state[C1 + i]; const double mean = state[C1 + i] + d / count;      \
+           state[i] = count; state[C1 + i] = mean; state[C2 + i] += d * (v - mean))
 
 COLUMNS(float, f32)
 COLUMNS(double, f64)
@@ -210,8 +219,14 @@ COLUMNS(int32_t, i32)
 FLOAT_COLUMNS(float, f32)
 FLOAT_COLUMNS(double, f64)
 
-#define ALL(name)    {name##_f32, name##_f64, name##_i32}
-#define FLOATS(name) {name##_f32, name##_f64, NULL}
+#define ALL(name)                                                                                  \
+    {                                                                                              \
+        name##_f32, name##_f64, name##_i32                                                         \
+    }
+#define FLOATS(name)                                                                               \
+    {                                                                                              \
+        name##_f32, name##_f64, NULL                                                               \
+    }
 
 const weft_reducer weft_reducers[WEFT_COMBINES] = {
     [WEFT_SUM] = {{0}, merge_sum, ALL(row_sum), ALL(column_sum)},

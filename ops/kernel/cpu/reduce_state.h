@@ -1,7 +1,7 @@
 /* reduce_state.h: running states of the reductions, and how a run of elements enters them.
  *
- * A state is up to three doubles per result element, kept as state[component * WEFT_COLUMNS + column]: many
- * columns are reduced side by side, or one row into column 0.
+ * A state is up to three doubles per result element, kept as state[component * WEFT_COLUMNS +
+ * column]: many columns are reduced side by side, or one row into column 0.
  */
 #ifndef WEFT_REDUCE_STATE_H
 #define WEFT_REDUCE_STATE_H
@@ -12,8 +12,10 @@ enum { WEFT_COLUMNS = 256, WEFT_RUN = 1024, WEFT_STATE = 3 };
 
 typedef struct weft_reducer {
     double identity[WEFT_STATE];
-    void (*merge)(double *state, const double *other, int64_t n_columns); /* other comes after state */
-    /* n <= WEFT_RUN contiguous elements enter column 0; element i is number index + i of the reduced range */
+    void (*merge)(double *state, const double *other,
+                  int64_t n_columns); /* other comes after state */
+    /* n <= WEFT_RUN contiguous elements enter column 0; element i is number index + i of the
+     * reduced range */
     void (*row[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* one element enters each of n columns; it is number index of the reduced range */
     void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);

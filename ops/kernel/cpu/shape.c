@@ -1,8 +1,9 @@
-/* shape.c: elements move, none changes: transpose, copy, slice, unslice, concat. Any dtype, by 4 or 8 bytes.
+/* shape.c: elements move, none changes: transpose, copy, slice, unslice, concat. Any dtype, by 4 or
+ * 8 bytes.
  *
- * A transpose whose innermost direction differs is done in square tiles that fit the first-level cache. slice,
- * unslice and concat see [outer, dim, inner] and copy whole [dim, inner] pieces; dims are matched by place there,
- * since the cut dim may have another name in the result.
+ * A transpose whose innermost direction differs is done in square tiles that fit the first-level
+ * cache. slice, unslice and concat see [outer, dim, inner] and copy whole [dim, inner] pieces; dims
+ * are matched by place there, since the cut dim may have another name in the result.
  */
 #include "cpu/nest.h"
 
@@ -13,7 +14,8 @@ enum { TO, FROM };
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
-/* ---- transpose ------------------------------------------------------------------------------------------ */
+/* ---- transpose
+ * ------------------------------------------------------------------------------------------ */
 
 enum { TILE = 32 };
 
@@ -87,10 +89,12 @@ void weft_transpose_cpu(const weft_call *call)
     }
     t.m_tiles = (t.m + TILE - 1) / TILE;
     const int64_t work = t.n * (t.m < TILE ? t.m : TILE);
-    weft_parallel(call->stream, weft_nest_count(&t.outer) * t.m_tiles, weft_grain(work), transpose_tiles, &t);
+    weft_parallel(call->stream, weft_nest_count(&t.outer) * t.m_tiles, weft_grain(work),
+                  transpose_tiles, &t);
 }
 
-/* ---- pieces --------------------------------------------------------------------------------------------- */
+/* ---- pieces
+ * --------------------------------------------------------------------------------------------- */
 
 /* n pieces of `bytes` each, evenly spaced; from NULL: zeros. */
 typedef struct pieces {
@@ -121,7 +125,8 @@ static void run_pieces(weft_stream *stream, pieces p, int64_t n)
 void weft_copy_cpu(const weft_call *call)
 {
     enum { PIECE = 1 << 16 };
-    const size_t bytes = (size_t)weft_view_count(&call->out[0]) * weft_dtype_bytes(call->out[0].dtype);
+    const size_t bytes =
+        (size_t)weft_view_count(&call->out[0]) * weft_dtype_bytes(call->out[0].dtype);
     const size_t whole = bytes / PIECE * PIECE;
     char *to = call->out[0].data;
     const char *from = call->in[0].data;
@@ -146,7 +151,8 @@ static cut cut_at(const weft_view *view, int dim)
     return c;
 }
 
-/* The attributes' dim is one of the whole tensor: of the input of slice, of the result of unslice and concat. */
+/* The attributes' dim is one of the whole tensor: of the input of slice, of the result of unslice
+ * and concat. */
 void weft_slice_cpu(const weft_call *call)
 {
     const weft_slice_attributes *attributes = call->attributes;
@@ -154,7 +160,8 @@ void weft_slice_cpu(const weft_call *call)
     if (weft_view_count(out) == 0) return;
     const int dim = weft_shape_find(&in->shape, attributes->dim);
     const cut from = cut_at(in, dim), to = cut_at(out, dim);
-    const char *first = (const char *)in->data + (size_t)(attributes->begin - in->box.begin[dim]) * from.inner;
+    const char *first =
+        (const char *)in->data + (size_t)(attributes->begin - in->box.begin[dim]) * from.inner;
     run_pieces(call->stream, (pieces){out->data, first, to.row, to.row, from.row}, to.n_outer);
 }
 
@@ -165,11 +172,13 @@ void weft_unslice_cpu(const weft_call *call)
     if (weft_view_count(out) == 0) return;
     const int dim = weft_shape_find(&out->shape, attributes->dim);
     const cut from = cut_at(in, dim), to = cut_at(out, dim);
-    const size_t before = (size_t)(attributes->begin - out->box.begin[dim]) * to.inner, after = before + from.row;
+    const size_t before = (size_t)(attributes->begin - out->box.begin[dim]) * to.inner,
+                 after = before + from.row;
     char *y = out->data;
     run_pieces(call->stream, (pieces){y, NULL, before, to.row, 0}, to.n_outer);
     if (from.row > 0)
-        run_pieces(call->stream, (pieces){y + before, in->data, from.row, to.row, from.row}, to.n_outer);
+        run_pieces(call->stream, (pieces){y + before, in->data, from.row, to.row, from.row},
+                   to.n_outer);
     run_pieces(call->stream, (pieces){y + after, NULL, to.row - after, to.row, 0}, to.n_outer);
 }
 
@@ -184,9 +193,10 @@ void weft_concat_cpu(const weft_call *call)
     for (int i = 0; i < call->n_in; i++) {
         const cut from = cut_at(&call->in[i], dim);
         if (from.row > 0)
-            run_pieces(call->stream,
-                       (pieces){(char *)out->data + begin, call->in[i].data, from.row, to.row, from.row},
-                       to.n_outer);
+            run_pieces(
+                call->stream,
+                (pieces){(char *)out->data + begin, call->in[i].data, from.row, to.row, from.row},
+                to.n_outer);
         begin += from.row;
     }
 }

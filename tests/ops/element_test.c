@@ -1,0 +1,122 @@
+/* element_test: the block functions of element ops, by themselves: hand-worked numbers, and random
+ * numbers that depend on the element's index alone. */
+#include "ops/graph/op.h"
+#include "ops/graph/random.h"
+#include "test.h"
+
+/* Run one block of f64 numbers; x may be NULL. */
+static void run_f64(const weft_op *op, int64_t n, double *y, const double *x0, const double *x1,
+                    const weft_block_env *env)
+{
+    const void *in[2] = {x0, x1};
+    op->element->block[WEFT_F64][WEFT_F64](n, y, in, env);
+}
+
+static void test_hand_worked_numbers(void)
+{
+    const double x[4] = {-2.0, 0.0, 0.5, 3.0}, z[4] = {1.0, -1.0, 0.5, NAN};
+    double y[4];
+    const weft_block_env env = {.number = {2.5}};
+    run_f64(&weft_op_relu, 4, y, x, NULL, &env);
+    CHECK(y[0] == 0.0 && y[1] == 0.0 && y[2] == 0.5 && y[3] == 3.0);
+    run_f64(&weft_op_scale, 4, y, x, NULL, &env);
+    CHECK(y[0] == -5.0 && y[3] == 7.5);
+    run_f64(&weft_op_maximum, 4, y, x, z, &env);
+    CHECK(y[0] == 1.0 && y[1] == 0.0 && isnan(y[3]));
+    run_f64(&weft_op_gelu, 4, y, x, NULL, &env);
+    CHECK_CLOSE(y[0], -0.045402305912, 1e-9); /* torch gelu(approximate="tanh") */
+    CHECK_CLOSE(y[3], 2.99636260, 1e-7);
+}
+
+static void test_cast_keeps_to_the_range_of_i32(void)
+{
+    const double x[5] = {1e300, -1e300, NAN, -2.9, 2.9};
+    int32_t y[5];
+    const void *in[1] = {x};
+    const weft_block_env env = {.seed = 0};
+    weft_op_cast.element->block[WEFT_F64][WEFT_I32](5, y, in, &env);
+    CHECK_EQ_INT(y[0], INT32_MAX);
+    CHECK_EQ_INT(y[1], INT32_MIN);
+    CHECK_EQ_INT(y[2], 0);
+    CHECK_EQ_INT(y[3], -2);
+    CHECK_EQ_INT(y[4], 2);
+}
+
+static void test_where_does_not_leak_the_other_branch(void)
+{
+    const int32_t c[2] = {1, 0};
+    const double x[2] = {1.0, NAN}, z[2] = {INFINITY, 2.0};
+    double y[2];
+    const void *in[3] = {c, x, z};
+    const weft_block_env env = {.seed = 0};
+    weft_op_where.element->block[WEFT_F64][WEFT_F64](2, y, in, &env);
+    CHECK(y[0] == 1.0 && y[1] == 2.0);
+}
+
+/* Whatever block and stride an element is computed in, it is the same number. */
+static void test_random_numbers_depend_on_the_index_alone(void)
+{
+    enum { N = 96 };
+    static const weft_op *const ops[] = {&weft_op_random_uniform, &weft_op_random_normal,
+                                         &weft_op_dropout};
+    double x[N], whole[N], part[N];
+    for (int i = 0; i < N; i++)
+        x[i] = 1.0;
+    for (int o = 0; o < 3; o++) {
+        weft_block_env env = {
+            .number = {0.25, 1.5}, .seed = 7, .random = 3, .step = 2, .stride = 1};
+        run_f64(ops[o], N, whole, x, NULL, &env);
+        for (int stride = 1; stride <= 7; stride++) {
+            env.index = 5, env.stride = stride;
+            run_f64(ops[o], 12, part, x, NULL, &env);
+            for (int i = 0; i < 12; i++)
+                CHECK(part[i] == whole[5 + i * stride]);
+        }
+        env.index = 0, env.stride = 1, env.step = 3;
+        run_f64(ops[o], N, part, x, NULL, &env);
+        CHECK(memcmp(part, whole, sizeof whole) != 0);
+    }
+}
+
+static void test_random_numbers_have_their_moments(void)
+{
+    enum { N = 20000 };
+    const weft_philox_key key = {11, 1, 1};
+    double sum = 0.0, squares = 0.0, units = 0.0;
+    for (int64_t i = 0; i < N; i++) {
+        const double x = weft_random_gauss(key, i), u = weft_random_unit(key, i);
+        sum += x, squares += x * x, units += u;
+        if (u < 0.0 || u >= 1.0) CHECK(u >= 0.0 && u < 1.0);
+    }
+    CHECK(fabs(sum / N) < 4.0 / sqrt(N));
+    CHECK(fabs(squares / N - 1.0) < 4.0 * sqrt(2.0 / N));
+    CHECK(fabs(units / N - 0.5) < 4.0 * sqrt(1.0 / 12.0 / N));
+}
+
+static void test_dropout_keeps_the_mean(void)
+{
+    enum { N = 4096 };
+    static double x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = 1.0;
+    const weft_block_env env = {
+        .number = {0.25, 1.0 / 0.75}, .seed = 5, .random = 1, .step = 1, .stride = 1};
+    run_f64(&weft_op_dropout, N, y, x, NULL, &env);
+    double sum = 0.0;
+    for (int i = 0; i < N; i++) {
+        CHECK(y[i] == 0.0 || y[i] == 1.0 / 0.75);
+        sum += y[i];
+    }
+    CHECK(fabs(sum / N - 1.0) < 4.0 * sqrt(0.25 / 0.75 / N));
+}
+
+int main(void)
+{
+    RUN(test_hand_worked_numbers);
+    RUN(test_cast_keeps_to_the_range_of_i32);
+    RUN(test_where_does_not_leak_the_other_branch);
+    RUN(test_random_numbers_depend_on_the_index_alone);
+    RUN(test_random_numbers_have_their_moments);
+    RUN(test_dropout_keeps_the_mean);
+    return weft_test_report();
+}

@@ -1,0 +1,134 @@
+/* The fast einsum against six nested loops: random names, orders, boxes and dtypes. */
+#include "kernel_views.h"
+
+static const char *const names[] = {"batch", "seq", "embed", "heads", "kv", "hidden"};
+enum { NAMES = 6 };
+
+static void shuffle(part *parts, int n)
+{
+    for (int i = n - 1; i > 0; i--) {
+        const int j = random_below(i + 1);
+        const part p = parts[i];
+        parts[i] = parts[j];
+        parts[j] = p;
+    }
+}
+
+static void compare(weft_call *call, double tolerance)
+{
+    weft_view plain = view_like(&call->out[0]);
+    run_on_both(weft_einsum_cpu, call);
+    weft_call oracle = *call;
+    oracle.out[0] = plain;
+    weft_einsum_plain(&oracle);
+    const double distance = view_distance(&call->out[0], &plain);
+    if (!CHECK(distance <= tolerance)) {
+        char a[200], b[200], out[200];
+        weft_shape_print(&call->in[0].shape, a, sizeof a);
+        weft_shape_print(&call->in[1].shape, b, sizeof b);
+        weft_shape_print(&call->out[0].shape, out, sizeof out);
+        printf("%s %s -> %s: off by %g\n", a, b, out, distance);
+    }
+    view_free(&plain);
+}
+
+static void random_case(weft_dtype dtype, int most)
+{
+    part a[NAMES], b[NAMES], out[NAMES];
+    int n_a = 0, n_b = 0, n_out = 0;
+    for (int i = 0; i < NAMES; i++) {
+        part p = random_part(names[i], most);
+        if (random_below(60) == 0) p.end = p.begin; /* empty */
+        const int where = random_below(9);          /* mostly batch, m, n, k; sometimes alone */
+        if (where == 0) continue;
+        const bool in_a = where <= 5 || where == 8, in_b = where <= 3 || where >= 6;
+        const bool in_out = where == 1 || where == 4 || where == 5 || where == 6 || where == 7;
+        if (in_a) a[n_a++] = p;
+        if (in_b && where != 8) b[n_b++] = p;
+        if (in_out) out[n_out++] = p;
+    }
+    shuffle(a, n_a);
+    shuffle(b, n_b);
+    shuffle(out, n_out);
+    weft_call call = {.n_in = 2, .n_out = 1};
+    call.in[0] = view_of(dtype, n_a, a);
+    call.in[1] = view_of(dtype, n_b, b);
+    call.out[0] = view_of(dtype, n_out, out);
+    compare(&call, dtype == WEFT_F32 ? 1e-3 : dtype == WEFT_F64 ? 1e-11 : 0);
+    call_free(&call);
+}
+
+static void test_random_products_equal_plain_loops(void)
+{
+    for (int i = 0; i < 400; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
+            random_case((weft_dtype)dtype, i % 4 == 0 ? 9 : 4);
+}
+
+/* Matrices large enough to be cut into slices, in all eight orders of their dims. */
+static void test_large_matrices_in_every_order(void)
+{
+    const part m = {"m", 700, 3, 503}, n = {"n", 260, 0, 251}, k = {"k", 90, 1, 83};
+    for (int order = 0; order < 8; order++)
+        for (int dtype = 0; dtype < WEFT_I32; dtype++) {
+            weft_call call = {.n_in = 2, .n_out = 1};
+            const part a[2][2] = {{m, k}, {k, m}}, b[2][2] = {{k, n}, {n, k}},
+                       out[2][2] = {{m, n}, {n, m}};
+            call.in[0] = view_of((weft_dtype)dtype, 2, a[order & 1]);
+            call.in[1] = view_of((weft_dtype)dtype, 2, b[order >> 1 & 1]);
+            call.out[0] = view_of((weft_dtype)dtype, 2, out[order >> 2]);
+            compare(&call, dtype == WEFT_F32 ? 1e-4 : 1e-12);
+            call_free(&call);
+        }
+}
+
+/* A vector on either side, an outer product, a batch of dots, a scalar. */
+static void test_vectors(void)
+{
+    const part m = {"m", 300, 0, 300}, n = {"n", 40, 0, 40}, k = {"k", 200, 0, 200},
+               t = {"t", 7, 2, 6};
+    const struct {
+        int n_a, n_b, n_out;
+        part a[3], b[3], out[3];
+    } cases[] = {
+        {2, 1, 1, {m, k}, {k}, {m}},    {2, 1, 1, {k, m}, {k}, {m}},
+        {1, 2, 1, {k}, {k, n}, {n}},    {1, 1, 2, {m}, {n}, {m, n}},
+        {1, 1, 2, {m}, {n}, {n, m}},    {2, 2, 1, {t, k}, {t, k}, {t}},
+        {2, 2, 1, {t, k}, {k, t}, {t}}, {1, 1, 0, {k}, {k}, {m}},
+        {0, 1, 1, {m}, {k}, {k}},       {3, 2, 2, {m, t, k}, {k, t}, {t, m}},
+        {0, 0, 0, {m}, {m}, {m}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            weft_call call = {.n_in = 2, .n_out = 1};
+            call.in[0] = view_of((weft_dtype)dtype, cases[i].n_a, cases[i].a);
+            call.in[1] = view_of((weft_dtype)dtype, cases[i].n_b, cases[i].b);
+            call.out[0] = view_of((weft_dtype)dtype, cases[i].n_out, cases[i].out);
+            compare(&call, dtype == WEFT_F32 ? 1e-4 : dtype == WEFT_F64 ? 1e-12 : 0);
+            call_free(&call);
+        }
+}
+
+static void test_empty_contraction_gives_zeros(void)
+{
+    const part m = {"m", 5, 0, 5}, none = {"k", 8, 8, 8};
+    weft_call call = {.n_in = 2, .n_out = 1};
+    call.in[0] = view_of(WEFT_F32, 2, (part[]){m, none});
+    call.in[1] = view_of(WEFT_F32, 1, (part[]){none});
+    call.out[0] = view_of(WEFT_F32, 1, (part[]){m});
+    run_on_both(weft_einsum_cpu, &call);
+    for (int i = 0; i < 5; i++)
+        CHECK(view_get(&call.out[0], i) == 0);
+    call_free(&call);
+}
+
+int main(void)
+{
+    if (!streams_open()) return 1;
+    RUN(test_random_products_equal_plain_loops);
+    RUN(test_large_matrices_in_every_order);
+    RUN(test_vectors);
+    RUN(test_empty_contraction_gives_zeros);
+    streams_close();
+    return weft_test_report();
+}

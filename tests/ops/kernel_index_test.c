@@ -1,0 +1,139 @@
+/* gather, pick and scatter_add against the definition, element by element; ids outside the box
+ * included. */
+#include "kernel_views.h"
+
+static weft_view random_ids(int n, const part *parts, int64_t size)
+{
+    weft_view ids = view_of(WEFT_I32, n, parts);
+    for (int64_t i = 0; i < weft_view_count(&ids); i++)
+        view_set(&ids, i, random_below((int)size + 4) - 2);
+    return ids;
+}
+
+/* Index into `view` of the element whose coordinates are those of element i of `like`, except
+ * `along` at `id`; names that `like` lacks do not occur. -1: not held. */
+static int64_t matching(const weft_view *view, const weft_view *like, int64_t i, const char *along,
+                        int64_t id)
+{
+    int64_t at_like[WEFT_MAX_DIMS] = {0}, at[WEFT_MAX_DIMS] = {0};
+    view_at(like, i, at_like);
+    for (int d = 0; d < view->shape.n_dims; d++) {
+        const char *name = view->shape.dims[d].name;
+        if (along != NULL && strcmp(name, along) == 0) {
+            if (id < view->box.begin[d] || id >= view->box.end[d]) return -1;
+            at[d] = id - view->box.begin[d];
+        } else {
+            at[d] = at_like[weft_shape_find(&like->shape, name)];
+        }
+    }
+    return view_index(view, at);
+}
+
+static void check_gather(weft_kernel kernel, weft_call *call, const weft_dim_attributes *attributes)
+{
+    const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
+    call->attributes = attributes;
+    run_on_both(kernel, call);
+    for (int64_t i = 0; i < weft_view_count(out); i++) {
+        const int64_t id = (int64_t)view_get(ids, matching(ids, out, i, NULL, 0));
+        const int64_t from = matching(table, out, i, attributes->dim, id);
+        CHECK(view_get(out, i) == (from < 0 ? 0 : view_get(table, from)));
+    }
+    call_free(call);
+}
+
+static void test_gather_reads_the_rows_it_holds(void)
+{
+    for (int i = 0; i < 150; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            const part vocab = random_part("vocab", 40), batch = random_part("batch", 9),
+                       seq = random_part("seq", 9);
+            const part embed = random_part("embed", 200), extra = random_part("extra", 3);
+            weft_call call = {.n_in = 2, .n_out = 1};
+            const part tables[3][3] = {
+                {vocab, embed, extra}, {embed, vocab, extra}, {embed, extra, vocab}};
+            call.in[0] = view_of((weft_dtype)dtype, 3, tables[i % 3]);
+            call.in[1] = random_ids(2, (part[]){batch, seq}, vocab.size);
+            call.out[0] = view_of((weft_dtype)dtype, 4, (part[]){batch, seq, embed, extra});
+            check_gather(weft_gather_cpu, &call, &(weft_dim_attributes){"vocab", vocab.size});
+        }
+}
+
+static void test_pick_takes_one_element_of_each_row(void)
+{
+    for (int i = 0; i < 150; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            const part vocab = random_part("vocab", 40), batch = random_part("batch", 9),
+                       seq = random_part("seq", 9);
+            weft_call call = {.n_in = 2, .n_out = 1};
+            const part tables[3][3] = {
+                {vocab, batch, seq}, {batch, vocab, seq}, {seq, batch, vocab}};
+            call.in[0] = view_of((weft_dtype)dtype, 3, tables[i % 3]);
+            call.in[1] =
+                random_ids(2, i % 2 ? (part[]){batch, seq} : (part[]){seq, batch}, vocab.size);
+            call.out[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, seq});
+            check_gather(weft_pick_cpu, &call, &(weft_dim_attributes){"vocab", vocab.size});
+        }
+}
+
+static void check_scatter(weft_call *call, const weft_dim_attributes *attributes)
+{
+    const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
+    call->attributes = attributes;
+    run_on_both(weft_scatter_add_cpu, call);
+    double *sum = calloc((size_t)weft_view_count(out) + 1, sizeof *sum);
+    if (!CHECK(sum != NULL)) return;
+    for (int64_t i = 0; i < weft_view_count(rows); i++) {
+        const int64_t id = (int64_t)view_get(ids, matching(ids, rows, i, NULL, 0));
+        const int64_t to = matching(out, rows, i, attributes->dim, id);
+        if (to >= 0) sum[to] += view_get(rows, i);
+    }
+    for (int64_t o = 0; o < weft_view_count(out); o++)
+        CHECK(fabs(view_get(out, o) - sum[o]) < (out->dtype == WEFT_F32 ? 1e-4 : 1e-12));
+    free(sum);
+    call_free(call);
+}
+
+static void test_scatter_add_sums_rows_of_one_id(void)
+{
+    for (int i = 0; i < 150; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            const part vocab = random_part("vocab", 12), batch = random_part("batch", 20),
+                       seq = random_part("seq", 20);
+            const part embed = random_part("embed", i % 2 ? 300 : 6),
+                       extra = random_part("extra", 3);
+            weft_call call = {.n_in = 2, .n_out = 1};
+            const part rows[2][4] = {{batch, seq, extra, embed}, {embed, batch, seq, extra}};
+            call.in[0] = view_of((weft_dtype)dtype, 4, rows[i % 4 == 3]);
+            call.in[1] = random_ids(2, (part[]){batch, seq}, vocab.size);
+            call.out[0] = view_of((weft_dtype)dtype, 3, (part[]){vocab, extra, embed});
+            check_scatter(&call, &(weft_dim_attributes){"vocab", vocab.size});
+        }
+}
+
+static void test_empty_boxes(void)
+{
+    const part none = {"vocab", 7, 7, 7}, batch = {"batch", 3, 0, 3}, embed = {"embed", 5, 0, 5};
+    const part nobody = {"batch", 3, 3, 3};
+    weft_call call = {.n_in = 2, .n_out = 1};
+    call.in[0] = view_of(WEFT_F32, 2, (part[]){none, embed});
+    call.in[1] = random_ids(1, &batch, 7);
+    call.out[0] = view_of(WEFT_F32, 2, (part[]){batch, embed});
+    check_gather(weft_gather_cpu, &call, &(weft_dim_attributes){"vocab", 7});
+    weft_call scatter = {.n_in = 2, .n_out = 1};
+    scatter.in[0] = view_of(WEFT_F32, 2, (part[]){nobody, embed});
+    scatter.in[1] = random_ids(1, &nobody, 7);
+    scatter.out[0] = view_of(WEFT_F32, 2, (part[]){{"vocab", 7, 0, 7}, embed});
+    check_scatter(&scatter, &(weft_dim_attributes){"vocab", 7});
+}
+
+int main(void)
+{
+    if (!streams_open()) return 1;
+    RUN(test_gather_reads_the_rows_it_holds);
+    RUN(test_pick_takes_one_element_of_each_row);
+    RUN(test_scatter_add_sums_rows_of_one_id);
+    RUN(test_empty_boxes);
+    streams_close();
+    return weft_test_report();
+}

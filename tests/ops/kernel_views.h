@@ -140,6 +140,7 @@ static weft_stream *one_lane, *two_lanes;
 static inline bool streams_open(void)
 {
     weft_error error = {0};
+    weft_blas_start(); /* one thread per call, as the kernels expect */
     return CHECK_OK(weft_devices[WEFT_CPU]->stream_create(1, &one_lane, &error), error) &&
            CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &two_lanes, &error), error);
 }

@@ -20,6 +20,7 @@ typedef struct weft_dataset weft_dataset; /* opaque */
 WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
                                                     weft_dataset **dataset, weft_error *error);
 /* weft_idx_open - IDX images and labels, plain or .gz: inputs "image" [batch, pixel] floats in 0..1, "label" [batch].
+ * images, labels: paths; where PATH is not there, PATH.gz is taken.
  * first, count: which samples of the file (count 0: to the end). Sizes in the headers are checked against the
  * files; a lie is WEFT_USAGE with both numbers. shuffled: else in the file's order. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const char *labels,

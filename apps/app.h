@@ -1,0 +1,20 @@
+/* app.h: what every program of ours does first and last. */
+#ifndef WEFT_APPS_APP_H
+#define WEFT_APPS_APP_H
+
+#include "options.h"
+#include "weft/collectives.h"
+
+/* app_error - print "program: sentence" from the root rank, and give the exit status that goes with
+ * the failure: 0 none, 2 what the user can mend, 71 a link or a peer, 1 the rest. */
+int app_error(const char *program, const weft_error *error);
+
+/* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over
+ * the job. */
+weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error);
+/* app_close - the end of main: destroys what app_open made, leaves the world, prints the error,
+ * gives the exit status. Collective over the job. */
+int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
+              const weft_error *error);
+
+#endif

@@ -1,0 +1,184 @@
+/* gpt: train a byte-level transformer on any mesh under any layout, and let it write.
+ *
+ * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
+ * one rank.
+ */
+#include "job.h"
+
+#include <string.h>
+
+static const option options[] = {
+    {"data", OPTION_TEXT, "", "FILE", "Data",
+     "text to learn, read as bytes; without it, Weft's own sources"},
+    {"seed", OPTION_COUNT, "1", "N", "Data",
+     "of initial weights, dropout, order of samples, sampling"},
+
+    {"mesh", OPTION_TEXT, "", "AXES", "Where it runs",
+     "named axes of ranks, as data:2,model:2; without it, data:N for N processes"},
+    {"layout", OPTION_TEXT, "", "RULES", "Where it runs",
+     "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads kv hidden "
+     "vocab"},
+    {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs",
+     "shard over the axes that split batch: 1, 2 optimizer state, 3 parameters too", "0 1 2 3"},
+    {"strict", OPTION_FLAG, "no", "", "Where it runs",
+     "a rule that does not apply somewhere is an error"},
+
+    {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},
+    {"width", OPTION_COUNT, "128", "N", "Model",
+     "of the residual stream; the MLP is 4 times as wide", NULL, 1},
+    {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
+    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window", NULL, 1},
+    {"dropout", OPTION_REAL, "0.1", "X", "Model", "probability of dropping a number"},
+    {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model", "numbers to compute in", "f32 f64"},
+
+    {"steps", OPTION_COUNT, "200", "N", "Training", "length of training and of the rate's cosine",
+     NULL, 1},
+    {"until", OPTION_COUNT, "0", "N", "Training",
+     "stop after this step, the schedule unchanged; 0: at the end"},
+    {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
+    {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training", "sgd, momentum, adam or adamw"},
+    {"rate", OPTION_REAL, "1e-3", "X", "Training",
+     "highest learning rate; falls to a tenth as a cosine"},
+    {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},
+    {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
+
+    {"run", OPTION_TEXT, "runs/gpt", "DIR", "Output",
+     "folder for run.json, log.txt and metrics.jsonl"},
+    {"metrics", OPTION_TEXT, "", "FILE", "Output", "append JSON lines here instead, one a step"},
+    {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
+    {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
+    {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write after training"},
+    {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
+    {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
+     NULL, 1e-3},
+    {"dry-run", OPTION_FLAG, "no", "", "Output",
+     "print the plan of a step; needs no ranks and no data"},
+    {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
+    {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
+};
+
+static const option_table table = {
+    .program = "gpt",
+    .usage = "gpt train [options]    train a byte-level transformer\n"
+             "gpt sample [options]   train, then print generated text only\n"
+             "gpt --help, --version\n"
+             "\n"
+             "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
+             "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+};
+
+/* ---- the plan ----------------------------------------------------------------------------------
+ */
+
+static weft_status plan(gpt_job *job, weft_error *error)
+{
+    const char *mesh = settings_text(job->settings, "mesh");
+    WEFT_TRY(weft_mesh_plan(mesh, &job->mesh, error));
+    WEFT_TRY(gpt_job_build(job, error));
+    WEFT_TRY(gpt_job_compile(job, error));
+    if (settings_flag(job->settings, "json"))
+        WEFT_TRY(weft_plan_json(job->program, stdout, error));
+    else
+        WEFT_TRY(weft_plan_print(job->program, stdout, error));
+    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
+    return WEFT_OK;
+}
+
+/* ---- training ----------------------------------------------------------------------------------
+ */
+
+static weft_status train_and_sample(gpt_job *job, weft_error *error)
+{
+    const int64_t bytes = settings_count(job->settings, "sample");
+    WEFT_TRY(gpt_train(job, error));
+    return bytes > 0 ? gpt_sample(job, bytes, error) : WEFT_OK;
+}
+
+/* Whatever one process meets, all leave after the same phase. */
+static weft_status run(gpt_job *job, const weft_world *world, weft_error *error)
+{
+    static weft_status (*const phases[])(gpt_job *, weft_error *) = {
+        gpt_job_build, gpt_job_compile, gpt_job_data, train_and_sample};
+    (void)!weft_mesh_create(world, settings_text(job->settings, "mesh"), &job->mesh, error);
+    WEFT_TRY(weft_world_agree(error));
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        phases[i](job, error);
+        WEFT_TRY(weft_world_agree(error));
+    }
+    return WEFT_OK;
+}
+
+static int train(const settings *s)
+{
+    weft_error error = {.rank = -1};
+    weft_world world;
+    gpt_job job = {.settings = s};
+    weft_status status = gpt_job_check(&job, &error);
+    if (status == WEFT_OK && settings_flag(s, "dry-run")) {
+        if (weft_world_is_root()) status = plan(&job, &error);
+    } else if (status == WEFT_OK && (status = weft_world_open(&world, &error)) == WEFT_OK) {
+        status = run(&job, &world, &error);
+        gpt_job_close(&job);
+        weft_world_close();
+    }
+    gpt_job_close(&job);
+    return status == WEFT_OK ? 0 : app_error(table.program, &error);
+}
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+typedef struct command {
+    const char *name;
+    const char *defaults[2]; /* options that differ from the table's */
+} command;
+
+static const command commands[] = {{"train", {0}}, {"sample", {"--quiet", "--sample=500"}}};
+enum { N_COMMANDS = sizeof commands / sizeof *commands, MAX_ARGUMENTS = 256 };
+
+static const command *find_command(const char *name, weft_error *error)
+{
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+        names[i] = commands[i].name;
+    }
+    const char *near = weft_nearest(name, names, N_COMMANDS);
+    weft_fail(error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
+              near ? "did you mean "
+                   : "there are train "
+                     "and sample",
+              near ? near : "", near ? "?" : "; see gpt --help");
+    return NULL;
+}
+
+static int run_command(const command *c, int n, char **arguments, weft_error *error)
+{
+    char *all[MAX_ARGUMENTS];
+    int n_all = 0;
+    for (int i = 0; i < 2 && c->defaults[i]; i++)
+        all[n_all++] = (char *)c->defaults[i];
+    for (int i = 0; i < n && n_all < MAX_ARGUMENTS; i++)
+        all[n_all++] = arguments[i];
+    settings *s = settings_read(&table, n_all, all, error);
+    if (!s) return app_error(table.program, error);
+    const int code = train(s);
+    settings_destroy(&s);
+    return code;
+}
+
+int main(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
+        const command *c = find_command(arguments[1], &error);
+        return c ? run_command(c, n - 2, arguments + 2, &error) : app_error(table.program, &error);
+    }
+    settings *s = settings_read(&table, n - 1, arguments + 1, &error); /* answers --help */
+    if (s)
+        weft_fail(&error, WEFT_USAGE, "what to do? gpt train trains; gpt --help shows everything");
+    settings_destroy(&s);
+    return app_error(table.program, &error);
+}

@@ -1,0 +1,117 @@
+/* job: from settings to a program ready to run. */
+#include "job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_LAYERS = 1000 };
+
+weft_status gpt_job_check(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    const int64_t layers = settings_count(s, "layers"), until = settings_count(s, "until");
+    const double dropout = settings_real(s, "dropout");
+    if (width % heads != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "width %lld and heads %lld: the heads share the width equally, so "
+                         "heads must divide it",
+                         (long long)width, (long long)heads);
+    if (layers > MAX_LAYERS)
+        return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", (long long)layers,
+                         MAX_LAYERS);
+    if (dropout >= 1)
+        return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
+                         dropout);
+    if (settings_flag(s, "json") && !settings_flag(s, "dry-run"))
+        return weft_fail(error, WEFT_USAGE,
+                         "--json is a form of the plan; give --dry-run as well, or use "
+                         "--metrics FILE for a run's numbers");
+    job->shape = (gpt_shape){
+        .batch = settings_count(s, "batch"),
+        .seq = settings_count(s, "seq"),
+        .layers = layers,
+        .width = width,
+        .heads = heads,
+        .hidden = 4 * width,
+        .vocab = GPT_VOCAB,
+        .dropout = dropout,
+        .dtype = strcmp(settings_text(s, "dtype"), "f64") == 0 ? WEFT_F64 : WEFT_F32,
+    };
+    job->steps = settings_count(s, "steps");
+    job->until = until > 0 && until < job->steps ? until : job->steps;
+    return WEFT_OK;
+}
+
+static weft_status build_update(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const weft_optimizer *optimizer = weft_optimizer_find(settings_text(s, "optimizer"), error);
+    if (!optimizer) return error->status;
+    const double rate = settings_real(s, "rate");
+    const int64_t warmup = settings_count(s, "warmup");
+    const int64_t total = job->steps > warmup ? job->steps : warmup + 1;
+    job->rate = weft_warmup_cosine(job->graph, job->shape.dtype, rate, warmup, total, 0.1 * rate);
+    job->update =
+        weft_at(WEFT_HERE, optimizer->build(job->loss, &(weft_optimizer_options){
+                                                           .rate_value = job->rate,
+                                                           .clip = settings_real(s, "clip"),
+                                                           .gradient_norm = &job->norm,
+                                                       }));
+    return WEFT_OK;
+}
+
+weft_status gpt_job_build(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
+    weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch");
+    WEFT_TRY(weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error));
+    job->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
+    if (!job->graph) return weft_fail_memory(error, 0);
+    job->loss = gpt_loss(&job->shape, job->graph, &job->model);
+    return build_update(job, error);
+}
+
+weft_status gpt_job_compile(gpt_job *job, weft_error *error)
+{
+    const weft_compile_options options = {.strict = settings_flag(job->settings, "strict")};
+    return weft_compile(job->mesh, job->layout,
+                        WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,
+                        &job->program, error);
+}
+
+/* The text that was packed when this program was built: ../share/corpus.txt beside it. */
+static void packed_corpus(char *path, size_t bytes)
+{
+    char self[2048] = "";
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash = n > 0 ? strrchr(self, '/') : NULL;
+    if (slash) *slash = '\0';
+    snprintf(path, bytes, "%s/../share/corpus.txt", slash ? self : ".");
+    char *real = realpath(path, NULL);
+    if (real) snprintf(path, bytes, "%s", real);
+    free(real);
+}
+
+weft_status gpt_job_data(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    if (*settings_text(s, "data"))
+        snprintf(job->data_path, sizeof job->data_path, "%s", settings_text(s, "data"));
+    else
+        packed_corpus(job->data_path, sizeof job->data_path);
+    WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, (uint64_t)settings_count(s, "seed"),
+                            &job->data, error));
+    return weft_dataset_start(job->data, job->program, error);
+}
+
+void gpt_job_close(gpt_job *job)
+{
+    weft_dataset_close(&job->data);
+    weft_program_destroy(&job->program);
+    weft_graph_destroy(&job->graph);
+    weft_layout_destroy(&job->layout);
+    weft_mesh_destroy(&job->mesh);
+}

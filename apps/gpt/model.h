@@ -1,0 +1,40 @@
+/* model.h: a decoder-only transformer over bytes, as one expression of named dims. No mesh, no
+ * layout here.
+ *
+ *     gpt_model model;
+ *     weft_value loss = gpt_loss(&shape, graph, &model);
+ */
+#ifndef WEFT_APPS_GPT_MODEL_H
+#define WEFT_APPS_GPT_MODEL_H
+
+#include "weft/ops.h"
+
+typedef struct gpt_shape {
+    int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
+    double dropout;                                          /* 0: none */
+    weft_dtype dtype;                                        /* WEFT_F32, WEFT_F64 */
+    bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
+                        0.01 k) instead of random: for comparing with other programs */
+} gpt_shape;
+
+typedef struct gpt_model {
+    weft_dim batch, seq, embed, heads, kv, hidden, vocab;
+    weft_value tokens, targets; /* inputs: i32 [batch, seq] */
+    weft_value logits;          /* [batch, seq, vocab] */
+} gpt_model;
+
+/* The names of the model's dims, for checking layouts. */
+enum { GPT_N_DIMS = 7 };
+extern const char *const gpt_dims[GPT_N_DIMS];
+
+/* gpt_logits - the input "tokens", all variables, and the scores of every byte at every place.
+ * Local. gpt_loss - the same, with the input "targets": mean cross-entropy, a scalar. Errors stay
+ * in the graph. */
+weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
+weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
+
+/* How many numbers the model's variables hold; a double, as sizes are the user's and may be absurd.
+ */
+double gpt_parameters(const gpt_shape *shape);
+
+#endif

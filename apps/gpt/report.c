@@ -1,0 +1,226 @@
+/* report: progress on stderr, the same in log.txt, every step in metrics.jsonl, the whole set-up in
+ * run.json. */
+#include "report.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_PATH = 4096 };
+
+double gpt_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the run directory -------------------------------------------------------------------------
+ */
+
+static weft_status make_folder(const char *path, weft_error *error)
+{
+    char part[MAX_PATH];
+    struct stat facts;
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1; *c; c++) {
+        if (*c != '/') continue;
+        *c = '\0';
+        mkdir(part, 0777); /* the last one tells whether it worked */
+        *c = '/';
+    }
+    if (mkdir(part, 0777) == 0 ||
+        (errno == EEXIST && stat(part, &facts) == 0 && S_ISDIR(facts.st_mode)))
+        return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "cannot make run directory %s: %s; name another with --run DIR", path,
+                     errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
+}
+
+static weft_status open_file(const char *path, const char *mode, FILE **file, weft_error *error)
+{
+    *file = fopen(path, mode);
+    if (*file) return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "cannot write %s: %s; name another place with --run DIR or --metrics FILE",
+                     path, strerror(errno));
+}
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *settings_json(const settings *s)
+{
+    json_t *all = json_object();
+    const option *o;
+    for (int i = 0; (o = settings_option(s, i)) != NULL; i++)
+        json_object_set_new(all, o->name,
+                            json_pack("{s:s, s:s}", "value", settings_text(s, o->name), "origin",
+                                      settings_origin(s, o->name)));
+    return all;
+}
+
+static json_t *run_json(const gpt_job *job, const weft_usage *usage)
+{
+    const weft_machine *machine = weft_machine_info();
+    return json_pack(
+        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:o, s:{s:o, s:i, s:o, s:I, s:I}, s:{s:s, s:I}, "
+        "s:{s:s, s:i, s:s, s:s}}",
+        "program", "gpt", "settings", settings_json(job->settings), "mesh",
+        weft_mesh_text(job->mesh), "layout", weft_layout_text(job->layout), "zero",
+        weft_layout_stage(job->layout), "ranks", weft_mesh_n_ranks(job->mesh), "cores_per_rank",
+        weft_mesh_cores_per_rank(job->mesh), "parameters", number(gpt_parameters(&job->shape)),
+        "plan", "flops", number(usage->flops), "steps", usage->n_steps, "arena_bytes",
+        json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
+        "total_bytes", (json_int_t)usage->total_bytes, "data", "path", job->data_path, "samples",
+        (json_int_t)weft_dataset_samples(job->data), "machine", "processor", machine->processor,
+        "cores", machine->n_cores, "blas", machine->blas, "blas_kernel", machine->blas_kernel);
+}
+
+/* run.json is replaced whole or not at all. */
+static weft_status write_run_json(const gpt_job *job, const weft_usage *usage, const char *folder,
+                                  weft_error *error)
+{
+    char path[MAX_PATH], fresh[MAX_PATH];
+    snprintf(path, sizeof path, "%.4000s/run.json", folder);
+    snprintf(fresh, sizeof fresh, "%.4000s/run.json.new", folder);
+    json_t *all = run_json(job, usage);
+    if (!all) return weft_fail_memory(error, 0);
+    const int failed = json_dump_file(all, fresh, JSON_INDENT(2)) != 0 || rename(fresh, path) != 0;
+    json_decref(all);
+    if (!failed) return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "cannot write %s: %s; name another run directory with --run DIR", path,
+                     strerror(errno));
+}
+
+/* ---- what a person sees ------------------------------------------------------------------------
+ */
+
+/* To the log, and to stderr unless quiet. */
+static void say(gpt_report *report, const char *text)
+{
+    if (report->log) fprintf(report->log, "%s\n", text);
+    if (!report->is_quiet) fprintf(stderr, "%s%s\n", report->is_terminal ? "\r\033[K" : "", text);
+}
+
+static void say_facts(gpt_report *report, const weft_usage *usage)
+{
+    const gpt_job *job = report->job;
+    const weft_machine *machine = weft_machine_info();
+    const int n_ranks = weft_mesh_n_ranks(job->mesh), n_local = weft_mesh_n_local(job->mesh);
+    char text[1024];
+    snprintf(text, sizeof text, "mesh %s: %d rank%s as %s, %d core%s each · layout %s · zero %d",
+             weft_mesh_text(job->mesh), n_ranks, n_ranks == 1 ? "" : "s",
+             n_local == n_ranks ? "threads" : "processes", weft_mesh_cores_per_rank(job->mesh),
+             weft_mesh_cores_per_rank(job->mesh) == 1 ? "" : "s",
+             *weft_layout_text(job->layout) ? weft_layout_text(job->layout) : "none",
+             weft_layout_stage(job->layout));
+    say(report, text);
+    snprintf(text, sizeof text,
+             "%.0f parameters · %lld windows of %s · %.1f MiB a rank · %.2f GFLOP a rank and step",
+             gpt_parameters(&job->shape), (long long)weft_dataset_samples(job->data),
+             job->data_path, (double)usage->total_bytes / 1048576.0, usage->flops / 1e9);
+    say(report, text);
+    snprintf(text, sizeof text, "%s, %s %s", machine->processor, machine->blas,
+             machine->blas_kernel);
+    say(report, text);
+    say(report, "    step      loss      norm       rate        ms     tok/s     left");
+}
+
+static void time_left(double seconds, char text[16])
+{
+    const long long s = (long long)(seconds + 0.5);
+    if (s < 100)
+        snprintf(text, 16, "%llds", s);
+    else if (s < 6000)
+        snprintf(text, 16, "%lldm%02llds", s / 60, s % 60);
+    else
+        snprintf(text, 16, "%lldh%02lldm", s / 3600 % 10000, s / 60 % 60);
+}
+
+static void progress(gpt_report *report, const gpt_step *step)
+{
+    const gpt_job *job = report->job;
+    const int64_t every = settings_count(job->settings, "every");
+    const double tokens = (double)job->shape.batch * (double)job->shape.seq, now = gpt_now();
+    const bool is_line = step->step % every == 0 || step->step == 1 || step->step == job->until;
+    char text[160], left[16];
+    if (!is_line && (!report->is_terminal || now - report->shown < 0.1)) return;
+    time_left((now - report->begun) / (double)step->step * (double)(job->until - step->step), left);
+    snprintf(text, sizeof text, "%8lld  %8.4f  %8.3f  %9.3g  %8.1f  %8.0f  %7s",
+             (long long)step->step, step->loss, step->norm, step->rate, 1e3 * step->seconds,
+             tokens / step->seconds, left);
+    report->shown = now;
+    if (is_line)
+        say(report, text);
+    else if (!report->is_quiet)
+        fprintf(stderr, "\r\033[K%s", text);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+weft_status gpt_report_open(gpt_report *report, const gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const char *folder = settings_text(s, "run"), *metrics = settings_text(s, "metrics");
+    char path[MAX_PATH];
+    weft_usage usage;
+    *report = (gpt_report){.job = job, .is_root = weft_mesh_is_root(job->mesh), .begun = gpt_now()};
+    if (!report->is_root) return WEFT_OK;
+    report->is_quiet = settings_flag(s, "quiet");
+    report->is_terminal = isatty(STDERR_FILENO);
+    WEFT_TRY(weft_plan_usage(job->program, 0, &usage, error));
+    WEFT_TRY(make_folder(folder, error));
+    WEFT_TRY(write_run_json(job, &usage, folder, error));
+    snprintf(path, sizeof path, "%.4000s/log.txt", folder);
+    WEFT_TRY(open_file(path, "ae", &report->log, error));
+    snprintf(path, sizeof path, "%.4000s/metrics.jsonl", folder);
+    WEFT_TRY(open_file(*metrics ? metrics : path, "ae", &report->metrics, error));
+    settings_print(s, report->log);
+    if (!report->is_quiet) settings_print(s, stderr);
+    say_facts(report, &usage);
+    return WEFT_OK;
+}
+
+weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error)
+{
+    if (!report->is_root) return WEFT_OK;
+    const double tokens = (double)report->job->shape.batch * (double)report->job->shape.seq;
+    json_t *line = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)step->step,
+                             "loss", number(step->loss), "grad_norm", number(step->norm), "rate",
+                             number(step->rate), "tokens_per_s", number(tokens / step->seconds),
+                             "ms", number(1e3 * step->seconds));
+    if (!line) return weft_fail_memory(error, 0);
+    const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
+    json_decref(line);
+    progress(report, step);
+    if (failed || fputc('\n', report->metrics) == EOF || fflush(report->metrics) != 0)
+        return weft_fail(error, WEFT_IO, "cannot write the metrics of step %lld: %s",
+                         (long long)step->step, strerror(errno));
+    return WEFT_OK;
+}
+
+static weft_status close_file(FILE **file, const char *what, weft_error *error)
+{
+    FILE *f = *file;
+    *file = NULL;
+    if (!f) return WEFT_OK;
+    const int failed = ferror(f);
+    if (fclose(f) == 0 && !failed) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot write %s to its end: %s", what, strerror(errno));
+}
+
+weft_status gpt_report_close(gpt_report *report, weft_error *error)
+{
+    const weft_status metrics = close_file(&report->metrics, "the metrics", error);
+    const weft_status log = close_file(&report->log, "log.txt", error);
+    return metrics != WEFT_OK ? metrics : log;
+}

@@ -1,0 +1,418 @@
+/* options: one table of settings, four sources, and a sentence for everything that does not fit. */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/collectives.h"
+
+extern char **environ;
+
+enum { MAX_OPTIONS = 64, MAX_NAME = 64, LINE_WIDTH = 80, HELP_COLUMN = 25 };
+static const int64_t most = INT64_C(1) << 40;
+
+/* Who said it: a later origin wins over an earlier one. */
+typedef enum origin { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } origin;
+static const char *const origin_names[] = {"default", "file", "environment", "command line"};
+
+/* Variables that the library itself reads. */
+static const char *const library_variables[] = {"WEFT_DUMP"};
+enum { N_LIBRARY_VARIABLES = sizeof library_variables / sizeof *library_variables };
+
+struct settings {
+    const option_table *table;
+    char *values[MAX_OPTIONS];
+    origin origins[MAX_OPTIONS];
+};
+
+/* ---- checking a value --------------------------------------------------------------------------
+ */
+
+/* `said` is how the user wrote it: "--batch 0", "WEFT_BATCH=0". */
+static weft_status check_text(const option *o, const char *value, const char *said,
+                              weft_error *error)
+{
+    (void)o, (void)value, (void)said, (void)error;
+    return WEFT_OK;
+}
+
+static weft_status check_count(const option *o, const char *value, const char *said,
+                               weft_error *error)
+{
+    char *end;
+    errno = 0;
+    const long long count = strtoll(value, &end, 10);
+    if (end == value || *end != '\0')
+        return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a whole number", said, value);
+    if (errno == ERANGE || count < (long long)o->low || count > most)
+        return weft_fail(error, WEFT_USAGE, "%s: %s must be from %lld to 2^40 (%lld)", said,
+                         o->name, (long long)o->low, (long long)most);
+    return WEFT_OK;
+}
+
+static weft_status check_real(const option *o, const char *value, const char *said,
+                              weft_error *error)
+{
+    char *end;
+    const double number = strtod(value, &end);
+    if (end == value || *end != '\0')
+        return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a number", said, value);
+    if (!isfinite(number) || number < o->low)
+        return weft_fail(error, WEFT_USAGE, "%s: %s must be a finite number, at least %g", said,
+                         o->name, o->low);
+    return WEFT_OK;
+}
+
+static weft_status check_choice(const option *o, const char *value, const char *said,
+                                weft_error *error)
+{
+    char words[256];
+    const char *names[16];
+    int n = 0;
+    snprintf(words, sizeof words, "%s", o->choices);
+    for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && n < 16;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (strcmp(word, value) == 0) return WEFT_OK;
+        names[n++] = word;
+    }
+    const char *near = weft_nearest(value, names, n);
+    return weft_fail(error, WEFT_USAGE, "%s: there is no %s \"%s\"%s%s%s; it can be one of: %s",
+                     said, o->name, value, near ? " (did you mean " : "", near ? near : "",
+                     near ? "?)" : "", o->choices);
+}
+
+static weft_status check_flag(const option *o, const char *value, const char *said,
+                              weft_error *error)
+{
+    if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s: %s is \"%s\" and must be yes or no", said, o->name,
+                     value);
+}
+
+static weft_status (*const checks[OPTION_KINDS])(const option *, const char *, const char *,
+                                                 weft_error *) = {
+    [OPTION_TEXT] = check_text,     [OPTION_COUNT] = check_count, [OPTION_REAL] = check_real,
+    [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,
+};
+
+/* ---- finding a name ----------------------------------------------------------------------------
+ */
+
+static int find(const option_table *table, const char *name)
+{
+    for (int i = 0; i < table->n_options; i++)
+        if (strcmp(table->options[i].name, name) == 0) return i;
+    return -1;
+}
+
+/* How one source writes the name of an option: "WEFT_GRAD_CLIP" for "grad-clip". */
+static void variable_name(const char *name, char text[MAX_NAME])
+{
+    snprintf(text, MAX_NAME, "WEFT_%s", name);
+    for (char *c = text; *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+static weft_status unknown(const option_table *table, const char *kind, const char *prefix,
+                           const char *name, weft_error *error)
+{
+    const char *names[MAX_OPTIONS + 1] = {"help"};
+    for (int i = 0; i < table->n_options; i++)
+        names[i + 1] = table->options[i].name;
+    const char *near = weft_nearest(name, names, table->n_options + 1);
+    if (near)
+        return weft_fail(error, WEFT_USAGE, "unknown %s %s%s; did you mean %s%s?", kind, prefix,
+                         name, prefix, near);
+    return weft_fail(error, WEFT_USAGE, "unknown %s %s%s; %s --help lists what there is", kind,
+                     prefix, name, table->program);
+}
+
+static weft_status set(settings *s, int i, const char *value, origin from, const char *said,
+                       weft_error *error)
+{
+    const option *o = &s->table->options[i];
+    if (!(from == FROM_DEFAULT || (*value == '\0' && *o->initial == '\0')))
+        WEFT_TRY(checks[o->kind](o, value, said, error));
+    if (s->values[i] && from < s->origins[i]) return WEFT_OK;
+    char *copy = strdup(value);
+    if (!copy) return weft_fail_memory(error, strlen(value) + 1);
+    free(s->values[i]);
+    s->values[i] = copy;
+    s->origins[i] = from;
+    return WEFT_OK;
+}
+
+/* ---- the sources -------------------------------------------------------------------------------
+ */
+
+static weft_status read_argument(settings *s, int n, char **arguments, int *at, weft_error *error)
+{
+    char name[MAX_NAME], said[256];
+    const char *argument = arguments[(*at)++];
+    if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
+        return weft_fail(error, WEFT_USAGE,
+                         "unexpected argument \"%s\"; options begin with --, see %s --help",
+                         argument, s->table->program);
+    const char *equals = strchr(argument, '=');
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument - 2) : MAX_NAME,
+             argument + 2);
+    int i = find(s->table, name);
+    const bool is_no = i < 0 && strncmp(name, "no-", 3) == 0 && !equals;
+    if (is_no) i = find(s->table, name + 3);
+    if (i < 0 || (is_no && s->table->options[i].kind != OPTION_FLAG))
+        return unknown(s->table, "option", "--", name, error);
+    const option *o = &s->table->options[i];
+    const char *value = is_no ? "no" : "yes";
+    if (equals)
+        value = equals + 1;
+    else if (o->kind != OPTION_FLAG && *at == n)
+        return weft_fail(error, WEFT_USAGE, "--%s wants a value: --%s %s", name, name, o->unit);
+    else if (o->kind != OPTION_FLAG)
+        value = arguments[(*at)++];
+    snprintf(said, sizeof said, "--%s %s", name, value);
+    return set(s, i, value, FROM_COMMAND_LINE, said, error);
+}
+
+static weft_status read_variable(settings *s, const char *text, weft_error *error)
+{
+    char name[MAX_NAME], mine[MAX_NAME], said[256];
+    const char *equals = strchr(text, '=');
+    if (strncmp(text, "WEFT_", 5) != 0 || !equals) return WEFT_OK;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+    for (int i = 0; i < N_LIBRARY_VARIABLES; i++)
+        if (strcmp(name, library_variables[i]) == 0) return WEFT_OK;
+    snprintf(said, sizeof said, "environment variable %s", text);
+    for (int i = 0; i < s->table->n_options; i++) {
+        variable_name(s->table->options[i].name, mine);
+        if (strcmp(name, mine) == 0) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
+    }
+    const char *known[MAX_OPTIONS];
+    char texts[MAX_OPTIONS][MAX_NAME];
+    for (int i = 0; i < s->table->n_options; i++) {
+        variable_name(s->table->options[i].name, texts[i]);
+        known[i] = texts[i];
+    }
+    const char *near = weft_nearest(name, known, s->table->n_options);
+    return weft_fail(error, WEFT_USAGE, "unknown environment variable %s%s%s%s unset it", name,
+                     near ? "; did you mean " : "", near ? near : "", near ? "? Else" : ";");
+}
+
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    char *end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    return text;
+}
+
+static weft_status read_line(settings *s, const char *path, int number, char *line,
+                             weft_error *error)
+{
+    char said[512], kind[300];
+    char *comment = strchr(line, '#');
+    if (comment && (comment == line || isspace((unsigned char)comment[-1]))) *comment = '\0';
+    line = trim(line);
+    if (*line == '\0') return WEFT_OK;
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return weft_fail(error, WEFT_USAGE, "%s:%d: \"%s\" is not of the form key = value", path,
+                         number, line);
+    *equals = '\0';
+    const char *name = trim(line), *value = trim(equals + 1);
+    const int i = find(s->table, name);
+    snprintf(kind, sizeof kind, "key at %.250s:%d:", path, number);
+    if (i < 0 || strcmp(name, "config") == 0) return unknown(s->table, kind, "", name, error);
+    snprintf(said, sizeof said, "%.250s:%d: %s = %s", path, number, name, value);
+    return set(s, i, value, FROM_FILE, said, error);
+}
+
+static weft_status read_file(settings *s, const char *path, weft_error *error)
+{
+    char line[4096];
+    weft_status status = WEFT_OK;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return weft_fail(error, WEFT_IO, "cannot open configuration file %s: %s", path,
+                         strerror(errno));
+    for (int number = 1; status == WEFT_OK && fgets(line, sizeof line, file); number++)
+        status = read_line(s, path, number, line, error);
+    if (status == WEFT_OK && ferror(file))
+        status = weft_fail(error, WEFT_IO, "cannot read configuration file %s: %s", path,
+                           strerror(errno));
+    fclose(file);
+    return status;
+}
+
+static weft_status read_all(settings *s, int n, char **arguments, weft_error *error)
+{
+    for (int i = 0; i < s->table->n_options; i++)
+        WEFT_TRY(set(s, i, s->table->options[i].initial, FROM_DEFAULT, "", error));
+    for (int at = 0; at < n;)
+        WEFT_TRY(read_argument(s, n, arguments, &at, error));
+    for (char **variable = environ; *variable; variable++)
+        WEFT_TRY(read_variable(s, *variable, error));
+    const int config = find(s->table, "config");
+    if (config >= 0 && *s->values[config]) WEFT_TRY(read_file(s, s->values[config], error));
+    return WEFT_OK;
+}
+
+/* Questions about the program itself; true when one was answered. */
+static bool answer(const option_table *table, int n, char **arguments)
+{
+    for (int i = 0; i < n; i++) {
+        const bool is_help = strcmp(arguments[i], "--help") == 0;
+        if (!is_help && strcmp(arguments[i], "--version") != 0) continue;
+        if (!weft_world_is_root()) return true;
+        if (is_help)
+            options_help(table, stdout);
+        else
+            printf("%s (weft %s)\n", table->program, WEFT_VERSION);
+        return true;
+    }
+    return false;
+}
+
+settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error)
+{
+    if (answer(table, n, arguments)) return NULL;
+    settings *s = calloc(1, sizeof *s);
+    if (!s) {
+        weft_fail_memory(error, sizeof *s);
+        return NULL;
+    }
+    s->table = table;
+    if (table->n_options > MAX_OPTIONS)
+        weft_fail(error, WEFT_INTERNAL, "%s has %d options, more than %d", table->program,
+                  table->n_options, MAX_OPTIONS);
+    else if (read_all(s, n, arguments, error) == WEFT_OK)
+        return s;
+    settings_destroy(&s);
+    return NULL;
+}
+
+void settings_destroy(settings **s)
+{
+    if (!*s) return;
+    for (int i = 0; i < MAX_OPTIONS; i++)
+        free((*s)->values[i]);
+    free(*s);
+    *s = NULL;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------
+ */
+
+const char *settings_text(const settings *s, const char *name)
+{
+    const int i = find(s->table, name);
+    return i < 0 ? "" : s->values[i];
+}
+
+int64_t settings_count(const settings *s, const char *name)
+{
+    return strtoll(settings_text(s, name), NULL, 10);
+}
+
+double settings_real(const settings *s, const char *name)
+{
+    return strtod(settings_text(s, name), NULL);
+}
+
+bool settings_is(const settings *s, const char *name, const char *text)
+{
+    return strcmp(settings_text(s, name), text) == 0;
+}
+
+bool settings_flag(const settings *s, const char *name)
+{
+    return settings_is(s, name, "yes");
+}
+
+const char *settings_origin(const settings *s, const char *name)
+{
+    const int i = find(s->table, name);
+    return origin_names[i < 0 ? FROM_DEFAULT : s->origins[i]];
+}
+
+const option *settings_option(const settings *s, int i)
+{
+    return i < s->table->n_options ? &s->table->options[i] : NULL;
+}
+
+/* ---- printing ----------------------------------------------------------------------------------
+ */
+
+/* Print `text` from column HELP_COLUMN on, broken between words. */
+static void print_wrapped(const char *text, FILE *file)
+{
+    int column = HELP_COLUMN;
+    while (*text) {
+        const int word = (int)strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + word > LINE_WIDTH) {
+            fprintf(file, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
+            fputc(' ', file);
+            column++;
+        }
+        fprintf(file, "%.*s", word, text);
+        column += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
+}
+
+static void print_option(const option *o, FILE *file)
+{
+    char left[HELP_COLUMN * 2], right[512];
+    const int used =
+        snprintf(left, sizeof left, "  --%s%s%s", o->name, o->kind == OPTION_FLAG ? "" : " ",
+                 o->kind == OPTION_FLAG ? "" : o->unit);
+    snprintf(right, sizeof right, "%s%s%s (%s)", o->help, o->choices ? ": " : "",
+             o->choices ? o->choices : "", *o->initial ? o->initial : "none");
+    if (used >= HELP_COLUMN)
+        fprintf(file, "%s\n%*s", left, HELP_COLUMN, "");
+    else
+        fprintf(file, "%-*s", HELP_COLUMN, left);
+    print_wrapped(right, file);
+}
+
+void options_help(const option_table *table, FILE *file)
+{
+    const char *group = "";
+    fputs(table->usage, file);
+    for (int i = 0; i < table->n_options; i++) {
+        const option *o = &table->options[i];
+        if (strcmp(group, o->group) != 0) fprintf(file, "\n%s\n", o->group);
+        group = o->group;
+        print_option(o, file);
+    }
+    fputs("\nEvery option can also be a line \"name = value\" of a --config file, or a variable\n"
+          "of the environment: WEFT_BATCH=32 is --batch 32. The command line wins over the\n"
+          "environment, that over the file, that over the defaults, which are in brackets.\n",
+          file);
+}
+
+void settings_print(const settings *s, FILE *file)
+{
+    int column = LINE_WIDTH;
+    for (int i = 0; i < s->table->n_options; i++) {
+        char text[1024];
+        const char *mark = s->origins[i] == FROM_DEFAULT ? "" : "*";
+        const int used = snprintf(text, sizeof text, "%s%s=%s", mark, s->table->options[i].name,
+                                  *s->values[i] ? s->values[i] : "none");
+        if (column + 2 + used > LINE_WIDTH) {
+            fprintf(file, "%s ", i > 0 ? "\n" : "");
+            column = 1;
+        }
+        fprintf(file, " %s", text);
+        column += 1 + used;
+    }
+    fputs("\n", file);
+}

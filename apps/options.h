@@ -1,0 +1,75 @@
+/* options.h: the settings of a program from one table: defaults, a file, the environment, the
+ * command line.
+ *
+ *     static const option options[] = {
+ *         {"batch", OPTION_COUNT, "16", "N", "training", "samples in one step, over all ranks"},
+ *         ...
+ *     settings *s = settings_read(&table, argc, argv, &error);
+ *     int64_t batch = settings_count(s, "batch");
+ *
+ * Later sources win: default < --config FILE ("batch = 32", # comments) < WEFT_BATCH < --batch 32.
+ * A name that no source may use is refused with the nearest one that it may.
+ */
+#ifndef WEFT_APPS_OPTIONS_H
+#define WEFT_APPS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "weft/error.h"
+
+typedef enum option_kind {
+    OPTION_TEXT,
+    OPTION_COUNT,  /* an integer from `low` to 2^40 */
+    OPTION_REAL,   /* a finite number from `low`    */
+    OPTION_CHOICE, /* one of `choices`              */
+    OPTION_FLAG,   /* --name, --no-name             */
+    OPTION_KINDS
+} option_kind;
+
+typedef struct option {
+    const char *name;
+    option_kind kind;
+    const char *initial; /* the default, as it would be written; "" for none */
+    const char *unit;    /* how --help calls the value: "N", "FILE" */
+    const char *group;   /* the heading it stands under in --help */
+    const char *help;
+    const char *choices; /* "f32 f64" */
+    double low;
+} option;
+
+typedef struct option_table {
+    const char *program; /* "gpt" */
+    const char *usage;   /* what --help prints above the options */
+    const option *options;
+    int n_options;
+} option_table;
+
+typedef struct settings settings; /* opaque */
+
+/* settings_read - all sources, checked. arguments [n]: without the program's name and subcommand.
+ * Local. returns NULL and WEFT_USAGE with one sentence for the first setting that is wrong; NULL
+ * and WEFT_OK after
+ *         --help or --version, which it has answered. Own it: settings_destroy. */
+settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error);
+void settings_destroy(settings **s);
+
+/* By name, which must be in the table. Texts are borrowed. */
+const char *settings_text(const settings *s, const char *name);
+int64_t settings_count(const settings *s, const char *name);
+double settings_real(const settings *s, const char *name);
+bool settings_flag(const settings *s, const char *name);
+bool settings_is(const settings *s, const char *name, const char *text);
+/* Where it came from: "default", "file", "environment", "command line". */
+const char *settings_origin(const settings *s, const char *name);
+/* The i-th option of the table; NULL past the end. */
+const option *settings_option(const settings *s, int i);
+
+/* options_help - usage and every option with its default, at most 80 columns. */
+void options_help(const option_table *table, FILE *file);
+/* settings_print - every setting as name=value, what is not a default marked with *, at most 80
+ * columns. */
+void settings_print(const settings *s, FILE *file);
+
+#endif

@@ -1,0 +1,150 @@
+/* weft: what this build and this machine are: `weft info`. */
+#include <jansson.h>
+#include <string.h>
+
+#include "../app.h"
+
+static const option info_options[] = {
+    {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
+    {"layout", OPTION_TEXT, "", "RULES", "Options", "check these rules against the mesh"},
+    {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
+    {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
+};
+static const option_table info_table = {
+    .program = "weft info",
+    .usage = "weft info [options]   the machine, the engines, the BLAS kernel in use, the ranks\n",
+    .options = info_options,
+    .n_options = sizeof info_options / sizeof *info_options,
+};
+
+/* ---- info --------------------------------------------------------------------------------------
+ */
+
+static void print_ranks(const weft_mesh *mesh)
+{
+    int coordinates[WEFT_MAX_AXES];
+    const int n = weft_mesh_n_ranks(mesh), shown = n < 64 ? n : 64;
+    for (int rank = 0; rank < shown; rank++) {
+        weft_mesh_coordinates(mesh, rank, coordinates);
+        printf("  rank %-4d", rank);
+        for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+            printf(" %s %d", weft_mesh_axis_name(mesh, a), coordinates[a]);
+        printf("\n");
+    }
+    if (shown < n) printf("  and %d more\n", n - shown);
+}
+
+static void print_info(const weft_mesh *mesh, const char *engine)
+{
+    const weft_machine *m = weft_machine_info();
+    printf("weft        %s\n", WEFT_VERSION);
+    printf("processor   %s\n", m->processor);
+    printf("cores       %d\n", m->n_cores);
+    printf("memory      %.1f GiB\n", (double)m->memory_bytes / (1 << 30));
+    printf("caches      L2 %.1f MiB, L3 %.1f MiB\n", (double)m->l2_bytes / (1 << 20),
+           (double)m->l3_bytes / (1 << 20));
+    printf("blas        %s, kernel %s", m->blas, m->blas_kernel);
+    if (strcmp(m->blas_kernel, m->blas_kernel_found) != 0)
+        printf(" (it chose %s by itself, which is slower here)", m->blas_kernel_found);
+    printf("\nengines     threads, mpi: %s\n", WEFT_HAS_MPI ? "yes" : "no, not found when built");
+    printf("devices    ");
+    for (int d = 0; d < WEFT_DEVICES; d++)
+        if (weft_devices[d]) printf(" %s", weft_devices[d]->name);
+    printf("\nmesh        %s: %d ranks by %s, cores for each: %d\n", weft_mesh_text(mesh),
+           weft_mesh_n_ranks(mesh), engine, weft_mesh_cores_per_rank(mesh));
+    print_ranks(mesh);
+}
+
+static json_t *devices_json(void)
+{
+    json_t *devices = json_array();
+    for (int d = 0; d < WEFT_DEVICES; d++)
+        if (weft_devices[d]) json_array_append_new(devices, json_string(weft_devices[d]->name));
+    return devices;
+}
+
+static weft_status print_json(const weft_mesh *mesh, const char *engine, weft_error *error)
+{
+    const weft_machine *m = weft_machine_info();
+    json_t *all = json_pack(
+        "{s:s, s:s, s:i, s:I, s:I, s:I, s:{s:s, s:s, s:s}, s:{s:b, s:b}, s:o, s:{s:s, s:i, s:s, "
+        "s:i}}",
+        "version", WEFT_VERSION, "processor", m->processor, "cores", m->n_cores, "memory_bytes",
+        (json_int_t)m->memory_bytes, "l2_bytes", (json_int_t)m->l2_bytes, "l3_bytes",
+        (json_int_t)m->l3_bytes, "blas", "name", m->blas, "kernel", m->blas_kernel, "kernel_found",
+        m->blas_kernel_found, "engines", "threads", 1, "mpi", WEFT_HAS_MPI, "devices",
+        devices_json(), "mesh", "text", weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh),
+        "engine", engine, "cores_per_rank", weft_mesh_cores_per_rank(mesh));
+    if (!all) return weft_fail_memory(error, 0);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(all);
+    return WEFT_OK;
+}
+
+static weft_status show(const settings *s, weft_mesh *mesh, const weft_layout *layout,
+                        weft_error *error)
+{
+    weft_comms *comms = NULL;
+    WEFT_TRY(weft_layout_check(layout, mesh, NULL, 0, error));
+    WEFT_TRY(weft_comms_create(mesh, &comms, error));
+    const char *engine = weft_comms_engine(comms);
+    weft_status status = WEFT_OK;
+    if (weft_mesh_is_root(mesh) && settings_flag(s, "json"))
+        status = print_json(mesh, engine, error);
+    else if (weft_mesh_is_root(mesh))
+        print_info(mesh, engine);
+    weft_comms_destroy(&comms);
+    if (fflush(stdout) != 0) status = weft_fail(error, WEFT_IO, "cannot write to stdout");
+    return status;
+}
+
+static int info(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    settings *s = settings_read(&info_table, n, arguments, &error);
+    if (s && app_open(s, &mesh, &layout, &error) == WEFT_OK) (void)!show(s, mesh, layout, &error);
+    return app_close(&info_table, &s, &mesh, &layout, &error);
+}
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+typedef struct command {
+    const char *name, *help;
+    int (*run)(int n, char **arguments);
+} command;
+
+static const command commands[] = {
+    {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(void)
+{
+    if (!weft_world_is_root()) return 0;
+    printf("weft COMMAND [options]; weft COMMAND --help tells more\n\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    printf("\nweft --version says which this is. The programs beside it: gpt, mnist.\n");
+    return 0;
+}
+
+int main(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    const char *names[N_COMMANDS], *name = n > 1 ? arguments[1] : "";
+    if (strcmp(name, "--help") == 0) return help();
+    if (strcmp(name, "--version") == 0) return printf("weft %s\n", WEFT_VERSION) < 0;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(n - 2, arguments + 2);
+        names[i] = commands[i].name;
+    }
+    const char *near = weft_nearest(name, names, N_COMMANDS);
+    weft_fail(&error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
+              near ? "did you mean " : "weft --help lists what there is", near ? near : "",
+              near ? "?" : "");
+    return app_error("weft", &error);
+}

@@ -1,0 +1,332 @@
+/* dataset: the part all kinds share: the global order of samples, boxes, prefetch, agreement on
+ * failure.
+ *
+ * A thread reads the next batch into staging memory while the program runs on the last one: that
+ * staging copy and the program's own inputs are the two buffers. Every process reads only the boxes
+ * of its ranks, a box that several of them hold once. Position and order are pure functions of
+ * (seed, sample number), so no rank tells another anything but whether it failed.
+ */
+#include "dataset.h"
+#include "weft/collectives.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The box of one field that one local rank holds. */
+typedef struct part {
+    int field, rank;
+    weft_value input;
+    weft_dtype dtype;
+    int64_t row_begin, row_end, begin, end; /* rows of the batch, elements of a sample */
+    int same_as;                            /* an earlier part with the same box, or -1 */
+    size_t row_bytes, bytes;
+    char *memory; /* [row_end - row_begin, end - begin]; NULL when empty or same_as */
+} part;
+
+struct weft_dataset {
+    const weft_dataset_kind *kind;
+    void *source;
+    weft_dataset_facts facts;
+    weft_program *program; /* bound to, or NULL */
+    int64_t batch, position;
+    int n_parts;
+    part *parts;
+
+    pthread_t reader;
+    bool has_reader;
+    pthread_mutex_t lock; /* over what follows */
+    pthread_cond_t changed;
+    int64_t wanted, staged; /* sample numbers; staged is -1 when nothing is */
+    bool is_failed, is_ending;
+    weft_error error; /* of the last reading */
+};
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+static int64_t element_of(const weft_dataset *dataset, int64_t sample)
+{
+    const int64_t n = dataset->facts.samples, epoch = sample / n;
+    if (!dataset->facts.shuffled) return sample % n;
+    return weft_permute(dataset->facts.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
+}
+
+static weft_status read_part(const weft_dataset *dataset, const part *p, int64_t sample,
+                             weft_error *error)
+{
+    weft_want want = {.field = p->field, .dtype = p->dtype, .begin = p->begin, .end = p->end};
+    if (!p->memory) return WEFT_OK;
+    for (int64_t row = p->row_begin; row < p->row_end; row++) {
+        want.sample = element_of(dataset, sample + row);
+        WEFT_TRY(dataset->kind->read(dataset->source, &want,
+                                     p->memory + (size_t)(row - p->row_begin) * p->row_bytes,
+                                     error));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_batch(const weft_dataset *dataset, int64_t sample, weft_error *error)
+{
+    for (int i = 0; i < dataset->n_parts; i++)
+        WEFT_TRY(read_part(dataset, &dataset->parts[i], sample, error));
+    return WEFT_OK;
+}
+
+static void *reader_main(void *argument)
+{
+    weft_dataset *dataset = argument;
+    pthread_mutex_lock(&dataset->lock);
+    while (!dataset->is_ending) {
+        const int64_t sample = dataset->wanted;
+        if (dataset->staged == sample || dataset->is_failed) {
+            pthread_cond_wait(&dataset->changed, &dataset->lock);
+            continue;
+        }
+        weft_error error = {.rank = -1};
+        dataset->staged = -1;
+        pthread_mutex_unlock(&dataset->lock);
+        const weft_status status = read_batch(dataset, sample, &error);
+        pthread_mutex_lock(&dataset->lock);
+        dataset->error = error;
+        dataset->is_failed = status != WEFT_OK;
+        dataset->staged = sample;
+        pthread_cond_broadcast(&dataset->changed);
+    }
+    pthread_mutex_unlock(&dataset->lock);
+    return NULL;
+}
+
+/* Ask the reader for the batch that begins at `sample`. */
+static void want(weft_dataset *dataset, int64_t sample)
+{
+    pthread_mutex_lock(&dataset->lock);
+    dataset->wanted = sample;
+    pthread_cond_broadcast(&dataset->changed);
+    pthread_mutex_unlock(&dataset->lock);
+}
+
+/* ---- binding ----------------------------------------------------------------------------------
+ */
+
+static void unbind(weft_dataset *dataset)
+{
+    if (dataset->has_reader) {
+        pthread_mutex_lock(&dataset->lock);
+        dataset->is_ending = true;
+        pthread_cond_broadcast(&dataset->changed);
+        pthread_mutex_unlock(&dataset->lock);
+        pthread_join(dataset->reader, NULL);
+    }
+    for (int i = 0; i < dataset->n_parts; i++)
+        free(dataset->parts[i].memory);
+    free(dataset->parts);
+    dataset->parts = NULL;
+    dataset->n_parts = 0;
+    dataset->program = NULL;
+    dataset->batch = 0;
+    dataset->has_reader = dataset->is_ending = dataset->is_failed = false;
+    dataset->staged = -1;
+}
+
+/* An input must be [batch:N] or [batch:N, <width>:W] with the set's own W. */
+static weft_status check_input(const weft_dataset *dataset, int field, weft_value input,
+                               weft_error *error)
+{
+    const weft_field *f = &dataset->kind->fields[field];
+    const weft_shape *shape = weft_shape_of(input);
+    const char *width_name = dataset->kind->width_name;
+    char text[256];
+    weft_shape_print(shape, text, sizeof text);
+    if (!(f->dtypes >> weft_dtype_of(input) & 1))
+        return weft_fail(error, WEFT_USAGE,
+                         "input %s is %s, which this dataset does not give; make it %s", f->name,
+                         weft_dtype_name(weft_dtype_of(input)),
+                         f->dtypes & 1u << WEFT_I32 ? "i32" : "f32 or f64");
+    if (shape->n_dims != 1 + f->is_wide || strcmp(shape->dims[0].name, "batch") != 0 ||
+        (f->is_wide && strcmp(shape->dims[1].name, width_name) != 0))
+        return weft_fail(error, WEFT_USAGE, "input %s is %s; the dataset fills [batch%s%s]",
+                         f->name, text, f->is_wide ? ", " : "", f->is_wide ? width_name : "");
+    if (f->is_wide && shape->dims[1].size != dataset->facts.width)
+        return weft_fail(error, WEFT_USAGE,
+                         "input %s is %s and a sample of the dataset has %s:%lld; make them equal",
+                         f->name, text, width_name, (long long)dataset->facts.width);
+    if (dataset->batch != 0 && dataset->batch != shape->dims[0].size)
+        return weft_fail(error, WEFT_USAGE,
+                         "input %s is %s and another input of the dataset has batch:%lld; "
+                         "make them equal",
+                         f->name, text, (long long)dataset->batch);
+    return WEFT_OK;
+}
+
+static bool same_box(const part *a, const part *b)
+{
+    return a->field == b->field && a->row_begin == b->row_begin && a->row_end == b->row_end &&
+           a->begin == b->begin && a->end == b->end;
+}
+
+static weft_status add_part(weft_dataset *dataset, int field, weft_value input, int rank,
+                            weft_error *error)
+{
+    weft_box box = {{0}, {0}};
+    const bool is_wide = dataset->kind->fields[field].is_wide;
+    part p = {
+        .field = field, .rank = rank, .input = input, .dtype = weft_dtype_of(input), .same_as = -1};
+    if (weft_local(dataset->program, input, rank, &box)) {
+        p.row_begin = box.begin[0];
+        p.row_end = box.end[0];
+        p.begin = is_wide ? box.begin[1] : 0;
+        p.end = is_wide ? box.end[1] : 1;
+    }
+    p.row_bytes = (size_t)(p.end - p.begin) * weft_dtype_bytes(p.dtype);
+    p.bytes = (size_t)(p.row_end - p.row_begin) * p.row_bytes;
+    for (int i = 0; i < dataset->n_parts && p.same_as < 0; i++)
+        if (same_box(&p, &dataset->parts[i])) p.same_as = i;
+    if (p.bytes > 0 && p.same_as < 0 && !(p.memory = malloc(p.bytes)))
+        return weft_fail_memory(error, p.bytes);
+    dataset->parts[dataset->n_parts++] = p;
+    return WEFT_OK;
+}
+
+static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, weft_error *error)
+{
+    const weft_mesh *mesh = weft_program_mesh(program);
+    const int n_local = weft_mesh_n_local(mesh), first = weft_mesh_first_local(mesh);
+    const size_t room = (size_t)(n_local > 0 ? n_local : 1) * WEFT_MAX_FIELDS;
+    if (n_local == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "this program is only a plan, without ranks; there is nothing to fill");
+    dataset->program = program;
+    dataset->parts = calloc(room, sizeof *dataset->parts);
+    if (!dataset->parts) return weft_fail_memory(error, room * sizeof *dataset->parts);
+    for (int field = 0; field < WEFT_MAX_FIELDS; field++) {
+        const weft_value input = weft_find_input(program, dataset->kind->fields[field].name);
+        if (input.id == 0) continue;
+        WEFT_TRY(check_input(dataset, field, input, error));
+        dataset->batch = weft_shape_of(input)->dims[0].size;
+        for (int i = 0; i < n_local; i++)
+            WEFT_TRY(add_part(dataset, field, input, first + i, error));
+    }
+    if (dataset->n_parts > 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "the program has no input named %s or %s, which this dataset fills",
+                     dataset->kind->fields[0].name, dataset->kind->fields[1].name);
+}
+
+weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, weft_error *error)
+{
+    unbind(dataset);
+    weft_status status = bind_inputs(dataset, program, error);
+    if (status == WEFT_OK) {
+        dataset->wanted = dataset->position;
+        dataset->has_reader = pthread_create(&dataset->reader, NULL, reader_main, dataset) == 0;
+        if (!dataset->has_reader)
+            status = weft_fail(error, WEFT_MEMORY, "cannot start the dataset's reading thread");
+    }
+    if (status != WEFT_OK) unbind(dataset);
+    return status;
+}
+
+/* ---- delivering -------------------------------------------------------------------------------
+ */
+
+/* Wait until the batch at `position` is staged; afterwards the reader leaves the staging memory
+ * alone. */
+static weft_status await(weft_dataset *dataset, weft_error *error)
+{
+    pthread_mutex_lock(&dataset->lock);
+    if (dataset->is_failed) { /* of an earlier call: try again */
+        dataset->is_failed = false;
+        dataset->staged = -1;
+    }
+    dataset->wanted = dataset->position;
+    pthread_cond_broadcast(&dataset->changed);
+    while (dataset->staged != dataset->position)
+        pthread_cond_wait(&dataset->changed, &dataset->lock);
+    if (dataset->is_failed) *error = dataset->error;
+    pthread_mutex_unlock(&dataset->lock);
+    return error->status;
+}
+
+static void deliver(weft_dataset *dataset)
+{
+    for (int i = 0; i < dataset->n_parts; i++) {
+        const part *p = &dataset->parts[i];
+        const char *from = p->same_as >= 0 ? dataset->parts[p->same_as].memory : p->memory;
+        weft_box box;
+        void *to = weft_local(dataset->program, p->input, p->rank, &box);
+        if (to && p->bytes > 0) memcpy(to, from, p->bytes);
+    }
+}
+
+weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    if (dataset->program != program)
+        weft_fail(&own, WEFT_USAGE,
+                  "the dataset is not bound to this program; call weft_dataset_start first");
+    else if (await(dataset, &own) == WEFT_OK)
+        deliver(dataset);
+    const weft_status status = weft_world_agree(&own);
+    if (status != WEFT_OK) {
+        if (error && error->status == WEFT_OK) *error = own;
+        return status;
+    }
+    dataset->position += dataset->batch;
+    want(dataset, dataset->position);
+    return WEFT_OK;
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
+                              const weft_dataset_facts *facts, weft_dataset **dataset,
+                              weft_error *error)
+{
+    *dataset = calloc(1, sizeof **dataset);
+    if (!*dataset) {
+        kind->close(source);
+        return weft_fail_memory(error, sizeof **dataset);
+    }
+    (*dataset)->kind = kind;
+    (*dataset)->source = source;
+    (*dataset)->facts = *facts;
+    (*dataset)->staged = -1;
+    pthread_mutex_init(&(*dataset)->lock, NULL);
+    pthread_cond_init(&(*dataset)->changed, NULL);
+    return WEFT_OK;
+}
+
+void weft_dataset_close(weft_dataset **dataset)
+{
+    weft_dataset *d = *dataset;
+    if (!d) return;
+    unbind(d);
+    d->kind->close(d->source);
+    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&d->changed);
+    free(d);
+    *dataset = NULL;
+}
+
+int64_t weft_dataset_samples(const weft_dataset *dataset)
+{
+    return dataset->facts.samples;
+}
+
+int64_t weft_dataset_width(const weft_dataset *dataset)
+{
+    return dataset->facts.width;
+}
+
+int64_t weft_dataset_position(const weft_dataset *dataset)
+{
+    return dataset->position;
+}
+
+void weft_dataset_seek(weft_dataset *dataset, int64_t sample)
+{
+    dataset->position = sample > 0 ? sample : 0;
+    want(dataset, dataset->position);
+}

@@ -1,0 +1,54 @@
+/* dataset.h: what a kind of dataset gives to the common part: its fields, and how to read a piece
+ * of one.
+ *
+ * A new kind is one file with a weft_dataset_kind and its open function; order, prefetch, boxes and
+ * agreement on failure are dataset.c's.
+ */
+#ifndef WEFT_IO_DATASET_H
+#define WEFT_IO_DATASET_H
+
+#include "weft/io.h"
+
+enum { WEFT_MAX_FIELDS = 2 };
+
+/* One tensor of a sample, which fills the program's input of the same name. */
+typedef struct weft_field {
+    const char *name;
+    bool is_wide;    /* [batch, width]; else [batch] */
+    uint32_t dtypes; /* bit d: the input may have weft_dtype d */
+} weft_field;
+
+/* Elements [begin, end) of one field of one sample of the set. */
+typedef struct weft_want {
+    int field;
+    weft_dtype dtype;
+    int64_t sample, begin, end;
+} weft_want;
+
+typedef struct weft_dataset_kind {
+    const char *width_name; /* of the second dim: "seq", "pixel" */
+    weft_field fields[WEFT_MAX_FIELDS];
+    weft_status (*read)(const void *source, const weft_want *want, void *to, weft_error *error);
+    void (*close)(void *source);
+} weft_dataset_kind;
+
+/* What an open function found out. */
+typedef struct weft_dataset_facts {
+    int64_t samples, width;
+    uint64_t seed;
+    bool shuffled;
+} weft_dataset_facts;
+
+/* weft_dataset_make - takes over `source`, also on failure (closes it then). Local. */
+weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
+                              const weft_dataset_facts *facts, weft_dataset **dataset,
+                              weft_error *error);
+
+/* weft_file_open - a regular file for reading. Local. returns WEFT_IO with the reason. */
+weft_status weft_file_open(const char *path, int *file, int64_t *bytes, weft_error *error);
+/* weft_file_read - exactly `bytes` bytes at `at`; WEFT_IO when the file has become shorter. Local.
+ */
+weft_status weft_file_read(int file, const char *path, void *to, int64_t bytes, int64_t at,
+                           weft_error *error);
+
+#endif

@@ -1,0 +1,286 @@
+/* idx: images and labels in IDX files (the format of MNIST), plain or compressed with gzip.
+ *
+ * A plain file is read piece by piece as boxes need it. A compressed one is decompressed once, and
+ * the samples asked for stay in memory, shared by all ranks of the process. Headers are never
+ * believed: what they say is compared with the bytes that are there, before anything is allocated
+ * from it. source  the IDX description on the MNIST page: 0 0 type n_dims, then n_dims big-endian
+ * 32-bit sizes
+ */
+#include "dataset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { UNSIGNED_BYTE = 0x08, MAX_IDX_DIMS = 4, MAX_HEADER = 4 + 4 * MAX_IDX_DIMS, CHUNK = 1 << 16 };
+
+typedef struct idx_file {
+    char *path;
+    int file;             /* -1: compressed, all that is needed lies in `bytes` */
+    unsigned char *bytes; /* samples [first, first + count) */
+    int64_t begin, end;   /* where those stand in the decompressed file */
+    int64_t room;         /* bytes allocated */
+    int64_t samples, width, header_bytes;
+} idx_file;
+
+typedef struct idx {
+    idx_file files[2]; /* images, labels: the order of the fields */
+    int64_t first;
+} idx;
+
+static void file_close(idx_file *f)
+{
+    if (f->file >= 0) close(f->file);
+    free(f->bytes);
+    free(f->path);
+}
+
+static void idx_close(void *source)
+{
+    idx *set = source;
+    file_close(&set->files[0]);
+    file_close(&set->files[1]);
+    free(set);
+}
+
+/* Bytes 0..255 in the input's dtype. */
+static void put_float(const unsigned char *from, void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((float *)to)[i] = (float)(from[i] / 255.0);
+}
+
+static void put_double(const unsigned char *from, void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((double *)to)[i] = from[i] / 255.0;
+}
+
+static void put_int(const unsigned char *from, void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)to)[i] = from[i];
+}
+
+static void (*const put[WEFT_DTYPES])(const unsigned char *, void *, int64_t) = {
+    [WEFT_F32] = put_float, [WEFT_F64] = put_double, [WEFT_I32] = put_int};
+
+static weft_status idx_read(const void *source, const weft_want *want, void *to, weft_error *error)
+{
+    const idx *set = source;
+    const idx_file *f = &set->files[want->field];
+    const size_t element = weft_dtype_bytes(want->dtype);
+    unsigned char piece[4096];
+    for (int64_t at = want->begin; at < want->end;) {
+        const int64_t n =
+            want->end - at < (int64_t)sizeof piece ? want->end - at : (int64_t)sizeof piece;
+        const unsigned char *from = piece;
+        if (f->bytes)
+            from = f->bytes + want->sample * f->width + at;
+        else
+            WEFT_TRY(weft_file_read(f->file, f->path, piece, n,
+                                    f->header_bytes + (set->first + want->sample) * f->width + at,
+                                    error));
+        put[want->dtype](from, (char *)to + (size_t)(at - want->begin) * element, n);
+        at += n;
+    }
+    return WEFT_OK;
+}
+
+static const weft_dataset_kind idx_kind = {
+    .width_name = "pixel",
+    .fields = {{"image", true, 1u << WEFT_F32 | 1u << WEFT_F64}, {"label", false, 1u << WEFT_I32}},
+    .read = idx_read,
+    .close = idx_close,
+};
+
+static int64_t big_endian(const unsigned char *b)
+{
+    return (int64_t)b[0] << 24 | (int64_t)b[1] << 16 | (int64_t)b[2] << 8 | b[3];
+}
+
+/* header [bytes], as much of the file as there is up to MAX_HEADER; is_label: one dim, else two to
+ * four */
+static weft_status parse(idx_file *f, const unsigned char *header, int64_t bytes, bool is_label,
+                         weft_error *error)
+{
+    if (bytes < 4 || header[0] != 0 || header[1] != 0 || header[2] != UNSIGNED_BYTE)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "%s is not an IDX file of bytes: it must begin with 00 00 08 and the number of "
+            "dims, and begins with %02x %02x %02x (%lld bytes read)",
+            f->path, bytes > 0 ? header[0] : 0, bytes > 1 ? header[1] : 0,
+            bytes > 2 ? header[2] : 0, (long long)bytes);
+    const int n_dims = header[3];
+    if (is_label ? n_dims != 1 : n_dims < 2 || n_dims > MAX_IDX_DIMS)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s has %d dims and %s; were images and labels swapped?", f->path, n_dims,
+                         is_label ? "labels have 1" : "images have 2 to 4");
+    f->header_bytes = 4 + 4 * n_dims;
+    if (bytes < f->header_bytes)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s has %lld bytes and its header alone needs %lld; it is cut off",
+                         f->path, (long long)bytes, (long long)f->header_bytes);
+    f->samples = big_endian(header + 4);
+    f->width = 1;
+    for (int d = 1; d < n_dims; d++) {
+        const int64_t size = big_endian(header + 4 + 4 * d);
+        if (size == 0 || size > (INT64_C(1) << 30) / f->width)
+            return weft_fail(error, WEFT_USAGE,
+                             "%s says a sample has %lld x %lld bytes; 1 to 2^30 can be", f->path,
+                             (long long)f->width, (long long)size);
+        f->width *= size;
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_size(const idx_file *f, int64_t bytes, weft_error *error)
+{
+    const int64_t said = f->header_bytes + f->samples * f->width; /* below 2^32 * 2^30 */
+    if (said == bytes) return WEFT_OK;
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%s says %lld samples of %lld bytes, which with the header makes %lld bytes, and holds "
+        "%lld; it is %s, get it again",
+        f->path, (long long)f->samples, (long long)f->width, (long long)said, (long long)bytes,
+        bytes < said ? "cut off" : "damaged");
+}
+
+/* Bytes [at, at + n) of the file have been decompressed: keep what belongs to the samples wanted.
+ */
+static weft_status keep(idx_file *f, const unsigned char *from, int64_t at, int64_t n,
+                        weft_error *error)
+{
+    const int64_t low = at > f->begin ? at : f->begin, high = at + n < f->end ? at + n : f->end;
+    if (high <= low) return WEFT_OK;
+    const int64_t needed = high - f->begin;
+    if (needed > f->room) {
+        const int64_t room = f->room * 2 > needed ? f->room * 2 : needed;
+        unsigned char *grown = realloc(f->bytes, (size_t)room);
+        if (!grown) return weft_fail_memory(error, (size_t)room);
+        f->bytes = grown;
+        f->room = room;
+    }
+    memcpy(f->bytes + (low - f->begin), from + (low - at), (size_t)(high - low));
+    return WEFT_OK;
+}
+
+static void choose(idx_file *f, int64_t first, int64_t count)
+{
+    const int64_t there = first < f->samples ? f->samples - first : 0;
+    f->begin = there > 0 ? f->header_bytes + first * f->width : 0;
+    f->end = f->begin + (count > 0 && count < there ? count : there) * f->width;
+}
+
+/* The end of a gzip stream: whole, cut off, or damaged. */
+static weft_status stream_end(const idx_file *f, gzFile stream, int n, int64_t bytes,
+                              weft_error *error)
+{
+    int code = Z_OK;
+    const char *why = gzerror(stream, &code);
+    if (n == 0 && (code == Z_OK || code == Z_STREAM_END)) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s breaks off after %lld decompressed bytes (%s); get it again", f->path,
+                     (long long)bytes, code == Z_ERRNO ? strerror(errno) : why);
+}
+
+static weft_status decompress(idx_file *f, gzFile stream, bool is_label, int64_t first,
+                              int64_t count, weft_error *error)
+{
+    unsigned char chunk[CHUNK];
+    int64_t at = 0;
+    int n;
+    while ((n = gzread(stream, chunk, sizeof chunk)) > 0) {
+        if (at == 0) {
+            WEFT_TRY(parse(f, chunk, n, is_label, error));
+            choose(f, first, count);
+        }
+        WEFT_TRY(keep(f, chunk, at, n, error));
+        at += n;
+    }
+    WEFT_TRY(stream_end(f, stream, n, at, error));
+    if (at == 0)
+        return weft_fail(error, WEFT_USAGE, "%s is empty; an IDX file has a header at least",
+                         f->path);
+    return check_size(f, at, error);
+}
+
+static weft_status open_compressed(idx_file *f, bool is_label, int64_t first, int64_t count,
+                                   weft_error *error)
+{
+    gzFile stream = gzdopen(f->file, "rb");
+    if (!stream) return weft_fail_memory(error, CHUNK);
+    f->file = -1; /* the stream's now */
+    const weft_status status = decompress(f, stream, is_label, first, count, error);
+    gzclose(stream);
+    return status;
+}
+
+/* A copy of `path`, with .gz where only that file is there; NULL when out of memory. */
+static char *path_there(const char *path)
+{
+    char *name = malloc(strlen(path) + sizeof ".gz");
+    if (!name) return NULL;
+    sprintf(name, "%s.gz", path);
+    if (access(path, F_OK) == 0 || access(name, F_OK) != 0) strcpy(name, path);
+    return name;
+}
+
+static weft_status file_open(idx_file *f, const char *path, bool is_label, int64_t first,
+                             int64_t count, weft_error *error)
+{
+    unsigned char header[MAX_HEADER];
+    int64_t bytes;
+    f->path = path_there(path);
+    if (!f->path) return weft_fail_memory(error, strlen(path) + sizeof ".gz");
+    WEFT_TRY(weft_file_open(f->path, &f->file, &bytes, error));
+    const int64_t n = bytes < MAX_HEADER ? bytes : MAX_HEADER;
+    if (n == 0) return weft_fail(error, WEFT_IO, "data file %s is empty", f->path);
+    WEFT_TRY(weft_file_read(f->file, f->path, header, n, 0, error));
+    if (n >= 2 && header[0] == 0x1f && header[1] == 0x8b)
+        return open_compressed(f, is_label, first, count, error);
+    WEFT_TRY(parse(f, header, n, is_label, error));
+    return check_size(f, bytes, error);
+}
+
+static weft_status check_pair(const idx *set, int64_t first, int64_t *count, weft_error *error)
+{
+    const idx_file *images = &set->files[0], *labels = &set->files[1];
+    if (images->samples != labels->samples)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s has %lld images and %s has %lld labels; they belong to different sets",
+                         images->path, (long long)images->samples, labels->path,
+                         (long long)labels->samples);
+    if (*count == 0) *count = images->samples - first;
+    if (*count < 1 || first > images->samples - *count)
+        return weft_fail(error, WEFT_USAGE, "samples %lld to %lld of %s, which has %lld",
+                         (long long)first, (long long)(first + *count - 1), images->path,
+                         (long long)images->samples);
+    return WEFT_OK;
+}
+
+weft_status weft_idx_open(const char *images, const char *labels, int64_t first, int64_t count,
+                          bool shuffled, uint64_t seed, weft_dataset **dataset, weft_error *error)
+{
+    *dataset = NULL;
+    if (first < 0 || count < 0 || first > INT64_C(1) << 40 || count > INT64_C(1) << 40)
+        return weft_fail(error, WEFT_USAGE,
+                         "samples from %lld, %lld of them; both must be 0 to 2^40",
+                         (long long)first, (long long)count);
+    idx *set = calloc(1, sizeof *set);
+    if (!set) return weft_fail_memory(error, sizeof *set);
+    set->files[0].file = set->files[1].file = -1;
+    set->first = first;
+    weft_status status = file_open(&set->files[0], images, false, first, count, error);
+    if (status == WEFT_OK) status = file_open(&set->files[1], labels, true, first, count, error);
+    if (status == WEFT_OK) status = check_pair(set, first, &count, error);
+    if (status != WEFT_OK) {
+        idx_close(set);
+        return status;
+    }
+    const weft_dataset_facts facts = {count, set->files[0].width, seed, shuffled};
+    return weft_dataset_make(&idx_kind, set, &facts, dataset, error);
+}

@@ -1,0 +1,144 @@
+/* gpt_test: the program as its user runs it: the same losses from threads and from processes, a
+ * plan without ranks. */
+#include "command.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { STEPS = 20, TEXT = 2048 };
+static char folder[64];
+
+#define SMALL "--layers 2 --width 24 --heads 3 --batch 6 --seq 12 --steps 20 --dtype f64 --quiet "
+
+/* The losses of a metrics file; returns how many lines had one. */
+static int read_losses(const char *path, double losses[STEPS])
+{
+    char line[TEXT];
+    int n = 0;
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return 0;
+    while (n < STEPS && fgets(line, sizeof line, file) != NULL) {
+        const char *at = strstr(line, "\"loss\":");
+        if (at != NULL) losses[n++] = atof(at + strlen("\"loss\":"));
+    }
+    fclose(file);
+    return n;
+}
+
+/* Train with `arguments`, started by `launcher`; the losses of all steps. */
+static void train(const char *launcher, const char *arguments, double losses[STEPS])
+{
+    static int n_runs = 0;
+    char line[2 * TEXT], metrics[TEXT];
+    snprintf(metrics, sizeof metrics, "%s/metrics%d.jsonl", folder, ++n_runs);
+    snprintf(line, sizeof line,
+             "%s " WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/run %s --metrics %s %s",
+             launcher, folder, folder, SMALL, metrics, arguments);
+    const command_result r = command_run(line);
+    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+    CHECK_EQ_INT(read_losses(metrics, losses), STEPS);
+}
+
+static void check_losses(const char *launcher, const char *arguments, const double expected[STEPS])
+{
+    double losses[STEPS] = {0};
+    train(launcher, arguments, losses);
+    for (int i = 0; i < STEPS; i++)
+        CHECK_CLOSE(losses[i], expected[i], 1e-10);
+}
+
+static void test_threads_and_processes_give_the_same_losses(void)
+{
+    double alone[STEPS] = {0};
+    train("", "", alone);
+    CHECK(alone[STEPS - 1] < alone[0]);
+    check_losses(
+        "",
+        "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 1",
+        alone);
+    check_losses("", "--mesh data:3 --layout batch:data --zero 3", alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "--layout batch:data --zero 3", alone);
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
+                 "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model",
+                 alone);
+}
+
+static void test_plan_for_512_ranks(void)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN
+             "/gpt train --dry-run --mesh data:64,model:8 --batch 512 --zero 1 "
+             "--layout batch:data,hidden:model,heads:model,vocab:model --heads 8 2>&1");
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(r.seconds <= 2.0);
+    CHECK_TEXT(r.text, "block0.up");
+    CHECK_TEXT(r.text, "all_reduce");
+    CHECK_TEXT(r.text, "model");
+}
+
+static void test_plan_as_json(void)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --dry-run --json --mesh data:2 --layout batch:data "
+                           "| python3 -m json.tool 2>&1");
+    if (system("python3 -c pass") != 0) return; /* no judge of JSON here */
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text, "block0.up");
+}
+
+/* As many bytes as asked for, the same under every layout. */
+static void test_sample_is_the_same_everywhere(void)
+{
+    static const char *const layouts[] = {"", "--mesh data:2 --layout batch:data"};
+    command_result r[2];
+    for (int i = 0; i < 2; i++) {
+        char line[2 * TEXT];
+        snprintf(line, sizeof line,
+                 WEFT_TEST_BIN
+                 "/gpt sample --data %s/text.txt --run %s/run %s --steps 2 --sample 50 %s",
+                 folder, folder, SMALL, layouts[i]);
+        r[i] = command_run_all(line);
+        CHECK_EQ_INT(r[i].status, 0);
+        CHECK(strlen(r[i].text) >= 50);
+    }
+    CHECK(strcmp(r[0].text, r[1].text) == 0);
+}
+
+static bool make_text(void)
+{
+    char path[TEXT];
+    snprintf(folder, sizeof folder, "/tmp/weft-gpt-XXXXXX");
+    if (mkdtemp(folder) == NULL) return false;
+    snprintf(path, sizeof path, "%s/text.txt", folder);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return false;
+    for (int i = 0; i < 8000; i++)
+        fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
+    return fclose(file) == 0;
+}
+
+int main(void)
+{
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
+    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+    if (CHECK(make_text())) {
+        RUN(test_threads_and_processes_give_the_same_losses);
+        RUN(test_plan_for_512_ranks);
+        RUN(test_plan_as_json);
+        RUN(test_sample_is_the_same_everywhere);
+        char line[TEXT];
+        snprintf(line, sizeof line, "rm -r %s", folder);
+        CHECK_EQ_INT(command_run(line).status, 0);
+    }
+    return weft_test_report();
+}

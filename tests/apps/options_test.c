@@ -1,0 +1,146 @@
+/* options_test: four sources of settings, the later one wins, and nothing wrong passes unseen. */
+#define WEFT_VERSION "of the test"
+#include "apps/options.c" /* the programs' own; it is in no library */
+
+#include <unistd.h>
+
+#include "test.h"
+
+static const option some[] = {
+    {"batch", OPTION_COUNT, "16", "N", "G", "rows", NULL, 1},
+    {"rate", OPTION_REAL, "1e-3", "X", "G", "speed"},
+    {"dtype", OPTION_CHOICE, "f32", "TYPE", "G", "numbers", "f32 f64"},
+    {"dry-run", OPTION_FLAG, "no", "", "G", "plan only"},
+    {"data", OPTION_TEXT, "", "FILE", "G", "text"},
+    {"config", OPTION_TEXT, "", "FILE", "G", "settings"},
+};
+static const option_table table = {"test", "usage\n", some, sizeof some / sizeof *some};
+static char path[] = "/tmp/weft-options-XXXXXX";
+
+static settings *read_words(int n, const char *const *words, weft_error *error)
+{
+    char *arguments[16];
+    for (int i = 0; i < n; i++)
+        arguments[i] = (char *)words[i];
+    *error = (weft_error){.rank = -1};
+    return settings_read(&table, n, arguments, error);
+}
+#define READ(error, ...)                                                                           \
+    read_words((int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                      \
+               (const char *[]){__VA_ARGS__}, error)
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    if (!CHECK(file != NULL)) return;
+    fputs(text, file);
+    fclose(file);
+}
+
+static void test_defaults_and_forms(void)
+{
+    weft_error error;
+    settings *s = READ(&error, "--batch=32", "--dry-run", "--data", "--x");
+    if (!CHECK_OK(error.status, error) || !s) return;
+    CHECK_EQ_INT(settings_count(s, "batch"), 32);
+    CHECK_CLOSE(settings_real(s, "rate"), 1e-3, 0);
+    CHECK(settings_flag(s, "dry-run"));
+    CHECK(settings_is(s, "data", "--x"));
+    CHECK_TEXT(settings_origin(s, "batch"), "command line");
+    CHECK_TEXT(settings_origin(s, "rate"), "default");
+    settings_destroy(&s);
+    s = READ(&error, "--dry-run", "--no-dry-run");
+    if (s) CHECK(!settings_flag(s, "dry-run"));
+    settings_destroy(&s);
+}
+
+static void test_later_sources_win(void)
+{
+    weft_error error;
+    write_config("# a comment\nbatch = 2\nrate = 0.5 # and one here\ndata = a#b\n\n");
+    setenv("WEFT_RATE", "0.25", 1);
+    setenv("WEFT_DRY_RUN", "yes", 1);
+    settings *s = READ(&error, "--config", path, "--data", "c");
+    if (CHECK_OK(error.status, error) && s) {
+        CHECK_EQ_INT(settings_count(s, "batch"), 2);
+        CHECK_CLOSE(settings_real(s, "rate"), 0.25, 0);
+        CHECK(settings_flag(s, "dry-run"));
+        CHECK(settings_is(s, "data", "c"));
+        CHECK_TEXT(settings_origin(s, "batch"), "file");
+        CHECK_TEXT(settings_origin(s, "rate"), "environment");
+    }
+    settings_destroy(&s);
+    unsetenv("WEFT_RATE");
+    unsetenv("WEFT_DRY_RUN");
+}
+
+/* Refused with WEFT_USAGE; `fact` is in the sentence. */
+static void check_refused(const weft_error *error, const settings *s, const char *fact)
+{
+    CHECK(s == NULL);
+    CHECK_EQ_INT(error->status, WEFT_USAGE);
+    CHECK_TEXT(error->message, fact);
+}
+
+static void test_wrong_settings_are_refused(void)
+{
+    weft_error error;
+    check_refused(&error, READ(&error, "--bacth", "3"), "--batch");
+    check_refused(&error, READ(&error, "--batch", "0"), "from 1");
+    check_refused(&error, READ(&error, "--batch", "1099511627777"), "2^40");
+    check_refused(&error, READ(&error, "--batch", "3x"), "3x");
+    check_refused(&error, READ(&error, "--batch"), "wants a value");
+    check_refused(&error, READ(&error, "--rate", "nan"), "finite");
+    check_refused(&error, READ(&error, "--rate", "-1"), "at least 0");
+    check_refused(&error, READ(&error, "--dtype", "f16"), "f32");
+    check_refused(&error, READ(&error, "--no-batch"), "--no-batch");
+    check_refused(&error, READ(&error, "batch"), "batch");
+    setenv("WEFT_BACTH", "3", 1);
+    check_refused(&error, READ(&error, "--dry-run"), "WEFT_BATCH");
+    unsetenv("WEFT_BACTH");
+    setenv("WEFT_BATCH", "zero", 1);
+    check_refused(&error, READ(&error, "--dry-run"), "WEFT_BATCH=zero");
+    unsetenv("WEFT_BATCH");
+}
+
+static void test_wrong_files_are_refused(void)
+{
+    weft_error error;
+    write_config("batch = 2\nbacth = 3\n");
+    check_refused(&error, READ(&error, "--config", path), ":2:");
+    write_config("batch 2\n");
+    check_refused(&error, READ(&error, "--config", path), "key = value");
+    CHECK(READ(&error, "--config", "/nonexistent.conf") == NULL);
+    CHECK_EQ_INT(error.status, WEFT_IO);
+}
+
+static void test_help_fits_a_terminal(void)
+{
+    char *text = NULL;
+    size_t bytes = 0, longest = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (!CHECK(file != NULL)) return;
+    options_help(&table, file);
+    fclose(file);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        longest = strcspn(line, "\n") > longest ? strcspn(line, "\n") : longest;
+    CHECK(longest <= 80);
+    for (int i = 0; i < table.n_options; i++)
+        CHECK_TEXT(text, some[i].name);
+    free(text);
+}
+
+int main(void)
+{
+    const int file = mkstemp(path);
+    if (CHECK(file >= 0)) {
+        close(file);
+        RUN(test_defaults_and_forms);
+        RUN(test_later_sources_win);
+        RUN(test_wrong_settings_are_refused);
+        RUN(test_wrong_files_are_refused);
+        RUN(test_help_fits_a_terminal);
+        unlink(path);
+    }
+    return weft_test_report();
+}

@@ -1,0 +1,187 @@
+/* dataset_test: every mesh and layout sees the same samples at the same step, none twice in an
+ * epoch. */
+#include "weft/collectives.h"
+#include "weft/io.h"
+#include "weft/ops.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { SEQ = 5, BATCH = 3, WINDOWS = 10, BYTES = SEQ * WINDOWS + 1, STEPS = 7 };
+static char path[] = "/tmp/weft-text-XXXXXX";
+static const weft_world alone = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
+
+typedef struct feed {
+    weft_mesh *mesh;
+    weft_layout *layout;
+    weft_graph *graph;
+    weft_value tokens, targets, sum;
+    weft_program *program;
+    weft_dataset *data;
+} feed;
+
+static bool feed_open(feed *f, const char *mesh, const char *layout, int64_t seq, weft_error *error)
+{
+    const weft_dim batch = {"batch", BATCH}, time = {"seq", seq};
+    *f = (feed){.graph = weft_graph_create(1)};
+    f->tokens = weft_input(f->graph, "tokens", WEFT_I32, WEFT_DIMS(batch, time));
+    f->targets = weft_input(f->graph, "targets", WEFT_I32, WEFT_DIMS(batch, time));
+    weft_value both = weft_add(weft_cast(f->tokens, WEFT_F64), weft_cast(f->targets, WEFT_F64));
+    f->sum = weft_sum(WEFT_SCALAR, both);
+    if (!CHECK_OK(weft_mesh_create(&alone, mesh, &f->mesh, error), *error)) return false;
+    if (!CHECK_OK(weft_layout_create(layout, &f->layout, error), *error)) return false;
+    if (!CHECK_OK(weft_compile(f->mesh, f->layout, WEFT_VALUES(f->sum), NULL, &f->program, error),
+                  *error))
+        return false;
+    return CHECK_OK(weft_text_open(path, SEQ, 9, &f->data, error), *error);
+}
+
+static void feed_close(feed *f)
+{
+    weft_dataset_close(&f->data);
+    weft_program_destroy(&f->program);
+    weft_graph_destroy(&f->graph);
+    weft_layout_destroy(&f->layout);
+    weft_mesh_destroy(&f->mesh);
+}
+
+/* The windows of STEPS batches: tokens[step][row] is the number of the window. -1: not a window of
+ * the file. */
+static void read_windows(feed *f, int windows[STEPS * BATCH])
+{
+    weft_error error = {0};
+    int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ];
+    if (!CHECK_OK(weft_dataset_start(f->data, f->program, &error), error)) return;
+    for (int step = 0; step < STEPS; step++) {
+        CHECK_OK(weft_dataset_next(f->data, f->program, &error), error);
+        CHECK_OK(weft_read(f->program, f->tokens, tokens, sizeof tokens, &error), error);
+        CHECK_OK(weft_read(f->program, f->targets, targets, sizeof targets, &error), error);
+        for (int row = 0; row < BATCH; row++) {
+            const int first = tokens[row * SEQ];
+            bool is_window = first % SEQ == 0;
+            for (int i = 0; i < SEQ; i++)
+                is_window = is_window && tokens[row * SEQ + i] == first + i &&
+                            targets[row * SEQ + i] == first + i + 1;
+            windows[step * BATCH + row] = is_window ? first / SEQ : -1;
+        }
+    }
+}
+
+static void test_epochs_show_every_window_once(void)
+{
+    feed f;
+    weft_error error = {0};
+    int windows[STEPS * BATCH] = {0}, seen[2][WINDOWS] = {{0}}, same_place = 0;
+    if (feed_open(&f, "data:1", "", SEQ, &error)) {
+        read_windows(&f, windows);
+        for (int i = 0; i < 2 * WINDOWS; i++) {
+            if (CHECK(windows[i] >= 0 && windows[i] < WINDOWS)) seen[i / WINDOWS][windows[i]]++;
+            same_place += i < WINDOWS && windows[i] == windows[i + WINDOWS];
+        }
+        for (int w = 0; w < WINDOWS; w++)
+            CHECK(seen[0][w] == 1 && seen[1][w] == 1);
+        CHECK(same_place < WINDOWS);
+    }
+    feed_close(&f);
+}
+
+static void test_layouts_see_the_same_samples(void)
+{
+    static const char *const cases[][2] = {{"data:2", "batch:data"},
+                                           {"data:4", "batch:data"},
+                                           {"model:2", "seq:model"},
+                                           {"data:2", ""},
+                                           {"data:2,model:3", "batch:data,seq:model"}};
+    feed f;
+    weft_error error = {0};
+    int expected[STEPS * BATCH], windows[STEPS * BATCH];
+    if (feed_open(&f, "data:1", "", SEQ, &error)) read_windows(&f, expected);
+    feed_close(&f);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (feed_open(&f, cases[c][0], cases[c][1], SEQ, &error)) {
+            read_windows(&f, windows);
+            CHECK(memcmp(windows, expected, sizeof windows) == 0);
+        }
+        feed_close(&f);
+    }
+}
+
+static void test_seek_goes_back(void)
+{
+    feed f;
+    weft_error error = {0};
+    int first[STEPS * BATCH], again[STEPS * BATCH];
+    if (feed_open(&f, "data:2", "batch:data", SEQ, &error)) {
+        read_windows(&f, first);
+        CHECK_EQ_INT(weft_dataset_position(f.data), STEPS * BATCH);
+        weft_dataset_seek(f.data, 0);
+        read_windows(&f, again);
+        CHECK(memcmp(first, again, sizeof first) == 0);
+    }
+    feed_close(&f);
+}
+
+static void test_inputs_that_do_not_fit(void)
+{
+    feed f;
+    weft_error error = {0};
+    if (feed_open(&f, "data:1", "", SEQ + 1, &error)) {
+        CHECK_EQ_INT(weft_dataset_start(f.data, f.program, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, "seq:6");
+        CHECK_TEXT(error.message, "seq:5");
+    }
+    feed_close(&f);
+}
+
+static void test_file_that_shrinks_is_an_error(void)
+{
+    feed f;
+    weft_error error = {0};
+    if (feed_open(&f, "data:2", "batch:data", SEQ, &error)) {
+        CHECK_EQ_INT(truncate(path, SEQ), 0);
+        CHECK_OK(weft_dataset_start(f.data, f.program, &error), error);
+        weft_status status = WEFT_OK;
+        for (int step = 0; step < STEPS && status == WEFT_OK; step++)
+            status = weft_dataset_next(f.data, f.program, &error);
+        CHECK_EQ_INT(status, WEFT_IO);
+        CHECK_TEXT(error.message, "ends at byte");
+    }
+    feed_close(&f);
+}
+
+static void test_text_files_that_cannot_serve(void)
+{
+    weft_error missing = {0}, directory = {0}, short_one = {0}, empty = {0};
+    weft_dataset *data = NULL;
+    CHECK_EQ_INT(weft_text_open("/nonexistent/book.txt", 4, 1, &data, &missing), WEFT_IO);
+    CHECK_TEXT(missing.message, "No such file");
+    CHECK_EQ_INT(weft_text_open("/tmp", 4, 1, &data, &directory), WEFT_IO);
+    CHECK_TEXT(directory.message, "directory");
+    CHECK_EQ_INT(weft_text_open(path, SEQ, 1, &data, &short_one), WEFT_USAGE); /* shrunk above */
+    CHECK_TEXT(short_one.message, "5 bytes");
+    CHECK_EQ_INT(truncate(path, 0), 0);
+    CHECK_EQ_INT(weft_text_open(path, SEQ, 1, &data, &empty), WEFT_IO);
+    CHECK_TEXT(empty.message, "empty");
+    CHECK(data == NULL);
+}
+
+int main(void)
+{
+    unsigned char bytes[BYTES];
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)i;
+    const int file = mkstemp(path);
+    if (CHECK(file >= 0 && write(file, bytes, BYTES) == BYTES)) {
+        RUN(test_epochs_show_every_window_once);
+        RUN(test_layouts_see_the_same_samples);
+        RUN(test_seek_goes_back);
+        RUN(test_inputs_that_do_not_fit);
+        RUN(test_file_that_shrinks_is_an_error);
+        RUN(test_text_files_that_cannot_serve);
+    }
+    if (file >= 0) close(file);
+    unlink(path);
+    return weft_test_report();
+}

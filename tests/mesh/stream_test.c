@@ -1,0 +1,153 @@
+/* stream_test: a loop's pieces cover it once, in lane order; device memory is aligned, zeroed,
+ * copied. */
+#include "weft/device.h"
+
+#include <stdlib.h>
+
+#include "test.h"
+
+enum { MAX_LANES = 7 };
+
+typedef struct record {
+    int64_t begin[MAX_LANES], end[MAX_LANES];
+    atomic_int n_pieces;
+} record;
+
+static void note(void *argument, int64_t begin, int64_t end, int lane)
+{
+    record *r = argument;
+    r->begin[lane] = begin;
+    r->end[lane] = end;
+    atomic_fetch_add(&r->n_pieces, 1);
+}
+
+static void check_pieces(weft_stream *stream, int64_t count, int64_t grain)
+{
+    record r = {0};
+    weft_parallel(stream, count, grain, note, &r);
+    int n = atomic_load(&r.n_pieces);
+    if (count == 0) {
+        CHECK_EQ_INT(n, 0);
+        return;
+    }
+    CHECK(n >= 1 && n <= weft_stream_lanes(stream));
+    int64_t at = 0;
+    for (int lane = 0; lane < n; lane++) {
+        CHECK_EQ_INT(r.begin[lane], at);
+        CHECK(n == 1 || r.end[lane] - at >= grain);
+        at = r.end[lane];
+    }
+    CHECK_EQ_INT(at, count);
+}
+
+static void test_pieces_cover_the_loop_once(void)
+{
+    const int64_t counts[] = {0, 1, 2, 3, 6, 7, 8, 100, 1001, (int64_t)1 << 61};
+    const int64_t grains[] = {0, 1, 3, 50, 5000};
+    for (int n_lanes = 1; n_lanes <= MAX_LANES; n_lanes += 2) {
+        weft_error error = {0};
+        weft_stream *stream;
+        CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n_lanes, &stream, &error), error);
+        CHECK_EQ_INT(weft_stream_lanes(stream), n_lanes);
+        for (int c = 0; c < 10; c++)
+            for (int g = 0; g < 5; g++)
+                check_pieces(stream, counts[c], grains[g]);
+        weft_devices[WEFT_CPU]->stream_destroy(&stream);
+        CHECK(stream == NULL);
+    }
+}
+
+static void add_one(void *argument, int64_t begin, int64_t end, int lane)
+{
+    (void)lane;
+    int *numbers = argument;
+    for (int64_t i = begin; i < end; i++)
+        numbers[i]++;
+}
+
+static void test_many_short_loops_lose_nothing(void)
+{
+    enum { N = 64, RUNS = 3000 };
+    int numbers[N] = {0};
+    weft_error error = {0};
+    weft_stream *stream;
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(3, &stream, &error), error);
+    for (int run = 0; run < RUNS; run++)
+        weft_parallel(stream, N, 1 + run % N, add_one, numbers);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ_INT(numbers[i], RUNS);
+    weft_devices[WEFT_CPU]->stream_destroy(&stream);
+}
+
+static void test_scratch_is_each_lanes_own(void)
+{
+    weft_error error = {0};
+    weft_stream *stream;
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(3, &stream, &error), error);
+    for (int lane = 0; lane < 3; lane++) {
+        CHECK_EQ_INT((uintptr_t)weft_stream_scratch(stream, lane) % 64, 0);
+        memset(weft_stream_scratch(stream, lane), lane + 1, WEFT_LANE_SCRATCH);
+    }
+    for (int lane = 0; lane < 3; lane++) {
+        const char *scratch = weft_stream_scratch(stream, lane);
+        CHECK(scratch[0] == lane + 1 && scratch[WEFT_LANE_SCRATCH - 1] == lane + 1);
+    }
+    weft_devices[WEFT_CPU]->stream_destroy(&stream);
+}
+
+static void test_memory_is_aligned_zeroed_and_given_back(void)
+{
+    const size_t sizes[] = {0, 1, 63, 4097, (1 << 20) - 1, 1 << 20, (2 << 20) + 5, 9 << 20};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+        for (int again = 0; again < 2; again++) { /* what was given back dirty comes zeroed */
+            weft_error error = {0};
+            void *memory = NULL;
+            CHECK_OK(weft_devices[WEFT_CPU]->take(sizes[s], &memory, &error), error);
+            CHECK_EQ_INT((uintptr_t)memory % 64, 0);
+            size_t n_dirty = 0;
+            for (size_t i = 0; i < sizes[s]; i++)
+                n_dirty += ((char *)memory)[i] != 0;
+            CHECK_EQ_INT(n_dirty, 0);
+            if (sizes[s] > 0) memset(memory, 0xff, sizes[s]);
+            weft_devices[WEFT_CPU]->give(memory, sizes[s]);
+        }
+    weft_devices[WEFT_CPU]->give(NULL, 10);
+}
+
+static void test_too_much_memory_is_an_error(void)
+{
+    weft_error error = {0};
+    void *memory;
+    CHECK_EQ_INT(weft_devices[WEFT_CPU]->take(SIZE_MAX / 2, &memory, &error), WEFT_MEMORY);
+    CHECK(memory == NULL);
+    CHECK_TEXT(error.message, "could not allocate");
+}
+
+static void test_copy_copies_all(void)
+{
+    enum { BYTES = (1 << 20) + 13 };
+    char *from = malloc(BYTES), *to = calloc(1, BYTES);
+    weft_error error = {0};
+    weft_stream *stream;
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &stream, &error), error);
+    for (int i = 0; i < BYTES; i++)
+        from[i] = (char)(i * 31 >> 3);
+    weft_devices[WEFT_CPU]->copy(stream, to, from, BYTES);
+    weft_devices[WEFT_CPU]->wait(stream);
+    CHECK(memcmp(from, to, BYTES) == 0);
+    weft_devices[WEFT_CPU]->copy(stream, NULL, NULL, 0);
+    weft_devices[WEFT_CPU]->stream_destroy(&stream);
+    free(from);
+    free(to);
+}
+
+int main(void)
+{
+    RUN(test_pieces_cover_the_loop_once);
+    RUN(test_many_short_loops_lose_nothing);
+    RUN(test_scratch_is_each_lanes_own);
+    RUN(test_memory_is_aligned_zeroed_and_given_back);
+    RUN(test_too_much_memory_is_an_error);
+    RUN(test_copy_copies_all);
+    return weft_test_report();
+}

@@ -1,0 +1,83 @@
+/* team_test: runs reach exactly the members called, also after these have gone to sleep. */
+#include "mesh_internal.h"
+
+#include <unistd.h>
+
+#include "test.h"
+
+enum { N = 5 };
+
+static void count(void *argument, int member)
+{
+    ((int *)argument)[member]++;
+}
+
+static void test_only_those_called_run(void)
+{
+    weft_error error = {0};
+    weft_team *team;
+    int counts[N] = {0};
+    CHECK_OK(weft_team_create(N, weft_patience_for(false), &team, &error), error);
+    for (int run = 0; run < 500; run++)
+        for (int n_called = 1; n_called <= N; n_called++)
+            weft_team_run(team, n_called, count, counts);
+    for (int m = 0; m < N; m++)
+        CHECK_EQ_INT(counts[m], 500 * (N - m));
+    weft_team_destroy(&team);
+    CHECK(team == NULL);
+    weft_team_destroy(&team);
+}
+
+static void test_sleepers_wake(void)
+{
+    weft_error error = {0};
+    weft_team *team;
+    int counts[N] = {0};
+    CHECK_OK(weft_team_create(N, weft_patience_for(true), &team, &error), error);
+    for (int run = 0; run < 20; run++) {
+        usleep(1000 * (run % 4));
+        weft_team_run(team, N, count, counts);
+    }
+    for (int m = 0; m < N; m++)
+        CHECK_EQ_INT(counts[m], 20);
+    weft_team_destroy(&team);
+}
+
+static void late(void *argument, int member)
+{
+    if (member == 1) usleep(20000); /* longer than the caller's patience */
+    ((int *)argument)[member]++;
+}
+
+static void test_the_caller_sleeps_until_the_last_is_done(void)
+{
+    weft_error error = {0};
+    weft_team *team;
+    int counts[2] = {0};
+    CHECK_OK(weft_team_create(2, weft_patience_for(false), &team, &error), error);
+    for (int run = 1; run <= 3; run++) {
+        weft_team_run(team, 2, late, counts);
+        CHECK_EQ_INT(counts[1], run);
+    }
+    weft_team_destroy(&team);
+}
+
+static void test_a_team_of_one_is_its_caller(void)
+{
+    weft_error error = {0};
+    weft_team *team;
+    int counts[1] = {0};
+    CHECK_OK(weft_team_create(1, weft_patience_for(true), &team, &error), error);
+    weft_team_run(team, 1, count, counts);
+    CHECK_EQ_INT(counts[0], 1);
+    weft_team_destroy(&team);
+}
+
+int main(void)
+{
+    RUN(test_only_those_called_run);
+    RUN(test_sleepers_wake);
+    RUN(test_the_caller_sleeps_until_the_last_is_done);
+    RUN(test_a_team_of_one_is_its_caller);
+    return weft_test_report();
+}

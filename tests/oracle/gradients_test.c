@@ -1,0 +1,219 @@
+/* RANKS: 2 4 */
+/* gradients_test: the gradient of every op, and the gradient of some gradients: in float64 against
+ * finite differences on one rank, then under placements against one rank.
+ *
+ *     gradients_test [--all] [NAME]
+ */
+#include "op_cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+#include "weft/autodiff.h"
+
+typedef struct derivative {
+    const op_case *op;
+    int order;
+} derivative;
+
+static weft_oracle oracle;
+static const char *only = "";
+
+/* sum(result * weights): a loss to which every element matters differently. */
+static weft_value loss_of(weft_oracle_build *build, weft_value result)
+{
+    weft_value weights = weft_oracle_input(build, WEFT_F64, *weft_shape_of(result), -1.0, 1.0);
+    return weft_sum(WEFT_SCALAR, weft_mul(result, weights));
+}
+
+/* The float operands among the first n. */
+static int float_operands(const weft_oracle_build *build, int n, weft_value *values, int *which)
+{
+    int n_values = 0;
+    for (int k = 0; k < n; k++) {
+        if (weft_dtype_of(build->operands[k]) == WEFT_I32) continue;
+        which[n_values] = k;
+        values[n_values++] = build->operands[k];
+    }
+    return n_values;
+}
+
+/* Outputs: the loss (order 1), or the sum of squares of its gradients (order 2), then the
+ * derivatives of that by the op's float operands. */
+static void build_gradients(weft_oracle_build *build)
+{
+    const derivative *d = build->argument;
+    weft_value result = d->op->build(build, WEFT_F64), operands[WEFT_ORACLE_VALUES],
+               gradients[WEFT_ORACLE_VALUES];
+    if (weft_graph_error(build->graph)->status != WEFT_OK) return;
+    int which[WEFT_ORACLE_VALUES];
+    const int n = float_operands(build, build->n_inputs, operands, which);
+    weft_value loss = loss_of(build, result);
+    weft_gradients(loss, (weft_values){operands, n}, gradients, WEFT_ZEROS_ALLOWED);
+    if (d->order == 2) {
+        loss = weft_sum(WEFT_SCALAR, weft_square(gradients[0]));
+        for (int k = 1; k < n; k++)
+            loss = weft_add(loss, weft_sum(WEFT_SCALAR, weft_square(gradients[k])));
+        weft_gradients(loss, (weft_values){operands, n}, gradients, WEFT_ZEROS_ALLOWED);
+    }
+    if (weft_graph_error(build->graph)->status != WEFT_OK) return;
+    weft_oracle_output(build, loss);
+    for (int k = 0; k < n; k++)
+        weft_oracle_output(build, gradients[k]);
+}
+
+/* The loss with element i of `input` set to x; the same run number, so the same random numbers. */
+static weft_status loss_at(weft_program *program, const weft_oracle_build *build, int input,
+                           double *data, int64_t i, double x, double *loss, weft_error *error)
+{
+    const double kept = data[i];
+    data[i] = x;
+    const weft_status status = weft_oracle_write(program, build->inputs[input], data, error);
+    data[i] = kept;
+    WEFT_TRY(status);
+    weft_set_runs(program, 0);
+    WEFT_TRY(weft_run(program, error));
+    return weft_read_scalar(program, build->outputs[0], loss, error);
+}
+
+/* Fourth-order central difference: 1e-3 steps leave an error near 1e-11. */
+static weft_status slope(weft_program *program, const weft_oracle_build *build, int input,
+                         double *data, int64_t i, double *found, weft_error *error)
+{
+    static const double at[4] = {-2.0, -1.0, 1.0, 2.0}, weight[4] = {1.0, -8.0, 8.0, -1.0};
+    const double h = 1e-3;
+    *found = 0.0;
+    for (int p = 0; p < 4; p++) {
+        double loss = 0.0;
+        WEFT_TRY(loss_at(program, build, input, data, i, data[i] + at[p] * h, &loss, error));
+        *found += weight[p] * loss / (12.0 * h);
+    }
+    return WEFT_OK;
+}
+
+/* One operand: every element's slope against the gradient that is output number `output`. */
+static weft_status check_operand(weft_program *program, const weft_oracle_build *build, int input,
+                                 int output, const char *name, weft_error *error)
+{
+    double *data = NULL, *gradient = NULL, largest = 1e-3, worst = 0.0;
+    const int64_t count = weft_shape_count(weft_shape_of(build->inputs[input]));
+    weft_status status = weft_oracle_read(program, build->inputs[input], &data, error);
+    weft_set_runs(program, 0);
+    if (status == WEFT_OK) status = weft_run(program, error);
+    if (status == WEFT_OK)
+        status = weft_oracle_read(program, build->outputs[output], &gradient, error);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        double found = 0.0;
+        status = slope(program, build, input, data, i, &found, error);
+        largest = fmax(largest, fabs(gradient[i]));
+        const double off = fabs(found - gradient[i]);
+        if (!(off <= worst)) worst = off; /* keeps a NaN */
+    }
+    if (status == WEFT_OK) status = weft_oracle_write(program, build->inputs[input], data, error);
+    char text[200];
+    snprintf(text, sizeof text, "%s: operand %d: gradient off by %g of %g", name, input, worst,
+             largest);
+    weft_test_check(status == WEFT_OK && worst <= 1e-7 * largest, __FILE__, __LINE__,
+                    status == WEFT_OK ? text : error->message);
+    free(data);
+    free(gradient);
+    return status;
+}
+
+static weft_status check_slopes(const derivative *d, weft_error *error)
+{
+    weft_oracle_build build = {.graph = weft_graph_create(77), .argument = d};
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    build_gradients(&build);
+    const weft_values values = {build.outputs, build.n_outputs};
+    weft_status status = weft_layout_create(NULL, &layout, error);
+    if (status == WEFT_OK)
+        status = weft_compile(oracle.alone, layout, values, NULL, &program, error);
+    if (status == WEFT_OK) status = weft_oracle_fill(&build, program, error);
+    if (status == WEFT_OK) {
+        weft_value operands[WEFT_ORACLE_VALUES];
+        int which[WEFT_ORACLE_VALUES];
+        const int n =
+            float_operands(&build, build.n_inputs - 1, operands, which); /* without the weights */
+        CHECK_EQ_INT(n, build.n_outputs - 1);
+        for (int k = 0; k < n && status == WEFT_OK; k++)
+            status = check_operand(program, &build, which[k], k + 1, d->op->name, error);
+    }
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_graph_destroy(&build.graph);
+    return status;
+}
+
+static void each_case(int order, void (*visit)(const derivative *))
+{
+    for (int i = 0; i < n_op_cases; i++) {
+        const derivative d = {&op_cases[i], order};
+        if (d.op->derivatives >= order && strncmp(d.op->name, only, strlen(only)) == 0) visit(&d);
+    }
+}
+
+static void visit_slopes(const derivative *d)
+{
+    weft_error error = {0};
+    char text[600];
+    const weft_status status = check_slopes(d, &error);
+    snprintf(text, sizeof text, "%s, order %d: %s", d->op->name, d->order, error.message);
+    weft_test_check(status == WEFT_OK, __FILE__, __LINE__, text);
+}
+
+static void visit_placements(const derivative *d)
+{
+    const int n_processes = oracle.world.n_processes;
+    weft_oracle_sweep(
+        &oracle, &(weft_oracle_case){.name = d->op->name, .build = build_gradients, .argument = d},
+        n_processes > 2   ? 3
+        : n_processes > 1 ? 6
+        : d->order == 2   ? 10
+                          : 30);
+}
+
+static void test_gradients_against_finite_differences(void)
+{
+    each_case(1, visit_slopes);
+}
+
+static void test_second_gradients_against_finite_differences(void)
+{
+    each_case(2, visit_slopes);
+}
+
+static void test_gradients_under_placements(void)
+{
+    each_case(1, visit_placements);
+}
+
+static void test_second_gradients_under_placements(void)
+{
+    each_case(2, visit_placements);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const meshes[] = {"data:2", "data:3", "data:4", "data:2,model:2"};
+    weft_error error = {0};
+    if (CHECK_OK(weft_oracle_open(&oracle, meshes, 4, &error), error)) {
+        for (int i = 1; i < argc; i++) {
+            if (strcmp(argv[i], "--all") == 0)
+                oracle.all = true;
+            else
+                only = argv[i];
+        }
+        if (oracle.world.n_processes == 1) {
+            RUN(test_gradients_against_finite_differences);
+            RUN(test_second_gradients_against_finite_differences);
+        }
+        RUN(test_gradients_under_placements);
+        RUN(test_second_gradients_under_placements);
+    }
+    weft_oracle_close(&oracle);
+    return weft_test_report();
+}

@@ -1,0 +1,203 @@
+/* oracle.c: fill, run, read and compare; see sweep.c for the walk over placements. */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS = 5 }; /* length of the summed dim of a partial operand: no axis divides it */
+
+double weft_oracle_unit(int k, int64_t i)
+{
+    uint64_t x = (uint64_t)i * 0x9E3779B97F4A7C15u + (uint64_t)(k + 1) * 0xD1B54A32D192ED03u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return (double)((x ^ (x >> 31)) >> 44) / 1048576.0;
+}
+
+weft_status weft_oracle_open(weft_oracle *oracle, const char *const *mesh_texts, int n,
+                             weft_error *error)
+{
+    const weft_world single = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
+    *oracle = (weft_oracle){0};
+    WEFT_TRY(weft_world_open(&oracle->world, error));
+    WEFT_TRY(weft_mesh_create(&single, "data:1", &oracle->alone, error));
+    for (int i = 0; i < n && oracle->n_meshes < 16; i++) {
+        weft_mesh *plan = NULL;
+        WEFT_TRY(weft_mesh_plan(mesh_texts[i], &plan, error));
+        const int n_ranks = weft_mesh_n_ranks(plan);
+        weft_mesh_destroy(&plan);
+        if (oracle->world.n_processes > 1 && n_ranks != oracle->world.n_processes) continue;
+        WEFT_TRY(weft_mesh_create(&oracle->world, mesh_texts[i], &oracle->meshes[oracle->n_meshes],
+                                  error));
+        oracle->n_meshes++;
+    }
+    return WEFT_OK;
+}
+
+void weft_oracle_close(weft_oracle *oracle)
+{
+    for (int i = 0; i < oracle->n_meshes; i++)
+        weft_mesh_destroy(&oracle->meshes[i]);
+    weft_mesh_destroy(&oracle->alone);
+    weft_world_close();
+}
+
+weft_value weft_oracle_input(weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
+                             double low, double high)
+{
+    const int k = build->n_inputs++;
+    const char *text = build->placing != NULL ? build->placing->inputs[k] : NULL;
+    char name[16];
+    snprintf(name, sizeof name, "in%d", k);
+    build->low[k] = low, build->high[k] = high;
+    if (text != NULL && strstr(text, "part:") != NULL) {
+        weft_shape whole = shape;
+        whole.dims[whole.n_dims++] = (weft_dim){"part", PARTS};
+        build->low[k] /= PARTS, build->high[k] /= PARTS; /* the sum stays in [low, high) */
+        build->inputs[k] = weft_place(weft_input(build->graph, name, dtype, whole), text);
+        build->operands[k] = weft_sum(shape, build->inputs[k]);
+        return build->operands[k];
+    }
+    build->inputs[k] = weft_input(build->graph, name, dtype, shape);
+    if (text != NULL) build->inputs[k] = weft_place(build->inputs[k], text);
+    build->operands[k] = build->inputs[k];
+    return build->operands[k];
+}
+
+void weft_oracle_output(weft_oracle_build *build, weft_value value)
+{
+    const int k = build->n_outputs++;
+    const char *text = build->placing != NULL ? build->placing->outputs[k] : NULL;
+    build->outputs[k] = text != NULL ? weft_place(value, text) : value;
+}
+
+weft_status weft_oracle_write(weft_program *program, weft_value value, const double *data,
+                              weft_error *error)
+{
+    const int64_t count = weft_shape_count(weft_shape_of(value));
+    const weft_dtype dtype = weft_dtype_of(value);
+    const size_t bytes = (size_t)count * weft_dtype_bytes(dtype);
+    void *memory = malloc(bytes + 1);
+    if (memory == NULL) return weft_fail_memory(error, bytes);
+    for (int64_t i = 0; i < count; i++) {
+        if (dtype == WEFT_F64) ((double *)memory)[i] = data[i];
+        if (dtype == WEFT_F32) ((float *)memory)[i] = (float)data[i];
+        if (dtype == WEFT_I32) ((int32_t *)memory)[i] = (int32_t)data[i];
+    }
+    const weft_status status = weft_write(program, value, memory, (int64_t)bytes, error);
+    free(memory);
+    return status;
+}
+
+weft_status weft_oracle_fill(const weft_oracle_build *build, weft_program *program,
+                             weft_error *error)
+{
+    for (int k = 0; k < build->n_inputs; k++) {
+        const int64_t count = weft_shape_count(weft_shape_of(build->inputs[k]));
+        double *data = calloc((size_t)count + 1, sizeof *data);
+        if (data == NULL) return weft_fail_memory(error, (size_t)count * sizeof *data);
+        for (int64_t i = 0; i < count; i++) {
+            data[i] = build->low[k] + (build->high[k] - build->low[k]) * weft_oracle_unit(k, i);
+            if (weft_dtype_of(build->inputs[k]) == WEFT_I32) data[i] = floor(data[i]);
+        }
+        const weft_status status = weft_oracle_write(program, build->inputs[k], data, error);
+        free(data);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_oracle_read(weft_program *program, weft_value value, double **data,
+                             weft_error *error)
+{
+    const int64_t count = weft_shape_count(weft_shape_of(value));
+    const weft_dtype dtype = weft_dtype_of(value);
+    const size_t bytes = (size_t)count * weft_dtype_bytes(dtype);
+    void *memory = calloc(bytes + 1, 1);
+    *data = calloc((size_t)count + 1, sizeof **data);
+    weft_status status = memory == NULL || *data == NULL
+                             ? weft_fail_memory(error, bytes)
+                             : weft_read(program, value, memory, (int64_t)bytes, error);
+    for (int64_t i = 0; status == WEFT_OK && i < count; i++) {
+        if (dtype == WEFT_F64) (*data)[i] = ((double *)memory)[i];
+        if (dtype == WEFT_F32) (*data)[i] = ((float *)memory)[i];
+        if (dtype == WEFT_I32) (*data)[i] = ((int32_t *)memory)[i];
+    }
+    free(memory);
+    if (status != WEFT_OK) {
+        free(*data);
+        *data = NULL;
+    }
+    return status;
+}
+
+static weft_status read_outputs(const weft_oracle_build *build, weft_program *program,
+                                weft_oracle_result *result, weft_error *error)
+{
+    for (int k = 0; k < build->n_outputs; k++) {
+        result->count[k] = weft_shape_count(weft_shape_of(build->outputs[k]));
+        result->dtype[k] = weft_dtype_of(build->outputs[k]);
+        WEFT_TRY(weft_oracle_read(program, build->outputs[k], &result->data[k], error));
+        result->n_outputs++;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_oracle_run(weft_mesh *mesh, const weft_oracle_case *what,
+                            const weft_oracle_placing *placing, weft_oracle_result *result,
+                            weft_error *error)
+{
+    weft_oracle_build build = {
+        .graph = weft_graph_create(77), .argument = what->argument, .placing = placing};
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    *result = (weft_oracle_result){0};
+    weft_status status = weft_layout_create(what->layout, &layout, error);
+    if (status != WEFT_OK) goto done;
+    what->build(&build);
+    const weft_values values = {build.outputs, build.n_outputs};
+    if ((status = weft_compile(mesh, layout, values, NULL, &program, error)) != WEFT_OK) goto done;
+    if ((status = weft_oracle_fill(&build, program, error)) != WEFT_OK) goto done;
+    if ((status = weft_run(program, error)) != WEFT_OK) goto done;
+    status = read_outputs(&build, program, result, error);
+done:
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_graph_destroy(&build.graph);
+    if (status != WEFT_OK) weft_oracle_free(result);
+    return status;
+}
+
+void weft_oracle_free(weft_oracle_result *result)
+{
+    for (int k = 0; k < WEFT_ORACLE_VALUES; k++)
+        free(result->data[k]);
+    *result = (weft_oracle_result){0};
+}
+
+bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, char *text,
+                      size_t bytes)
+{
+    static const double tolerance[WEFT_DTYPES] = {
+        [WEFT_F32] = 1e-5, [WEFT_F64] = 1e-11, [WEFT_I32] = 0.0};
+    snprintf(text, bytes, "%d and %d outputs", a->n_outputs, b->n_outputs);
+    if (a->n_outputs != b->n_outputs) return false;
+    for (int k = 0; k < a->n_outputs; k++) {
+        double largest = 0.0;
+        for (int64_t i = 0; i < a->count[k]; i++)
+            largest = fmax(largest, fabs(a->data[k][i]));
+        for (int64_t i = 0; i < a->count[k]; i++) {
+            const double x = a->data[k][i], y = b->data[k][i];
+            if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance[a->dtype[k]] * largest)
+                continue;
+            snprintf(text, bytes,
+                     "output %d of %d, element %lld of %lld: one rank has %.17g, the mesh %.17g", k,
+                     a->n_outputs, (long long)i, (long long)a->count[k], x, y);
+            return false;
+        }
+    }
+    text[0] = '\0';
+    return true;
+}

@@ -92,7 +92,8 @@ static void close_writer(writer *w)
 static void append(writer *w, int64_t *filled, int byte)
 {
     if (*filled == w->seq) {
-        memmove(w->window, w->window + 1, (size_t)(w->seq - 1) * sizeof *w->window);
+        for (int64_t i = 1; i < w->seq; i++)
+            w->window[i - 1] = w->window[i];
         --*filled;
     }
     w->window[(*filled)++] = byte;

@@ -119,7 +119,7 @@ static void check_refused(const char *line, const char *ours, const char *const 
 static void test_gpt_refuses_alone(void)
 {
     for (int i = 0; i < N_MISTAKES; i++) {
-        char arguments[TEXT], line[2 * TEXT];
+        char arguments[TEXT], line[4 * TEXT];
         print_arguments(arguments, sizeof arguments, mistakes[i].arguments);
         snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train %s", arguments);
         check_refused(line, "gpt: ", mistakes[i].facts);
@@ -129,7 +129,7 @@ static void test_gpt_refuses_alone(void)
 static void test_unknown_environment_variable(void)
 {
     const char *const facts[3] = {"WEFT_BACTH", "WEFT_BATCH"};
-    char arguments[TEXT], line[2 * TEXT];
+    char arguments[TEXT], line[4 * TEXT];
     print_arguments(arguments, sizeof arguments, GOOD);
     snprintf(line, sizeof line, "env WEFT_BACTH=3 " WEFT_TEST_BIN "/gpt train %s", arguments);
     check_refused(line, "gpt: ", facts);
@@ -151,7 +151,7 @@ static void check_refused_mpi(const char *line, const char *const *facts)
 static void test_gpt_refuses_on_two_ranks(void)
 {
     for (int i = 0; i < N_MISTAKES; i += 1) {
-        char arguments[TEXT], line[2 * TEXT];
+        char arguments[TEXT], line[4 * TEXT];
         print_arguments(arguments, sizeof arguments, mistakes[i].arguments);
         snprintf(line, sizeof line,
                  WEFT_TEST_MPIEXEC " -n 2 --oversubscribe " WEFT_TEST_BIN "/gpt train %s",
@@ -163,7 +163,7 @@ static void test_gpt_refuses_on_two_ranks(void)
 static void test_mesh_size_against_world_size(void)
 {
     const char *const facts[3] = {"3", "2", "data:3"};
-    char arguments[TEXT], line[2 * TEXT];
+    char arguments[TEXT], line[4 * TEXT];
     print_arguments(arguments, sizeof arguments, GOOD "--mesh data:3");
     snprintf(line, sizeof line,
              WEFT_TEST_MPIEXEC " -n 2 --oversubscribe " WEFT_TEST_BIN "/gpt train %s", arguments);
@@ -173,7 +173,7 @@ static void test_mesh_size_against_world_size(void)
 static void test_one_rank_with_another_layout(void)
 {
     const char *const facts[3] = {"rank 1"};
-    char good[TEXT], line[2 * TEXT];
+    char good[TEXT], line[4 * TEXT];
     print_arguments(good, sizeof good, GOOD "--mesh data:2");
     snprintf(line, sizeof line,
              WEFT_TEST_MPIEXEC " --oversubscribe -n 1 " WEFT_TEST_BIN

@@ -32,7 +32,7 @@ static int read_losses(const char *path, double losses[STEPS])
 static void train(const char *launcher, const char *arguments, double losses[STEPS])
 {
     static int n_runs = 0;
-    char line[2 * TEXT], metrics[TEXT];
+    char line[4 * TEXT], metrics[TEXT];
     snprintf(metrics, sizeof metrics, "%s/metrics%d.jsonl", folder, ++n_runs);
     snprintf(line, sizeof line,
              "%s " WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/run %s --metrics %s %s",
@@ -100,7 +100,7 @@ static void test_sample_is_the_same_everywhere(void)
     static const char *const layouts[] = {"", "--mesh data:2 --layout batch:data"};
     command_result r[2];
     for (int i = 0; i < 2; i++) {
-        char line[2 * TEXT];
+        char line[4 * TEXT];
         snprintf(line, sizeof line,
                  WEFT_TEST_BIN
                  "/gpt sample --data %s/text.txt --run %s/run %s --steps 2 --sample 50 %s",

@@ -45,7 +45,7 @@ static inline weft_spec random_spec(const weft_mesh *mesh, const weft_shape *sha
                                     int partial_one_in)
 {
     weft_spec spec = {0};
-    int n = weft_mesh_n_axes(mesh), order[WEFT_MAX_AXES];
+    int n = weft_mesh_n_axes(mesh), order[WEFT_MAX_AXES] = {0};
     for (int a = 0; a < n; a++) {
         int other = pick(a + 1);
         order[a] = order[other];

@@ -1,0 +1,192 @@
+/* combine.c: the monoids of partial results: identity and combination, by kind and dtype.
+ *
+ * A state is `width` numbers. argmax keeps its index as a number in double, as the bits of an int32
+ * in float, so that indices past 2^24 stay exact.
+ */
+#include "engine.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+typedef void (*identity_rule)(void *into, int64_t n_states);
+
+#define EACH(name, T, expression)                                                                  \
+    static void name(void *out_, const void *a_, const void *b_, int64_t n_states)                 \
+    {                                                                                              \
+        T *out = out_;                                                                             \
+        const T *as = a_, *bs = b_;                                                                \
+        for (int64_t i = 0; i < n_states; i++) {                                                   \
+            const T a = as[i], b = bs[i];                                                          \
+            out[i] = (expression);                                                                 \
+        }                                                                                          \
+    }
+#define FILL(name, T, value)                                                                       \
+    static void name(void *into_, int64_t n_states)                                                \
+    {                                                                                              \
+        T *into = into_;                                                                           \
+        for (int64_t i = 0; i < n_states; i++)                                                     \
+            into[i] = (value);                                                                     \
+    }
+
+EACH(sum_f32, float, a + b)
+EACH(sum_f64, double, a + b)
+EACH(sum_i32, int32_t, (int32_t)((uint32_t)a + (uint32_t)b))
+EACH(max_f32, float, a > b || a != a ? a : b) /* a NaN stays */
+EACH(max_f64, double, a > b || a != a ? a : b)
+EACH(max_i32, int32_t, a > b ? a : b)
+EACH(min_f32, float, a < b || a != a ? a : b)
+EACH(min_f64, double, a < b || a != a ? a : b)
+EACH(min_i32, int32_t, a < b ? a : b)
+FILL(zero_f32, float, 0)
+FILL(zero_f64, double, 0)
+FILL(zero_i32, int32_t, 0)
+FILL(low_f32, float, -INFINITY)
+FILL(low_f64, double, -INFINITY)
+FILL(low_i32, int32_t, INT32_MIN)
+FILL(high_f32, float, INFINITY)
+FILL(high_f64, double, INFINITY)
+FILL(high_i32, int32_t, INT32_MAX)
+
+/* (max, sum of exp(x - max)): the smaller maximum's sum is scaled down. Two empty states stay empty. */
+#define LSE(T, suffix, exponential)                                                                \
+    static void lse_##suffix(void *out_, const void *a_, const void *b_, int64_t n_states)         \
+    {                                                                                              \
+        T *out = out_;                                                                             \
+        const T *a = a_, *b = b_;                                                                  \
+        for (int64_t i = 0; i < 2 * n_states; i += 2) {                                            \
+            const T top = a[i] > b[i] || a[i] != a[i] ? a[i] : b[i];                               \
+            const T of_a = a[i] == top ? 1 : exponential(a[i] - top);                              \
+            const T of_b = b[i] == top ? 1 : exponential(b[i] - top);                              \
+            const T sum = a[i + 1] * of_a + b[i + 1] * of_b;                                       \
+            out[i] = top;                                                                          \
+            out[i + 1] = sum;                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void no_lse_##suffix(void *into_, int64_t n_states)                                     \
+    {                                                                                              \
+        T *into = into_;                                                                           \
+        for (int64_t i = 0; i < 2 * n_states; i += 2)                                              \
+            into[i] = -INFINITY, into[i + 1] = 0;                                                  \
+    }
+LSE(float, f32, expf)
+LSE(double, f64, exp)
+
+static int32_t index_f32(const float *state)
+{
+    int32_t index;
+    memcpy(&index, state + 1, sizeof index);
+    return index;
+}
+static void put_f32(float *state, int32_t index)
+{
+    memcpy(state + 1, &index, sizeof index);
+}
+static int32_t index_f64(const double *state)
+{
+    return (int32_t)state[1];
+}
+static void put_f64(double *state, int32_t index)
+{
+    state[1] = index;
+}
+static int32_t index_i32(const int32_t *state)
+{
+    return state[1];
+}
+static void put_i32(int32_t *state, int32_t index)
+{
+    state[1] = index;
+}
+
+/* The larger value, a NaN above all; of equal ones the lower index; an empty state (index -1) loses. */
+#define ARGMAX(T, suffix, lowest)                                                                  \
+    static bool argmax_takes_##suffix(const T *a, const T *b)                                      \
+    {                                                                                              \
+        const int32_t at = index_##suffix(a), other = index_##suffix(b);                           \
+        if (other < 0 || at < 0) return other >= 0;                                                \
+        const bool a_is_nan = a[0] != a[0], b_is_nan = b[0] != b[0];                               \
+        if (a_is_nan != b_is_nan) return b_is_nan;                                                 \
+        return b[0] > a[0] || ((a_is_nan || b[0] == a[0]) && other < at);                          \
+    }                                                                                              \
+    static void argmax_##suffix(void *out_, const void *a_, const void *b_, int64_t n_states)      \
+    {                                                                                              \
+        T *out = out_;                                                                             \
+        const T *a = a_, *b = b_;                                                                  \
+        for (int64_t i = 0; i < 2 * n_states; i += 2)                                              \
+            memmove(out + i, argmax_takes_##suffix(a + i, b + i) ? b + i : a + i, 2 * sizeof(T));  \
+    }                                                                                              \
+    static void no_argmax_##suffix(void *into_, int64_t n_states)                                  \
+    {                                                                                              \
+        T *into = into_;                                                                           \
+        for (int64_t i = 0; i < 2 * n_states; i += 2) {                                            \
+            into[i] = lowest;                                                                      \
+            put_##suffix(into + i, -1);                                                            \
+        }                                                                                          \
+    }
+ARGMAX(float, f32, -INFINITY)
+ARGMAX(double, f64, -INFINITY)
+ARGMAX(int32_t, i32, INT32_MIN)
+
+/* (count, mean, M2). source  Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance" */
+#define MOMENTS(T, suffix)                                                                         \
+    static void moments_##suffix(void *out_, const void *a_, const void *b_, int64_t n_states)     \
+    {                                                                                              \
+        T *out = out_;                                                                             \
+        const T *as = a_, *bs = b_;                                                                \
+        for (int64_t i = 0; i < 3 * n_states; i += 3) {                                            \
+            const T na = as[i], nb = bs[i], n = na + nb, share = n > 0 ? nb / n : 0;               \
+            const T mean = as[i + 1], m2 = as[i + 2], delta = bs[i + 1] - mean;                    \
+            out[i + 2] = m2 + bs[i + 2] + delta * delta * na * share;                              \
+            out[i + 1] = mean + delta * share;                                                     \
+            out[i] = n;                                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void no_moments_##suffix(void *into, int64_t n_states)                                  \
+    {                                                                                              \
+        memset(into, 0, 3 * (size_t)n_states * sizeof(T));                                         \
+    }
+MOMENTS(float, f32)
+MOMENTS(double, f64)
+
+static const weft_combiner combiners[WEFT_COMBINES][WEFT_DTYPES] = {
+    [WEFT_SUM] = {sum_f32, sum_f64, sum_i32},
+    [WEFT_MAX] = {max_f32, max_f64, max_i32},
+    [WEFT_MIN] = {min_f32, min_f64, min_i32},
+    [WEFT_LSE] = {lse_f32, lse_f64, NULL},
+    [WEFT_ARGMAX] = {argmax_f32, argmax_f64, argmax_i32},
+    [WEFT_MOMENTS] = {moments_f32, moments_f64, NULL},
+};
+static const identity_rule identities[WEFT_COMBINES][WEFT_DTYPES] = {
+    [WEFT_SUM] = {zero_f32, zero_f64, zero_i32},
+    [WEFT_MAX] = {low_f32, low_f64, low_i32},
+    [WEFT_MIN] = {high_f32, high_f64, high_i32},
+    [WEFT_LSE] = {no_lse_f32, no_lse_f64, NULL},
+    [WEFT_ARGMAX] = {no_argmax_f32, no_argmax_f64, no_argmax_i32},
+    [WEFT_MOMENTS] = {no_moments_f32, no_moments_f64, NULL},
+};
+
+weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype)
+{
+    return combiners[combine][dtype];
+}
+
+weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
+{
+    if (combiners[combine][dtype]) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "partial results of kind %s are not defined for %s; use a float dtype",
+                     weft_combine_name(combine), weft_dtype_name(dtype));
+}
+
+void weft_combine_into(weft_combine combine, weft_dtype dtype, void *into, const void *with,
+                       int64_t count)
+{
+    if (combiners[combine][dtype])
+        combiners[combine][dtype](into, into, with, count / weft_combine_width(combine));
+}
+
+void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into, int64_t count)
+{
+    if (identities[combine][dtype])
+        identities[combine][dtype](into, count / weft_combine_width(combine));
+}

@@ -1,0 +1,204 @@
+/* comm: the groups of a mesh for the local ranks, and the calls that go to their engine. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct weft_comms {
+    weft_mesh *mesh;
+    const weft_comm_engine *engine;
+    weft_comm *ends[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local], NULL while not prepared */
+};
+
+/* ---- create and destroy ---- */
+
+/* All ranks in this process: threads; else one rank a process. */
+static const weft_comm_engine *engine_for(const weft_mesh *mesh, weft_error *error)
+{
+    if (weft_mesh_n_local(mesh) == 0) {
+        weft_fail(error, WEFT_USAGE,
+                  "mesh %.200s is only a plan and has no ranks to exchange anything; make it with "
+                  "weft_mesh_create",
+                  weft_mesh_text(mesh));
+        return NULL;
+    }
+    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return &weft_engine_threads;
+#ifdef WEFT_HAVE_MPI
+    return &weft_engine_mpi;
+#else
+    weft_fail(
+        error, WEFT_USAGE,
+        "mesh %.200s has ranks in other processes, but this Weft was built without MPI; build "
+        "it with MPI, or run all ranks in one process",
+        weft_mesh_text(mesh));
+    return NULL;
+#endif
+}
+
+weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *error)
+{
+    *comms = NULL;
+    const weft_comm_engine *engine = engine_for(mesh, error);
+    if (engine == NULL) return WEFT_USAGE;
+    weft_comms *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(error, sizeof *c);
+    c->mesh = mesh;
+    c->engine = engine;
+    *comms = c;
+    return WEFT_OK;
+}
+
+static void ends_destroy(const weft_comms *comms, weft_comm *ends)
+{
+    const int n_local = weft_mesh_n_local(comms->mesh);
+    comms->engine->destroy(ends, n_local);
+    for (int i = 0; i < n_local; i++)
+        free(ends[i].numbers);
+    free(ends);
+}
+
+void weft_comms_destroy(weft_comms **comms)
+{
+    weft_comms *c = *comms;
+    if (c == NULL) return;
+    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
+        if (c->ends[axes] != NULL) ends_destroy(c, c->ends[axes]);
+    free(c);
+    *comms = NULL;
+}
+
+/* ---- groups ---- */
+
+static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, weft_comm *end,
+                            weft_error *error)
+{
+    end->engine = comms->engine;
+    end->rank = rank;
+    end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
+    const size_t bytes = 4 * (size_t)end->n_ranks * sizeof *end->numbers;
+    end->numbers = malloc(bytes);
+    return end->numbers == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
+}
+
+weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *error)
+{
+    const int n_local = weft_mesh_n_local(comms->mesh), n_axes = weft_mesh_n_axes(comms->mesh);
+    if (axes >> n_axes != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "a group over axes 0x%x of mesh %.200s, which has %d; name axes it has",
+                         axes, weft_mesh_text(comms->mesh), n_axes);
+    if (comms->ends[axes] != NULL) return WEFT_OK;
+    const size_t bytes = (size_t)n_local * sizeof(weft_comm);
+    weft_comm *ends = aligned_alloc(_Alignof(weft_comm), bytes);
+    if (ends == NULL) return weft_fail_memory(error, bytes);
+    memset(ends, 0, bytes);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n_local && status == WEFT_OK; i++)
+        status = end_fill(comms, axes, weft_mesh_first_local(comms->mesh) + i, &ends[i], error);
+    if (status == WEFT_OK) status = comms->engine->group_create(comms->mesh, axes, ends, error);
+    if (status == WEFT_OK)
+        comms->ends[axes] = ends;
+    else
+        ends_destroy(comms, ends);
+    return status;
+}
+
+weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
+{
+    const int local = rank - weft_mesh_first_local(comms->mesh);
+    if (axes >> WEFT_MAX_AXES != 0 || comms->ends[axes] == NULL) return NULL;
+    return local < 0 || local >= weft_mesh_n_local(comms->mesh) ? NULL : &comms->ends[axes][local];
+}
+
+int weft_comm_n_ranks(const weft_comm *comm)
+{
+    return comm->n_ranks;
+}
+
+int weft_comm_self(const weft_comm *comm)
+{
+    return comm->self;
+}
+
+const char *weft_comms_engine(const weft_comms *comms)
+{
+    return comms->engine->name;
+}
+
+/* ---- exchanges ---- */
+
+/* The next ticket, when its slot is free. */
+static weft_status take_ticket(weft_comm *comm, uint64_t *ticket, weft_error *error)
+{
+    const uint32_t slot = 1u << comm->next % WEFT_SLOTS;
+    if (comm->busy & slot)
+        return weft_fail(error, WEFT_USAGE,
+                         "an exchange begins in a group of %d ranks where the one %d before it is "
+                         "still under way; weft_wait for that one first",
+                         comm->n_ranks, WEFT_SLOTS);
+    comm->busy |= slot;
+    *ticket = comm->next++;
+    return WEFT_OK;
+}
+
+static void give_ticket(weft_comm *comm, uint64_t ticket)
+{
+    comm->busy &= ~(1u << ticket % WEFT_SLOTS);
+}
+
+/* An exchange that did not start is not waited for. */
+static weft_status started(weft_request *request, weft_status status)
+{
+    if (status == WEFT_OK) return WEFT_OK;
+    give_ticket(request->comm, request->ticket);
+    request->comm = NULL;
+    return status;
+}
+
+weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64_t *send_bytes,
+                                  const int64_t *send_at, void *recv, const int64_t *recv_bytes,
+                                  const int64_t *recv_at, weft_request *request, weft_error *error)
+{
+    *request = (weft_request){0};
+    WEFT_TRY(take_ticket(comm, &request->ticket, error));
+    request->comm = comm;
+    const weft_parts out = {(char *)(uintptr_t)send, send_bytes, send_at};
+    const weft_parts in = {recv, recv_bytes, recv_at};
+    return started(request, comm->engine->all_to_all_start(comm, &out, &in, request, error));
+}
+
+weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t send_bytes, void *recv,
+                                  const int64_t *recv_bytes, const int64_t *recv_at,
+                                  weft_request *request, weft_error *error)
+{
+    *request = (weft_request){0};
+    WEFT_TRY(take_ticket(comm, &request->ticket, error));
+    request->comm = comm;
+    const weft_parts in = {recv, recv_bytes, recv_at};
+    return started(request,
+                   comm->engine->all_gather_start(comm, send, send_bytes, &in, request, error));
+}
+
+weft_status weft_wait(weft_request *request, weft_error *error)
+{
+    weft_comm *comm = request->comm;
+    if (comm == NULL) return WEFT_OK; /* never begun, or over */
+    const weft_status status = comm->engine->wait(request, error);
+    give_ticket(comm, request->ticket);
+    request->comm = NULL;
+    return status;
+}
+
+weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes, weft_error *error)
+{
+    if (root < 0 || root >= comm->n_ranks)
+        return weft_fail(error, WEFT_USAGE,
+                         "broadcast from rank %d of a group of %d; name one from 0 to %d", root,
+                         comm->n_ranks, comm->n_ranks - 1);
+    if (bytes == 0 || comm->n_ranks == 1) return WEFT_OK;
+    uint64_t ticket = 0;
+    WEFT_TRY(take_ticket(comm, &ticket, error));
+    const weft_status status = comm->engine->broadcast(comm, root, data, bytes, ticket, error);
+    give_ticket(comm, ticket);
+    return status;
+}

@@ -1,0 +1,322 @@
+/* move: a conversion step, executed by one rank.
+ *
+ * All kinds but all_reduce are one algorithm: weft_move_sends says which box each rank of the group
+ * gives each other; pieces are packed (unless they are contiguous where they lie), exchanged, and
+ * copied or combined into place. A destination gets one summand of every element from each
+ * coordinate of the partial axes; for one element the senders differ in those coordinates only, so
+ * in the group's order coordinate 0 comes first: it is copied, the others are combined, and the
+ * order of addition is the same everywhere.
+ */
+#include "box_run.h"
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNED = 64 };
+
+typedef struct piece {
+    int peer; /* its place in the group                                                        */
+    bool is_first; /* summand of its elements: copied, later ones are combined */
+    int64_t at; /* of a packed piece: bytes into the scratch                                     */
+    weft_box_run
+        run; /* outgoing: box to packed; incoming: packed to box; own incoming: box to box    */
+} piece;
+
+/* How a kind of step is carried out. */
+typedef struct algorithm {
+    weft_status (*prepare)(weft_move *move, const weft_mesh *mesh, const weft_shape *shape,
+                           const weft_convert_step *step, weft_error *error);
+    weft_status (*start)(weft_move *move, weft_error *error);
+    weft_status (*finish)(weft_move *move, weft_error *error);
+} algorithm;
+
+struct weft_move {
+    const algorithm *algorithm;
+    weft_dtype dtype;
+    weft_combine combine; /* of the partial results that end here */
+    int rank, n_ranks, self;
+    int64_t count; /* of the rank's box in `from` */
+    int64_t scratch_bytes, wire_bytes;
+
+    bool gathers; /* all get all of the box: the engine's all_gather, own part too */
+    bool packs, unpacks;
+    int n_out, n_in;
+    piece *out, *in;                                      /* [n_ranks] each, in the group's order */
+    int64_t *send_bytes, *send_at, *recv_bytes, *recv_at; /* [n_ranks] */
+
+    weft_comm *comm; /* of the run under way */
+    weft_request request;
+    const char *from;
+    char *to, *scratch;
+};
+
+/* ---- all_reduce ---- */
+
+static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh, const weft_shape *shape,
+                                  const weft_convert_step *step, weft_error *error)
+{
+    (void)mesh, (void)shape, (void)step;
+    if (move->combine == WEFT_NOT_PARTIAL)
+        return weft_fail(error, WEFT_INTERNAL,
+                         "an all_reduce step whose value is not partial over its axes; report this "
+                         "program's plan");
+    move->scratch_bytes =
+        weft_all_reduce_bytes(move->n_ranks, move->combine, move->dtype, move->count);
+    return WEFT_OK;
+}
+
+static weft_status reduce_start(weft_move *move, weft_error *error)
+{
+    (void)move, (void)error;
+    return WEFT_OK;
+}
+
+static weft_status reduce_finish(weft_move *move, weft_error *error)
+{
+    return weft_all_reduce(move->comm, move->combine, move->dtype, move->from, move->to,
+                           move->count, move->scratch, error);
+}
+
+static const algorithm reduce = {reduce_prepare, reduce_start, reduce_finish};
+
+/* ---- exchange: which pieces ---- */
+
+typedef struct planner {
+    const weft_mesh *mesh;
+    const weft_shape *shape;
+    const weft_convert_step *step;
+    weft_box from, to; /* of this rank */
+    uint32_t ending;   /* axes over which the value is partial before, not after */
+} planner;
+
+/* The outgoing pieces. The own one is no message, unless the engine gathers. */
+static void list_outgoing(weft_move *move, const planner *p, const int *ranks)
+{
+    const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
+    move->gathers = p->step->kind == WEFT_ALL_GATHER;
+    for (int i = 0; i < move->n_ranks; i++) {
+        weft_box box;
+        const bool sends = weft_move_sends(p->mesh, p->shape, p->step, move->rank, ranks[i], &box);
+        const int64_t count = sends ? weft_box_count(&box, p->shape->n_dims) : 0;
+        if (count != move->count) move->gathers = false;
+        if (!sends || i == move->self) continue;
+        piece *out = &move->out[move->n_out++];
+        out->peer = i;
+        weft_box_run_make(&out->run, p->shape->n_dims, &box, &p->from, &box);
+        move->send_bytes[i] = count * element;
+        if (out->run.n_loops > 0) move->packs = true;
+    }
+}
+
+/* A summand is the first of its elements when its sender has coordinate 0 on all axes that end. */
+static bool is_first(const planner *p, int source)
+{
+    int at[WEFT_MAX_AXES];
+    weft_mesh_coordinates(p->mesh, source, at);
+    for (int a = 0; a < weft_mesh_n_axes(p->mesh); a++)
+        if (p->ending >> a & 1 && at[a] != 0) return false;
+    return true;
+}
+
+static void list_incoming(weft_move *move, const planner *p, const int *ranks)
+{
+    const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
+    for (int i = 0; i < move->n_ranks; i++) {
+        weft_box box;
+        if (!weft_move_sends(p->mesh, p->shape, p->step, ranks[i], move->rank, &box)) continue;
+        const bool comes_packed = i != move->self || move->gathers;
+        piece *in = &move->in[move->n_in++];
+        in->peer = i;
+        in->is_first = is_first(p, ranks[i]);
+        weft_box_run_make(&in->run, p->shape->n_dims, &box, comes_packed ? &box : &p->from, &p->to);
+        if (!comes_packed) continue;
+        move->recv_bytes[i] = weft_box_count(&box, p->shape->n_dims) * element;
+        if (in->run.n_loops > 0 || move->combine != WEFT_NOT_PARTIAL) move->unpacks = true;
+    }
+}
+
+/* ---- exchange: where they lie ---- */
+
+static int64_t take_scratch(weft_move *move, int64_t bytes)
+{
+    const int64_t at = move->scratch_bytes;
+    move->scratch_bytes += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return at;
+}
+
+/* Places of parts: in the scratch when packed, else in the box itself. */
+static void place_pieces(weft_move *move)
+{
+    const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
+    for (int i = 0; i < move->n_out && !move->gathers; i++) {
+        piece *out = &move->out[i];
+        const int64_t bytes = move->send_bytes[out->peer];
+        out->at = move->packs ? take_scratch(move, bytes) : out->run.from_at * element;
+        move->send_at[out->peer] = out->at;
+    }
+    for (int i = 0; i < move->n_in; i++) {
+        piece *in = &move->in[i];
+        const int64_t bytes = move->recv_bytes[in->peer];
+        in->at = move->unpacks ? take_scratch(move, bytes) : in->run.to_at * element;
+        move->recv_at[in->peer] = in->at;
+    }
+}
+
+static weft_status exchange_prepare(weft_move *move, const weft_mesh *mesh, const weft_shape *shape,
+                                    const weft_convert_step *step, weft_error *error)
+{
+    const size_t n = (size_t)move->n_ranks;
+    int *ranks = malloc(n * sizeof *ranks);
+    move->out = calloc(2 * n, sizeof *move->out);
+    move->send_bytes = calloc(4 * n, sizeof *move->send_bytes);
+    if (ranks == NULL || move->out == NULL || move->send_bytes == NULL) {
+        free(ranks);
+        return weft_fail_memory(error, n * (2 * sizeof *move->out + 4 * sizeof *move->send_bytes));
+    }
+    move->in = move->out + n;
+    move->send_at = move->send_bytes + n;
+    move->recv_bytes = move->send_at + n;
+    move->recv_at = move->recv_bytes + n;
+    planner p = {.mesh = mesh,
+                 .shape = shape,
+                 .step = step,
+                 .ending = step->axes & step->from.partial & ~(uint32_t)step->to.partial};
+    weft_spec_box(&step->from, mesh, shape, move->rank, &p.from);
+    weft_spec_box(&step->to, mesh, shape, move->rank, &p.to);
+    weft_mesh_group(mesh, step->axes, move->rank, ranks, NULL);
+    list_outgoing(move, &p, ranks);
+    list_incoming(move, &p, ranks);
+    place_pieces(move);
+    free(ranks);
+    return WEFT_OK;
+}
+
+/* ---- exchange: running ---- */
+
+static void settle(const weft_move *move, const piece *in)
+{
+    const bool is_own = in->peer == move->self && !move->gathers;
+    const char *from = is_own ? move->from : move->scratch + in->at;
+    if (in->is_first || move->combine == WEFT_NOT_PARTIAL)
+        weft_box_run_copy(&in->run, move->to, from, weft_dtype_bytes(move->dtype));
+    else
+        weft_box_run_combine(&in->run, move->to, from, move->combine, move->dtype);
+}
+
+static weft_status exchange_begin(weft_move *move, weft_error *error)
+{
+    char *recv = move->unpacks ? move->scratch : move->to;
+    if (move->gathers)
+        return weft_all_gather_start(move->comm, move->from,
+                                     move->count * (int64_t)weft_dtype_bytes(move->dtype), recv,
+                                     move->recv_bytes, move->recv_at, &move->request, error);
+    const char *send = move->packs ? move->scratch : move->from;
+    return weft_all_to_all_start(move->comm, send, move->send_bytes, move->send_at, recv,
+                                 move->recv_bytes, move->recv_at, &move->request, error);
+}
+
+/* While the others' pieces travel, the own one is copied, if no order has to be kept. */
+static bool settles_early(const weft_move *move, const piece *in)
+{
+    return in->peer == move->self && !move->gathers && move->combine == WEFT_NOT_PARTIAL;
+}
+
+static weft_status exchange_start(weft_move *move, weft_error *error)
+{
+    const size_t element = weft_dtype_bytes(move->dtype);
+    for (int i = 0; i < move->n_out && move->packs; i++)
+        weft_box_run_copy(&move->out[i].run, move->scratch + move->out[i].at, move->from, element);
+    if (move->n_ranks > 1) WEFT_TRY(exchange_begin(move, error));
+    for (int i = 0; i < move->n_in; i++)
+        if (settles_early(move, &move->in[i])) settle(move, &move->in[i]);
+    return WEFT_OK;
+}
+
+static weft_status exchange_finish(weft_move *move, weft_error *error)
+{
+    if (move->n_ranks > 1) WEFT_TRY(weft_wait(&move->request, error));
+    for (int i = 0; i < move->n_in; i++) {
+        const piece *in = &move->in[i];
+        const bool is_there = settles_early(move, in) ||
+                              (in->peer != move->self && !move->unpacks) ||
+                              (move->gathers && !move->unpacks);
+        if (!is_there) settle(move, in);
+    }
+    return WEFT_OK;
+}
+
+static const algorithm exchange = {exchange_prepare, exchange_start, exchange_finish};
+
+static const algorithm *const algorithms[WEFT_CONVERTS] = {
+    [WEFT_SLICE] = &exchange, /* with itself only */
+    [WEFT_ALL_REDUCE] = &reduce,   [WEFT_REDUCE_SCATTER] = &exchange, [WEFT_ALL_GATHER] = &exchange,
+    [WEFT_ALL_TO_ALL] = &exchange, [WEFT_MOVE] = &exchange,
+};
+
+/* ---- public ---- */
+
+weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
+                             const weft_convert_step *step, int rank, weft_move **move,
+                             weft_error *error)
+{
+    weft_move *m = *move = calloc(1, sizeof *m);
+    if (m == NULL) return weft_fail_memory(error, sizeof *m);
+    weft_box box;
+    weft_spec_box(&step->from, mesh, shape, rank, &box);
+    m->algorithm = algorithms[step->kind];
+    m->dtype = dtype;
+    m->rank = rank;
+    m->count = weft_box_count(&box, shape->n_dims);
+    m->n_ranks = weft_mesh_group(mesh, step->axes, rank, NULL, &m->self);
+    m->wire_bytes = weft_convert_bytes(mesh, shape, dtype, step, rank);
+    weft_status status = WEFT_OK;
+    if (step->axes & step->from.partial & ~(uint32_t)step->to.partial) {
+        m->combine = (weft_combine)step->from.combine;
+        status = weft_combine_check(m->combine, dtype, error);
+    }
+    if (status == WEFT_OK) status = m->algorithm->prepare(m, mesh, shape, step, error);
+    if (status != WEFT_OK) weft_move_destroy(move);
+    return status;
+}
+
+void weft_move_destroy(weft_move **move)
+{
+    weft_move *m = *move;
+    if (m == NULL) return;
+    free(m->out);
+    free(m->send_bytes);
+    free(m);
+    *move = NULL;
+}
+
+int64_t weft_move_scratch(const weft_move *move)
+{
+    return move->scratch_bytes;
+}
+
+int64_t weft_move_wire_bytes(const weft_move *move)
+{
+    return move->wire_bytes;
+}
+
+weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
+                            void *scratch, weft_error *error)
+{
+    const int n_ranks = comm != NULL ? comm->n_ranks : 1;
+    if (n_ranks != move->n_ranks)
+        return weft_fail(error, WEFT_USAGE,
+                         "a move among %d ranks was given a group of %d; prepare the group of the "
+                         "step's axes and pass it",
+                         move->n_ranks, n_ranks);
+    move->comm = comm;
+    move->from = from;
+    move->to = to;
+    move->scratch = scratch;
+    return move->algorithm->start(move, error);
+}
+
+weft_status weft_move_finish(weft_move *move, weft_error *error)
+{
+    return move->algorithm->finish(move, error);
+}

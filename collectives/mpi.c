@@ -1,0 +1,219 @@
+/* mpi: the engine for one rank a process.
+ *
+ * An exchange is one receive and one send for each peer that has something: what MPI's own
+ * non-blocking all_to_all and all_gather do inside (Open MPI's libnbc, linear), but peers without
+ * bytes cost nothing and no count has to fit an int: what does not is sent as many blocks of a
+ * megabyte, and a rest. All ranks start exchanges in one order and MPI keeps the order between two
+ * ranks, so messages of different exchanges cannot be mistaken for each other. Requests are made
+ * room for with the group: nothing is allocated during a run.
+ */
+#include "engine.h"
+#include "mpi_world.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 1 << 20, PER_PEER = 4 /* blocks and rest, sent and received */ };
+
+typedef struct group {
+    MPI_Comm comm;
+    MPI_Datatype block; /* BLOCK_BYTES bytes */
+    int n_requests[WEFT_SLOTS];
+    MPI_Request *requests; /* [WEFT_SLOTS][PER_PEER * n_ranks] */
+    MPI_Status *statuses;  /* [PER_PEER * n_ranks] */
+} group;
+
+/* ---- groups ---- */
+
+static weft_status group_start(group *g, const weft_comm *end, int lowest, weft_error *error)
+{
+    g->comm = MPI_COMM_NULL;
+    g->block = MPI_DATATYPE_NULL;
+    const size_t n = PER_PEER * (size_t)end->n_ranks;
+    g->requests = malloc(WEFT_SLOTS * n * sizeof *g->requests);
+    g->statuses = malloc(n * sizeof *g->statuses);
+    if (g->requests == NULL || g->statuses == NULL)
+        return weft_fail_memory(error,
+                                n * (WEFT_SLOTS * sizeof *g->requests + sizeof *g->statuses));
+    int code = MPI_Comm_split(weft_mpi_comm(), lowest, end->self, &g->comm);
+    if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
+    if (code == MPI_SUCCESS) code = MPI_Type_commit(&g->block);
+    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "making a group of ranks", code);
+}
+
+static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *ends,
+                                weft_error *error)
+{
+    if (weft_mpi_comm() == MPI_COMM_NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "mesh %.200s has ranks in other processes, but they were not joined; call "
+                         "weft_world_open first",
+                         weft_mesh_text(mesh));
+    int *ranks = malloc((size_t)ends->n_ranks * sizeof *ranks);
+    group *g = ends->group = calloc(1, sizeof *g);
+    weft_status status = WEFT_OK;
+    if (ranks == NULL || g == NULL) {
+        status = weft_fail_memory(error, sizeof *g);
+    } else {
+        weft_mesh_group(mesh, axes, ends->rank, ranks, NULL);
+        status = group_start(g, ends, ranks[0], error); /* groups have no rank in common */
+    }
+    free(ranks);
+    return status;
+}
+
+static void destroy(weft_comm *ends, int n_local)
+{
+    group *g = ends->group;
+    int is_over = 0;
+    (void)n_local; /* one */
+    if (g == NULL) return;
+    MPI_Finalized(&is_over);
+    if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);
+    if (!is_over && g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
+    free(g->requests);
+    free(g->statuses);
+    free(g);
+    ends->group = NULL;
+}
+
+/* ---- messages ---- */
+
+/* One direction of one exchange with one peer. */
+typedef struct message {
+    char *data;
+    int64_t bytes;
+    int peer, slot;
+    bool is_send;
+} message;
+
+static int post(const weft_comm *comm, const message *m, char *data, int count, MPI_Datatype type)
+{
+    group *g = comm->group;
+    MPI_Request *request =
+        g->requests + (size_t)m->slot * PER_PEER * (size_t)comm->n_ranks + g->n_requests[m->slot];
+    const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->slot, g->comm, request)
+                                : MPI_Irecv(data, count, type, m->peer, m->slot, g->comm, request);
+    if (code == MPI_SUCCESS) g->n_requests[m->slot]++;
+    return code;
+}
+
+/* Both sides cut a message in the same way, from its bytes alone. */
+static int post_message(const weft_comm *comm, const message *m)
+{
+    const group *g = comm->group;
+    if (m->bytes == 0) return MPI_SUCCESS;
+    if (m->bytes <= INT_MAX) return post(comm, m, m->data, (int)m->bytes, MPI_BYTE);
+    const int64_t n_blocks = m->bytes / BLOCK_BYTES, rest = m->bytes % BLOCK_BYTES;
+    if (n_blocks > INT_MAX) return MPI_ERR_COUNT;
+    const int code = post(comm, m, m->data, (int)n_blocks, g->block);
+    if (code != MPI_SUCCESS || rest == 0) return code;
+    return post(comm, m, m->data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE);
+}
+
+static int post_all(const weft_comm *comm, const weft_parts *parts, int slot, bool is_send)
+{
+    for (int i = 1; i < comm->n_ranks; i++) {
+        const int step = is_send ? i : comm->n_ranks - i; /* not all to one at a time */
+        const int peer = (comm->self + step) % comm->n_ranks;
+        if (parts->bytes[peer] == 0) continue;
+        const message m = {parts->data + parts->at[peer], parts->bytes[peer], peer, slot, is_send};
+        const int code = post_message(comm, &m);
+        if (code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
+static weft_status copy_own(const weft_comm *comm, const char *from, int64_t bytes,
+                            const weft_parts *recv, weft_error *error)
+{
+    const int64_t expected = recv->bytes[comm->self];
+    if (bytes != expected)
+        return weft_fail(
+            error, WEFT_MISMATCH,
+            "rank %d of a group of %d sends %lld bytes to itself, but expects %lld; both "
+            "must be the same count",
+            comm->self, comm->n_ranks, (long long)bytes, (long long)expected);
+    if (bytes == 0) return WEFT_OK;
+    char *to = recv->data + recv->at[comm->self];
+    if (to != from) memcpy(to, from, (size_t)bytes);
+    return WEFT_OK;
+}
+
+static weft_status all_to_all_start(weft_comm *comm, const weft_parts *send, const weft_parts *recv,
+                                    weft_request *request, weft_error *error)
+{
+    group *g = comm->group;
+    const int slot = (int)(request->ticket % WEFT_SLOTS);
+    g->n_requests[slot] = 0;
+    int code = post_all(comm, recv, slot, false);
+    if (code == MPI_SUCCESS) code = post_all(comm, send, slot, true);
+    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "all_to_all", code);
+    const int64_t own = send->bytes[comm->self];
+    return copy_own(comm, own > 0 ? send->data + send->at[comm->self] : NULL, own, recv, error);
+}
+
+static weft_status all_gather_start(weft_comm *comm, const void *send, int64_t send_bytes,
+                                    const weft_parts *recv, weft_request *request,
+                                    weft_error *error)
+{
+    group *g = comm->group;
+    const int slot = (int)(request->ticket % WEFT_SLOTS);
+    g->n_requests[slot] = 0;
+    int code = post_all(comm, recv, slot, false);
+    for (int i = 1; i < comm->n_ranks && code == MPI_SUCCESS; i++) {
+        const int peer = (comm->self + i) % comm->n_ranks;
+        const message m = {(char *)(uintptr_t)send, send_bytes, peer, slot, true};
+        code = post_message(comm, &m);
+    }
+    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "all_gather", code);
+    return copy_own(comm, send, send_bytes, recv, error);
+}
+
+/* MPI_Waitall says only that something failed; the statuses say what. */
+static int first_code(const group *g, int n, int code)
+{
+    if (code != MPI_ERR_IN_STATUS) return code;
+    for (int i = 0; i < n; i++)
+        if (g->statuses[i].MPI_ERROR != MPI_SUCCESS && g->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+            return g->statuses[i].MPI_ERROR;
+    return code;
+}
+
+static weft_status wait_request(weft_request *request, weft_error *error)
+{
+    const weft_comm *comm = request->comm;
+    const group *g = comm->group;
+    const int slot = (int)(request->ticket % WEFT_SLOTS), n = g->n_requests[slot];
+    MPI_Request *requests = g->requests + (size_t)slot * PER_PEER * (size_t)comm->n_ranks;
+    const int code = MPI_Waitall(n, requests, g->statuses);
+    if (code == MPI_SUCCESS) return WEFT_OK;
+    return weft_mpi_fail(error, "exchanging data", first_code(g, n, code));
+}
+
+static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes, uint64_t ticket,
+                             weft_error *error)
+{
+    const group *g = comm->group;
+    const int64_t n_blocks = bytes > INT_MAX ? bytes / BLOCK_BYTES : 0;
+    const int64_t rest = bytes - n_blocks * BLOCK_BYTES;
+    (void)ticket;
+    int code = n_blocks > INT_MAX ? MPI_ERR_COUNT : MPI_SUCCESS;
+    if (code == MPI_SUCCESS && n_blocks > 0)
+        code = MPI_Bcast(data, (int)n_blocks, g->block, root, g->comm);
+    if (code == MPI_SUCCESS && rest > 0)
+        code = MPI_Bcast((char *)data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE, root, g->comm);
+    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "broadcast", code);
+}
+
+const weft_comm_engine weft_engine_mpi = {
+    .name = "mpi",
+    .group_create = group_create,
+    .destroy = destroy,
+    .all_to_all_start = all_to_all_start,
+    .all_gather_start = all_gather_start,
+    .wait = wait_request,
+    .broadcast = broadcast,
+};

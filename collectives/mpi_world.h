@@ -1,0 +1,16 @@
+/* mpi_world.h: what the MPI files of this room share; only they see <mpi.h>. */
+#ifndef WEFT_MPI_WORLD_H
+#define WEFT_MPI_WORLD_H
+
+#include <mpi.h>
+
+#include "weft/collectives.h"
+
+/* All processes, apart from whatever else talks over MPI_COMM_WORLD; MPI_COMM_NULL while not open.
+ * Local. */
+MPI_Comm weft_mpi_comm(void);
+
+/* The sentence for an MPI error code; WEFT_COMM. `what` names the call: "all_to_all". Local. */
+weft_status weft_mpi_fail(weft_error *error, const char *what, int code);
+
+#endif

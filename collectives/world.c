@@ -1,0 +1,148 @@
+/* world: how this process was started, joining the others, and agreeing on failure.
+ *
+ * Only the environment is asked: MPI is not touched unless a launcher has set its variables, so a
+ * program that runs alone starts at once. A shell inside sbatch has Slurm's variables too, but no
+ * step: it is alone.
+ */
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct launcher {
+    const char *name;
+    const char *sign;     /* set in every process it starts, and only there     */
+    const char *process;  /* this one's number                                  */
+    const char *count[2]; /* how many it started; the first that is set; or NULL */
+    bool connects;        /* gives processes what MPI needs to find each other  */
+} launcher;
+
+/* The first whose sign is set. srun --mpi=pmix sets PMIX_RANK, but so does mpirun, which is known
+ * by its own sign; an srun without it starts copies that know nothing of each other. */
+static const launcher launchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE"}, true},
+    {"srun", "PMIX_RANK", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, true},
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, false},
+};
+
+/* The process's own state, as the launcher's is. */
+static struct {
+    bool is_open;
+    weft_world world;
+} job;
+
+static const launcher *find_launcher(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (getenv(launchers[i].sign) != NULL) return &launchers[i];
+    return NULL;
+}
+
+static int number_from(const char *variable, int otherwise)
+{
+    const char *text = variable != NULL ? getenv(variable) : NULL;
+    char *end;
+    const long number = text != NULL ? strtol(text, &end, 10) : 0;
+    return text == NULL || end == text || number < 0 || number > INT32_MAX ? otherwise
+                                                                           : (int)number;
+}
+
+/* How many processes the launcher says it started; 1 when it does not say. */
+static int count_started(const launcher *l)
+{
+    return number_from(l->count[0], number_from(l->count[1], 1));
+}
+
+static weft_status fail_unconnected(const launcher *l, int n_started, weft_error *error)
+{
+    if (strcmp(l->name, "srun") == 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "srun started %d copies of this program, but each sees a world of 1 process, "
+            "because srun gave them no PMIx; start it with srun --mpi=pmix",
+            n_started);
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%s started %d copies of this program, but each sees a world of 1 process; use "
+        "the %s of the MPI that Weft was built with",
+        l->name, n_started, l->name);
+}
+
+/* ---- with and without MPI ---- */
+
+#ifdef WEFT_HAVE_MPI
+
+static weft_status join(const launcher *l, int n_started, weft_world *world, weft_error *error)
+{
+    /* A direct start without PMIx would end inside MPI_Init, with MPI's own words. */
+    if (!l->connects && getenv("PMI_RANK") == NULL) return fail_unconnected(l, n_started, error);
+    /* Waiting ranks must let others run where there are more of them than cores: 5 us instead of 5
+     * ms. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    WEFT_TRY(weft_mpi_open(world, error));
+    if (world->n_processes == 1 && n_started > 1) return fail_unconnected(l, n_started, error);
+    return WEFT_OK;
+}
+
+#else
+
+static weft_status join(const launcher *l, int n_started, weft_world *world, weft_error *error)
+{
+    (void)world;
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%s started %d processes, but this Weft was built without MPI; build it where MPI "
+        "is installed, or start one process and give it the mesh",
+        l->name, n_started);
+}
+
+static void weft_mpi_close(void)
+{
+}
+
+static weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
+{
+    (void)world; /* alone always */
+    return error->status;
+}
+
+#endif
+
+/* ---- public ---- */
+
+weft_status weft_world_open(weft_world *world, weft_error *error)
+{
+    weft_blas_start();
+    if (!job.is_open) {
+        weft_world found = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
+        const launcher *l = find_launcher();
+        const int n_started = l != NULL ? count_started(l) : 1;
+        if (l != NULL && (n_started > 1 || l->connects)) found.launcher = l->name;
+        if (n_started > 1) WEFT_TRY(join(l, n_started, &found, error));
+        job.world = found;
+        job.is_open = true;
+    }
+    *world = job.world;
+    return WEFT_OK;
+}
+
+void weft_world_close(void)
+{
+    weft_mpi_close();
+    job.is_open = false;
+}
+
+bool weft_world_is_root(void)
+{
+    if (job.is_open) return job.world.process == 0;
+    const launcher *l = find_launcher();
+    return l == NULL || number_from(l->process, 0) == 0;
+}
+
+weft_status weft_world_agree(weft_error *error)
+{
+    weft_error none = {.rank = -1};
+    if (error == NULL) error = &none;
+    if (!job.is_open || job.world.n_processes == 1) return error->status;
+    return weft_mpi_agree(&job.world, error);
+}

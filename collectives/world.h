@@ -1,0 +1,17 @@
+/* world.h: what world.c asks of MPI, where there is MPI. */
+#ifndef WEFT_WORLD_H
+#define WEFT_WORLD_H
+
+#include "weft/collectives.h"
+
+#ifdef WEFT_HAVE_MPI
+/* Join the others: fills all of `world` but the launcher. Begins MPI unless somebody has.
+ * Collective over the job. */
+weft_status weft_mpi_open(weft_world *world, weft_error *error);
+/* Collective over the job. Ends MPI if weft_mpi_open began it. */
+void weft_mpi_close(void);
+/* weft_world_agree for more processes than one. */
+weft_status weft_mpi_agree(const weft_world *world, weft_error *error);
+#endif
+
+#endif

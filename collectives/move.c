@@ -94,7 +94,7 @@ typedef struct planner {
 static void list_outgoing(weft_move *move, const planner *p, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
-    move->gathers = p->step->kind == WEFT_ALL_GATHER;
+    move->gathers = p->step->kind == WEFT_ALL_GATHER && move->n_ranks > 1;
     for (int i = 0; i < move->n_ranks; i++) {
         weft_box box;
         const bool sends = weft_move_sends(p->mesh, p->shape, p->step, move->rank, ranks[i], &box);

@@ -196,14 +196,24 @@ static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
     return id;
 }
 
-/* The version of a value in `spec`, made if need be. 0 on failure. */
+/* The first version that is still partial over all of `axes`. */
+static uint32_t find_partial(const placing *p, uint32_t value, uint8_t axes)
+{
+    uint32_t id = p->primary[value];
+    while (id && (p->plan->placed[id].spec.partial & axes) != axes)
+        id = p->plan->placed[id].next;
+    return id;
+}
+
+/* The version of a value in `spec`, made if need be. 0 on failure. Who keeps some axes partial and needs others
+ * finished gets a version of his own; who needs all finished has it done for everybody. */
 static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
 {
     weft_phase phase = p->plan->graph->nodes[asking].phase;
     uint32_t id = find_version(p, value, spec, phase);
     if (id) return id;
-    uint32_t from = p->primary[value];
-    if (p->plan->placed[from].spec.partial & ~spec->partial) {
+    uint32_t from = find_partial(p, value, spec->partial);
+    if (!spec->partial && p->plan->placed[from].spec.partial) {
         from = finish(p, value, asking);
         if (!from) return 0;
         id = find_version(p, value, spec, phase);

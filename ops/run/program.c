@@ -155,7 +155,7 @@ static weft_status take_memory(weft_rank *rank, weft_error *error)
 static void start_rank(void *argument, int rank)
 {
     weft_rank *self = weft_rank_of(argument, rank);
-    if (take_memory(self, &self->error) == WEFT_OK) (void)weft_bind(self, &self->error);
+    (void)take_memory(self, &self->error);
 }
 
 static weft_status plan_rank(weft_program *program, int at, weft_error *error)
@@ -182,6 +182,7 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     for (int at = 0; at < program->n_local; at++) {
         const weft_error *first = &program->ranks[at].error;
         if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
+        WEFT_TRY(weft_bind(&program->ranks[at], error)); /* here: the arena serves one thread */
     }
     return WEFT_OK;
 }

@@ -34,31 +34,50 @@ uint32_t weft_home_of(const weft_program *program, weft_value value)
     return plan->home[plan->user_value[value.id]];
 }
 
+static const char *label_of(weft_value value)
+{
+    const char *name = value.graph && value.id ? weft_name_of(value) : NULL;
+    return name ? name : "the value";
+}
+
+static weft_status check_bytes(const char *verb, weft_value value, int64_t bytes, weft_error *error)
+{
+    const weft_shape *shape = weft_shape_of(value);
+    weft_dtype dtype = weft_dtype_of(value);
+    int64_t whole = weft_shape_count(shape) * (int64_t)weft_dtype_bytes(dtype);
+    if (bytes == whole) return WEFT_OK;
+    char text[240];
+    weft_shape_print(shape, text, sizeof text);
+    return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, %lld bytes, but the buffer has %lld", verb,
+                     label_of(value), text, weft_dtype_name(dtype), (long long)whole,
+                     (long long)bytes);
+}
+
 static weft_status check(const weft_program *program, weft_value value, int64_t bytes,
                          const char *verb, uint32_t *home, weft_error *error)
 {
-    const char *name = value.graph && value.id ? weft_name_of(value) : NULL;
     *home = weft_home_of(program, value);
     if (!program->n_local)
         return weft_fail(error, WEFT_USAGE, "%s: the program was compiled on a plan without ranks", verb);
     if (!*home)
         return weft_fail(error, WEFT_USAGE,
                          "%s: %s is not kept by this program; name it in weft_compile's values", verb,
-                         name ? name : "the value");
-    const weft_type *type = &program->plan->placed[*home].type;
-    int64_t whole = weft_shape_count(&type->shape) * (int64_t)weft_dtype_bytes(type->dtype);
-    if (bytes == whole) return WEFT_OK;
-    char shape[240];
-    weft_shape_print(&type->shape, shape, sizeof shape);
-    return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, %lld bytes, but the buffer has %lld", verb,
-                     name ? name : "the value", shape, weft_dtype_name(type->dtype), (long long)whole,
-                     (long long)bytes);
+                         label_of(value));
+    return check_bytes(verb, value, bytes, error);
+}
+
+/* An input that nothing of this program depends on: simplify took it out. */
+static bool is_unused_input(const weft_program *program, weft_value value)
+{
+    return value.graph == program->user && value.id && !weft_home_of(program, value) &&
+           weft_node_of(value.graph, value.id)->op == &weft_op_input;
 }
 
 weft_status weft_write(weft_program *program, weft_value value, const void *data, int64_t bytes,
                        weft_error *error)
 {
     uint32_t home;
+    if (is_unused_input(program, value)) return check_bytes("write", value, bytes, error);
     WEFT_TRY(check(program, value, bytes, "write", &home, error));
     if (program->plan->placed[home].home == WEFT_TEMPORARY)
         return weft_fail(error, WEFT_USAGE, "write: only inputs and variables can be written");

@@ -2,7 +2,7 @@
 /* gradients_test: the gradient of every op, and the gradient of some gradients: in float64 against
  * finite differences on one rank, then under placements against one rank.
  *
- *     gradients_test [--all] [NAME]
+ *     gradients_test [--all] [--say] [NAME]
  */
 #include "op_cases.h"
 
@@ -204,6 +204,8 @@ int main(int argc, char **argv)
         for (int i = 1; i < argc; i++) {
             if (strcmp(argv[i], "--all") == 0)
                 oracle.all = true;
+            else if (strcmp(argv[i], "--say") == 0)
+                oracle.says = true;
             else
                 only = argv[i];
         }

@@ -1,7 +1,8 @@
 /* RANKS: 2 3 4 8 */
 /* ops_test: every op under every placement of its operands and results, against one rank.
  *
- *     ops_test [--all] [NAME]    --all: no limit on combinations; NAME: only cases that begin so
+ *     ops_test [--all] [--say] [NAME]    --all: no limit on combinations; --say: print each
+ *                                before it runs; NAME: only cases that begin so
  */
 #include "op_cases.h"
 
@@ -68,6 +69,8 @@ int main(int argc, char **argv)
         for (int i = 1; i < argc; i++) {
             if (strcmp(argv[i], "--all") == 0)
                 oracle.all = true;
+            else if (strcmp(argv[i], "--say") == 0)
+                oracle.says = true;
             else
                 only = argv[i];
         }

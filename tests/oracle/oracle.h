@@ -61,6 +61,7 @@ typedef struct weft_oracle {
     weft_mesh *meshes[16];
     int64_t n_compared; /* runs compared so far                  */
     bool all;           /* try every combination, however many   */
+    bool says;          /* print every combination before its run */
 } weft_oracle;
 
 /* weft_oracle_open - the world, and of `mesh_texts` [n] the meshes that fit it: all when alone,

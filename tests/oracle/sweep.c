@@ -120,6 +120,9 @@ static bool compare(sweep *s, int64_t index, char *text, size_t bytes)
     const unsigned partial = choose(s, index, &placing);
     const weft_oracle_result *expected = reference(s, partial, &error);
     bool same = false;
+    print_placing(s, &placing, places, sizeof places);
+    if (s->oracle->says)
+        fprintf(stderr, "%s on %s, %s\n", s->what->name, weft_mesh_text(s->mesh), places);
     if (expected != NULL && weft_oracle_run(s->mesh, s->what, &placing, &result, &error) == WEFT_OK)
         same = weft_oracle_same(expected, &result, found, sizeof found);
     else
@@ -127,7 +130,6 @@ static bool compare(sweep *s, int64_t index, char *text, size_t bytes)
     weft_oracle_free(&result);
     s->oracle->n_compared++;
     if (same) return true;
-    print_placing(s, &placing, places, sizeof places);
     snprintf(text, bytes, "%s on %s, layout \"%s\", %s: %s", s->what->name, weft_mesh_text(s->mesh),
              s->what->layout != NULL ? s->what->layout : "", places, found);
     return false;

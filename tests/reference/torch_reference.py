@@ -155,9 +155,8 @@ def run(model, optimizer, clip):
         norm = math.sqrt(sum(float((v.grad.detach() ** 2).sum()) for v in variables))
         lines.append(f"{optimizer} loss {step} {numbers(loss)}")
         lines.append(f"{optimizer} norm {step} {numbers(norm)}")
-        if clip > 0 and norm > clip:
-            for v in variables:
-                v.grad *= clip / norm
+        if clip > 0:
+            torch.nn.utils.clip_grad_norm_(variables, clip)
         update.step()
     for name, v in model.variables.items():
         lines.append(f"{optimizer} final {name} {numbers(v.sum(), (v * v).sum())}")

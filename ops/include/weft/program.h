@@ -46,7 +46,8 @@ WEFT_API int64_t weft_runs(const weft_program *program);
 WEFT_API void weft_set_runs(weft_program *program, int64_t runs);
 
 /* weft_write - set an input or variable from the whole tensor; every process passes the same. Local.
- * data [count of the whole tensor], row-major, the value's dtype; bytes must be exactly that. */
+ * data [count of the whole tensor], row-major, the value's dtype; bytes must be exactly that. An input that the
+ * program has no use for is checked and left alone. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_write(weft_program *program, weft_value value,
                                                 const void *data, int64_t bytes, weft_error *error);
 /* weft_read - the whole tensor of a value given to weft_compile, an input or a variable, on every process.

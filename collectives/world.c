@@ -11,18 +11,17 @@
 
 typedef struct launcher {
     const char *name;
-    const char *sign;     /* set in every process it starts, and only there     */
-    const char *process;  /* this one's number                                  */
-    const char *count[2]; /* how many it started; the first that is set; or NULL */
-    bool connects;        /* gives processes what MPI needs to find each other  */
+    const char *sign;     /* set in every process it starts                      */
+    const char *process;  /* this one's number                                   */
+    const char *count[2]; /* how many it started: the first that is set; or NULL */
 } launcher;
 
-/* The first whose sign is set. srun --mpi=pmix sets PMIX_RANK, but so does mpirun, which is known
- * by its own sign; an srun without it starts copies that know nothing of each other. */
+/* The first whose sign is set: mpirun inside a Slurm job starts its processes through a Slurm step.
+ */
 static const launcher launchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE"}, true},
-    {"srun", "PMIX_RANK", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, true},
-    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, false},
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE"}},
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}},
+    {"mpirun", "PMIX_RANK", "PMIX_RANK", {NULL}},
 };
 
 /* The process's own state, as the launcher's is. */
@@ -47,11 +46,16 @@ static int number_from(const char *variable, int otherwise)
                                                                            : (int)number;
 }
 
-/* How many processes the launcher says it started; 1 when it does not say. */
+enum { UNKNOWN = 0 };
+
 static int count_started(const launcher *l)
 {
-    return number_from(l->count[0], number_from(l->count[1], 1));
+    return number_from(l->count[0], number_from(l->count[1], UNKNOWN));
 }
+
+/* ---- with and without MPI ---- */
+
+#ifdef WEFT_HAVE_MPI
 
 static weft_status fail_unconnected(const launcher *l, int n_started, weft_error *error)
 {
@@ -68,14 +72,20 @@ static weft_status fail_unconnected(const launcher *l, int n_started, weft_error
         l->name, n_started, l->name);
 }
 
-/* ---- with and without MPI ---- */
-
-#ifdef WEFT_HAVE_MPI
+/* Whether MPI has what it needs to find the others. An srun without PMIx gives nothing of the kind,
+ * and MPI_Init would end the process with words of its own. */
+static bool is_connected(void)
+{
+    static const char *const signs[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (getenv(signs[i]) != NULL) return true;
+    return false;
+}
 
 static weft_status join(const launcher *l, int n_started, weft_world *world, weft_error *error)
 {
-    /* A direct start without PMIx would end inside MPI_Init, with MPI's own words. */
-    if (!l->connects && getenv("PMI_RANK") == NULL) return fail_unconnected(l, n_started, error);
+    if (!is_connected())
+        return n_started == UNKNOWN ? WEFT_OK : fail_unconnected(l, n_started, error);
     /* Waiting ranks must let others run where there are more of them than cores: 5 us instead of 5
      * ms. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
@@ -88,12 +98,12 @@ static weft_status join(const launcher *l, int n_started, weft_world *world, wef
 
 static weft_status join(const launcher *l, int n_started, weft_world *world, weft_error *error)
 {
-    (void)world;
+    (void)world, (void)n_started;
     return weft_fail(
         error, WEFT_USAGE,
-        "%s started %d processes, but this Weft was built without MPI; build it where MPI "
-        "is installed, or start one process and give it the mesh",
-        l->name, n_started);
+        "%s started this as process %d of several, but this Weft was built without MPI; "
+        "build it where MPI is installed, or start one process and give it the mesh",
+        l->name, number_from(l->process, 0));
 }
 
 static void weft_mpi_close(void)
@@ -117,8 +127,8 @@ weft_status weft_world_open(weft_world *world, weft_error *error)
         weft_world found = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
         const launcher *l = find_launcher();
         const int n_started = l != NULL ? count_started(l) : 1;
-        if (l != NULL && (n_started > 1 || l->connects)) found.launcher = l->name;
-        if (n_started > 1) WEFT_TRY(join(l, n_started, &found, error));
+        if (l != NULL) found.launcher = l->name;
+        if (n_started != 1) WEFT_TRY(join(l, n_started, &found, error));
         job.world = found;
         job.is_open = true;
     }

@@ -31,7 +31,8 @@ typedef struct weft_test_state {
     const char *running; /* the test function under way */
 } weft_test_state;
 
-static weft_test_state weft_test_;
+/* One for the whole program: every file that includes this defines it, the linker keeps one. */
+__attribute__((weak)) weft_test_state weft_test_;
 
 static inline bool weft_test_check(bool passed, const char *file, int line, const char *what)
 {

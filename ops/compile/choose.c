@@ -1,11 +1,12 @@
-/* choose: for one op and each axis, split along a direction, keep a partial sum partial, or run whole. */
+/* choose: for one op and each axis, split along a direction, keep a partial sum partial, or run
+ * whole. */
 #include "choose.h"
 
 #include <string.h>
 
-/* Flops that take as long as one byte through a link: 150 GFLOP/s against about 1.5 GB/s. Only its order of
- * magnitude matters: it weighs work done twice against bytes moved. */
-static const double flops_per_byte = 100.0;
+/* Flops that take as long as one byte through a link: 100 GFLOP/s a core against about 3 GB/s. Only
+ * its order of magnitude matters: it weighs work done twice against bytes moved. */
+static const double flops_per_byte = 30.0;
 static const double impossible = 1e300;
 
 typedef struct candidate {
@@ -41,7 +42,8 @@ static double operand_cost(const choosing *c, int i, int need)
     double bytes = bytes_without(c, holding, holding->now);
     if (need == WEFT_PARTIAL) return now == WEFT_PARTIAL ? 0 : impossible;
     if (now != WEFT_PARTIAL) return weft_state_cost(now, need, c->n, bytes);
-    return weft_state_cost(now, finished, c->n, bytes) +
+    int readers = holding->readers > 1 ? holding->readers : 1;
+    return weft_state_cost(now, finished, c->n, bytes) / readers +
            weft_state_cost(finished, need, c->n, bytes);
 }
 
@@ -124,7 +126,8 @@ static void consider_partial(choosing *c, uint32_t mask)
     for (int i = 0; i < c->in->site->n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
         bool stays = mask >> i & 1;
-        if (stays && (holding->now[c->axis] != WEFT_PARTIAL || holding->combine != WEFT_SUM)) return;
+        if (stays && (holding->now[c->axis] != WEFT_PARTIAL || holding->combine != WEFT_SUM))
+            return;
         candidate.need[i] = stays ? WEFT_PARTIAL : WEFT_REPLICATED;
     }
     memset(candidate.make, WEFT_PARTIAL, sizeof candidate.make);

@@ -1,4 +1,5 @@
-/* choose.h: how the work of one op is cut over the mesh: candidates per axis, and the cheapest of them. */
+/* choose.h: how the work of one op is cut over the mesh: candidates per axis, and the cheapest of
+ * them. */
 #ifndef WEFT_CHOOSE_H
 #define WEFT_CHOOSE_H
 
@@ -12,6 +13,7 @@ typedef struct weft_holding {
                                        result: where the names want it                           */
     uint8_t combine;                /* of the partial states in `now`                            */
     double bytes;                   /* of the whole tensor                                       */
+    int readers; /* operand: how many ops read it; they share the cost of finishing it */
 } weft_holding;
 
 typedef struct weft_choice_in {
@@ -30,9 +32,10 @@ typedef struct weft_choice {
 
 /* weft_choose - the cheapest way, axis by axis in the mesh's order. Local; pure.
  *
- * Cost of a candidate = converting operands + converting results to where the names want them + work done more than
- * once, all in bytes through one rank's link. Ties: the direction that the names want for the result, then partial
- * operands kept partial, then another direction, then everything whole.
+ * Cost of a candidate = converting operands + converting results to where the names want them +
+ * work done more than once, all in bytes through one rank's link. Ties: the direction that the
+ * names want for the result, then partial operands kept partial, then another direction, then
+ * everything whole.
  */
 void weft_choose(const weft_choice_in *in, weft_choice *choice);
 

@@ -23,10 +23,11 @@ static weft_status check_dump(const char *dump, weft_error *error)
         if (!dump || strcmp(dump, names[i]) == 0) return WEFT_OK;
     }
     const char *near = weft_nearest(dump, names, n_passes);
-    return weft_fail(error, WEFT_USAGE,
-                     "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
-                     "fuse, order",
-                     dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
+    return weft_fail(
+        error, WEFT_USAGE,
+        "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
+        "fuse, order",
+        dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
 static weft_status copy_layout(const weft_layout *layout, weft_layout **copy, weft_error *error)
@@ -71,7 +72,8 @@ static weft_status copy_graph(weft_plan *plan, const weft_graph *user, weft_erro
 static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error *error)
 {
     if (values.n_values < 1)
-        return weft_fail(error, WEFT_USAGE, "compile: no value is given; name at least one to compute");
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: no value is given; name at least one to compute");
     const weft_graph *user = values.values[0].graph;
     size_t n = user->n_tensors;
     plan->n_user_values = (uint32_t)n;
@@ -83,10 +85,11 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
     for (int i = 0; i < values.n_values; i++) {
         weft_value value = values.values[i];
         if (value.graph != user || value.id == 0 || value.id >= n)
-            return weft_fail(error, WEFT_USAGE,
-                             "compile: value %d of %d is not a value of the first one's graph; compile "
-                             "values of one graph",
-                             i + 1, values.n_values);
+            return weft_fail(
+                error, WEFT_USAGE,
+                "compile: value %d of %d is not a value of the first one's graph; compile "
+                "values of one graph",
+                i + 1, values.n_values);
         plan->home[value.id] = 1;
     }
     return WEFT_OK;

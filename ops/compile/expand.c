@@ -1,7 +1,7 @@
 /* expand: ops without a kernel become the simpler ops that they consist of.
  *
- * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special: the state is
- * partial over the axis, and finishing it is a collective like any other.
+ * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special:
+ * the state is partial over the axis, and finishing it is a collective like any other.
  */
 #include "rewrite.h"
 

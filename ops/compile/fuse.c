@@ -1,6 +1,7 @@
 /* fuse: a loop whose only reader is another loop over the same elements becomes part of it.
  *
- * The value in between never reaches memory. Values with several readers stay: they are computed once.
+ * The value in between never reaches memory. Values with several readers stay: they are computed
+ * once.
  */
 #include "plan.h"
 

@@ -1,10 +1,11 @@
-/* lower: a conversion becomes the collectives that carry it out, one step each, with tensors in between.
+/* lower: a conversion becomes the collectives that carry it out, one step each, with tensors in
+ * between.
  *
  * A kernel step of an element op becomes a loop of one link, which fuse can then join with others.
  */
 #include "plan.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_error *error)
 {
@@ -29,7 +30,8 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
         at = part.out[0];
         if (!weft_plan_step(plan, &part)) return weft_fail_memory(error, sizeof part);
     }
-    if (n == 0) plan->placed[step->out[0]].shares = step->in[0]; /* another word for the same boxes */
+    if (n == 0)
+        plan->placed[step->out[0]].shares = step->in[0]; /* another word for the same boxes */
     return WEFT_OK;
 }
 
@@ -55,13 +57,12 @@ weft_status weft_pass_lower(weft_plan *plan, weft_error *error)
 {
     uint32_t n_steps = plan->n_steps;
     weft_step *steps = plan->steps;
+    weft_status status = WEFT_OK;
     plan->steps = NULL;
     plan->n_steps = plan->cap_steps = 0;
-    for (uint32_t s = 0; s < n_steps; s++) {
-        if (steps[s].kind == WEFT_STEP_CONVERT)
-            WEFT_TRY(lower_convert(plan, &steps[s], error));
-        else
-            WEFT_TRY(lower_kernel(plan, &steps[s], error));
-    }
-    return WEFT_OK;
+    for (uint32_t s = 0; s < n_steps && status == WEFT_OK; s++)
+        status = (steps[s].kind == WEFT_STEP_CONVERT ? lower_convert
+                                                     : lower_kernel)(plan, &steps[s], error);
+    free(steps);
+    return status;
 }

@@ -1,8 +1,8 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
- * Lifetimes are known, so it is packing: the largest buffer first, each at the lowest place where it meets no other
- * that lives at the same time. A loop may write over an operand that dies there. Boxes differ from rank to rank, so
- * this pass works for one rank at a time.
+ * Lifetimes are known, so it is packing: the largest buffer first, each at the lowest place where
+ * it meets no other that lives at the same time. A loop may write over an operand that dies there.
+ * Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
 #include "plan.h"
 
@@ -39,7 +39,8 @@ static void use(packing *p, uint32_t placed, uint32_t step)
     if (step > buffer->last) buffer->last = step;
 }
 
-/* An operand whose memory the loop's result can take over: it dies here, has the same elements, read in step. */
+/* An operand whose memory the loop's result can take over: it dies here, has the same elements,
+ * read in step. */
 static uint32_t dying_operand(const packing *p, uint32_t s, const uint32_t *last_use)
 {
     const weft_plan *plan = p->plan;
@@ -48,7 +49,8 @@ static uint32_t dying_operand(const packing *p, uint32_t s, const uint32_t *last
     for (int i = 0; i < step->n_in; i++) {
         const weft_placed *in = &plan->placed[step->in[i]];
         const weft_placed *owner = &plan->placed[weft_placed_owner(plan, step->in[i])];
-        if (owner->home != WEFT_TEMPORARY || in->type.shape.n_dims != out->type.shape.n_dims) continue;
+        if (owner->home != WEFT_TEMPORARY || in->type.shape.n_dims != out->type.shape.n_dims)
+            continue;
         if (weft_dtype_bytes(in->type.dtype) != weft_dtype_bytes(out->type.dtype)) continue;
         uint32_t buffer = p->of_placed[weft_placed_owner(plan, step->in[i])];
         if (last_use[buffer - 1] != s) continue;
@@ -61,7 +63,8 @@ static uint32_t dying_operand(const packing *p, uint32_t s, const uint32_t *last
     return 0;
 }
 
-/* Pass 1: a buffer per temporary, and the last step that uses each. Pass 2 merges what is done in place. */
+/* Pass 1: a buffer per temporary, and the last step that uses each. Pass 2 merges what is done in
+ * place. */
 static weft_status make_buffers(packing *p, weft_error *error)
 {
     const weft_plan *plan = p->plan;
@@ -70,10 +73,8 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int o = 0; o < step->n_out; o++) {
             uint32_t owner = weft_placed_owner(plan, step->out[o]);
             if (plan->placed[owner].home != WEFT_TEMPORARY || p->of_placed[owner]) continue;
-            p->buffers[p->n_buffers] =
-                (buffer){.bytes = round_up(weft_placed_bytes(plan, owner, p->rank)),
-                         .first = s,
-                         .last = s};
+            p->buffers[p->n_buffers] = (buffer){
+                .bytes = round_up(weft_placed_bytes(plan, owner, p->rank)), .first = s, .last = s};
             p->of_placed[owner] = ++p->n_buffers;
         }
         for (int i = 0; i < step->n_in; i++)
@@ -118,7 +119,8 @@ static int larger_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The lowest place for `b` beside those of `placed` [n], sorted by offset, that live at the same time. */
+/* The lowest place for `b` beside those of `placed` [n], sorted by offset, that live at the same
+ * time. */
 static int64_t lowest_place(buffer *const *placed, uint32_t n, const buffer *b)
 {
     int64_t at = 0;
@@ -170,8 +172,8 @@ static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_err
     return WEFT_OK;
 }
 
-weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena, weft_memory *memory,
-                             weft_error *error)
+weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
+                             weft_memory *memory, weft_error *error)
 {
     *memory = (weft_memory){0};
     packing p = {.plan = plan, .rank = rank, .arena = arena};

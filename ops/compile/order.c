@@ -1,8 +1,8 @@
-/* order: stores go to the earliest place after which nobody reads the variable's old value, and vanish where the
- * value can be computed in the variable's own memory.
+/* order: stores go to the earliest place after which nobody reads the variable's old value, and
+ * vanish where the value can be computed in the variable's own memory.
  *
- * Everything else keeps the order it was built in: forward, backward in reverse, updates. A store that is gone costs
- * neither a copy nor a temporary as large as the parameter.
+ * Everything else keeps the order it was built in: forward, backward in reverse, updates. A store
+ * that is gone costs neither a copy nor a temporary as large as the parameter.
  */
 #include "plan.h"
 
@@ -51,8 +51,8 @@ static bool same_type(const weft_placed *a, const weft_placed *b)
     return weft_spec_equal(&a->spec, &b->spec, a->type.shape.n_dims);
 }
 
-/* A kernel's results never share memory with its operands; a loop may read the place it writes, if it reads all
- * of it in step. */
+/* A kernel's results never share memory with its operands; a loop may read the place it writes, if
+ * it reads all of it in step. */
 static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t variable)
 {
     for (int i = 0; i < maker->n_in; i++) {

@@ -1,8 +1,9 @@
 /* place: decide for every op how its work is cut, and convert operands to where they have to be.
  *
- * Names want a spec for every value; weft_choose decides how each op is cut; this pass keeps, for every value, the
- * versions it exists in, and makes new ones by conversion steps. A partial value is finished once, into the spec its
- * names want, the first time that somebody cannot use it as it is. It never learns an op's name: factors say all.
+ * Names want a spec for every value; weft_choose decides how each op is cut; this pass keeps, for
+ * every value, the versions it exists in, and makes new ones by conversion steps. A partial value
+ * is finished once, into the spec its names want, the first time that somebody cannot use it as it
+ * is. It never learns an op's name: factors say all.
  */
 #include "choose.h"
 
@@ -12,6 +13,7 @@
 typedef struct placing {
     weft_plan *plan;
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
+    int *readers;      /* [n_tensors] ops that read the value                       */
     weft_error *error;
 } placing;
 
@@ -20,7 +22,8 @@ static const weft_type *type_of(const weft_plan *plan, uint32_t value)
     return &plan->graph->tensors[value].type;
 }
 
-/* ---- where names want a value -------------------------------------------------------------------- */
+/* ---- where names want a value
+ * -------------------------------------------------------------------- */
 
 static weft_status placement_spec(const weft_plan *plan, const char *text, const weft_shape *shape,
                                   weft_spec *spec, weft_error *error)
@@ -100,9 +103,11 @@ weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *s
     return WEFT_OK;
 }
 
-/* ---- versions ------------------------------------------------------------------------------------ */
+/* ---- versions
+ * ------------------------------------------------------------------------------------ */
 
-/* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps neither. */
+/* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps
+ * neither. */
 static bool is_dropped_between_phases(const weft_plan *plan, uint32_t value)
 {
     return weft_node_of(plan->graph, value)->op == &weft_op_variable &&
@@ -124,10 +129,8 @@ static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *
 
 static uint32_t add_version(placing *p, uint32_t value, const weft_spec *spec, weft_phase phase)
 {
-    weft_placed placed = {.value = value,
-                          .type = *type_of(p->plan, value),
-                          .spec = *spec,
-                          .phase = (uint8_t)phase};
+    weft_placed placed = {
+        .value = value, .type = *type_of(p->plan, value), .spec = *spec, .phase = (uint8_t)phase};
     uint32_t id = weft_plan_place(p->plan, &placed);
     if (!id) {
         weft_fail_memory(p->error, sizeof placed);
@@ -205,8 +208,9 @@ static uint32_t find_partial(const placing *p, uint32_t value, uint8_t axes)
     return id;
 }
 
-/* The version of a value in `spec`, made if need be. 0 on failure. Who keeps some axes partial and needs others
- * finished gets a version of his own; who needs all finished has it done for everybody. */
+/* The version of a value in `spec`, made if need be. 0 on failure. Who keeps some axes partial and
+ * needs others finished gets a version of his own; who needs all finished has it done for
+ * everybody. */
 static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
 {
     weft_phase phase = p->plan->graph->nodes[asking].phase;
@@ -222,7 +226,8 @@ static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t
     return convert(p, from, spec, asking);
 }
 
-/* ---- one node ------------------------------------------------------------------------------------ */
+/* ---- one node
+ * ------------------------------------------------------------------------------------ */
 
 static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, int8_t *states)
 {
@@ -243,7 +248,9 @@ static weft_status describe(placing *p, const weft_node *node, weft_choice_in *i
         const weft_placed *placed = &plan->placed[p->primary[node->in[i]]];
         int n_dims = placed->type.shape.n_dims;
         WEFT_TRY(weft_wanted_spec(plan, node->in[i], &wanted, p->error));
-        in->in[i] = (weft_holding){.combine = placed->spec.combine, .bytes = whole_bytes(&placed->type)};
+        in->in[i] = (weft_holding){.combine = placed->spec.combine,
+                                   .bytes = whole_bytes(&placed->type),
+                                   .readers = p->readers[node->in[i]]};
         states_of(plan, &placed->spec, n_dims, in->in[i].now);
         states_of(plan, &wanted, n_dims, in->in[i].finished);
     }
@@ -284,9 +291,8 @@ static void spec_from(const weft_choice_in *in, const weft_choice *choice, const
     for (int d = 0; d < WEFT_MAX_DIMS; d++) {
         if (!axes_of[d]) continue;
         const weft_factor *factor = &in->factors.factors[factor_of[d]];
-        spec->n_split[d] = (int8_t)weft_layout_order(in->plan->layout, mesh,
-                                                     factor_name(in->site, factor), axes_of[d],
-                                                     spec->split[d]);
+        spec->n_split[d] = (int8_t)weft_layout_order(
+            in->plan->layout, mesh, factor_name(in->site, factor), axes_of[d], spec->split[d]);
     }
 }
 
@@ -303,6 +309,13 @@ static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_
                                weft_mesh_axis_name(mesh, a));
     }
     return text;
+}
+
+/* A result may be partial over one axis because of this op, over another because of an operand. */
+static const char *both_reasons(placing *p, const char *own, const char *inherited)
+{
+    if (!own || !inherited || strcmp(own, inherited) == 0) return own ? own : inherited;
+    return weft_arena_text(p->plan->arena, "%s, %s", inherited, own);
 }
 
 static weft_status place_op(placing *p, uint32_t id)
@@ -328,7 +341,7 @@ static weft_status place_op(placing *p, uint32_t id)
         spec_from(&in, &choice, choice.need[i], in.in[i].combine, &spec);
         step.in[i] = want(p, node->in[i], &spec, id);
         if (!step.in[i]) return p->error->status;
-        if (!reason && spec.partial) reason = plan->placed[step.in[i]].reason;
+        if (spec.partial) reason = both_reasons(p, reason, plan->placed[step.in[i]].reason);
     }
     for (int o = 0; o < node->n_out; o++) {
         weft_spec spec;
@@ -340,7 +353,8 @@ static weft_status place_op(placing *p, uint32_t id)
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
 
-/* ---- memory that outlives a run -------------------------------------------------------------------- */
+/* ---- memory that outlives a run
+ * -------------------------------------------------------------------- */
 
 static weft_status place_home(placing *p, uint32_t id, weft_home home)
 {
@@ -377,7 +391,8 @@ static weft_status place_store(placing *p, uint32_t id)
     weft_spec spec = plan->placed[variable].spec;
     uint32_t from = want(p, node->in[1], &spec, id);
     if (!from) return p->error->status;
-    if (plan->placed[from].home == WEFT_VARIABLE_HOME) { /* its old value, whatever is stored there */
+    if (plan->placed[from].home ==
+        WEFT_VARIABLE_HOME) { /* its old value, whatever is stored there */
         uint32_t old = add_version(p, node->in[1], &spec, WEFT_UPDATE);
         if (!old) return p->error->status;
         WEFT_TRY(copy_into(p, id, from, old));
@@ -418,7 +433,8 @@ static weft_status place_outputs(placing *p, const bool *is_output)
     return WEFT_OK;
 }
 
-/* ---- rules that were skipped ------------------------------------------------------------------------ */
+/* ---- rules that were skipped
+ * ------------------------------------------------------------------------ */
 
 static weft_status report_skipped(weft_plan *plan, weft_error *error)
 {
@@ -433,11 +449,12 @@ static weft_status report_skipped(weft_plan *plan, weft_error *error)
             continue;
         weft_shape_print(&tensor->type.shape, shape, sizeof shape);
         if (plan->strict)
-            return weft_fail(error, WEFT_USAGE,
-                             "%s %s: %s. Change the layout, or leave out --strict to keep that dim whole",
-                             tensor->name, shape, text);
-        plan->skipped = weft_arena_text(plan->arena, "%s%s %s: %s\n", plan->skipped, tensor->name,
-                                        shape, text);
+            return weft_fail(
+                error, WEFT_USAGE,
+                "%s %s: %s. Change the layout, or leave out --strict to keep that dim whole",
+                tensor->name, shape, text);
+        plan->skipped =
+            weft_arena_text(plan->arena, "%s%s %s: %s\n", plan->skipped, tensor->name, shape, text);
         if (!plan->skipped) return weft_fail_memory(error, sizeof text);
     }
     return WEFT_OK;
@@ -449,12 +466,18 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     const weft_graph *graph = plan->graph;
     placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
+    p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
-    if (!p.primary || !is_output) return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
+    if (!p.primary || !p.readers || !is_output)
+        return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++) {
-        is_output[value] = plan->home[value] != 0; /* until now a mark; from now on a placed tensor */
+        is_output[value] =
+            plan->home[value] != 0; /* until now a mark; from now on a placed tensor */
         plan->home[value] = 0;
     }
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        for (int i = 0; i < graph->nodes[id].n_in; i++)
+            p.readers[graph->nodes[id].in[i]]++;
     WEFT_TRY(report_skipped(plan, p.error));
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         WEFT_TRY(place_node(&p, id));

@@ -54,8 +54,8 @@ int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
     return weft_view_count(&view) * (int64_t)weft_dtype_bytes(view.dtype);
 }
 
-weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank, int64_t *bytes,
-                              weft_error *error)
+weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                              int64_t *bytes, weft_error *error)
 {
     *bytes = 0;
     if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;

@@ -1,8 +1,9 @@
 /* plan.h: a program before it has memory: steps over placed tensors, the same list on every rank.
  *
- * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor lives and where it
- * has to be converted, lower turns conversions into collectives, fuse joins element ops, order moves stores to where
- * they may happen, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
+ * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
+ * element ops, order moves stores to where they may happen, memory lays the temporaries out (for
+ * one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -13,7 +14,8 @@
 
 typedef enum weft_home { WEFT_TEMPORARY, WEFT_INPUT_HOME, WEFT_VARIABLE_HOME } weft_home;
 
-/* One tensor in one spec. A logical value may have several: its first one, and what it was converted to. */
+/* One tensor in one spec. A logical value may have several: its first one, and what it was
+ * converted to. */
 typedef struct weft_placed {
     uint32_t value; /* of the plan's graph */
     weft_type type;
@@ -30,7 +32,7 @@ typedef enum weft_step_kind {
     WEFT_STEP_KERNEL,  /* one op's kernel                              */
     WEFT_STEP_LOOP,    /* a chain of element ops                       */
     WEFT_STEP_CONVERT, /* one conversion step                          */
-    WEFT_STEP_COPY,   /* copy in[0] to out[0]; a variable's is a store */
+    WEFT_STEP_COPY,    /* copy in[0] to out[0]; a variable's is a store */
     WEFT_STEPS
 } weft_step_kind;
 
@@ -56,12 +58,13 @@ typedef struct weft_plan {
     weft_arena *arena;
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
-    weft_layout *layout;   /* a copy of its own */
+    weft_layout *layout; /* a copy of its own */
     bool strict;
     uint32_t n_user_values;
-    uint32_t *user_value;  /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
-    uint32_t *home;        /* [graph->n_tensors] placed tensor of an input, variable or output; 0: none */
-    weft_placed *placed;   /* [n_placed], 0 is not used */
+    uint32_t
+        *user_value; /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
+    uint32_t *home;  /* [graph->n_tensors] placed tensor of an input, variable or output; 0: none */
+    weft_placed *placed; /* [n_placed], 0 is not used */
     uint32_t n_placed, cap_placed;
     weft_step *steps; /* [n_steps] */
     uint32_t n_steps, cap_steps;
@@ -76,7 +79,8 @@ typedef struct weft_memory {
     int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
 } weft_memory;
 
-/* ---- the passes ---------------------------------------------------------------------------------- */
+/* ---- the passes
+ * ---------------------------------------------------------------------------------- */
 
 /* weft_plan_build - run all passes. Local; pure.
  * dump   a pass's name: what it made is printed to stderr; NULL: nothing */
@@ -93,29 +97,34 @@ weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 
-/* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`. Local; pure. */
-weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena, weft_memory *memory,
-                             weft_error *error);
+/* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`. Local; pure.
+ */
+weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
+                             weft_memory *memory, weft_error *error);
 
-/* ---- what passes share --------------------------------------------------------------------------- */
+/* ---- what passes share
+ * --------------------------------------------------------------------------- */
 
-/* Append; return 0 (placed) or NULL (step) when out of memory. Pointers into the arrays move when they grow. */
+/* Append; return 0 (placed) or NULL (step) when out of memory. Pointers into the arrays move when
+ * they grow. */
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
 
 int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank); /* of the rank's box */
-void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank, weft_view *view); /* data NULL */
+void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
+                      weft_view *view); /* data NULL */
 /* The placed tensor that owns the memory of this one. */
 uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
 /* Scratch bytes of a step on a rank: conversions only. */
-weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank, int64_t *bytes,
-                              weft_error *error);
+weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                              int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
 void weft_plan_dump(const weft_plan *plan, FILE *file);
 /* Equal on all ranks that run the same program. */
 uint64_t weft_plan_digest(const weft_plan *plan);
-/* The spec that names give a value: its placement, else the storage of the variable it is placed as, else the rules. */
+/* The spec that names give a value: its placement, else the storage of the variable it is placed
+ * as, else the rules. */
 weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
                              weft_error *error);
 /* Where a variable keeps its elements between runs. */

@@ -1,4 +1,5 @@
-/* rewrite.h: what the passes from graph to graph share: liveness, and a new graph that replaces the old. */
+/* rewrite.h: what the passes from graph to graph share: liveness, and a new graph that replaces the
+ * old. */
 #ifndef WEFT_REWRITE_H
 #define WEFT_REWRITE_H
 
@@ -9,14 +10,15 @@ typedef struct weft_rewrite {
     weft_plan *plan;
     const weft_graph *from;
     weft_graph *to;
-    uint32_t *value;  /* [from->n_tensors] translation; 0: none yet  */
-    bool *is_live;    /* [from->n_nodes] some root depends on it      */
+    uint32_t *value; /* [from->n_tensors] translation; 0: none yet  */
+    bool *is_live;   /* [from->n_nodes] some root depends on it      */
 } weft_rewrite;
 
 weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_error *error);
 /* Copy the name and placement tags of an old value onto its translation. */
 void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to);
-/* Put the new graph in the old one's place and translate the plan's value table. Also frees, on failure. */
+/* Put the new graph in the old one's place and translate the plan's value table. Also frees, on
+ * failure. */
 weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error);
 
 /* A graph that takes its names from the arena of `like`. */

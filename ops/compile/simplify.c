@@ -1,7 +1,8 @@
 /* simplify: equal nodes become one, unused ones go.
  *
- * Two nodes are equal when op, operands, attributes and placement are. Ops that stand for memory (input, variable,
- * assign, group) are never merged. Gradients rely on this: they ask again for what the forward pass has, and get it.
+ * Two nodes are equal when op, operands, attributes and placement are. Ops that stand for memory
+ * (input, variable, assign, group) are never merged. Gradients rely on this: they ask again for
+ * what the forward pass has, and get it.
  */
 #include "rewrite.h"
 

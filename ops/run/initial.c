@@ -1,5 +1,5 @@
-/* initial.c: initial values, a pure function of (seed, variable's name, element index): the same bits on every mesh,
- * layout and launcher.
+/* initial.c: initial values, a pure function of (seed, variable's name, element index): the same
+ * bits on every mesh, layout and launcher.
  */
 #include "program.h"
 

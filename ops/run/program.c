@@ -1,10 +1,12 @@
-/* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all ranks. */
+/* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all
+ * ranks. */
 #include "program.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- do all ranks run the same? -------------------------------------------------------------------- */
+/* ---- do all ranks run the same?
+ * -------------------------------------------------------------------- */
 
 typedef struct identity {
     uint64_t digest;
@@ -16,18 +18,19 @@ static weft_status describe_mismatch(const identity *all, int n, weft_error *err
 {
     for (int r = 1; r < n; r++) {
         if (all[r].digest == all[0].digest) continue;
-        bool same_layout = !strcmp(all[r].layout, all[0].layout) && !strcmp(all[r].mesh, all[0].mesh) &&
-                           all[r].stage == all[0].stage;
+        bool same_layout = !strcmp(all[r].layout, all[0].layout) &&
+                           !strcmp(all[r].mesh, all[0].mesh) && all[r].stage == all[0].stage;
         if (same_layout)
             return weft_fail(error, WEFT_MISMATCH,
                              "rank %d compiled another program than rank 0 (digests %016llx and "
                              "%016llx); start all ranks with the same program and options",
-                             r, (unsigned long long)all[r].digest, (unsigned long long)all[0].digest);
-        return weft_fail(error, WEFT_MISMATCH,
-                         "rank %d has mesh %s, layout \"%s\", stage %d, but rank 0 has mesh %s, layout "
-                         "\"%s\", stage %d; give all ranks the same",
-                         r, all[r].mesh, all[r].layout, all[r].stage, all[0].mesh, all[0].layout,
-                         all[0].stage);
+                             r, (unsigned long long)all[r].digest,
+                             (unsigned long long)all[0].digest);
+        return weft_fail(
+            error, WEFT_MISMATCH,
+            "rank %d has mesh %s, layout \"%s\", stage %d, but rank 0 has mesh %s, layout "
+            "\"%s\", stage %d; give all ranks the same",
+            r, all[r].mesh, all[r].layout, all[r].stage, all[0].mesh, all[0].layout, all[0].stage);
     }
     return WEFT_OK;
 }
@@ -63,7 +66,8 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     return status;
 }
 
-/* ---- groups and memory ------------------------------------------------------------------------------ */
+/* ---- groups and memory
+ * ------------------------------------------------------------------------------ */
 
 static weft_status prepare_groups(weft_program *program, weft_error *error)
 {
@@ -101,10 +105,11 @@ static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, 
         weft_placed_view(other, id, rank->rank, &its);
         if (own.dtype != its.dtype || own.shape.n_dims != its.shape.n_dims ||
             memcmp(&own.box, &its.box, sizeof own.box) != 0)
-            return weft_fail(error, WEFT_USAGE,
-                             "variable %s cannot be shared: the two programs keep different parts of "
-                             "it; compile both with the same dims, mesh and layout",
-                             name);
+            return weft_fail(
+                error, WEFT_USAGE,
+                "variable %s cannot be shared: the two programs keep different parts of "
+                "it; compile both with the same dims, mesh and layout",
+                name);
         *memory = weft_rank_of(rank->program->share, rank->rank)->memory[id];
         return WEFT_OK;
     }
@@ -187,15 +192,17 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
-/* ---- public --------------------------------------------------------------------------------------- */
+/* ---- public
+ * --------------------------------------------------------------------------------------- */
 
 static weft_status check_share(const weft_program *program, weft_error *error)
 {
     if (!program->share || program->share->mesh == program->mesh) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "compile: the program to share variables with runs on another mesh object (%s); "
-                     "compile both on one mesh",
-                     weft_mesh_text(program->share->mesh));
+    return weft_fail(
+        error, WEFT_USAGE,
+        "compile: the program to share variables with runs on another mesh object (%s); "
+        "compile both on one mesh",
+        weft_mesh_text(program->share->mesh));
 }
 
 static weft_status create(weft_program *program, const weft_layout *layout, weft_values values,

@@ -27,8 +27,8 @@ struct weft_rank {
     weft_stream *stream;
     weft_memory layout;
     char *arena;
-    void **memory;          /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
-    bool *is_owner;         /* [plan->n_placed] whether that memory is this program's to give back    */
+    void **memory;  /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
+    bool *is_owner; /* [plan->n_placed] whether that memory is this program's to give back    */
     weft_bound_step *steps; /* [plan->n_steps] */
     weft_usage measured;
     weft_error error;
@@ -56,7 +56,8 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
 weft_status weft_bind(weft_rank *rank, weft_error *error);
 void weft_unbind(weft_rank *rank);
 /* initial.c: the initial values of one variable's box. */
-void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view);
+void weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
+                     const weft_view *view);
 /* run.c: how a step of each kind is run. */
 typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* usage.c: traffic entry of a set of axes and a kind; made when there is none. */

@@ -1,4 +1,5 @@
-/* report.c: the plan as a person reads it, and as data. Both as rank 0 sees it: no rank holds more. */
+/* report.c: the plan as a person reads it, and as data. Both as rank 0 sees it: no rank holds more.
+ */
 #include "program.h"
 
 #include <jansson.h>
@@ -89,7 +90,8 @@ static void describe_move(const weft_plan *plan, const weft_step *step, move_lin
     line->value = plan->graph->tensors[from->value].name;
     line->reason = step->reason ? step->reason : "its consumer needs it so";
     line->kind = weft_convert_name(step->convert.kind);
-    line->bytes = weft_convert_bytes(plan->mesh, &from->type.shape, from->type.dtype, &step->convert, 0);
+    line->bytes =
+        weft_convert_bytes(plan->mesh, &from->type.shape, from->type.dtype, &step->convert, 0);
 }
 
 static bool is_collective(const weft_step *step)
@@ -97,12 +99,15 @@ static bool is_collective(const weft_step *step)
     return step->kind == WEFT_STEP_CONVERT && step->convert.axes;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------- */
+/* ---- text
+ * ----------------------------------------------------------------------------------------- */
 
 static weft_status print_homes(const weft_plan *plan, FILE *file, weft_error *error)
 {
     char bytes[32];
-    fputs("\nvariables and inputs (name, kind, dims, spec, storage spec, box and bytes of rank 0)\n", file);
+    fputs(
+        "\nvariables and inputs (name, kind, dims, spec, storage spec, box and bytes of rank 0)\n",
+        file);
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         home_line line;
         if (plan->placed[id].home == WEFT_TEMPORARY) continue;
@@ -143,8 +148,8 @@ static void print_usage(const weft_plan *plan, const weft_usage *usage, FILE *fi
         axes_text(plan->mesh, usage->traffic[i].axes, axes, sizeof axes);
         human_bytes((double)usage->traffic[i].bytes, bytes, sizeof bytes);
         fprintf(file, "  %-16s %-16s %6lld  %12s  (%lld bytes)\n", axes,
-                weft_convert_name(usage->traffic[i].kind), (long long)usage->traffic[i].count, bytes,
-                (long long)usage->traffic[i].bytes);
+                weft_convert_name(usage->traffic[i].kind), (long long)usage->traffic[i].count,
+                bytes, (long long)usage->traffic[i].bytes);
     }
 }
 
@@ -181,7 +186,8 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     return ferror(file) ? weft_fail(error, WEFT_IO, "the plan could not be written") : WEFT_OK;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------- */
+/* ---- JSON
+ * ----------------------------------------------------------------------------------------- */
 
 static weft_status homes_json(const weft_plan *plan, json_t *list, weft_error *error)
 {
@@ -189,11 +195,11 @@ static weft_status homes_json(const weft_plan *plan, json_t *list, weft_error *e
         home_line line;
         if (plan->placed[id].home == WEFT_TEMPORARY) continue;
         WEFT_TRY(describe_home(plan, id, &line, error));
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "name", line.name, "kind",
-                            line.kind, "dtype", weft_dtype_name(plan->placed[id].type.dtype), "dims",
-                            line.dims, "spec", line.spec, "storage", line.storage, "box", line.box,
-                            "bytes", (json_int_t)line.bytes));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "name",
+                                              line.name, "kind", line.kind, "dtype",
+                                              weft_dtype_name(plan->placed[id].type.dtype), "dims",
+                                              line.dims, "spec", line.spec, "storage", line.storage,
+                                              "box", line.box, "bytes", (json_int_t)line.bytes));
     }
     return WEFT_OK;
 }
@@ -204,10 +210,10 @@ static json_t *usage_json(const weft_usage *usage)
     for (int phase = 0; phase < WEFT_PHASES; phase++)
         json_object_set_new(phases, weft_phase_name((weft_phase)phase),
                             json_integer((json_int_t)usage->peak_bytes[phase]));
-    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:I}", "parameters", (json_int_t)usage->variable_bytes,
-                     "slots", (json_int_t)usage->slot_bytes, "inputs", (json_int_t)usage->input_bytes,
-                     "temporaries", phases, "arena", (json_int_t)usage->arena_bytes, "peak",
-                     (json_int_t)usage->total_bytes);
+    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:I}", "parameters",
+                     (json_int_t)usage->variable_bytes, "slots", (json_int_t)usage->slot_bytes,
+                     "inputs", (json_int_t)usage->input_bytes, "temporaries", phases, "arena",
+                     (json_int_t)usage->arena_bytes, "peak", (json_int_t)usage->total_bytes);
 }
 
 static json_t *traffic_json(const weft_plan *plan, const weft_usage *usage)
@@ -234,8 +240,8 @@ static json_t *moves_json(const weft_plan *plan)
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I}", "phase",
                             weft_phase_name(plan->steps[s].phase), "place", line.place, "reason",
-                            line.reason, "collective", line.kind, "axes", line.axes, "box", line.shape,
-                            "value", line.value, "bytes", (json_int_t)line.bytes));
+                            line.reason, "collective", line.kind, "axes", line.axes, "box",
+                            line.shape, "value", line.value, "bytes", (json_int_t)line.bytes));
     }
     return list;
 }
@@ -247,12 +253,13 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
     json_t *homes = json_array();
     weft_status status = homes_json(plan, homes, error);
-    json_t *root = json_pack(
-        "{s:s, s:i, s:s, s:i, s:s, s:o, s:o, s:f, s:i, s:o, s:o}", "mesh", weft_mesh_text(plan->mesh),
-        "ranks", weft_mesh_n_ranks(plan->mesh), "layout", weft_layout_text(plan->layout), "zero",
-        weft_layout_stage(plan->layout), "skipped", plan->skipped, "tensors", homes, "memory",
-        usage_json(&usage), "flops", usage.flops, "steps", usage.n_steps, "traffic",
-        traffic_json(plan, &usage), "collectives", moves_json(plan));
+    json_t *root =
+        json_pack("{s:s, s:i, s:s, s:i, s:s, s:o, s:o, s:f, s:i, s:o, s:o}", "mesh",
+                  weft_mesh_text(plan->mesh), "ranks", weft_mesh_n_ranks(plan->mesh), "layout",
+                  weft_layout_text(plan->layout), "zero", weft_layout_stage(plan->layout),
+                  "skipped", plan->skipped, "tensors", homes, "memory", usage_json(&usage), "flops",
+                  usage.flops, "steps", usage.n_steps, "traffic", traffic_json(plan, &usage),
+                  "collectives", moves_json(plan));
     if (status == WEFT_OK && !root) status = weft_fail_memory(error, sizeof usage);
     if (status == WEFT_OK && json_dumpf(root, file, JSON_INDENT(1)) != 0)
         status = weft_fail(error, WEFT_IO, "the plan could not be written");

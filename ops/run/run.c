@@ -21,7 +21,8 @@ static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error 
 
 static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    WEFT_TRY(weft_move_start(bound->move, bound->comm, bound->from, bound->to, bound->scratch, error));
+    WEFT_TRY(
+        weft_move_start(bound->move, bound->comm, bound->from, bound->to, bound->scratch, error));
     WEFT_TRY(weft_move_finish(bound->move, error));
     const weft_convert_step *convert = &bound->step->convert;
     if (!convert->axes) return WEFT_OK;

@@ -48,8 +48,8 @@ static weft_status check_bytes(const char *verb, weft_value value, int64_t bytes
     if (bytes == whole) return WEFT_OK;
     char text[240];
     weft_shape_print(shape, text, sizeof text);
-    return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, %lld bytes, but the buffer has %lld", verb,
-                     label_of(value), text, weft_dtype_name(dtype), (long long)whole,
+    return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, %lld bytes, but the buffer has %lld",
+                     verb, label_of(value), text, weft_dtype_name(dtype), (long long)whole,
                      (long long)bytes);
 }
 
@@ -58,11 +58,12 @@ static weft_status check(const weft_program *program, weft_value value, int64_t 
 {
     *home = weft_home_of(program, value);
     if (!program->n_local)
-        return weft_fail(error, WEFT_USAGE, "%s: the program was compiled on a plan without ranks", verb);
+        return weft_fail(error, WEFT_USAGE, "%s: the program was compiled on a plan without ranks",
+                         verb);
     if (!*home)
         return weft_fail(error, WEFT_USAGE,
-                         "%s: %s is not kept by this program; name it in weft_compile's values", verb,
-                         label_of(value));
+                         "%s: %s is not kept by this program; name it in weft_compile's values",
+                         verb, label_of(value));
     return check_bytes(verb, value, bytes, error);
 }
 
@@ -90,7 +91,8 @@ weft_status weft_write(weft_program *program, weft_value value, const void *data
     return WEFT_OK;
 }
 
-/* Every rank's box to every process, then each to its place. The one process's ranks are all here already. */
+/* Every rank's box to every process, then each to its place. The one process's ranks are all here
+ * already. */
 static weft_status gather(weft_program *program, uint32_t home, char *parts, int64_t *counts,
                           int64_t *offsets, weft_error *error)
 {

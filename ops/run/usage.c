@@ -7,7 +7,8 @@ weft_traffic *weft_usage_traffic(weft_usage *usage, uint32_t axes, weft_convert_
 {
     enum { room = sizeof usage->traffic / sizeof usage->traffic[0] };
     for (int i = 0; i < usage->n_traffic; i++)
-        if (usage->traffic[i].axes == axes && usage->traffic[i].kind == kind) return &usage->traffic[i];
+        if (usage->traffic[i].axes == axes && usage->traffic[i].kind == kind)
+            return &usage->traffic[i];
     if (usage->n_traffic == room) return NULL;
     usage->traffic[usage->n_traffic] = (weft_traffic){.axes = axes, .kind = kind};
     return &usage->traffic[usage->n_traffic++];
@@ -29,8 +30,8 @@ static void add_homes(const weft_plan *plan, int rank, weft_usage *usage)
     }
 }
 
-static weft_status add_step(const weft_plan *plan, const weft_step *step, int rank, weft_usage *usage,
-                            weft_error *error)
+static weft_status add_step(const weft_plan *plan, const weft_step *step, int rank,
+                            weft_usage *usage, weft_error *error)
 {
     usage->n_steps++;
     if (step->kind == WEFT_STEP_KERNEL || step->kind == WEFT_STEP_LOOP)
@@ -41,7 +42,8 @@ static weft_status add_step(const weft_plan *plan, const weft_step *step, int ra
     if (!traffic)
         return weft_fail(error, WEFT_INTERNAL, "more kinds of traffic than a report has room for");
     traffic->count++;
-    traffic->bytes += weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &step->convert, rank);
+    traffic->bytes +=
+        weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &step->convert, rank);
     return WEFT_OK;
 }
 
@@ -63,8 +65,8 @@ weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *u
     add_homes(plan, rank, usage);
     for (uint32_t s = 0; s < plan->n_steps; s++)
         WEFT_TRY(add_step(plan, &plan->steps[s], rank, usage, error));
-    usage->total_bytes = usage->variable_bytes + usage->slot_bytes + usage->input_bytes +
-                         usage->arena_bytes;
+    usage->total_bytes =
+        usage->variable_bytes + usage->slot_bytes + usage->input_bytes + usage->arena_bytes;
     return WEFT_OK;
 }
 
@@ -76,6 +78,6 @@ void weft_measured_usage(const weft_program *program, int rank, weft_usage *usag
     usage->arena_bytes = (usage->arena_bytes + 63) / 64 * 64;
     if (!self) return;
     add_homes(program->plan, rank, usage);
-    usage->total_bytes = usage->variable_bytes + usage->slot_bytes + usage->input_bytes +
-                         usage->arena_bytes;
+    usage->total_bytes =
+        usage->variable_bytes + usage->slot_bytes + usage->input_bytes + usage->arena_bytes;
 }

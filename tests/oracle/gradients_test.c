@@ -40,7 +40,7 @@ static int float_operands(const weft_oracle_build *build, int n, weft_value *val
     return n_values;
 }
 
-/* Outputs: the loss (order 1), or the sum of squares of its gradients (order 2), then the
+/* Outputs: the loss, to which order 2 adds the sum of squares of its gradients; then the
  * derivatives of that by the op's float operands. */
 static void build_gradients(weft_oracle_build *build)
 {
@@ -53,8 +53,7 @@ static void build_gradients(weft_oracle_build *build)
     weft_value loss = loss_of(build, result);
     weft_gradients(loss, (weft_values){operands, n}, gradients, WEFT_ZEROS_ALLOWED);
     if (d->order == 2) {
-        loss = weft_sum(WEFT_SCALAR, weft_square(gradients[0]));
-        for (int k = 1; k < n; k++)
+        for (int k = 0; k < n; k++)
             loss = weft_add(loss, weft_sum(WEFT_SCALAR, weft_square(gradients[k])));
         weft_gradients(loss, (weft_values){operands, n}, gradients, WEFT_ZEROS_ALLOWED);
     }

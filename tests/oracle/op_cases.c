@@ -390,7 +390,7 @@ const op_case op_cases[] = {
     CASE(log_x, OP_FLOAT, 2),
     CASE(sqrt_x, OP_FLOAT, 2),
     CASE(rsqrt_x, OP_FLOAT, 2),
-    CASE(square_x, OP_FLOAT | OP_I32, 2),
+    CASE(square_x, OP_FLOAT, 2),
     CASE(tanh_x, OP_FLOAT, 2),
     CASE(relu_x, OP_FLOAT, 1),
     CASE(gelu_x, OP_FLOAT, 2),

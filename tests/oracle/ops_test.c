@@ -30,7 +30,7 @@ static int most_combinations(weft_dtype dtype)
     const int n_processes = oracle.world.n_processes;
     if (n_processes > 4) return dtype == WEFT_F64 ? 3 : 1;
     if (n_processes > 1) return dtype == WEFT_F64 ? 12 : 2;
-    return dtype == WEFT_F64 ? 80 : 6;
+    return dtype == WEFT_F64 ? 250 : 12;
 }
 
 static void sweep_dtype(weft_dtype dtype)
@@ -38,10 +38,11 @@ static void sweep_dtype(weft_dtype dtype)
     for (int i = 0; i < n_op_cases; i++) {
         const forward f = {&op_cases[i], dtype};
         if (!(f.op->dtypes >> dtype & 1) || strncmp(f.op->name, only, strlen(only)) != 0) continue;
-        weft_oracle_sweep(
-            &oracle,
-            &(weft_oracle_case){.name = f.op->name, .build = build_forward, .argument = &f},
-            most_combinations(dtype));
+        const weft_oracle_case what = {.name = f.op->name,
+                                       .build = build_forward,
+                                       .argument = &f,
+                                       .is_f32 = dtype == WEFT_F32};
+        weft_oracle_sweep(&oracle, &what, most_combinations(dtype));
     }
 }
 

@@ -44,6 +44,7 @@ typedef struct weft_oracle_case {
     void (*build)(weft_oracle_build *build);
     const void *argument;
     const char *layout; /* of the mesh runs; NULL: no rules */
+    bool is_f32;        /* computed in float32, whatever the outputs' dtypes */
 } weft_oracle_case;
 
 /* Values of all outputs, as doubles. */
@@ -91,10 +92,10 @@ WEFT_MUST_CHECK weft_status weft_oracle_write(weft_program *program, weft_value 
 WEFT_MUST_CHECK weft_status weft_oracle_read(weft_program *program, weft_value value, double **data,
                                              weft_error *error);
 
-/* weft_oracle_same - are all outputs equal: f64 within 1e-11, f32 within 1e-5 of the largest
- * element, i32 exactly. text [bytes] says what differs. */
-bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, char *text,
-                      size_t bytes);
+/* weft_oracle_same - are all outputs equal: f64 within 1e-11, f32 (or all, when is_f32) within 1e-5
+ * of the largest element, i32 exactly. text [bytes] says what differs. */
+bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, bool is_f32,
+                      char *text, size_t bytes);
 
 /* weft_oracle_placements - all ways for a tensor to live on a mesh: every axis on every dim or on
  * none, two axes on one dim in both orders, and, when `part`, partial over axes. Returns how many

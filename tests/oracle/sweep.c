@@ -90,7 +90,7 @@ static const weft_oracle_result *reference(sweep *s, unsigned partial, weft_erro
         if (partial >> k & 1u) placing.inputs[k] = "part:data";
     weft_oracle_result *result = calloc(1, sizeof *result);
     if (result == NULL) return NULL;
-    const weft_oracle_case plain = {s->what->name, s->what->build, s->what->argument, NULL};
+    const weft_oracle_case plain = {s->what->name, s->what->build, s->what->argument};
     if (weft_oracle_run(s->oracle->alone, &plain, &placing, result, error) != WEFT_OK) {
         free(result);
         return NULL;
@@ -124,7 +124,7 @@ static bool compare(sweep *s, int64_t index, char *text, size_t bytes)
     if (s->oracle->says)
         fprintf(stderr, "%s on %s, %s\n", s->what->name, weft_mesh_text(s->mesh), places);
     if (expected != NULL && weft_oracle_run(s->mesh, s->what, &placing, &result, &error) == WEFT_OK)
-        same = weft_oracle_same(expected, &result, found, sizeof found);
+        same = weft_oracle_same(expected, &result, s->what->is_f32, found, sizeof found);
     else
         snprintf(found, sizeof found, "%s", error.message);
     weft_oracle_free(&result);

@@ -57,7 +57,8 @@ typedef struct weft_request {
 
 /* weft_all_to_all_start - rank i gets what each rank has for it.
  *
- * Collective over the group: all call, in one order. Offsets and counts in bytes, arrays [n_ranks]; 0 allowed.
+ * Collective over the group: all call, in one order. Offsets and counts in bytes, arrays [n_ranks], borrowed
+ * until weft_wait has returned; 0 allowed. At most 8 exchanges may be under way in a group.
  * send_at, recv_at  where each rank's part begins in send and recv
  */
 WEFT_API weft_status weft_all_to_all_start(weft_comm *comm, const void *send,

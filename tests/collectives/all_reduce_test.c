@@ -1,0 +1,102 @@
+/* all_reduce: every combine and dtype against a fold over the ranks in order, bit by bit.
+ * RANKS: 2 3 4 8
+ */
+#include "on_ranks.h"
+
+/* Number c of state s of rank r: not exact in binary, so that another order of addition shows. */
+static double number_of(weft_combine combine, int r, int64_t s, int c)
+{
+    const double x = sin(1.0 + 3.7 * r + 0.61 * (double)(s % 1013));
+    if (combine == WEFT_LSE && c == 1) return x * x + 0.1;
+    if (combine == WEFT_ARGMAX) return c == 1 ? 10 * r + 1 : floor(3 * x); /* ties */
+    if (combine == WEFT_MOMENTS && c == 0) return r % 3; /* some ranks saw nothing */
+    if (combine == WEFT_MOMENTS && c == 2) return x * x;
+    return x;
+}
+
+static void fill(weft_combine combine, weft_dtype dtype, int r, void *data, int64_t count)
+{
+    const int width = weft_combine_width(combine);
+    for (int64_t i = 0; i < count; i++) {
+        const int c = (int)(i % width);
+        const double x = number_of(combine, r, i / width, c);
+        const int32_t index = (int32_t)x;
+        if (dtype == WEFT_F64) ((double *)data)[i] = x;
+        if (dtype == WEFT_I32) ((int32_t *)data)[i] = c == 1 ? index : (int32_t)(x * 1e9);
+        if (dtype == WEFT_F32) ((float *)data)[i] = (float)x;
+        if (dtype == WEFT_F32 && combine == WEFT_ARGMAX && c == 1)
+            memcpy((float *)data + i, &index, sizeof index);
+    }
+}
+
+static void check_one(weft_comm *comm, weft_combine combine, weft_dtype dtype, int64_t count)
+{
+    const int64_t bytes = count * (int64_t)weft_dtype_bytes(dtype);
+    const int64_t scratch_bytes = weft_all_reduce_scratch(comm, combine, dtype, count);
+    char *send = dirty(bytes), *recv = dirty(bytes), *expected = dirty(bytes), *part = dirty(bytes);
+    char *scratch = dirty(scratch_bytes + 1);
+    fill(combine, dtype, 0, expected, count);
+    for (int r = 1; r < weft_comm_n_ranks(comm); r++) {
+        fill(combine, dtype, r, part, count);
+        weft_combine_into(combine, dtype, expected, part, count);
+    }
+    fill(combine, dtype, weft_comm_self(comm), send, count);
+    weft_error error = {0};
+    CHECK_OK(weft_all_reduce(comm, combine, dtype, send, recv, count, scratch, &error), error);
+    CHECK(memcmp(recv, expected, (size_t)bytes) == 0);
+    CHECK_OK(weft_all_reduce(comm, combine, dtype, send, send, count, scratch, &error), error);
+    CHECK(memcmp(send, expected, (size_t)bytes) == 0);
+    CHECK_EQ_INT(scratch[scratch_bytes], (char)0xA5); /* no further than asked for */
+    free(send), free(recv), free(expected), free(part), free(scratch);
+}
+
+static void reduce_on_rank(const ranks *all, int rank)
+{
+    static const int64_t states[] = {0,   1,    5,
+                                     333, 1367, 4099}; /* small, and large with short last slices */
+    for (int combine = WEFT_SUM; combine < WEFT_COMBINES; combine++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            if (dtype == WEFT_I32 && (combine == WEFT_LSE || combine == WEFT_MOMENTS)) continue;
+            for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+                check_one(weft_comm_of(all->comms, rank, everybody(all)), (weft_combine)combine,
+                          (weft_dtype)dtype, states[i] * weft_combine_width((weft_combine)combine));
+        }
+    for (uint32_t axes = 0; axes <= everybody(all); axes++) {
+        check_one(weft_comm_of(all->comms, rank, axes), WEFT_SUM, WEFT_F32, 7);
+        check_one(weft_comm_of(all->comms, rank, axes), WEFT_SUM, WEFT_F32, 5003);
+    }
+}
+
+static void test_every_combine_is_the_fold_in_rank_order(void)
+{
+    on_meshes(reduce_on_rank);
+}
+
+static void refuse_on_rank(const ranks *all, int rank)
+{
+    weft_comm *comm = weft_comm_of(all->comms, rank, 1);
+    int32_t data[3] = {0};
+    weft_error error = {0};
+    CHECK_EQ_INT(weft_all_reduce(comm, WEFT_LSE, WEFT_I32, data, data, 2, NULL, &error),
+                 WEFT_USAGE);
+    CHECK_TEXT(error.message, "kind lse");
+    error = (weft_error){0};
+    CHECK_EQ_INT(weft_all_reduce(comm, WEFT_LSE, WEFT_F32, data, data, 3, NULL, &error),
+                 WEFT_USAGE);
+    CHECK_TEXT(error.message, "2 numbers each");
+}
+
+static void test_states_that_are_none_are_refused(void)
+{
+    on_meshes(refuse_on_rank);
+}
+
+int main(void)
+{
+    if (open_world()) {
+        RUN(test_every_combine_is_the_fold_in_rank_order);
+        RUN(test_states_that_are_none_are_refused);
+    }
+    weft_world_close();
+    return weft_test_report();
+}

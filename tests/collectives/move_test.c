@@ -1,0 +1,305 @@
+/* move: random tensors converted between random specs; every element is looked at on every rank.
+ * RANKS: 2 3 4 6 8
+ */
+#include "on_ranks.h"
+
+#include "layout/random_specs.h"
+
+/* Summand of element `place` that rank r holds when the value is partial: any integers will do,
+ * they add exactly. */
+static double summand(const weft_mesh *mesh, uint32_t partial, int r, int64_t place)
+{
+    int which;
+    weft_mesh_group(mesh, partial, r, NULL, &which);
+    return (double)(place * 3 + 1 + which * (place % 5 + 100));
+}
+
+/* What rank r must hold of element `place` when the axes in `ended` have been added up. */
+static double total(const weft_mesh *mesh, uint32_t partial, uint32_t ended, int r, int64_t place)
+{
+    int among[64];
+    double sum = 0;
+    const int n = weft_mesh_group(mesh, ended, r, among, NULL);
+    for (int i = 0; i < n; i++)
+        sum += summand(mesh, partial, among[i], place);
+    return sum;
+}
+
+static void store(weft_dtype dtype, void *data, int64_t i, double x)
+{
+    if (dtype == WEFT_F32) ((float *)data)[i] = (float)x;
+    if (dtype == WEFT_F64) ((double *)data)[i] = x;
+    if (dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)x;
+}
+
+static double load(weft_dtype dtype, const void *data, int64_t i)
+{
+    if (dtype == WEFT_F32) return (double)((const float *)data)[i];
+    return dtype == WEFT_F64 ? ((const double *)data)[i] : ((const int32_t *)data)[i];
+}
+
+/* Global place of element i of a box. */
+static int64_t place_in(const weft_shape *shape, const weft_box *box, int64_t i)
+{
+    int64_t at[WEFT_MAX_DIMS];
+    for (int d = shape->n_dims - 1; d >= 0; d--) {
+        const int64_t length = box->end[d] - box->begin[d];
+        at[d] = box->begin[d] + i % length;
+        i /= length;
+    }
+    return place_of(shape, at);
+}
+
+/* One conversion, the same on all ranks. */
+typedef struct conversion {
+    weft_shape shape;
+    weft_dtype dtype;
+    weft_spec from, to;
+} conversion;
+
+static const conversion *current; /* set while no rank runs */
+
+static void *run_step(const ranks *all, int rank, const weft_convert_step *step, void *from)
+{
+    const conversion *c = current;
+    weft_error error = {0};
+    weft_box box;
+    weft_move *move;
+    if (!CHECK_OK(weft_move_create(all->mesh, &c->shape, c->dtype, step, rank, &move, &error),
+                  error))
+        return from;
+    CHECK_EQ_INT(weft_move_wire_bytes(move),
+                 weft_convert_bytes(all->mesh, &c->shape, c->dtype, step, rank));
+    weft_spec_box(&step->to, all->mesh, &c->shape, rank, &box);
+    const int64_t scratch_bytes = weft_move_scratch(move);
+    char *scratch = dirty(scratch_bytes + 1);
+    void *to = dirty(weft_box_count(&box, c->shape.n_dims) * (int64_t)weft_dtype_bytes(c->dtype));
+    weft_comm *comm = step->axes ? weft_comm_of(all->comms, rank, step->axes) : NULL;
+    for (int round = 0; round < 2; round++) { /* a move is run many times */
+        CHECK_OK(weft_move_start(move, comm, from, to, scratch, &error), error);
+        CHECK_OK(weft_move_finish(move, &error), error);
+    }
+    CHECK_EQ_INT(scratch[scratch_bytes], (char)0xA5);
+    weft_move_destroy(&move);
+    free(scratch), free(from);
+    return to;
+}
+
+static void check_result(const ranks *all, int rank, const void *data)
+{
+    const conversion *c = current;
+    const uint32_t partial = c->from.partial, ended = partial & ~(uint32_t)c->to.partial;
+    weft_box box;
+    weft_spec_box(&c->to, all->mesh, &c->shape, rank, &box);
+    int64_t n_wrong = 0, count = weft_box_count(&box, c->shape.n_dims);
+    for (int64_t i = 0; i < count; i++)
+        n_wrong += load(c->dtype, data, i) !=
+                   total(all->mesh, partial, ended, rank, place_in(&c->shape, &box, i));
+    if (CHECK_EQ_INT(n_wrong, 0)) return;
+    char from[200], to[200];
+    weft_spec_print(&c->from, all->mesh, &c->shape, from, sizeof from);
+    weft_spec_print(&c->to, all->mesh, &c->shape, to, sizeof to);
+    fprintf(stderr, "  rank %d: %s to %s\n", rank, from, to);
+}
+
+static void convert_on_rank(void *argument, int rank)
+{
+    const ranks *all = argument;
+    const conversion *c = current;
+    weft_box box;
+    weft_spec_box(&c->from, all->mesh, &c->shape, rank, &box);
+    const int64_t count = weft_box_count(&box, c->shape.n_dims);
+    void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
+    for (int64_t i = 0; i < count; i++)
+        store(c->dtype, data, i,
+              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+    weft_convert_step steps[WEFT_MAX_CONVERT];
+    const int n = weft_convert_plan(all->mesh, &c->shape, &c->from, &c->to, steps);
+    for (int s = 0; s < n; s++)
+        data = run_step(all, rank, &steps[s], data);
+    check_result(all, rank, data);
+    free(data);
+}
+
+/* `to` may stay partial over axes it does not use otherwise. */
+static void stay_partial(const weft_mesh *mesh, conversion *c)
+{
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (!(c->from.partial >> a & 1) || pick(3) > 0) continue;
+        if (weft_spec_state(&c->to, c->shape.n_dims, a) != WEFT_REPLICATED) continue;
+        c->to.partial |= (uint8_t)(1u << a);
+        c->to.combine = c->from.combine;
+    }
+}
+
+static void test_random_conversions_move_every_element(void)
+{
+    char texts[MAX_MESHES][48];
+    const int n_meshes = meshes_here(texts);
+    for (int m = 0; m < n_meshes; m++) {
+        ranks all;
+        if (open_ranks(texts[m], &all))
+            for (int trial = 0; trial < 150; trial++) {
+                conversion c = {.shape = random_shape(), .dtype = (weft_dtype)pick(WEFT_DTYPES)};
+                c.from = random_spec(all.mesh, &c.shape, 4);
+                c.to = random_spec(all.mesh, &c.shape, 0);
+                stay_partial(all.mesh, &c);
+                current = &c;
+                weft_mesh_each(all.mesh, convert_on_rank, &all);
+            }
+        close_ranks(&all);
+    }
+}
+
+/* The whole conversion as one WEFT_MOVE, which must be able to do everything. */
+static void move_on_rank(void *argument, int rank)
+{
+    const ranks *all = argument;
+    const conversion *c = current;
+    weft_box box;
+    weft_spec_box(&c->from, all->mesh, &c->shape, rank, &box);
+    const int64_t count = weft_box_count(&box, c->shape.n_dims);
+    void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
+    for (int64_t i = 0; i < count; i++)
+        store(c->dtype, data, i,
+              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+    const weft_convert_step step = {WEFT_MOVE, everybody(all), c->from, c->to};
+    data = run_step(all, rank, &step, data);
+    check_result(all, rank, data);
+    free(data);
+}
+
+static void test_the_mover_alone_can_do_everything(void)
+{
+    char texts[MAX_MESHES][48];
+    const int n_meshes = meshes_here(texts);
+    for (int m = 0; m < n_meshes; m++) {
+        ranks all;
+        if (open_ranks(texts[m], &all))
+            for (int trial = 0; trial < 100; trial++) {
+                conversion c = {.shape = random_shape(), .dtype = (weft_dtype)pick(WEFT_DTYPES)};
+                c.from = random_spec(all.mesh, &c.shape, 3);
+                c.to = random_spec(all.mesh, &c.shape, 0);
+                stay_partial(all.mesh, &c);
+                current = &c;
+                weft_mesh_each(all.mesh, move_on_rank, &all);
+            }
+        close_ranks(&all);
+    }
+}
+
+/* ---- the order of combination ---- */
+
+typedef struct reduction {
+    const ranks *all;
+    weft_shape shape;
+    weft_combine combine;
+    weft_dtype dtype;
+    int dim; /* that is scattered */
+} reduction;
+
+static void *run_alone(const reduction *r, int rank, weft_convert_step step, const void *data,
+                       int64_t bytes)
+{
+    weft_error error = {0};
+    weft_move *move;
+    void *to = dirty(bytes);
+    if (!CHECK_OK(weft_move_create(r->all->mesh, &r->shape, r->dtype, &step, rank, &move, &error),
+                  error))
+        return to;
+    void *scratch = dirty(weft_move_scratch(move));
+    weft_comm *comm = weft_comm_of(r->all->comms, rank, step.axes);
+    CHECK_OK(weft_move_start(move, comm, data, to, scratch, &error), error);
+    CHECK_OK(weft_move_finish(move, &error), error);
+    weft_move_destroy(&move);
+    free(scratch);
+    return to;
+}
+
+/* Numbers whose sum depends on its order; every first number of a state is a legal count. */
+static void fill_states(const reduction *r, int rank, void *data, int64_t count)
+{
+    const int width = weft_combine_width(r->combine);
+    for (int64_t i = 0; i < count; i++) {
+        const double x = sin(0.3 + 1.7 * rank + 0.37 * (double)i);
+        const bool is_count = r->combine == WEFT_MOMENTS && i % width == 0;
+        store(r->dtype, data, i, is_count ? 1 + (rank + (double)i) : i % width ? x * x : x);
+    }
+}
+
+static void scatter_gather_on_rank(void *argument, int rank)
+{
+    const reduction *r = argument;
+    const int64_t count = weft_shape_count(&r->shape);
+    const int64_t bytes = count * (int64_t)weft_dtype_bytes(r->dtype);
+    const uint32_t axis = 1;
+    weft_spec partial = {.partial = axis, .combine = (uint8_t)r->combine}, whole = {0}, split = {0};
+    split.n_split[r->dim] = 1; /* over axis 0 */
+    void *data = dirty(bytes);
+    fill_states(r, rank, data, count);
+    void *reduced =
+        run_alone(r, rank, (weft_convert_step){WEFT_ALL_REDUCE, axis, partial, whole}, data, bytes);
+    void *scattered = run_alone(
+        r, rank, (weft_convert_step){WEFT_REDUCE_SCATTER, axis, partial, split}, data, bytes);
+    void *gathered = run_alone(r, rank, (weft_convert_step){WEFT_ALL_GATHER, axis, split, whole},
+                               scattered, bytes);
+    CHECK(memcmp(gathered, reduced, (size_t)bytes) == 0);
+    free(data), free(reduced), free(scattered), free(gathered);
+}
+
+static void test_reduce_scatter_then_all_gather_is_all_reduce(void)
+{
+    static const weft_combine combines[] = {WEFT_SUM, WEFT_MAX, WEFT_LSE, WEFT_MOMENTS};
+    char texts[MAX_MESHES][48];
+    const int n_meshes = meshes_here(texts);
+    for (int m = 0; m < n_meshes; m++) {
+        ranks all;
+        if (!open_ranks(texts[m], &all)) continue;
+        for (int k = 0; k < 4 * 2 * 2; k++) {
+            const weft_combine combine = combines[k / 4];
+            reduction r = {.all = &all, .combine = combine, .dtype = k & 1 ? WEFT_F64 : WEFT_F32};
+            r.dim = k >> 1 & 1;
+            r.shape = (weft_shape){3, {{"i", 7}, {"j", 95}, {"~", weft_combine_width(combine)}}};
+            weft_mesh_each(all.mesh, scatter_gather_on_rank, &r);
+        }
+        close_ranks(&all);
+    }
+}
+
+/* ---- planning, and misuse ---- */
+
+static void test_a_plan_of_many_ranks_knows_its_bytes(void)
+{
+    weft_error error = {0};
+    weft_mesh *mesh;
+    weft_move *move;
+    CHECK_OK(weft_mesh_plan("data:64,model:8", &mesh, &error), error);
+    weft_shape shape = {2, {{"i", 640}, {"j", 16}}};
+    weft_convert_step step = {.kind = WEFT_ALL_GATHER, .axes = 1};
+    step.from.n_split[0] = 1; /* over data */
+    CHECK_OK(weft_move_create(mesh, &shape, WEFT_F32, &step, 77, &move, &error), error);
+    CHECK_EQ_INT(weft_move_wire_bytes(move), 640 * 16 * 4);
+    CHECK_EQ_INT(weft_move_scratch(move), 0); /* rows come straight to their places */
+    CHECK_EQ_INT(weft_move_start(move, NULL, NULL, NULL, NULL, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "among 64 ranks");
+    weft_move_destroy(&move);
+    error = (weft_error){0};
+    step = (weft_convert_step){.kind = WEFT_ALL_REDUCE, .axes = 1};
+    step.from.partial = 1, step.from.combine = WEFT_LSE;
+    CHECK_EQ_INT(weft_move_create(mesh, &shape, WEFT_I32, &step, 0, &move, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "kind lse");
+    CHECK(move == NULL);
+    weft_mesh_destroy(&mesh);
+}
+
+int main(void)
+{
+    if (open_world()) {
+        RUN(test_random_conversions_move_every_element);
+        RUN(test_the_mover_alone_can_do_everything);
+        RUN(test_reduce_scatter_then_all_gather_is_all_reduce);
+        RUN(test_a_plan_of_many_ranks_knows_its_bytes);
+    }
+    weft_world_close();
+    return weft_test_report();
+}

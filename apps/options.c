@@ -18,10 +18,6 @@ static const int64_t most = INT64_C(1) << 40;
 typedef enum origin { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } origin;
 static const char *const origin_names[] = {"default", "file", "environment", "command line"};
 
-/* Variables that the library itself reads. */
-static const char *const library_variables[] = {"WEFT_DUMP"};
-enum { N_LIBRARY_VARIABLES = sizeof library_variables / sizeof *library_variables };
-
 struct settings {
     const option_table *table;
     char *values[MAX_OPTIONS];
@@ -182,8 +178,6 @@ static weft_status read_variable(settings *s, const char *text, weft_error *erro
     const char *equals = strchr(text, '=');
     if (strncmp(text, "WEFT_", 5) != 0 || !equals) return WEFT_OK;
     snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    for (int i = 0; i < N_LIBRARY_VARIABLES; i++)
-        if (strcmp(name, library_variables[i]) == 0) return WEFT_OK;
     snprintf(said, sizeof said, "environment variable %s", text);
     for (int i = 0; i < s->table->n_options; i++) {
         variable_name(s->table->options[i].name, mine);

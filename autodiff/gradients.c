@@ -24,8 +24,7 @@ typedef struct walk {
 
 static void walk_over(walk *w);
 
-/* ---- which nodes matter
- * ---------------------------------------------------------------------------- */
+/* ---- which nodes matter ---------------------------------------------------------------------- */
 
 /* Whether gradients can flow through an op at all. */
 static bool flows(const weft_op *op)
@@ -79,8 +78,7 @@ static void walk_close(walk *w)
     free(w->gradient);
 }
 
-/* ---- one node
- * -------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 /* Add a contribution to a value's gradient, in the value's order of dims. */
 static void contribute(walk *w, uint32_t value, weft_value part)
@@ -163,8 +161,7 @@ static void walk_over(walk *w)
     }
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* A value as a sentence names it. */
 static const char *describe(weft_value value, char text[240])

@@ -10,7 +10,7 @@ struct weft_comms {
     weft_comm *ends[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local], NULL while not prepared */
 };
 
-/* ---- create and destroy ---- */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 /* All ranks in this process: threads; else one rank a process. */
 static const weft_comm_engine *engine_for(const weft_mesh *mesh, weft_error *error)
@@ -67,7 +67,7 @@ void weft_comms_destroy(weft_comms **comms)
     *comms = NULL;
 }
 
-/* ---- groups ---- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, weft_comm *end,
                             weft_error *error)
@@ -125,7 +125,7 @@ const char *weft_comms_engine(const weft_comms *comms)
     return comms->engine->name;
 }
 
-/* ---- exchanges ---- */
+/* ---- exchanges ------------------------------------------------------------------------------- */
 
 /* The next ticket, when its slot is free. */
 static weft_status take_ticket(weft_comm *comm, uint64_t *ticket, weft_error *error)

@@ -52,7 +52,7 @@ extern const weft_comm_engine weft_engine_threads;
 extern const weft_comm_engine weft_engine_mpi;
 #endif
 
-/* ---- combine.c ---- */
+/* ---- combine.c ------------------------------------------------------------------------------- */
 
 /* out[s] = a[s] combined with b[s], `n_states` states; out may be a or b. NULL where a combine has
  * no meaning for a dtype. */
@@ -61,7 +61,7 @@ weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype);
 /* WEFT_USAGE when there is none. */
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error);
 
-/* ---- all_reduce.c ---- */
+/* ---- all_reduce.c ---------------------------------------------------------------------------- */
 
 /* weft_all_reduce_scratch for a group that need not exist. */
 int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count);

@@ -51,7 +51,7 @@ struct weft_move {
     char *to, *scratch;
 };
 
-/* ---- all_reduce ---- */
+/* ---- all_reduce ------------------------------------------------------------------------------ */
 
 static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh, const weft_shape *shape,
                                   const weft_convert_step *step, weft_error *error)
@@ -80,7 +80,7 @@ static weft_status reduce_finish(weft_move *move, weft_error *error)
 
 static const algorithm reduce = {reduce_prepare, reduce_start, reduce_finish};
 
-/* ---- exchange: which pieces ---- */
+/* ---- exchange: which pieces ------------------------------------------------------------------ */
 
 typedef struct planner {
     const weft_mesh *mesh;
@@ -136,7 +136,7 @@ static void list_incoming(weft_move *move, const planner *p, const int *ranks)
     }
 }
 
-/* ---- exchange: where they lie ---- */
+/* ---- exchange: where they lie ---------------------------------------------------------------- */
 
 static int64_t take_scratch(weft_move *move, int64_t bytes)
 {
@@ -192,7 +192,7 @@ static weft_status exchange_prepare(weft_move *move, const weft_mesh *mesh, cons
     return WEFT_OK;
 }
 
-/* ---- exchange: running ---- */
+/* ---- exchange: running ----------------------------------------------------------------------- */
 
 static void settle(const weft_move *move, const piece *in)
 {
@@ -254,7 +254,7 @@ static const algorithm *const algorithms[WEFT_CONVERTS] = {
     [WEFT_ALL_TO_ALL] = &exchange, [WEFT_MOVE] = &exchange,
 };
 
-/* ---- public ---- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
                              const weft_convert_step *step, int rank, weft_move **move,

@@ -24,7 +24,7 @@ typedef struct group {
     MPI_Status *statuses;  /* [PER_PEER * n_ranks] */
 } group;
 
-/* ---- groups ---- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static weft_status group_start(group *g, const weft_comm *end, int lowest, weft_error *error)
 {
@@ -79,7 +79,7 @@ static void destroy(weft_comm *ends, int n_local)
     ends->group = NULL;
 }
 
-/* ---- messages ---- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* One direction of one exchange with one peer. */
 typedef struct message {

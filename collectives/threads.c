@@ -43,7 +43,7 @@ typedef struct group {
     offer offers[]; /* [WEFT_SLOTS][n_ranks] */
 } group;
 
-/* ---- counters ---- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* The counters wrap; a difference does not mind. */
 static bool has_reached(counter *c, uint32_t target)
@@ -96,7 +96,7 @@ static uint32_t target_of(const weft_comm *comm, uint64_t ticket)
     return (uint32_t)((ticket / WEFT_SLOTS + 1) * (uint64_t)comm->n_ranks);
 }
 
-/* ---- groups ---- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static group *group_new(int n_ranks, weft_error *error)
 {
@@ -135,7 +135,7 @@ static void destroy(weft_comm *ends, int n_local)
         if (ends[r].self == 0) free(ends[r].group);
 }
 
-/* ---- exchanges ---- */
+/* ---- exchanges ------------------------------------------------------------------------------- */
 
 static offer *offers_of(const weft_comm *comm, uint64_t ticket)
 {

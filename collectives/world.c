@@ -53,7 +53,7 @@ static int count_started(const launcher *l)
     return number_from(l->count[0], number_from(l->count[1], UNKNOWN));
 }
 
-/* ---- with and without MPI ---- */
+/* ---- with and without MPI -------------------------------------------------------------------- */
 
 #ifdef WEFT_HAVE_MPI
 
@@ -118,7 +118,7 @@ static weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
 
 #endif
 
-/* ---- public ---- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 weft_status weft_world_open(weft_world *world, weft_error *error)
 {

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* ---- one axis at a time ------------------------------------------------------------------- */
+/* ---- one axis at a time ---------------------------------------------------------------------- */
 
 typedef struct planner {
     const weft_spec *to;
@@ -153,7 +153,7 @@ static void repeat(planner *p, const attempt *attempts, int n)
         if (attempts[i](p)) i = -1;
 }
 
-/* ---- the general move --------------------------------------------------------------------- */
+/* ---- the general move ------------------------------------------------------------------------ */
 
 /* All axes that are not at the same place in both specs. Blocks of the common outer axes are the
  * same in both, so nothing crosses their borders. */
@@ -170,7 +170,7 @@ static uint32_t differing_axes(const weft_spec *a, const weft_spec *b, int n_dim
     return axes;
 }
 
-/* ---- public ------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
                       const weft_spec *to, weft_convert_step *steps)
@@ -206,7 +206,7 @@ const char *weft_convert_name(weft_convert_kind kind)
     return kind_names[kind];
 }
 
-/* ---- bytes -------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 typedef int64_t (*counter)(const weft_mesh *mesh, const weft_shape *shape,
                            const weft_convert_step *step, int rank);

@@ -50,7 +50,7 @@ const char *weft_layout_store_dim(const weft_layout *layout)
     return layout->stage > 0 ? layout->store_dim : "";
 }
 
-/* ---- check -------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 /* A name that a layout uses, and the names there are. */
 typedef struct known_names {
@@ -96,7 +96,7 @@ weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
     return WEFT_OK;
 }
 
-/* ---- apply -------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static void append_axis(weft_spec *spec, int dim, int axis)
 {

@@ -18,7 +18,7 @@ void weft_mesh_limit_cores(int cores_per_rank)
     atomic_store(&cores_limit, cores_per_rank > 0 ? cores_per_rank : 0);
 }
 
-/* ---- create and destroy ------------------------------------------------------------------- */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 static bool is_given(const char *text)
 {
@@ -100,7 +100,7 @@ void weft_mesh_destroy(weft_mesh **mesh)
     *mesh = NULL;
 }
 
-/* ---- what it is --------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 const char *weft_mesh_text(const weft_mesh *mesh)
 {
@@ -159,7 +159,7 @@ int weft_mesh_cores_per_rank(const weft_mesh *mesh)
     return mesh->cores_per_rank;
 }
 
-/* ---- ranks, coordinates, groups ----------------------------------------------------------- */
+/* ---- ranks, coordinates, groups -------------------------------------------------------------- */
 
 static int coordinate(const weft_mesh *mesh, int rank, int axis)
 {
@@ -203,7 +203,7 @@ int weft_mesh_group(const weft_mesh *mesh, uint32_t axes, int rank, int *ranks, 
     return n;
 }
 
-/* ---- run ---------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 typedef struct each_job {
     weft_rank_body body;

@@ -10,7 +10,7 @@
 #include "weft/device.h"
 #include "weft/mesh.h"
 
-/* ---- team.c: threads that sleep between runs ---------------------------------------------- */
+/* ---- team.c: threads that sleep between runs ------------------------------------------------- */
 
 /* Threads that wait spin first: it is cheap only while every thread has a core of its own. */
 typedef struct weft_patience {
@@ -30,14 +30,14 @@ void weft_team_destroy(weft_team **team);
  * done. */
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
 
-/* ---- stream.c, device.c ------------------------------------------------------------------- */
+/* ---- stream.c, device.c ---------------------------------------------------------------------- */
 
 weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error *error);
 void weft_stream_destroy_cpu(weft_stream **stream);
 weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error);
 void weft_give_cpu(void *memory, size_t bytes);
 
-/* ---- topology.c, blas.c ------------------------------------------------------------------- */
+/* ---- topology.c, blas.c ---------------------------------------------------------------------- */
 
 /* Cores that this process may use when `n_host_processes` like it share the host; at least 1. */
 int weft_topology_cores(int n_host_processes);
@@ -53,7 +53,7 @@ const char *weft_blas_kernel(void);       /* in use now; "" when not known */
 const char *weft_blas_kernel_found(void); /* as chosen by the library itself */
 const char *weft_blas_name(void);         /* "OpenBLAS 0.3.21" */
 
-/* ---- mesh_text.c, mesh.c ------------------------------------------------------------------ */
+/* ---- mesh_text.c, mesh.c --------------------------------------------------------------------- */
 
 typedef struct weft_mesh_axis {
     const char *name;

@@ -34,8 +34,7 @@ static weft_value scalar_for(weft_value scalar, weft_value like)
     return weft_cast(scalar, weft_dtype_of(like));
 }
 
-/* ---- rules
- * ----------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 /* p -= rate g */
 static int sgd(const update *u, weft_value variable, weft_value gradient, weft_value *tokens)
@@ -94,8 +93,7 @@ static int adamw(const update *u, weft_value variable, weft_value gradient, weft
     return adam_from(u, variable, base, gradient, tokens);
 }
 
-/* ---- around the rules
- * ------------------------------------------------------------------------------ */
+/* ---- around the rules ------------------------------------------------------------------------ */
 
 typedef struct named_rule {
     const char *name;
@@ -228,8 +226,7 @@ static weft_value build(const named_rule *rule, weft_value loss,
     return token;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define PLAIN_RATE 0.1
 #define ADAM_RATE  1e-3

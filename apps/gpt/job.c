@@ -76,7 +76,9 @@ weft_status gpt_job_build(gpt_job *job, weft_error *error)
 
 weft_status gpt_job_compile(gpt_job *job, weft_error *error)
 {
-    const weft_compile_options options = {.strict = settings_flag(job->settings, "strict")};
+    const char *dump = settings_text(job->settings, "dump");
+    const weft_compile_options options = {.strict = settings_flag(job->settings, "strict"),
+                                          .dump = *dump ? dump : NULL};
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,
                         &job->program, error);

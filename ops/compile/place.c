@@ -22,8 +22,7 @@ static const weft_type *type_of(const weft_plan *plan, uint32_t value)
     return &plan->graph->tensors[value].type;
 }
 
-/* ---- where names want a value
- * -------------------------------------------------------------------- */
+/* ---- where names want a value ---------------------------------------------------------------- */
 
 static weft_status placement_spec(const weft_plan *plan, const char *text, const weft_shape *shape,
                                   weft_spec *spec, weft_error *error)
@@ -103,8 +102,7 @@ weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *s
     return WEFT_OK;
 }
 
-/* ---- versions
- * ------------------------------------------------------------------------------------ */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 /* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps
  * neither. */
@@ -226,8 +224,7 @@ static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t
     return convert(p, from, spec, asking);
 }
 
-/* ---- one node
- * ------------------------------------------------------------------------------------ */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, int8_t *states)
 {
@@ -353,8 +350,7 @@ static weft_status place_op(placing *p, uint32_t id)
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
 
-/* ---- memory that outlives a run
- * -------------------------------------------------------------------- */
+/* ---- memory that outlives a run -------------------------------------------------------------- */
 
 static weft_status place_home(placing *p, uint32_t id, weft_home home)
 {
@@ -433,8 +429,7 @@ static weft_status place_outputs(placing *p, const bool *is_output)
     return WEFT_OK;
 }
 
-/* ---- rules that were skipped
- * ------------------------------------------------------------------------ */
+/* ---- rules that were skipped ----------------------------------------------------------------- */
 
 static weft_status report_skipped(weft_plan *plan, weft_error *error)
 {

@@ -79,8 +79,7 @@ typedef struct weft_memory {
     int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
 } weft_memory;
 
-/* ---- the passes
- * ---------------------------------------------------------------------------------- */
+/* ---- the passes ------------------------------------------------------------------------------ */
 
 /* weft_plan_build - run all passes. Local; pure.
  * dump   a pass's name: what it made is printed to stderr; NULL: nothing */
@@ -102,8 +101,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error);
 
-/* ---- what passes share
- * --------------------------------------------------------------------------- */
+/* ---- what passes share ----------------------------------------------------------------------- */
 
 /* Append; return 0 (placed) or NULL (step) when out of memory. Pointers into the arrays move when
  * they grow. */

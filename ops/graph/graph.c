@@ -16,8 +16,7 @@ static const weft_error no_graph = {WEFT_MEMORY, -1,
                                     "there is no graph: out of memory when it was created"};
 static const weft_type no_type;
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 weft_graph *weft_graph_create(uint64_t seed)
 {
@@ -47,8 +46,7 @@ void weft_graph_destroy(weft_graph **graph)
     *graph = NULL;
 }
 
-/* ---- errors
- * ---------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 const weft_error *weft_graph_error(const weft_graph *graph)
 {
@@ -117,8 +115,7 @@ weft_value weft_at(const char *file, int line, weft_value value)
     return value;
 }
 
-/* ---- names and shapes
- * ------------------------------------------------------------------------------ */
+/* ---- names and shapes ------------------------------------------------------------------------ */
 
 const char *weft_graph_intern(weft_graph *graph, const char *name)
 {
@@ -198,8 +195,7 @@ bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from,
     return graph->error.status == WEFT_OK;
 }
 
-/* ---- looking at values
- * ----------------------------------------------------------------------------- */
+/* ---- looking at values ----------------------------------------------------------------------- */
 
 static const weft_type *type_of(weft_value value)
 {
@@ -244,8 +240,7 @@ void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *sit
         site->out[i] = graph->tensors[node->out + (uint32_t)i].type;
 }
 
-/* ---- building nodes
- * -------------------------------------------------------------------------------- */
+/* ---- building nodes -------------------------------------------------------------------------- */
 
 /* Make room for `more` entries of `entry` bytes; new ones are zero. */
 static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size_t entry)
@@ -368,8 +363,7 @@ uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node 
     return to->error.status == WEFT_OK ? copy->out : 0;
 }
 
-/* ---- marks on values
- * ------------------------------------------------------------------------------- */
+/* ---- marks on values ------------------------------------------------------------------------- */
 
 /* These have no macro around them: their sentences say all they can at once. */
 static bool can_mark(weft_value value, const char *call)

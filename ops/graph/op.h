@@ -80,8 +80,7 @@ enum { WEFT_MAX_OPS = 128 };
 extern const weft_op *const weft_ops[];
 extern const int weft_n_ops;
 
-/* ---- building nodes (ops/graph)
- * ------------------------------------------------------------------ */
+/* ---- building nodes (ops/graph) -------------------------------------------------------------- */
 
 /* weft_emit - append one application of `op`; returns its first result (the others have the next
  * ids).
@@ -99,8 +98,7 @@ weft_status weft_graph_status(const weft_graph *graph);
 /* Record the first error of a builder that emits nothing. Returns the invalid value. */
 weft_value weft_graph_fail(weft_graph *graph, const char *format, ...) WEFT_FORMAT(2, 3);
 
-/* ---- helpers for op files (ops/graph/op_help.c)
- * ---------------------------------------------------- */
+/* ---- helpers for op files (ops/graph/op_help.c) ---------------------------------------------- */
 
 /* infer: result 0 has operand 0's type / the union of all operands' dims (broadcast by name) and
  * operand 0's dtype. Both check that dims of one name have one size and that no operand is invalid.
@@ -182,8 +180,7 @@ weft_status weft_shape_check(const weft_shape *shape, weft_error *error);
  * graph's error, which begins with `op`. */
 bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to);
 
-/* ---- builders for gradients and for other builders (ops/op)
- * ------------------------------------------ */
+/* ---- builders for gradients and for other builders (ops/op) ---------------------------------- */
 
 /* x summed over the dims that `like` lacks, in like's dim order. */
 weft_value weft_sum_to(weft_value x, weft_value like);

@@ -4,8 +4,7 @@
 
 #include "op.h"
 
-/* ---- sentences
- * ------------------------------------------------------------------------------------- */
+/* ---- sentences ------------------------------------------------------------------------------- */
 
 const char *weft_site_name(const weft_site *site, int operand)
 {
@@ -43,8 +42,7 @@ weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, 
                      near == NULL ? "" : near, near == NULL ? "" : "?");
 }
 
-/* ---- checks
- * ---------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 weft_status weft_check_dims(const weft_site *site, weft_error *error)
 {
@@ -102,8 +100,7 @@ static weft_status check_block(const weft_site *site, weft_error *error)
                      weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name);
 }
 
-/* ---- infer
- * ----------------------------------------------------------------------------------------- */
+/* ---- infer ----------------------------------------------------------------------------------- */
 
 weft_status weft_infer_same(weft_site *site, weft_error *error)
 {
@@ -183,8 +180,7 @@ weft_status weft_infer_finish(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-/* ---- factors
- * --------------------------------------------------------------------------------------- */
+/* ---- factors --------------------------------------------------------------------------------- */
 
 /* Whether a factor that runs through operand or result dim `name` is there already. */
 static bool has_factor(const weft_site *site, const weft_factors *factors, const char *name)
@@ -260,8 +256,7 @@ void weft_factors_reduce(const weft_site *site, weft_factors *factors)
     weft_factors_by_name(site, attributes->reduce.combine, factors);
 }
 
-/* ---- emitting
- * -------------------------------------------------------------------------------------- */
+/* ---- emitting -------------------------------------------------------------------------------- */
 
 weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0,
                              double n1)

@@ -41,7 +41,7 @@ typedef struct weft_call {
 } weft_call;
 typedef void (*weft_kernel)(const weft_call *call);
 
-/* ---- attributes, shared by the op that fills them and the kernel that reads them ---------------- */
+/* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
 
 typedef struct weft_reduce_attributes { /* reduced: the dims of the input that the output lacks */
     weft_combine combine;               /* SUM, MAX, MIN: same dtype. LSE, ARGMAX, MOMENTS: state, below */
@@ -114,7 +114,7 @@ void weft_unslice_cpu(const weft_call *call);
 /* out = in[0] and in[1] one after the other along dim (whole). Of slice's attributes only dim counts: as in out. */
 void weft_concat_cpu(const weft_call *call);
 
-/* ---- element-by-element ------------------------------------------------------------------------- */
+/* ---- element-by-element ---------------------------------------------------------------------- */
 
 /* What a block function may need beside its operands. */
 typedef struct weft_block_env {

@@ -12,8 +12,7 @@ weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype)
     return weft_cast(weft_equal(ids, weft_iota(ids.graph, WEFT_I32, dim)), dtype);
 }
 
-/* ---- products of many operands
- * --------------------------------------------------------------------- */
+/* ---- products of many operands --------------------------------------------------------------- */
 
 /* The dims of a and b that are still needed: by the result, or by operands yet to come. */
 static weft_shape needed_dims(weft_value a, weft_value b, const weft_shape *out, weft_values rest)
@@ -51,8 +50,7 @@ weft_value weft_einsum_n(weft_shape out, weft_values operands)
     return weft_einsum(out, product, operands.values[operands.n_values - 1]);
 }
 
-/* ---- means
- * ----------------------------------------------------------------------------------------- */
+/* ---- means ----------------------------------------------------------------------------------- */
 
 weft_value weft_mean_over(weft_shape out, weft_value x)
 {
@@ -65,8 +63,7 @@ weft_value weft_mean(weft_value x)
     return weft_mean_over(WEFT_SCALAR, x);
 }
 
-/* ---- over one dim
- * ---------------------------------------------------------------------------------- */
+/* ---- over one dim ---------------------------------------------------------------------------- */
 
 weft_value weft_softmax(weft_value x, weft_dim dim)
 {

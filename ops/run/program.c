@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- do all ranks run the same?
- * -------------------------------------------------------------------- */
+/* ---- do all ranks run the same? -------------------------------------------------------------- */
 
 typedef struct identity {
     uint64_t digest;
@@ -66,8 +65,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     return status;
 }
 
-/* ---- groups and memory
- * ------------------------------------------------------------------------------ */
+/* ---- groups and memory ----------------------------------------------------------------------- */
 
 static weft_status prepare_groups(weft_program *program, weft_error *error)
 {
@@ -192,8 +190,7 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
-/* ---- public
- * --------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static weft_status check_share(const weft_program *program, weft_error *error)
 {

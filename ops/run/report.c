@@ -99,8 +99,7 @@ static bool is_collective(const weft_step *step)
     return step->kind == WEFT_STEP_CONVERT && step->convert.axes;
 }
 
-/* ---- text
- * ----------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static weft_status print_homes(const weft_plan *plan, FILE *file, weft_error *error)
 {
@@ -186,8 +185,7 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     return ferror(file) ? weft_fail(error, WEFT_IO, "the plan could not be written") : WEFT_OK;
 }
 
-/* ---- JSON
- * ----------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static weft_status homes_json(const weft_plan *plan, json_t *list, weft_error *error)
 {

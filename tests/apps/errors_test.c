@@ -135,8 +135,7 @@ static void test_unknown_environment_variable(void)
     check_refused(line, "gpt: ", facts);
 }
 
-/* ---- two ranks
- * ------------------------------------------------------------------------------------------ */
+/* ---- two ranks ------------------------------------------------------------------------------- */
 
 /* Under mpirun, whose own lines about the exit status do not count. */
 static void check_refused_mpi(const char *line, const char *const *facts)
@@ -183,8 +182,7 @@ static void test_one_rank_with_another_layout(void)
     check_refused_mpi(line, facts);
 }
 
-/* ---- IDX files, by mnist
- * -------------------------------------------------------------------------------- */
+/* ---- IDX files, by mnist --------------------------------------------------------------------- */
 
 /* A gzipped IDX file whose header promises n images of 28 x 28 (or n labels), with `bytes` bytes
  * after it. */
@@ -218,8 +216,7 @@ static void test_mnist_refuses_lying_files(void)
     check_refused(line, "mnist: ", unequal);
 }
 
-/* ---- in a C program
- * ------------------------------------------------------------------------------------- */
+/* ---- in a C program -------------------------------------------------------------------------- */
 
 /* Compile `value` of `graph` and see that it is refused with the facts. */
 static void check_graph_error(weft_graph *graph, weft_value value, const char *const *facts)

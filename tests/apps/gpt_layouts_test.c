@@ -149,8 +149,7 @@ static void free_outcome(outcome *o)
         free(o->initial[k]);
 }
 
-/* ---- the checks
- * ------------------------------------------------------------------------------------- */
+/* ---- the checks ------------------------------------------------------------------------------ */
 
 static void check_text(bool passed, int line, const layout_case *c, weft_dtype dtype,
                        const char *what)
@@ -272,8 +271,7 @@ static void check_dtype(weft_dtype dtype)
     close_training(&t);
 }
 
-/* ---- the tests
- * --------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void test_layouts_equal_one_rank_in_f64(void)
 {

@@ -188,7 +188,7 @@ static void test_the_mover_alone_can_do_everything(void)
     }
 }
 
-/* ---- the order of combination ---- */
+/* ---- the order of combination ---------------------------------------------------------------- */
 
 typedef struct reduction {
     const ranks *all;
@@ -266,7 +266,7 @@ static void test_reduce_scatter_then_all_gather_is_all_reduce(void)
     }
 }
 
-/* ---- planning, and misuse ---- */
+/* ---- planning, and misuse -------------------------------------------------------------------- */
 
 static void test_a_plan_of_many_ranks_knows_its_bytes(void)
 {

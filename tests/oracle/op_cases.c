@@ -29,8 +29,7 @@ static weft_value ids_of(build_t *b, weft_shape shape, int64_t n)
                              (double)n + 1); /* with one below and one past the end */
 }
 
-/* ---- einsum
- * ---------------------------------------------------------------------------------------- */
+/* ---- einsum ---------------------------------------------------------------------------------- */
 
 static weft_value einsum_matrix(build_t *b, weft_dtype t)
 {
@@ -80,8 +79,7 @@ static weft_value einsum_one(build_t *b, weft_dtype t)
     return weft_einsum_n(WEFT_DIMS(C, A), WEFT_VALUES(x));
 }
 
-/* ---- element by element
- * ------------------------------------------------------------------------------ */
+/* ---- element by element ---------------------------------------------------------------------- */
 
 /* Two operands of the same dims, in another order, or fewer. */
 #define TWO(op, make_x, make_y)                                                                    \
@@ -169,8 +167,7 @@ static weft_value cast_to_f64(build_t *b, weft_dtype t)
     return weft_cast(x, WEFT_F64);
 }
 
-/* ---- constants and indices
- * --------------------------------------------------------------------------- */
+/* ---- constants and indices ------------------------------------------------------------------- */
 
 static weft_value constant_x(build_t *b, weft_dtype t)
 {
@@ -195,8 +192,7 @@ static weft_value broadcast_to_x(build_t *b, weft_dtype t)
     return weft_broadcast_to(x, WEFT_DIMS(C, B, A));
 }
 
-/* ---- reductions
- * --------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 #define REDUCE(op)                                                                                 \
     static weft_value op##_middle(build_t *b, weft_dtype t)                                        \
@@ -247,8 +243,7 @@ static weft_value layer_norm_x(build_t *b, weft_dtype t)
     return weft_layer_norm(x, gain, bias, B);
 }
 
-/* ---- indexing
- * ----------------------------------------------------------------------------------------- */
+/* ---- indexing -------------------------------------------------------------------------------- */
 
 static weft_value gather_x(build_t *b, weft_dtype t)
 {
@@ -266,8 +261,7 @@ static weft_value pick_x(build_t *b, weft_dtype t)
     return weft_pick(x, ids, B);
 }
 
-/* ---- attention
- * ---------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 static weft_value attention(build_t *b, weft_dtype t, weft_dim memory, bool causal)
 {
@@ -289,8 +283,7 @@ static weft_value attention_cross(build_t *b, weft_dtype t)
     return attention(b, t, MEMORY, false);
 }
 
-/* ---- shape
- * -------------------------------------------------------------------------------------------- */
+/* ---- shape ----------------------------------------------------------------------------------- */
 
 static weft_value transpose_x(build_t *b, weft_dtype t)
 {
@@ -328,8 +321,7 @@ static weft_value concat_x(build_t *b, weft_dtype t)
     return weft_concat(x, y, B, C, (weft_dim){"joined", 10});
 }
 
-/* ---- random
- * ------------------------------------------------------------------------------------------- */
+/* ---- random ---------------------------------------------------------------------------------- */
 
 static weft_value random_uniform_x(build_t *b, weft_dtype t)
 {

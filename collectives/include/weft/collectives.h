@@ -97,7 +97,7 @@ WEFT_API void weft_combine_into(weft_combine combine, weft_dtype dtype, void *in
 WEFT_API void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into,
                                     int64_t count);
 
-/* ---- conversions, executed -------------------------------------------------------------------- */
+/* ---- conversions, executed ------------------------------------------------------------------- */
 
 /* A conversion step made ready for one rank: pieces to pack, exchange, combine and unpack. All kinds but
  * all_reduce are one mechanism, the mover: it intersects source boxes with destination boxes, sends every

@@ -81,7 +81,7 @@ WEFT_API int64_t weft_box_count(const weft_box *box, int n_dims);
 /* The common part of two boxes; returns its count, 0 when they do not meet. */
 WEFT_API int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims, weft_box *common);
 
-/* ---- layouts ---------------------------------------------------------------------------------- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 typedef struct weft_layout weft_layout; /* opaque: ordered rules, and the storage stage */
 
@@ -131,7 +131,7 @@ WEFT_API void weft_layout_storage(const weft_layout *layout, const weft_mesh *me
 WEFT_API int weft_layout_order(const weft_layout *layout, const weft_mesh *mesh, const char *dim,
                                uint32_t axes, int8_t *order);
 
-/* ---- conversions ------------------------------------------------------------------------------ */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 /* One step on the way from one spec to another. */
 typedef enum weft_convert_kind {

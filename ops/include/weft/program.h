@@ -69,7 +69,7 @@ WEFT_API weft_value weft_variable_at(const weft_program *program, int index);
 WEFT_API const char *weft_name_of(weft_value value);
 WEFT_API weft_mesh *weft_program_mesh(const weft_program *program);
 
-/* ---- the plan ----------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 /* What one rank moves over one set of axes with one collective in one run. */
 typedef struct weft_traffic {

@@ -71,8 +71,7 @@ weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int
                          h->column[tensor]};
 }
 
-/* ---- loops over one row
- * ------------------------------------------------------------------------------- */
+/* ---- loops over one row ---------------------------------------------------------------------- */
 
 #define ROW_MATH(T, suffix)                                                                        \
     WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \

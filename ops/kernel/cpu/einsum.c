@@ -30,8 +30,7 @@ typedef struct product {
     int64_t slices, slice; /* of the longer of m and n */
 } product;
 
-/* ---- sorting dims into groups
- * ----------------------------------------------------------------------- */
+/* ---- sorting dims into groups ---------------------------------------------------------------- */
 
 static void add_dim(product *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
 {
@@ -62,8 +61,7 @@ static void sort_dims(product *p, const weft_strided tensor[3])
             add_dim(p, &b->shape.dims[d], weft_view_size(b, d), tensor);
 }
 
-/* ---- choosing the matrix
- * ------------------------------------------------------------------------------ */
+/* ---- choosing the matrix --------------------------------------------------------------------- */
 
 static matrix_dim pick_dim(const weft_nest *nest, int d)
 {
@@ -105,8 +103,7 @@ static bool choose_matrix(product *p)
     return true;
 }
 
-/* ---- many products, on all lanes
- * ------------------------------------------------------------------------ */
+/* ---- many products, on all lanes ------------------------------------------------------------- */
 
 /* By shape alone. Long slices, because each packs the other operand again; an even number of them,
  * for even lanes. */
@@ -159,8 +156,7 @@ static void run_products(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-/* ---- strided loops
- * -------------------------------------------------------------------------------------- */
+/* ---- strided loops --------------------------------------------------------------------------- */
 
 enum { CHUNK = 256 };
 

@@ -58,8 +58,7 @@ static void make_nests(indexing *x, const weft_view *table, const weft_view *ids
     x->n_rest = weft_nest_count(&x->rest);
 }
 
-/* ---- gather
- * ------------------------------------------------------------------------------------------- */
+/* ---- gather ---------------------------------------------------------------------------------- */
 
 static void clear_run(char *to, int64_t stride, int64_t n, size_t bytes)
 {
@@ -124,8 +123,7 @@ void weft_pick_cpu(const weft_call *call)
     weft_gather_cpu(call);
 }
 
-/* ---- scatter_add
- * ---------------------------------------------------------------------------------------- */
+/* ---- scatter_add ----------------------------------------------------------------------------- */
 
 #define ADD_RUN(name, T, SUM)                                                                      \
     static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)     \

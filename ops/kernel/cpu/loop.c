@@ -51,8 +51,7 @@ typedef struct lane_state {
     int64_t filled[WEFT_LOOP_IN];       /* and how much of it */
 } lane_state;
 
-/* ---- the plan
- * ------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static bool can_merge(const plan *p, int64_t inner_size, const weft_loop *loop, int d)
 {
@@ -154,8 +153,7 @@ static void assign_buffers(plan *p)
     }
 }
 
-/* ---- one unit
- * ------------------------------------------------------------------------------------ */
+/* ---- one unit -------------------------------------------------------------------------------- */
 
 static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
 {

@@ -36,8 +36,7 @@ typedef struct reduction {
     double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
 } reduction;
 
-/* ---- the plan
- * ------------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static void sort_dims(reduction *r, const weft_view *in, const weft_view *out)
 {
@@ -85,8 +84,7 @@ static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
     if (r->n_chunks > 1) r->partial = weft_stream_scratch(stream, 0);
 }
 
-/* ---- the work
- * -------------------------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 static void clear(const reduction *r, double *state, int64_t n)
 {

@@ -15,8 +15,7 @@ enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 #define LARGER(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* ---- merging two states
- * ----------------------------------------------------------------------------- */
+/* ---- merging two states ---------------------------------------------------------------------- */
 
 static void merge_sum(double *state, const double *other, int64_t n)
 {
@@ -70,8 +69,7 @@ static void merge_moments(double *state, const double *other, int64_t n)
     }
 }
 
-/* ---- a contiguous run into column 0, for element type T
- * --------------------------------------------- */
+/* ---- a contiguous run into column 0, for element type T -------------------------------------- */
 
 #define ROWS(T, suffix, LOW, HIGH)                                                                 \
     WEFT_CLONES static void row_sum_##suffix(double *state, const void *data, int64_t n,           \
@@ -179,8 +177,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 FLOAT_ROWS(float, f32)
 FLOAT_ROWS(double, f64)
 
-/* ---- one element into each column
- * ------------------------------------------------------------------- */
+/* ---- one element into each column ------------------------------------------------------------ */
 
 #define COLUMN(name, T, step)                                                                      \
     WEFT_CLONES static void name(double *restrict state, const void *data, int64_t n,              \

@@ -14,8 +14,7 @@ enum { TO, FROM };
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
-/* ---- transpose
- * ------------------------------------------------------------------------------------------ */
+/* ---- transpose ------------------------------------------------------------------------------- */
 
 enum { TILE = 32 };
 
@@ -93,8 +92,7 @@ void weft_transpose_cpu(const weft_call *call)
                   transpose_tiles, &t);
 }
 
-/* ---- pieces
- * --------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* n pieces of `bytes` each, evenly spaced; from NULL: zeros. */
 typedef struct pieces {

@@ -28,8 +28,8 @@ static void build_forward(weft_oracle_build *build)
 static int most_combinations(weft_dtype dtype)
 {
     const int n_processes = oracle.world.n_processes;
-    if (n_processes > 4) return dtype == WEFT_F64 ? 3 : 1;
-    if (n_processes > 1) return dtype == WEFT_F64 ? 12 : 2;
+    if (n_processes > 4) return dtype == WEFT_F64 ? 12 : 2;
+    if (n_processes > 1) return dtype == WEFT_F64 ? 40 : 6;
     return dtype == WEFT_F64 ? 250 : 12;
 }
 

@@ -1,0 +1,91 @@
+/* wanted: where names want a value to live, and where a variable is kept between runs.
+ *
+ * A value's own placement comes first, then the storage of the variable it is placed as, then the
+ * layout's rules. ZeRO is the storage spec: slots from stage 1 on, parameters from stage 3 on.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+static const weft_type *type_of(const weft_plan *plan, uint32_t value)
+{
+    return &plan->graph->tensors[value].type;
+}
+
+static weft_status placement_spec(const weft_plan *plan, const char *text, const weft_shape *shape,
+                                  weft_spec *spec, weft_error *error)
+{
+    weft_layout *own = NULL;
+    WEFT_TRY(weft_layout_create(text, &own, error));
+    weft_status status = weft_layout_check(own, plan->mesh, NULL, 0, error);
+    if (status == WEFT_OK) weft_layout_spec(own, plan->mesh, shape, spec, NULL, 0);
+    weft_layout_destroy(&own);
+    return status;
+}
+
+static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                                weft_error *error)
+{
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    memset(spec, 0, sizeof *spec);
+    if (tensor->placement)
+        return placement_spec(plan, tensor->placement, &tensor->type.shape, spec, error);
+    weft_layout_spec(plan->layout, plan->mesh, &tensor->type.shape, spec, NULL, 0);
+    return WEFT_OK;
+}
+
+static const weft_variable_attributes *variable_of(const weft_plan *plan, uint32_t value)
+{
+    return weft_node_of(plan->graph, value)->attributes;
+}
+
+/* A slot lives as the variable it belongs to. owner is a value of the user's graph. */
+static uint32_t owner_of(const weft_plan *plan, uint32_t variable)
+{
+    uint32_t owner = variable_of(plan, variable)->owner;
+    if (!owner || owner >= plan->n_user_values) return variable;
+    return plan->user_value[owner] ? plan->user_value[owner] : variable;
+}
+
+static weft_status storage_spec(const weft_plan *plan, uint32_t variable, int from_stage,
+                                weft_spec *spec, weft_error *error)
+{
+    weft_spec compute;
+    WEFT_TRY(compute_spec(plan, owner_of(plan, variable), &compute, error));
+    *spec = compute;
+    if (weft_layout_stage(plan->layout) >= from_stage)
+        weft_layout_storage(plan->layout, plan->mesh, &type_of(plan, variable)->shape, &compute,
+                            spec);
+    return WEFT_OK;
+}
+
+weft_status weft_home_spec(const weft_plan *plan, uint32_t variable, weft_spec *spec,
+                           weft_error *error)
+{
+    bool is_slot = variable_of(plan, variable)->owner != 0;
+    return storage_spec(plan, variable, is_slot ? 1 : 3, spec, error);
+}
+
+/* The same placement for the same dims in another order. */
+static void reorder_spec(const weft_shape *from, const weft_spec *spec, const weft_shape *to,
+                         weft_spec *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int d = 0; d < from->n_dims; d++) {
+        int e = weft_shape_find(to, from->dims[d].name);
+        if (e < 0) continue;
+        out->n_split[e] = spec->n_split[d];
+        memcpy(out->split[e], spec->split[d], sizeof out->split[e]);
+    }
+}
+
+weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                             weft_error *error)
+{
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    if (tensor->placement || !tensor->place_as) return compute_spec(plan, value, spec, error);
+    weft_spec storage;
+    WEFT_TRY(storage_spec(plan, tensor->place_as, 1, &storage, error));
+    reorder_spec(&type_of(plan, tensor->place_as)->shape, &storage, &tensor->type.shape, spec);
+    return WEFT_OK;
+}

@@ -50,8 +50,9 @@ static void print_info(const weft_mesh *mesh, const char *engine)
     printf("devices    ");
     for (int d = 0; d < WEFT_DEVICES; d++)
         if (weft_devices[d]) printf(" %s", weft_devices[d]->name);
-    printf("\nmesh        %s: %d ranks by %s, cores for each: %d\n", weft_mesh_text(mesh),
-           weft_mesh_n_ranks(mesh), engine, weft_mesh_cores_per_rank(mesh));
+    printf("\nmesh        %s: %d rank%s by %s, cores for each: %d\n", weft_mesh_text(mesh),
+           weft_mesh_n_ranks(mesh), weft_mesh_n_ranks(mesh) == 1 ? "" : "s", engine,
+           weft_mesh_cores_per_rank(mesh));
     print_ranks(mesh);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "weft/autodiff.h"
 
 /* The dims of all graphs. */
 enum { N_DIMS = 5, MAX_VALUES = 24 };
@@ -165,6 +166,11 @@ static void build_random(weft_oracle_build *build)
     }
     for (int i = 0; i < 3; i++)
         weft_oracle_output(build, g.values[g.n_values - 1 - i]);
+    weft_value gradients[4];
+    const weft_value loss = weft_sum(WEFT_SCALAR, weft_tanh(g.values[g.n_values - 1]));
+    weft_gradients(loss, (weft_values){build->operands, 4}, gradients, WEFT_ZEROS_ALLOWED);
+    for (int i = 0; i < 4 && gradients[i].id != 0; i++)
+        weft_oracle_output(build, gradients[i]);
 }
 
 static bool has_dim(const weft_oracle_build *build, const char *name)

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "kernel.h"
 #include "weft/philox.h"
 
 /* Uniform in [0, 1): word i % 4 of block i / 4. */
@@ -37,20 +38,13 @@ static inline double weft_random_gauss(weft_philox_key key, int64_t i)
     return weft_random_pair(words, i);
 }
 
-/* The words of the block that holds element i, kept from the element before where that is the same
- * block. */
-typedef struct weft_random_words {
-    uint64_t block; /* UINT64_MAX: none yet */
-    uint32_t words[4];
-} weft_random_words;
-static inline const uint32_t *weft_random_next(weft_philox_key key, int64_t i,
-                                               weft_random_words *kept)
+/* weft_random_fill - the words of `n` <= WEFT_BLOCK elements: element i is number env->index + i *
+ * env->stride. */
+void weft_random_fill(weft_philox_key key, int64_t n, const weft_block_env *env, uint32_t *words);
+
+static inline weft_philox_key weft_random_key(const weft_block_env *env)
 {
-    if (kept->block != (uint64_t)i / 4) {
-        kept->block = (uint64_t)i / 4;
-        weft_philox(key, kept->block, kept->words);
-    }
-    return kept->words;
+    return (weft_philox_key){env->seed, env->random, (uint32_t)env->step};
 }
 
 #endif

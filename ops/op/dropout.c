@@ -9,20 +9,21 @@
 #include "random.h"
 #include "weft/ops.h"
 
-/* n0: the rate, n1: 1 / (1 - rate) */
+/* n0: the rate, n1: 1 / (1 - rate). A word's upper 24 bits are its place in [0, 1), as
+ * weft_philox_unit says. */
 #define BLOCK(name, T)                                                                             \
-    static void name(int64_t n, void *out, const void *const *in, const weft_block_env *env)       \
+    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
+                                 const weft_block_env *env)                                        \
     {                                                                                              \
         T *out_ = out;                                                                             \
         const T *x = in[0];                                                                        \
         const T keep = (T)env->number[1];                                                          \
-        const weft_philox_key key = {env->seed, env->random, (uint32_t)env->step};                 \
-        weft_random_words kept = {.block = UINT64_MAX};                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const int64_t at = env->index + i * env->stride;                                       \
-            const uint32_t *words = weft_random_next(key, at, &kept);                              \
-            out_[i] = weft_philox_unit(words[at % 4]) >= env->number[0] ? x[i] * keep : 0;         \
-        }                                                                                          \
+        const double rate = env->number[0];                                                        \
+        uint32_t words[WEFT_BLOCK];                                                                \
+        weft_random_fill(weft_random_key(env), n, env, words);                                     \
+        WEFT_IVDEP                                                                                 \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out_[i] = weft_philox_unit(words[i]) >= rate ? x[i] * keep : 0;                        \
     }
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)

@@ -13,13 +13,9 @@
         T *out_ = out;                                                                             \
         (void)in;                                                                                  \
         const double n0 = env->number[0], n1 = env->number[1];                                     \
-        const weft_philox_key key = {env->seed, env->random, (uint32_t)env->step};                 \
-        weft_random_words kept = {.block = UINT64_MAX};                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const int64_t at = env->index + i * env->stride;                                       \
-            const uint32_t *words = weft_random_next(key, at, &kept);                              \
-            out_[i] = (T)(n0 + n1 * weft_random_pair(words, at));                                  \
-        }                                                                                          \
+        const weft_philox_key key = weft_random_key(env);                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out_[i] = (T)(n0 + n1 * weft_random_gauss(key, env->index + i * env->stride));         \
     }
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)

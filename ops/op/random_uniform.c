@@ -13,13 +13,10 @@
         T *out_ = out;                                                                             \
         (void)in;                                                                                  \
         const double n0 = env->number[0], n1 = env->number[1];                                     \
-        const weft_philox_key key = {env->seed, env->random, (uint32_t)env->step};                 \
-        weft_random_words kept = {.block = UINT64_MAX};                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const int64_t at = env->index + i * env->stride;                                       \
-            const uint32_t *words = weft_random_next(key, at, &kept);                              \
-            out_[i] = (T)(n0 + weft_philox_unit(words[at % 4]) * (n1 - n0));                       \
-        }                                                                                          \
+        uint32_t words[WEFT_BLOCK];                                                                \
+        weft_random_fill(weft_random_key(env), n, env, words);                                     \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out_[i] = (T)(n0 + weft_philox_unit(words[i]) * (n1 - n0));                            \
     }
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)

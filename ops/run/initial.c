@@ -3,7 +3,7 @@
  */
 #include "program.h"
 
-#include "weft/philox.h"
+#include "random.h"
 
 #include <math.h>
 
@@ -26,19 +26,12 @@ static double constant(const weft_initial *initial, weft_philox_key key, int64_t
 
 static double uniform(const weft_initial *initial, weft_philox_key key, int64_t index)
 {
-    uint32_t words[4];
-    weft_philox(key, (uint64_t)index / 4, words);
-    return initial->a + (initial->b - initial->a) * weft_philox_unit(words[index % 4]);
+    return initial->a + (initial->b - initial->a) * weft_random_unit(key, index);
 }
 
-/* Box and Muller: each element takes two words of its own, so nobody needs a neighbour. */
 static double normal(const weft_initial *initial, weft_philox_key key, int64_t index)
 {
-    uint32_t words[4];
-    weft_philox(key, (uint64_t)index / 2, words);
-    const uint32_t *pair = words + 2 * (index % 2);
-    double radius = sqrt(-2.0 * log(1.0 - weft_philox_unit(pair[0])));
-    return initial->a + initial->b * radius * cos(6.283185307179586 * weft_philox_unit(pair[1]));
+    return initial->a + initial->b * weft_random_gauss(key, index);
 }
 
 static double formula(const weft_initial *initial, weft_philox_key key, int64_t index)

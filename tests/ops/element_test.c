@@ -99,9 +99,10 @@ static void test_dropout_keeps_the_mean(void)
     static double x[N], y[N];
     for (int i = 0; i < N; i++)
         x[i] = 1.0;
-    const weft_block_env env = {
+    weft_block_env env = {
         .number = {0.25, 1.0 / 0.75}, .seed = 5, .random = 1, .step = 1, .stride = 1};
-    run_f64(&weft_op_dropout, N, y, x, NULL, &env);
+    for (; env.index < N; env.index += WEFT_BLOCK)
+        run_f64(&weft_op_dropout, WEFT_BLOCK, y + env.index, x, NULL, &env);
     double sum = 0.0;
     for (int i = 0; i < N; i++) {
         CHECK(y[i] == 0.0 || y[i] == 1.0 / 0.75);

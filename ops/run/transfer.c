@@ -171,6 +171,27 @@ void *weft_local(weft_program *program, weft_value value, int rank, weft_box *bo
     return weft_box_count(box, placed->type.shape.n_dims) ? self->memory[home] : NULL;
 }
 
+void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box)
+{
+    *box = (weft_box){0};
+    uint32_t home = weft_home_of(program, value);
+    if (!home) return;
+    const weft_placed *placed = &program->plan->placed[home];
+    weft_spec_box(&placed->spec, program->mesh, &placed->type.shape, rank, box);
+}
+
+bool weft_is_slot(weft_value variable)
+{
+    const weft_node *node = weft_node_of(variable.graph, variable.id);
+    return node->op == &weft_op_variable &&
+           ((const weft_variable_attributes *)node->attributes)->owner != 0;
+}
+
+const char *weft_program_layout(const weft_program *program)
+{
+    return weft_layout_text(program->plan->layout);
+}
+
 /* The user's value that a value of the plan's graph stands for. */
 static weft_value user_value_of(const weft_program *program, uint32_t value)
 {

@@ -25,7 +25,9 @@ typedef enum weft_status {
     WEFT_MEMORY = 3,   /* an allocation failed                                                     */
     WEFT_COMM = 4,     /* a link or a peer rank failed                                             */
     WEFT_MISMATCH = 5, /* ranks disagree about what to run                                         */
-    WEFT_INTERNAL = 6  /* a promise of Weft's own is broken                                        */
+    WEFT_INTERNAL = 6, /* a promise of Weft's own is broken                                        */
+    WEFT_NONFINITE = 7, /* NaN or Inf where numbers must be                                     */
+    WEFT_CORRUPT = 8    /* stored or replicated bytes are not what they were                     */
 } weft_status;
 
 typedef struct weft_error {

@@ -62,6 +62,12 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, wef
  * box      its place in the whole tensor
  * returns  memory to read and write between runs; NULL when empty or not this process's rank */
 WEFT_API void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box);
+/* weft_box_of - the part of an input or variable that any rank of the mesh holds, here or elsewhere. Local. */
+WEFT_API void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box);
+/* Whether a variable is optimizer state (weft_slot). Local. */
+WEFT_API bool weft_is_slot(weft_value variable);
+/* Canonical texts of what the program was compiled for. Borrowed. */
+WEFT_API const char *weft_program_layout(const weft_program *program);
 /* Inputs by name, for datasets: the invalid value when there is none. */
 WEFT_API weft_value weft_find_input(const weft_program *program, const char *name);
 /* Variables in creation order. index from 0; the invalid value past the end. Named by weft_name_of. */

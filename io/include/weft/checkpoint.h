@@ -1,0 +1,107 @@
+/* checkpoint.h: a run's state on disk, written once, restored onto any mesh, layout, ZeRO stage and launcher.
+ *
+ *     WEFT_TRY(weft_checkpoints_open("runs/gpt/ckpt", &options, &checkpoints, error));
+ *     WEFT_TRY(weft_checkpoints_restore(checkpoints, program, WEFT_NEWEST, &state, error));   state.step 0: none there
+ *     for (int64_t step = state.step + 1; step <= steps; step++) {
+ *         ... weft_dataset_next, weft_run ...
+ *         if (step % 100 == 0) WEFT_TRY(weft_checkpoints_save(checkpoints, program, &state, error));
+ *         WEFT_TRY(weft_checkpoints_poll(checkpoints, error));
+ *     }
+ *     WEFT_TRY(weft_checkpoints_wait(checkpoints, error));
+ *
+ * A checkpoint is a directory, step_00001000, of HDF5 data files and a JSON manifest (docs/reliability.md). It appears under
+ * that name only when every byte of it has reached the disk, so a crash at any moment leaves the one before.
+ */
+#ifndef WEFT_CHECKPOINT_H
+#define WEFT_CHECKPOINT_H
+
+#include "weft/program.h"
+
+typedef struct weft_checkpoints weft_checkpoints; /* opaque: the checkpoints of one run */
+
+typedef struct weft_checkpoint_options {
+    int keep;             /* how many committed ones stay; below 2 means 2                           */
+    bool allow_nonfinite; /* save NaN and Inf too; else such a save is refused (WEFT_NONFINITE)       */
+    bool is_synchronous;  /* weft_checkpoints_save returns when it is committed                       */
+} weft_checkpoint_options;
+
+/* What continues besides the variables. */
+typedef struct weft_checkpoint_state {
+    int64_t step;    /* runs done: weft_runs                              */
+    int64_t sample;  /* next global sample: weft_dataset_position          */
+    uint64_t seed;   /* of the graph                                       */
+} weft_checkpoint_state;
+
+enum { WEFT_NEWEST = -1 };
+
+/* weft_checkpoints_open - Collective over the mesh of the program that will be saved. Makes the directory if need be; removes what
+ * an interrupted save left. returns WEFT_IO when it cannot be written. options NULL: defaults. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_open(const char *directory,
+                                                           const weft_checkpoint_options *options,
+                                                           weft_checkpoints **checkpoints,
+                                                           weft_error *error);
+/* Does not wait for a save under way: call weft_checkpoints_wait first. */
+WEFT_API void weft_checkpoints_close(weft_checkpoints **checkpoints);
+
+/* weft_checkpoints_save - all variables and slots of `program`, and `state`. Collective over the mesh.
+ *
+ * Copies at once and writes in a thread; waits first for a save that is still under way. Ranks whose boxes are copies of a
+ * lower rank's write nothing. Refused, with nothing written: steps that differ between processes, replicas whose bytes
+ * differ (names the rank and the variable), NaN or Inf unless allowed. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *checkpoints,
+                                                           weft_program *program,
+                                                           const weft_checkpoint_state *state,
+                                                           weft_error *error);
+/* weft_checkpoints_poll - commit a save whose bytes have all been written. Collective over the mesh; cheap; once a step. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_poll(weft_checkpoints *checkpoints,
+                                                           weft_error *error);
+/* weft_checkpoints_wait - until the last save is committed. Collective over the mesh. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_wait(weft_checkpoints *checkpoints,
+                                                           weft_error *error);
+
+/* weft_checkpoints_restore - fill the program's variables; each rank reads its own boxes only, and checks hashes while it reads.
+ * Collective over the mesh.
+ *
+ * step     WEFT_NEWEST: the newest good one; a damaged one is marked (a file `damaged` in it), reported to `stderr`-free
+ *          text in *skipped if given, and the one before is taken. A number: that one or an error.
+ * state    out; all zero when there is no checkpoint (only with WEFT_NEWEST)
+ * returns  WEFT_USAGE when variables do not fit (name, both shapes) */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_restore(weft_checkpoints *checkpoints,
+                                                              weft_program *program, int64_t step,
+                                                              weft_checkpoint_state *state,
+                                                              weft_error *error);
+
+/* weft_check_replicas - hash what is replicated on all its holders; names the odd rank and the variable. Collective over the mesh. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_check_replicas(weft_program *program, weft_error *error);
+
+/* ---- looking at checkpoints on disk: no program, no mesh. All Local. ------------------------------------------- */
+
+typedef struct weft_stored_tensor {
+    const char *name, *dtype;
+    weft_shape shape;
+    const char *file; /* within the checkpoint's directory */
+    int64_t offset, bytes;
+    bool is_slot;
+} weft_stored_tensor;
+typedef struct weft_stored weft_stored; /* opaque: one checkpoint on disk */
+
+/* path: a step_... directory, or a directory of them, or a run directory (the newest then). Reads and checks the manifest. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_stored_open(const char *path, weft_stored **stored,
+                                                      weft_error *error);
+WEFT_API void weft_stored_close(weft_stored **stored);
+WEFT_API const char *weft_stored_path(const weft_stored *stored);
+WEFT_API void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state);
+WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
+WEFT_API const char *weft_stored_layout(const weft_stored *stored);
+WEFT_API int weft_stored_n_tensors(const weft_stored *stored);
+WEFT_API const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int index);
+/* Whole tensor, hashes checked; buffer [tensor->bytes]. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_stored_read(const weft_stored *stored, int index,
+                                                      void *buffer, weft_error *error);
+/* Every hash of every file. WEFT_CORRUPT names file, tensor and block. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *stored,
+                                                        weft_error *error);
+/* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. */
+WEFT_API int weft_stored_steps(const char *directory, int64_t *steps, int room);
+
+#endif

@@ -5,9 +5,13 @@
 #include "options.h"
 #include "weft/collectives.h"
 
+/* Until its first step a program can blame what it was given; from then on it cannot. */
+typedef enum app_phase { APP_STARTING, APP_RUNNING, APP_PHASES } app_phase;
+enum { APP_STOPPED = 75 /* exit status of a run that was stopped early: start it again */ };
+
 /* app_error - print "program: sentence" from the root rank, and give the exit status that goes with
- * the failure: 0 none, 2 what the user can mend, 71 a link or a peer, 1 the rest. */
-int app_error(const char *program, const weft_error *error);
+ * the failure (docs/reliability.md has the table). Local. */
+int app_error(const char *program, app_phase phase, const weft_error *error);
 
 /* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over
  * the job. */
@@ -15,6 +19,6 @@ weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, 
 /* app_close - the end of main: destroys what app_open made, leaves the world, prints the error,
  * gives the exit status. Collective over the job. */
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
-              const weft_error *error);
+              app_phase phase, const weft_error *error);
 
 #endif

@@ -15,8 +15,15 @@ enum { MAX_OPTIONS = 64, MAX_NAME = 64, LINE_WIDTH = 80, HELP_COLUMN = 25 };
 static const int64_t most = INT64_C(1) << 40;
 
 /* Who said it: a later origin wins over an earlier one. */
-typedef enum origin { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } origin;
-static const char *const origin_names[] = {"default", "file", "environment", "command line"};
+typedef enum origin {
+    FROM_DEFAULT,
+    FROM_RUN, /* settings_default */
+    FROM_FILE,
+    FROM_ENVIRONMENT,
+    FROM_COMMAND_LINE
+} origin;
+static const char *const origin_names[] = {"default", "run.json", "file", "environment",
+                                           "command line"};
 
 struct settings {
     const option_table *table;
@@ -88,10 +95,30 @@ static weft_status check_flag(const option *o, const char *value, const char *sa
                      value);
 }
 
+/* "90s", "30m", "1.5h" in seconds; below 0 for anything else. */
+static double seconds_of(const char *text)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    const double unit = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
+    return end == text || unit == 0 || end[1] != '\0' || !isfinite(number) || number <= 0
+               ? -1
+               : number * unit;
+}
+
+static weft_status check_time(const option *o, const char *value, const char *said,
+                              weft_error *error)
+{
+    if (seconds_of(value) > 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s: %s is \"%s\" and must be a number above 0 and its unit: 90s, 30m or 2h",
+                     said, o->name, value);
+}
+
 static weft_status (*const checks[OPTION_KINDS])(const option *, const char *, const char *,
                                                  weft_error *) = {
     [OPTION_TEXT] = check_text,     [OPTION_COUNT] = check_count, [OPTION_REAL] = check_real,
-    [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,
+    [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,   [OPTION_TIME] = check_time,
 };
 
 /* ---- finding a name ----------------------------------------------------------------------------
@@ -325,6 +352,21 @@ bool settings_is(const settings *s, const char *name, const char *text)
 bool settings_flag(const settings *s, const char *name)
 {
     return settings_is(s, name, "yes");
+}
+
+double settings_seconds(const settings *s, const char *name)
+{
+    const double seconds = seconds_of(settings_text(s, name));
+    return seconds > 0 ? seconds : 0;
+}
+
+weft_status settings_default(settings *s, const char *name, const char *value, weft_error *error)
+{
+    char said[256];
+    const int i = find(s->table, name);
+    if (i < 0) return WEFT_OK;
+    snprintf(said, sizeof said, "run.json: %s %s", name, value);
+    return set(s, i, value, FROM_RUN, said, error);
 }
 
 const char *settings_origin(const settings *s, const char *name)

@@ -25,6 +25,7 @@ typedef enum option_kind {
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
     OPTION_FLAG,   /* --name, --no-name             */
+    OPTION_TIME,   /* a number and s, m or h: 90s   */
     OPTION_KINDS
 } option_kind;
 
@@ -60,8 +61,11 @@ const char *settings_text(const settings *s, const char *name);
 int64_t settings_count(const settings *s, const char *name);
 double settings_real(const settings *s, const char *name);
 bool settings_flag(const settings *s, const char *name);
+double settings_seconds(const settings *s, const char *name);
 bool settings_is(const settings *s, const char *name, const char *text);
-/* Where it came from: "default", "file", "environment", "command line". */
+/* settings_default - another default: what was said keeps its value. Local. */
+weft_status settings_default(settings *s, const char *name, const char *value, weft_error *error);
+/* Where it came from: "default", "run.json", "file", "environment", "command line". */
 const char *settings_origin(const settings *s, const char *name);
 /* The i-th option of the table; NULL past the end. */
 const option *settings_option(const settings *s, int i);

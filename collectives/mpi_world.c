@@ -83,3 +83,12 @@ weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
     error->rank = first;
     return error->status;
 }
+
+weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
+{
+    int own = mine, all = 0;
+    const int code = MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_LOR, everybody);
+    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "taking a decision together", code);
+    *any = all != 0;
+    return WEFT_OK;
+}

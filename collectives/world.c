@@ -116,6 +116,13 @@ static weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
     return error->status;
 }
 
+static weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
+{
+    (void)error;
+    *any = mine;
+    return WEFT_OK;
+}
+
 #endif
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -155,4 +162,11 @@ weft_status weft_world_agree(weft_error *error)
     if (error == NULL) error = &none;
     if (!job.is_open || job.world.n_processes == 1) return error->status;
     return weft_mpi_agree(&job.world, error);
+}
+
+weft_status weft_world_any(bool mine, bool *any, weft_error *error)
+{
+    *any = mine;
+    if (!job.is_open || job.world.n_processes == 1) return WEFT_OK;
+    return weft_mpi_any(mine, any, error);
 }

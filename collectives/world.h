@@ -12,6 +12,8 @@ weft_status weft_mpi_open(weft_world *world, weft_error *error);
 void weft_mpi_close(void);
 /* weft_world_agree for more processes than one. */
 weft_status weft_mpi_agree(const weft_world *world, weft_error *error);
+/* weft_world_any for more processes than one. */
+weft_status weft_mpi_any(bool mine, bool *any, weft_error *error);
 #endif
 
 #endif

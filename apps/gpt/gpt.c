@@ -42,12 +42,14 @@ static const option options[] = {
     {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},
     {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
 
+    APP_RUN_OPTIONS,
+
     {"run", OPTION_TEXT, "runs/gpt", "DIR", "Output",
-     "folder for run.json, log.txt and metrics.jsonl"},
+     "folder for run.json, log.txt, metrics.jsonl and checkpoints"},
     {"metrics", OPTION_TEXT, "", "FILE", "Output", "append JSON lines here instead, one a step"},
     {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
     {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
-    {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write after training"},
+    {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write; gpt sample: 500"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
      NULL, 1e-3},
@@ -61,8 +63,8 @@ static const option options[] = {
 
 static const option_table table = {
     .program = "gpt",
-    .usage = "gpt train [options]    train a byte-level transformer\n"
-             "gpt sample [options]   train, then print generated text only\n"
+    .usage = "gpt train [options]    train a byte-level transformer; again, to continue it\n"
+             "gpt sample [options]   print text by the model that was trained into --run DIR\n"
              "gpt --help, --version\n"
              "\n"
              "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
@@ -95,24 +97,34 @@ static weft_status train_and_sample(gpt_job *job, weft_error *error)
 {
     const int64_t bytes = settings_count(job->settings, "sample");
     WEFT_TRY(gpt_train(job, error));
-    return bytes > 0 ? gpt_sample(job, bytes, error) : WEFT_OK;
+    return bytes > 0 && !job->run.is_stopped ? gpt_sample(job, bytes, error) : WEFT_OK;
 }
 
-/* Whatever one process meets, all leave after the same phase. */
-static weft_status run(gpt_job *job, const weft_world *world, weft_error *error)
+static weft_status sample(gpt_job *job, weft_error *error)
 {
-    static weft_status (*const phases[])(gpt_job *, weft_error *) = {
-        gpt_job_build, gpt_job_compile, gpt_job_data, train_and_sample};
+    return gpt_sample(job, settings_count(job->settings, "sample"), error);
+}
+
+typedef weft_status (*phase)(gpt_job *, weft_error *);
+enum { MAX_PHASES = 5 };
+static const phase training[MAX_PHASES] = {gpt_job_build, gpt_job_compile, gpt_job_data,
+                                           train_and_sample};
+static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_job_layout, sample};
+
+/* Whatever one process meets, all leave after the same phase. */
+static weft_status run(gpt_job *job, const phase *phases, const weft_world *world,
+                       weft_error *error)
+{
     (void)!weft_mesh_create(world, settings_text(job->settings, "mesh"), &job->mesh, error);
     WEFT_TRY(weft_world_agree(error));
-    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+    for (int i = 0; phases[i]; i++) {
         phases[i](job, error);
         WEFT_TRY(weft_world_agree(error));
     }
     return WEFT_OK;
 }
 
-static int train(const settings *s)
+static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
     weft_world world;
@@ -121,12 +133,14 @@ static int train(const settings *s)
     if (status == WEFT_OK && settings_flag(s, "dry-run")) {
         if (weft_world_is_root()) status = plan(&job, &error);
     } else if (status == WEFT_OK && (status = weft_world_open(&world, &error)) == WEFT_OK) {
-        status = run(&job, &world, &error);
+        status = run(&job, phases, &world, &error);
         gpt_job_close(&job);
         weft_world_close();
     }
     gpt_job_close(&job);
-    return status == WEFT_OK ? 0 : app_error(table.program, &error);
+    if (status != WEFT_OK)
+        return app_error(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);
+    return job.run.is_stopped ? APP_STOPPED : 0;
 }
 
 /* ---- the command line --------------------------------------------------------------------------
@@ -134,11 +148,13 @@ static int train(const settings *s)
 
 typedef struct command {
     const char *name;
-    const char *defaults[2]; /* options that differ from the table's */
+    weft_status (*defaults)(settings *, weft_error *); /* other than the table's; NULL: none */
+    const phase *phases;
 } command;
 
-static const command commands[] = {{"train", {0}}, {"sample", {"--quiet", "--sample=500"}}};
-enum { N_COMMANDS = sizeof commands / sizeof *commands, MAX_ARGUMENTS = 256 };
+static const command commands[] = {{"train", NULL, training},
+                                   {"sample", gpt_stored_defaults, sampling}};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const command *find_command(const char *name, weft_error *error)
 {
@@ -158,15 +174,11 @@ static const command *find_command(const char *name, weft_error *error)
 
 static int run_command(const command *c, int n, char **arguments, weft_error *error)
 {
-    char *all[MAX_ARGUMENTS];
-    int n_all = 0;
-    for (int i = 0; i < 2 && c->defaults[i]; i++)
-        all[n_all++] = (char *)c->defaults[i];
-    for (int i = 0; i < n && n_all < MAX_ARGUMENTS; i++)
-        all[n_all++] = arguments[i];
-    settings *s = settings_read(&table, n_all, all, error);
-    if (!s) return app_error(table.program, error);
-    const int code = train(s);
+    settings *s = settings_read(&table, n, arguments, error);
+    if (!s) return app_error(table.program, APP_STARTING, error);
+    const bool is_good = !c->defaults || c->defaults(s, error) == WEFT_OK;
+    const int code =
+        is_good ? carry_out(s, c->phases) : app_error(table.program, APP_STARTING, error);
     settings_destroy(&s);
     return code;
 }
@@ -176,11 +188,12 @@ int main(int n, char **arguments)
     weft_error error = {.rank = -1};
     if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
         const command *c = find_command(arguments[1], &error);
-        return c ? run_command(c, n - 2, arguments + 2, &error) : app_error(table.program, &error);
+        return c ? run_command(c, n - 2, arguments + 2, &error)
+                 : app_error(table.program, APP_STARTING, &error);
     }
     settings *s = settings_read(&table, n - 1, arguments + 1, &error); /* answers --help */
     if (s)
         weft_fail(&error, WEFT_USAGE, "what to do? gpt train trains; gpt --help shows everything");
     settings_destroy(&s);
-    return app_error(table.program, &error);
+    return app_error(table.program, APP_STARTING, &error);
 }

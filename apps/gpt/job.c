@@ -62,12 +62,18 @@ static weft_status build_update(gpt_job *job, weft_error *error)
     return WEFT_OK;
 }
 
-weft_status gpt_job_build(gpt_job *job, weft_error *error)
+weft_status gpt_job_layout(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
     WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
     weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch");
-    WEFT_TRY(weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error));
+    return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
+}
+
+weft_status gpt_job_build(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    WEFT_TRY(gpt_job_layout(job, error));
     job->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
     if (!job->graph) return weft_fail_memory(error, 0);
     job->loss = gpt_loss(&job->shape, job->graph, &job->model);
@@ -111,6 +117,7 @@ weft_status gpt_job_data(gpt_job *job, weft_error *error)
 
 void gpt_job_close(gpt_job *job)
 {
+    app_run_close(&job->run);
     weft_dataset_close(&job->data);
     weft_program_destroy(&job->program);
     weft_graph_destroy(&job->graph);

@@ -6,40 +6,12 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_PATH = 4096 };
 
-double gpt_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- the run directory -------------------------------------------------------------------------
  */
-
-static weft_status make_folder(const char *path, weft_error *error)
-{
-    char part[MAX_PATH];
-    struct stat facts;
-    snprintf(part, sizeof part, "%s", path);
-    for (char *c = part + 1; *c; c++) {
-        if (*c != '/') continue;
-        *c = '\0';
-        mkdir(part, 0777); /* the last one tells whether it worked */
-        *c = '/';
-    }
-    if (mkdir(part, 0777) == 0 ||
-        (errno == EEXIST && stat(part, &facts) == 0 && S_ISDIR(facts.st_mode)))
-        return WEFT_OK;
-    return weft_fail(error, WEFT_IO,
-                     "cannot make run directory %s: %s; name another with --run DIR", path,
-                     errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
-}
 
 static weft_status open_file(const char *path, const char *mode, FILE **file, weft_error *error)
 {
@@ -131,6 +103,12 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
     snprintf(text, sizeof text, "%s, %s %s", machine->processor, machine->blas,
              machine->blas_kernel);
     say(report, text);
+    if (job->run.first > 0) {
+        snprintf(text, sizeof text, "continues from the checkpoint of step %lld",
+                 (long long)job->run.first);
+        say(report, text);
+    }
+    if (*job->run.note) say(report, job->run.note);
     say(report, "    step      loss      norm       rate        ms     tok/s     left");
 }
 
@@ -149,11 +127,13 @@ static void progress(gpt_report *report, const gpt_step *step)
 {
     const gpt_job *job = report->job;
     const int64_t every = settings_count(job->settings, "every");
-    const double tokens = (double)job->shape.batch * (double)job->shape.seq, now = gpt_now();
+    const double tokens = (double)job->shape.batch * (double)job->shape.seq, now = app_seconds();
     const bool is_line = step->step % every == 0 || step->step == 1 || step->step == job->until;
     char text[160], left[16];
     if (!is_line && (!report->is_terminal || now - report->shown < 0.1)) return;
-    time_left((now - report->begun) / (double)step->step * (double)(job->until - step->step), left);
+    time_left((now - report->begun) / (double)(step->step - job->run.first) *
+                  (double)(job->until - step->step),
+              left);
     snprintf(text, sizeof text, "%8lld  %8.4f  %8.3f  %9.3g  %8.1f  %8.0f  %7s",
              (long long)step->step, step->loss, step->norm, step->rate, 1e3 * step->seconds,
              tokens / step->seconds, left);
@@ -173,12 +153,13 @@ weft_status gpt_report_open(gpt_report *report, const gpt_job *job, weft_error *
     const char *folder = settings_text(s, "run"), *metrics = settings_text(s, "metrics");
     char path[MAX_PATH];
     weft_usage usage;
-    *report = (gpt_report){.job = job, .is_root = weft_mesh_is_root(job->mesh), .begun = gpt_now()};
+    *report =
+        (gpt_report){.job = job, .is_root = weft_mesh_is_root(job->mesh), .begun = app_seconds()};
     if (!report->is_root) return WEFT_OK;
     report->is_quiet = settings_flag(s, "quiet");
     report->is_terminal = isatty(STDERR_FILENO);
     WEFT_TRY(weft_plan_usage(job->program, 0, &usage, error));
-    WEFT_TRY(make_folder(folder, error));
+    WEFT_TRY(app_make_folder(folder, error));
     WEFT_TRY(write_run_json(job, &usage, folder, error));
     snprintf(path, sizeof path, "%.4000s/log.txt", folder);
     WEFT_TRY(open_file(path, "ae", &report->log, error));
@@ -188,6 +169,11 @@ weft_status gpt_report_open(gpt_report *report, const gpt_job *job, weft_error *
     if (!report->is_quiet) settings_print(s, stderr);
     say_facts(report, &usage);
     return WEFT_OK;
+}
+
+void gpt_report_say(gpt_report *report, const char *text)
+{
+    if (report->is_root) say(report, text);
 }
 
 weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error)

@@ -27,6 +27,7 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
  * the end */
 weft_status gpt_report_close(gpt_report *report, weft_error *error);
 
-double gpt_now(void); /* seconds, for differences */
+/* gpt_report_say - a line for log.txt and, unless quiet, stderr. Local. */
+void gpt_report_say(gpt_report *report, const char *text);
 
 #endif

@@ -1,4 +1,5 @@
-/* sample: text, byte by byte, from the trained variables, by a second program that shares them.
+/* sample: text, byte by byte, by a forward-only program over the trained variables: those of the
+ * training program, which it shares, or of a checkpoint.
  *
  * Attention is causal, so a window that is not full yet is filled from the left: row t - 1 of the
  * logits does not see what stands behind it.
@@ -76,8 +77,9 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
         return own.status;
     }
     gpt_logits(&shape, w->graph, &w->model);
-    return weft_compile(job->mesh, job->layout, WEFT_VALUES(w->model.logits),
-                        &(weft_compile_options){.share = job->program}, &w->program, error);
+    WEFT_TRY(weft_compile(job->mesh, job->layout, WEFT_VALUES(w->model.logits),
+                          &(weft_compile_options){.share = job->program}, &w->program, error));
+    return job->program ? WEFT_OK : gpt_stored_restore(job->settings, w->program, error);
 }
 
 static void close_writer(writer *w)

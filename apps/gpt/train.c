@@ -1,47 +1,66 @@
-/* train: the steps: next batch, run, read three numbers, report. */
+/* train: the steps: next batch, run, read three numbers, report, and whatever a run that can be
+ * continued does between steps. */
 #include "report.h"
 
 #include <math.h>
 
 static weft_status one_step(gpt_job *job, gpt_step *step, weft_error *error)
 {
-    const double begun = gpt_now();
+    const double begun = app_seconds();
     WEFT_TRY(weft_dataset_next(job->data, job->program, error));
     WEFT_TRY(weft_run(job->program, error));
     WEFT_TRY(weft_read_scalar(job->program, job->loss, &step->loss, error));
     WEFT_TRY(weft_read_scalar(job->program, job->norm, &step->norm, error));
     WEFT_TRY(weft_read_scalar(job->program, job->rate, &step->rate, error));
-    step->seconds = gpt_now() - begun;
+    step->seconds = app_seconds() - begun;
     return WEFT_OK;
+}
+
+/* Only the root writes; all must know whether it could. */
+static weft_status report_step(gpt_report *report, const gpt_step *step, weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    gpt_report_step(report, step, &own);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
 }
 
 static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error)
 {
-    for (int64_t i = 1; i <= job->until; i++) {
+    for (int64_t i = job->run.first + 1; i <= job->until && !job->run.is_stopped; i++) {
         gpt_step step = {.step = i};
-        weft_error own = {.rank = -1};
         WEFT_TRY(one_step(job, &step, error));
-        gpt_report_step(report, &step, &own);
-        if (weft_world_agree(&own) != WEFT_OK) {
-            *error = own;
-            return own.status;
-        }
+        WEFT_TRY(report_step(report, &step, error));
         if (!isfinite(step.loss))
-            return weft_fail(error, WEFT_INTERNAL,
+            return weft_fail(error, WEFT_NONFINITE,
                              "the loss is %g at step %lld; try a smaller --rate, a longer "
                              "--warmup or --clip 1",
                              step.loss, (long long)i);
+        WEFT_TRY(app_run_step(&job->run, i, error));
     }
-    return WEFT_OK;
+    return app_run_finish(&job->run, error);
+}
+
+static weft_status run(gpt_job *job, gpt_report *report, weft_error *error)
+{
+    char text[1024];
+    job->run.is_running = true;
+    if (all_steps(job, report, error) != WEFT_OK)
+        app_run_settle(&job->run, error);
+    else if (app_run_ending(&job->run, text, sizeof text))
+        gpt_report_say(report, text);
+    return error->status;
 }
 
 weft_status gpt_train(gpt_job *job, weft_error *error)
 {
-    gpt_report report;
+    const app_run_setup setup = {job->settings, job->program, job->data, job->until};
+    gpt_report report = {0};
     weft_error own = {.rank = -1};
-    gpt_report_open(&report, job, &own);
-    if (weft_world_agree(&own) == WEFT_OK) all_steps(job, &report, &own);
+    if (app_run_open(&job->run, &setup, &own) == WEFT_OK) gpt_report_open(&report, job, &own);
+    if (weft_world_agree(&own) == WEFT_OK) run(job, &report, &own);
     gpt_report_close(&report, &own);
+    stop_watch_close(); /* nothing is left to save: a signal ends the process again */
     if (weft_world_agree(&own) == WEFT_OK) return WEFT_OK;
     if (error->status == WEFT_OK) *error = own;
     return own.status;

@@ -2,7 +2,7 @@
  * Learns from the first 8000 images of the 10,000-image set, counts right answers on the last 2000.
  */
 #include "../app.h"
-#include "weft/io.h"
+#include "../run.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 
@@ -19,6 +19,8 @@ static const option options[] = {
     {"batch", OPTION_COUNT, "100", "N", "Learning", "images a step", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Learning", "sgd, momentum, adam or adamw"},
     {"rate", OPTION_REAL, "2e-3", "X", "Learning", "learning rate; falls as a cosine"},
+    {"run", OPTION_TEXT, "runs/mnist", "DIR", "Continuing", "folder for checkpoints"},
+    APP_RUN_OPTIONS,
 };
 static const option_table table = {"mnist", "mnist [options]   learn digits\n", options,
                                    sizeof options / sizeof *options};
@@ -31,6 +33,7 @@ typedef struct job {
     weft_graph *graph[2];
     weft_program *program[2];
     weft_dataset *data[2];
+    app_run run;
 } job;
 
 static void build(const job *j, int which, int64_t rows, weft_value *loss, weft_value *right)
@@ -62,30 +65,46 @@ static weft_status open_data(job *j, int which, int64_t first, int64_t count, we
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
+static weft_status steps(job *j, weft_value loss, weft_error *error)
+{
+    const app_run_setup setup = {j->settings, j->program[0], j->data[0],
+                                 settings_count(j->settings, "steps")};
+    char text[1024];
+    WEFT_TRY(app_run_open(&j->run, &setup, error));
+    j->run.is_running = true;
+    if (weft_mesh_is_root(j->mesh) && j->run.first > 0)
+        printf("continues from step %lld\n", (long long)j->run.first);
+    for (int64_t step = j->run.first + 1; step <= setup.last && !j->run.is_stopped; step++) {
+        double number;
+        WEFT_TRY(weft_dataset_next(j->data[0], j->program[0], error));
+        WEFT_TRY(weft_run(j->program[0], error));
+        WEFT_TRY(weft_read_scalar(j->program[0], loss, &number, error));
+        if (weft_mesh_is_root(j->mesh) && (step % 100 == 0 || step == setup.last))
+            printf("step %5lld   loss %.6f\n", (long long)step, number);
+        WEFT_TRY(app_run_step(&j->run, step, error));
+    }
+    WEFT_TRY(app_run_finish(&j->run, error));
+    if (weft_mesh_is_root(j->mesh) && app_run_ending(&j->run, text, sizeof text)) puts(text);
+    return WEFT_OK;
+}
+
 static weft_status learn(job *j, weft_error *error)
 {
-    const int64_t steps = settings_count(j->settings, "steps");
     const double top = settings_real(j->settings, "rate");
+    const int64_t n_steps = settings_count(j->settings, "steps");
     const char *name = settings_text(j->settings, "optimizer");
     const weft_optimizer *rule = weft_optimizer_find(name, error);
     weft_value loss, right;
     j->graph[0] = weft_graph_create((uint64_t)settings_count(j->settings, "seed"));
     if (!rule || !j->graph[0]) return rule ? weft_fail_memory(error, 0) : error->status;
     build(j, 0, settings_count(j->settings, "batch"), &loss, &right);
-    weft_value rate = weft_warmup_cosine(j->graph[0], weft_dtype_of(loss), top, 1, steps + 1, 0.0);
+    weft_value rate =
+        weft_warmup_cosine(j->graph[0], weft_dtype_of(loss), top, 1, n_steps + 1, 0.0);
     weft_value update = rule->build(loss, &(weft_optimizer_options){.rate_value = rate});
     WEFT_TRY(
         weft_compile(j->mesh, j->layout, WEFT_VALUES(loss, update), NULL, &j->program[0], error));
     WEFT_TRY(open_data(j, 0, 0, LEARN, error));
-    for (int64_t step = 1; step <= steps; step++) {
-        double number;
-        WEFT_TRY(weft_dataset_next(j->data[0], j->program[0], error));
-        WEFT_TRY(weft_run(j->program[0], error));
-        WEFT_TRY(weft_read_scalar(j->program[0], loss, &number, error));
-        if (weft_mesh_is_root(j->mesh) && (step % 100 == 0 || step == steps))
-            printf("step %5lld   loss %.6f\n", (long long)step, number);
-    }
-    return WEFT_OK;
+    return steps(j, loss, error);
 }
 
 static weft_status test(job *j, weft_error *error)
@@ -109,11 +128,15 @@ int main(int n, char **arguments)
     weft_error error = {.rank = -1};
     job j = {.settings = settings_read(&table, n - 1, arguments + 1, &error)};
     if (j.settings && app_open(j.settings, &j.mesh, &j.layout, &error) == WEFT_OK)
-        (void)!(learn(&j, &error) || test(&j, &error));
+        (void)!(learn(&j, &error) || j.run.is_stopped || test(&j, &error));
+    if (error.status != WEFT_OK) app_run_settle(&j.run, &error);
+    app_run_close(&j.run);
     for (int i = 1; i >= 0; i--) {
         weft_dataset_close(&j.data[i]);
         weft_program_destroy(&j.program[i]);
         weft_graph_destroy(&j.graph[i]);
     }
-    return app_close(&table, &j.settings, &j.mesh, &j.layout, &error);
+    const app_phase phase = j.run.is_running ? APP_RUNNING : APP_STARTING;
+    const int code = app_close(&table, &j.settings, &j.mesh, &j.layout, phase, &error);
+    return code == 0 && j.run.is_stopped ? APP_STOPPED : code;
 }

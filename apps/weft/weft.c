@@ -1,8 +1,8 @@
-/* weft: what this build and this machine are: `weft info`. */
+/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`. */
 #include <jansson.h>
 #include <string.h>
 
-#include "../app.h"
+#include "ckpt.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -107,7 +107,7 @@ static int info(int n, char **arguments)
     weft_layout *layout = NULL;
     settings *s = settings_read(&info_table, n, arguments, &error);
     if (s && app_open(s, &mesh, &layout, &error) == WEFT_OK) (void)!show(s, mesh, layout, &error);
-    return app_close(&info_table, &s, &mesh, &layout, &error);
+    return app_close(&info_table, &s, &mesh, &layout, APP_STARTING, &error);
 }
 
 /* ---- the command line --------------------------------------------------------------------------
@@ -120,6 +120,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
+    {"ckpt", "checkpoints on disk: list, show, verify, diff, export, import", ckpt_main},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -147,5 +148,5 @@ int main(int n, char **arguments)
     weft_fail(&error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
               near ? "did you mean " : "weft --help lists what there is", near ? near : "",
               near ? "?" : "");
-    return app_error("weft", &error);
+    return app_error("weft", APP_STARTING, &error);
 }

@@ -35,8 +35,8 @@ static void train(const char *launcher, const char *arguments, double losses[STE
     char line[4 * TEXT], metrics[TEXT];
     snprintf(metrics, sizeof metrics, "%s/metrics%d.jsonl", folder, ++n_runs);
     snprintf(line, sizeof line,
-             "%s " WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/run %s --metrics %s %s",
-             launcher, folder, folder, SMALL, metrics, arguments);
+             "%s " WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/run%d %s --metrics %s %s",
+             launcher, folder, folder, n_runs, SMALL, metrics, arguments);
     const command_result r = command_run(line);
     weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
     CHECK_EQ_INT(read_losses(metrics, losses), STEPS);
@@ -94,22 +94,44 @@ static void test_plan_as_json(void)
     CHECK_TEXT(r.text, "block0.up");
 }
 
-/* As many bytes as asked for, the same under every layout. */
+/* As many bytes as asked for, by the model of the run directory, the same under every layout. */
 static void test_sample_is_the_same_everywhere(void)
 {
     static const char *const layouts[] = {"", "--mesh data:2 --layout batch:data"};
     command_result r[2];
+    char line[4 * TEXT];
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/model " SMALL,
+             folder, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
     for (int i = 0; i < 2; i++) {
-        char line[4 * TEXT];
-        snprintf(line, sizeof line,
-                 WEFT_TEST_BIN
-                 "/gpt sample --data %s/text.txt --run %s/run %s --steps 2 --sample 50 %s",
-                 folder, folder, SMALL, layouts[i]);
+        snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --run %s/model --sample 50 %s",
+                 folder, layouts[i]);
         r[i] = command_run_all(line);
         CHECK_EQ_INT(r[i].status, 0);
         CHECK(strlen(r[i].text) >= 50);
     }
     CHECK(strcmp(r[0].text, r[1].text) == 0);
+}
+
+static void test_sample_refuses_another_model(void)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --run %s/model --width 48", folder);
+    const command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_EQ_INT(command_lines(r.text, "gpt: "), 1);
+    CHECK_TEXT(r.text, "--width");
+}
+
+static void test_sample_wants_a_trained_model(void)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --run %s/nowhere", folder);
+    const command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_EQ_INT(command_lines(r.text, "gpt: "), 1);
+    CHECK_TEXT(r.text, "nowhere");
+    CHECK_TEXT(r.text, "gpt train");
 }
 
 static bool make_text(void)
@@ -136,6 +158,8 @@ int main(void)
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);
+        RUN(test_sample_refuses_another_model);
+        RUN(test_sample_wants_a_trained_model);
         char line[TEXT];
         snprintf(line, sizeof line, "rm -r %s", folder);
         CHECK_EQ_INT(command_run(line).status, 0);

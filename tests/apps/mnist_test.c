@@ -20,15 +20,19 @@ enum { N_MESHES = sizeof meshes / sizeof meshes[0] };
 
 static void test_every_layout_learns(void)
 {
+    char folder[] = "/tmp/weft-mnist-XXXXXX", line[1024];
+    if (!CHECK(mkdtemp(folder) != NULL)) return;
     for (int i = 0; i < N_MESHES; i++) {
-        char line[1024];
-        snprintf(line, sizeof line, WEFT_TEST_BIN "/mnist --data %s --steps 400 %s 2>&1", data,
+        snprintf(line, sizeof line,
+                 WEFT_TEST_BIN "/mnist --data %s --run %s/%d --steps 400 %s 2>&1", data, folder, i,
                  meshes[i]);
         const command_result r = command_run_all(line);
         const char *at = strstr(r.text, "test accuracy ");
         weft_test_check(r.status == 0 && at != NULL && atof(at + strlen("test accuracy ")) >= 94.0,
                         __FILE__, __LINE__, r.text);
     }
+    snprintf(line, sizeof line, "rm -r %s", folder);
+    CHECK_EQ_INT(command_run(line).status, 0);
 }
 
 int main(void)

@@ -12,6 +12,7 @@ static const option some[] = {
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "G", "numbers", "f32 f64"},
     {"dry-run", OPTION_FLAG, "no", "", "G", "plan only"},
     {"data", OPTION_TEXT, "", "FILE", "G", "text"},
+    {"max-time", OPTION_TIME, "", "TIME", "G", "limit"},
     {"config", OPTION_TEXT, "", "FILE", "G", "settings"},
 };
 static const option_table table = {"test", "usage\n", some, sizeof some / sizeof *some};
@@ -130,6 +131,43 @@ static void test_help_fits_a_terminal(void)
     free(text);
 }
 
+static void test_times_have_units(void)
+{
+    weft_error error;
+    const struct {
+        const char *text;
+        double seconds;
+    } good[] = {{"90s", 90}, {"30m", 1800}, {"1.5h", 5400}};
+    static const char *const wrong[] = {"90", "h", "2d", "-1s", "0s", "2h30m", "infs"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        settings *s = READ(&error, "--max-time", good[i].text);
+        if (CHECK_OK(error.status, error) && s)
+            CHECK_CLOSE(settings_seconds(s, "max-time"), good[i].seconds, 0);
+        settings_destroy(&s);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK(READ(&error, "--max-time", wrong[i]) == NULL);
+        CHECK_TEXT(error.message, "90s, 30m or 2h");
+    }
+    settings *s = READ(&error, "--batch", "2");
+    if (s) CHECK_CLOSE(settings_seconds(s, "max-time"), 0, 0);
+    settings_destroy(&s);
+}
+
+static void test_other_defaults_give_way_to_what_was_said(void)
+{
+    weft_error error;
+    settings *s = READ(&error, "--batch", "32");
+    if (!CHECK(s != NULL)) return;
+    CHECK_OK(settings_default(s, "batch", "8", &error), error);
+    CHECK_OK(settings_default(s, "dtype", "f64", &error), error);
+    CHECK_EQ_INT(settings_count(s, "batch"), 32);
+    CHECK(settings_is(s, "dtype", "f64"));
+    CHECK_EQ_INT(settings_default(s, "dtype", "f16", &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "run.json");
+    settings_destroy(&s);
+}
+
 int main(void)
 {
     const int file = mkstemp(path);
@@ -140,6 +178,8 @@ int main(void)
         RUN(test_wrong_settings_are_refused);
         RUN(test_wrong_files_are_refused);
         RUN(test_help_fits_a_terminal);
+        RUN(test_times_have_units);
+        RUN(test_other_defaults_give_way_to_what_was_said);
         unlink(path);
     }
     return weft_test_report();

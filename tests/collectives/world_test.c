@@ -75,6 +75,19 @@ static void test_all_return_the_failure_of_the_lowest_process(void)
     test_nobody_failed(); /* and it can go on */
 }
 
+static void test_any_of_them_decides_for_all(void)
+{
+    bool any = true;
+    weft_error error = {.rank = -1};
+    CHECK_OK(weft_world_any(false, &any, &error), error);
+    CHECK(!any);
+    for (int who = 0; who < world_now.n_processes; who++) {
+        any = false;
+        CHECK_OK(weft_world_any(world_now.process == who, &any, &error), error);
+        CHECK(any);
+    }
+}
+
 int main(void)
 {
     RUN(test_srun_without_pmix_is_told_the_way_out);
@@ -82,6 +95,7 @@ int main(void)
         RUN(test_the_world_is_what_the_launcher_said);
         RUN(test_nobody_failed);
         RUN(test_all_return_the_failure_of_the_lowest_process);
+        RUN(test_any_of_them_decides_for_all);
     }
     weft_world_close();
     return weft_test_report();

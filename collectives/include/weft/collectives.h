@@ -31,6 +31,10 @@ WEFT_API bool weft_world_is_root(void);
  * process) together. Collective over the job; alone it returns error->status. */
 WEFT_API weft_status weft_world_agree(weft_error *error);
 
+/* weft_world_any - whether any process says so: a decision that all take together, as stopping early. Collective over
+ * the job; alone *any is `mine`. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_world_any(bool mine, bool *any, weft_error *error);
+
 typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
 typedef struct weft_comm weft_comm;   /* one rank's end of one group               */
 

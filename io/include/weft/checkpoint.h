@@ -40,14 +40,15 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_open(const char *directory
                                                            const weft_checkpoint_options *options,
                                                            weft_checkpoints **checkpoints,
                                                            weft_error *error);
-/* Does not wait for a save under way: call weft_checkpoints_wait first. */
+/* Gives up a save under way: call weft_checkpoints_wait first. */
 WEFT_API void weft_checkpoints_close(weft_checkpoints **checkpoints);
 
 /* weft_checkpoints_save - all variables and slots of `program`, and `state`. Collective over the mesh.
  *
  * Copies at once and writes in a thread; waits first for a save that is still under way. Ranks whose boxes are copies of a
  * lower rank's write nothing. Refused, with nothing written: steps that differ between processes, replicas whose bytes
- * differ (names the rank and the variable), NaN or Inf unless allowed. */
+ * differ (names the rank and the variable), NaN or Inf unless allowed. An earlier save that failed in its thread is
+ * reported here, and nothing new is begun. WEFT_USAGE when built without HDF5. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *checkpoints,
                                                            weft_program *program,
                                                            const weft_checkpoint_state *state,
@@ -55,21 +56,24 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *che
 /* weft_checkpoints_poll - commit a save whose bytes have all been written. Collective over the mesh; cheap; once a step. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_poll(weft_checkpoints *checkpoints,
                                                            weft_error *error);
-/* weft_checkpoints_wait - until the last save is committed. Collective over the mesh. */
+/* weft_checkpoints_wait - until the last save is committed; its mesh must live until then. Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_wait(weft_checkpoints *checkpoints,
                                                            weft_error *error);
 
 /* weft_checkpoints_restore - fill the program's variables; each rank reads its own boxes only, and checks hashes while it reads.
  * Collective over the mesh.
  *
- * step     WEFT_NEWEST: the newest good one; a damaged one is marked (a file `damaged` in it), reported to `stderr`-free
- *          text in *skipped if given, and the one before is taken. A number: that one or an error.
+ * step     WEFT_NEWEST: the newest good one; a damaged one is marked (a file `damaged` in it with the reason) and the one
+ *          before is taken. A number: that one or an error.
  * state    out; all zero when there is no checkpoint (only with WEFT_NEWEST)
- * returns  WEFT_USAGE when variables do not fit (name, both shapes) */
+ * returns  WEFT_USAGE when variables do not fit (name, both shapes): they are as they were; WEFT_CORRUPT when none that
+ *          is there can be restored: then variables hold anything */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_restore(weft_checkpoints *checkpoints,
                                                               weft_program *program, int64_t step,
                                                               weft_checkpoint_state *state,
                                                               weft_error *error);
+/* What the last restore found damaged: a line for each, with the reason; "" for nothing. Borrowed. Local. */
+WEFT_API const char *weft_checkpoints_skipped(const weft_checkpoints *checkpoints);
 
 /* weft_check_replicas - hash what is replicated on all its holders; names the odd rank and the variable. Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_check_replicas(weft_program *program, weft_error *error);

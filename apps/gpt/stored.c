@@ -1,0 +1,104 @@
+/* stored: what an earlier training left in its run directory, for writing text: run.json says which
+ * model, the newest checkpoint has its variables.
+ *
+ * The training may still be going on: this only reads, while weft_checkpoints_open would clear away
+ * what looks like an interrupted save. */
+#include "job.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What makes a model that the variables fit; and the seed, of which the draws are. */
+static const char *const model_options[] = {"layers", "width", "heads", "seq", "dtype", "seed"};
+
+weft_status gpt_stored_defaults(settings *s, weft_error *error)
+{
+    char path[4096];
+    weft_status status = settings_default(s, "sample", "500", error);
+    snprintf(path, sizeof path, "%.4000s/run.json", settings_text(s, "run"));
+    json_t *all = json_load_file(path, 0, NULL);
+    json_t *stored = json_object_get(all, "settings");
+    for (size_t i = 0; i < sizeof model_options / sizeof *model_options; i++) {
+        const json_t *value = json_object_get(json_object_get(stored, model_options[i]), "value");
+        if (status == WEFT_OK && json_is_string(value))
+            status = settings_default(s, model_options[i], json_string_value(value), error);
+    }
+    json_decref(all);
+    return status;
+}
+
+weft_status gpt_stored_check(gpt_job *job, weft_error *error)
+{
+    char folder[4096];
+    const char *run = settings_text(job->settings, "run");
+    app_checkpoint_folder(run, folder, sizeof folder);
+    if (weft_stored_steps(folder, NULL, 0) > 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "there is no checkpoint in %s; train first: gpt train --run %s", folder, run);
+}
+
+/* The checkpoint to read: the newest, or that of --resume STEP. */
+static void find_path(const settings *s, char *path, size_t bytes)
+{
+    char folder[4096];
+    const long long step = strtoll(settings_text(s, "resume"), NULL, 10);
+    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    if (step > 0)
+        snprintf(path, bytes, "%.4000s/step_%08lld", folder, step);
+    else
+        snprintf(path, bytes, "%s", folder);
+}
+
+static int find_tensor(const weft_stored *stored, const char *name)
+{
+    const int n = weft_stored_n_tensors(stored);
+    for (int i = 0; i < n; i++)
+        if (strcmp(weft_stored_tensor_at(stored, i)->name, name) == 0) return i;
+    return -1;
+}
+
+static bool fits(const weft_stored_tensor *t, weft_value variable)
+{
+    const weft_shape *shape = weft_shape_of(variable);
+    bool is_same = strcmp(t->dtype, weft_dtype_name(weft_dtype_of(variable))) == 0 &&
+                   t->shape.n_dims == shape->n_dims;
+    for (int d = 0; is_same && d < shape->n_dims; d++)
+        is_same = t->shape.dims[d].size == shape->dims[d].size &&
+                  strcmp(t->shape.dims[d].name, shape->dims[d].name) == 0;
+    return is_same;
+}
+
+static weft_status fill(const weft_stored *stored, weft_program *program, weft_value variable,
+                        weft_error *error)
+{
+    const char *name = weft_name_of(variable);
+    const int index = find_tensor(stored, name);
+    if (index < 0 || !fits(weft_stored_tensor_at(stored, index), variable))
+        return weft_fail(error, WEFT_USAGE,
+                         "%s in %.200s is not what these options make: leave --layers, --width, "
+                         "--seq and --dtype away, so that those of the run are taken",
+                         name, weft_stored_path(stored));
+    const int64_t bytes = weft_stored_tensor_at(stored, index)->bytes;
+    void *buffer = malloc((size_t)bytes + 1);
+    if (!buffer) return weft_fail_memory(error, (size_t)bytes);
+    weft_status status = weft_stored_read(stored, index, buffer, error);
+    if (status == WEFT_OK) status = weft_write(program, variable, buffer, bytes, error);
+    free(buffer);
+    return status;
+}
+
+weft_status gpt_stored_restore(const settings *s, weft_program *program, weft_error *error)
+{
+    char path[4200];
+    weft_value variable;
+    weft_stored *stored = NULL;
+    weft_error own = {.rank = -1};
+    find_path(s, path, sizeof path);
+    weft_status status = weft_stored_open(path, &stored, &own);
+    for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
+        status = fill(stored, program, variable, &own);
+    weft_stored_close(&stored);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}

@@ -1,0 +1,291 @@
+/* run: what a training does before its first step, after each, and after its last, so that it can
+ * be continued. */
+#include "run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "weft/collectives.h"
+
+enum { MAX_PATH = 4096 };
+
+/* ---- folders -------------------------------------------------------------------------------- */
+
+weft_status app_make_folder(const char *path, weft_error *error)
+{
+    char part[MAX_PATH];
+    struct stat facts;
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1; *part && *c; c++) {
+        if (*c != '/') continue;
+        *c = '\0';
+        mkdir(part, 0777); /* the last one tells whether it worked */
+        *c = '/';
+    }
+    if (mkdir(part, 0777) == 0 ||
+        (errno == EEXIST && stat(part, &facts) == 0 && S_ISDIR(facts.st_mode)))
+        return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "cannot make run directory %s: %s; name another with --run DIR", path,
+                     errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
+}
+
+void app_checkpoint_folder(const char *folder, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%.4000s/ckpt", folder);
+}
+
+/* The first of PATH.1, PATH.2 ... that is not there. */
+static void free_name(const char *path, char *name, size_t bytes)
+{
+    int length = (int)strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    for (int i = 1;; i++) {
+        snprintf(name, bytes, "%.*s.%d", length, path, i);
+        if (access(name, F_OK) != 0) return;
+    }
+}
+
+static weft_status move(const char *from, const char *to, weft_error *error)
+{
+    if (rename(from, to) == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot move %s aside to %s: %s; name another --run DIR", from,
+                     to, strerror(errno));
+}
+
+static weft_status move_aside(const char *path, weft_error *error)
+{
+    char name[MAX_PATH + 16];
+    if (access(path, F_OK) != 0) return WEFT_OK;
+    free_name(path, name, sizeof name);
+    return move(path, name, error);
+}
+
+/* Checkpoints of later steps than the one to begin at would be taken for the newest at the next
+ * start: they go to ckpt.1, ckpt.2 ... */
+static weft_status move_later(const char *folder, int64_t step, weft_error *error)
+{
+    char name[MAX_PATH], from[2 * MAX_PATH], to[2 * MAX_PATH];
+    const int n = weft_stored_steps(folder, NULL, 0);
+    int64_t *steps = calloc((size_t)n + 1, sizeof *steps);
+    if (!steps) return weft_fail_memory(error, ((size_t)n + 1) * sizeof *steps);
+    weft_status status = WEFT_OK;
+    bool is_there = false;
+    free_name(folder, name, sizeof name);
+    weft_stored_steps(folder, steps, n);
+    for (int i = 0; i < n; i++)
+        is_there = is_there || steps[i] == step;
+    for (int i = 0; i < n && is_there && status == WEFT_OK; i++) {
+        if (steps[i] <= step) continue;
+        status = app_make_folder(name, error);
+        snprintf(from, sizeof from, "%s/step_%08lld", folder, (long long)steps[i]);
+        snprintf(to, sizeof to, "%s/step_%08lld", name, (long long)steps[i]);
+        if (status == WEFT_OK) status = move(from, to, error);
+    }
+    free(steps);
+    return status;
+}
+
+/* ---- the start ------------------------------------------------------------------------------ */
+
+static weft_status resume_step(const settings *s, int64_t *step, weft_error *error)
+{
+    const char *text = settings_text(s, "resume");
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    const bool is_number = end != text && *end == '\0' && errno == 0 && number >= 1;
+    *step = is_number ? number : 0;
+    if (settings_flag(s, "fresh") || strcmp(text, "none") == 0 || is_number) return WEFT_OK;
+    *step = WEFT_NEWEST;
+    if (strcmp(text, "auto") == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--resume %s: it can be auto, none, or the number of a saved step from 1",
+                     text);
+}
+
+/* What only one process may do to the run directory. */
+static weft_status prepare_folder(const settings *s, int64_t from, weft_error *error)
+{
+    char checkpoints[MAX_PATH];
+    const char *folder = settings_text(s, "run");
+    if (settings_flag(s, "fresh")) WEFT_TRY(move_aside(folder, error));
+    WEFT_TRY(app_make_folder(folder, error));
+    app_checkpoint_folder(folder, checkpoints, sizeof checkpoints);
+    if (from == 0) return move_aside(checkpoints, error);
+    return from == WEFT_NEWEST ? WEFT_OK : move_later(checkpoints, from, error);
+}
+
+static int64_t newest_step(const char *folder)
+{
+    int64_t newest = 0;
+    const int n = weft_stored_steps(folder, NULL, 0);
+    int64_t *steps = calloc((size_t)n + 1, sizeof *steps);
+    if (steps && weft_stored_steps(folder, steps, n) > 0 && n > 0) newest = steps[n - 1];
+    free(steps);
+    return newest;
+}
+
+/* Say the way out of a checkpoint that does not fit. */
+static weft_status explain(const char *folder, weft_error *error)
+{
+    const size_t used = strlen(error->message);
+    if (error->status == WEFT_USAGE)
+        snprintf(error->message + used, sizeof error->message - used,
+                 "; or begin again with --fresh, which moves %.100s aside", folder);
+    return error->status;
+}
+
+/* A checkpoint may hold more than a program wants, which is right for a part of a model, but not
+ * for a training that goes on: it has been made with another number of layers, or with another
+ * optimizer. */
+static weft_status check_all_used(const app_run *run, const char *folder, int64_t step,
+                                  weft_error *error)
+{
+    char path[2 * MAX_PATH];
+    int n = 0;
+    weft_stored *stored = NULL;
+    if (!weft_world_is_root()) return WEFT_OK;
+    snprintf(path, sizeof path, "%s/step_%08lld", folder, (long long)step);
+    while (weft_variable_at(run->setup.program, n).id != 0)
+        n++;
+    WEFT_TRY(weft_stored_open(path, &stored, error));
+    const int n_stored = weft_stored_n_tensors(stored);
+    weft_stored_close(&stored);
+    if (n_stored == n) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.200s has %d tensors and this program wants only %d of them; use the model "
+                     "and optimizer that the run was started with",
+                     path, n_stored, n);
+}
+
+static weft_status restore(app_run *run, const char *folder, int64_t from, weft_error *error)
+{
+    const settings *s = run->setup.settings;
+    weft_checkpoint_state state = {0};
+    const uint64_t seed = (uint64_t)settings_count(s, "seed");
+    const int64_t newest = newest_step(folder);
+    if (from == 0) return WEFT_OK;
+    if (weft_checkpoints_restore(run->checkpoints, run->setup.program, from, &state, error))
+        return explain(settings_text(s, "run"), error);
+    if (state.step > 0 && check_all_used(run, folder, state.step, error))
+        return explain(settings_text(s, "run"), error);
+    if (state.step > 0 && state.seed != seed)
+        return weft_fail(error, WEFT_USAGE,
+                         "the run in %s has seed %llu and --seed is %llu, which is another order "
+                         "of samples; give --seed %llu or --fresh",
+                         settings_text(s, "run"), (unsigned long long)state.seed,
+                         (unsigned long long)seed, (unsigned long long)state.seed);
+    if (from == WEFT_NEWEST && state.step < newest)
+        snprintf(run->note, sizeof run->note,
+                 "the checkpoint of step %lld is damaged and was passed over", (long long)newest);
+    run->first = run->step = run->saved = state.step;
+    weft_set_runs(run->setup.program, state.step);
+    weft_dataset_seek(run->setup.data, state.sample);
+    return WEFT_OK;
+}
+
+/* A first guess, for a slow disk; saves that are seen to take longer count as they are. */
+static double guess_saving(const weft_program *program)
+{
+    weft_usage usage = {0};
+    weft_error error = {.rank = -1};
+    if (weft_plan_usage(program, 0, &usage, &error) != WEFT_OK) return 1;
+    return 0.2 + (double)(usage.variable_bytes + usage.slot_bytes) / 100e6;
+}
+
+weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error)
+{
+    char folder[MAX_PATH];
+    int64_t from = WEFT_NEWEST;
+    const settings *s = setup->settings;
+    const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep")};
+    *run = (app_run){.setup = *setup};
+    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
+        (void)!prepare_folder(s, from, error);
+    WEFT_TRY(weft_world_agree(error));
+    if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
+        (void)!restore(run, folder, from, error);
+    WEFT_TRY(weft_world_agree(error));
+    stop_watch_open(&run->watch, weft_world_is_root() ? settings_text(s, "run") : NULL,
+                    settings_seconds(s, "max-time"), guess_saving(setup->program));
+    return WEFT_OK;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------ */
+
+static weft_status save(app_run *run, weft_error *error)
+{
+    const weft_checkpoint_state state = {
+        .step = run->step,
+        .sample = weft_dataset_position(run->setup.data),
+        .seed = (uint64_t)settings_count(run->setup.settings, "seed"),
+    };
+    const double begun = app_seconds();
+    WEFT_TRY(weft_checkpoints_save(run->checkpoints, run->setup.program, &state, error));
+    run->watch.saving = fmax(run->watch.saving, app_seconds() - begun);
+    run->saved = run->step;
+    return WEFT_OK;
+}
+
+static bool is_due(const app_run *run, const char *option)
+{
+    const int64_t every = settings_count(run->setup.settings, option);
+    return every > 0 && run->step % every == 0;
+}
+
+weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
+{
+    run->step = step;
+    WEFT_TRY(weft_checkpoints_poll(run->checkpoints, error));
+    if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
+    if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
+    if (step >= run->setup.last) return WEFT_OK; /* over anyway */
+    WEFT_TRY(weft_world_any(stop_watch_step(&run->watch), &run->is_stopped, error));
+    if (run->is_stopped && !*run->watch.why)
+        snprintf(run->watch.why, sizeof run->watch.why, "another rank was asked to");
+    return WEFT_OK;
+}
+
+weft_status app_run_finish(app_run *run, weft_error *error)
+{
+    if (run->saved < run->step) WEFT_TRY(save(run, error));
+    return weft_checkpoints_wait(run->checkpoints, error);
+}
+
+void app_run_settle(app_run *run, const weft_error *error)
+{
+    weft_error ignored = {.rank = -1};
+    if (run->checkpoints && (error->status == WEFT_NONFINITE || error->status == WEFT_CORRUPT))
+        (void)!weft_checkpoints_wait(run->checkpoints, &ignored);
+}
+
+bool app_run_ending(const app_run *run, char *text, size_t bytes)
+{
+    const char *folder = settings_text(run->setup.settings, "run");
+    if (run->is_stopped)
+        snprintf(text, bytes,
+                 "stopped early after step %lld, which is saved in %s: %s; the same command "
+                 "continues it",
+                 (long long)run->step, folder, run->watch.why);
+    else if (run->first >= run->setup.last)
+        snprintf(text, bytes,
+                 "the run in %s is complete: step %lld of %lld; more --steps continue it, --fresh "
+                 "begins again",
+                 folder, (long long)run->first, (long long)run->setup.last);
+    else
+        return false;
+    return true;
+}
+
+void app_run_close(app_run *run)
+{
+    stop_watch_close();
+    weft_checkpoints_close(&run->checkpoints);
+}

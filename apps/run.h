@@ -1,0 +1,85 @@
+/* run.h: a training that can be stopped and continued: the options, the checkpoints, the decision
+ * to stop.
+ *
+ *     WEFT_TRY(app_run_open(&run, &(app_run_setup){settings, program, data, steps}, error));
+ *     for (int64_t step = run.first + 1; step <= steps && !run.is_stopped; step++) {
+ *         ... weft_dataset_next, weft_run, report ...
+ *         WEFT_TRY(app_run_step(&run, step, error));
+ *     }
+ *     WEFT_TRY(app_run_finish(&run, error));
+ *     ...
+ *     app_run_close(&run);
+ */
+#ifndef WEFT_APPS_RUN_H
+#define WEFT_APPS_RUN_H
+
+#include "options.h"
+#include "stop.h"
+#include "weft/checkpoint.h"
+#include "weft/io.h"
+
+/* The options it reads, for a program's table; besides "run" and "seed", which are the program's
+ * own. */
+#define APP_RUN_OPTIONS                                                                             \
+    {"save-every", OPTION_COUNT,                                                                    \
+     "0",          "N",                                                                             \
+     "Continuing", "steps between checkpoints; 0: only when the run ends or is stopped"},           \
+        {"keep", OPTION_COUNT, "2", "N", "Continuing", "newest checkpoints that stay", NULL, 2},    \
+        {"resume",                                                                                  \
+         OPTION_TEXT,                                                                               \
+         "auto",                                                                                    \
+         "WHAT",                                                                                    \
+         "Continuing",                                                                              \
+         "auto: from the newest good checkpoint of --run; none: from the start; or a step"},        \
+        {"fresh",      OPTION_FLAG,                                                                 \
+         "no",         "",                                                                          \
+         "Continuing", "from the start; the folder of --run is first renamed to DIR.1, DIR.2 ..."}, \
+        {"max-time", OPTION_TIME,  "",                                                              \
+         "TIME",     "Continuing", "save and stop before it has run so long: 90s, 30m, 2h"},        \
+    {                                                                                               \
+        "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
+            "steps between comparing what several ranks hold; 0: only when saving"                  \
+    }
+
+typedef struct app_run_setup {
+    const settings *settings; /* borrowed, as are the others */
+    weft_program *program;
+    weft_dataset *data;
+    int64_t last; /* the step that ends the run */
+} app_run_setup;
+
+typedef struct app_run {
+    app_run_setup setup;
+    weft_checkpoints *checkpoints;
+    int64_t first;       /* the step that it continues from; 0: a new run */
+    int64_t step, saved; /* done; the newest one on disk */
+    stop_watch watch;
+    bool is_running; /* the start is over: a failure from here on is not the command line's */
+    bool is_stopped; /* early: watch.why */
+    char note[256];  /* what to tell at the start; "" for nothing */
+} app_run;
+
+/* app_run_open - the run directory; --fresh; the checkpoint that it continues from into the
+ * program's variables, run counter and the dataset's position. Collective over the job; agrees on
+ * failure. */
+weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error);
+/* app_run_step - after step number `step`: save, compare replicas, decide whether to stop.
+ * Collective over the job. */
+weft_status app_run_step(app_run *run, int64_t step, weft_error *error);
+/* app_run_finish - the last checkpoint, until it is on disk. Collective over the job. */
+weft_status app_run_finish(app_run *run, weft_error *error);
+/* app_run_settle - after a failure that every rank knows of: let a save under way end. Collective
+ * over the job. */
+void app_run_settle(app_run *run, const weft_error *error);
+void app_run_close(app_run *run);
+
+/* app_run_ending - one sentence about a run that was stopped early or had nothing to do; false:
+ * neither. Local. */
+bool app_run_ending(const app_run *run, char *text, size_t bytes);
+
+/* app_make_folder - a run directory, with those above it. Local. */
+weft_status app_make_folder(const char *path, weft_error *error);
+/* app_checkpoint_folder - where the run directory `folder` keeps its checkpoints. Local. */
+void app_checkpoint_folder(const char *folder, char *path, size_t bytes);
+
+#endif

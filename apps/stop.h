@@ -1,0 +1,34 @@
+/* stop.h: when a run has to stop early: a signal, a file, the time that is left.
+ *
+ *     stop_watch watch;
+ *     stop_watch_open(&watch, "runs/gpt", seconds, estimate);
+ *     ... after each step:  if (stop_watch_step(&watch)) ... watch.why says it
+ *     stop_watch_close();
+ */
+#ifndef WEFT_APPS_STOP_H
+#define WEFT_APPS_STOP_H
+
+#include <stdbool.h>
+
+typedef struct stop_watch {
+    const char *folder;   /* where a file named "halt" stops the run; NULL: not looked for */
+    double begun;         /* when the program began: app_seconds */
+    double limit;         /* seconds it may take, --max-time; 0: any */
+    double slowest, last; /* seconds of the slowest step; when the last one ended */
+    double saving;        /* seconds that a last save may take */
+    char why[256];        /* the reason to stop; "" while there is none */
+} stop_watch;
+
+/* app_seconds - a clock for differences. Local. */
+double app_seconds(void);
+
+/* stop_watch_open - SIGTERM, SIGINT and SIGUSR1 are taken note of from here on; a second SIGINT
+ * ends the process at once. Local. */
+void stop_watch_open(stop_watch *watch, const char *folder, double limit, double saving);
+/* stop_watch_step - after a step: whether the run has to stop now. A halt file is removed when it
+ * is seen. Local. */
+bool stop_watch_step(stop_watch *watch);
+/* stop_watch_close - signals do again what they did. Local. */
+void stop_watch_close(void);
+
+#endif

@@ -1,0 +1,356 @@
+/* ckpt: `weft ckpt list | show | verify | diff | export | import`. */
+#include "ckpt.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const option options[] = {
+    {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
+};
+static const option_table table = {
+    .program = "weft ckpt",
+    .usage = "weft ckpt list DIR                   the checkpoints of a run\n"
+             "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
+             "weft ckpt verify PATH                every hash of every file\n"
+             "weft ckpt diff A B                   exit status 1 when they differ\n"
+             "weft ckpt export PATH FILE           all tensors as one .safetensors file\n"
+             "weft ckpt import FILE DIR            a .safetensors file as a checkpoint in DIR\n"
+             "\n"
+             "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+};
+
+enum { DIFFERENT = 1 /* exit status of diff */, MAX_PATH = 4096 };
+
+/* What a subcommand is given, and what it gives. */
+typedef struct call {
+    const char *const *paths;
+    json_t *json; /* the answer as data */
+    bool is_json; /* else it prints for a person */
+    int code;     /* exit status when nothing failed */
+} call;
+
+/* ---- parts of answers ----------------------------------------------------------------------- */
+
+static int64_t bytes_of(const weft_stored *stored)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < weft_stored_n_tensors(stored); i++)
+        bytes += weft_stored_tensor_at(stored, i)->bytes;
+    return bytes;
+}
+
+static json_t *stored_json(const weft_stored *stored)
+{
+    weft_checkpoint_state state;
+    weft_stored_state(stored, &state);
+    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:i, s:I}", "path", weft_stored_path(stored),
+                     "step", (json_int_t)state.step, "sample", (json_int_t)state.sample, "seed",
+                     (json_int_t)state.seed, "mesh", weft_stored_mesh(stored), "layout",
+                     weft_stored_layout(stored), "n_tensors", weft_stored_n_tensors(stored),
+                     "bytes", (json_int_t)bytes_of(stored));
+}
+
+static json_t *tensor_json(const weft_stored_tensor *t)
+{
+    json_t *dims = json_array();
+    for (int d = 0; d < t->shape.n_dims; d++)
+        json_array_append_new(
+            dims, json_pack("[s, I]", t->shape.dims[d].name, (json_int_t)t->shape.dims[d].size));
+    return json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:b}", "name", t->name, "dtype", t->dtype,
+                     "dims", dims, "file", t->file, "offset", (json_int_t)t->offset, "bytes",
+                     (json_int_t)t->bytes, "slot", t->is_slot);
+}
+
+static void dims_text(const weft_shape *shape, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "[");
+    for (int d = 0; d < shape->n_dims; d++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, bytes - used, "%s%s:%lld", d > 0 ? ", " : "", shape->dims[d].name,
+                 (long long)shape->dims[d].size);
+    }
+    const size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "]");
+}
+
+/* ---- list, show, verify --------------------------------------------------------------------- */
+
+/* One line of the list; a checkpoint that cannot be read is a line too. */
+static void list_one(call *c, const char *folder, int64_t step)
+{
+    char path[MAX_PATH];
+    weft_stored *stored = NULL;
+    weft_error why = {.rank = -1};
+    snprintf(path, sizeof path, "%.4000s/step_%08lld", folder, (long long)step);
+    if (weft_stored_open(path, &stored, &why) != WEFT_OK) {
+        json_array_append_new(c->json, json_pack("{s:s, s:I, s:s}", "path", path, "step",
+                                                 (json_int_t)step, "error", why.message));
+        if (!c->is_json) printf("%10lld  %s\n", (long long)step, why.message);
+        return;
+    }
+    json_array_append_new(c->json, stored_json(stored));
+    if (!c->is_json)
+        printf("%10lld  %7d  %10.1f  %s  %s\n", (long long)step, weft_stored_n_tensors(stored),
+               (double)bytes_of(stored) / (1 << 20), weft_stored_mesh(stored),
+               *weft_stored_layout(stored) ? weft_stored_layout(stored) : "none");
+    weft_stored_close(&stored);
+}
+
+static weft_status list(call *c, weft_error *error)
+{
+    char folder[MAX_PATH];
+    snprintf(folder, sizeof folder, "%s", c->paths[0]);
+    int n = weft_stored_steps(folder, NULL, 0);
+    if (n == 0) {
+        snprintf(folder, sizeof folder, "%.4000s/ckpt", c->paths[0]);
+        n = weft_stored_steps(folder, NULL, 0);
+    }
+    if (n == 0)
+        return weft_fail(error, WEFT_USAGE, "there are no checkpoints in %s, nor in its ckpt",
+                         c->paths[0]);
+    int64_t *steps = calloc((size_t)n, sizeof *steps);
+    if (!steps) return weft_fail_memory(error, (size_t)n * sizeof *steps);
+    const int found = weft_stored_steps(folder, steps, n);
+    c->json = json_array();
+    if (!c->is_json) printf("%10s  %7s  %10s  mesh, layout\n", "step", "tensors", "MiB");
+    for (int i = 0; i < n && i < found; i++)
+        list_one(c, folder, steps[i]);
+    free(steps);
+    return WEFT_OK;
+}
+
+static weft_status show(call *c, weft_error *error)
+{
+    char dims[1024];
+    weft_stored *stored = NULL;
+    weft_checkpoint_state state;
+    WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
+    weft_stored_state(stored, &state);
+    c->json = stored_json(stored);
+    json_t *tensors = json_array();
+    if (!c->is_json)
+        printf("path    %s\nstep    %lld\nsample  %lld\nseed    %llu\nmesh    %s\nlayout  %s\n\n",
+               weft_stored_path(stored), (long long)state.step, (long long)state.sample,
+               (unsigned long long)state.seed, weft_stored_mesh(stored),
+               weft_stored_layout(stored));
+    for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
+        const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);
+        json_array_append_new(tensors, tensor_json(t));
+        dims_text(&t->shape, dims, sizeof dims);
+        if (!c->is_json)
+            printf("  %-24s %s %-9s %-32s %s at %lld\n", t->name, t->dtype,
+                   t->is_slot ? "slot" : "parameter", dims, t->file, (long long)t->offset);
+    }
+    json_object_set_new(c->json, "tensors", tensors);
+    weft_stored_close(&stored);
+    return WEFT_OK;
+}
+
+static weft_status verify(call *c, weft_error *error)
+{
+    weft_stored *stored = NULL;
+    WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
+    const weft_status status = weft_stored_verify(stored, error);
+    c->json = stored_json(stored);
+    json_object_set_new(c->json, "good", json_boolean(status == WEFT_OK));
+    if (status == WEFT_OK && !c->is_json)
+        printf("%s is good: %d tensors, %lld bytes\n", weft_stored_path(stored),
+               weft_stored_n_tensors(stored), (long long)bytes_of(stored));
+    weft_stored_close(&stored);
+    return status;
+}
+
+/* ---- diff ----------------------------------------------------------------------------------- */
+
+static const weft_stored_tensor *find(const weft_stored *stored, const char *name, int *index)
+{
+    for (*index = 0; *index < weft_stored_n_tensors(stored); ++*index) {
+        const weft_stored_tensor *t = weft_stored_tensor_at(stored, *index);
+        if (strcmp(t->name, name) == 0) return t;
+    }
+    return NULL;
+}
+
+static void differ(call *c, const char *name, const char *how)
+{
+    c->code = DIFFERENT;
+    json_array_append_new(json_object_get(c->json, "differences"),
+                          json_pack("{s:s, s:s}", "name", name, "how", how));
+    if (!c->is_json) printf("%-24s %s\n", name, how);
+}
+
+static double element(const char *dtype, const void *data, int64_t i)
+{
+    if (strcmp(dtype, "f64") == 0) return ((const double *)data)[i];
+    if (strcmp(dtype, "f32") == 0) return (double)((const float *)data)[i];
+    return (double)((const int32_t *)data)[i];
+}
+
+/* Two tensors of one dtype and shape. */
+static void compare(call *c, const weft_stored_tensor *t, const void *a, const void *b)
+{
+    char how[128];
+    int64_t n = 0;
+    double largest = 0;
+    const int64_t count = weft_shape_count(&t->shape);
+    if (memcmp(a, b, (size_t)t->bytes) == 0) return;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = element(t->dtype, a, i), y = element(t->dtype, b, i);
+        n += x != y;
+        largest = fmax(largest, fabs(x - y));
+    }
+    snprintf(how, sizeof how, "%lld of %lld elements, by at most %.3g", (long long)n,
+             (long long)count, largest);
+    differ(c, t->name, how);
+}
+
+static weft_status compare_tensor(call *c, const weft_stored *one, int at, const weft_stored *other,
+                                  weft_error *error)
+{
+    char mine[512], yours[512], how[1200];
+    int place;
+    const weft_stored_tensor *a = weft_stored_tensor_at(one, at), *b = find(other, a->name, &place);
+    if (!b) {
+        differ(c, a->name, "is only in the first");
+        return WEFT_OK;
+    }
+    dims_text(&a->shape, mine, sizeof mine);
+    dims_text(&b->shape, yours, sizeof yours);
+    if (strcmp(mine, yours) != 0 || strcmp(a->dtype, b->dtype) != 0) {
+        snprintf(how, sizeof how, "%s %s and %s %s", a->dtype, mine, b->dtype, yours);
+        differ(c, a->name, how);
+        return WEFT_OK;
+    }
+    void *x = malloc((size_t)a->bytes + 1), *y = malloc((size_t)b->bytes + 1);
+    weft_status status = x && y ? WEFT_OK : weft_fail_memory(error, (size_t)a->bytes);
+    if (status == WEFT_OK) status = weft_stored_read(one, at, x, error);
+    if (status == WEFT_OK) status = weft_stored_read(other, place, y, error);
+    if (status == WEFT_OK) compare(c, a, x, y);
+    free(x);
+    free(y);
+    return status;
+}
+
+static weft_status diff(call *c, weft_error *error)
+{
+    int place;
+    weft_stored *one = NULL, *other = NULL;
+    weft_status status = weft_stored_open(c->paths[0], &one, error);
+    if (status == WEFT_OK) status = weft_stored_open(c->paths[1], &other, error);
+    c->json = json_pack("{s:[]}", "differences");
+    for (int i = 0; status == WEFT_OK && i < weft_stored_n_tensors(one); i++)
+        status = compare_tensor(c, one, i, other, error);
+    for (int i = 0; status == WEFT_OK && i < weft_stored_n_tensors(other); i++)
+        if (!find(one, weft_stored_tensor_at(other, i)->name, &place))
+            differ(c, weft_stored_tensor_at(other, i)->name, "is only in the second");
+    if (status == WEFT_OK && c->code == 0 && !c->is_json) puts("no difference");
+    weft_stored_close(&one);
+    weft_stored_close(&other);
+    return status;
+}
+
+/* ---- export, import ------------------------------------------------------------------------- */
+
+static weft_status export(call *c, weft_error *error)
+{
+    weft_stored *stored = NULL;
+    const char *dot = strrchr(c->paths[1], '.');
+    if (!dot || strcmp(dot, ".safetensors") != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s: what is written is a .safetensors file; a checkpoint's own files "
+                         "are HDF5 already",
+                         c->paths[1]);
+    WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
+    const weft_status status = ckpt_export(stored, c->paths[1], error);
+    c->json = stored_json(stored);
+    if (status == WEFT_OK && !c->is_json)
+        printf("%s: %d tensors, %lld bytes\n", c->paths[1], weft_stored_n_tensors(stored),
+               (long long)bytes_of(stored));
+    weft_stored_close(&stored);
+    return status;
+}
+
+static weft_status import(call *c, weft_error *error)
+{
+    weft_stored *stored = NULL;
+    WEFT_TRY(ckpt_import(c->paths[0], c->paths[1], error));
+    WEFT_TRY(weft_stored_open(c->paths[1], &stored, error));
+    c->json = stored_json(stored);
+    if (!c->is_json)
+        printf("%s: %d tensors, %lld bytes\n", weft_stored_path(stored),
+               weft_stored_n_tensors(stored), (long long)bytes_of(stored));
+    weft_stored_close(&stored);
+    return WEFT_OK;
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *wants;
+    int n_paths;
+    weft_status (*run)(call *, weft_error *);
+} subcommands[] = {
+    {"list", "DIR", 1, list}, {"show", "PATH", 1, show},          {"verify", "PATH", 1, verify},
+    {"diff", "A B", 2, diff}, {"export", "PATH FILE", 2, export}, {"import", "FILE DIR", 2, import},
+};
+enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
+
+static int find_subcommand(const char *name, weft_error *error)
+{
+    const char *names[N_SUBCOMMANDS];
+    for (int i = 0; i < N_SUBCOMMANDS; i++) {
+        if (strcmp(subcommands[i].name, name) == 0) return i;
+        names[i] = subcommands[i].name;
+    }
+    const char *near = weft_nearest(name, names, N_SUBCOMMANDS);
+    weft_fail(error, WEFT_USAGE, "unknown command \"ckpt %s\"; %s%s%s", name,
+              near ? "did you mean " : "there are list, show, verify, diff, export and import",
+              near ? near : "", near ? "?" : "");
+    return -1;
+}
+
+static weft_status answer(int which, int n, char **arguments, const settings *s, call *c,
+                          weft_error *error)
+{
+    if (n != subcommands[which].n_paths)
+        return weft_fail(error, WEFT_USAGE, "ckpt %s wants %s, and %d %s given: weft ckpt %s %s",
+                         subcommands[which].name, subcommands[which].wants, n,
+                         n == 1 ? "name was" : "names were", subcommands[which].name,
+                         subcommands[which].wants);
+    c->paths = (const char *const *)arguments;
+    c->is_json = settings_flag(s, "json");
+    const weft_status status = subcommands[which].run(c, error);
+    if (c->json && c->is_json) {
+        json_dumpf(c->json, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(c->json);
+    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");
+    return status;
+}
+
+int ckpt_main(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    call c = {0};
+    int n_paths = 0;
+    const bool is_question = n == 0 || strncmp(arguments[0], "--", 2) == 0;
+    const int which = is_question ? -1 : find_subcommand(arguments[0], &error);
+    while (!is_question && n_paths + 1 < n && strncmp(arguments[n_paths + 1], "--", 2) != 0)
+        n_paths++;
+    const int used = is_question ? 0 : n_paths + 1;
+    settings *s =
+        error.status == WEFT_OK ? settings_read(&table, n - used, arguments + used, &error) : NULL;
+    if (s && which >= 0)
+        (void)!answer(which, n_paths, arguments + 1, s, &c, &error);
+    else if (s)
+        weft_fail(&error, WEFT_USAGE, "ckpt what? weft ckpt --help lists what there is");
+    settings_destroy(&s);
+    const int code = app_error(table.program, APP_STARTING, &error);
+    weft_world_close();
+    return error.status == WEFT_OK ? c.code : code;
+}

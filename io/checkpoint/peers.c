@@ -1,0 +1,56 @@
+/* peers: what the processes of a mesh tell each other during a save or restore. */
+#include "peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+weft_status weft_peers_open(weft_mesh *mesh, weft_peers *peers, weft_error *error)
+{
+    const uint32_t everybody = (1u << weft_mesh_n_axes(mesh)) - 1;
+    *peers = (weft_peers){.n = 1};
+    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
+    WEFT_TRY(weft_comms_create(mesh, &peers->comms, error));
+    const weft_status status = weft_comms_prepare(peers->comms, everybody, error);
+    if (status == WEFT_OK) {
+        peers->comm = weft_comm_of(peers->comms, weft_mesh_first_local(mesh), everybody);
+        peers->n = weft_comm_n_ranks(peers->comm);
+        peers->self = weft_comm_self(peers->comm);
+    } else {
+        weft_peers_close(peers);
+    }
+    return status;
+}
+
+void weft_peers_close(weft_peers *peers)
+{
+    weft_comms_destroy(&peers->comms);
+    *peers = (weft_peers){.n = 1};
+}
+
+weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t bytes, void *all,
+                              weft_error *error)
+{
+    if (bytes == 0) return WEFT_OK;
+    if (peers->comm == NULL) {
+        memcpy(all, mine, (size_t)bytes);
+        return WEFT_OK;
+    }
+    int64_t *counts = malloc(2 * (size_t)peers->n * sizeof *counts);
+    if (counts == NULL) return weft_fail_memory(error, 2 * (size_t)peers->n * sizeof *counts);
+    for (int i = 0; i < peers->n; i++) {
+        counts[i] = bytes;
+        counts[peers->n + i] = i * bytes;
+    }
+    weft_request request;
+    weft_status status = weft_all_gather_start(peers->comm, mine, bytes, all, counts,
+                                               counts + peers->n, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    free(counts);
+    return status;
+}
+
+weft_status weft_peers_tell(const weft_peers *peers, void *data, int64_t bytes, weft_error *error)
+{
+    if (peers->comm == NULL || bytes == 0) return WEFT_OK;
+    return weft_broadcast(peers->comm, 0, data, bytes, error);
+}

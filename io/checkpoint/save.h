@@ -1,0 +1,65 @@
+/* save.h (private): one save under way, from the copy at the step boundary to the rename that makes
+ * it be.
+ *
+ * Phases, each run by one thread a process while the program goes on: write the pieces and fsync;
+ * when all processes have, hash a share of the blocks as they are on disk. Between phases and at
+ * the end, processes agree (weft_checkpoints_poll). The thread makes no call that another process
+ * must answer.
+ */
+#ifndef WEFT_CHECKPOINT_SAVE_H
+#define WEFT_CHECKPOINT_SAVE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "files.h"
+#include "manifest.h"
+#include "snapshot.h"
+
+#define WEFT_STATE_FILE "state.h5"
+
+typedef struct weft_save {
+    weft_snapshot snapshot;
+    weft_peers peers;
+    weft_manifest *manifest;
+    char temporary[WEFT_PATH_BYTES]; /* the directory until it is renamed */
+    char path[WEFT_PATH_BYTES];      /* of the data file in it            */
+    int file;
+    const char *staging;
+    int64_t n_blocks;  /* of all tensors, in the order of the manifest                */
+    int64_t share;     /* blocks that one process hashes                              */
+    weft_hash *hashes; /* [share of every process]; entries point into it             */
+    weft_hash *own;    /* [share] what this process has hashed                        */
+
+    int phase;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_done, is_cancelled;
+    weft_error error; /* of the thread */
+} weft_save;
+
+struct weft_checkpoints {
+    char directory[WEFT_PATH_BYTES];
+    weft_checkpoint_options options;
+    weft_save *save; /* NULL: none under way; the same on every process */
+    char *staging;   /* kept for the next save */
+    int64_t staging_bytes;
+    char skipped[1024]; /* by the last restore */
+};
+
+/* weft_save_start - everything up to the first phase. Collective over the mesh. */
+weft_status weft_save_start(weft_checkpoints *checkpoints, weft_program *program,
+                            const weft_checkpoint_state *state, weft_error *error);
+/* weft_save_advance - the phase is over on all processes: begin the next, or commit. Collective
+ * over the mesh. */
+weft_status weft_save_advance(weft_checkpoints *checkpoints, weft_error *error);
+/* Wait for this process's thread. Local. */
+void weft_save_join(weft_save *save);
+/* Give up a save, or free one that is committed. Collective, except when is_alone: then what is on
+ * disk stays for the next open to remove. */
+void weft_save_free(weft_checkpoints *checkpoints, bool is_alone);
+
+/* weft_save_commit - hashes, manifest, rename, and old ones removed. Collective over the mesh. */
+weft_status weft_save_commit(weft_checkpoints *checkpoints, weft_error *error);
+
+#endif

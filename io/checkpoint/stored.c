@@ -1,0 +1,318 @@
+/* stored: one checkpoint on disk, opened: its manifest, and its data files block by block. */
+#include "stored.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* ---- directories of steps -------------------------------------------------------------------- */
+
+/* "step_00001000", with eight digits or, past those, without a leading zero; -1 for all else. */
+static int64_t step_of(const char *name)
+{
+    static const char prefix[] = "step_";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return -1;
+    const char *digits = name + sizeof prefix - 1;
+    const size_t n = strspn(digits, "0123456789");
+    if (digits[n] || n < 8 || n > 18 || (n > 8 && digits[0] == '0')) return -1;
+    return strtoll(digits, NULL, 10);
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int weft_stored_steps(const char *directory, int64_t *steps, int room)
+{
+    DIR *listing = opendir(directory);
+    int n = 0;
+    if (listing == NULL) return 0;
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+        struct stat facts;
+        const int64_t step = step_of(entry->d_name);
+        if (step < 0 || fstatat(dirfd(listing), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISDIR(facts.st_mode))
+            continue;
+        if (n < room) steps[n] = step;
+        n++;
+    }
+    closedir(listing);
+    if (room > 0 && n > 0)
+        qsort(steps, (size_t)(n < room ? n : room), sizeof *steps, compare_steps);
+    return n;
+}
+
+weft_status weft_step_path(char *path, const char *directory, int64_t step, weft_error *error)
+{
+    return weft_path(path, error, "%s/step_%08lld", directory, (long long)step);
+}
+
+bool weft_step_is_damaged(const char *directory, int64_t step)
+{
+    char path[WEFT_PATH_BYTES];
+    return weft_path(path, NULL, "%s/step_%08lld/" WEFT_DAMAGED_NAME, directory, (long long)step) ==
+               WEFT_OK &&
+           weft_path_exists(path);
+}
+
+int64_t weft_newest_step(const char *directory, int64_t below, int *n_damaged)
+{
+    const int room = weft_stored_steps(directory, NULL, 0);
+    int64_t newest = -1, *steps = malloc(((size_t)room + 1) * sizeof *steps);
+    int n = steps ? weft_stored_steps(directory, steps, room) : 0, n_marked = 0;
+    if (n > room) n = room; /* another one has appeared */
+    for (int i = 0; i < n; i++) {
+        const bool is_damaged = weft_step_is_damaged(directory, steps[i]);
+        n_marked += is_damaged;
+        if (!is_damaged && steps[i] < below) newest = steps[i];
+    }
+    free(steps);
+    if (n_damaged) *n_damaged = n_marked;
+    return newest;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static weft_status read_manifest(weft_stored *stored, weft_error *error)
+{
+    enum { MOST = 256 << 20 };
+    char path[WEFT_PATH_BYTES];
+    int file;
+    int64_t bytes;
+    WEFT_TRY(weft_path(path, error, "%s/" WEFT_MANIFEST_NAME, stored->path));
+    WEFT_TRY(weft_stored_file_open(path, &file, &bytes, error));
+    weft_status status = WEFT_OK;
+    char *text = NULL;
+    if (bytes > MOST)
+        status = weft_fail(error, WEFT_CORRUPT, "%.300s has %lld bytes; a manifest has at most %d",
+                           path, (long long)bytes, MOST);
+    else if ((text = malloc((size_t)bytes + 1)) == NULL)
+        status = weft_fail_memory(error, (size_t)bytes);
+    if (status == WEFT_OK) status = weft_bytes_read(file, path, text, bytes, 0, error);
+    if (status == WEFT_OK)
+        status = weft_manifest_parse(text, (size_t)bytes, path, &stored->manifest, error);
+    free(text);
+    close(file);
+    return status;
+}
+
+static weft_status open_file(weft_stored *stored, int i, weft_error *error)
+{
+    const weft_data_file *file = &stored->manifest->files[i];
+    char path[WEFT_PATH_BYTES];
+    int64_t bytes;
+    WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, file->name));
+    WEFT_TRY(weft_stored_file_open(path, &stored->files[i], &bytes, error));
+    if (bytes == file->bytes) return WEFT_OK;
+    return weft_fail(error, WEFT_CORRUPT, "%.300s has %lld bytes, but was written with %lld", path,
+                     (long long)bytes, (long long)file->bytes);
+}
+
+static weft_status open_files(weft_stored *stored, weft_error *error)
+{
+    const int n = stored->manifest->n_files;
+    stored->files = malloc(((size_t)n + 1) * sizeof *stored->files);
+    if (stored->files == NULL) return weft_fail_memory(error, (size_t)n * sizeof *stored->files);
+    for (int i = 0; i < n; i++)
+        stored->files[i] = -1;
+    for (int i = 0; i < n; i++)
+        WEFT_TRY(open_file(stored, i, error));
+    return WEFT_OK;
+}
+
+weft_status weft_stored_open_step(const char *path, weft_stored **stored, weft_error *error)
+{
+    *stored = calloc(1, sizeof **stored);
+    if (*stored == NULL) return weft_fail_memory(error, sizeof **stored);
+    weft_status status = weft_path((*stored)->path, error, "%s", path);
+    if (status == WEFT_OK) status = read_manifest(*stored, error);
+    if (status == WEFT_OK) status = open_files(*stored, error);
+    if (status != WEFT_OK) weft_stored_close(stored);
+    return status;
+}
+
+void weft_stored_close(weft_stored **stored)
+{
+    weft_stored *s = *stored;
+    if (s == NULL) return;
+    for (int i = 0; s->files && i < s->manifest->n_files; i++)
+        if (s->files[i] >= 0) close(s->files[i]);
+    free(s->files);
+    weft_manifest_destroy(&s->manifest);
+    free(s);
+    *stored = NULL;
+}
+
+/* A directory of steps, or one that holds it as "ckpt". */
+static int64_t newest_below(char *directory, const char *path, int *n_damaged)
+{
+    static const char *const below[] = {"", "/ckpt"};
+    int64_t step = -1;
+    for (int i = 0; i < 2 && step < 0; i++) {
+        int n = 0;
+        if (weft_path(directory, NULL, "%s%s", path, below[i]) == WEFT_OK)
+            step = weft_newest_step(directory, INT64_MAX, &n);
+        *n_damaged += n;
+    }
+    return step;
+}
+
+weft_status weft_stored_open(const char *path, weft_stored **stored, weft_error *error)
+{
+    char found[WEFT_PATH_BYTES], directory[WEFT_PATH_BYTES];
+    int n_damaged = 0;
+    *stored = NULL;
+    WEFT_TRY(weft_path(found, error, "%s/" WEFT_MANIFEST_NAME, path));
+    if (weft_path_exists(found)) return weft_stored_open_step(path, stored, error);
+    const int64_t step = newest_below(directory, path, &n_damaged);
+    if (step < 0 && n_damaged)
+        return weft_fail(error, WEFT_CORRUPT,
+                         "all %d checkpoints in %.300s are marked as damaged; each has the reason "
+                         "in its file %s",
+                         n_damaged, path, WEFT_DAMAGED_NAME);
+    if (step < 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "there is no checkpoint in %.300s: no %s, and no directories such as "
+                         "step_00001000; name a run's directory, or one of its steps",
+                         path, WEFT_MANIFEST_NAME);
+    WEFT_TRY(weft_step_path(found, directory, step, error));
+    return weft_stored_open_step(found, stored, error);
+}
+
+/* ---- look ------------------------------------------------------------------------------------ */
+
+const char *weft_stored_path(const weft_stored *stored)
+{
+    return stored->path;
+}
+
+void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state)
+{
+    *state = stored->manifest->state;
+}
+
+const char *weft_stored_mesh(const weft_stored *stored)
+{
+    return stored->manifest->mesh;
+}
+
+const char *weft_stored_layout(const weft_stored *stored)
+{
+    return stored->manifest->layout;
+}
+
+int weft_stored_n_tensors(const weft_stored *stored)
+{
+    return stored->manifest->n_entries;
+}
+
+const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int index)
+{
+    const weft_manifest *manifest = stored->manifest;
+    return index >= 0 && index < manifest->n_entries ? &manifest->entries[index].tensor : NULL;
+}
+
+/* ---- read and verify ------------------------------------------------------------------------- */
+
+weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry, int64_t block,
+                              void *buffer, weft_error *error)
+{
+    char path[WEFT_PATH_BYTES];
+    const int64_t bytes = weft_block_bytes(entry, block),
+                  at = entry->tensor.offset + block * WEFT_BLOCK_BYTES;
+    WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, entry->tensor.file));
+    WEFT_TRY(weft_bytes_read(stored->files[entry->file], path, buffer, bytes, at, error));
+    const weft_hash hash = weft_hash_of(buffer, (size_t)bytes);
+    if (weft_hash_equal(&hash, &entry->blocks[block])) return WEFT_OK;
+    return weft_fail(error, WEFT_CORRUPT,
+                     "%.200s is damaged: tensor %.80s, block %lld of %lld, bytes %lld to %lld of "
+                     "the file are not what was written; use another checkpoint",
+                     path, entry->tensor.name, (long long)block, (long long)entry->n_blocks,
+                     (long long)at, (long long)(at + bytes));
+}
+
+weft_status weft_stored_read(const weft_stored *stored, int index, void *buffer, weft_error *error)
+{
+    const weft_manifest *manifest = stored->manifest;
+    if (index < 0 || index >= manifest->n_entries)
+        return weft_fail(error, WEFT_USAGE, "tensor %d of %s, which has %d", index, stored->path,
+                         manifest->n_entries);
+    const weft_entry *entry = &manifest->entries[index];
+    for (int64_t b = 0; b < entry->n_blocks; b++)
+        WEFT_TRY(weft_stored_block(stored, entry, b, (char *)buffer + b * WEFT_BLOCK_BYTES, error));
+    return WEFT_OK;
+}
+
+/* Add bytes [begin, end) of a file to a hash. */
+static weft_status hash_gap(XXH3_state_t *hash, int file, const char *path, int64_t begin,
+                            int64_t end, weft_error *error)
+{
+    char buffer[16384];
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at < (int64_t)sizeof buffer ? end - at : (int64_t)sizeof buffer;
+        WEFT_TRY(weft_bytes_read(file, path, buffer, n, at, error));
+        XXH3_128bits_update(hash, buffer, (size_t)n);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_structure_hash(const weft_manifest *manifest, int file, int descriptor,
+                                const char *path, weft_hash *hash, weft_error *error)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (state == NULL) return weft_fail_memory(error, sizeof(XXH128_hash_t));
+    XXH3_128bits_reset(state);
+    int64_t at = 0;
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < manifest->n_entries && status == WEFT_OK; i++) {
+        const weft_entry *entry = &manifest->entries[manifest->by_place[i]];
+        if (entry->file != file) continue;
+        status = hash_gap(state, descriptor, path, at, entry->tensor.offset, error);
+        at = entry->tensor.offset + entry->tensor.bytes;
+    }
+    if (status == WEFT_OK)
+        status = hash_gap(state, descriptor, path, at, manifest->files[file].bytes, error);
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+    memcpy(hash->bytes, canonical.digest, sizeof hash->bytes);
+    XXH3_freeState(state);
+    return status;
+}
+
+weft_status weft_stored_check_structure(const weft_stored *stored, weft_error *error)
+{
+    for (int i = 0; i < stored->manifest->n_files; i++) {
+        char path[WEFT_PATH_BYTES];
+        weft_hash hash;
+        const weft_data_file *file = &stored->manifest->files[i];
+        WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, file->name));
+        WEFT_TRY(weft_structure_hash(stored->manifest, i, stored->files[i], path, &hash, error));
+        if (!weft_hash_equal(&hash, &file->structure))
+            return weft_fail(error, WEFT_CORRUPT,
+                             "%.300s is damaged: the bytes between its tensors, which HDF5 reads, "
+                             "are not what was written; use another checkpoint",
+                             path);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
+{
+    WEFT_TRY(weft_stored_check_structure(stored, error));
+    void *buffer = malloc(WEFT_BLOCK_BYTES);
+    if (buffer == NULL) return weft_fail_memory(error, WEFT_BLOCK_BYTES);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < stored->manifest->n_entries && status == WEFT_OK; i++) {
+        const weft_entry *entry = &stored->manifest->entries[i];
+        for (int64_t b = 0; b < entry->n_blocks && status == WEFT_OK; b++)
+            status = weft_stored_block(stored, entry, b, buffer, error);
+    }
+    free(buffer);
+    return status;
+}

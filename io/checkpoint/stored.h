@@ -1,0 +1,37 @@
+/* stored.h (private): one checkpoint on disk, opened: its manifest, and its data files block by
+ * block. All Local. */
+#ifndef WEFT_CHECKPOINT_STORED_H
+#define WEFT_CHECKPOINT_STORED_H
+
+#include "files.h"
+#include "manifest.h"
+
+#define WEFT_MANIFEST_NAME "manifest.json"
+#define WEFT_DAMAGED_NAME                                                                          \
+    "damaged" /* a file in a checkpoint that failed to restore: never tried again */
+
+struct weft_stored {
+    char path[WEFT_PATH_BYTES]; /* of its directory */
+    weft_manifest *manifest;
+    int *files; /* [n_files] descriptors */
+};
+
+/* The directory of one step, and nothing else. */
+weft_status weft_stored_open_step(const char *path, weft_stored **stored, weft_error *error);
+/* weft_stored_block - one block of an entry into buffer [WEFT_BLOCK_BYTES]; WEFT_CORRUPT when its
+ * hash differs. */
+weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry, int64_t block,
+                              void *buffer, weft_error *error);
+/* weft_structure_hash - of all bytes of a data file that lie in no tensor. */
+weft_status weft_structure_hash(const weft_manifest *manifest, int file, int descriptor,
+                                const char *path, weft_hash *hash, weft_error *error);
+/* The same, of every file, against the manifest. */
+weft_status weft_stored_check_structure(const weft_stored *stored, weft_error *error);
+
+/* weft_newest_step - the newest below `below` that is not marked as damaged; -1: none.
+ * n_damaged  out, may be NULL: how many are marked */
+int64_t weft_newest_step(const char *directory, int64_t below, int *n_damaged);
+weft_status weft_step_path(char *path, const char *directory, int64_t step, weft_error *error);
+bool weft_step_is_damaged(const char *directory, int64_t step);
+
+#endif

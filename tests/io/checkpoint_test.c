@@ -1,0 +1,454 @@
+/* checkpoint_test: what is saved on one mesh and layout comes back, bit for bit, on every other; a
+ * save that should not be is refused; a step directory is there as a whole or not at all. */
+/* RANKS: 2 3 4 */
+#include "checkpoint_net.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#ifdef WEFT_HAVE_HDF5
+#include <hdf5.h>
+#endif
+
+static const net_options f64 = {.dtype = WEFT_F64}, f32 = {.dtype = WEFT_F32};
+
+static const place all_places[] = {
+    {"data:1", "", 0, 1},
+    {"data:2", "batch:data", 0, 2},
+    {"data:2", "batch:data", 3, 2},
+    {"model:2", "hidden:model", 0, 2},
+    {"model:2", "digit:model,pixel:model", 0, 2},
+    {"data:3", "batch:data", 1, 3},
+    {"data:3", "batch:data", 3, 3},
+    {"model:3", "hidden:model", 0, 3},
+    {"data:2,model:2", "batch:data,hidden:model", 0, 4},
+    {"data:2,model:2", "batch:data,hidden:model", 3, 4},
+    {"data:4", "batch:data", 2, 4},
+    {"data:2,model:4", "batch:data,hidden:model+data", 3, 8}, /* some boxes are empty */
+};
+static place places[16];
+static int n_places;
+
+/* Those that this world can have: all when alone. */
+static void find_places(void)
+{
+    for (size_t i = 0; i < sizeof all_places / sizeof *all_places; i++)
+        if (world.n_processes == 1 || all_places[i].n_ranks == world.n_processes)
+            places[n_places++] = all_places[i];
+}
+
+static void check_restored(const place *where, const char *directory, const char *expected,
+                           int64_t bytes)
+{
+    char values[NET_BYTES];
+    weft_error error = {0};
+    weft_checkpoint_state state = {0};
+    net n;
+    if (CHECK_OK(net_open(where, &f64, &n, &error), error) &&
+        CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error)) {
+        CHECK_EQ_INT(net_read(&n, values), bytes);
+        CHECK(memcmp(values, expected, (size_t)bytes) == 0);
+        CHECK_EQ_INT(state.step, 3);
+        CHECK_EQ_INT(state.sample, 3 * BATCH);
+        CHECK(state.seed == UINT64_MAX - 5);
+        CHECK_EQ_INT(weft_runs(n.program), 3);
+    }
+    net_close(&n);
+}
+
+static void test_every_place_restores_every_place(void)
+{
+    for (int from = 0; from < n_places; from++) {
+        char values[NET_BYTES], name[32], directory[128];
+        weft_error error = {0};
+        net n;
+        snprintf(name, sizeof name, "pair%d", from);
+        snprintf(directory, sizeof directory, "%s", scratch(name));
+        if (!CHECK_OK(net_open(&places[from], &f64, &n, &error), error)) return;
+        CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
+        const int64_t bytes = net_read(&n, values);
+        CHECK_OK(net_save(&n, directory, &error), error);
+        net_close(&n);
+        for (int to = 0; to < n_places; to++)
+            check_restored(&places[to], directory, values, bytes);
+    }
+}
+
+static void run_to_6(const place *where, const char *directory, double *losses, char *values)
+{
+    weft_error error = {0};
+    weft_checkpoint_state state = {0};
+    net n;
+    if (CHECK_OK(net_open(where, &f64, &n, &error), error)) {
+        if (directory) CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error);
+        CHECK_OK(net_run(&n, (int)state.step + 1, 6, losses, &error), error);
+        net_read(&n, values);
+    }
+    net_close(&n);
+}
+
+static void test_resume_is_as_if_never_stopped(void)
+{
+    for (int from = 0; from < n_places; from++) {
+        char through[NET_BYTES], resumed[NET_BYTES], directory[128];
+        double losses[6] = {0}, again[6] = {0};
+        weft_error error = {0};
+        net n;
+        snprintf(directory, sizeof directory, "%s%d", scratch("resume"), from);
+        run_to_6(&places[from], NULL, losses, through);
+        if (!CHECK_OK(net_open(&places[from], &f64, &n, &error), error)) return;
+        CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
+        CHECK_OK(net_save(&n, directory, &error), error);
+        net_close(&n);
+        run_to_6(&places[from], directory, again, resumed);
+        CHECK(memcmp(through, resumed, sizeof through) == 0);
+        CHECK(memcmp(&losses[3], &again[3], 3 * sizeof *losses) == 0);
+        run_to_6(&places[(from + 1) % n_places], directory, again, resumed);
+        for (int i = 3; i < 6; i++)
+            CHECK_CLOSE(losses[i], again[i], 1e-10);
+    }
+}
+
+static void test_dtypes_convert(void)
+{
+    char first[NET_BYTES], second[NET_BYTES];
+    char directory[2][128];
+    weft_error error = {0};
+    weft_checkpoint_state state;
+    net n;
+    snprintf(directory[0], 128, "%s", scratch("narrow"));
+    snprintf(directory[1], 128, "%s", scratch("wide"));
+    if (CHECK_OK(net_open(&places[0], &f32, &n, &error), error)) {
+        CHECK_OK(net_run(&n, 1, 2, NULL, &error), error);
+        net_read(&n, first);
+        CHECK_OK(net_save(&n, directory[0], &error), error);
+    }
+    net_close(&n);
+    if (CHECK_OK(net_open(&places[n_places - 1], &f64, &n, &error), error)) {
+        CHECK_OK(net_restore(&n, directory[0], 2, &state, &error), error);
+        CHECK_OK(net_save(&n, directory[1], &error), error);
+    }
+    net_close(&n);
+    if (CHECK_OK(net_open(&places[0], &f32, &n, &error), error)) {
+        CHECK_OK(net_restore(&n, directory[1], 2, &state, &error), error);
+        net_read(&n, second);
+        CHECK(memcmp(first, second, sizeof first) == 0);
+    }
+    net_close(&n);
+}
+
+static void check_does_not_fit(const net_options *options, const char *directory,
+                               const char *const words[3])
+{
+    char before[NET_BYTES], after[NET_BYTES];
+    weft_error error = {0};
+    weft_checkpoint_state state = {.step = 9};
+    net n;
+    if (CHECK_OK(net_open(&places[0], options, &n, &error), error)) {
+        net_read(&n, before);
+        CHECK_EQ_INT(net_restore(&n, directory, WEFT_NEWEST, &state, &error), WEFT_USAGE);
+        for (int i = 0; i < 3; i++)
+            CHECK_TEXT(error.message, words[i]);
+        net_read(&n, after);
+        CHECK(memcmp(before, after, sizeof before) == 0);
+        CHECK_EQ_INT(state.step, 0);
+    }
+    net_close(&n);
+}
+
+static void test_what_does_not_fit_says_so(void)
+{
+    char directory[128];
+    weft_error error = {0};
+    weft_checkpoint_state state;
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("fit"));
+    if (!CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) return;
+    CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
+    CHECK_OK(net_save(&n, directory, &error), error);
+    CHECK_EQ_INT(net_restore(&n, directory, 7, &state, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "no checkpoint of step 7");
+    net_close(&n);
+    check_does_not_fit(&(net_options){.dtype = WEFT_F64, .hidden = 4}, directory,
+                       (const char *[]){"[pixel:7, hidden:5]", "[pixel:7, hidden:4]", "w1"});
+    check_does_not_fit(&(net_options){.dtype = WEFT_F64, .w1 = "w1x"}, directory,
+                       (const char *[]){"no tensor w1x", "nearest", "is w1"});
+    /* A program without slots takes what it needs. */
+    error = (weft_error){0};
+    if (CHECK_OK(
+            net_open(&places[0], &(net_options){.dtype = WEFT_F64, .is_bare = true}, &n, &error),
+            error))
+        CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error);
+    net_close(&n);
+}
+
+static void test_an_empty_directory_is_a_fresh_start(void)
+{
+    weft_error error = {0};
+    weft_checkpoint_state state = {.step = 9, .sample = 9, .seed = 9};
+    net n;
+    if (CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) {
+        CHECK_OK(net_restore(&n, scratch("empty"), WEFT_NEWEST, &state, &error), error);
+        CHECK(state.step == 0 && state.sample == 0 && state.seed == 0);
+    }
+    net_close(&n);
+}
+
+/* ---- what is on disk ------------------------------------------------------------------------- */
+
+static bool steps_are(const char *directory, const int64_t *expected, int n)
+{
+    int64_t steps[8] = {0};
+    if (weft_stored_steps(directory, steps, 8) != n) return false;
+    return n == 0 || memcmp(steps, expected, (size_t)n * sizeof *steps) == 0;
+}
+
+static void test_the_newest_stay(void)
+{
+    char directory[128], left_over[160];
+    weft_error error = {0};
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("keep"));
+    snprintf(left_over, sizeof left_over, "%s/step_00000099.tmp", directory);
+    if (CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) {
+        for (int step = 1; step <= 4; step++) {
+            CHECK_OK(net_run(&n, step, step, NULL, &error), error);
+            CHECK_OK(net_save(&n, directory, &error), error);
+            CHECK_OK(net_save(&n, directory, &error), error); /* the same step takes its place */
+            if (step == 2 && weft_world_is_root()) CHECK_EQ_INT(mkdir(left_over, 0777), 0);
+            CHECK_EQ_INT(weft_world_agree(&error), WEFT_OK);
+        }
+        CHECK(steps_are(directory, (int64_t[]){3, 4}, 2));
+        CHECK(access(left_over, F_OK) != 0);
+    }
+    net_close(&n);
+}
+
+static void test_poll_commits(void)
+{
+    char directory[128];
+    weft_error error = {0};
+    weft_checkpoints *c = NULL;
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("poll"));
+    if (CHECK_OK(net_open(&places[n_places - 1], &f64, &n, &error), error) &&
+        CHECK_OK(weft_checkpoints_open(directory, NULL, &c, &error), error)) {
+        weft_checkpoint_state state = net_state(&n);
+        CHECK_OK(weft_checkpoints_save(c, n.program, &state, &error), error);
+        int n_polls = 0;
+        for (; n_polls < 20000; n_polls++) {
+            int64_t step = -1;
+            CHECK_OK(weft_checkpoints_poll(c, &error), error);
+            if (weft_stored_steps(directory, &step, 1) == 1) break;
+            usleep(500);
+        }
+        /* All processes have made the same polls, or one would wait in the next agreement for ever.
+         */
+        CHECK(n_polls < 20000);
+        CHECK_OK(weft_checkpoints_wait(c, &error), error);
+        CHECK(steps_are(directory, (int64_t[]){0}, 1));
+    }
+    weft_checkpoints_close(&c);
+    net_close(&n);
+}
+
+static void test_stored_tells_what_it_is(void)
+{
+    char directory[128], whole[NET_BYTES];
+    weft_error error = {0};
+    weft_stored *stored = NULL;
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("stored/ckpt"));
+    if (!CHECK_OK(net_open(&places[n_places - 1], &f64, &n, &error), error)) return;
+    CHECK_OK(net_run(&n, 1, 2, NULL, &error), error);
+    CHECK_OK(net_save(&n, directory, &error), error);
+    const int64_t bytes = net_read(&n, whole);
+    if (CHECK_OK(weft_stored_open(scratch("stored"), &stored, &error), error)) {
+        CHECK_TEXT(weft_stored_mesh(stored), places[n_places - 1].mesh);
+        CHECK_TEXT(weft_stored_layout(stored), "");
+        CHECK_TEXT(weft_stored_path(stored), "step_00000002");
+        CHECK_OK(weft_stored_verify(stored, &error), error);
+        int64_t at = 0;
+        int n_slots = 0;
+        for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
+            char part[NET_BYTES];
+            const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);
+            CHECK_OK(weft_stored_read(stored, i, part, &error), error);
+            CHECK(memcmp(part, whole + at, (size_t)t->bytes) == 0);
+            CHECK(t->offset % 4096 == 0);
+            at += t->bytes;
+            n_slots += t->is_slot;
+        }
+        CHECK_EQ_INT(at, bytes);
+        CHECK_EQ_INT(n_slots, 2 * 4);
+    }
+    weft_stored_close(&stored);
+    net_close(&n);
+}
+
+static void test_hdf5_reads_it(void)
+{
+#ifdef WEFT_HAVE_HDF5
+    char path[256], whole[NET_BYTES], dims[64] = "";
+    double values[PIXEL * HIDDEN] = {0};
+    weft_error error = {0};
+    net n;
+    if (!CHECK_OK(net_open(&places[n_places - 1], &f64, &n, &error), error)) return;
+    CHECK_OK(net_run(&n, 1, 2, NULL, &error), error);
+    CHECK_OK(net_save(&n, scratch("hdf5"), &error), error);
+    net_read(&n, whole); /* w1 is first */
+    snprintf(path, sizeof path, "%s/step_00000002/state.h5", scratch("hdf5"));
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t data = H5Dopen2(file, "/parameters/w1", H5P_DEFAULT);
+    const hid_t slot = H5Dopen2(file, "/slots/w1/m", H5P_DEFAULT);
+    const hid_t odd = H5Dopen2(file, "/parameters/odd%2Fname.%25", H5P_DEFAULT);
+    CHECK(file >= 0 && data >= 0 && slot >= 0 && odd >= 0);
+    CHECK(H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    CHECK(memcmp(values, whole, sizeof values) == 0);
+    const hid_t attribute = H5Aopen(data, "dims", H5P_DEFAULT), type = H5Aget_type(attribute);
+    CHECK(H5Aread(attribute, type, dims) >= 0);
+    CHECK(strcmp(dims, "pixel,hidden") == 0);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    H5Dclose(odd);
+    H5Dclose(slot);
+    H5Dclose(data);
+    H5Fclose(file);
+    net_close(&n);
+#endif
+}
+
+/* ---- the gate -------------------------------------------------------------------------------- */
+
+/* The last local rank's first element of a variable that is on all ranks. */
+static double *first_element(net *n, int rank, weft_value variable)
+{
+    weft_box box;
+    return weft_local(n->program, variable, rank, &box);
+}
+
+static void test_nan_is_not_saved(void)
+{
+    char directory[128];
+    weft_error error = {0};
+    weft_checkpoints *c = NULL;
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("nan"));
+    if (!CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) return;
+    double w1[PIXEL * HIDDEN] = {[2 * HIDDEN + 3] = NAN};
+    const weft_checkpoint_state state = {.step = 5};
+    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), w1, sizeof w1, &error), error);
+    CHECK_EQ_INT(net_save(&n, directory, &error), WEFT_NONFINITE);
+    CHECK_TEXT(error.message, "w1 holds a NaN");
+    CHECK_TEXT(error.message, "[pixel:2, hidden:3]");
+    CHECK(steps_are(directory, NULL, 0));
+    error = (weft_error){0};
+    const weft_checkpoint_options options = {.allow_nonfinite = true, .is_synchronous = true};
+    if (CHECK_OK(weft_checkpoints_open(directory, &options, &c, &error), error))
+        CHECK_OK(weft_checkpoints_save(c, n.program, &state, &error), error);
+    CHECK(steps_are(directory, (int64_t[]){5}, 1));
+    weft_checkpoints_close(&c);
+    net_close(&n);
+}
+
+static void test_replicas_that_differ(void)
+{
+    weft_error error = {0};
+    net n;
+    for (int i = 0; i < n_places; i++) {
+        const place *where = &places[i];
+        if (where->n_ranks == 1 || where->zero || strncmp(where->mesh, "data", 4) != 0) continue;
+        if (!CHECK_OK(net_open(where, &f64, &n, &error), error)) return;
+        CHECK_OK(weft_check_replicas(n.program, &error), error);
+        /* b1 is variable 1: one bit of the last rank's copy */
+        double *element = first_element(&n, where->n_ranks - 1, weft_variable_at(n.program, 1));
+        if (element) *element = nextafter(*element, 2.0);
+        CHECK_EQ_INT(weft_check_replicas(n.program, &error), WEFT_CORRUPT);
+        CHECK_TEXT(error.message, "b1");
+        error = (weft_error){0};
+        CHECK_EQ_INT(net_save(&n, scratch("replica"), &error), WEFT_CORRUPT);
+        CHECK(steps_are(scratch("replica"), NULL, 0));
+        error = (weft_error){0};
+        net_close(&n);
+    }
+    const place three = {"data:3", "batch:data", 0, 3};
+    if (world.n_processes != 1 && world.n_processes != 3) return;
+    if (!CHECK_OK(net_open(&three, &f64, &n, &error), error)) return;
+    double *element = first_element(&n, 0, weft_variable_at(n.program, 2));
+    if (element) *element = nextafter(*element, 2.0);
+    CHECK_EQ_INT(weft_check_replicas(n.program, &error), WEFT_CORRUPT);
+    CHECK_TEXT(error.message, "rank 0 holds other bytes of w2 than ranks 1, 2");
+    CHECK_EQ_INT(error.rank, 0);
+    net_close(&n);
+}
+
+static void test_steps_that_differ(void)
+{
+    weft_error error = {0};
+    net n;
+    if (world.n_processes == 1) return;
+    if (!CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) return;
+    if (world.process == 1) weft_set_runs(n.program, 3);
+    CHECK_EQ_INT(net_save(&n, scratch("differ"), &error), WEFT_MISMATCH);
+    CHECK_TEXT(error.message, "process 1 is at step 3");
+    net_close(&n);
+}
+
+static void test_a_directory_that_goes_away(void)
+{
+    char directory[128];
+    weft_error error = {0};
+    weft_checkpoints *c = NULL;
+    net n;
+    snprintf(directory, sizeof directory, "%s", scratch("gone"));
+    if (CHECK_OK(net_open(&places[0], &f64, &n, &error), error) &&
+        CHECK_OK(weft_checkpoints_open(directory, NULL, &c, &error), error)) {
+        const weft_checkpoint_state state = net_state(&n);
+        int file = -1;
+        if (weft_world_is_root()) {
+            CHECK_EQ_INT(rmdir(directory), 0);
+            file = open(directory, O_CREAT | O_WRONLY, 0666);
+        }
+        CHECK_EQ_INT(weft_checkpoints_save(c, n.program, &state, &error), WEFT_IO);
+        CHECK_TEXT(error.message, directory);
+        error = (weft_error){0};
+        if (weft_world_is_root()) CHECK(close(file) == 0 && unlink(directory) == 0);
+        CHECK_EQ_INT(weft_world_agree(&error), WEFT_OK);
+        CHECK_OK(weft_checkpoints_save(c, n.program, &state, &error), error);
+        CHECK_OK(weft_checkpoints_wait(c, &error), error);
+        CHECK(steps_are(directory, (int64_t[]){0}, 1));
+    }
+    weft_checkpoints_close(&c);
+    net_close(&n);
+}
+
+static void run_all(void)
+{
+    find_places();
+    RUN(test_every_place_restores_every_place);
+    RUN(test_resume_is_as_if_never_stopped);
+    RUN(test_dtypes_convert);
+    RUN(test_what_does_not_fit_says_so);
+    RUN(test_an_empty_directory_is_a_fresh_start);
+    RUN(test_the_newest_stay);
+    RUN(test_poll_commits);
+    RUN(test_stored_tells_what_it_is);
+    RUN(test_hdf5_reads_it);
+    RUN(test_nan_is_not_saved);
+    RUN(test_replicas_that_differ);
+    RUN(test_steps_that_differ);
+    RUN(test_a_directory_that_goes_away);
+}
+
+int main(void)
+{
+    weft_error error = {0};
+    if (!CHECK_OK(weft_world_open(&world, &error), error)) return weft_test_report();
+    if (CAN_SAVE)
+        run_all();
+    else
+        check_cannot_save();
+    CHECK_EQ_INT(weft_world_agree(&error), WEFT_OK); /* nobody still reads */
+    scratch_remove();
+    weft_world_close();
+    return weft_test_report();
+}

@@ -1,18 +1,32 @@
 /* app: the way in and the way out of our programs. */
 #include "app.h"
 
-int app_error(const char *program, const weft_error *error)
+static int exit_status(weft_status status)
 {
     static const int exits[] = {
         [WEFT_OK] = 0,    [WEFT_USAGE] = 2,    [WEFT_IO] = 2,       [WEFT_MEMORY] = 1,
         [WEFT_COMM] = 71, [WEFT_MISMATCH] = 2, [WEFT_INTERNAL] = 1,
     };
-    if (error->status == WEFT_OK || !weft_world_is_root()) return exits[error->status];
+    return exits[status];
+}
+
+static void say(const char *program, const weft_error *error)
+{
+    if (error->status == WEFT_OK || !weft_world_is_root()) return;
     if (error->rank > 0) /* rank 0 speaks for all */
         fprintf(stderr, "%s: rank %d: %s\n", program, error->rank, error->message);
     else
         fprintf(stderr, "%s: %s\n", program, error->message);
-    return exits[error->status];
+}
+
+int app_leave(const char *program, const weft_error *error)
+{
+    weft_world world;
+    weft_error first = *error, unopened = {.rank = -1};
+    if (weft_world_open(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
+    say(program, &first);
+    weft_world_close();
+    return exit_status(first.status);
 }
 
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)
@@ -31,7 +45,5 @@ int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_la
     weft_layout_destroy(layout);
     weft_mesh_destroy(mesh);
     settings_destroy(s);
-    const int code = app_error(table->program, error);
-    weft_world_close();
-    return code;
+    return app_leave(table->program, error);
 }

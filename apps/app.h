@@ -5,15 +5,17 @@
 #include "options.h"
 #include "weft/collectives.h"
 
-/* app_error - print "program: sentence" from the root rank, and give the exit status that goes with
- * the failure: 0 none, 2 what the user can mend, 71 a link or a peer, 1 the rest. */
-int app_error(const char *program, const weft_error *error);
+/* app_leave - the last call of main: agree on the first failure, print "program: sentence" from the
+ * root rank, leave the world, and give the exit status that goes with the failure: 0 none, 2 what
+ * the user can mend, 71 a link or a peer, 1 the rest. Collective over the job, joined or not: a
+ * launcher ends all ranks when the first one fails, so nobody may be gone before the root has
+ * spoken. */
+int app_leave(const char *program, const weft_error *error);
 
 /* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over
  * the job. */
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error);
-/* app_close - the end of main: destroys what app_open made, leaves the world, prints the error,
- * gives the exit status. Collective over the job. */
+/* app_close - destroys what app_open made, then app_leave. */
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               const weft_error *error);
 

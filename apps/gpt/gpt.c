@@ -122,11 +122,9 @@ static int train(const settings *s)
         if (weft_world_is_root()) status = plan(&job, &error);
     } else if (status == WEFT_OK && (status = weft_world_open(&world, &error)) == WEFT_OK) {
         status = run(&job, &world, &error);
-        gpt_job_close(&job);
-        weft_world_close();
     }
     gpt_job_close(&job);
-    return status == WEFT_OK ? 0 : app_error(table.program, &error);
+    return app_leave(table.program, &error);
 }
 
 /* ---- the command line --------------------------------------------------------------------------
@@ -165,7 +163,7 @@ static int run_command(const command *c, int n, char **arguments, weft_error *er
     for (int i = 0; i < n && n_all < MAX_ARGUMENTS; i++)
         all[n_all++] = arguments[i];
     settings *s = settings_read(&table, n_all, all, error);
-    if (!s) return app_error(table.program, error);
+    if (!s) return app_leave(table.program, error);
     const int code = train(s);
     settings_destroy(&s);
     return code;
@@ -176,11 +174,11 @@ int main(int n, char **arguments)
     weft_error error = {.rank = -1};
     if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
         const command *c = find_command(arguments[1], &error);
-        return c ? run_command(c, n - 2, arguments + 2, &error) : app_error(table.program, &error);
+        return c ? run_command(c, n - 2, arguments + 2, &error) : app_leave(table.program, &error);
     }
     settings *s = settings_read(&table, n - 1, arguments + 1, &error); /* answers --help */
     if (s)
         weft_fail(&error, WEFT_USAGE, "what to do? gpt train trains; gpt --help shows everything");
     settings_destroy(&s);
-    return app_error(table.program, &error);
+    return app_leave(table.program, &error);
 }

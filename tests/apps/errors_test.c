@@ -145,7 +145,7 @@ static void check_refused_mpi(const char *line, const char *const *facts)
  * among them. */
 static void test_gpt_refuses_on_two_ranks(void)
 {
-    for (int i = 0; i < N_MISTAKES; i += 3) {
+    for (int i = 2; i < N_MISTAKES; i += 3) {
         char arguments[TEXT], line[4 * TEXT];
         print_arguments(arguments, sizeof arguments, mistakes[i].arguments);
         snprintf(line, sizeof line,

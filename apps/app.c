@@ -19,11 +19,19 @@ static void say(const char *program, const weft_error *error)
         fprintf(stderr, "%s: %s\n", program, error->message);
 }
 
+static bool is_joined; /* this process has been where all agree */
+
+weft_status app_join(weft_world *world, weft_error *error)
+{
+    is_joined = true;
+    return weft_world_open(world, error);
+}
+
 int app_leave(const char *program, const weft_error *error)
 {
     weft_world world;
     weft_error first = *error, unopened = {.rank = -1};
-    if (weft_world_open(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
+    if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
     say(program, &first);
     weft_world_close();
     return exit_status(first.status);
@@ -32,7 +40,7 @@ int app_leave(const char *program, const weft_error *error)
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)
 {
     weft_world world;
-    WEFT_TRY(weft_world_open(&world, error));
+    WEFT_TRY(app_join(&world, error));
     if (weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch");

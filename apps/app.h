@@ -5,11 +5,14 @@
 #include "options.h"
 #include "weft/collectives.h"
 
-/* app_leave - the last call of main: agree on the first failure, print "program: sentence" from the
- * root rank, leave the world, and give the exit status that goes with the failure: 0 none, 2 what
- * the user can mend, 71 a link or a peer, 1 the rest. Collective over the job, joined or not: a
- * launcher ends all ranks when the first one fails, so nobody may be gone before the root has
- * spoken. */
+/* app_join - weft_world_open. The first thing after it is to agree (weft_world_agree): a rank that
+ * failed before it could join says so there, in app_leave. Collective over the job. */
+weft_status app_join(weft_world *world, weft_error *error);
+/* app_leave - the last call of main: agree on the first failure unless joined, print "program:
+ * sentence" from the root rank, leave the world, and give the exit status that goes with the
+ * failure: 0 none, 2 what the user can mend, 71 a link or a peer, 1 the rest. Collective over the
+ * job, joined or not: a launcher ends all ranks when the first one fails, so nobody may be gone
+ * before the root has spoken. */
 int app_leave(const char *program, const weft_error *error);
 
 /* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over

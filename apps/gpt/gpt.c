@@ -120,7 +120,7 @@ static int train(const settings *s)
     weft_status status = gpt_job_check(&job, &error);
     if (status == WEFT_OK && settings_flag(s, "dry-run")) {
         if (weft_world_is_root()) status = plan(&job, &error);
-    } else if (status == WEFT_OK && (status = weft_world_open(&world, &error)) == WEFT_OK) {
+    } else if (status == WEFT_OK && (status = app_join(&world, &error)) == WEFT_OK) {
         status = run(&job, &world, &error);
     }
     gpt_job_close(&job);

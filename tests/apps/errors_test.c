@@ -178,6 +178,18 @@ static void test_one_rank_with_another_layout(void)
     check_refused_mpi(line, facts);
 }
 
+static void test_one_rank_with_a_typo(void)
+{
+    const char *const facts[3] = {"rank 1", "layrs", "layers"};
+    char good[TEXT], line[4 * TEXT];
+    print_arguments(good, sizeof good, GOOD "--mesh data:2");
+    snprintf(line, sizeof line,
+             WEFT_TEST_MPIEXEC " --oversubscribe -n 1 " WEFT_TEST_BIN
+                               "/gpt train %s : -n 1 " WEFT_TEST_BIN "/gpt train %s --layrs 3",
+             good, good);
+    check_refused_mpi(line, facts);
+}
+
 /* ---- IDX files, by mnist --------------------------------------------------------------------- */
 
 /* A gzipped IDX file whose header promises n images of 28 x 28 (or n labels), with `bytes` bytes
@@ -282,6 +294,7 @@ int main(void)
             RUN(test_gpt_refuses_on_two_ranks);
             RUN(test_mesh_size_against_world_size);
             RUN(test_one_rank_with_another_layout);
+            RUN(test_one_rank_with_a_typo);
         }
         RUN(test_mnist_refuses_lying_files);
         RUN(test_dims_of_one_name_and_two_sizes);

@@ -7,21 +7,37 @@ static const int exits[][APP_PHASES] = {
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
 
-int app_error(const char *program, app_phase phase, const weft_error *error)
+static void say(const char *program, const weft_error *error)
 {
-    const int code = exits[error->status][phase];
-    if (error->status == WEFT_OK || !weft_world_is_root()) return code;
+    if (error->status == WEFT_OK || !weft_world_is_root()) return;
     if (error->rank > 0) /* rank 0 speaks for all */
         fprintf(stderr, "%s: rank %d: %s\n", program, error->rank, error->message);
     else
         fprintf(stderr, "%s: %s\n", program, error->message);
-    return code;
+}
+
+static bool is_joined; /* this process has been where all agree */
+
+weft_status app_join(weft_world *world, weft_error *error)
+{
+    is_joined = true;
+    return weft_world_open(world, error);
+}
+
+int app_leave(const char *program, app_phase phase, const weft_error *error)
+{
+    weft_world world;
+    weft_error first = *error, unopened = {.rank = -1};
+    if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
+    say(program, &first);
+    weft_world_close();
+    return exits[first.status][phase];
 }
 
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)
 {
     weft_world world;
-    WEFT_TRY(weft_world_open(&world, error));
+    WEFT_TRY(app_join(&world, error));
     if (weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch");
@@ -34,7 +50,5 @@ int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_la
     weft_layout_destroy(layout);
     weft_mesh_destroy(mesh);
     settings_destroy(s);
-    const int code = app_error(table->program, phase, error);
-    weft_world_close();
-    return code;
+    return app_leave(table->program, phase, error);
 }

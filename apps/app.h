@@ -9,15 +9,19 @@
 typedef enum app_phase { APP_STARTING, APP_RUNNING, APP_PHASES } app_phase;
 enum { APP_STOPPED = 75 /* exit status of a run that was stopped early: start it again */ };
 
-/* app_error - print "program: sentence" from the root rank, and give the exit status that goes with
- * the failure (docs/reliability.md has the table). Local. */
-int app_error(const char *program, app_phase phase, const weft_error *error);
+/* app_join - weft_world_open. The first thing after it is to agree (weft_world_agree): a rank that
+ * failed before it could join says so there, in app_leave. Collective over the job. */
+weft_status app_join(weft_world *world, weft_error *error);
+/* app_leave - the last call of main: agree on the first failure unless joined, print "program:
+ * sentence" from the root rank, leave the world, and give the exit status that goes with the
+ * failure (docs/reliability.md has the table). Collective over the job, joined or not: a launcher
+ * ends all ranks when the first one fails, so nobody may be gone before the root has spoken. */
+int app_leave(const char *program, app_phase phase, const weft_error *error);
 
 /* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over
  * the job. */
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error);
-/* app_close - the end of main: destroys what app_open made, leaves the world, prints the error,
- * gives the exit status. Collective over the job. */
+/* app_close - destroys what app_open made, then app_leave. */
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               app_phase phase, const weft_error *error);
 

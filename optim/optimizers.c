@@ -109,7 +109,7 @@ static double or_default(double option, double otherwise)
 /* 1 - beta^t, as -expm1 cannot be had in a graph: in f64 the digits lost do not matter. */
 static weft_value bias_of(weft_graph *graph, double beta)
 {
-    weft_value power = weft_exp(weft_scale(weft_step(graph, WEFT_F64), log(beta)));
+    weft_value power = weft_exp(weft_scale(weft_run_number(graph, WEFT_F64), log(beta)));
     return weft_shift(weft_neg(power), 1.0);
 }
 

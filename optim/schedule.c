@@ -11,7 +11,7 @@ weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate)
 /* min(1, t / length), in f64: t may be large and the quotient small. */
 static weft_value ramp(weft_graph *graph, double begin, double length)
 {
-    weft_value t = weft_step(graph, WEFT_F64);
+    weft_value t = weft_run_number(graph, WEFT_F64);
     weft_value one = weft_constant(graph, WEFT_F64, WEFT_SCALAR, 1.0);
     return weft_minimum(weft_scale(weft_shift(t, -begin), 1.0 / length), one);
 }
@@ -40,6 +40,6 @@ weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate, 
     if (warmup == 0) return weft_cast(falling, dtype);
     weft_value rising = weft_scale(ramp(graph, 0.0, (double)warmup), rate);
     weft_value end = weft_constant(graph, WEFT_F64, WEFT_SCALAR, (double)warmup);
-    weft_value is_warm = weft_greater(weft_step(graph, WEFT_F64), end);
+    weft_value is_warm = weft_greater(weft_run_number(graph, WEFT_F64), end);
     return weft_cast(weft_where(is_warm, falling, rising), dtype);
 }

@@ -132,15 +132,13 @@ static int carry_out(const settings *s, const phase *phases)
     weft_status status = gpt_job_check(&job, &error);
     if (status == WEFT_OK && settings_flag(s, "dry-run")) {
         if (weft_world_is_root()) status = plan(&job, &error);
-    } else if (status == WEFT_OK && (status = weft_world_open(&world, &error)) == WEFT_OK) {
+    } else if (status == WEFT_OK && (status = app_join(&world, &error)) == WEFT_OK) {
         status = run(&job, phases, &world, &error);
-        gpt_job_close(&job);
-        weft_world_close();
     }
     gpt_job_close(&job);
-    if (status != WEFT_OK)
-        return app_error(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);
-    return job.run.is_stopped ? APP_STOPPED : 0;
+    const int code =
+        app_leave(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);
+    return code == 0 && job.run.is_stopped ? APP_STOPPED : code;
 }
 
 /* ---- the command line --------------------------------------------------------------------------
@@ -175,10 +173,10 @@ static const command *find_command(const char *name, weft_error *error)
 static int run_command(const command *c, int n, char **arguments, weft_error *error)
 {
     settings *s = settings_read(&table, n, arguments, error);
-    if (!s) return app_error(table.program, APP_STARTING, error);
+    if (!s) return app_leave(table.program, APP_STARTING, error);
     const bool is_good = !c->defaults || c->defaults(s, error) == WEFT_OK;
     const int code =
-        is_good ? carry_out(s, c->phases) : app_error(table.program, APP_STARTING, error);
+        is_good ? carry_out(s, c->phases) : app_leave(table.program, APP_STARTING, error);
     settings_destroy(&s);
     return code;
 }
@@ -189,11 +187,11 @@ int main(int n, char **arguments)
     if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
         const command *c = find_command(arguments[1], &error);
         return c ? run_command(c, n - 2, arguments + 2, &error)
-                 : app_error(table.program, APP_STARTING, &error);
+                 : app_leave(table.program, APP_STARTING, &error);
     }
     settings *s = settings_read(&table, n - 1, arguments + 1, &error); /* answers --help */
     if (s)
         weft_fail(&error, WEFT_USAGE, "what to do? gpt train trains; gpt --help shows everything");
     settings_destroy(&s);
-    return app_error(table.program, APP_STARTING, &error);
+    return app_leave(table.program, APP_STARTING, &error);
 }

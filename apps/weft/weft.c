@@ -148,5 +148,5 @@ int main(int n, char **arguments)
     weft_fail(&error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
               near ? "did you mean " : "weft --help lists what there is", near ? near : "",
               near ? "?" : "");
-    return app_error("weft", APP_STARTING, &error);
+    return app_leave("weft", APP_STARTING, &error);
 }

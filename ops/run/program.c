@@ -140,9 +140,9 @@ static weft_status take_memory(weft_rank *rank, weft_error *error)
     const weft_plan *plan = rank->program->plan;
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].home != WEFT_TEMPORARY) WEFT_TRY(take_home(rank, id, error));
-    if (!rank->layout.arena_bytes) return WEFT_OK;
     void *arena = NULL;
-    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
+    if (rank->layout.arena_bytes)
+        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
     rank->arena = arena;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         uint32_t owner = weft_placed_owner(plan, id);

@@ -173,8 +173,9 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     const weft_plan *plan = program->plan;
     weft_usage usage;
     WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
-    fprintf(file, "mesh    %s (%d ranks)\nlayout  %s\n", weft_mesh_text(plan->mesh),
-            weft_mesh_n_ranks(plan->mesh), weft_layout_text(plan->layout));
+    fprintf(file, "mesh    %s (%d rank%s)\nlayout  %s\n", weft_mesh_text(plan->mesh),
+            weft_mesh_n_ranks(plan->mesh), weft_mesh_n_ranks(plan->mesh) == 1 ? "" : "s",
+            weft_layout_text(plan->layout));
     if (weft_layout_stage(plan->layout))
         fprintf(file, "zero    stage %d over the axes of %s\n", weft_layout_stage(plan->layout),
                 weft_layout_store_dim(plan->layout));

@@ -145,7 +145,7 @@ static void check_refused_mpi(const char *line, const char *const *facts)
  * among them. */
 static void test_gpt_refuses_on_two_ranks(void)
 {
-    for (int i = 0; i < N_MISTAKES; i += 3) {
+    for (int i = 2; i < N_MISTAKES; i += 3) {
         char arguments[TEXT], line[4 * TEXT];
         print_arguments(arguments, sizeof arguments, mistakes[i].arguments);
         snprintf(line, sizeof line,
@@ -174,6 +174,18 @@ static void test_one_rank_with_another_layout(void)
              WEFT_TEST_MPIEXEC " --oversubscribe -n 1 " WEFT_TEST_BIN
                                "/gpt train %s --layout batch:data : -n 1 " WEFT_TEST_BIN
                                "/gpt train %s --layout seq:data",
+             good, good);
+    check_refused_mpi(line, facts);
+}
+
+static void test_one_rank_with_a_typo(void)
+{
+    const char *const facts[3] = {"rank 1", "layrs", "layers"};
+    char good[TEXT], line[4 * TEXT];
+    print_arguments(good, sizeof good, GOOD "--mesh data:2");
+    snprintf(line, sizeof line,
+             WEFT_TEST_MPIEXEC " --oversubscribe -n 1 " WEFT_TEST_BIN
+                               "/gpt train %s : -n 1 " WEFT_TEST_BIN "/gpt train %s --layrs 3",
              good, good);
     check_refused_mpi(line, facts);
 }
@@ -282,6 +294,7 @@ int main(void)
             RUN(test_gpt_refuses_on_two_ranks);
             RUN(test_mesh_size_against_world_size);
             RUN(test_one_rank_with_another_layout);
+            RUN(test_one_rank_with_a_typo);
         }
         RUN(test_mnist_refuses_lying_files);
         RUN(test_dims_of_one_name_and_two_sizes);

@@ -179,7 +179,7 @@ static weft_value iota_x(build_t *b, weft_dtype t)
 }
 static weft_value step_x(build_t *b, weft_dtype t)
 {
-    return weft_step(b->graph, t);
+    return weft_run_number(b->graph, t);
 }
 static weft_value one_hot_x(build_t *b, weft_dtype t)
 {

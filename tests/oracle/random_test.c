@@ -3,6 +3,7 @@
  * rank.
  *
  *     random_test [SEED]    only the case of that seed, as a failure prints it
+ *     random_test --many N  the seeds 1 to N
  */
 #include "oracle.h"
 
@@ -243,11 +244,13 @@ static void check_seed(uint64_t seed)
     weft_oracle_free(&result);
 }
 
+static uint64_t n_seeds; /* 0: as many as are quick */
+
 static void test_random_graphs_equal_one_rank(void)
 {
-    const int n = oracle.world.n_processes > 1 ? 80 : 2000;
-    for (int seed = 1; seed <= n; seed++)
-        check_seed((uint64_t)seed);
+    if (!n_seeds) n_seeds = oracle.world.n_processes > 1 ? 80 : 2000;
+    for (uint64_t seed = 1; seed <= n_seeds; seed++)
+        check_seed(seed);
 }
 
 int main(int argc, char **argv)
@@ -256,7 +259,8 @@ int main(int argc, char **argv)
         "data:2", "data:3", "data:4", "data:2,model:2", "model:3,data:2", "data:2,model:2,seq:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 6, &error), error)) {
-        if (argc > 1)
+        if (argc == 3 && strcmp(argv[1], "--many") == 0) n_seeds = strtoull(argv[2], NULL, 10);
+        if (argc == 2)
             check_seed(strtoull(argv[1], NULL, 10));
         else
             RUN(test_random_graphs_equal_one_rank);

@@ -53,8 +53,8 @@ WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shap
 WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype, weft_dim dim); /* 0, 1, ... [dim] */
 /* one_hot: [..., dim]: 1 where the coordinate along dim equals the id. ids: i32. */
 WEFT_API weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype);
-/* step: the number of this run, from 1, a scalar. */
-WEFT_API weft_value weft_step(weft_graph *graph, weft_dtype dtype);
+/* run_number: of this run, from 1, a scalar. */
+WEFT_API weft_value weft_run_number(weft_graph *graph, weft_dtype dtype);
 /* broadcast: x with the dims of `shape`, which has all of x's. */
 WEFT_API weft_value weft_broadcast_to(weft_value x, weft_shape shape);
 

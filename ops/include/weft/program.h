@@ -41,7 +41,7 @@ WEFT_API void weft_program_destroy(weft_program **program);
 
 /* weft_run - one run: reads inputs and variables, carries out updates. Collective over the mesh. Allocates nothing. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_run(weft_program *program, weft_error *error);
-/* Local. Runs done so far; the next one is number weft_runs + 1 (weft_step, dropout masks). */
+/* Local. Runs done so far; the next one is number weft_runs + 1 (weft_run_number, dropout masks). */
 WEFT_API int64_t weft_runs(const weft_program *program);
 WEFT_API void weft_set_runs(weft_program *program, int64_t runs);
 

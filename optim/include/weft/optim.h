@@ -39,7 +39,7 @@ WEFT_API extern const int weft_n_optimizers;
 /* NULL and WEFT_USAGE with the nearest name when there is none. */
 WEFT_API const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error);
 
-/* Schedules: scalars of the run's number t = 1, 2, ... (weft_step). */
+/* Schedules: scalars of the run's number t = 1, 2, ... (weft_run_number). */
 WEFT_API weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate);
 /* rate * min(1, t / warmup) */
 WEFT_API weft_value weft_warmup(weft_graph *graph, weft_dtype dtype, double rate, int64_t warmup);

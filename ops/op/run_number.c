@@ -1,4 +1,4 @@
-/* step: the number of this run, from 1, as a scalar: what schedules and bias corrections count by.
+/* run_number: the number of this run, from 1, as a scalar: what schedules and bias corrections count by.
  */
 #include "element.h"
 #include "weft/ops.h"
@@ -10,17 +10,17 @@ static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
                                      .block[WEFT_I32][WEFT_I32] = block_i32};
 
-const weft_op weft_op_step = {
-    .name = "step",
+const weft_op weft_op_run_number = {
+    .name = "run_number",
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,
 };
 
-weft_value weft_step(weft_graph *graph, weft_dtype dtype)
+weft_value weft_run_number(weft_graph *graph, weft_dtype dtype)
 {
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.type.dtype = dtype;
-    return weft_emit(graph, &weft_op_step, NULL, 0, &attributes, sizeof attributes);
+    return weft_emit(graph, &weft_op_run_number, NULL, 0, &attributes, sizeof attributes);
 }

@@ -1,0 +1,223 @@
+/* RANKS: 2 4 */
+/* program_test: what a compiled program promises its host: old values until the end of a run,
+ * shared variables, parts and whole tensors, sentences for wrong calls, and a plan that names every
+ * collective.
+ */
+#include "weft/collectives.h"
+#include "weft/ops.h"
+#include "weft/program.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "test.h"
+
+static weft_world world;
+static const weft_dim row = {"row", 5}, column = {"column", 3};
+
+/* A mesh of 2 axes that fits however this test was started. */
+static weft_mesh *open_mesh(void)
+{
+    static const char *const texts[] = {"data:2,model:2", "data:2,model:1", "", "data:2,model:2"};
+    weft_mesh *mesh = NULL;
+    weft_error error = {0};
+    const int n = world.n_processes;
+    CHECK_OK(weft_mesh_create(&world, texts[n > 4 ? 2 : n - 1], &mesh, &error), error);
+    return mesh;
+}
+
+static weft_layout *open_layout(const char *text)
+{
+    weft_layout *layout = NULL;
+    weft_error error = {0};
+    CHECK_OK(weft_layout_create(text, &layout, &error), error);
+    return layout;
+}
+
+static void test_variables_swap_by_their_old_values(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data,column:model");
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row, column), weft_constant_of(1.0));
+    weft_value y = weft_variable(g, "y", WEFT_F64, WEFT_DIMS(row, column), weft_constant_of(2.0));
+    weft_value z = weft_variable(g, "z", WEFT_F64, WEFT_DIMS(row, column), weft_constant_of(0.0));
+    weft_value sum = weft_assign(z, weft_add(weft_add(z, x), weft_scale(y, 10.0)));
+    weft_value both = weft_group(g, WEFT_VALUES(weft_assign(x, y), weft_assign(y, x), sum));
+    double out[15];
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(both), NULL, &program, &error), error);
+    for (int run = 0; run < 3 && program; run++)
+        CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read(program, x, out, sizeof out, &error), error);
+    for (int i = 0; i < 15; i++)
+        CHECK_CLOSE(out[i], 2.0, 0); /* swapped three times */
+    CHECK_OK(weft_read(program, z, out, sizeof out, &error), error);
+    for (int i = 0; i < 15; i++)
+        CHECK_CLOSE(out[i], 21.0 + 12.0 + 21.0, 0);
+    CHECK_EQ_INT(weft_runs(program), 3);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+static void test_shared_variables_are_one(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data");
+    weft_graph *g = weft_graph_create(1), *h = weft_graph_create(1);
+    weft_program *trains = NULL, *reads = NULL;
+    weft_error error = {0};
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row), weft_uniform(0.0, 1.0));
+    weft_value seen = weft_variable(h, "x", WEFT_F64, WEFT_DIMS(row), weft_constant_of(7.0));
+    weft_value doubled = weft_scale(seen, 2.0);
+    weft_value update = weft_assign(x, weft_shift(x, 1.0));
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(update), NULL, &trains, &error), error);
+    const weft_compile_options options = {.share = trains};
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(doubled), &options, &reads, &error), error);
+    double before[5], after[5];
+    CHECK_OK(weft_run(reads, &error), error);
+    CHECK_OK(weft_read(reads, doubled, before, sizeof before, &error), error);
+    CHECK_OK(weft_run(trains, &error), error);
+    CHECK_OK(weft_run(reads, &error), error);
+    CHECK_OK(weft_read(reads, doubled, after, sizeof after, &error), error);
+    for (int i = 0; i < 5; i++) {
+        CHECK(before[i] >= 0 && before[i] < 2.0);
+        CHECK_CLOSE(after[i], before[i] + 2.0, 1e-15);
+    }
+    weft_program_destroy(&reads);
+    weft_program_destroy(&trains);
+    weft_graph_destroy(&g);
+    weft_graph_destroy(&h);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+/* Every rank's part, put together, is what was written. */
+static void test_parts_make_the_whole(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data,column:model");
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_value x = weft_input(g, "x", WEFT_I32, WEFT_DIMS(row, column));
+    int32_t whole[15], back[15];
+    for (int i = 0; i < 15; i++)
+        whole[i] = 100 + i;
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(weft_neg(x)), NULL, &program, &error), error);
+    CHECK_OK(weft_write(program, x, whole, sizeof whole, &error), error);
+    const int first = weft_mesh_first_local(mesh), n = weft_mesh_n_local(mesh);
+    for (int rank = first; rank < first + n; rank++) {
+        weft_box box;
+        const int32_t *part = weft_local(program, x, rank, &box);
+        for (int64_t r = box.begin[0], i = 0; part && r < box.end[0]; r++)
+            for (int64_t c = box.begin[1]; c < box.end[1]; c++)
+                CHECK_EQ_INT(part[i++], whole[r * 3 + c]);
+    }
+    CHECK_OK(weft_read(program, x, back, sizeof back, &error), error);
+    for (int i = 0; i < 15; i++)
+        CHECK_EQ_INT(back[i], whole[i]);
+    CHECK(weft_find_input(program, "x").id == x.id && weft_find_input(program, "y").id == 0);
+    CHECK_EQ_INT(weft_write(program, x, whole, 8, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "60 bytes, but the buffer has 8");
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+/* ---- plans: no ranks, so on one process only --------------------------------------------------
+ */
+
+typedef struct planned {
+    weft_mesh *mesh;
+    weft_layout *layout;
+    weft_graph *graph;
+    weft_program *program;
+} planned;
+
+static weft_status plan(planned *p, const char *mesh, const char *layout, bool strict,
+                        weft_error *error)
+{
+    *p = (planned){.layout = open_layout(layout), .graph = weft_graph_create(1)};
+    const weft_dim wide = {"wide", 1 << 16}, tall = {"tall", 1 << 16}, few = {"few", 1 << 10};
+    weft_value a = weft_input(p->graph, "a", WEFT_F32, WEFT_DIMS(tall, wide));
+    weft_value b = weft_input(p->graph, "b", WEFT_F32, WEFT_DIMS(wide, few));
+    weft_value c = weft_relu(weft_einsum(WEFT_DIMS(tall, few), a, b));
+    weft_compile_options options = {.strict = strict};
+    WEFT_TRY(weft_mesh_plan(mesh, &p->mesh, error));
+    return weft_compile(p->mesh, p->layout, WEFT_VALUES(c), &options, &p->program, error);
+}
+
+static void end_plan(planned *p)
+{
+    weft_program_destroy(&p->program);
+    weft_graph_destroy(&p->graph);
+    weft_layout_destroy(&p->layout);
+    weft_mesh_destroy(&p->mesh);
+}
+
+static void test_plan_says_what_why_and_where(void)
+{
+    planned p;
+    weft_error error = {0};
+    char *text = NULL, *json = NULL;
+    size_t bytes = 0;
+    CHECK_OK(plan(&p, "data:64,model:8", "tall:data,wide:model", false, &error), error);
+    FILE *file = open_memstream(&text, &bytes);
+    CHECK_OK(weft_plan_print(p.program, file, &error), error);
+    fclose(file);
+    CHECK_TEXT(text, "mesh    data:64,model:8 (512 ranks)");
+    CHECK_TEXT(text, "einsum at program_test.c:");
+    CHECK_TEXT(text, "wide is contracted and split over model -> all_reduce of [tall:1024, "
+                     "few:1024], 4.0 MiB over model");
+    file = open_memstream(&json, &bytes);
+    CHECK_OK(weft_plan_json(p.program, file, &error), error);
+    fclose(file);
+    json_t *root = json_loads(json, 0, NULL);
+    CHECK_EQ_INT(json_integer_value(json_object_get(root, "ranks")), 512);
+    CHECK_EQ_INT(json_array_size(json_object_get(root, "collectives")), 1);
+    json_decref(root);
+    CHECK_EQ_INT(weft_run(p.program, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "plan without ranks");
+    free(text);
+    free(json);
+    end_plan(&p);
+}
+
+static void test_skipped_rule_is_said_and_strict_refuses(void)
+{
+    planned p;
+    weft_error error = {0};
+    char *text = NULL;
+    size_t bytes = 0;
+    CHECK_OK(plan(&p, "data:2", "tall:data,wide:data", false, &error), error);
+    FILE *file = open_memstream(&text, &bytes);
+    CHECK_OK(weft_plan_print(p.program, file, &error), error);
+    fclose(file);
+    CHECK_TEXT(text, "rules skipped\na [tall:65536, wide:65536]: wide: data is taken by tall");
+    free(text);
+    end_plan(&p);
+    CHECK_EQ_INT(plan(&p, "data:2", "tall:data,wide:data", true, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "data is taken by tall");
+    end_plan(&p);
+}
+
+int main(void)
+{
+    weft_error error = {0};
+    if (CHECK_OK(weft_world_open(&world, &error), error)) {
+        RUN(test_variables_swap_by_their_old_values);
+        RUN(test_shared_variables_are_one);
+        RUN(test_parts_make_the_whole);
+        if (world.n_processes == 1) {
+            RUN(test_plan_says_what_why_and_where);
+            RUN(test_skipped_rule_is_said_and_strict_refuses);
+        }
+    }
+    weft_world_close();
+    return weft_test_report();
+}

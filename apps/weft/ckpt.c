@@ -350,7 +350,7 @@ int ckpt_main(int n, char **arguments)
     else if (s)
         weft_fail(&error, WEFT_USAGE, "ckpt what? weft ckpt --help lists what there is");
     settings_destroy(&s);
-    const int code = app_error(table.program, APP_STARTING, &error);
+    const int code = app_leave(table.program, APP_STARTING, &error);
     weft_world_close();
     return error.status == WEFT_OK ? c.code : code;
 }

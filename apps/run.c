@@ -259,6 +259,28 @@ weft_status app_run_finish(app_run *run, weft_error *error)
     return weft_checkpoints_wait(run->checkpoints, error);
 }
 
+weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
+                        weft_error *error)
+{
+    const bool is_root = weft_mesh_is_root(weft_program_mesh(setup->program));
+    char text[1024];
+    WEFT_TRY(app_run_open(run, setup, error));
+    run->is_running = true;
+    if (is_root && run->first > 0) printf("continues from step %lld\n", (long long)run->first);
+    for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
+        double number;
+        WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
+        WEFT_TRY(weft_run(setup->program, error));
+        WEFT_TRY(weft_read_scalar(setup->program, loss, &number, error));
+        if (is_root && (step % 100 == 0 || step == setup->last))
+            printf("step %5lld   loss %.6f\n", (long long)step, number);
+        WEFT_TRY(app_run_step(run, step, error));
+    }
+    WEFT_TRY(app_run_finish(run, error));
+    if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
+    return WEFT_OK;
+}
+
 void app_run_settle(app_run *run, const weft_error *error)
 {
     weft_error ignored = {.rank = -1};

@@ -68,6 +68,10 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error);
 /* app_run_finish - the last checkpoint, until it is on disk. Collective over the job. */
 weft_status app_run_finish(app_run *run, weft_error *error);
+/* app_run_all - open, every step, finish: for programs that want no more than a line of the loss
+ * every 100 steps. Collective over the job. */
+weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
+                        weft_error *error);
 /* app_run_settle - after a failure that every rank knows of: let a save under way end. Collective
  * over the job. */
 void app_run_settle(app_run *run, const weft_error *error);

@@ -65,29 +65,6 @@ static weft_status open_data(job *j, int which, int64_t first, int64_t count, we
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
-static weft_status steps(job *j, weft_value loss, weft_error *error)
-{
-    const app_run_setup setup = {j->settings, j->program[0], j->data[0],
-                                 settings_count(j->settings, "steps")};
-    char text[1024];
-    WEFT_TRY(app_run_open(&j->run, &setup, error));
-    j->run.is_running = true;
-    if (weft_mesh_is_root(j->mesh) && j->run.first > 0)
-        printf("continues from step %lld\n", (long long)j->run.first);
-    for (int64_t step = j->run.first + 1; step <= setup.last && !j->run.is_stopped; step++) {
-        double number;
-        WEFT_TRY(weft_dataset_next(j->data[0], j->program[0], error));
-        WEFT_TRY(weft_run(j->program[0], error));
-        WEFT_TRY(weft_read_scalar(j->program[0], loss, &number, error));
-        if (weft_mesh_is_root(j->mesh) && (step % 100 == 0 || step == setup.last))
-            printf("step %5lld   loss %.6f\n", (long long)step, number);
-        WEFT_TRY(app_run_step(&j->run, step, error));
-    }
-    WEFT_TRY(app_run_finish(&j->run, error));
-    if (weft_mesh_is_root(j->mesh) && app_run_ending(&j->run, text, sizeof text)) puts(text);
-    return WEFT_OK;
-}
-
 static weft_status learn(job *j, weft_error *error)
 {
     const double top = settings_real(j->settings, "rate");
@@ -104,7 +81,8 @@ static weft_status learn(job *j, weft_error *error)
     WEFT_TRY(
         weft_compile(j->mesh, j->layout, WEFT_VALUES(loss, update), NULL, &j->program[0], error));
     WEFT_TRY(open_data(j, 0, 0, LEARN, error));
-    return steps(j, loss, error);
+    const app_run_setup setup = {j->settings, j->program[0], j->data[0], n_steps};
+    return app_run_all(&j->run, &setup, loss, error);
 }
 
 static weft_status test(job *j, weft_error *error)
@@ -129,7 +107,7 @@ int main(int n, char **arguments)
     job j = {.settings = settings_read(&table, n - 1, arguments + 1, &error)};
     if (j.settings && app_open(j.settings, &j.mesh, &j.layout, &error) == WEFT_OK)
         (void)!(learn(&j, &error) || j.run.is_stopped || test(&j, &error));
-    if (error.status != WEFT_OK) app_run_settle(&j.run, &error);
+    app_run_settle(&j.run, &error);
     app_run_close(&j.run);
     for (int i = 1; i >= 0; i--) {
         weft_dataset_close(&j.data[i]);

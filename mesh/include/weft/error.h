@@ -20,14 +20,14 @@
 /* What kind of failure; the name says who has to act. Values are stable: they travel between ranks. */
 typedef enum weft_status {
     WEFT_OK = 0,
-    WEFT_USAGE = 1,    /* the caller's or user's mistake: a name, a size, a file that is not right */
-    WEFT_IO = 2,       /* the file system or the network refused                                  */
-    WEFT_MEMORY = 3,   /* an allocation failed                                                     */
-    WEFT_COMM = 4,     /* a link or a peer rank failed                                             */
-    WEFT_MISMATCH = 5, /* ranks disagree about what to run                                         */
-    WEFT_INTERNAL = 6, /* a promise of Weft's own is broken                                        */
-    WEFT_NONFINITE = 7, /* NaN or Inf where numbers must be                                     */
-    WEFT_CORRUPT = 8    /* stored or replicated bytes are not what they were                     */
+    WEFT_USAGE = 1,     /* the caller's or user's mistake: a name, a size, a file that is not right */
+    WEFT_IO = 2,        /* the file system or the network refused */
+    WEFT_MEMORY = 3,    /* an allocation failed */
+    WEFT_COMM = 4,      /* a link or a peer rank failed */
+    WEFT_MISMATCH = 5,  /* ranks disagree about what to run */
+    WEFT_INTERNAL = 6,  /* a promise of Weft's own is broken */
+    WEFT_NONFINITE = 7, /* NaN or Inf where numbers must be */
+    WEFT_CORRUPT = 8    /* stored or replicated bytes are not what they were */
 } weft_status;
 
 typedef struct weft_error {

@@ -124,17 +124,40 @@ static weft_status run(gpt_job *job, const phase *phases, const weft_world *worl
     return WEFT_OK;
 }
 
+/* Ranks that do different things would wait for each other for ever. */
+static weft_status agree_on_work(const settings *s, const phase *phases, weft_error *error)
+{
+    const bool is_plan = settings_flag(s, "dry-run");
+    const bool mine[] = {is_plan, !is_plan && phases == training, !is_plan && phases == sampling};
+    int n = 0;
+    WEFT_TRY(weft_world_agree(error));
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        bool any;
+        WEFT_TRY(weft_world_any(mine[i], &any, error));
+        n += any;
+    }
+    if (n == 1) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "some ranks were started to train and others to sample or with --dry-run; "
+                     "give all ranks the same command");
+}
+
+static weft_status work(gpt_job *job, const phase *phases, weft_error *error)
+{
+    weft_world world;
+    WEFT_TRY(gpt_job_check(job, error));
+    WEFT_TRY(app_join(&world, error));
+    WEFT_TRY(agree_on_work(job->settings, phases, error));
+    if (!settings_flag(job->settings, "dry-run")) return run(job, phases, &world, error);
+    if (weft_world_is_root()) (void)!plan(job, error);
+    return weft_world_agree(error);
+}
+
 static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
-    weft_world world;
     gpt_job job = {.settings = s};
-    weft_status status = gpt_job_check(&job, &error);
-    if (status == WEFT_OK && settings_flag(s, "dry-run")) {
-        if (weft_world_is_root()) status = plan(&job, &error);
-    } else if (status == WEFT_OK && (status = app_join(&world, &error)) == WEFT_OK) {
-        status = run(&job, phases, &world, &error);
-    }
+    (void)!work(&job, phases, &error);
     gpt_job_close(&job);
     const int code =
         app_leave(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);

@@ -190,6 +190,18 @@ static void test_one_rank_with_a_typo(void)
     check_refused_mpi(line, facts);
 }
 
+static void test_one_rank_that_only_plans(void)
+{
+    const char *const facts[3] = {"--dry-run", "train"};
+    char good[TEXT], line[4 * TEXT];
+    print_arguments(good, sizeof good, GOOD "--mesh data:2");
+    snprintf(line, sizeof line,
+             WEFT_TEST_MPIEXEC " --oversubscribe -n 1 " WEFT_TEST_BIN
+                               "/gpt train %s --dry-run : -n 1 " WEFT_TEST_BIN "/gpt train %s",
+             good, good);
+    check_refused_mpi(line, facts);
+}
+
 /* ---- IDX files, by mnist --------------------------------------------------------------------- */
 
 /* A gzipped IDX file whose header promises n images of 28 x 28 (or n labels), with `bytes` bytes
@@ -295,6 +307,7 @@ int main(void)
             RUN(test_mesh_size_against_world_size);
             RUN(test_one_rank_with_another_layout);
             RUN(test_one_rank_with_a_typo);
+            RUN(test_one_rank_that_only_plans);
         }
         RUN(test_mnist_refuses_lying_files);
         RUN(test_dims_of_one_name_and_two_sizes);

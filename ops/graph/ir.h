@@ -66,7 +66,7 @@ void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *sit
 
 /* "einsum at mlp.c:41" */
 int weft_node_print_place(const weft_node *node, char *text, size_t bytes);
-/* The graph as text, a node a line, for WEFT_DUMP. */
+/* The graph as text, a node a line: weft_compile_options.dump. */
 void weft_graph_print(const weft_graph *graph, FILE *file);
 
 /* A copy of a node into another graph (for passes): operands already translated. Returns its first

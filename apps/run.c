@@ -2,6 +2,7 @@
  * be continued. */
 #include "run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "weft/collectives.h"
+#include "weft/watch.h"
 
 enum { MAX_PATH = 4096 };
 
@@ -66,6 +68,21 @@ static weft_status move_aside(const char *path, weft_error *error)
     return move(path, name, error);
 }
 
+/* A folder of plain files; none is fine. */
+static weft_status remove_files(const char *folder, weft_error *error)
+{
+    char path[2 * MAX_PATH];
+    DIR *listing = opendir(folder);
+    if (!listing) return WEFT_OK;
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    closedir(listing);
+    if (rmdir(folder) == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot remove %s: %s", folder, strerror(errno));
+}
+
 /* Checkpoints of later steps than the one to begin at would be taken for the newest at the next
  * start: they go to ckpt.1, ckpt.2 ... */
 static weft_status move_later(const char *folder, int64_t step, weft_error *error)
@@ -109,6 +126,35 @@ static weft_status resume_step(const settings *s, int64_t *step, weft_error *err
                      text);
 }
 
+static void recorder_folder(const char *folder, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%.4000s/recorder", folder);
+}
+
+/* The records of the job before this one stay, until the next. */
+static weft_status prepare_records(const char *folder, weft_error *error)
+{
+    char path[MAX_PATH], last[MAX_PATH + 8];
+    recorder_folder(folder, path, sizeof path);
+    snprintf(last, sizeof last, "%s.last", path);
+    if (access(path, F_OK) == 0) {
+        WEFT_TRY(remove_files(last, error));
+        WEFT_TRY(move(path, last, error));
+    }
+    return app_make_folder(path, error);
+}
+
+/* Not to be recorded is no reason not to run. */
+static void record(app_run *run, const char *folder)
+{
+    char path[MAX_PATH];
+    weft_error error = {.rank = -1};
+    recorder_folder(folder, path, sizeof path);
+    weft_watch_patience(settings_seconds(run->setup.settings, "patience"));
+    if (weft_watch_record(path, &error) != WEFT_OK)
+        snprintf(run->note, sizeof run->note, "%s", error.message);
+}
+
 /* What only one process may do to the run directory. */
 static weft_status prepare_folder(const settings *s, int64_t from, weft_error *error)
 {
@@ -116,6 +162,7 @@ static weft_status prepare_folder(const settings *s, int64_t from, weft_error *e
     const char *folder = settings_text(s, "run");
     if (settings_flag(s, "fresh")) WEFT_TRY(move_aside(folder, error));
     WEFT_TRY(app_make_folder(folder, error));
+    WEFT_TRY(prepare_records(folder, error));
     app_checkpoint_folder(folder, checkpoints, sizeof checkpoints);
     if (from == 0) return move_aside(checkpoints, error);
     return from == WEFT_NEWEST ? WEFT_OK : move_later(checkpoints, from, error);
@@ -210,6 +257,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
         (void)!prepare_folder(s, from, error);
     WEFT_TRY(weft_world_agree(error));
+    record(run, settings_text(s, "run"));
     if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
         (void)!restore(run, folder, from, error);
     WEFT_TRY(weft_world_agree(error));

@@ -36,6 +36,12 @@
          "Continuing", "from the start; the folder of --run is first renamed to DIR.1, DIR.2 ..."}, \
         {"max-time", OPTION_TIME,  "",                                                              \
          "TIME",     "Continuing", "save and stop before it has run so long: 90s, 30m, 2h"},        \
+        {"patience",                                                                                \
+         OPTION_TIME,                                                                               \
+         "10s",                                                                                     \
+         "TIME",                                                                                    \
+         "Continuing",                                                                              \
+         "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever"},   \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \

@@ -150,5 +150,17 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
                    .send = send,
                    .recv = recv,
                    .scratch = scratch};
-    return j.bytes <= SMALL_BYTES ? reduce_small(&j, error) : reduce_large(&j, error);
+    const weft_call_facts call = {.kind = WEFT_CALL_ALL_REDUCE,
+                            .dtype = (uint8_t)dtype,
+                            .combine = (uint8_t)combine,
+                            .root = -1,
+                            .count = count};
+    const weft_call_mark mark = weft_comm_begin(comm, &call);
+    const bool has_entered = weft_comm_enter(comm, &mark);
+    weft_recorder_wait(comm->recorder, &mark);
+    const weft_status status =
+        j.bytes <= SMALL_BYTES ? reduce_small(&j, error) : reduce_large(&j, error);
+    weft_recorder_end(comm->recorder, &mark);
+    weft_comm_leave(comm, has_entered);
+    return status;
 }

@@ -1,8 +1,11 @@
 /* comm: the groups of a mesh for the local ranks, and the calls that go to their engine. */
 #include "engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "watch.h"
 
 struct weft_comms {
     weft_mesh *mesh;
@@ -42,6 +45,7 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
     if (engine == NULL) return WEFT_USAGE;
     weft_comms *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(error, sizeof *c);
+    if (engine == &weft_engine_threads) weft_watch_begin(0, 1, NULL); /* else the world has */
     c->mesh = mesh;
     c->engine = engine;
     *comms = c;
@@ -69,6 +73,35 @@ void weft_comms_destroy(weft_comms **comms)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
+/* "data+model" */
+static void name_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int a = 0; a < weft_mesh_n_axes(mesh) && used < bytes; a++)
+        if (axes >> a & 1)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? "+" : "",
+                                     weft_mesh_axis_name(mesh, a));
+}
+
+/* Where the end's calls are recorded. Not to be recorded is no failure. */
+static void end_record(const weft_comms *comms, uint32_t axes, weft_comm *end)
+{
+    char name[WEFT_AXES_BYTES];
+    int *ranks = malloc((size_t)end->n_ranks * sizeof *ranks);
+    const char *mesh = weft_mesh_text(comms->mesh);
+    end->channel = -1;
+    end->recorder = ranks ? weft_recorder_of(end->rank) : NULL;
+    if (end->recorder) {
+        name_axes(comms->mesh, axes, name, sizeof name);
+        weft_mesh_group(comms->mesh, axes, end->rank, ranks, NULL);
+        const uint64_t key = weft_digest(weft_digest(0, mesh, strlen(mesh)), &axes, sizeof axes);
+        end->channel =
+            weft_recorder_channel(end->recorder, key, ranks[0], end->n_ranks, name);
+    }
+    free(ranks);
+}
+
 static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, weft_comm *end,
                             weft_error *error)
 {
@@ -77,6 +110,7 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
     end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
     const size_t bytes = 4 * (size_t)end->n_ranks * sizeof *end->numbers;
     end->numbers = malloc(bytes);
+    end_record(comms, axes, end);
     return end->numbers == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
 }
 
@@ -125,6 +159,39 @@ const char *weft_comms_engine(const weft_comms *comms)
     return comms->engine->name;
 }
 
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call)
+{
+    if (comm == NULL || comm->is_inside) return (weft_call_mark){0};
+    return weft_recorder_begin(comm->recorder, comm->channel, call);
+}
+
+bool weft_comm_enter(weft_comm *comm, const weft_call_mark *mark)
+{
+    if (comm == NULL || comm->is_inside) return false;
+    comm->is_inside = true;
+    comm->fingerprint = mark->fingerprint;
+    return true;
+}
+
+void weft_comm_leave(weft_comm *comm, bool has_entered)
+{
+    if (has_entered) comm->is_inside = false;
+}
+
+/* An exchange that is a call by itself, or a part of one. */
+static void begin_exchange(weft_comm *comm, const weft_call_facts *call, weft_request *request)
+{
+    const weft_call_mark mark = weft_comm_begin(comm, call);
+    request->comm = comm;
+    request->call = mark.number;
+    request->fingerprint = comm->is_inside ? comm->fingerprint : mark.fingerprint;
+}
+
+static const weft_call_facts nameless = {
+    .dtype = WEFT_NO_DTYPE, .combine = WEFT_NO_COMBINE, .root = -1};
+
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
 /* The next ticket, when its slot is free. */
@@ -149,7 +216,9 @@ static void give_ticket(weft_comm *comm, uint64_t ticket)
 /* An exchange that did not start is not waited for. */
 static weft_status started(weft_request *request, weft_status status)
 {
+    const weft_call_mark mark = {request->call, request->fingerprint};
     if (status == WEFT_OK) return WEFT_OK;
+    weft_recorder_end(request->comm->recorder, &mark);
     give_ticket(request->comm, request->ticket);
     request->comm = NULL;
     return status;
@@ -159,9 +228,11 @@ weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64
                                   const int64_t *send_at, void *recv, const int64_t *recv_bytes,
                                   const int64_t *recv_at, weft_request *request, weft_error *error)
 {
+    weft_call_facts call = nameless;
     *request = (weft_request){0};
     WEFT_TRY(take_ticket(comm, &request->ticket, error));
-    request->comm = comm;
+    call.kind = WEFT_CALL_ALL_TO_ALL;
+    begin_exchange(comm, &call, request);
     const weft_parts out = {(char *)(uintptr_t)send, send_bytes, send_at};
     const weft_parts in = {recv, recv_bytes, recv_at};
     return started(request, comm->engine->all_to_all_start(comm, &out, &in, request, error));
@@ -171,9 +242,11 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
                                   const int64_t *recv_bytes, const int64_t *recv_at,
                                   weft_request *request, weft_error *error)
 {
+    weft_call_facts call = nameless;
     *request = (weft_request){0};
     WEFT_TRY(take_ticket(comm, &request->ticket, error));
-    request->comm = comm;
+    call.kind = WEFT_CALL_ALL_GATHER;
+    begin_exchange(comm, &call, request);
     const weft_parts in = {recv, recv_bytes, recv_at};
     return started(request,
                    comm->engine->all_gather_start(comm, send, send_bytes, &in, request, error));
@@ -183,7 +256,10 @@ weft_status weft_wait(weft_request *request, weft_error *error)
 {
     weft_comm *comm = request->comm;
     if (comm == NULL) return WEFT_OK; /* never begun, or over */
+    const weft_call_mark mark = {request->call, request->fingerprint};
+    weft_recorder_wait(comm->recorder, &mark);
     const weft_status status = comm->engine->wait(request, error);
+    weft_recorder_end(comm->recorder, &mark);
     give_ticket(comm, request->ticket);
     request->comm = NULL;
     return status;
@@ -196,9 +272,17 @@ weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
                          "broadcast from rank %d of a group of %d; name one from 0 to %d", root,
                          comm->n_ranks, comm->n_ranks - 1);
     if (bytes == 0 || comm->n_ranks == 1) return WEFT_OK;
-    uint64_t ticket = 0;
-    WEFT_TRY(take_ticket(comm, &ticket, error));
-    const weft_status status = comm->engine->broadcast(comm, root, data, bytes, ticket, error);
-    give_ticket(comm, ticket);
+    weft_request request = {0};
+    weft_call_facts call = nameless;
+    call.kind = WEFT_CALL_BROADCAST;
+    call.root = root;
+    call.count = bytes;
+    WEFT_TRY(take_ticket(comm, &request.ticket, error));
+    begin_exchange(comm, &call, &request);
+    const weft_call_mark mark = {request.call, request.fingerprint};
+    weft_recorder_wait(comm->recorder, &mark);
+    const weft_status status = comm->engine->broadcast(comm, root, data, bytes, &request, error);
+    weft_recorder_end(comm->recorder, &mark);
+    give_ticket(comm, request.ticket);
     return status;
 }

@@ -2,11 +2,13 @@
  * room sees it.
  *
  * An engine moves bytes and knows no dtype, box or combine: everything above the table is the same
- * on every engine, so results are equal bit by bit.
+ * on every engine, so results are equal bit by bit. Bytes go only between exchanges of the same
+ * fingerprint (request->fingerprint): ranks that make different calls get nothing from each other.
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H
 
+#include "recorder.h"
 #include "weft/collectives.h"
 
 enum { WEFT_SLOTS = 8 }; /* exchanges that may be under way in one group at once */
@@ -21,6 +23,10 @@ struct weft_comm {
     uint32_t busy;    /* bit s: slot s has an exchange under way                      */
     uint64_t next;    /* ticket of the next exchange; its slot is ticket % WEFT_SLOTS */
     int64_t *numbers; /* [4][n_ranks]: byte counts and places for weft_all_reduce      */
+    weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
+    int channel;
+    bool is_inside;       /* of a call that is recorded as one: its exchanges are not */
+    uint64_t fingerprint; /* of the call that exchanges belong to                     */
 };
 
 /* The parts of a buffer, one for each rank of the group. Borrowed until the exchange is over. */
@@ -43,14 +49,22 @@ struct weft_comm_engine {
                                     const weft_parts *recv, weft_request *request,
                                     weft_error *error);
     weft_status (*wait)(weft_request *request, weft_error *error);
-    weft_status (*broadcast)(weft_comm *comm, int root, void *data, int64_t bytes, uint64_t ticket,
-                             weft_error *error);
+    weft_status (*broadcast)(weft_comm *comm, int root, void *data, int64_t bytes,
+                             const weft_request *request, weft_error *error);
 };
 
 extern const weft_comm_engine weft_engine_threads;
 #ifdef WEFT_HAVE_MPI
 extern const weft_comm_engine weft_engine_mpi;
 #endif
+
+/* ---- comm.c: calls, as they are recorded ----------------------------------------------------- */
+
+/* weft_comm_enter - a call of several exchanges begins, or goes on: until weft_comm_leave they carry
+ * its fingerprint and are not recorded by themselves. Inside another such call it does nothing. */
+weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call);
+bool weft_comm_enter(weft_comm *comm, const weft_call_mark *mark);
+void weft_comm_leave(weft_comm *comm, bool has_entered);
 
 /* ---- combine.c ------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "box_run.h"
 #include "engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ struct weft_move {
     weft_combine combine; /* of the partial results that end here */
     int rank, n_ranks, self;
     int64_t count; /* of the rank's box in `from` */
+    int64_t total; /* of the whole tensor         */
     int64_t scratch_bytes, wire_bytes;
 
     bool gathers; /* all get all of the box: the engine's all_gather, own part too */
@@ -45,7 +47,11 @@ struct weft_move {
     piece *out, *in;                                      /* [n_ranks] each, in the group's order */
     int64_t *send_bytes, *send_at, *recv_bytes, *recv_at; /* [n_ranks] */
 
-    weft_comm *comm; /* of the run under way */
+    uint32_t site; /* as recorded */
+    uint64_t digest;
+    weft_convert_kind kind;
+    weft_call_mark mark; /* of the run under way, as are the following */
+    weft_comm *comm;
     weft_request request;
     const char *from;
     char *to, *scratch;
@@ -265,9 +271,11 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
     weft_box box;
     weft_spec_box(&step->from, mesh, shape, rank, &box);
     m->algorithm = algorithms[step->kind];
+    m->kind = step->kind;
     m->dtype = dtype;
     m->rank = rank;
     m->count = weft_box_count(&box, shape->n_dims);
+    m->total = weft_shape_count(shape);
     m->n_ranks = weft_mesh_group(mesh, step->axes, rank, NULL, &m->self);
     m->wire_bytes = weft_convert_bytes(mesh, shape, dtype, step, rank);
     weft_status status = WEFT_OK;
@@ -288,6 +296,15 @@ void weft_move_destroy(weft_move **move)
     free(m->send_bytes);
     free(m);
     *move = NULL;
+}
+
+void weft_move_name(weft_move *move, weft_comm *comm, const char *what, const char *where)
+{
+    char text[WEFT_SITE_BYTES];
+    if (comm == NULL || comm->recorder == NULL) return;
+    snprintf(text, sizeof text, "%s%s", what, where);
+    move->digest = weft_digest(0, what, strlen(what));
+    move->site = weft_recorder_site(comm->recorder, move->digest, text);
 }
 
 int64_t weft_move_scratch(const weft_move *move)
@@ -313,10 +330,27 @@ weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, 
     move->from = from;
     move->to = to;
     move->scratch = scratch;
-    return move->algorithm->start(move, error);
+    const weft_call_facts call = {.kind = (uint8_t)move->kind,
+                            .dtype = (uint8_t)move->dtype,
+                            .combine = (uint8_t)move->combine,
+                            .root = -1,
+                            .count = move->total,
+                            .site = move->site,
+                            .digest = move->digest};
+    move->mark = weft_comm_begin(comm, &call);
+    const bool has_entered = weft_comm_enter(comm, &move->mark);
+    const weft_status status = move->algorithm->start(move, error);
+    weft_comm_leave(comm, has_entered);
+    return status;
 }
 
 weft_status weft_move_finish(weft_move *move, weft_error *error)
 {
-    return move->algorithm->finish(move, error);
+    weft_comm *comm = move->comm;
+    const bool has_entered = weft_comm_enter(comm, &move->mark);
+    if (has_entered) weft_recorder_wait(comm->recorder, &move->mark);
+    const weft_status status = move->algorithm->finish(move, error);
+    if (has_entered) weft_recorder_end(comm->recorder, &move->mark);
+    weft_comm_leave(comm, has_entered);
+    return status;
 }

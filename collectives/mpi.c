@@ -3,9 +3,10 @@
  * An exchange is one receive and one send for each peer that has something: what MPI's own
  * non-blocking all_to_all and all_gather do inside (Open MPI's libnbc, linear), but peers without
  * bytes cost nothing and no count has to fit an int: what does not is sent as many blocks of a
- * megabyte, and a rest. All ranks start exchanges in one order and MPI keeps the order between two
- * ranks, so messages of different exchanges cannot be mistaken for each other. Requests are made
- * room for with the group: nothing is allocated during a run.
+ * megabyte, and a rest. A message's tag comes from the fingerprint of the call that it belongs to:
+ * ranks that make different calls wait for each other, which the watch sees, and never take each
+ * other's bytes for their own. Requests are made room for with the group: nothing is allocated
+ * during a run.
  */
 #include "engine.h"
 #include "mpi_world.h"
@@ -21,6 +22,7 @@ typedef struct group {
     MPI_Datatype block; /* BLOCK_BYTES bytes */
     int n_requests[WEFT_SLOTS];
     MPI_Request *requests; /* [WEFT_SLOTS][PER_PEER * n_ranks] */
+    int64_t *expected;     /* the same: bytes to receive; -1: a send */
     MPI_Status *statuses;  /* [PER_PEER * n_ranks] */
 } group;
 
@@ -32,10 +34,11 @@ static weft_status group_start(group *g, const weft_comm *end, int lowest, weft_
     g->block = MPI_DATATYPE_NULL;
     const size_t n = PER_PEER * (size_t)end->n_ranks;
     g->requests = malloc(WEFT_SLOTS * n * sizeof *g->requests);
+    g->expected = malloc(WEFT_SLOTS * n * sizeof *g->expected);
     g->statuses = malloc(n * sizeof *g->statuses);
-    if (g->requests == NULL || g->statuses == NULL)
-        return weft_fail_memory(error,
-                                n * (WEFT_SLOTS * sizeof *g->requests + sizeof *g->statuses));
+    if (g->requests == NULL || g->expected == NULL || g->statuses == NULL)
+        return weft_fail_memory(error, n * (WEFT_SLOTS * sizeof *g->requests));
+    WEFT_TRY(weft_mpi_same(WEFT_CALL_GROUP, end->n_ranks, error));
     int code = MPI_Comm_split(weft_mpi_comm(), lowest, end->self, &g->comm);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
@@ -74,6 +77,7 @@ static void destroy(weft_comm *ends, int n_local)
     if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);
     if (!is_over && g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
     free(g->requests);
+    free(g->expected);
     free(g->statuses);
     free(g);
     ends->group = NULL;
@@ -85,18 +89,26 @@ static void destroy(weft_comm *ends, int n_local)
 typedef struct message {
     char *data;
     int64_t bytes;
-    int peer, slot;
+    int peer, slot, tag;
     bool is_send;
 } message;
+
+static int slot_of(const weft_request *request)
+{
+    return (int)(request->ticket % WEFT_SLOTS);
+}
 
 static int post(const weft_comm *comm, const message *m, char *data, int count, MPI_Datatype type)
 {
     group *g = comm->group;
-    MPI_Request *request =
-        g->requests + (size_t)m->slot * PER_PEER * (size_t)comm->n_ranks + g->n_requests[m->slot];
-    const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->slot, g->comm, request)
-                                : MPI_Irecv(data, count, type, m->peer, m->slot, g->comm, request);
-    if (code == MPI_SUCCESS) g->n_requests[m->slot]++;
+    const size_t at = (size_t)m->slot * PER_PEER * (size_t)comm->n_ranks +
+                      (size_t)g->n_requests[m->slot];
+    MPI_Request *request = g->requests + at;
+    const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->tag, g->comm, request)
+                                : MPI_Irecv(data, count, type, m->peer, m->tag, g->comm, request);
+    if (code != MPI_SUCCESS) return code;
+    g->expected[at] = m->is_send ? -1 : type == MPI_BYTE ? count : (int64_t)count * BLOCK_BYTES;
+    g->n_requests[m->slot]++;
     return code;
 }
 
@@ -113,13 +125,16 @@ static int post_message(const weft_comm *comm, const message *m)
     return post(comm, m, m->data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE);
 }
 
-static int post_all(const weft_comm *comm, const weft_parts *parts, int slot, bool is_send)
+static int post_all(const weft_comm *comm, const weft_parts *parts, const weft_request *request,
+                    bool is_send)
 {
+    const int slot = slot_of(request), tag = weft_mpi_tag(request->fingerprint, slot);
     for (int i = 1; i < comm->n_ranks; i++) {
         const int step = is_send ? i : comm->n_ranks - i; /* not all to one at a time */
         const int peer = (comm->self + step) % comm->n_ranks;
         if (parts->bytes[peer] == 0) continue;
-        const message m = {parts->data + parts->at[peer], parts->bytes[peer], peer, slot, is_send};
+        const message m = {parts->data + parts->at[peer], parts->bytes[peer], peer, slot, tag,
+                           is_send};
         const int code = post_message(comm, &m);
         if (code != MPI_SUCCESS) return code;
     }
@@ -146,10 +161,9 @@ static weft_status all_to_all_start(weft_comm *comm, const weft_parts *send, con
                                     weft_request *request, weft_error *error)
 {
     group *g = comm->group;
-    const int slot = (int)(request->ticket % WEFT_SLOTS);
-    g->n_requests[slot] = 0;
-    int code = post_all(comm, recv, slot, false);
-    if (code == MPI_SUCCESS) code = post_all(comm, send, slot, true);
+    g->n_requests[slot_of(request)] = 0;
+    int code = post_all(comm, recv, request, false);
+    if (code == MPI_SUCCESS) code = post_all(comm, send, request, true);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "all_to_all", code);
     const int64_t own = send->bytes[comm->self];
     return copy_own(comm, own > 0 ? send->data + send->at[comm->self] : NULL, own, recv, error);
@@ -160,12 +174,12 @@ static weft_status all_gather_start(weft_comm *comm, const void *send, int64_t s
                                     weft_error *error)
 {
     group *g = comm->group;
-    const int slot = (int)(request->ticket % WEFT_SLOTS);
+    const int slot = slot_of(request), tag = weft_mpi_tag(request->fingerprint, slot);
     g->n_requests[slot] = 0;
-    int code = post_all(comm, recv, slot, false);
+    int code = post_all(comm, recv, request, false);
     for (int i = 1; i < comm->n_ranks && code == MPI_SUCCESS; i++) {
         const int peer = (comm->self + i) % comm->n_ranks;
-        const message m = {(char *)(uintptr_t)send, send_bytes, peer, slot, true};
+        const message m = {(char *)(uintptr_t)send, send_bytes, peer, slot, tag, true};
         code = post_message(comm, &m);
     }
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "all_gather", code);
@@ -182,30 +196,69 @@ static int first_code(const group *g, int n, int code)
     return code;
 }
 
-static weft_status wait_request(weft_request *request, weft_error *error)
+/* A message that is longer than expected MPI finds itself; a shorter one it takes for right. */
+static weft_status check_lengths(const weft_comm *comm, const int64_t *expected, int n,
+                                 weft_error *error)
 {
-    const weft_comm *comm = request->comm;
     const group *g = comm->group;
-    const int slot = (int)(request->ticket % WEFT_SLOTS), n = g->n_requests[slot];
-    MPI_Request *requests = g->requests + (size_t)slot * PER_PEER * (size_t)comm->n_ranks;
-    const int code = MPI_Waitall(n, requests, g->statuses);
-    if (code == MPI_SUCCESS) return WEFT_OK;
+    for (int i = 0; i < n; i++) {
+        MPI_Count bytes = 0;
+        if (expected[i] < 0) continue;
+        MPI_Get_elements_x(&g->statuses[i], MPI_BYTE, &bytes);
+        if (bytes != expected[i])
+            return weft_fail(error, WEFT_MISMATCH,
+                             "rank %d of a group of %d sends %lld bytes to rank %d, which expects "
+                             "%lld; both sides must give the same count",
+                             g->statuses[i].MPI_SOURCE, comm->n_ranks, (long long)bytes, comm->self,
+                             (long long)expected[i]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status wait_slot(const weft_comm *comm, int slot, weft_error *error)
+{
+    group *g = comm->group;
+    const size_t at = (size_t)slot * PER_PEER * (size_t)comm->n_ranks;
+    const int n = g->n_requests[slot], code = MPI_Waitall(n, g->requests + at, g->statuses);
+    g->n_requests[slot] = 0;
+    if (code == MPI_SUCCESS) return check_lengths(comm, g->expected + at, n, error);
     return weft_mpi_fail(error, "exchanging data", first_code(g, n, code));
 }
 
-static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes, uint64_t ticket,
-                             weft_error *error)
+static weft_status wait_request(weft_request *request, weft_error *error)
 {
-    const group *g = comm->group;
-    const int64_t n_blocks = bytes > INT_MAX ? bytes / BLOCK_BYTES : 0;
-    const int64_t rest = bytes - n_blocks * BLOCK_BYTES;
-    (void)ticket;
-    int code = n_blocks > INT_MAX ? MPI_ERR_COUNT : MPI_SUCCESS;
-    if (code == MPI_SUCCESS && n_blocks > 0)
-        code = MPI_Bcast(data, (int)n_blocks, g->block, root, g->comm);
-    if (code == MPI_SUCCESS && rest > 0)
-        code = MPI_Bcast((char *)data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE, root, g->comm);
+    return wait_slot(request->comm, slot_of(request), error);
+}
+
+static weft_status pass_on(const weft_comm *comm, const message *m, weft_error *error)
+{
+    const int code = post_message(comm, m);
     return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "broadcast", code);
+}
+
+/* A binomial tree over the ranks counted from the root: who has the bytes after k rounds is 2^k. */
+static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
+                             const weft_request *request, weft_error *error)
+{
+    group *g = comm->group;
+    const int n = comm->n_ranks, own = (comm->self - root + n) % n, slot = slot_of(request);
+    message m = {data, bytes, 0, slot, weft_mpi_tag(request->fingerprint, slot), false};
+    int bit = 1;
+    g->n_requests[slot] = 0;
+    while (bit < n && !(own & bit))
+        bit <<= 1;
+    if (own > 0) {
+        m.peer = (own - bit + root) % n;
+        WEFT_TRY(pass_on(comm, &m, error));
+        WEFT_TRY(wait_slot(comm, slot, error));
+    }
+    m.is_send = true;
+    for (bit >>= 1; bit > 0; bit >>= 1) {
+        if (own + bit >= n) continue;
+        m.peer = (own + bit + root) % n;
+        WEFT_TRY(pass_on(comm, &m, error));
+    }
+    return wait_slot(comm, slot, error);
 }
 
 const weft_comm_engine weft_engine_mpi = {

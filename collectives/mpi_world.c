@@ -2,11 +2,19 @@
  * them. */
 #include "mpi_world.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "build_id.h"
+#include "engine.h"
+#include "view.h"
+#include "watch.h"
 #include "world.h"
 
 /* MPI is one a process, and so is this. */
 static MPI_Comm everybody = MPI_COMM_NULL;
 static bool is_ours; /* we began MPI, so we end it */
+static uint64_t n_tags = 1;
 
 MPI_Comm weft_mpi_comm(void)
 {
@@ -50,6 +58,128 @@ static weft_status begin_mpi(weft_error *error)
         "MPI that grants MPI_THREAD_FUNNELED");
 }
 
+/* Bits that tags have beside the slot's; MPI promises 15 in all, Open MPI has 31. */
+static uint64_t find_tags(void)
+{
+    int *most = NULL, has = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most, &has);
+    return (has && *most > 32767 ? (uint64_t)*most : 32767) / WEFT_SLOTS;
+}
+
+int weft_mpi_tag(uint64_t fingerprint, int slot)
+{
+    return (int)(fingerprint % n_tags) * WEFT_SLOTS + slot;
+}
+
+/* ---- what all processes do together ---------------------------------------------------------- */
+
+static weft_recorder *recorder; /* of this process; NULL: not recorded */
+static int channel = -1;
+
+/* What this process is doing and since which call, to everybody; the first that differs from process 0 is named. Only when
+ * they do differ. */
+static weft_status fail_mismatch(const weft_call_mark *mark, weft_error *error)
+{
+    struct {
+        uint64_t fingerprint;
+        char text[192];
+    } own = {.fingerprint = mark->fingerprint}, *all;
+    int n = 0, other = 0;
+    weft_record record;
+    if (recorder && weft_record_read(recorder, mark->number, &record))
+        weft_record_print(recorder, &record, own.text, sizeof own.text);
+    MPI_Comm_size(everybody, &n);
+    all = calloc((size_t)n, sizeof *all);
+    if (all == NULL) return weft_fail_memory(error, (size_t)n * sizeof *all);
+    const int code = MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE,
+                                   everybody);
+    while (other + 1 < n && all[other].fingerprint == all[0].fingerprint)
+        other++;
+    const weft_status status =
+        code != MPI_SUCCESS
+            ? weft_mpi_fail(error, "comparing calls", code)
+            : weft_fail(error, WEFT_MISMATCH,
+                        "rank %d is in %s, but rank 0 is in %s; all ranks must make the same calls in "
+                        "the same order",
+                        other, all[other].text, all[0].text);
+    free(all);
+    return status;
+}
+
+/* The lowest of everybody's numbers, if all make the same call: with it travels the fingerprint of all such calls so far,
+ * as it is and negated, so that the lowest of both tells whether all are equal. */
+static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_error *error)
+{
+    const weft_call_mark mark = weft_recorder_begin(recorder, channel, call);
+    const int64_t print = (int64_t)(mark.fingerprint >> 1);
+    int64_t own[3] = {*number, print, -print}, all[3] = {0};
+    weft_recorder_wait(recorder, &mark);
+    const int code = MPI_Allreduce(own, all, 3, MPI_INT64_T, MPI_MIN, everybody);
+    weft_status status = WEFT_OK;
+    if (code != MPI_SUCCESS)
+        status = weft_mpi_fail(error, weft_call_name(call->kind), code);
+    else if (all[1] != -all[2])
+        status = fail_mismatch(&mark, error);
+    if (status == WEFT_MISMATCH) weft_recorder_settle(recorder, channel);
+    weft_recorder_end(recorder, &mark);
+    *number = all[0];
+    return status;
+}
+
+static weft_call_facts call_of(int kind, int64_t count)
+{
+    return (weft_call_facts){.kind = (uint8_t)kind,
+                       .dtype = WEFT_NO_DTYPE,
+                       .combine = WEFT_NO_COMBINE,
+                       .root = -1,
+                       .count = count};
+}
+
+weft_status weft_mpi_same(int kind, int64_t count, weft_error *error)
+{
+    const weft_call_facts call = call_of(kind, count);
+    int64_t nothing = 0;
+    return lowest(&call, &nothing, error);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static int begin_watch(const weft_world *world)
+{
+    weft_hub_address hub = {0};
+    n_tags = find_tags();
+    recorder = weft_recorder_of(world->process);
+    if (recorder != NULL)
+        channel = weft_recorder_channel(recorder, weft_digest(0, "world", 5), 0,
+                                        world->n_processes, "all processes");
+    if (world->process == 0) weft_watch_invite(&hub);
+    const int code = MPI_Bcast(&hub, (int)sizeof hub, MPI_BYTE, 0, everybody);
+    if (code == MPI_SUCCESS) weft_watch_begin(world->process, world->n_processes, &hub);
+    return code;
+}
+
+/* Collective. */
+static weft_status check_builds(const weft_world *world, weft_error *error)
+{
+    struct {
+        uint64_t id;
+        char host[WEFT_HOST_BYTES];
+    } own = {.id = weft_build_id()}, first;
+    weft_error other = {.rank = -1};
+    gethostname(own.host, sizeof own.host - 1);
+    first = own;
+    if (MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, everybody) != MPI_SUCCESS)
+        return WEFT_OK; /* the next call tells */
+    if (first.id != own.id)
+        weft_fail(&other, WEFT_MISMATCH,
+                  "rank %d on host %s runs another build of Weft (%016llx) than rank 0 on host %s "
+                  "(%016llx); install the same one on all hosts",
+                  world->process, own.host, (unsigned long long)own.id, first.host,
+                  (unsigned long long)first.id);
+    if (weft_mpi_agree(world, &other) == WEFT_OK) return WEFT_OK;
+    return weft_fail(error, other.status, "%s", other.message);
+}
+
 weft_status weft_mpi_open(weft_world *world, weft_error *error)
 {
     WEFT_TRY(begin_mpi(error));
@@ -58,37 +188,54 @@ weft_status weft_mpi_open(weft_world *world, weft_error *error)
     if (code == MPI_SUCCESS) code = MPI_Comm_size(everybody, &world->n_processes);
     if (code == MPI_SUCCESS) code = MPI_Comm_rank(everybody, &world->process);
     if (code == MPI_SUCCESS) code = count_host(&world->n_host_processes);
-    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "joining the job", code);
+    if (code == MPI_SUCCESS && world->n_processes > 1) code = begin_watch(world);
+    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "joining the job", code);
+    return world->n_processes > 1 ? check_builds(world, error) : WEFT_OK;
+}
+
+/* Others that are still about something else learn here, call by call, that this one leaves, and fail, until they leave
+ * too. */
+static void leave_together(void)
+{
+    enum { MOST = 1000 };
+    weft_status status = WEFT_MISMATCH;
+    for (int i = 0; i < MOST && status == WEFT_MISMATCH; i++)
+        status = weft_mpi_same(WEFT_CALL_LEAVE, 0, NULL);
 }
 
 void weft_mpi_close(void)
 {
     int is_over = 0;
     MPI_Finalized(&is_over);
-    if (!is_over && everybody != MPI_COMM_NULL) MPI_Comm_free(&everybody);
+    if (!is_over && everybody != MPI_COMM_NULL) {
+        leave_together();
+        MPI_Comm_free(&everybody);
+    }
     if (!is_over && is_ours) MPI_Finalize();
     everybody = MPI_COMM_NULL;
     is_ours = false;
+    recorder = NULL;
+    channel = -1;
 }
 
 /* Usually nobody has failed, and one small all_reduce is all. */
 weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
 {
-    int mine = error->status == WEFT_OK ? world->n_processes : world->process, first = 0;
-    int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, everybody);
-    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "agreeing on failure", code);
+    const weft_call_facts call = call_of(WEFT_CALL_AGREE, 0);
+    int64_t first = error->status == WEFT_OK ? world->n_processes : world->process;
+    WEFT_TRY(lowest(&call, &first, error));
     if (first == world->n_processes) return WEFT_OK;
-    code = MPI_Bcast(error, (int)sizeof *error, MPI_BYTE, first, everybody);
+    const int code = MPI_Bcast(error, (int)sizeof *error, MPI_BYTE, (int)first, everybody);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "agreeing on failure", code);
-    error->rank = first;
+    error->rank = (int)first;
     return error->status;
 }
 
 weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
 {
-    int own = mine, all = 0;
-    const int code = MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_LOR, everybody);
-    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "taking a decision together", code);
-    *any = all != 0;
+    const weft_call_facts call = call_of(WEFT_CALL_DECIDE, 0);
+    int64_t none = !mine;
+    WEFT_TRY(lowest(&call, &none, error));
+    *any = none == 0;
     return WEFT_OK;
 }

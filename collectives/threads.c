@@ -11,11 +11,13 @@
  * 4 bytes).
  */
 #include "engine.h"
+#include "view.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -34,6 +36,8 @@ typedef struct offer {
     _Alignas(LINE) const char *data;
     const int64_t *bytes, *at; /* [n_ranks]; NULL: all get the same `same_bytes` at `data` */
     int64_t same_bytes;
+    uint64_t fingerprint; /* of its call */
+    const weft_comm *comm;
 } offer;
 
 typedef struct group {
@@ -162,7 +166,13 @@ static weft_status all_to_all_start(weft_comm *comm, const weft_parts *send, con
 {
     (void)error;
     keep_parts(recv, request);
-    post(comm, &(offer){.data = send->data, .bytes = send->bytes, .at = send->at}, request->ticket);
+    post(comm,
+         &(offer){.data = send->data,
+                  .bytes = send->bytes,
+                  .at = send->at,
+                  .fingerprint = request->fingerprint,
+                  .comm = comm},
+         request->ticket);
     return WEFT_OK;
 }
 
@@ -172,14 +182,41 @@ static weft_status all_gather_start(weft_comm *comm, const void *send, int64_t s
 {
     (void)error;
     keep_parts(recv, request);
-    post(comm, &(offer){.data = send, .same_bytes = send_bytes}, request->ticket);
+    post(comm,
+         &(offer){.data = send,
+                  .same_bytes = send_bytes,
+                  .fingerprint = request->fingerprint,
+                  .comm = comm},
+         request->ticket);
     return WEFT_OK;
 }
 
-/* Copy what `sender` has for this rank. */
-static weft_status take(const weft_comm *comm, const offer *from, int sender, char *to,
-                        int64_t expected, weft_error *error)
+static void print_call(const weft_comm *comm, char *text, size_t bytes)
 {
+    weft_record record;
+    const weft_recorder *recorder = comm->recorder;
+    snprintf(text, bytes, "a call");
+    if (recorder && weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &record))
+        weft_record_print(recorder, &record, text, bytes);
+}
+
+static weft_status fail_other_call(const weft_comm *comm, const weft_comm *other, weft_error *error)
+{
+    char own[180], its[180];
+    print_call(comm, own, sizeof own);
+    print_call(other, its, sizeof its);
+    weft_recorder_settle(comm->recorder, comm->channel);
+    return weft_fail(error, WEFT_MISMATCH,
+                     "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
+                     "calls in the same order",
+                     comm->rank, own, other->rank, its);
+}
+
+/* Copy what `sender` has for this rank. */
+static weft_status take(const weft_comm *comm, const offer *from, int sender,
+                        const weft_request *request, char *to, int64_t expected, weft_error *error)
+{
+    if (from->fingerprint != request->fingerprint) return fail_other_call(comm, from->comm, error);
     const int64_t bytes = from->bytes != NULL ? from->bytes[comm->self] : from->same_bytes;
     if (bytes != expected)
         return weft_fail(error, WEFT_MISMATCH,
@@ -205,7 +242,8 @@ static weft_status wait_request(weft_request *request, weft_error *error)
     for (int i = 0; i < comm->n_ranks; i++) {
         const int sender = (comm->self + i) % comm->n_ranks; /* not all from one at a time */
         char *part = bytes[sender] > 0 ? to + at[sender] : NULL;
-        const weft_status taken = take(comm, &offers[sender], sender, part, bytes[sender], error);
+        const weft_status taken =
+            take(comm, &offers[sender], sender, request, part, bytes[sender], error);
         if (status == WEFT_OK) status = taken;
     }
     arrive(&g->slots[request->ticket % WEFT_SLOTS].copied, target);
@@ -213,14 +251,21 @@ static weft_status wait_request(weft_request *request, weft_error *error)
     return status;
 }
 
-static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes, uint64_t ticket,
-                             weft_error *error)
+static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
+                             const weft_request *request, weft_error *error)
 {
     group *g = comm->group;
+    const uint64_t ticket = request->ticket;
     const uint32_t target = target_of(comm, ticket);
-    post(comm, &(offer){.data = data, .same_bytes = bytes}, ticket);
+    post(comm,
+         &(offer){.data = data,
+                  .same_bytes = bytes,
+                  .fingerprint = request->fingerprint,
+                  .comm = comm},
+         ticket);
     wait_until(&g->slots[ticket % WEFT_SLOTS].posted, target);
-    const weft_status status = take(comm, &offers_of(comm, ticket)[root], root, data, bytes, error);
+    const weft_status status =
+        take(comm, &offers_of(comm, ticket)[root], root, request, data, bytes, error);
     arrive(&g->slots[ticket % WEFT_SLOTS].copied, target);
     wait_until(&g->slots[ticket % WEFT_SLOTS].copied, target);
     return status;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "watch.h"
+
 typedef struct launcher {
     const char *name;
     const char *sign;     /* set in every process it starts                      */
@@ -146,6 +148,7 @@ weft_status weft_world_open(weft_world *world, weft_error *error)
 void weft_world_close(void)
 {
     weft_mpi_close();
+    weft_watch_end();
     job.is_open = false;
 }
 

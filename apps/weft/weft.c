@@ -1,8 +1,10 @@
-/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`. */
+/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job, `weft
+ * postmortem`. */
 #include <jansson.h>
 #include <string.h>
 
 #include "ckpt.h"
+#include "postmortem.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -121,6 +123,7 @@ typedef struct command {
 static const command commands[] = {
     {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
     {"ckpt", "checkpoints on disk: list, show, verify, diff, export, import", ckpt_main},
+    {"postmortem", "what ended a job, and where its ranks were", postmortem_main},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,6 +1,6 @@
 /* commit: from bytes on disk to a checkpoint: manifest, rename, and old ones removed.
  *
- * Order, so that a crash or a power cut at any moment leaves this checkpoint whole or not there:
+ * Ranks that do not run the same calls commit nothing. Order, so that a crash or a power cut at any moment leaves this checkpoint whole or not there:
  * data (synced by whoever wrote it), manifest, directory, rename, directory above. Only then are
  * old ones removed, each by a rename to a name that open removes anyway.
  */
@@ -12,6 +12,7 @@
 
 #include "save.h"
 #include "stored.h"
+#include "weft/watch.h"
 
 static weft_status gather_hashes(weft_save *save, weft_error *error)
 {
@@ -96,11 +97,14 @@ static weft_status prune(const weft_checkpoints *c, weft_error *error)
 weft_status weft_save_commit(weft_checkpoints *c, weft_error *error)
 {
     weft_save *save = c->save;
+    WEFT_TRY(weft_calls_check(save->peers.comm, error));
     WEFT_TRY(gather_hashes(save, error));
     if (save->peers.self == 0) {
         weft_status status = put_manifest(save, error);
         if (status == WEFT_OK) status = publish(c, error);
         if (status == WEFT_OK) (void)prune(c, error);
     }
-    return weft_world_agree(error);
+    WEFT_TRY(weft_world_agree(error));
+    weft_watch_saved(save->manifest->state.step);
+    return WEFT_OK;
 }

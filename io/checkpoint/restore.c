@@ -12,6 +12,7 @@
 #include "runs.h"
 #include "save.h"
 #include "stored.h"
+#include "weft/watch.h"
 
 /* ---- conversion of elements ------------------------------------------------------------------ */
 
@@ -311,6 +312,7 @@ weft_status weft_checkpoints_restore(weft_checkpoints *c, weft_program *program,
     if (own.status == WEFT_OK) {
         *state = found;
         weft_set_runs(program, found.step);
+        if (found.step > 0) weft_watch_saved(found.step);
     } else if (error != NULL) {
         *error = own;
     }

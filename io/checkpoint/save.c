@@ -279,6 +279,7 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     if (error->status == WEFT_OK) (void)make_hashes(save, error);
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(check_states(save, error));
+    WEFT_TRY(weft_calls_check(save->peers.comm, error));
     (void)weft_snapshot_take(&save->snapshot, error);
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(weft_snapshot_compare(&save->snapshot, &save->peers, error));

@@ -1,6 +1,7 @@
 /* bind.c: one rank's steps with pointers in place of names: after this, a run allocates nothing. */
 #include "program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void view_of(const weft_rank *rank, uint32_t placed, weft_view *view)
@@ -138,6 +139,32 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = bind_kern
                                                   [WEFT_STEP_CONVERT] = bind_convert,
                                                   [WEFT_STEP_COPY] = bind_copy};
 
+/* What reports call the step: the tensor, and the place in the user's program. */
+static void bind_site(weft_rank *rank, weft_bound_step *bound)
+{
+    char what[WEFT_SITE_BYTES], where[64] = "", shape[96];
+    const weft_plan *plan = rank->program->plan;
+    const weft_step *step = bound->step;
+    const weft_node *node = &plan->graph->nodes[step->node];
+    const uint32_t placed = step->n_out > 0 ? step->out[0] : step->n_in > 0 ? step->in[0] : 0;
+    if (rank->recorder == NULL || placed == 0) return;
+    const weft_placed *p = &plan->placed[placed];
+    const weft_node *maker = weft_node_of(plan->graph, p->value);
+    const bool is_variable = p->home == WEFT_VARIABLE_HOME;
+    weft_shape_print(&p->type.shape, shape, sizeof shape);
+    snprintf(what, sizeof what, "of %.48s%s %.64s %s",
+             is_variable ? ((const weft_variable_attributes *)maker->attributes)->name
+                         : maker->op->name,
+             is_variable ? "" : "'s result", shape, weft_dtype_name(p->type.dtype));
+    if (node->file) snprintf(where, sizeof where, ", called at %.40s:%d", node->file, node->line);
+    if (bound->move != NULL && bound->comm != NULL) {
+        weft_move_name(bound->move, bound->comm, what, where);
+    } else {
+        strncat(what, where, sizeof what - strlen(what) - 1);
+        bound->site = weft_recorder_site(rank->recorder, weft_digest(0, what, strlen(what)), what);
+    }
+}
+
 static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bound)
 {
     int64_t at = rank->layout.scratch[s];
@@ -160,6 +187,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
         bound->step = &plan->steps[s];
         WEFT_TRY(binders[bound->step->kind](rank, bound, error));
         bind_scratch(rank, s, bound);
+        bind_site(rank, bound);
     }
     return WEFT_OK;
 }

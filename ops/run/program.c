@@ -167,6 +167,7 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     const weft_plan *plan = program->plan;
     *rank = (weft_rank){.program = program, .rank = weft_mesh_first_local(program->mesh) + at};
     rank->stream = weft_mesh_stream(program->mesh, rank->rank);
+    rank->recorder = weft_recorder_of(rank->rank);
     rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);
     rank->is_owner = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->is_owner);
     rank->steps = weft_arena_take(program->arena, (plan->n_steps + 1) * sizeof *rank->steps);

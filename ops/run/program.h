@@ -3,6 +3,7 @@
 #define WEFT_RUN_PROGRAM_H
 
 #include "plan.h"
+#include "recorder.h"
 
 typedef struct weft_rank weft_rank;
 
@@ -19,12 +20,14 @@ typedef struct weft_bound_step {
     void *scratch;
     int64_t bytes;     /* copy */
     int64_t top_bytes; /* the highest byte of the arena that the step touches */
+    uint32_t site;     /* as the recorder names it */
 } weft_bound_step;
 
 struct weft_rank {
     struct weft_program *program;
     int rank;
     weft_stream *stream;
+    weft_recorder *recorder; /* NULL: nothing is recorded */
     weft_memory layout;
     char *arena;
     void **memory;  /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */

@@ -50,14 +50,17 @@ static void run_rank(void *argument, int number)
 {
     weft_rank *rank = weft_rank_of(argument, number);
     rank->measured = (weft_usage){0};
+    weft_recorder_run(rank->recorder, rank->program->runs + 1);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_bound_step *bound = &rank->steps[s];
+        weft_recorder_step(rank->recorder, s, bound->site);
         if (runners[bound->step->kind](rank, bound, &rank->error) != WEFT_OK) break;
         rank->measured.n_steps++;
         if (bound->top_bytes > rank->measured.arena_bytes)
             rank->measured.arena_bytes = bound->top_bytes;
     }
     weft_devices[WEFT_CPU]->wait(rank->stream);
+    weft_recorder_run(rank->recorder, 0);
 }
 
 weft_status weft_run(weft_program *program, weft_error *error)

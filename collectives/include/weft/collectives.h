@@ -57,6 +57,7 @@ typedef struct weft_request {
     weft_comm *comm;
     void *engine[4]; /* the engine's own */
     uint64_t ticket;
+    uint64_t call, fingerprint; /* as recorded (watch.h) */
 } weft_request;
 
 /* weft_all_to_all_start - rank i gets what each rank has for it.
@@ -101,6 +102,11 @@ WEFT_API void weft_combine_into(weft_combine combine, weft_dtype dtype, void *in
 WEFT_API void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into,
                                     int64_t count);
 
+/* weft_calls_check - whether all ranks have made the same calls so far, in each group that they share: WEFT_MISMATCH names
+ * two that have not. Collective over the group; comm NULL: over the ranks of this process, from the controlling thread.
+ * cost    about 800 bytes from every rank to every rank */
+WEFT_API WEFT_MUST_CHECK weft_status weft_calls_check(weft_comm *comm, weft_error *error);
+
 /* ---- conversions, executed ------------------------------------------------------------------- */
 
 /* A conversion step made ready for one rank: pieces to pack, exchange, combine and unpack. All kinds but
@@ -118,6 +124,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
                                                       const weft_convert_step *step, int rank,
                                                       weft_move **move, weft_error *error);
 WEFT_API void weft_move_destroy(weft_move **move);
+/* weft_move_name - what reports call it: "of w.grad [hidden:64] f32", and where it comes from: ", called at model.c:88".
+ * The first part must be the same on all ranks. Local. */
+WEFT_API void weft_move_name(weft_move *move, weft_comm *comm, const char *what, const char *where);
 WEFT_API int64_t weft_move_scratch(const weft_move *move);    /* bytes, aligned to 64 */
 WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert_bytes */
 

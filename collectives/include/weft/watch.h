@@ -1,0 +1,65 @@
+/* watch.h: who waits for whom: every rank's calls are recorded, and a job that cannot go on is ended with a reason.
+ *
+ *     WEFT_TRY(weft_world_open(&world, &error));                 the watch begins here, by itself
+ *     WEFT_TRY(weft_watch_record("runs/book/recorder", &error)); optional: records survive kill -9
+ *     weft_watch_busy("reading the test set"); ... weft_watch_busy(NULL);
+ *
+ * Each process has a thread that looks at the records of its ranks and tells process 0, over sockets of its own. A rank
+ * that died, was stopped, is cut off, hangs, or runs other calls than its peers ends the whole job: one paragraph on
+ * stderr, the same in the records, exit status 71, 72 or 73 (docs/reliability.md). `weft postmortem` reads the records.
+ */
+#ifndef WEFT_WATCH_H
+#define WEFT_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/error.h"
+
+/* weft_watch_record - keep the records in files of `folder`, one a local rank, instead of in memory only; those of an
+ * earlier job that lie there go to FOLDER.last. Local, but for process 0, which makes the folder: call it there first and
+ * weft_world_agree after it. Not while a program runs.
+ *
+ * returns WEFT_IO when a file cannot be made or the disk is full; records then stay in memory */
+WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_error *error);
+
+/* weft_watch_patience - seconds that ranks wait for one that does nothing (neither waits, nor computes, nor reads or
+ * writes a disk) before the job is ended. Default 10; 0: only watch, never end the job. Set the same everywhere. Local. */
+WEFT_API void weft_watch_patience(double seconds);
+
+/* weft_watch_busy - this rank is about to do something of the user's that may take long without using the processor;
+ * NULL: it is over. `what` is copied. Local; from the controlling thread. */
+WEFT_API void weft_watch_busy(const char *what);
+
+/* weft_watch_saved - the newest checkpoint's step, for reports. Local. */
+WEFT_API void weft_watch_saved(int64_t step);
+
+/* ---- after the end: no world, no mesh. All Local. ------------------------------------------------------------- */
+
+typedef struct weft_postmortem weft_postmortem; /* opaque: the records of one job */
+
+typedef struct weft_rank_report {
+    int rank, pid;
+    const char *host;
+    int64_t run, saved;  /* runs of the program begun; step of the newest checkpoint, -1: none */
+    uint64_t n_calls;    /* collectives begun */
+    const char *doing;   /* "in all_reduce 12 over data of w.grad [...] f32, called at model.c:88"       */
+    const char *ended;   /* "left the job", "died of SIGSEGV", "ended without a word"                    */
+    double alive, call;  /* seconds since 1970: when it was last seen alive; when its last call began    */
+} weft_rank_report;
+
+/* weft_postmortem_open - read the records under a run directory, or its `recorder` folder. WEFT_USAGE when there are
+ * none. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem,
+                                                          weft_error *error);
+WEFT_API void weft_postmortem_close(weft_postmortem **postmortem);
+/* The paragraph: what ended the job, as it was said then, or else as the records tell. Borrowed. */
+WEFT_API const char *weft_postmortem_text(const weft_postmortem *postmortem);
+/* The exit status that the job ended with, or would have: 0 when every rank left the job. */
+WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);
+WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem); /* of which there are records */
+WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem, int index);
+/* The last calls of a rank, oldest first, at most `most`: one line each. The caller frees it; NULL: out of memory. */
+WEFT_API char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most);
+
+#endif

@@ -1,0 +1,28 @@
+/* judge.h (private): from what is known of all ranks to who is at fault, and the paragraph that says so. Pure: the watch
+ * asks while a job runs, the post-mortem when it is over.
+ */
+#ifndef WEFT_JUDGE_H
+#define WEFT_JUDGE_H
+
+#include "view.h"
+
+/* Exit statuses of a job that the watch ends. */
+enum { WEFT_ENDS_LOST = 71, WEFT_ENDS_HUNG = 72, WEFT_ENDS_MISMATCH = 73 };
+
+typedef struct weft_verdict {
+    int status; /* 0: the job can go on */
+    int rank;   /* at fault, as far as can be told */
+    char text[WEFT_VERDICT_BYTES];
+} weft_verdict;
+
+/* weft_judge - patience: seconds; infinite to end only what can never go on. Returns whether there is a verdict. */
+bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdict *verdict);
+
+/* weft_judge_remains - the same for a job that is over, where nobody waits, computes or answers any more. */
+bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdict);
+
+/* weft_judge_slow - a rank at work that others wait for longer than `patience`: worth a word, no more. -1: none.
+ * text [bytes] */
+int weft_judge_slow(const weft_rank_view *views, int n, double patience, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,101 @@
+/* look: the ranks of this process, as its watching thread sees them.
+ *
+ * A rank is at work when its process uses the processor (a fifth of one core, over a second), when its thread is held up
+ * in a call that reads or writes (a slow disk, a terminal that somebody has stopped), or when it is marked busy. A process
+ * that only polls for messages uses the processor too, but then the rank is in a call, and that is known.
+ */
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static const double WINDOW_S = 1, WORKING_SHARE = 0.2;
+
+typedef struct look {
+    uint64_t waiting, n_begun;  /* as last seen */
+    double waiting_since, worked; /* when */
+} look;
+
+static struct {
+    look looks[WEFT_MOST_RECORDERS];
+    int n;
+    double window_begun, processor; /* seconds used up to then */
+    bool has_used_processor;        /* in the last whole window */
+} here;
+
+static double processor_seconds(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool read_task(int thread, const char *what, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", thread, what);
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+    return *text;
+}
+
+/* In an uninterruptible wait (field 3 of stat, after the name in brackets), or in a call on a file (the first number of
+ * syscall, where the kernel shows it). */
+static bool is_at_files(int thread)
+{
+    static const int calls[] = {SYS_read,   SYS_write,   SYS_pread64, SYS_pwrite64, SYS_readv,
+                                SYS_writev, SYS_fsync,   SYS_fdatasync, SYS_openat, SYS_close,
+                                SYS_statfs, SYS_ftruncate};
+    char text[512], *end;
+    if (read_task(thread, "stat", text, sizeof text)) {
+        const char *after = strrchr(text, ')');
+        if (after && after[1] == ' ' && after[2] == 'D') return true;
+    }
+    if (!read_task(thread, "syscall", text, sizeof text)) return false;
+    const long number = strtol(text, &end, 10);
+    for (size_t i = 0; end != text && i < sizeof calls / sizeof *calls; i++)
+        if (number == calls[i]) return true;
+    return false;
+}
+
+void weft_look_around(double now)
+{
+    for (const int n = weft_n_recorders(); here.n < n; here.n++)
+        here.looks[here.n] = (look){.waiting_since = now, .worked = now};
+    if (now - here.window_begun < WINDOW_S) return;
+    const double used = processor_seconds();
+    here.has_used_processor =
+        used - here.processor > WORKING_SHARE * (now - here.window_begun) || here.window_begun == 0;
+    here.window_begun = now;
+    here.processor = used;
+}
+
+void weft_look_at(int index, double now, weft_rank_view *view)
+{
+    const weft_recorder *recorder = weft_recorder_at(index);
+    look *its = &here.looks[index];
+    weft_view_take(recorder, view);
+    const uint64_t waiting = view->is_waiting ? atomic_load(&recorder->head.waiting) : 0;
+    if (waiting != its->waiting || waiting == 0) its->waiting_since = now;
+    const bool has_called = view->n_begun != its->n_begun;
+    its->waiting = waiting;
+    its->n_begun = view->n_begun;
+    view->waiting = now - its->waiting_since;
+    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] ||
+                                          is_at_files(atomic_load(&recorder->head.thread)));
+    if (view->at_work || view->is_waiting || has_called) its->worked = now;
+    view->idle = now - its->worked;
+}
+
+void weft_look_forgive(double seconds)
+{
+    for (int i = 0; i < here.n; i++) {
+        here.looks[i].waiting_since += seconds;
+        here.looks[i].worked += seconds;
+    }
+}

@@ -1,0 +1,16 @@
+/* look.h (private): the ranks of this process, as its watching thread sees them: how long each has been waiting, and
+ * whether it works.
+ */
+#ifndef WEFT_LOOK_H
+#define WEFT_LOOK_H
+
+#include "view.h"
+
+/* weft_look_around - before looking at ranks; a few times a second. Local, from the watching thread, as all here. */
+void weft_look_around(double now);
+/* weft_look_at - the whole view of local rank number `index`. */
+void weft_look_at(int index, double now, weft_rank_view *view);
+/* The thread itself was held up until now: nothing that it did not see counts. */
+void weft_look_forgive(double seconds);
+
+#endif

@@ -1,0 +1,213 @@
+/* postmortem: the records of a job that is over, read from their files. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "judge.h"
+#include "weft/watch.h"
+
+struct weft_postmortem {
+    int n;
+    weft_recorder **recorders; /* [n] by rank */
+    weft_rank_view *views;     /* [n] */
+    weft_rank_report *reports; /* [n] */
+    weft_verdict verdict;
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int is_record(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return length > 9 && strncmp(entry->d_name, "rank_", 5) == 0 &&
+           strcmp(entry->d_name + length - 4, ".rec") == 0;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const weft_recorder *const *one = a, *const *other = b;
+    return (*one)->head.rank - (*other)->head.rank;
+}
+
+static weft_status read_all(weft_postmortem *p, const char *folder, struct dirent **entries, int n,
+                            weft_error *error)
+{
+    char path[8192];
+    p->recorders = calloc((size_t)n + 1, sizeof *p->recorders);
+    p->views = calloc((size_t)n + 1, sizeof *p->views);
+    p->reports = calloc((size_t)n + 1, sizeof *p->reports);
+    if (!p->recorders || !p->views || !p->reports)
+        return weft_fail_memory(error, (size_t)n * sizeof *p->views);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        status = weft_recorder_read(path, &p->recorders[p->n++], error);
+    }
+    if (status == WEFT_OK) qsort(p->recorders, (size_t)n, sizeof *p->recorders, by_rank);
+    return status;
+}
+
+/* A run directory, its folder of records, or any folder that has some. */
+static int find_records(const char *path, char *folder, size_t bytes, struct dirent ***entries)
+{
+    snprintf(folder, bytes, "%.3900s/recorder", path);
+    int n = scandir(folder, entries, is_record, alphasort);
+    if (n > 0) return n;
+    if (n == 0) free(*entries);
+    snprintf(folder, bytes, "%.3900s", path);
+    return scandir(folder, entries, is_record, alphasort);
+}
+
+/* ---- what they say --------------------------------------------------------------------------- */
+
+/* When all has ended, being killed together with the others is no mark of being at fault: only ranks that went silent
+ * before the others are gone. */
+static void judge_views(weft_postmortem *p)
+{
+    const weft_recorder *said = NULL;
+    for (int i = 0; i < p->n; i++) {
+        weft_view_take(p->recorders[i], &p->views[i]);
+        if (atomic_load(&p->recorders[i]->head.status) != 0 && p->recorders[i]->head.verdict[0] &&
+            !said)
+            said = p->recorders[i];
+    }
+    if (said) {
+        p->verdict.status = atomic_load(&said->head.status);
+        snprintf(p->verdict.text, sizeof p->verdict.text, "%s", said->head.verdict);
+    } else if (!weft_judge_remains(p->views, p->n, &p->verdict)) {
+        snprintf(p->verdict.text, sizeof p->verdict.text, "All %d ranks have left the job.", p->n);
+    }
+}
+
+static const char *ending(const weft_recorder *recorder, const weft_rank_view *view)
+{
+    static const struct {
+        int signal;
+        const char *text;
+    } deaths[] = {{SIGSEGV, "died of SIGSEGV"},
+                  {SIGBUS, "died of SIGBUS"},
+                  {SIGFPE, "died of SIGFPE"},
+                  {SIGILL, "died of SIGILL"},
+                  {SIGABRT, "died of SIGABRT"}};
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
+        if (view->signal == deaths[i].signal) return deaths[i].text;
+    if (atomic_load(&recorder->head.status) != 0) return "ended by the watch";
+    return view->presence == WEFT_LEFT ? "left the job" : "ended without a word";
+}
+
+static void fill_report(const weft_postmortem *p, int i)
+{
+    const weft_recorder *recorder = p->recorders[i];
+    const weft_rank_view *view = &p->views[i];
+    weft_record last;
+    const bool has_last =
+        weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &last);
+    p->reports[i] = (weft_rank_report){
+        .rank = view->rank,
+        .pid = view->pid,
+        .host = view->host,
+        .run = view->run,
+        .saved = view->saved,
+        .n_calls = view->n_begun,
+        .doing = view->doing,
+        .ended = ending(recorder, view),
+        .alive = 1e-9 * (double)atomic_load(&recorder->head.alive),
+        .call = has_last ? 1e-9 * (double)last.begun : 0,
+    };
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem, weft_error *error)
+{
+    char folder[4096];
+    struct dirent **entries = NULL;
+    *postmortem = NULL;
+    const int n = find_records(path, folder, sizeof folder, &entries);
+    if (n <= 0) {
+        if (n == 0) free(entries);
+        return weft_fail(error, WEFT_USAGE,
+                         "%.300s has no records of a job (recorder/rank_00000.rec); name the "
+                         "directory that was given with --run",
+                         path);
+    }
+    weft_postmortem *p = *postmortem = calloc(1, sizeof *p);
+    weft_status status =
+        p ? read_all(p, folder, entries, n, error) : weft_fail_memory(error, sizeof *p);
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+    if (status != WEFT_OK) {
+        weft_postmortem_close(postmortem);
+        return status;
+    }
+    judge_views(p);
+    for (int i = 0; i < p->n; i++)
+        fill_report(p, i);
+    return WEFT_OK;
+}
+
+void weft_postmortem_close(weft_postmortem **postmortem)
+{
+    weft_postmortem *p = *postmortem;
+    if (!p) return;
+    for (int i = 0; i < p->n; i++)
+        free(p->recorders[i]);
+    free(p->recorders);
+    free(p->views);
+    free(p->reports);
+    free(p);
+    *postmortem = NULL;
+}
+
+const char *weft_postmortem_text(const weft_postmortem *postmortem)
+{
+    return postmortem->verdict.text;
+}
+
+int weft_postmortem_status(const weft_postmortem *postmortem)
+{
+    return postmortem->verdict.status;
+}
+
+int weft_postmortem_n_ranks(const weft_postmortem *postmortem)
+{
+    return postmortem->n;
+}
+
+const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem, int index)
+{
+    return &postmortem->reports[index];
+}
+
+char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most)
+{
+    const weft_recorder *recorder = postmortem->recorders[index];
+    const uint64_t n = atomic_load(&recorder->head.n_begun);
+    const uint64_t room = most < WEFT_RECORDS ? (uint64_t)(most > 0 ? most : 0) : WEFT_RECORDS;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    for (uint64_t number = n > room ? n - room + 1 : 1; number <= n; number++) {
+        weft_record record;
+        char call[WEFT_DOING_BYTES], clock[32];
+        struct tm parts;
+        if (!weft_record_read(recorder, number, &record)) continue;
+        const time_t seconds = (time_t)(record.begun / 1000000000);
+        localtime_r(&seconds, &parts);
+        strftime(clock, sizeof clock, "%H:%M:%S", &parts);
+        weft_record_print(recorder, &record, call, sizeof call);
+        fprintf(out, "%s.%06lld  step %-7lld ", clock,
+                (long long)(record.begun / 1000 % 1000000), (long long)record.run);
+        if (record.ended > 0)
+            fprintf(out, "%10.3f ms", 1e-6 * (double)(record.ended - record.begun));
+        else
+            fprintf(out, "%13s", "not ended");
+        fprintf(out, "  %s\n", call);
+    }
+    return fclose(out) == 0 ? text : (free(text), NULL);
+}

@@ -1,0 +1,261 @@
+/* recorder: what one rank does, written down as it does it. */
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "weft/layout.h"
+
+static const char magic[8] = "weftrec";
+
+/* Calls are a process's, and so are these: entries are written once, then the count is raised. */
+static struct {
+    weft_recorder *all[WEFT_MOST_RECORDERS];
+    _Atomic int n;
+    char folder[3800]; /* "": in memory only */
+} here;
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+const char *weft_call_name(int kind)
+{
+    static const char *const names[WEFT_CALLS - WEFT_CALL_ALL_REDUCE] = {
+        "all_reduce",          "all_gather", "all_to_all",      "broadcast",
+        "agreeing on failure", "deciding",   "making a group", "leaving the job"};
+    if (kind >= WEFT_CALL_ALL_REDUCE && kind < WEFT_CALLS)
+        return names[kind - WEFT_CALL_ALL_REDUCE];
+    return kind >= 0 && kind < WEFT_CONVERTS ? weft_convert_name((weft_convert_kind)kind) : "?";
+}
+
+int64_t weft_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+uint64_t weft_digest(uint64_t before, const void *data, size_t bytes)
+{
+    const unsigned char *byte = data;
+    uint64_t digest = before ? before : 14695981039346656037u;
+    for (size_t i = 0; i < bytes; i++)
+        digest = (digest ^ byte[i]) * 1099511628211u;
+    return digest;
+}
+
+/* One step of a rolling hash: order counts, and so does every bit. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t fingerprint_after(uint64_t before, const weft_call_facts *call)
+{
+    const uint64_t words = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
+                           (uint64_t)call->combine << 16 | (uint64_t)(uint32_t)call->root << 32;
+    return mix(mix(mix(before, words), (uint64_t)call->count), call->digest);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int weft_n_recorders(void)
+{
+    return atomic_load_explicit(&here.n, memory_order_acquire);
+}
+
+weft_recorder *weft_recorder_at(int index)
+{
+    return here.all[index];
+}
+
+void weft_recorder_path(const char *folder, int rank, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/rank_%05d.rec", folder, rank);
+}
+
+static weft_status fail(weft_error *error, const char *path)
+{
+    return weft_fail(error, WEFT_IO,
+                     "cannot keep records of calls in %.300s: %s; they stay in memory, and are lost "
+                     "when the process is killed",
+                     path, strerror(errno));
+}
+
+/* Every byte gets its place on the disk now: a full disk later would end the rank at a store. */
+static weft_status open_file(const char *path, int *file, weft_error *error)
+{
+    unlink(path); /* an earlier job's, whose processes may still look at it */
+    *file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (*file < 0) return fail(error, path);
+    errno = posix_fallocate(*file, 0, sizeof(weft_recorder));
+    if (errno == 0) return WEFT_OK;
+    fail(error, path);
+    close(*file);
+    unlink(path);
+    return WEFT_IO;
+}
+
+/* From memory into a file, at the same address: whoever knows the recorder need not be told. */
+static weft_status keep(weft_recorder *recorder, const char *folder, weft_error *error)
+{
+    char path[4096];
+    int file;
+    weft_recorder_path(folder, recorder->head.rank, path, sizeof path);
+    WEFT_TRY(open_file(path, &file, error));
+    weft_status status = WEFT_OK;
+    const char *from = (const char *)recorder;
+    for (size_t at = 0; at < sizeof *recorder && status == WEFT_OK;) {
+        const ssize_t n = pwrite(file, from + at, sizeof *recorder - at, (off_t)at);
+        if (n < 0) status = fail(error, path);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (status == WEFT_OK && mmap(recorder, sizeof *recorder, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+        status = fail(error, path);
+    close(file);
+    return status;
+}
+
+static void fill_head(weft_recorder_head *head, int rank)
+{
+    memcpy(head->magic, magic, sizeof magic);
+    head->format = WEFT_RECORDER_FORMAT;
+    head->n_records = WEFT_RECORDS;
+    head->n_sites_room = WEFT_SITES;
+    head->rank = rank;
+    head->pid = (int32_t)getpid();
+    gethostname(head->host, sizeof head->host - 1);
+    head->opened = weft_clock_ns();
+    atomic_store(&head->alive, head->opened);
+    atomic_store(&head->saved, -1);
+    atomic_store(&head->n_sites, 1); /* site 0: nowhere */
+}
+
+weft_recorder *weft_recorder_of(int rank)
+{
+    const int n = weft_n_recorders();
+    for (int i = 0; i < n; i++)
+        if (here.all[i]->head.rank == rank) return here.all[i];
+    if (n == WEFT_MOST_RECORDERS) return NULL;
+    weft_recorder *recorder = mmap(NULL, sizeof *recorder, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (recorder == MAP_FAILED) return NULL;
+    fill_head(&recorder->head, rank);
+    if (here.folder[0]) (void)keep(recorder, here.folder, NULL);
+    here.all[n] = recorder;
+    atomic_store_explicit(&here.n, n + 1, memory_order_release);
+    return recorder;
+}
+
+weft_status weft_recorders_keep(const char *folder, weft_error *error)
+{
+    snprintf(here.folder, sizeof here.folder, "%s", folder);
+    for (int i = 0; i < weft_n_recorders(); i++)
+        WEFT_TRY(keep(here.all[i], folder, error));
+    return WEFT_OK;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks,
+                          const char *axes)
+{
+    weft_recorder_head *head = &recorder->head;
+    const uint32_t n = atomic_load(&head->n_channels);
+    for (uint32_t i = 0; i < n; i++)
+        if (head->channels[i].key == key) return (int)i;
+    if (n == WEFT_CHANNELS) return -1;
+    weft_channel *channel = &head->channels[n];
+    channel->key = key;
+    channel->lowest = lowest;
+    channel->n_ranks = n_ranks;
+    snprintf(channel->axes, sizeof channel->axes, "%s", axes);
+    atomic_store_explicit(&head->n_channels, n + 1, memory_order_release);
+    return (int)n;
+}
+
+uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text)
+{
+    const uint32_t n = atomic_load(&recorder->head.n_sites);
+    for (uint32_t i = n - 1; i > 0; i--) {
+        const weft_recorded_site *site = &recorder->sites[i];
+        if (site->digest == digest && strncmp(site->text, text, sizeof site->text - 1) == 0)
+            return i;
+    }
+    if (n == WEFT_SITES) return 0;
+    weft_recorded_site *site = &recorder->sites[n];
+    site->digest = digest;
+    snprintf(site->text, sizeof site->text, "%s", text);
+    atomic_store_explicit(&recorder->head.n_sites, n + 1, memory_order_release);
+    return n;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void set_channel(weft_channel *channel, uint64_t sequence, uint64_t fingerprint)
+{
+    const uint32_t version = atomic_load_explicit(&channel->version, memory_order_relaxed);
+    atomic_store_explicit(&channel->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    channel->sequence = sequence;
+    channel->fingerprint = fingerprint;
+    atomic_store_explicit(&channel->version, version + 2, memory_order_release);
+}
+
+void weft_recorder_settle(weft_recorder *recorder, int channel)
+{
+    if (recorder == NULL || channel < 0) return;
+    set_channel(&recorder->head.channels[channel], recorder->head.channels[channel].sequence, 0);
+}
+
+weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const weft_call_facts *call)
+{
+    static _Thread_local int thread;
+    if (recorder == NULL || channel < 0) return (weft_call_mark){0};
+    weft_recorder_head *head = &recorder->head;
+    if (thread == 0) thread = (int)syscall(SYS_gettid);
+    const uint64_t number = atomic_load_explicit(&head->n_begun, memory_order_relaxed) + 1;
+    weft_channel *its = &head->channels[channel];
+    const uint64_t fingerprint = fingerprint_after(its->fingerprint, call);
+    set_channel(its, its->sequence + 1, fingerprint);
+    recorder->records[number % WEFT_RECORDS] = (weft_record){
+        .number = number,
+        .begun = weft_clock_ns(),
+        .sequence = its->sequence,
+        .fingerprint = fingerprint,
+        .count = call->count,
+        .run = atomic_load_explicit(&head->run, memory_order_relaxed),
+        .site = call->site,
+        .step = atomic_load_explicit(&head->step, memory_order_relaxed),
+        .root = call->root,
+        .channel = (uint16_t)channel,
+        .kind = call->kind,
+        .dtype = call->dtype,
+        .combine = call->combine,
+    };
+    atomic_store_explicit(&head->thread, thread, memory_order_relaxed);
+    atomic_store_explicit(&head->n_begun, number, memory_order_release);
+    return (weft_call_mark){number, fingerprint};
+}
+
+void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark)
+{
+    if (mark->number > 0)
+        atomic_store_explicit(&recorder->head.waiting, mark->number, memory_order_release);
+}
+
+void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark)
+{
+    if (mark->number == 0) return;
+    weft_record *record = &recorder->records[mark->number % WEFT_RECORDS];
+    if (record->number == mark->number) record->ended = weft_clock_ns();
+    atomic_store_explicit(&recorder->head.waiting, 0, memory_order_release);
+}

@@ -1,0 +1,169 @@
+/* recorder.h (private): what one rank does, written down as it does it, where a kill cannot take it away.
+ *
+ * A recorder is a piece of memory, mapped from a file when there is a folder for it: a head, a ring of the last calls, and
+ * a table of the places in the program that the calls come from. One thread writes it at a time, the rank's; the watching
+ * thread reads it while it is written, so what must fit together is guarded by a version that is odd during a change.
+ * The file is read by `weft postmortem` on the same kind of machine: it is the memory as it was.
+ */
+#ifndef WEFT_RECORDER_H
+#define WEFT_RECORDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/error.h"
+
+enum {
+    WEFT_RECORDS = 4096,    /* calls that a recorder keeps */
+    WEFT_SITES = 2048,      /* places in the program */
+    WEFT_CHANNELS = 24,     /* sets of axes of a mesh, and the whole job */
+    WEFT_SITE_BYTES = 160,
+    WEFT_HOST_BYTES = 64,
+    WEFT_BUSY_BYTES = 96,
+    WEFT_AXES_BYTES = 40,
+    WEFT_VERDICT_BYTES = 1536,
+    WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
+    WEFT_RECORDER_FORMAT = 1
+};
+
+/* What a call is. The conversions come first, numbered as in weft_convert_kind. */
+typedef enum weft_call_kind {
+    WEFT_CALL_CONVERT = 0,
+    WEFT_CALL_ALL_REDUCE = 16,
+    WEFT_CALL_ALL_GATHER,
+    WEFT_CALL_ALL_TO_ALL,
+    WEFT_CALL_BROADCAST,
+    WEFT_CALL_AGREE,
+    WEFT_CALL_DECIDE,
+    WEFT_CALL_GROUP,
+    WEFT_CALL_LEAVE,
+    WEFT_CALLS
+} weft_call_kind;
+const char *weft_call_name(int kind);
+
+/* One call. */
+typedef struct weft_record {
+    uint64_t number;      /* of the rank's calls, from 1 */
+    int64_t begun, ended; /* ns since 1970; ended 0: under way */
+    uint64_t sequence;    /* on its channel, from 1 */
+    uint64_t fingerprint; /* of this and all calls before it on its channel */
+    int64_t count;        /* elements, or bytes where there is no dtype */
+    int64_t run;          /* of the program */
+    uint32_t site, step;  /* places in the tables; step of the plan */
+    int32_t root;         /* of a broadcast, else -1 */
+    uint16_t channel;
+    uint8_t kind, dtype, combine; /* as in weft_call_facts */
+    uint8_t unused[19];
+} weft_record;
+_Static_assert(sizeof(weft_record) == 96, "the size that documents promise");
+
+/* The ranks that call together, and how far this one has come with them. */
+typedef struct weft_channel {
+    uint64_t key;    /* of mesh and axes; the same on all ranks */
+    int32_t lowest;  /* rank of the group: with the key it names the group */
+    int32_t n_ranks; /* of the group */
+    _Atomic uint32_t version;
+    uint32_t unused;
+    uint64_t sequence, fingerprint; /* guarded by version */
+    char axes[WEFT_AXES_BYTES];     /* "data+model"; "all processes" */
+} weft_channel;
+
+typedef struct weft_recorder_head {
+    char magic[8];
+    uint32_t format, n_records, n_sites_room;
+    int32_t rank, pid;
+    char host[WEFT_HOST_BYTES];
+    int64_t opened;           /* ns since 1970 */
+    _Atomic uint64_t n_begun; /* records written */
+    _Atomic uint64_t waiting; /* number of the call that the rank waits in; 0: none */
+    _Atomic int64_t alive;    /* when the watching thread was last here, ns since 1970 */
+    _Atomic int64_t run, saved;
+    _Atomic uint32_t step, site; /* where a running rank is between calls */
+    _Atomic int32_t is_running;
+    _Atomic uint32_t n_sites, n_channels;
+    _Atomic int32_t signal; /* that it died of */
+    _Atomic int32_t has_left;
+    _Atomic int32_t thread; /* the kernel's number of the thread that made the last call */
+    _Atomic int32_t status; /* exit status that the verdict ends the job with */
+    _Atomic uint32_t busy_version;
+    char busy[WEFT_BUSY_BYTES];
+    char verdict[WEFT_VERDICT_BYTES];
+    weft_channel channels[WEFT_CHANNELS];
+} weft_recorder_head;
+
+typedef struct weft_recorded_site {
+    uint64_t digest; /* of what must be equal on all ranks */
+    char text[WEFT_SITE_BYTES - sizeof(uint64_t)];
+} weft_recorded_site;
+
+typedef struct weft_recorder {
+    weft_recorder_head head;
+    weft_record records[WEFT_RECORDS];
+    weft_recorded_site sites[WEFT_SITES];
+} weft_recorder;
+
+/* What a caller knows of its call. */
+typedef struct weft_call_facts {
+    uint8_t kind, dtype, combine;
+    int32_t root;
+    int64_t count;
+    uint32_t site;
+    uint64_t digest; /* of the site */
+} weft_call_facts;
+enum { WEFT_NO_DTYPE = 255, WEFT_NO_COMBINE = 0 /* WEFT_NOT_PARTIAL */ };
+
+/* A call under way: to end it, and to know it from others on the wire. */
+typedef struct weft_call_mark {
+    uint64_t number, fingerprint;
+} weft_call_mark;
+
+/* weft_recorder_of - the recorder of a rank of this process; made when first asked for. NULL: out of memory, or more than
+ * WEFT_MOST_RECORDERS. Local; from the controlling thread. */
+weft_recorder *weft_recorder_of(int rank);
+/* weft_recorders_keep - from now on in files of `folder`, which must be there. Local; from the controlling thread, while
+ * no rank runs. */
+weft_status weft_recorders_keep(const char *folder, weft_error *error);
+/* The file of a rank in a folder: path [bytes]. */
+void weft_recorder_path(const char *folder, int rank, char *path, size_t bytes);
+
+/* The ranks of this process that have one. Local, from any thread. */
+int weft_n_recorders(void);
+weft_recorder *weft_recorder_at(int index);
+
+/* weft_recorder_channel - the place of a group in the table, made when it is new. -1: the table is full, and the group's
+ * calls are not recorded. Local. */
+int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks, const char *axes);
+/* weft_recorder_site - the place of a site in the table; 0 when it is full. digest: of what must be equal on all ranks.
+ * Local. */
+uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text);
+
+/* weft_recorder_begin, _wait, _end - a call begins, cannot go on without the others, is over. Local, from the rank's
+ * thread. recorder may be NULL and channel -1: then nothing is written, and the mark's number is 0. Costs about 0.1 us. */
+weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const weft_call_facts *call);
+void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark);
+void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark);
+/* weft_recorder_settle - ranks that disagreed know of it and go on to say so: what they did before no longer counts. Local.
+ */
+void weft_recorder_settle(weft_recorder *recorder, int channel);
+/* Where the rank is: before each step of a program. */
+static inline void weft_recorder_step(weft_recorder *recorder, uint32_t step, uint32_t site)
+{
+    if (recorder == NULL) return;
+    atomic_store_explicit(&recorder->head.step, step, memory_order_relaxed);
+    atomic_store_explicit(&recorder->head.site, site, memory_order_relaxed);
+}
+/* A program's run begins (its number, from 1) and ends (0). */
+static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)
+{
+    if (recorder == NULL) return;
+    if (run > 0) atomic_store_explicit(&recorder->head.run, run, memory_order_relaxed);
+    atomic_store_explicit(&recorder->head.is_running, run > 0, memory_order_relaxed);
+}
+
+/* weft_digest - FNV-1a of bytes, begun with 0 or with another's result. Local. */
+uint64_t weft_digest(uint64_t before, const void *data, size_t bytes);
+int64_t weft_clock_ns(void); /* since 1970 */
+
+#endif

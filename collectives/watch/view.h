@@ -1,0 +1,64 @@
+/* view.h (private): what is known of one rank at one moment: taken from its recorder, sent to the process that judges.
+ */
+#ifndef WEFT_VIEW_H
+#define WEFT_VIEW_H
+
+#include "recorder.h"
+
+enum { WEFT_DOING_BYTES = 320 };
+
+/* How a rank is, as its process or the link to it shows. */
+typedef enum weft_presence {
+    WEFT_PRESENT,
+    WEFT_SILENT,      /* its host answers, it does not            */
+    WEFT_UNREACHABLE, /* its host does not answer either          */
+    WEFT_GONE,        /* its process ended, and did not say so    */
+    WEFT_LEFT         /* its process said that it ends            */
+} weft_presence;
+
+typedef struct weft_channel_view {
+    uint64_t key, sequence, fingerprint;
+    int32_t lowest, n_ranks;
+} weft_channel_view;
+
+typedef struct weft_rank_view {
+    int32_t is_known; /* anything has ever been heard */
+    int32_t rank, pid;
+    char host[WEFT_HOST_BYTES];
+    int32_t presence; /* weft_presence                         */
+    int32_t signal;   /* that it died of, 0: none known        */
+    double silent;    /* seconds since it was last heard       */
+    int64_t run, saved;
+    uint64_t n_begun;
+
+    int32_t is_waiting; /* in a call; then: */
+    int32_t at_work;    /* else: it computes, uses a disk, or is marked busy */
+    double waiting;     /* seconds in this call */
+    double idle;        /* seconds since it was last at work or began a call */
+    weft_channel_view call;
+    int64_t call_bytes; /* about so many are moved by it */
+    char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
+    char busy[WEFT_BUSY_BYTES];
+
+    int32_t n_channels;
+    weft_channel_view channels[WEFT_CHANNELS];
+} weft_rank_view;
+
+/* weft_view_take - all but presence, silent, waiting, at_work and idle, which take more than one look. `recorder` may be
+ * written meanwhile. Local, from any thread. */
+void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);
+
+/* weft_view_refresh - of a rank that can no longer speak, what its file in `folder` says, where this process can read it:
+ * a view is up to a second old. Local. */
+void weft_view_refresh(const char *folder, weft_rank_view *view);
+
+/* weft_recorder_read - the recorder in a file, checked; the caller frees it. WEFT_CORRUPT: it is none. Local. */
+weft_status weft_recorder_read(const char *path, weft_recorder **recorder, weft_error *error);
+
+/* weft_record_print - "all_reduce 12 over data of w.grad [...] f32, called at model.c:88". */
+void weft_record_print(const weft_recorder *recorder, const weft_record *record, char *text,
+                       size_t bytes);
+/* weft_record_read - the record of that number, whole; false: overwritten. */
+bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_record *record);
+
+#endif

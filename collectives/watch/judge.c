@@ -15,6 +15,10 @@
 /* A link that is merely slow: 100 kB/s is less than what 1 Mbit/s carries. */
 static const double SLOWEST_BYTES_PER_S = 1e5;
 
+/* When hosts have lost each other: mpirun has to find that out itself. One that is busy ending its processes when it does
+ * waits for the lost host for a quarter of an hour (Open MPI 4.1.4). */
+enum { LINGER_S = 4 };
+
 typedef struct bench {
     const weft_rank_view *views;
     int n;
@@ -202,6 +206,7 @@ static bool find_silent(const bench *b)
         say_others_silent(b, view);
         SAY(b, is_stopped ? " SIGSTOP, a debugger or a machine out of memory does this."
                           : " Look at the host and its network.");
+        b->verdict->linger = is_stopped ? 0 : LINGER_S;
         return conclude(b, is_stopped ? WEFT_ENDS_HUNG : WEFT_ENDS_LOST, view);
     }
     return false;

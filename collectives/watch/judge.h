@@ -12,6 +12,7 @@ enum { WEFT_ENDS_LOST = 71, WEFT_ENDS_HUNG = 72, WEFT_ENDS_MISMATCH = 73 };
 typedef struct weft_verdict {
     int status; /* 0: the job can go on */
     int rank;   /* at fault, as far as can be told */
+    int linger; /* seconds that processes stay after it is said */
     char text[WEFT_VERDICT_BYTES];
 } weft_verdict;
 

@@ -131,6 +131,7 @@ static void end_job(const weft_verdict *verdict, bool is_told)
     if (!is_told && watch.ends->tell(verdict)) print_verdict(verdict);
     /* The others must have heard it before a launcher ends them; whoever speaks has had his time. */
     usleep(is_told ? 100000 : 300000);
+    sleep((unsigned)verdict->linger);
     _exit(verdict->status);
 }
 

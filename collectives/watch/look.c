@@ -1,16 +1,18 @@
 /* look: the ranks of this process, as its watching thread sees them.
  *
- * A rank is at work when its process uses the processor (a fifth of one core, over a second), when its thread is held up
- * in a call that reads or writes (a slow disk, a terminal that somebody has stopped), or when it is marked busy. A process
+ * A rank is at work when its process uses the processor (a fifth of one core, over a second), when one of its threads is
+ * held up in a call that reads or writes (a slow disk, a terminal that somebody has stopped), or when it is marked busy. A process
  * that only polls for messages uses the processor too, but then the rank is in a call, and that is known.
  */
 #include "look.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static const double WINDOW_S = 1, WORKING_SHARE = 0.2;
 
@@ -24,6 +26,7 @@ static struct {
     int n;
     double window_begun, processor; /* seconds used up to then */
     bool has_used_processor;        /* in the last whole window */
+    bool is_at_files;               /* at its end */
 } here;
 
 static double processor_seconds(void)
@@ -33,10 +36,10 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool read_task(int thread, const char *what, char *text, size_t bytes)
+static bool read_task(const char *thread, const char *what, char *text, size_t bytes)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", thread, what);
+    char path[300];
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, what);
     FILE *file = fopen(path, "re");
     if (!file) return false;
     text[fread(text, 1, bytes - 1, file)] = '\0';
@@ -46,11 +49,11 @@ static bool read_task(int thread, const char *what, char *text, size_t bytes)
 
 /* In an uninterruptible wait (field 3 of stat, after the name in brackets), or in a call on a file (the first number of
  * syscall, where the kernel shows it). */
-static bool is_at_files(int thread)
+static bool is_thread_at_files(const char *thread)
 {
     static const int calls[] = {SYS_read,   SYS_write,   SYS_pread64, SYS_pwrite64, SYS_readv,
-                                SYS_writev, SYS_fsync,   SYS_fdatasync, SYS_openat, SYS_close,
-                                SYS_statfs, SYS_ftruncate};
+                                SYS_writev, SYS_pwritev, SYS_fsync,   SYS_fdatasync, SYS_openat,
+                                SYS_close,  SYS_statfs,  SYS_ftruncate};
     char text[512], *end;
     if (read_task(thread, "stat", text, sizeof text)) {
         const char *after = strrchr(text, ')');
@@ -63,6 +66,20 @@ static bool is_at_files(int thread)
     return false;
 }
 
+/* Any thread but this one: a rank may wait for one that reads ahead for it, or writes its checkpoint. */
+static bool is_at_files(void)
+{
+    const int self = (int)syscall(SYS_gettid);
+    bool is_there = false;
+    DIR *threads = opendir("/proc/self/task");
+    if (!threads) return false;
+    for (struct dirent *entry; !is_there && (entry = readdir(threads)) != NULL;)
+        if (entry->d_name[0] != '.' && atoi(entry->d_name) != self)
+            is_there = is_thread_at_files(entry->d_name);
+    closedir(threads);
+    return is_there;
+}
+
 void weft_look_around(double now)
 {
     for (const int n = weft_n_recorders(); here.n < n; here.n++)
@@ -71,6 +88,7 @@ void weft_look_around(double now)
     const double used = processor_seconds();
     here.has_used_processor =
         used - here.processor > WORKING_SHARE * (now - here.window_begun) || here.window_begun == 0;
+    here.is_at_files = !here.has_used_processor && is_at_files();
     here.window_begun = now;
     here.processor = used;
 }
@@ -86,8 +104,7 @@ void weft_look_at(int index, double now, weft_rank_view *view)
     its->waiting = waiting;
     its->n_begun = view->n_begun;
     view->waiting = now - its->waiting_since;
-    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] ||
-                                          is_at_files(atomic_load(&recorder->head.thread)));
+    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_at_files);
     if (view->at_work || view->is_waiting || has_called) its->worked = now;
     view->idle = now - its->worked;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -218,10 +217,8 @@ void weft_recorder_settle(weft_recorder *recorder, int channel)
 
 weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const weft_call_facts *call)
 {
-    static _Thread_local int thread;
     if (recorder == NULL || channel < 0) return (weft_call_mark){0};
     weft_recorder_head *head = &recorder->head;
-    if (thread == 0) thread = (int)syscall(SYS_gettid);
     const uint64_t number = atomic_load_explicit(&head->n_begun, memory_order_relaxed) + 1;
     weft_channel *its = &head->channels[channel];
     const uint64_t fingerprint = fingerprint_after(its->fingerprint, call);
@@ -241,7 +238,6 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const w
         .dtype = call->dtype,
         .combine = call->combine,
     };
-    atomic_store_explicit(&head->thread, thread, memory_order_relaxed);
     atomic_store_explicit(&head->n_begun, number, memory_order_release);
     return (weft_call_mark){number, fingerprint};
 }

@@ -85,7 +85,6 @@ typedef struct weft_recorder_head {
     _Atomic uint32_t n_sites, n_channels;
     _Atomic int32_t signal; /* that it died of */
     _Atomic int32_t has_left;
-    _Atomic int32_t thread; /* the kernel's number of the thread that made the last call */
     _Atomic int32_t status; /* exit status that the verdict ends the job with */
     _Atomic uint32_t busy_version;
     char busy[WEFT_BUSY_BYTES];

@@ -24,7 +24,8 @@
 WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_error *error);
 
 /* weft_watch_patience - seconds that ranks wait for one that does nothing (neither waits, nor computes, nor reads or
- * writes a disk) before the job is ended. Default 10; 0: only watch, never end the job. Set the same everywhere. Local. */
+ * writes a disk) before the job is ended. Default 10, at least 3; 0: only watch, never end the job. Set the same everywhere.
+ * Local. */
 WEFT_API void weft_watch_patience(double seconds);
 
 /* weft_watch_busy - this rank is about to do something of the user's that may take long without using the processor;

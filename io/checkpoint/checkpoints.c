@@ -79,7 +79,7 @@ void weft_checkpoints_close(weft_checkpoints **checkpoints)
     weft_checkpoints *c = *checkpoints;
     if (c == NULL) return;
     weft_save_free(c, true);
-    free(c->staging);
+    weft_devices[WEFT_CPU]->give(c->staging, (size_t)c->staging_bytes);
     free(c);
     *checkpoints = NULL;
 }

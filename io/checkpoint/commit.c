@@ -14,12 +14,6 @@
 #include "stored.h"
 #include "weft/watch.h"
 
-static weft_status gather_hashes(weft_save *save, weft_error *error)
-{
-    return weft_peers_gather(&save->peers, save->own, save->share * (int64_t)sizeof *save->own,
-                             save->hashes, error);
-}
-
 static weft_status put_manifest(weft_save *save, weft_error *error)
 {
     char *text;
@@ -94,17 +88,10 @@ static weft_status prune(const weft_checkpoints *c, weft_error *error)
     return status;
 }
 
-weft_status weft_save_commit(weft_checkpoints *c, weft_error *error)
+weft_status weft_save_publish(weft_checkpoints *c, weft_error *error)
 {
-    weft_save *save = c->save;
-    WEFT_TRY(weft_calls_check(save->peers.comm, error));
-    WEFT_TRY(gather_hashes(save, error));
-    if (save->peers.self == 0) {
-        weft_status status = put_manifest(save, error);
-        if (status == WEFT_OK) status = publish(c, error);
-        if (status == WEFT_OK) (void)prune(c, error);
-    }
-    WEFT_TRY(weft_world_agree(error));
-    weft_watch_saved(save->manifest->state.step);
-    return WEFT_OK;
+    if (c->save->peers.self != 0) return WEFT_OK;
+    WEFT_TRY(put_manifest(c->save, error));
+    WEFT_TRY(publish(c, error));
+    return prune(c, error);
 }

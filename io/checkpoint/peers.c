@@ -49,6 +49,19 @@ weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t
     return status;
 }
 
+weft_status weft_peers_join(const weft_peers *peers, void *data, int64_t bytes, weft_error *error)
+{
+    const int64_t count = bytes / (int64_t)sizeof(int32_t);
+    if (peers->comm == NULL || count == 0) return WEFT_OK;
+    const int64_t scratch_bytes = weft_all_reduce_scratch(peers->comm, WEFT_SUM, WEFT_I32, count);
+    void *scratch = aligned_alloc(64, ((size_t)scratch_bytes + 64) / 64 * 64);
+    if (scratch == NULL) return weft_fail_memory(error, (size_t)scratch_bytes);
+    const weft_status status =
+        weft_all_reduce(peers->comm, WEFT_SUM, WEFT_I32, data, data, count, scratch, error);
+    free(scratch);
+    return status;
+}
+
 weft_status weft_peers_tell(const weft_peers *peers, void *data, int64_t bytes, weft_error *error)
 {
     if (peers->comm == NULL || bytes == 0) return WEFT_OK;

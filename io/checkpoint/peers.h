@@ -19,6 +19,8 @@ void weft_peers_close(weft_peers *peers);
 /* Everybody's `bytes` bytes in the order of processes: all [n * bytes]. */
 weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t bytes, void *all,
                               weft_error *error);
+/* The bitwise sum of everybody's numbers, of which at most one is not zero at each place. */
+weft_status weft_peers_join(const weft_peers *peers, void *data, int64_t bytes, weft_error *error);
 /* The root's bytes to everybody. */
 weft_status weft_peers_tell(const weft_peers *peers, void *data, int64_t bytes, weft_error *error);
 

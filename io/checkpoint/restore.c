@@ -1,7 +1,7 @@
 /* restore: from a checkpoint on disk into a program, whatever its mesh, layout and storage.
  *
- * Every process reads the blocks that its ranks' boxes touch, checks each block's hash, and copies
- * the runs out of it. HDF5's own reader is not used: what it does with a damaged file is not to be
+ * Every process reads the blocks that its ranks' boxes touch, on all its cores, checks each block's
+ * hash, and copies the runs out of it. HDF5's own reader is not used: what it does with a damaged file is not to be
  * relied on.
  */
 #include <limits.h>
@@ -13,6 +13,7 @@
 #include "save.h"
 #include "stored.h"
 #include "weft/watch.h"
+#include "work.h"
 
 /* ---- conversion of elements ------------------------------------------------------------------ */
 
@@ -102,103 +103,135 @@ static weft_status find_entry(const weft_stored *stored, weft_value variable,
     return WEFT_OK;
 }
 
-/* How far one local rank's box is filled. Bytes are of the stored tensor. */
-typedef struct cursor {
-    weft_box_runs runs;
-    char *next;         /* in the rank's memory    */
-    int64_t begin, end; /* what is left of the run */
-    bool is_over;
-} cursor;
-
-static void next_run(cursor *c, int64_t element)
-{
-    int64_t at;
-    c->is_over = !weft_box_runs_next(&c->runs, &at);
-    if (c->is_over) return;
-    c->begin = at * element;
-    c->end = c->begin + c->runs.count * element;
-}
-
-/* Copy what block bytes [begin, end) have of a cursor's box. */
-static void take_block(cursor *c, const weft_entry *entry, weft_dtype wanted, const char *block,
-                       int64_t begin, int64_t end)
-{
-    const int64_t element = (int64_t)weft_dtype_bytes(entry->dtype);
-    while (!c->is_over && c->begin < end) {
-        const int64_t last = c->end < end ? c->end : end, count = (last - c->begin) / element;
-        converts[entry->dtype][wanted](c->next, block + (c->begin - begin), count);
-        c->next += count * (int64_t)weft_dtype_bytes(wanted);
-        c->begin = last;
-        if (c->begin == c->end) next_run(c, element);
-    }
-}
-
 typedef struct restoring {
     weft_program *program;
     const weft_stored *stored;
-    char *block;     /* [WEFT_BLOCK_BYTES] */
-    cursor *cursors; /* [local ranks]      */
+    int n_local, n; /* ranks here; variables */
+    const weft_entry **entries; /* [n]                                             */
+    int64_t *blocks;            /* [n + 1] blocks of all variables before this one */
 } restoring;
 
-static void start_cursors(const restoring *r, weft_value variable, const weft_entry *entry)
+/* One block of one variable. */
+typedef struct target {
+    weft_value variable;
+    const weft_entry *entry;
+    int64_t block, begin, end; /* bytes of the stored tensor */
+} target;
+
+static target find_target(const restoring *r, int64_t number)
 {
-    const weft_mesh *mesh = weft_program_mesh(r->program);
-    const weft_shape *shape = weft_shape_of(variable);
+    int low = 0, high = r->n;
+    while (high - low > 1) { /* the last that begins no later */
+        const int middle = low + (high - low) / 2;
+        if (r->blocks[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    target t = {weft_variable_at(r->program, low), r->entries[low], number - r->blocks[low], 0, 0};
+    t.begin = t.block * WEFT_BLOCK_BYTES;
+    t.end = t.begin + weft_block_bytes(t.entry, t.block);
+    return t;
+}
+
+typedef struct destination {
+    weft_box_runs runs;
+    char *memory; /* of the rank's box; NULL: it is empty */
+    int64_t begin, end; /* elements of the tensor */
+    int64_t element; /* bytes of one, here */
+} destination;
+
+static destination find_destination(const restoring *r, const target *t, int local)
+{
+    const int rank = weft_mesh_first_local(weft_program_mesh(r->program)) + local;
+    const weft_shape *shape = weft_shape_of(t->variable);
     const weft_box whole = weft_box_whole(shape);
-    for (int local = 0; local < weft_mesh_n_local(mesh); local++) {
-        cursor *c = &r->cursors[local];
-        weft_box box;
-        *c = (cursor){.is_over = true};
-        c->next = weft_local(r->program, variable, weft_mesh_first_local(mesh) + local, &box);
-        if (c->next == NULL) continue;
-        c->runs = weft_box_runs_of(shape->n_dims, &whole, &box);
-        next_run(c, (int64_t)weft_dtype_bytes(entry->dtype));
+    const int64_t stored = (int64_t)weft_dtype_bytes(t->entry->dtype);
+    weft_box box;
+    destination d = {.begin = t->begin / stored, .end = t->end / stored};
+    d.element = (int64_t)weft_dtype_bytes(weft_dtype_of(t->variable));
+    d.memory = weft_local(r->program, t->variable, rank, &box);
+    if (d.memory == NULL) return d;
+    d.runs = weft_box_runs_of(shape->n_dims, &whole, &box);
+    weft_box_runs_seek(&d.runs, d.begin);
+    return d;
+}
+
+/* Where the block can be read to at once: into a box that has all of it in one piece, in the stored dtype. */
+static char *whole_place(const restoring *r, const target *t)
+{
+    if (t->entry->dtype != weft_dtype_of(t->variable)) return NULL;
+    for (int local = 0; local < r->n_local; local++) {
+        destination d = find_destination(r, t, local);
+        weft_box_cut cut;
+        if (d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut) && cut.count == d.end - d.begin)
+            return d.memory + cut.inner * d.element;
+    }
+    return NULL;
+}
+
+static bool is_wanted(const restoring *r, const target *t)
+{
+    for (int local = 0; local < r->n_local; local++) {
+        destination d = find_destination(r, t, local);
+        weft_box_cut cut;
+        if (d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut)) return true;
+    }
+    return false;
+}
+
+/* What block has of one rank's box. */
+static void put_block(const restoring *r, const target *t, int local, const char *block)
+{
+    destination d = find_destination(r, t, local);
+    const convert_function convert = converts[t->entry->dtype][weft_dtype_of(t->variable)];
+    const int64_t stored = (int64_t)weft_dtype_bytes(t->entry->dtype);
+    for (weft_box_cut cut; d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut);) {
+        const char *from = block + (cut.at - d.begin) * stored;
+        char *to = d.memory + cut.inner * d.element;
+        if (from != to) convert(to, from, cut.count);
     }
 }
 
-static weft_status read_variable(const restoring *r, weft_value variable, weft_error *error)
+/* A block is read and hashed once, whichever ranks here want parts of it. */
+static weft_status restore_block(void *argument, int64_t number, void *scratch, weft_error *error)
 {
-    const weft_entry *entry;
-    const int n_local = weft_mesh_n_local(weft_program_mesh(r->program));
-    WEFT_TRY(find_entry(r->stored, variable, &entry, error));
-    start_cursors(r, variable, entry);
-    for (int64_t b = 0; b < entry->n_blocks; b++) {
-        const int64_t begin = b * WEFT_BLOCK_BYTES, end = begin + weft_block_bytes(entry, b);
-        bool is_wanted = false;
-        for (int local = 0; local < n_local; local++)
-            is_wanted |= !r->cursors[local].is_over && r->cursors[local].begin < end;
-        if (!is_wanted) continue;
-        WEFT_TRY(weft_stored_block(r->stored, entry, b, r->block, error));
-        for (int local = 0; local < n_local; local++)
-            take_block(&r->cursors[local], entry, weft_dtype_of(variable), r->block, begin, end);
-    }
+    const restoring *r = argument;
+    const target t = find_target(r, number);
+    if (!is_wanted(r, &t)) return WEFT_OK;
+    char *block = whole_place(r, &t);
+    if (block == NULL) block = scratch;
+    WEFT_TRY(weft_stored_block(r->stored, t.entry, t.block, block, error));
+    for (int local = 0; local < r->n_local; local++)
+        put_block(r, &t, local, block);
     return WEFT_OK;
 }
 
 /* ---- one checkpoint -------------------------------------------------------------------------- */
 
 /* Names and shapes first: a program that does not fit keeps its values. */
-static weft_status check_fit(const restoring *r, weft_error *error)
+static weft_status find_entries(restoring *r, weft_error *error)
 {
-    const weft_entry *entry;
-    weft_value variable;
-    for (int i = 0; (variable = weft_variable_at(r->program, i)).id != 0; i++)
-        WEFT_TRY(find_entry(r->stored, variable, &entry, error));
+    while (weft_variable_at(r->program, r->n).id != 0)
+        r->n++;
+    r->entries = malloc(((size_t)r->n + 1) * sizeof *r->entries);
+    r->blocks = calloc((size_t)r->n + 1, sizeof *r->blocks);
+    if (!r->entries || !r->blocks) return weft_fail_memory(error, (size_t)r->n * sizeof *r->blocks);
+    for (int i = 0; i < r->n; i++) {
+        WEFT_TRY(find_entry(r->stored, weft_variable_at(r->program, i), &r->entries[i], error));
+        r->blocks[i + 1] = r->blocks[i] + r->entries[i]->n_blocks;
+    }
     return WEFT_OK;
 }
 
 static weft_status read_all(restoring *r, weft_error *error)
 {
-    weft_value variable;
     const weft_mesh *mesh = weft_program_mesh(r->program);
-    r->block = malloc(WEFT_BLOCK_BYTES);
-    r->cursors = calloc((size_t)weft_mesh_n_local(mesh), sizeof *r->cursors);
-    if (!r->block || !r->cursors) return weft_fail_memory(error, WEFT_BLOCK_BYTES);
-    WEFT_TRY(check_fit(r, error));
+    r->n_local = weft_mesh_n_local(mesh);
+    WEFT_TRY(find_entries(r, error));
     if (weft_mesh_is_root(mesh)) WEFT_TRY(weft_stored_check_structure(r->stored, error));
-    for (int i = 0; (variable = weft_variable_at(r->program, i)).id != 0; i++)
-        WEFT_TRY(read_variable(r, variable, error));
-    return WEFT_OK;
+    weft_hold_wait(r->program);
+    return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_BLOCK_BYTES, restore_block, r, error);
 }
 
 static weft_status restore_step(weft_program *program, const char *path, int64_t step,
@@ -213,8 +246,8 @@ static weft_status restore_step(weft_program *program, const char *path, int64_t
                            path, (long long)stored->manifest->state.step);
     if (status == WEFT_OK) status = read_all(&r, error);
     if (status == WEFT_OK) weft_stored_state(stored, state);
-    free(r.block);
-    free(r.cursors);
+    free(r.entries);
+    free(r.blocks);
     weft_stored_close(&stored);
     return status;
 }

@@ -3,15 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "runs.h"
 #include "skeleton.h"
-#include "stored.h"
+#include "work.h"
 
 /* ---- what will be in the manifest ------------------------------------------------------------ */
 
@@ -67,10 +68,9 @@ static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *s
 static weft_status make_hashes(weft_save *save, weft_error *error)
 {
     weft_manifest *m = save->manifest;
-    save->share = (save->n_blocks + save->peers.n - 1) / save->peers.n;
-    const size_t share = (size_t)save->share, n = share * (size_t)save->peers.n;
+    const size_t n = (size_t)save->n_blocks;
     save->hashes = calloc(n + 1, sizeof *save->hashes);
-    save->own = calloc(share + 1, sizeof *save->own);
+    save->own = calloc(n + 1, sizeof *save->own);
     if (!save->hashes || !save->own) return weft_fail_memory(error, n * sizeof *save->hashes);
     weft_hash *next = save->hashes;
     for (int i = 0; i < m->n_entries; i++) {
@@ -80,14 +80,34 @@ static weft_status make_hashes(weft_save *save, weft_error *error)
     return WEFT_OK;
 }
 
-/* The memory that is written from while the program goes on. */
+/* The memory that is written from while the program goes on. Kept: its pages are there the next time. */
 static weft_status make_staging(weft_checkpoints *c, int64_t bytes, weft_error *error)
 {
+    void *memory;
     if (c->staging && bytes <= c->staging_bytes) return WEFT_OK;
-    free(c->staging);
-    c->staging = malloc((size_t)bytes + 1);
-    c->staging_bytes = c->staging ? bytes : 0;
-    return c->staging ? WEFT_OK : weft_fail_memory(error, (size_t)bytes);
+    weft_devices[WEFT_CPU]->give(c->staging, (size_t)c->staging_bytes);
+    c->staging = NULL;
+    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)bytes + 1, &memory, error));
+    c->staging = memory;
+    c->staging_bytes = bytes + 1;
+    return WEFT_OK;
+}
+
+static void wait_taken(weft_hold *hold)
+{
+    weft_save *save = (weft_save *)((char *)hold - offsetof(weft_save, hold));
+    pthread_mutex_lock(&save->lock);
+    while (!save->is_taken)
+        pthread_cond_wait(&save->taken, &save->lock);
+    pthread_mutex_unlock(&save->lock);
+}
+
+static void tell_taken(weft_save *save)
+{
+    pthread_mutex_lock(&save->lock);
+    save->is_taken = true;
+    pthread_cond_broadcast(&save->taken);
+    pthread_mutex_unlock(&save->lock);
 }
 
 static weft_status prepare(weft_checkpoints *c, weft_program *program,
@@ -97,15 +117,20 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     if (save == NULL) return weft_fail_memory(error, sizeof *save);
     save->file = -1;
     save->peers.n = 1;
+    save->hold.wait = wait_taken;
+    pthread_mutex_init(&save->lock, NULL);
+    pthread_cond_init(&save->taken, NULL);
     if (state->step < 0 || state->sample < 0)
         return weft_fail(error, WEFT_USAGE, "save: step %lld and sample %lld may not be negative",
                          (long long)state->step, (long long)state->sample);
     WEFT_TRY(weft_snapshot_plan(program, &save->snapshot, error));
+    save->n_threads = c->options.is_synchronous ? weft_work_threads(weft_program_mesh(program)) : 1;
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
     WEFT_TRY(make_manifest(save, state, error));
-    WEFT_TRY(make_staging(c, save->snapshot.bytes, error));
-    save->snapshot.staging = c->staging;
-    save->staging = c->staging;
+    WEFT_TRY(make_hashes(save, error));
+    /* When the program waits until all is written, it is written from where it is. */
+    if (!c->options.is_synchronous) WEFT_TRY(make_staging(c, save->snapshot.bytes, error));
+    save->snapshot.staging = c->options.is_synchronous ? NULL : c->staging;
     WEFT_TRY(weft_path(save->temporary, error, "%s/step_%08lld.tmp", c->directory,
                        (long long)state->step));
     return weft_path(save->path, error, "%s/" WEFT_STATE_FILE, save->temporary);
@@ -188,75 +213,88 @@ static weft_status open_file(weft_save *save, weft_error *error)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-static weft_status write_piece(weft_save *save, int i, weft_error *error)
+static weft_status take_and_write(weft_checkpoints *c, weft_error *error)
 {
-    const weft_part *piece = &save->snapshot.pieces[i];
-    const weft_entry *entry = &save->manifest->entries[i];
-    const int64_t element = (int64_t)weft_dtype_bytes(entry->dtype);
-    const weft_box whole = weft_box_whole(&entry->tensor.shape);
-    if (piece->bytes == 0) return WEFT_OK;
-    const char *from = save->staging + piece->at;
-    weft_box_runs runs = weft_box_runs_of(entry->tensor.shape.n_dims, &whole, &piece->box);
-    const int64_t bytes = runs.count * element;
-    for (int64_t at; weft_box_runs_next(&runs, &at) && !save->is_cancelled; from += bytes)
-        WEFT_TRY(weft_bytes_write(save->file, save->path, from, bytes,
-                                  entry->tensor.offset + at * element, error));
-    return WEFT_OK;
-}
-
-static weft_status write_pieces(weft_save *save, weft_error *error)
-{
-    for (int i = 0; i < save->manifest->n_entries && !save->is_cancelled; i++)
-        WEFT_TRY(write_piece(save, i, error));
-    return save->is_cancelled ? WEFT_OK : weft_file_sync(save->file, save->path, error);
-}
-
-/* Several processes may have written parts of one block, so what is hashed is what the file holds
- * now. */
-static weft_status hash_share(weft_save *save, char *buffer, weft_error *error)
-{
-    const int64_t begin = save->share * save->peers.self, end = begin + save->share;
-    int64_t block = 0; /* of all tensors */
-    for (int i = 0; i < save->manifest->n_entries; i++) {
-        const weft_entry *entry = &save->manifest->entries[i];
-        for (int64_t b = 0; b < entry->n_blocks; b++, block++) {
-            if (block < begin || block >= end || save->is_cancelled) continue;
-            const int64_t bytes = weft_block_bytes(entry, b);
-            WEFT_TRY(weft_bytes_read(save->file, save->path, buffer, bytes,
-                                     entry->tensor.offset + b * WEFT_BLOCK_BYTES, error));
-            save->own[block - begin] = weft_hash_of(buffer, (size_t)bytes);
-        }
-    }
-    return WEFT_OK;
-}
-
-static weft_status hash_blocks(weft_save *save, weft_error *error)
-{
-    char *buffer = malloc(WEFT_BLOCK_BYTES);
-    if (buffer == NULL) return weft_fail_memory(error, WEFT_BLOCK_BYTES);
-    const weft_status status = hash_share(save, buffer, error);
-    free(buffer);
+    weft_save *save = c->save;
+    const weft_status status = weft_snapshot_take(&save->snapshot, save->n_threads, error);
+    if (status == WEFT_OK && c->options.is_synchronous) WEFT_TRY(weft_save_write(save, error));
+    tell_taken(save);
+    if (status == WEFT_OK && !c->options.is_synchronous) WEFT_TRY(weft_save_write(save, error));
     return status;
 }
 
-static weft_status (*const phases[])(weft_save *save, weft_error *error) = {write_pieces,
-                                                                            hash_blocks};
+static weft_status hash_rest(weft_checkpoints *c, weft_error *error)
+{
+    return weft_save_hash_rest(c->save, error);
+}
+
+static weft_status join_hashes(weft_save *save, weft_error *error)
+{
+    const size_t bytes = (size_t)save->n_blocks * sizeof *save->own;
+    WEFT_TRY(weft_peers_join(&save->peers, save->own, (int64_t)bytes, error));
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)save->hashes)[i] |= ((const uint8_t *)save->own)[i];
+    memset(save->own, 0, bytes);
+    return WEFT_OK;
+}
+
+static weft_status compare_and_join(weft_save *save, weft_error *error)
+{
+    WEFT_TRY(weft_snapshot_compare(&save->snapshot, &save->peers, error));
+    return join_hashes(save, error);
+}
+
+static bool is_always_needed(const weft_save *save)
+{
+    (void)save;
+    return true;
+}
+
+typedef struct phase {
+    weft_status (*tell)(weft_save *save, weft_error *error); /* before it: collective over the mesh */
+    bool (*is_needed)(const weft_save *save);
+    weft_status (*work)(weft_checkpoints *checkpoints, weft_error *error); /* on the save's thread */
+} phase;
+
+static const phase phases[] = {{NULL, is_always_needed, take_and_write},
+                               {compare_and_join, weft_save_has_rest, hash_rest},
+                               {join_hashes, is_always_needed, weft_save_publish}};
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
+/* The next phase that there is something to do in; false: none, or a failure. Collective over the mesh. */
+static bool next_phase(weft_save *save, weft_error *error)
+{
+    while (error->status == WEFT_OK && ++save->phase < N_PHASES) {
+        (void)phases[save->phase].tell(save, error);
+        if (weft_world_agree(error) == WEFT_OK && phases[save->phase].is_needed(save)) return true;
+    }
+    return false;
+}
+
+/* Alone there is nobody to wait for between the phases. */
 static void *run_phase(void *argument)
 {
-    weft_save *save = argument;
-    (void)phases[save->phase](save, &save->error);
+    weft_checkpoints *c = argument;
+    weft_save *save = c->save;
+    do
+        (void)phases[save->phase].work(c, &save->error);
+    while (save->peers.n == 1 && !save->is_cancelled && next_phase(save, &save->error));
+    tell_taken(save);
     atomic_store(&save->is_done, true);
     return NULL;
 }
 
-/* Without a thread to be had the phase runs here: slower, but a save. */
-static void start_phase(weft_save *save)
+/* Without a thread to be had the phase runs here: slower, but a save. Signals are for the process's first thread. */
+static void start_phase(weft_checkpoints *c)
 {
+    weft_save *save = c->save;
+    sigset_t all, before;
     atomic_store(&save->is_done, false);
-    save->has_thread = pthread_create(&save->thread, NULL, run_phase, save) == 0;
-    if (!save->has_thread) run_phase(save);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    save->has_thread = pthread_create(&save->thread, NULL, run_phase, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!save->has_thread) run_phase(c);
 }
 
 void weft_save_join(weft_save *save)
@@ -276,19 +314,16 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     WEFT_TRY(weft_world_agree(error));
     weft_save *save = c->save;
     (void)weft_peers_open(weft_program_mesh(program), &save->peers, error);
-    if (error->status == WEFT_OK) (void)make_hashes(save, error);
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(check_states(save, error));
     WEFT_TRY(weft_calls_check(save->peers.comm, error));
-    (void)weft_snapshot_take(&save->snapshot, error);
-    WEFT_TRY(weft_world_agree(error));
-    WEFT_TRY(weft_snapshot_compare(&save->snapshot, &save->peers, error));
     if (save->peers.self == 0) (void)lay(c, error);
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(tell_offsets(save, error));
     (void)open_file(save, error);
     WEFT_TRY(weft_world_agree(error));
-    start_phase(save);
+    weft_hold_start(&save->hold, program);
+    start_phase(c);
     return WEFT_OK;
 }
 
@@ -296,17 +331,13 @@ weft_status weft_save_advance(weft_checkpoints *c, weft_error *error)
 {
     weft_save *save = c->save;
     weft_save_join(save);
-    weft_status status = weft_world_agree(&save->error);
-    if (status != WEFT_OK) {
-        *error = save->error;
-    } else if (++save->phase < N_PHASES) {
-        start_phase(save);
+    *error = save->error;
+    if (weft_world_agree(error) == WEFT_OK && next_phase(save, error)) {
+        start_phase(c);
         return WEFT_OK;
-    } else {
-        status = weft_save_commit(c, error);
     }
     weft_save_free(c, false);
-    return status;
+    return error->status;
 }
 
 void weft_save_free(weft_checkpoints *c, bool is_alone)
@@ -315,6 +346,7 @@ void weft_save_free(weft_checkpoints *c, bool is_alone)
     if (save == NULL) return;
     atomic_store(&save->is_cancelled, true);
     weft_save_join(save);
+    weft_hold_end(&save->hold);
     if (save->file >= 0) close(save->file);
     /* A committed one no longer has this name. */
     if ((!is_alone || save->peers.n == 1) && save->peers.self == 0 && save->temporary[0])
@@ -322,6 +354,8 @@ void weft_save_free(weft_checkpoints *c, bool is_alone)
     weft_peers_close(&save->peers);
     weft_snapshot_free(&save->snapshot);
     weft_manifest_destroy(&save->manifest);
+    pthread_mutex_destroy(&save->lock);
+    pthread_cond_destroy(&save->taken);
     free(save->hashes);
     free(save->own);
     free(save);

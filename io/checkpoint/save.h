@@ -1,10 +1,10 @@
-/* save.h (private): one save under way, from the copy at the step boundary to the rename that makes
- * it be.
+/* save.h (private): one save under way, from the step boundary to the rename that makes it be.
  *
- * Phases, each run by one thread a process while the program goes on: write the pieces and fsync;
- * when all processes have, hash a share of the blocks as they are on disk. Between phases and at
- * the end, processes agree (weft_checkpoints_poll). The thread makes no call that another process
- * must answer.
+ * Phases, each run by one thread a process while the program goes on: copy the variables, which the program holds as
+ * they are until then, and write and fsync them, hashing each block that is whole here; when all processes have, hash
+ * a share of the other blocks as they are on disk; at the root, manifest and rename. Between phases and at the end,
+ * processes agree (weft_checkpoints_poll). The thread makes no call that another process must answer; alone there is
+ * nobody to agree with, and it goes through all phases.
  */
 #ifndef WEFT_CHECKPOINT_SAVE_H
 #define WEFT_CHECKPOINT_SAVE_H
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "files.h"
+#include "hold.h"
 #include "manifest.h"
 #include "snapshot.h"
 
@@ -25,11 +26,15 @@ typedef struct weft_save {
     char temporary[WEFT_PATH_BYTES]; /* the directory until it is renamed */
     char path[WEFT_PATH_BYTES];      /* of the data file in it            */
     int file;
-    const char *staging;
-    int64_t n_blocks;  /* of all tensors, in the order of the manifest                */
-    int64_t share;     /* blocks that one process hashes                              */
-    weft_hash *hashes; /* [share of every process]; entries point into it             */
-    weft_hash *own;    /* [share] what this process has hashed                        */
+    int64_t n_blocks;  /* of all tensors, in the order of the manifest                      */
+    weft_hash *hashes; /* [n_blocks] entries point into it; zero: nobody has hashed it yet  */
+    weft_hash *own;    /* [n_blocks] what this process has hashed in this phase; else zero  */
+    int n_threads;     /* for the phase */
+
+    weft_hold hold; /* the program's variables, until is_taken */
+    pthread_mutex_t lock;
+    pthread_cond_t taken;
+    bool is_taken;
 
     int phase;
     pthread_t thread;
@@ -59,7 +64,12 @@ void weft_save_join(weft_save *save);
  * disk stays for the next open to remove. */
 void weft_save_free(weft_checkpoints *checkpoints, bool is_alone);
 
-/* weft_save_commit - hashes, manifest, rename, and old ones removed. Collective over the mesh. */
-weft_status weft_save_commit(weft_checkpoints *checkpoints, weft_error *error);
+/* The phases' work. All Local, on the save's thread. */
+weft_status weft_save_write(weft_save *save, weft_error *error);
+weft_status weft_save_hash_rest(weft_save *save, weft_error *error);
+/* Whether some block is not hashed yet: the same on all processes, once they have told each other. */
+bool weft_save_has_rest(const weft_save *save);
+/* weft_save_publish - manifest, rename, and old ones removed; nothing but at the root. */
+weft_status weft_save_publish(weft_checkpoints *checkpoints, weft_error *error);
 
 #endif

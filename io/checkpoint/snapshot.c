@@ -1,7 +1,8 @@
-/* snapshot: a program's variables as they are now: copied, and checked while they are.
+/* snapshot: a program's variables as they are now: checked, and copied if they will change.
  *
- * Boxes of two ranks are equal or have nothing in common, so the lowest rank that has a box can
- * write it, and all that have it must hold the same bytes.
+ * Boxes of two ranks are equal or have nothing in common. The ranks that have a box share the writing of it, and all
+ * must hold the same bytes. All memory is gone through once, in chunks that stay in a core's cache while they are
+ * checked, hashed and copied.
  */
 #include "snapshot.h"
 
@@ -9,76 +10,132 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "manifest.h"
 #include "runs.h"
 #include "weft/checkpoint.h"
+#include "work.h"
+
+enum { CHUNK_BYTES = 256 << 10 };
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 
-static void find_owner(const weft_snapshot *s, int i, int rank, weft_replica *replica)
+static weft_part *part_of(const weft_snapshot *s, int i, int local)
 {
-    const weft_mesh *mesh = weft_program_mesh(s->program);
+    return &s->parts[(size_t)i * (size_t)s->n_local + (size_t)local];
+}
+
+static weft_replica *replica_of(const weft_snapshot *s, int i, int local)
+{
+    return &s->replicas[(size_t)local * (size_t)s->n + (size_t)i];
+}
+
+static int64_t n_chunks(int64_t bytes)
+{
+    return (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+}
+
+/* The ranks that have the same box: how many, and how many of them come before. */
+typedef struct holders {
+    int n, before;
+} holders;
+
+static holders find_holders(const weft_snapshot *s, int i, int rank, weft_replica *replica)
+{
     const int n_dims = weft_shape_of(s->variables[i])->n_dims;
     weft_box own, other;
+    holders h = {0};
     *replica = (weft_replica){.owner = -1};
     weft_box_of(s->program, s->variables[i], rank, &own);
-    for (int r = 0; r < weft_mesh_n_ranks(mesh); r++) {
+    for (int r = 0; r < weft_mesh_n_ranks(s->mesh); r++) {
         weft_box_of(s->program, s->variables[i], r, &other);
         if (!weft_box_equal(&own, &other, n_dims)) continue;
         if (replica->owner < 0) replica->owner = r;
-        replica->is_shared |= r != rank;
-        if (replica->is_shared) return;
+        h.before += r < rank;
+        h.n++;
     }
+    replica->is_shared = h.n > 1;
+    return h;
 }
 
-static void plan_piece(weft_snapshot *s, int i)
+/* Holder number h->before of h->n writes a range of rows of the outermost dim that has rows to share out: that is one
+ * range of its memory. Boxes of a few blocks are written by one holder, the next variable's by the next. */
+static void cut_box(const holders *h, int n_dims, weft_box *box)
 {
-    const weft_mesh *mesh = weft_program_mesh(s->program);
+    int d = 0;
+    while (d < n_dims - 1 && box->end[d] - box->begin[d] == 1)
+        d++;
+    const int64_t rows = n_dims ? box->end[d] - box->begin[d] : 0, begin = box->begin[d];
+    box->begin[d] = begin + rows * h->before / h->n;
+    box->end[d] = begin + rows * (h->before + 1) / h->n;
+}
+
+static void plan_part(weft_snapshot *s, int i, int local)
+{
+    enum { WORTH_SHARING = 4 * WEFT_BLOCK_BYTES };
+    const int rank = weft_mesh_first_local(s->mesh) + local;
     const weft_value variable = s->variables[i];
-    const weft_shape *shape = weft_shape_of(variable);
-    const int rank = weft_mesh_first_local(mesh);
-    weft_part *piece = &s->pieces[i];
-    *piece = (weft_part){.at = s->bytes, .box = weft_box_whole(shape)};
-    if (weft_mesh_n_local(mesh) != weft_mesh_n_ranks(mesh)) {
-        weft_replica replica;
-        find_owner(s, i, rank, &replica);
-        if (replica.owner != rank) return;
-        weft_box_of(s->program, variable, rank, &piece->box);
-    }
-    piece->bytes = weft_box_count(&piece->box, shape->n_dims) *
-                   (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
-    s->bytes += (piece->bytes + 63) / 64 * 64;
+    const int n_dims = weft_shape_of(variable)->n_dims;
+    const int64_t element = (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
+    weft_part *part = part_of(s, i, local);
+    const holders h = find_holders(s, i, rank, replica_of(s, i, local));
+    part->chunk = s->n_chunks;
+    part->memory = weft_local(s->program, variable, rank, &part->box);
+    if (part->memory == NULL) return;
+    const weft_box whole = part->box;
+    part->bytes = weft_box_count(&whole, n_dims) * element;
+    s->n_chunks += n_chunks(part->bytes);
+    /* Within one process the lowest holder writes all: its threads share the work anyway. */
+    if (s->n_local > 1 ? h.before > 0 : part->bytes < WORTH_SHARING && h.before != i % h.n) return;
+    if (s->n_local == 1 && h.n > 1 && part->bytes >= WORTH_SHARING) cut_box(&h, n_dims, &part->box);
+    weft_box_runs runs = weft_box_runs_of(n_dims, &whole, &part->box);
+    part->begin = runs.first * element;
+    part->end = part->begin + runs.count * element * runs.n;
+    part->at = s->bytes;
+    s->bytes += (part->end - part->begin + 63) / 64 * 64;
+}
+
+static bool take_name(weft_snapshot *s, int i)
+{
+    s->variables[i] = weft_variable_at(s->program, i);
+    return (s->names[i] = strdup(weft_name_of(s->variables[i]))) != NULL;
 }
 
 weft_status weft_snapshot_plan(weft_program *program, weft_snapshot *s, weft_error *error)
 {
-    const size_t n_local = (size_t)weft_mesh_n_local(weft_program_mesh(program));
-    *s = (weft_snapshot){.program = program};
-    if (n_local == 0)
+    *s = (weft_snapshot){.program = program, .mesh = weft_program_mesh(program)};
+    s->n_local = weft_mesh_n_local(s->mesh);
+    if (s->n_local == 0)
         return weft_fail(error, WEFT_USAGE,
                          "the program was compiled on a plan without ranks, so it has no variables "
                          "to save or check; make the mesh with weft_mesh_create");
-    while (weft_variable_at(program, s->n).id != 0)
-        s->n++;
-    const size_t n = (size_t)s->n;
-    s->variables = calloc(n + 1, sizeof *s->variables);
-    s->pieces = calloc(n + 1, sizeof *s->pieces);
-    s->replicas = calloc(n_local * n + 1, sizeof *s->replicas);
-    s->errors = calloc(n_local, sizeof *s->errors);
-    if (!s->variables || !s->pieces || !s->replicas || !s->errors)
-        return weft_fail_memory(error, n_local * n * sizeof *s->replicas);
-    for (int i = 0; i < s->n; i++) {
-        s->variables[i] = weft_variable_at(program, i);
-        plan_piece(s, i);
+    int n = 0;
+    while (weft_variable_at(program, n).id != 0)
+        n++;
+    const size_t n_parts = (size_t)n * (size_t)s->n_local + 1;
+    s->variables = calloc((size_t)n + 1, sizeof *s->variables);
+    s->names = calloc((size_t)n + 1, sizeof *s->names);
+    s->parts = calloc(n_parts, sizeof *s->parts);
+    s->replicas = calloc(n_parts, sizeof *s->replicas);
+    if (!s->variables || !s->names || !s->parts || !s->replicas)
+        return weft_fail_memory(error, n_parts * sizeof *s->parts);
+    for (s->n = n, n = 0; n < s->n; n++) {
+        if (!take_name(s, n)) return weft_fail_memory(error, sizeof *s->names);
+        for (int local = 0; local < s->n_local; local++)
+            plan_part(s, n, local);
     }
-    return WEFT_OK;
+    s->chunks = malloc(((size_t)s->n_chunks + 1) * sizeof *s->chunks);
+    return s->chunks ? WEFT_OK : weft_fail_memory(error, (size_t)s->n_chunks * sizeof *s->chunks);
 }
 
 void weft_snapshot_free(weft_snapshot *s)
 {
+    for (int i = 0; s->names && i < s->n; i++)
+        free(s->names[i]);
+    free(s->names);
     free(s->variables);
-    free(s->pieces);
+    free(s->parts);
     free(s->replicas);
-    free(s->errors);
+    free(s->chunks);
     *s = (weft_snapshot){0};
 }
 
@@ -122,55 +179,68 @@ static weft_status fail_nonfinite(weft_value variable, const weft_box *box, int6
         weft_name_of(variable), text, rank);
 }
 
-static void copy_box(const weft_snapshot *s, int i, const char *memory, const weft_box *box)
+/* The part that a chunk is of: the last that begins no later. A part without memory begins where the next one does. */
+static int find_part(const weft_snapshot *s, int64_t chunk)
 {
-    const weft_part *piece = &s->pieces[i];
-    const int n_dims = weft_shape_of(s->variables[i])->n_dims;
-    const size_t element = weft_dtype_bytes(weft_dtype_of(s->variables[i]));
-    weft_box_runs runs = weft_box_runs_of(n_dims, &piece->box, box);
-    const size_t bytes = (size_t)runs.count * element;
-    for (int64_t at; weft_box_runs_next(&runs, &at); memory += bytes)
-        memcpy(s->staging + piece->at + (size_t)at * element, memory, bytes);
-}
-
-static weft_status take_variable(const weft_snapshot *s, int i, int rank, weft_replica *replica,
-                                 weft_error *error)
-{
-    weft_box box;
-    const weft_value variable = s->variables[i];
-    const weft_dtype dtype = weft_dtype_of(variable);
-    find_owner(s, i, rank, replica);
-    const char *memory = weft_local(s->program, variable, rank, &box);
-    if (memory == NULL) return WEFT_OK;
-    const int64_t count = weft_box_count(&box, weft_shape_of(variable)->n_dims);
-    if (replica->is_shared)
-        replica->hash = weft_hash_of(memory, (size_t)count * weft_dtype_bytes(dtype));
-    if (s->staging == NULL || replica->owner != rank) return WEFT_OK;
-    if (!s->allow_nonfinite && find_nonfinite[dtype]) {
-        const int64_t at = find_nonfinite[dtype](memory, count);
-        if (at >= 0) return fail_nonfinite(variable, &box, at, rank, error);
+    int low = 0, high = s->n * s->n_local;
+    while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        if (s->parts[middle].chunk <= chunk)
+            low = middle;
+        else
+            high = middle;
     }
-    copy_box(s, i, memory, &box);
-    return WEFT_OK;
+    return low;
 }
 
-static void take_rank(void *argument, int rank)
+static weft_status check_finite(const weft_snapshot *s, int number, int64_t begin, int64_t end, weft_error *error)
+{
+    const weft_value variable = s->variables[number / s->n_local];
+    const weft_dtype dtype = weft_dtype_of(variable);
+    const int64_t element = (int64_t)weft_dtype_bytes(dtype);
+    const int rank = weft_mesh_first_local(s->mesh) + number % s->n_local;
+    if (s->allow_nonfinite || !find_nonfinite[dtype]) return WEFT_OK;
+    const int64_t at = find_nonfinite[dtype](s->parts[number].memory + begin, (end - begin) / element);
+    if (at < 0) return WEFT_OK;
+    weft_box box;
+    weft_box_of(s->program, variable, rank, &box);
+    return fail_nonfinite(variable, &box, begin / element + at, rank, error);
+}
+
+/* What of bytes [begin, end) of a box is written. */
+static weft_status take_written(const weft_snapshot *s, int number, int64_t begin, int64_t end, weft_error *error)
+{
+    const weft_part *part = &s->parts[number];
+    if (begin < part->begin) begin = part->begin;
+    if (end > part->end) end = part->end;
+    if (begin >= end) return WEFT_OK;
+    if (s->staging) memcpy(s->staging + part->at + (begin - part->begin), part->memory + begin, (size_t)(end - begin));
+    return check_finite(s, number, begin, end, error);
+}
+
+static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft_error *error)
 {
     weft_snapshot *s = argument;
-    const int local = rank - weft_mesh_first_local(weft_program_mesh(s->program));
-    for (int i = 0; i < s->n; i++)
-        if (take_variable(s, i, rank, &s->replicas[(size_t)local * (size_t)s->n + (size_t)i],
-                          &s->errors[local]) != WEFT_OK)
-            break;
+    const int number = find_part(s, chunk);
+    const weft_part *part = &s->parts[number];
+    const int64_t begin = (chunk - part->chunk) * CHUNK_BYTES,
+                  end = part->bytes - begin < CHUNK_BYTES ? part->bytes : begin + CHUNK_BYTES;
+    (void)scratch;
+    if (replica_of(s, number / s->n_local, number % s->n_local)->is_shared)
+        s->chunks[chunk] = weft_hash_of(part->memory + begin, (size_t)(end - begin));
+    return take_written(s, number, begin, end, error);
 }
 
-weft_status weft_snapshot_take(weft_snapshot *s, weft_error *error)
+weft_status weft_snapshot_take(weft_snapshot *s, int n_threads, weft_error *error)
 {
-    weft_mesh *mesh = weft_program_mesh(s->program);
-    weft_mesh_each(mesh, take_rank, s);
-    for (int local = 0; local < weft_mesh_n_local(mesh); local++) {
-        const weft_error *own = &s->errors[local];
-        if (own->status != WEFT_OK) return weft_fail(error, own->status, "%s", own->message);
+    WEFT_TRY(weft_work(n_threads, s->n_chunks, 0, take_chunk, s, error));
+    for (int i = 0; i < s->n; i++) {
+        for (int local = 0; local < s->n_local; local++) {
+            weft_replica *replica = replica_of(s, i, local);
+            const weft_part *part = part_of(s, i, local);
+            if (replica->is_shared && part->memory)
+                replica->hash = weft_hash_of(&s->chunks[part->chunk], (size_t)n_chunks(part->bytes) * sizeof *s->chunks);
+        }
     }
     return WEFT_OK;
 }
@@ -238,7 +308,7 @@ static weft_status compare(const weft_snapshot *s, const weft_replica *all, int 
                 continue;
             votes v;
             count_votes(all, n_ranks, s->n, i, owner, &v);
-            return fail_replicas(weft_name_of(s->variables[i]), owner, &v, error);
+            return fail_replicas(s->names[i], owner, &v, error);
         }
     }
     return WEFT_OK;
@@ -247,8 +317,7 @@ static weft_status compare(const weft_snapshot *s, const weft_replica *all, int 
 weft_status weft_snapshot_compare(const weft_snapshot *s, const weft_peers *peers,
                                   weft_error *error)
 {
-    const weft_mesh *mesh = weft_program_mesh(s->program);
-    const int n_ranks = weft_mesh_n_ranks(mesh);
+    const int n_ranks = weft_mesh_n_ranks(s->mesh);
     if (peers->n == 1) return compare(s, s->replicas, n_ranks, error);
     const size_t bytes = (size_t)s->n * sizeof *s->replicas;
     weft_replica *all = malloc((size_t)n_ranks * bytes + 1);
@@ -269,7 +338,8 @@ weft_status weft_check_replicas(weft_program *program, weft_error *error)
     weft_snapshot_plan(program, &snapshot, &own);
     if (weft_world_agree(&own) == WEFT_OK)
         weft_peers_open(weft_program_mesh(program), &peers, &own);
-    if (own.status == WEFT_OK) weft_snapshot_take(&snapshot, &own);
+    snapshot.allow_nonfinite = true; /* a NaN that all have is no replica that differs */
+    if (own.status == WEFT_OK) weft_snapshot_take(&snapshot, weft_work_threads(weft_program_mesh(program)), &own);
     if (own.status == WEFT_OK) weft_snapshot_compare(&snapshot, &peers, &own);
     weft_peers_close(&peers);
     weft_snapshot_free(&snapshot);

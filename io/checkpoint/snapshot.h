@@ -1,4 +1,4 @@
-/* snapshot.h (private): a program's variables as they are now: copied, and checked while they are.
+/* snapshot.h (private): a program's variables as they are now: checked, and copied if they will change.
  */
 #ifndef WEFT_CHECKPOINT_SNAPSHOT_H
 #define WEFT_CHECKPOINT_SNAPSHOT_H
@@ -7,14 +7,6 @@
 #include "peers.h"
 #include "weft/program.h"
 
-/* A part of one tensor that this process writes. With all ranks here it is the whole tensor, put
- * together from their boxes, so that the file is written in long runs; else the box of the one
- * rank, if no lower rank has the same. */
-typedef struct weft_part {
-    weft_box box;
-    int64_t at, bytes; /* in the staging memory; bytes 0: not ours */
-} weft_part;
-
 /* What one rank says of its box of one variable. */
 typedef struct weft_replica {
     weft_hash hash;    /* of its bytes; zero when no other rank has this box */
@@ -22,27 +14,45 @@ typedef struct weft_replica {
     int32_t is_shared; /* another rank has it too */
 } weft_replica;
 
+/* One local rank's box of one variable, and what of it this process writes. */
+typedef struct weft_part {
+    const char *memory; /* the rank's; NULL: its box is empty              */
+    int64_t bytes;      /* of it                                            */
+    weft_box box;       /* what is written: one range of that memory,       */
+    int64_t begin, end; /* in bytes; equal: nothing                         */
+    int64_t at;         /* of that range in the staging memory              */
+    int64_t chunk;      /* its first, counted over all parts                */
+} weft_part;
+
 typedef struct weft_snapshot {
     weft_program *program;
-    int n; /* variables */
+    weft_mesh *mesh;
+    int n;       /* variables   */
+    int n_local; /* local ranks */
     weft_value *variables;
-    weft_part *pieces; /* [n] */
-    int64_t bytes;     /* of all pieces */
+    char **names; /* [n] copies: the graph may be gone when replicas are compared */
+    weft_part *parts;       /* [n, n_local] */
+    weft_replica *replicas; /* [n_local, n] */
+    weft_hash *chunks;      /* [n_chunks] of replicas */
+    int64_t n_chunks;
+    int64_t bytes; /* to write, each part on a boundary of 64 */
     bool allow_nonfinite;
-    weft_replica *replicas; /* [local ranks, n] */
-    weft_error *errors;     /* [local ranks] */
-    char *staging;          /* [bytes], borrowed; NULL: nothing is copied, only hashed */
+    char *staging; /* [bytes], borrowed; NULL: nothing is copied */
 } weft_snapshot;
 
-/* Finds the variables and the pieces. Local. */
+/* Finds the variables and the parts. Local. */
 weft_status weft_snapshot_plan(weft_program *program, weft_snapshot *snapshot, weft_error *error);
 void weft_snapshot_free(weft_snapshot *snapshot);
-/* weft_snapshot_take - fill the staging memory and the replicas; each local rank on its thread.
- * WEFT_NONFINITE names variable, element and rank. Local. */
-weft_status weft_snapshot_take(weft_snapshot *snapshot, weft_error *error);
-/* weft_snapshot_compare - WEFT_CORRUPT when a replica differs, the same on every process.
- * Collective over the mesh. */
+/* weft_snapshot_take - look at all of it, hash replicas, fill the staging memory. WEFT_NONFINITE names variable,
+ * element and rank. Local; on any thread, as long as nobody writes the variables. */
+weft_status weft_snapshot_take(weft_snapshot *snapshot, int n_threads, weft_error *error);
+/* weft_snapshot_compare - WEFT_CORRUPT when a replica differs, the same on every process. Collective over the mesh. */
 weft_status weft_snapshot_compare(const weft_snapshot *snapshot, const weft_peers *peers,
                                   weft_error *error);
+/* The bytes of a part that are written: contiguous, row-major over its box. */
+static inline const char *weft_part_bytes(const weft_snapshot *snapshot, const weft_part *part)
+{
+    return snapshot->staging ? snapshot->staging + part->at : part->memory + part->begin;
+}
 
 #endif

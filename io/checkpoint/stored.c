@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "work.h"
+
 /* ---- directories of steps -------------------------------------------------------------------- */
 
 /* "step_00001000", with eight digits or, past those, without a leading zero; -1 for all else. */
@@ -237,16 +239,27 @@ weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry
                      (long long)at, (long long)(at + bytes));
 }
 
+typedef struct reading {
+    const weft_stored *stored;
+    const weft_entry *entry;
+    char *buffer;
+} reading;
+
+static weft_status read_block(void *argument, int64_t block, void *scratch, weft_error *error)
+{
+    const reading *r = argument;
+    (void)scratch;
+    return weft_stored_block(r->stored, r->entry, block, r->buffer + block * WEFT_BLOCK_BYTES, error);
+}
+
 weft_status weft_stored_read(const weft_stored *stored, int index, void *buffer, weft_error *error)
 {
     const weft_manifest *manifest = stored->manifest;
     if (index < 0 || index >= manifest->n_entries)
         return weft_fail(error, WEFT_USAGE, "tensor %d of %s, which has %d", index, stored->path,
                          manifest->n_entries);
-    const weft_entry *entry = &manifest->entries[index];
-    for (int64_t b = 0; b < entry->n_blocks; b++)
-        WEFT_TRY(weft_stored_block(stored, entry, b, (char *)buffer + b * WEFT_BLOCK_BYTES, error));
-    return WEFT_OK;
+    reading r = {stored, &manifest->entries[index], buffer};
+    return weft_work(weft_work_threads(NULL), r.entry->n_blocks, 0, read_block, &r, error);
 }
 
 /* Add bytes [begin, end) of a file to a hash. */
@@ -302,17 +315,24 @@ weft_status weft_stored_check_structure(const weft_stored *stored, weft_error *e
     return WEFT_OK;
 }
 
+/* Blocks as they lie in the files, so that the disk is read in order. */
+static weft_status verify_block(void *argument, int64_t number, void *scratch, weft_error *error)
+{
+    const weft_stored *stored = argument;
+    const weft_manifest *m = stored->manifest;
+    int64_t block = number;
+    int i = 0;
+    for (; block >= m->entries[m->by_place[i]].n_blocks; i++)
+        block -= m->entries[m->by_place[i]].n_blocks;
+    return weft_stored_block(stored, &m->entries[m->by_place[i]], block, scratch, error);
+}
+
 weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
 {
+    int64_t n_blocks = 0;
+    for (int i = 0; i < stored->manifest->n_entries; i++)
+        n_blocks += stored->manifest->entries[i].n_blocks;
     WEFT_TRY(weft_stored_check_structure(stored, error));
-    void *buffer = malloc(WEFT_BLOCK_BYTES);
-    if (buffer == NULL) return weft_fail_memory(error, WEFT_BLOCK_BYTES);
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < stored->manifest->n_entries && status == WEFT_OK; i++) {
-        const weft_entry *entry = &stored->manifest->entries[i];
-        for (int64_t b = 0; b < entry->n_blocks && status == WEFT_OK; b++)
-            status = weft_stored_block(stored, entry, b, buffer, error);
-    }
-    free(buffer);
-    return status;
+    return weft_work(weft_work_threads(NULL), n_blocks, WEFT_BLOCK_BYTES, verify_block, (void *)(uintptr_t)stored,
+                     error);
 }

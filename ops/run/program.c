@@ -1,5 +1,6 @@
 /* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all
  * ranks. */
+#include "hold.h"
 #include "program.h"
 
 #include <stdlib.h>
@@ -191,6 +192,21 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
+static bool writes_variable(const weft_plan *plan, const weft_step *step)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (plan->placed[weft_placed_owner(plan, step->out[o])].home == WEFT_VARIABLE_HOME) return true;
+    return false;
+}
+
+static uint32_t find_first_store(const weft_plan *plan)
+{
+    uint32_t s = 0;
+    while (s < plan->n_steps && !writes_variable(plan, &plan->steps[s]))
+        s++;
+    return s;
+}
+
 /* ---- public ---------------------------------------------------------------------------------- */
 
 static weft_status check_share(const weft_program *program, weft_error *error)
@@ -211,6 +227,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     WEFT_TRY(check_share(program, error));
     WEFT_TRY(weft_plan_build(program->mesh, layout, values, options, &program->plan, error));
     program->user = values.values[0].graph;
+    program->first_store = find_first_store(program->plan);
     return WEFT_OK;
 }
 
@@ -269,6 +286,10 @@ void weft_program_destroy(weft_program **program)
 {
     weft_program *p = *program;
     if (!p) return;
+    if (p->hold) {
+        weft_hold_wait(p);
+        weft_hold_end(p->hold);
+    }
     for (int at = 0; p->ranks && at < p->n_local; at++)
         release_rank(&p->ranks[at]);
     weft_comms_destroy(&p->comms);

@@ -42,11 +42,13 @@ struct weft_program {
     const weft_graph *user; /* the graph it was compiled from */
     weft_mesh *mesh;
     weft_comms *comms;
-    const struct weft_program *share;
+    struct weft_program *share;
     weft_arena *arena;
     weft_rank *ranks; /* [n_local] */
     int n_local;
     int64_t runs;
+    uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */
+    struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)

@@ -1,4 +1,5 @@
 /* run.c: the executor: every local rank goes through its steps. */
+#include "hold.h"
 #include "program.h"
 
 #include <string.h>
@@ -53,6 +54,7 @@ static void run_rank(void *argument, int number)
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_bound_step *bound = &rank->steps[s];
+        if (s == rank->program->first_store) weft_hold_wait(rank->program);
         weft_recorder_step(rank->recorder, s, bound->site);
         if (runners[bound->step->kind](rank, bound, &rank->error) != WEFT_OK) break;
         rank->measured.n_steps++;

@@ -1,4 +1,5 @@
 /* transfer.c: whole tensors in and out of a program, and the parts that local ranks hold. */
+#include "hold.h"
 #include "program.h"
 
 #include <stdlib.h>
@@ -82,6 +83,7 @@ weft_status weft_write(weft_program *program, weft_value value, const void *data
     WEFT_TRY(check(program, value, bytes, "write", &home, error));
     if (program->plan->placed[home].home == WEFT_TEMPORARY)
         return weft_fail(error, WEFT_USAGE, "write: only inputs and variables can be written");
+    if (program->plan->placed[home].home == WEFT_VARIABLE_HOME) weft_hold_wait(program);
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;

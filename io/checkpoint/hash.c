@@ -2,15 +2,35 @@
 #include "hash.h"
 
 #include <string.h>
-#include <xxhash.h>
+
+static weft_hash canonical_of(XXH128_hash_t hash)
+{
+    XXH128_canonical_t canonical;
+    weft_hash result;
+    XXH128_canonicalFromHash(&canonical, hash);
+    memcpy(result.bytes, canonical.digest, sizeof result.bytes);
+    return result;
+}
 
 weft_hash weft_hash_of(const void *data, size_t bytes)
 {
-    XXH128_canonical_t canonical;
-    weft_hash hash;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
-    memcpy(hash.bytes, canonical.digest, sizeof hash.bytes);
-    return hash;
+    return canonical_of(XXH3_128bits(data, bytes));
+}
+
+void weft_hash_begin(weft_hashing *hashing)
+{
+    XXH3_INITSTATE(hashing);
+    XXH3_128bits_reset(hashing);
+}
+
+void weft_hash_add(weft_hashing *hashing, const void *data, size_t bytes)
+{
+    XXH3_128bits_update(hashing, data, bytes);
+}
+
+weft_hash weft_hash_end(const weft_hashing *hashing)
+{
+    return canonical_of(XXH3_128bits_digest(hashing));
 }
 
 bool weft_hash_equal(const weft_hash *a, const weft_hash *b)

@@ -178,6 +178,7 @@ static weft_status lay(const weft_checkpoints *c, weft_error *error)
     WEFT_TRY(check_space(c, error));
     WEFT_TRY(weft_directory_remove(save->temporary, error));
     WEFT_TRY(weft_directory_make(save->temporary, error));
+    if (c->frame.is_kept) return weft_frame_lay(&c->frame, save->manifest, save->path, error);
     return weft_skeleton_lay(save->path, save->manifest, error);
 }
 
@@ -197,8 +198,9 @@ static weft_status tell_offsets(weft_save *save, weft_error *error)
     return status;
 }
 
-static weft_status open_file(weft_save *save, weft_error *error)
+static weft_status open_file(weft_checkpoints *c, weft_error *error)
 {
+    weft_save *save = c->save;
     struct stat facts;
     save->file = open(save->path, O_RDWR | O_CLOEXEC);
     if (save->file < 0 || fstat(save->file, &facts) != 0)
@@ -206,9 +208,28 @@ static weft_status open_file(weft_save *save, weft_error *error)
                          "cannot open %.250s, which process 0 has made: %s; all processes must see "
                          "one directory",
                          save->path, strerror(errno));
+    if (c->frame.is_kept) return WEFT_OK;
     save->manifest->files[0].bytes = facts.st_size;
     weft_manifest_sort(save->manifest);
-    return WEFT_OK;
+    return weft_frame_keep(&c->frame, save->manifest, save->peers.self == 0 ? save->file : -1, save->path, error);
+}
+
+/* The data file, laid by the root and open everywhere. The next save of the same tensors finds it in the frame: either
+ * on all processes or, when one has failed, on none. */
+static weft_status make_file(weft_checkpoints *c, weft_error *error)
+{
+    weft_save *save = c->save;
+    if (weft_frame_fits(&c->frame, save->manifest))
+        weft_frame_place(&c->frame, save->manifest);
+    else
+        weft_frame_drop(&c->frame);
+    const bool is_known = c->frame.is_kept;
+    if (save->peers.self == 0) (void)lay(c, error);
+    WEFT_TRY(weft_world_agree(error));
+    if (!is_known) WEFT_TRY(tell_offsets(save, error));
+    (void)open_file(c, error);
+    if (weft_world_agree(error) != WEFT_OK) weft_frame_drop(&c->frame);
+    return error->status;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -317,11 +338,7 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(check_states(save, error));
     WEFT_TRY(weft_calls_check(save->peers.comm, error));
-    if (save->peers.self == 0) (void)lay(c, error);
-    WEFT_TRY(weft_world_agree(error));
-    WEFT_TRY(tell_offsets(save, error));
-    (void)open_file(save, error);
-    WEFT_TRY(weft_world_agree(error));
+    WEFT_TRY(make_file(c, error));
     weft_hold_start(&save->hold, program);
     start_phase(c);
     return WEFT_OK;

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "files.h"
+#include "frame.h"
 #include "hold.h"
 #include "manifest.h"
 #include "snapshot.h"
@@ -49,6 +50,7 @@ struct weft_checkpoints {
     weft_save *save; /* NULL: none under way; the same on every process */
     char *staging;   /* kept for the next save */
     int64_t staging_bytes;
+    weft_frame frame; /* of the last save's data file */
     char skipped[1024]; /* by the last restore */
 };
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "work.h"
 
@@ -222,15 +221,31 @@ const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int i
 
 /* ---- read and verify ------------------------------------------------------------------------- */
 
+/* In pieces that are still in the core's cache when they are hashed. */
+static weft_status read_hashed(int file, const char *path, char *buffer, int64_t bytes, int64_t at, weft_hash *hash,
+                               weft_error *error)
+{
+    enum { PIECE = 256 << 10 };
+    weft_hashing hashing;
+    weft_hash_begin(&hashing);
+    for (int64_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        WEFT_TRY(weft_bytes_read(file, path, buffer + done, n, at + done, error));
+        weft_hash_add(&hashing, buffer + done, (size_t)n);
+    }
+    *hash = weft_hash_end(&hashing);
+    return WEFT_OK;
+}
+
 weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry, int64_t block,
                               void *buffer, weft_error *error)
 {
+    weft_hash hash;
     char path[WEFT_PATH_BYTES];
     const int64_t bytes = weft_block_bytes(entry, block),
                   at = entry->tensor.offset + block * WEFT_BLOCK_BYTES;
     WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, entry->tensor.file));
-    WEFT_TRY(weft_bytes_read(stored->files[entry->file], path, buffer, bytes, at, error));
-    const weft_hash hash = weft_hash_of(buffer, (size_t)bytes);
+    WEFT_TRY(read_hashed(stored->files[entry->file], path, buffer, bytes, at, &hash, error));
     if (weft_hash_equal(&hash, &entry->blocks[block])) return WEFT_OK;
     return weft_fail(error, WEFT_CORRUPT,
                      "%.200s is damaged: tensor %.80s, block %lld of %lld, bytes %lld to %lld of "
@@ -263,14 +278,14 @@ weft_status weft_stored_read(const weft_stored *stored, int index, void *buffer,
 }
 
 /* Add bytes [begin, end) of a file to a hash. */
-static weft_status hash_gap(XXH3_state_t *hash, int file, const char *path, int64_t begin,
+static weft_status hash_gap(weft_hashing *hashing, int file, const char *path, int64_t begin,
                             int64_t end, weft_error *error)
 {
     char buffer[16384];
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at < (int64_t)sizeof buffer ? end - at : (int64_t)sizeof buffer;
         WEFT_TRY(weft_bytes_read(file, path, buffer, n, at, error));
-        XXH3_128bits_update(hash, buffer, (size_t)n);
+        weft_hash_add(hashing, buffer, (size_t)n);
     }
     return WEFT_OK;
 }
@@ -278,24 +293,18 @@ static weft_status hash_gap(XXH3_state_t *hash, int file, const char *path, int6
 weft_status weft_structure_hash(const weft_manifest *manifest, int file, int descriptor,
                                 const char *path, weft_hash *hash, weft_error *error)
 {
-    XXH3_state_t *state = XXH3_createState();
-    if (state == NULL) return weft_fail_memory(error, sizeof(XXH128_hash_t));
-    XXH3_128bits_reset(state);
+    weft_hashing hashing;
     int64_t at = 0;
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < manifest->n_entries && status == WEFT_OK; i++) {
+    weft_hash_begin(&hashing);
+    for (int i = 0; i < manifest->n_entries; i++) {
         const weft_entry *entry = &manifest->entries[manifest->by_place[i]];
         if (entry->file != file) continue;
-        status = hash_gap(state, descriptor, path, at, entry->tensor.offset, error);
+        WEFT_TRY(hash_gap(&hashing, descriptor, path, at, entry->tensor.offset, error));
         at = entry->tensor.offset + entry->tensor.bytes;
     }
-    if (status == WEFT_OK)
-        status = hash_gap(state, descriptor, path, at, manifest->files[file].bytes, error);
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
-    memcpy(hash->bytes, canonical.digest, sizeof hash->bytes);
-    XXH3_freeState(state);
-    return status;
+    WEFT_TRY(hash_gap(&hashing, descriptor, path, at, manifest->files[file].bytes, error));
+    *hash = weft_hash_end(&hashing);
+    return WEFT_OK;
 }
 
 weft_status weft_stored_check_structure(const weft_stored *stored, weft_error *error)

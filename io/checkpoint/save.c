@@ -128,9 +128,6 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
     WEFT_TRY(make_manifest(save, state, error));
     WEFT_TRY(make_hashes(save, error));
-    /* When the program waits until all is written, it is written from where it is. */
-    if (!c->options.is_synchronous) WEFT_TRY(make_staging(c, save->snapshot.bytes, error));
-    save->snapshot.staging = c->options.is_synchronous ? NULL : c->staging;
     WEFT_TRY(weft_path(save->temporary, error, "%s/step_%08lld.tmp", c->directory,
                        (long long)state->step));
     return weft_path(save->path, error, "%s/" WEFT_STATE_FILE, save->temporary);
@@ -234,14 +231,35 @@ static weft_status make_file(weft_checkpoints *c, weft_error *error)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
+/* When the program waits until all is written, it is written from where it is, unless others have to see it. Collective. */
+static weft_status make_room(weft_checkpoints *c, weft_error *error)
+{
+    static const weft_shared none;
+    weft_save *save = c->save;
+    weft_snapshot *s = &save->snapshot;
+    bool has_rows = false;
+    if (save->peers.n > 1) WEFT_TRY(weft_world_any(s->has_rows, &has_rows, error));
+    if (has_rows) WEFT_TRY(weft_shared_make(&c->shared, &save->peers, s->bytes, error));
+    save->shared = has_rows ? &c->shared : &none;
+    if (save->shared->n)
+        s->staging = save->shared->memory[save->shared->self];
+    else if (!c->options.is_synchronous && make_staging(c, s->bytes, error) == WEFT_OK)
+        s->staging = c->staging;
+    if (error->status == WEFT_OK) (void)weft_snapshot_see(s, save->shared, error);
+    return weft_world_agree(error);
+}
+
 static weft_status take_and_write(weft_checkpoints *c, weft_error *error)
 {
     weft_save *save = c->save;
-    const weft_status status = weft_snapshot_take(&save->snapshot, save->n_threads, error);
-    if (status == WEFT_OK && c->options.is_synchronous) WEFT_TRY(weft_save_write(save, error));
-    tell_taken(save);
-    if (status == WEFT_OK && !c->options.is_synchronous) WEFT_TRY(weft_save_write(save, error));
-    return status;
+    WEFT_TRY(weft_snapshot_take(&save->snapshot, save->n_threads, error));
+    if (save->snapshot.staging) tell_taken(save);
+    return save->shared->n ? WEFT_OK : weft_save_write(save, error);
+}
+
+static weft_status write_shared(weft_checkpoints *c, weft_error *error)
+{
+    return weft_save_write(c->save, error);
 }
 
 static weft_status hash_rest(weft_checkpoints *c, weft_error *error)
@@ -265,6 +283,18 @@ static weft_status compare_and_join(weft_save *save, weft_error *error)
     return join_hashes(save, error);
 }
 
+/* The others' parts have been copied too. */
+static weft_status tell_nothing(weft_save *save, weft_error *error)
+{
+    (void)save, (void)error;
+    return WEFT_OK;
+}
+
+static bool is_shared(const weft_save *save)
+{
+    return save->shared->n > 0;
+}
+
 static bool is_always_needed(const weft_save *save)
 {
     (void)save;
@@ -278,6 +308,7 @@ typedef struct phase {
 } phase;
 
 static const phase phases[] = {{NULL, is_always_needed, take_and_write},
+                               {tell_nothing, is_shared, write_shared},
                                {compare_and_join, weft_save_has_rest, hash_rest},
                                {join_hashes, is_always_needed, weft_save_publish}};
 enum { N_PHASES = sizeof phases / sizeof *phases };
@@ -338,6 +369,7 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(check_states(save, error));
     WEFT_TRY(weft_calls_check(save->peers.comm, error));
+    WEFT_TRY(make_room(c, error));
     WEFT_TRY(make_file(c, error));
     weft_hold_start(&save->hold, program);
     start_phase(c);

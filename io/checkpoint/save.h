@@ -23,6 +23,7 @@
 typedef struct weft_save {
     weft_snapshot snapshot;
     weft_peers peers;
+    const weft_shared *shared; /* n 0: each process writes its own parts */
     weft_manifest *manifest;
     char temporary[WEFT_PATH_BYTES]; /* the directory until it is renamed */
     char path[WEFT_PATH_BYTES];      /* of the data file in it            */
@@ -50,6 +51,7 @@ struct weft_checkpoints {
     weft_save *save; /* NULL: none under way; the same on every process */
     char *staging;   /* kept for the next save */
     int64_t staging_bytes;
+    weft_shared shared; /* instead of staging, where ranks of several processes have rows of one tensor */
     weft_frame frame; /* of the last save's data file */
     char skipped[1024]; /* by the last restore */
 };

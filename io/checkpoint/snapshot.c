@@ -69,29 +69,63 @@ static void cut_box(const holders *h, int n_dims, weft_box *box)
     box->end[d] = begin + rows * (h->before + 1) / h->n;
 }
 
-static void plan_part(weft_snapshot *s, int i, int local)
+/* Which part of its box a rank writes, here or elsewhere. staged grows by it. */
+static void plan_written(const weft_snapshot *s, int i, int rank, weft_part *part, weft_replica *replica,
+                         int64_t *staged)
 {
     enum { WORTH_SHARING = 4 * WEFT_BLOCK_BYTES };
-    const int rank = weft_mesh_first_local(s->mesh) + local;
-    const weft_value variable = s->variables[i];
-    const int n_dims = weft_shape_of(variable)->n_dims;
-    const int64_t element = (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
-    weft_part *part = part_of(s, i, local);
-    const holders h = find_holders(s, i, rank, replica_of(s, i, local));
-    part->chunk = s->n_chunks;
-    part->memory = weft_local(s->program, variable, rank, &part->box);
-    if (part->memory == NULL) return;
+    const int n_dims = weft_shape_of(s->variables[i])->n_dims;
+    const int64_t element = (int64_t)weft_dtype_bytes(weft_dtype_of(s->variables[i]));
+    const holders h = find_holders(s, i, rank, replica);
+    weft_box_of(s->program, s->variables[i], rank, &part->box);
     const weft_box whole = part->box;
     part->bytes = weft_box_count(&whole, n_dims) * element;
-    s->n_chunks += n_chunks(part->bytes);
     /* Within one process the lowest holder writes all: its threads share the work anyway. */
-    if (s->n_local > 1 ? h.before > 0 : part->bytes < WORTH_SHARING && h.before != i % h.n) return;
-    if (s->n_local == 1 && h.n > 1 && part->bytes >= WORTH_SHARING) cut_box(&h, n_dims, &part->box);
-    weft_box_runs runs = weft_box_runs_of(n_dims, &whole, &part->box);
+    const bool is_cut = s->n_local == 1 && part->bytes >= WORTH_SHARING;
+    if (part->bytes == 0 || (!is_cut && h.before != (s->n_local > 1 ? 0 : i % h.n))) return;
+    if (is_cut) cut_box(&h, n_dims, &part->box);
+    const weft_box_runs runs = weft_box_runs_of(n_dims, &whole, &part->box);
     part->begin = runs.first * element;
     part->end = part->begin + runs.count * element * runs.n;
-    part->at = s->bytes;
-    s->bytes += (part->end - part->begin + 63) / 64 * 64;
+    part->at = *staged;
+    *staged += (part->end - part->begin + 63) / 64 * 64;
+}
+
+static void plan_part(weft_snapshot *s, int i, int local)
+{
+    const int rank = weft_mesh_first_local(s->mesh) + local;
+    const weft_shape *shape = weft_shape_of(s->variables[i]);
+    const weft_box whole = weft_box_whole(shape);
+    weft_part *part = part_of(s, i, local);
+    weft_box box;
+    plan_written(s, i, rank, part, replica_of(s, i, local), &s->bytes);
+    part->memory = weft_local(s->program, s->variables[i], rank, &box);
+    part->chunk = s->n_chunks;
+    s->n_chunks += n_chunks(part->bytes);
+    s->has_rows |= weft_box_runs_of(shape->n_dims, &whole, &part->box).n > 1;
+}
+
+weft_status weft_snapshot_see(weft_snapshot *s, const weft_shared *shared, weft_error *error)
+{
+    s->n_seen = shared->n ? shared->n : s->n_local;
+    const size_t n = (size_t)s->n * (size_t)s->n_seen;
+    s->seen = calloc(n + 1, sizeof *s->seen);
+    if (s->seen == NULL) return weft_fail_memory(error, n * sizeof *s->seen);
+    for (int k = 0; k < s->n_seen; k++) {
+        int64_t staged = 0;
+        for (int i = 0; i < s->n; i++) {
+            weft_part *part = &s->seen[(size_t)i * (size_t)s->n_seen + (size_t)k];
+            weft_replica unused;
+            if (shared->n)
+                plan_written(s, i, shared->processes[k], part, &unused, &staged);
+            else
+                *part = *part_of(s, i, k);
+            part->from = shared->n    ? shared->memory[k] + part->at
+                         : s->staging ? s->staging + part->at
+                                      : part->memory + part->begin;
+        }
+    }
+    return WEFT_OK;
 }
 
 static bool take_name(weft_snapshot *s, int i)
@@ -136,6 +170,7 @@ void weft_snapshot_free(weft_snapshot *s)
     free(s->parts);
     free(s->replicas);
     free(s->chunks);
+    free(s->seen);
     *s = (weft_snapshot){0};
 }
 

@@ -5,6 +5,7 @@
 
 #include "hash.h"
 #include "peers.h"
+#include "shared.h"
 #include "weft/program.h"
 
 /* What one rank says of its box of one variable. */
@@ -21,6 +22,7 @@ typedef struct weft_part {
     weft_box box;       /* what is written: one range of that memory,       */
     int64_t begin, end; /* in bytes; equal: nothing                         */
     int64_t at;         /* of that range in the staging memory              */
+    const char *from;   /* where it is read when it is written, row-major over the box */
     int64_t chunk;      /* its first, counted over all parts                */
 } weft_part;
 
@@ -36,6 +38,9 @@ typedef struct weft_snapshot {
     weft_hash *chunks;      /* [n_chunks] of replicas */
     int64_t n_chunks;
     int64_t bytes; /* to write, each part on a boundary of 64 */
+    bool has_rows; /* some part lies in its tensor in more than one piece */
+    weft_part *seen; /* [n, n_seen] all parts whose bytes can be read here: ours, or those of this host */
+    int n_seen;
     bool allow_nonfinite;
     char *staging; /* [bytes], borrowed; NULL: nothing is copied */
 } weft_snapshot;
@@ -49,10 +54,8 @@ weft_status weft_snapshot_take(weft_snapshot *snapshot, int n_threads, weft_erro
 /* weft_snapshot_compare - WEFT_CORRUPT when a replica differs, the same on every process. Collective over the mesh. */
 weft_status weft_snapshot_compare(const weft_snapshot *snapshot, const weft_peers *peers,
                                   weft_error *error);
-/* The bytes of a part that are written: contiguous, row-major over its box. */
-static inline const char *weft_part_bytes(const weft_snapshot *snapshot, const weft_part *part)
-{
-    return snapshot->staging ? snapshot->staging + part->at : part->memory + part->begin;
-}
+/* weft_snapshot_see - what will be written from where: our parts, or with shared staging memory those of all its
+ * processes. After staging is set. Local. */
+weft_status weft_snapshot_see(weft_snapshot *snapshot, const weft_shared *shared, weft_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* write: from parts of tensors to whole blocks of the file, hashed on the way.
  *
- * A block that is whole here is put together, hashed and written in one go, and never read again. Of a block that other
+ * A block that is whole here, or on this host, is put together, hashed and written in one go, and never read again. Of a block that other
  * processes have parts of, ours are written where they belong; it is hashed later, from the file. Pages are handed to
  * the disk as they come, so that it works while the next ones are made, and the fsync at the end finds little to do.
  */
@@ -46,20 +46,20 @@ typedef struct piece {
 
 typedef weft_status (*piece_body)(void *argument, const piece *p, weft_error *error);
 
-/* All that this process has of a block. */
+/* All that this process sees of a block. */
 static weft_status each_piece(const weft_save *save, const place *b, piece_body body, void *argument, weft_error *error)
 {
     const weft_snapshot *s = &save->snapshot;
     const weft_entry *entry = &save->manifest->entries[b->entry];
     const int64_t element = (int64_t)weft_dtype_bytes(entry->dtype);
     const weft_box whole = weft_box_whole(&entry->tensor.shape);
-    for (int local = 0; local < s->n_local; local++) {
-        const weft_part *part = &s->parts[(size_t)b->entry * (size_t)s->n_local + (size_t)local];
+    for (int k = 0; k < s->n_seen; k++) {
+        const weft_part *part = &s->seen[(size_t)b->entry * (size_t)s->n_seen + (size_t)k];
         if (part->begin == part->end) continue;
         weft_box_runs runs = weft_box_runs_of(entry->tensor.shape.n_dims, &whole, &part->box);
         weft_box_runs_seek(&runs, b->begin / element);
         for (weft_box_cut cut; weft_box_runs_cut(&runs, b->begin / element, b->end / element, &cut);) {
-            const piece p = {weft_part_bytes(s, part) + cut.inner * element, cut.at * element, cut.count * element};
+            const piece p = {part->from + cut.inner * element, cut.at * element, cut.count * element};
             WEFT_TRY(body(argument, &p, error));
         }
     }
@@ -112,13 +112,20 @@ static weft_status write_whole(weft_save *save, int64_t number, const place *b, 
                             save->manifest->entries[b->entry].tensor.offset + b->begin, error);
 }
 
+/* Those who see the same parts share the blocks, each a stretch of them. */
+static bool is_ours(const weft_save *save, int64_t number)
+{
+    const weft_shared *shared = save->shared;
+    return shared->n == 0 || number * shared->n / save->n_blocks == shared->self;
+}
+
 static weft_status write_block(void *argument, int64_t number, void *scratch, weft_error *error)
 {
     weft_save *save = argument;
     const place b = find_block(save, number);
     const weft_entry *entry = &save->manifest->entries[b.entry];
     gathering g = {.memory = scratch, .begin = b.begin, .whole = b.end - b.begin};
-    if (save->is_cancelled) return WEFT_OK;
+    if (save->is_cancelled || !is_ours(save, number)) return WEFT_OK;
     WEFT_TRY(each_piece(save, &b, count_piece, &g, error));
     if (g.bytes == 0) return WEFT_OK;
     if (g.bytes == g.whole)

@@ -180,30 +180,46 @@ static bool is_wanted(const restoring *r, const target *t)
     return false;
 }
 
-/* What block has of one rank's box. */
-static void put_block(const restoring *r, const target *t, int local, const char *block)
+/* What bytes [t->begin, t->end) have of one rank's box. */
+static void put(const restoring *r, const target *t, int local, const char *bytes)
 {
     destination d = find_destination(r, t, local);
     const convert_function convert = converts[t->entry->dtype][weft_dtype_of(t->variable)];
     const int64_t stored = (int64_t)weft_dtype_bytes(t->entry->dtype);
     for (weft_box_cut cut; d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut);) {
-        const char *from = block + (cut.at - d.begin) * stored;
+        const char *from = bytes + (cut.at - d.begin) * stored;
         char *to = d.memory + cut.inner * d.element;
         if (from != to) convert(to, from, cut.count);
     }
 }
 
-/* A block is read and hashed once, whichever ranks here want parts of it. */
+typedef struct putting {
+    const restoring *r;
+    const target *block;
+} putting;
+
+static void put_stretch(const void *argument, const char *bytes, int64_t begin, int64_t end)
+{
+    const putting *p = argument;
+    target t = *p->block;
+    t.begin = begin;
+    t.end = end;
+    for (int local = 0; local < p->r->n_local; local++)
+        put(p->r, &t, local, bytes);
+}
+
+/* A block is read and hashed once, whichever ranks here want parts of it: where one has all of it, into its memory. */
 static weft_status restore_block(void *argument, int64_t number, void *scratch, weft_error *error)
 {
     const restoring *r = argument;
     const target t = find_target(r, number);
     if (!is_wanted(r, &t)) return WEFT_OK;
     char *block = whole_place(r, &t);
-    if (block == NULL) block = scratch;
+    if (block == NULL)
+        return weft_stored_stretches(r->stored, t.entry, t.block, scratch, put_stretch, &(putting){r, &t}, error);
     WEFT_TRY(weft_stored_block(r->stored, t.entry, t.block, block, error));
     for (int local = 0; local < r->n_local; local++)
-        put_block(r, &t, local, block);
+        put(r, &t, local, block);
     return WEFT_OK;
 }
 
@@ -231,7 +247,7 @@ static weft_status read_all(restoring *r, weft_error *error)
     WEFT_TRY(find_entries(r, error));
     if (weft_mesh_is_root(mesh)) WEFT_TRY(weft_stored_check_structure(r->stored, error));
     weft_hold_wait(r->program);
-    return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_BLOCK_BYTES, restore_block, r, error);
+    return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_STRETCH_BYTES, restore_block, r, error);
 }
 
 static weft_status restore_step(weft_program *program, const char *path, int64_t step,

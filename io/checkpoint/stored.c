@@ -221,37 +221,47 @@ const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int i
 
 /* ---- read and verify ------------------------------------------------------------------------- */
 
-/* In pieces that are still in the core's cache when they are hashed. */
-static weft_status read_hashed(int file, const char *path, char *buffer, int64_t bytes, int64_t at, weft_hash *hash,
+static weft_status check_block(const weft_entry *entry, int64_t block, const char *path, const weft_hash *hash,
                                weft_error *error)
 {
-    enum { PIECE = 256 << 10 };
-    weft_hashing hashing;
-    weft_hash_begin(&hashing);
-    for (int64_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < PIECE ? bytes - done : PIECE;
-        WEFT_TRY(weft_bytes_read(file, path, buffer + done, n, at + done, error));
-        weft_hash_add(&hashing, buffer + done, (size_t)n);
-    }
-    *hash = weft_hash_end(&hashing);
-    return WEFT_OK;
-}
-
-weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry, int64_t block,
-                              void *buffer, weft_error *error)
-{
-    weft_hash hash;
-    char path[WEFT_PATH_BYTES];
     const int64_t bytes = weft_block_bytes(entry, block),
                   at = entry->tensor.offset + block * WEFT_BLOCK_BYTES;
-    WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, entry->tensor.file));
-    WEFT_TRY(read_hashed(stored->files[entry->file], path, buffer, bytes, at, &hash, error));
-    if (weft_hash_equal(&hash, &entry->blocks[block])) return WEFT_OK;
+    if (weft_hash_equal(hash, &entry->blocks[block])) return WEFT_OK;
     return weft_fail(error, WEFT_CORRUPT,
                      "%.200s is damaged: tensor %.80s, block %lld of %lld, bytes %lld to %lld of "
                      "the file are not what was written; use another checkpoint",
                      path, entry->tensor.name, (long long)block, (long long)entry->n_blocks,
                      (long long)at, (long long)(at + bytes));
+}
+
+weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *entry, int64_t block, char *buffer,
+                                  weft_stretch body, const void *argument, weft_error *error)
+{
+    char path[WEFT_PATH_BYTES];
+    weft_hashing hashing;
+    const int64_t begin = block * WEFT_BLOCK_BYTES, end = begin + weft_block_bytes(entry, block);
+    WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, entry->tensor.file));
+    weft_hash_begin(&hashing);
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at < WEFT_STRETCH_BYTES ? end - at : WEFT_STRETCH_BYTES;
+        char *to = body ? buffer : buffer + (at - begin);
+        WEFT_TRY(weft_bytes_read(stored->files[entry->file], path, to, n, entry->tensor.offset + at, error));
+        weft_hash_add(&hashing, to, (size_t)n);
+        if (body) body(argument, to, at, at + n);
+    }
+    const weft_hash hash = weft_hash_end(&hashing);
+    return check_block(entry, block, path, &hash, error);
+}
+
+weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry, int64_t block,
+                              void *buffer, weft_error *error)
+{
+    return weft_stored_stretches(stored, entry, block, buffer, NULL, NULL, error);
+}
+
+static void ignore(const void *argument, const char *bytes, int64_t begin, int64_t end)
+{
+    (void)argument, (void)bytes, (void)begin, (void)end;
 }
 
 typedef struct reading {
@@ -333,7 +343,7 @@ static weft_status verify_block(void *argument, int64_t number, void *scratch, w
     int i = 0;
     for (; block >= m->entries[m->by_place[i]].n_blocks; i++)
         block -= m->entries[m->by_place[i]].n_blocks;
-    return weft_stored_block(stored, &m->entries[m->by_place[i]], block, scratch, error);
+    return weft_stored_stretches(stored, &m->entries[m->by_place[i]], block, scratch, ignore, NULL, error);
 }
 
 weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
@@ -342,6 +352,6 @@ weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
     for (int i = 0; i < stored->manifest->n_entries; i++)
         n_blocks += stored->manifest->entries[i].n_blocks;
     WEFT_TRY(weft_stored_check_structure(stored, error));
-    return weft_work(weft_work_threads(NULL), n_blocks, WEFT_BLOCK_BYTES, verify_block, (void *)(uintptr_t)stored,
+    return weft_work(weft_work_threads(NULL), n_blocks, WEFT_STRETCH_BYTES, verify_block, (void *)(uintptr_t)stored,
                      error);
 }

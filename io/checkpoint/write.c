@@ -66,10 +66,12 @@ static weft_status each_piece(const weft_save *save, const place *b, piece_body 
     return WEFT_OK;
 }
 
+enum { STRETCH_BYTES = 256 << 10 };
+
 /* A block being put together. */
 typedef struct gathering {
-    char *memory;     /* [WEFT_BLOCK_BYTES] */
-    int64_t begin;    /* of the block       */
+    char *memory;     /* [STRETCH_BYTES]     */
+    int64_t begin;    /* of it in the tensor */
     int64_t bytes;    /* so far             */
     const char *only; /* the one piece that is the whole block: it needs no copy */
     int64_t whole;
@@ -103,13 +105,25 @@ static weft_status write_piece(void *argument, const piece *p, weft_error *error
     return weft_bytes_write(w->save->file, w->save->path, p->from, p->bytes, w->entry->tensor.offset + p->at, error);
 }
 
+/* In stretches that are still in the core's cache when they are hashed and written. */
 static weft_status write_whole(weft_save *save, int64_t number, const place *b, gathering *g, weft_error *error)
 {
-    if (g->only == NULL) WEFT_TRY(each_piece(save, b, gather_piece, g, error));
-    const char *bytes = g->only ? g->only : g->memory;
-    save->own[number] = weft_hash_of(bytes, (size_t)g->whole);
-    return weft_bytes_write(save->file, save->path, bytes, g->whole,
-                            save->manifest->entries[b->entry].tensor.offset + b->begin, error);
+    const int64_t offset = save->manifest->entries[b->entry].tensor.offset;
+    weft_hashing hashing;
+    weft_hash_begin(&hashing);
+    place part = *b;
+    for (part.end = b->begin; part.end < b->end;) {
+        part.begin = part.end;
+        part.end = b->end - part.begin < STRETCH_BYTES ? b->end : part.begin + STRETCH_BYTES;
+        const int64_t bytes = part.end - part.begin;
+        g->begin = part.begin;
+        if (g->only == NULL) WEFT_TRY(each_piece(save, &part, gather_piece, g, error));
+        const char *from = g->only ? g->only + (part.begin - b->begin) : g->memory;
+        weft_hash_add(&hashing, from, (size_t)bytes);
+        WEFT_TRY(weft_bytes_write(save->file, save->path, from, bytes, offset + part.begin, error));
+    }
+    save->own[number] = weft_hash_end(&hashing);
+    return WEFT_OK;
 }
 
 /* Those who see the same parts share the blocks, each a stretch of them. */
@@ -139,7 +153,7 @@ static weft_status write_block(void *argument, int64_t number, void *scratch, we
 
 weft_status weft_save_write(weft_save *save, weft_error *error)
 {
-    WEFT_TRY(weft_work(save->n_threads, save->n_blocks, WEFT_BLOCK_BYTES, write_block, save, error));
+    WEFT_TRY(weft_work(save->n_threads, save->n_blocks, STRETCH_BYTES, write_block, save, error));
     return save->is_cancelled ? WEFT_OK : weft_file_sync(save->file, save->path, error);
 }
 

@@ -1,6 +1,6 @@
 /* commit: from bytes on disk to a checkpoint: manifest, rename, and old ones removed.
  *
- * Ranks that do not run the same calls commit nothing. Order, so that a crash or a power cut at any moment leaves this checkpoint whole or not there:
+ * Order, so that a crash or a power cut at any moment leaves this checkpoint whole or not there:
  * data (synced by whoever wrote it), manifest, directory, rename, directory above. Only then are
  * old ones removed, each by a rename to a name that open removes anyway.
  */
@@ -12,7 +12,6 @@
 
 #include "save.h"
 #include "stored.h"
-#include "weft/watch.h"
 
 static weft_status put_manifest(weft_save *save, weft_error *error)
 {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "skeleton.h"
+#include "weft/watch.h"
 #include "work.h"
 
 /* ---- what will be in the manifest ------------------------------------------------------------ */
@@ -295,6 +296,14 @@ static bool is_shared(const weft_save *save)
     return save->shared->n > 0;
 }
 
+/* Ranks that do not run the same calls commit nothing. Alone, the start has looked: this is the save's thread, and the
+ * ranks run on. */
+static weft_status check_and_join(weft_save *save, weft_error *error)
+{
+    if (save->peers.n > 1) WEFT_TRY(weft_calls_check(save->peers.comm, error));
+    return join_hashes(save, error);
+}
+
 static bool is_always_needed(const weft_save *save)
 {
     (void)save;
@@ -310,7 +319,7 @@ typedef struct phase {
 static const phase phases[] = {{NULL, is_always_needed, take_and_write},
                                {tell_nothing, is_shared, write_shared},
                                {compare_and_join, weft_save_has_rest, hash_rest},
-                               {join_hashes, is_always_needed, weft_save_publish}};
+                               {check_and_join, is_always_needed, weft_save_publish}};
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
 /* The next phase that there is something to do in; false: none, or a failure. Collective over the mesh. */
@@ -385,6 +394,7 @@ weft_status weft_save_advance(weft_checkpoints *c, weft_error *error)
         start_phase(c);
         return WEFT_OK;
     }
+    if (error->status == WEFT_OK) weft_watch_saved(save->manifest->state.step);
     weft_save_free(c, false);
     return error->status;
 }

@@ -22,7 +22,7 @@ typedef struct weft_checkpoints weft_checkpoints; /* opaque: the checkpoints of 
 typedef struct weft_checkpoint_options {
     int keep;             /* how many committed ones stay; below 2 means 2                           */
     bool allow_nonfinite; /* save NaN and Inf too; else such a save is refused (WEFT_NONFINITE)       */
-    bool is_synchronous;  /* weft_checkpoints_save returns when it is committed                       */
+    bool is_synchronous;  /* weft_checkpoints_save returns when it is committed; needs no copy of the state */
 } weft_checkpoint_options;
 
 /* What continues besides the variables. */
@@ -45,10 +45,12 @@ WEFT_API void weft_checkpoints_close(weft_checkpoints **checkpoints);
 
 /* weft_checkpoints_save - all variables and slots of `program`, and `state`. Collective over the mesh.
  *
- * Copies at once and writes in a thread; waits first for a save that is still under way. Ranks whose boxes are copies of a
- * lower rank's write nothing. Refused, with nothing written: steps that differ between processes, replicas whose bytes
- * differ (names the rank and the variable), NaN or Inf unless allowed. An earlier save that failed in its thread is
- * reported here, and nothing new is begun. WEFT_USAGE when built without HDF5. */
+ * Copies and writes in a thread; waits first for a save that is still under way. Until it has copied, a run waits before
+ * its first step that writes a variable, and so do weft_write, weft_checkpoints_restore and weft_program_destroy; through
+ * memory from weft_local, write variables only after weft_checkpoints_wait. Ranks that hold copies share the writing.
+ * Never committed: replicas whose bytes differ (names the rank and the variable), NaN or Inf unless allowed; this, the next
+ * poll or wait reports it. Refused at once: steps that differ between processes. An earlier save that failed in its
+ * thread is reported here, and nothing new is begun. WEFT_USAGE when built without HDF5. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *checkpoints,
                                                            weft_program *program,
                                                            const weft_checkpoint_state *state,

@@ -1,4 +1,5 @@
-/* frame: what a data file holds between its tensors, kept so that the next save can lay it without HDF5. */
+/* frame: what a data file holds between its tensors, kept so that the next save can lay it without
+ * HDF5. */
 #include "frame.h"
 
 #include <errno.h>
@@ -57,7 +58,8 @@ static int64_t gaps_bytes(const weft_manifest *m)
     return bytes;
 }
 
-static weft_status read_gaps(weft_frame *frame, const weft_manifest *m, int file, const char *path, weft_error *error)
+static weft_status read_gaps(weft_frame *frame, const weft_manifest *m, int file, const char *path,
+                             weft_error *error)
 {
     const int64_t bytes = gaps_bytes(m);
     char *next = frame->gaps = malloc((size_t)bytes + 1);
@@ -70,11 +72,13 @@ static weft_status read_gaps(weft_frame *frame, const weft_manifest *m, int file
     return WEFT_OK;
 }
 
-weft_status weft_frame_keep(weft_frame *frame, const weft_manifest *m, int file, const char *path, weft_error *error)
+weft_status weft_frame_keep(weft_frame *frame, const weft_manifest *m, int file, const char *path,
+                            weft_error *error)
 {
     weft_frame_drop(frame);
     frame->offsets = malloc(((size_t)m->n_entries + 1) * sizeof *frame->offsets);
-    if (frame->offsets == NULL) return weft_fail_memory(error, (size_t)m->n_entries * sizeof *frame->offsets);
+    if (frame->offsets == NULL)
+        return weft_fail_memory(error, (size_t)m->n_entries * sizeof *frame->offsets);
     for (int i = 0; i < m->n_entries; i++)
         frame->offsets[i] = m->entries[i].tensor.offset;
     frame->bytes = m->files[0].bytes;
@@ -92,8 +96,8 @@ void weft_frame_place(const weft_frame *frame, weft_manifest *m)
     weft_manifest_sort(m);
 }
 
-static weft_status write_gaps(const weft_frame *frame, const weft_manifest *m, int file, const char *path,
-                              weft_error *error)
+static weft_status write_gaps(const weft_frame *frame, const weft_manifest *m, int file,
+                              const char *path, weft_error *error)
 {
     const char *next = frame->gaps;
     for (int i = 0; i <= m->n_entries; i++) {
@@ -105,7 +109,8 @@ static weft_status write_gaps(const weft_frame *frame, const weft_manifest *m, i
     return weft_fail(error, WEFT_IO, "cannot set the length of %.300s: %s", path, strerror(errno));
 }
 
-weft_status weft_frame_lay(const weft_frame *frame, const weft_manifest *m, const char *path, weft_error *error)
+weft_status weft_frame_lay(const weft_frame *frame, const weft_manifest *m, const char *path,
+                           weft_error *error)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0) return weft_fail(error, WEFT_IO, "cannot make %.300s: %s", path, strerror(errno));

@@ -1,8 +1,8 @@
 /* restore: from a checkpoint on disk into a program, whatever its mesh, layout and storage.
  *
  * Every process reads the blocks that its ranks' boxes touch, on all its cores, checks each block's
- * hash, and copies the runs out of it. HDF5's own reader is not used: what it does with a damaged file is not to be
- * relied on.
+ * hash, and copies the runs out of it. HDF5's own reader is not used: what it does with a damaged
+ * file is not to be relied on.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static weft_status find_entry(const weft_stored *stored, weft_value variable,
 typedef struct restoring {
     weft_program *program;
     const weft_stored *stored;
-    int n_local, n; /* ranks here; variables */
+    int n_local, n;             /* ranks here; variables */
     const weft_entry **entries; /* [n]                                             */
     int64_t *blocks;            /* [n + 1] blocks of all variables before this one */
 } restoring;
@@ -136,9 +136,9 @@ static target find_target(const restoring *r, int64_t number)
 
 typedef struct destination {
     weft_box_runs runs;
-    char *memory; /* of the rank's box; NULL: it is empty */
+    char *memory;       /* of the rank's box; NULL: it is empty */
     int64_t begin, end; /* elements of the tensor */
-    int64_t element; /* bytes of one, here */
+    int64_t element;    /* bytes of one, here */
 } destination;
 
 static destination find_destination(const restoring *r, const target *t, int local)
@@ -157,14 +157,16 @@ static destination find_destination(const restoring *r, const target *t, int loc
     return d;
 }
 
-/* Where the block can be read to at once: into a box that has all of it in one piece, in the stored dtype. */
+/* Where the block can be read to at once: into a box that has all of it in one piece, in the stored
+ * dtype. */
 static char *whole_place(const restoring *r, const target *t)
 {
     if (t->entry->dtype != weft_dtype_of(t->variable)) return NULL;
     for (int local = 0; local < r->n_local; local++) {
         destination d = find_destination(r, t, local);
         weft_box_cut cut;
-        if (d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut) && cut.count == d.end - d.begin)
+        if (d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut) &&
+            cut.count == d.end - d.begin)
             return d.memory + cut.inner * d.element;
     }
     return NULL;
@@ -208,7 +210,8 @@ static void put_stretch(const void *argument, const char *bytes, int64_t begin, 
         put(p->r, &t, local, bytes);
 }
 
-/* A block is read and hashed once, whichever ranks here want parts of it: where one has all of it, into its memory. */
+/* A block is read and hashed once, whichever ranks here want parts of it: where one has all of it,
+ * into its memory. */
 static weft_status restore_block(void *argument, int64_t number, void *scratch, weft_error *error)
 {
     const restoring *r = argument;
@@ -216,7 +219,8 @@ static weft_status restore_block(void *argument, int64_t number, void *scratch, 
     if (!is_wanted(r, &t)) return WEFT_OK;
     char *block = whole_place(r, &t);
     if (block == NULL)
-        return weft_stored_stretches(r->stored, t.entry, t.block, scratch, put_stretch, &(putting){r, &t}, error);
+        return weft_stored_stretches(r->stored, t.entry, t.block, scratch, put_stretch,
+                                     &(putting){r, &t}, error);
     WEFT_TRY(weft_stored_block(r->stored, t.entry, t.block, block, error));
     for (int local = 0; local < r->n_local; local++)
         put(r, &t, local, block);
@@ -247,7 +251,8 @@ static weft_status read_all(restoring *r, weft_error *error)
     WEFT_TRY(find_entries(r, error));
     if (weft_mesh_is_root(mesh)) WEFT_TRY(weft_stored_check_structure(r->stored, error));
     weft_hold_wait(r->program);
-    return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_STRETCH_BYTES, restore_block, r, error);
+    return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_STRETCH_BYTES, restore_block, r,
+                     error);
 }
 
 static weft_status restore_step(weft_program *program, const char *path, int64_t step,

@@ -81,7 +81,8 @@ static weft_status make_hashes(weft_save *save, weft_error *error)
     return WEFT_OK;
 }
 
-/* The memory that is written from while the program goes on. Kept: its pages are there the next time. */
+/* The memory that is written from while the program goes on. Kept: its pages are there the next
+ * time. */
 static weft_status make_staging(weft_checkpoints *c, int64_t bytes, weft_error *error)
 {
     void *memory;
@@ -209,11 +210,12 @@ static weft_status open_file(weft_checkpoints *c, weft_error *error)
     if (c->frame.is_kept) return WEFT_OK;
     save->manifest->files[0].bytes = facts.st_size;
     weft_manifest_sort(save->manifest);
-    return weft_frame_keep(&c->frame, save->manifest, save->peers.self == 0 ? save->file : -1, save->path, error);
+    return weft_frame_keep(&c->frame, save->manifest, save->peers.self == 0 ? save->file : -1,
+                           save->path, error);
 }
 
-/* The data file, laid by the root and open everywhere. The next save of the same tensors finds it in the frame: either
- * on all processes or, when one has failed, on none. */
+/* The data file, laid by the root and open everywhere. The next save of the same tensors finds it
+ * in the frame: either on all processes or, when one has failed, on none. */
 static weft_status make_file(weft_checkpoints *c, weft_error *error)
 {
     weft_save *save = c->save;
@@ -232,7 +234,8 @@ static weft_status make_file(weft_checkpoints *c, weft_error *error)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* When the program waits until all is written, it is written from where it is, unless others have to see it. Collective. */
+/* When the program waits until all is written, it is written from where it is, unless others have
+ * to see it. Collective. */
 static weft_status make_room(weft_checkpoints *c, weft_error *error)
 {
     static const weft_shared none;
@@ -296,8 +299,8 @@ static bool is_shared(const weft_save *save)
     return save->shared->n > 0;
 }
 
-/* Ranks that do not run the same calls commit nothing. Alone, the start has looked: this is the save's thread, and the
- * ranks run on. */
+/* Ranks that do not run the same calls commit nothing. Alone, the start has looked: this is the
+ * save's thread, and the ranks run on. */
 static weft_status check_and_join(weft_save *save, weft_error *error)
 {
     if (save->peers.n > 1) WEFT_TRY(weft_calls_check(save->peers.comm, error));
@@ -311,9 +314,11 @@ static bool is_always_needed(const weft_save *save)
 }
 
 typedef struct phase {
-    weft_status (*tell)(weft_save *save, weft_error *error); /* before it: collective over the mesh */
+    weft_status (*tell)(weft_save *save,
+                        weft_error *error); /* before it: collective over the mesh */
     bool (*is_needed)(const weft_save *save);
-    weft_status (*work)(weft_checkpoints *checkpoints, weft_error *error); /* on the save's thread */
+    weft_status (*work)(weft_checkpoints *checkpoints,
+                        weft_error *error); /* on the save's thread */
 } phase;
 
 static const phase phases[] = {{NULL, is_always_needed, take_and_write},
@@ -322,7 +327,8 @@ static const phase phases[] = {{NULL, is_always_needed, take_and_write},
                                {check_and_join, is_always_needed, weft_save_publish}};
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
-/* The next phase that there is something to do in; false: none, or a failure. Collective over the mesh. */
+/* The next phase that there is something to do in; false: none, or a failure. Collective over the
+ * mesh. */
 static bool next_phase(weft_save *save, weft_error *error)
 {
     while (error->status == WEFT_OK && ++save->phase < N_PHASES) {
@@ -345,7 +351,8 @@ static void *run_phase(void *argument)
     return NULL;
 }
 
-/* Without a thread to be had the phase runs here: slower, but a save. Signals are for the process's first thread. */
+/* Without a thread to be had the phase runs here: slower, but a save. Signals are for the process's
+ * first thread. */
 static void start_phase(weft_checkpoints *c)
 {
     weft_save *save = c->save;

@@ -1,5 +1,6 @@
-/* shared: staging memory that all processes of one host can read: a System V segment each, which has no name and is gone
- * with the last process that sees it, however that ends. Unlike files for the same purpose it needs no room in /dev/shm.
+/* shared: staging memory that all processes of one host can read: a System V segment each, which
+ * has no name and is gone with the last process that sees it, however that ends. Unlike files for
+ * the same purpose it needs no room in /dev/shm.
  */
 #include "shared.h"
 
@@ -40,7 +41,8 @@ static char *attach(int id)
     return memory == (char *)-1 ? NULL : memory;
 }
 
-/* Marked for removal at once: on Linux it can still be attached by its number while somebody has it. */
+/* Marked for removal at once: on Linux it can still be attached by its number while somebody has
+ * it. */
 static char *make_segment(int64_t bytes, ticket *own)
 {
     own->host = hash_host();
@@ -101,7 +103,8 @@ static weft_status make(weft_shared *s, const weft_peers *peers, int64_t bytes, 
     return status;
 }
 
-weft_status weft_shared_make(weft_shared *s, const weft_peers *peers, int64_t bytes, weft_error *error)
+weft_status weft_shared_make(weft_shared *s, const weft_peers *peers, int64_t bytes,
+                             weft_error *error)
 {
     bool is_short = false;
     if (s->is_refused) return WEFT_OK;

@@ -1,8 +1,8 @@
 /* snapshot: a program's variables as they are now: checked, and copied if they will change.
  *
- * Boxes of two ranks are equal or have nothing in common. The ranks that have a box share the writing of it, and all
- * must hold the same bytes. All memory is gone through once, in chunks that stay in a core's cache while they are
- * checked, hashed and copied.
+ * Boxes of two ranks are equal or have nothing in common. The ranks that have a box share the
+ * writing of it, and all must hold the same bytes. All memory is gone through once, in chunks that
+ * stay in a core's cache while they are checked, hashed and copied.
  */
 #include "snapshot.h"
 
@@ -57,8 +57,9 @@ static holders find_holders(const weft_snapshot *s, int i, int rank, weft_replic
     return h;
 }
 
-/* Holder number h->before of h->n writes a range of rows of the outermost dim that has rows to share out: that is one
- * range of its memory. Boxes of a few blocks are written by one holder, the next variable's by the next. */
+/* Holder number h->before of h->n writes a range of rows of the outermost dim that has rows to
+ * share out: that is one range of its memory. Boxes of a few blocks are written by one holder, the
+ * next variable's by the next. */
 static void cut_box(const holders *h, int n_dims, weft_box *box)
 {
     int d = 0;
@@ -70,8 +71,8 @@ static void cut_box(const holders *h, int n_dims, weft_box *box)
 }
 
 /* Which part of its box a rank writes, here or elsewhere. staged grows by it. */
-static void plan_written(const weft_snapshot *s, int i, int rank, weft_part *part, weft_replica *replica,
-                         int64_t *staged)
+static void plan_written(const weft_snapshot *s, int i, int rank, weft_part *part,
+                         weft_replica *replica, int64_t *staged)
 {
     enum { WORTH_SHARING = 4 * WEFT_BLOCK_BYTES };
     const int n_dims = weft_shape_of(s->variables[i])->n_dims;
@@ -214,7 +215,8 @@ static weft_status fail_nonfinite(weft_value variable, const weft_box *box, int6
         weft_name_of(variable), text, rank);
 }
 
-/* The part that a chunk is of: the last that begins no later. A part without memory begins where the next one does. */
+/* The part that a chunk is of: the last that begins no later. A part without memory begins where
+ * the next one does. */
 static int find_part(const weft_snapshot *s, int64_t chunk)
 {
     int low = 0, high = s->n * s->n_local;
@@ -228,14 +230,16 @@ static int find_part(const weft_snapshot *s, int64_t chunk)
     return low;
 }
 
-static weft_status check_finite(const weft_snapshot *s, int number, int64_t begin, int64_t end, weft_error *error)
+static weft_status check_finite(const weft_snapshot *s, int number, int64_t begin, int64_t end,
+                                weft_error *error)
 {
     const weft_value variable = s->variables[number / s->n_local];
     const weft_dtype dtype = weft_dtype_of(variable);
     const int64_t element = (int64_t)weft_dtype_bytes(dtype);
     const int rank = weft_mesh_first_local(s->mesh) + number % s->n_local;
     if (s->allow_nonfinite || !find_nonfinite[dtype]) return WEFT_OK;
-    const int64_t at = find_nonfinite[dtype](s->parts[number].memory + begin, (end - begin) / element);
+    const int64_t at =
+        find_nonfinite[dtype](s->parts[number].memory + begin, (end - begin) / element);
     if (at < 0) return WEFT_OK;
     weft_box box;
     weft_box_of(s->program, variable, rank, &box);
@@ -243,13 +247,16 @@ static weft_status check_finite(const weft_snapshot *s, int number, int64_t begi
 }
 
 /* What of bytes [begin, end) of a box is written. */
-static weft_status take_written(const weft_snapshot *s, int number, int64_t begin, int64_t end, weft_error *error)
+static weft_status take_written(const weft_snapshot *s, int number, int64_t begin, int64_t end,
+                                weft_error *error)
 {
     const weft_part *part = &s->parts[number];
     if (begin < part->begin) begin = part->begin;
     if (end > part->end) end = part->end;
     if (begin >= end) return WEFT_OK;
-    if (s->staging) memcpy(s->staging + part->at + (begin - part->begin), part->memory + begin, (size_t)(end - begin));
+    if (s->staging)
+        memcpy(s->staging + part->at + (begin - part->begin), part->memory + begin,
+               (size_t)(end - begin));
     return check_finite(s, number, begin, end, error);
 }
 
@@ -274,7 +281,8 @@ weft_status weft_snapshot_take(weft_snapshot *s, int n_threads, weft_error *erro
             weft_replica *replica = replica_of(s, i, local);
             const weft_part *part = part_of(s, i, local);
             if (replica->is_shared && part->memory)
-                replica->hash = weft_hash_of(&s->chunks[part->chunk], (size_t)n_chunks(part->bytes) * sizeof *s->chunks);
+                replica->hash = weft_hash_of(&s->chunks[part->chunk],
+                                             (size_t)n_chunks(part->bytes) * sizeof *s->chunks);
         }
     }
     return WEFT_OK;
@@ -374,7 +382,8 @@ weft_status weft_check_replicas(weft_program *program, weft_error *error)
     if (weft_world_agree(&own) == WEFT_OK)
         weft_peers_open(weft_program_mesh(program), &peers, &own);
     snapshot.allow_nonfinite = true; /* a NaN that all have is no replica that differs */
-    if (own.status == WEFT_OK) weft_snapshot_take(&snapshot, weft_work_threads(weft_program_mesh(program)), &own);
+    if (own.status == WEFT_OK)
+        weft_snapshot_take(&snapshot, weft_work_threads(weft_program_mesh(program)), &own);
     if (own.status == WEFT_OK) weft_snapshot_compare(&snapshot, &peers, &own);
     weft_peers_close(&peers);
     weft_snapshot_free(&snapshot);

@@ -221,8 +221,8 @@ const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int i
 
 /* ---- read and verify ------------------------------------------------------------------------- */
 
-static weft_status check_block(const weft_entry *entry, int64_t block, const char *path, const weft_hash *hash,
-                               weft_error *error)
+static weft_status check_block(const weft_entry *entry, int64_t block, const char *path,
+                               const weft_hash *hash, weft_error *error)
 {
     const int64_t bytes = weft_block_bytes(entry, block),
                   at = entry->tensor.offset + block * WEFT_BLOCK_BYTES;
@@ -234,8 +234,9 @@ static weft_status check_block(const weft_entry *entry, int64_t block, const cha
                      (long long)at, (long long)(at + bytes));
 }
 
-weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *entry, int64_t block, char *buffer,
-                                  weft_stretch body, const void *argument, weft_error *error)
+weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *entry, int64_t block,
+                                  char *buffer, weft_stretch body, const void *argument,
+                                  weft_error *error)
 {
     char path[WEFT_PATH_BYTES];
     weft_hashing hashing;
@@ -245,7 +246,8 @@ weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *e
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at < WEFT_STRETCH_BYTES ? end - at : WEFT_STRETCH_BYTES;
         char *to = body ? buffer : buffer + (at - begin);
-        WEFT_TRY(weft_bytes_read(stored->files[entry->file], path, to, n, entry->tensor.offset + at, error));
+        WEFT_TRY(weft_bytes_read(stored->files[entry->file], path, to, n, entry->tensor.offset + at,
+                                 error));
         weft_hash_add(&hashing, to, (size_t)n);
         if (body) body(argument, to, at, at + n);
     }
@@ -274,7 +276,8 @@ static weft_status read_block(void *argument, int64_t block, void *scratch, weft
 {
     const reading *r = argument;
     (void)scratch;
-    return weft_stored_block(r->stored, r->entry, block, r->buffer + block * WEFT_BLOCK_BYTES, error);
+    return weft_stored_block(r->stored, r->entry, block, r->buffer + block * WEFT_BLOCK_BYTES,
+                             error);
 }
 
 weft_status weft_stored_read(const weft_stored *stored, int index, void *buffer, weft_error *error)
@@ -343,7 +346,8 @@ static weft_status verify_block(void *argument, int64_t number, void *scratch, w
     int i = 0;
     for (; block >= m->entries[m->by_place[i]].n_blocks; i++)
         block -= m->entries[m->by_place[i]].n_blocks;
-    return weft_stored_stretches(stored, &m->entries[m->by_place[i]], block, scratch, ignore, NULL, error);
+    return weft_stored_stretches(stored, &m->entries[m->by_place[i]], block, scratch, ignore, NULL,
+                                 error);
 }
 
 weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
@@ -352,6 +356,6 @@ weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
     for (int i = 0; i < stored->manifest->n_entries; i++)
         n_blocks += stored->manifest->entries[i].n_blocks;
     WEFT_TRY(weft_stored_check_structure(stored, error));
-    return weft_work(weft_work_threads(NULL), n_blocks, WEFT_STRETCH_BYTES, verify_block, (void *)(uintptr_t)stored,
-                     error);
+    return weft_work(weft_work_threads(NULL), n_blocks, WEFT_STRETCH_BYTES, verify_block,
+                     (void *)(uintptr_t)stored, error);
 }

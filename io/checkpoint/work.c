@@ -36,7 +36,8 @@ static void *take_items(void *argument)
     weft_error own = {.rank = -1};
     void *scratch = w->scratch_bytes ? aligned_alloc(64, (w->scratch_bytes + 63) / 64 * 64) : NULL;
     const bool is_short = w->scratch_bytes > 0 && scratch == NULL;
-    for (int64_t i; own.status == WEFT_OK && (i = atomic_fetch_add(&w->next, 1)) < atomic_load(&w->failed);) {
+    for (int64_t i;
+         own.status == WEFT_OK && (i = atomic_fetch_add(&w->next, 1)) < atomic_load(&w->failed);) {
         if (is_short)
             weft_fail_memory(&own, w->scratch_bytes);
         else
@@ -60,12 +61,16 @@ static int start(pthread_t *threads, int n, work *w)
     return n_started;
 }
 
-weft_status weft_work(int n_threads, int64_t n_items, size_t scratch_bytes, weft_work_item item, void *argument,
-                      weft_error *error)
+weft_status weft_work(int n_threads, int64_t n_items, size_t scratch_bytes, weft_work_item item,
+                      void *argument, weft_error *error)
 {
     pthread_t threads[MOST_THREADS];
     weft_error own = {.rank = -1};
-    work w = {.item = item, .argument = argument, .scratch_bytes = scratch_bytes, .n_items = n_items, .error = &own};
+    work w = {.item = item,
+              .argument = argument,
+              .scratch_bytes = scratch_bytes,
+              .n_items = n_items,
+              .error = &own};
     if (n_threads > MOST_THREADS) n_threads = MOST_THREADS;
     if (n_threads > n_items) n_threads = (int)n_items;
     atomic_store(&w.failed, n_items);

@@ -1,8 +1,9 @@
 /* write: from parts of tensors to whole blocks of the file, hashed on the way.
  *
- * A block that is whole here, or on this host, is put together, hashed and written in one go, and never read again. Of a block that other
- * processes have parts of, ours are written where they belong; it is hashed later, from the file. Pages are handed to
- * the disk as they come, so that it works while the next ones are made, and the fsync at the end finds little to do.
+ * A block that is whole here, or on this host, is put together, hashed and written in one go, and
+ * never read again. Of a block that other processes have parts of, ours are written where they
+ * belong; it is hashed later, from the file. Pages are handed to the disk as they come, so that it
+ * works while the next ones are made, and the fsync at the end finds little to do.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ typedef struct piece {
 typedef weft_status (*piece_body)(void *argument, const piece *p, weft_error *error);
 
 /* All that this process sees of a block. */
-static weft_status each_piece(const weft_save *save, const place *b, piece_body body, void *argument, weft_error *error)
+static weft_status each_piece(const weft_save *save, const place *b, piece_body body,
+                              void *argument, weft_error *error)
 {
     const weft_snapshot *s = &save->snapshot;
     const weft_entry *entry = &save->manifest->entries[b->entry];
@@ -58,8 +60,10 @@ static weft_status each_piece(const weft_save *save, const place *b, piece_body 
         if (part->begin == part->end) continue;
         weft_box_runs runs = weft_box_runs_of(entry->tensor.shape.n_dims, &whole, &part->box);
         weft_box_runs_seek(&runs, b->begin / element);
-        for (weft_box_cut cut; weft_box_runs_cut(&runs, b->begin / element, b->end / element, &cut);) {
-            const piece p = {part->from + cut.inner * element, cut.at * element, cut.count * element};
+        for (weft_box_cut cut;
+             weft_box_runs_cut(&runs, b->begin / element, b->end / element, &cut);) {
+            const piece p = {part->from + cut.inner * element, cut.at * element,
+                             cut.count * element};
             WEFT_TRY(body(argument, &p, error));
         }
     }
@@ -102,11 +106,13 @@ typedef struct writing {
 static weft_status write_piece(void *argument, const piece *p, weft_error *error)
 {
     const writing *w = argument;
-    return weft_bytes_write(w->save->file, w->save->path, p->from, p->bytes, w->entry->tensor.offset + p->at, error);
+    return weft_bytes_write(w->save->file, w->save->path, p->from, p->bytes,
+                            w->entry->tensor.offset + p->at, error);
 }
 
 /* In stretches that are still in the core's cache when they are hashed and written. */
-static weft_status write_whole(weft_save *save, int64_t number, const place *b, gathering *g, weft_error *error)
+static weft_status write_whole(weft_save *save, int64_t number, const place *b, gathering *g,
+                               weft_error *error)
 {
     const int64_t offset = save->manifest->entries[b->entry].tensor.offset;
     weft_hashing hashing;
@@ -147,7 +153,8 @@ static weft_status write_block(void *argument, int64_t number, void *scratch, we
     else
         WEFT_TRY(each_piece(save, &b, write_piece, &(writing){save, entry}, error));
     /* A wish: where it cannot be had, the fsync does it all. */
-    (void)sync_file_range(save->file, entry->tensor.offset + b.begin, b.end - b.begin, SYNC_FILE_RANGE_WRITE);
+    (void)sync_file_range(save->file, entry->tensor.offset + b.begin, b.end - b.begin,
+                          SYNC_FILE_RANGE_WRITE);
     return WEFT_OK;
 }
 
@@ -197,8 +204,10 @@ weft_status weft_save_hash_rest(weft_save *save, weft_error *error)
     int64_t n_open = 0;
     if (h.blocks == NULL) return weft_fail_memory(error, (size_t)save->n_blocks * sizeof *h.blocks);
     for (int64_t i = 0; i < save->n_blocks; i++)
-        if (is_open(&save->hashes[i]) && n_open++ % save->peers.n == save->peers.self) h.blocks[h.n++] = i;
-    const weft_status status = weft_work(save->n_threads, h.n, WEFT_BLOCK_BYTES, hash_block, &h, error);
+        if (is_open(&save->hashes[i]) && n_open++ % save->peers.n == save->peers.self)
+            h.blocks[h.n++] = i;
+    const weft_status status =
+        weft_work(save->n_threads, h.n, WEFT_BLOCK_BYTES, hash_block, &h, error);
     free(h.blocks);
     return status;
 }

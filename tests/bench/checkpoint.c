@@ -1,11 +1,13 @@
-/* checkpoint: saves and restores against plain writes and reads of the same bytes, and what a save costs the training
- * beside it.
+/* checkpoint: saves and restores against plain writes and reads of the same bytes, and what a save
+ * costs the training beside it.
  *
- *     checkpoint [MEGABYTES [DIRECTORY]]     192, where this program is; also under mpirun, one rank a process
+ *     checkpoint [MEGABYTES [DIRECTORY]]     192, where this program is; also under mpirun, one
+ * rank a process
  *
- * Raw write: pwrite of 4 MiB and fsync, to a new file with its space set aside. Raw read: pread of 4 MiB of a
- * checkpoint's data file. Every repetition measures the raw and the real thing in turn, and the table has medians: a
- * machine that is busy is busy for both. Cold reads need root, to drop the page cache.
+ * Raw write: pwrite of 4 MiB and fsync, to a new file with its space set aside. Raw read: pread of
+ * 4 MiB of a checkpoint's data file. Every repetition measures the raw and the real thing in turn,
+ * and the table has medians: a machine that is busy is busy for both. Cold reads need root, to drop
+ * the page cache.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@ static weft_world world;
 static char directory[PATH];
 static double megabytes = 192.0;
 
-/* ---- the state that is saved: parameters and two slots each --------------------------------------------------- */
+/* ---- the state that is saved: parameters and two slots each
+ * --------------------------------------------------- */
 
 typedef struct state {
     weft_mesh *mesh;
@@ -45,7 +48,8 @@ static weft_value large_loss(weft_graph *graph)
     for (int i = 0; i < N; i++) {
         char name[8];
         snprintf(name, sizeof name, "w%d", i);
-        weft_value w = weft_variable(graph, name, WEFT_F32, WEFT_DIMS(pixel, hidden), weft_normal(0.0, 0.02));
+        weft_value w =
+            weft_variable(graph, name, WEFT_F32, WEFT_DIMS(pixel, hidden), weft_normal(0.0, 0.02));
         weft_value y = weft_mean(weft_tanh(weft_einsum(WEFT_DIMS(batch, hidden), x, w)));
         loss = i ? weft_add(loss, y) : y;
     }
@@ -92,15 +96,19 @@ static weft_status state_open(const place *p, state *s, weft_error *error)
     WEFT_TRY(weft_mesh_create(&world, p->mesh, &s->mesh, error));
     WEFT_TRY(weft_layout_create(p->layout, &layout, error));
     weft_layout_store(layout, p->zero, "batch");
-    const weft_status status = weft_compile(s->mesh, layout, WEFT_VALUES(loss, update), NULL, &s->program, error);
+    const weft_status status =
+        weft_compile(s->mesh, layout, WEFT_VALUES(loss, update), NULL, &s->program, error);
     weft_layout_destroy(&layout);
     if (status != WEFT_OK) return status;
     for (int i = 0; (variable = weft_variable_at(s->program, i)).id != 0; i++)
-        s->bytes += weft_shape_count(weft_shape_of(variable)) * (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
+        s->bytes += weft_shape_count(weft_shape_of(variable)) *
+                    (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
     return weft_run(s->program, error); /* slots that are not zero */
 }
 
-/* ---- raw ------------------------------------------------------------------------------------------------------- */
+/* ---- raw
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static weft_status path_in_directory(char *path, const char *name)
 {
@@ -195,7 +203,9 @@ static bool drop_cache(void)
     return is_dropped;
 }
 
-/* ---- medians --------------------------------------------------------------------------------------------------- */
+/* ---- medians
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct series {
     double value[REPEATS];
@@ -219,7 +229,9 @@ static double median(series *s)
     return s->n ? s->value[s->n / 2] : 0.0;
 }
 
-/* ---- saves ----------------------------------------------------------------------------------------------------- */
+/* ---- saves
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static weft_status save(weft_checkpoints *c, state *s, double *took, weft_error *error)
 {
@@ -232,15 +244,15 @@ static weft_status save(weft_checkpoints *c, state *s, double *took, weft_error 
 
 /* What an asynchronous save costs a loop of steps. */
 typedef struct beside {
-    double save, polls;     /* seconds in weft_checkpoints_save and in all polls together */
-    double lost;            /* seconds that the loop took longer than as many quiet steps */
-    double longest;         /* quiet steps that the first step after the save took longer */
+    double save, polls; /* seconds in weft_checkpoints_save and in all polls together */
+    double lost;        /* seconds that the loop took longer than as many quiet steps */
+    double longest;     /* quiet steps that the first step after the save took longer */
     int n_steps;
 } beside;
 
 /* A loop of as many steps as a save lasts, with it and without. */
-static weft_status train_beside(weft_checkpoints *c, state *s, double step, double save_takes, beside *b,
-                                weft_error *error)
+static weft_status train_beside(weft_checkpoints *c, state *s, double step, double save_takes,
+                                beside *b, weft_error *error)
 {
     const double begin = bench_now();
 
@@ -278,12 +290,13 @@ typedef struct saves {
     double step;
 } saves;
 
-static weft_status measure_saves(state *s, weft_checkpoints *sync, weft_checkpoints *async, saves *m,
-                                 weft_error *error)
+static weft_status measure_saves(state *s, weft_checkpoints *sync, weft_checkpoints *async,
+                                 saves *m, weft_error *error)
 {
     double took, expected = 0.0;
     WEFT_TRY(quiet_step(s, &m->step, error));
-    WEFT_TRY(save(sync, s, &took, error)); /* the first touches memory and disk that later ones find */
+    WEFT_TRY(
+        save(sync, s, &took, error)); /* the first touches memory and disk that later ones find */
     WEFT_TRY(save(async, s, &took, error));
     WEFT_TRY(weft_checkpoints_wait(async, error));
     for (int i = 0; i < REPEATS; i++) {
@@ -302,9 +315,10 @@ static weft_status measure_saves(state *s, weft_checkpoints *sync, weft_checkpoi
     return WEFT_OK;
 }
 
-static const char saves_head[] = "%-6s %-14s %-22s %4s %5s | %8s %8s %5s | %8s %8s %8s %6s | %8s %8s\n",
-                  saves_row[] =
-                      "%-6s %-14s %-22s %4d %5.2f | %8.2f %8.2f %5.2f | %8.1f %8.1f %8.1f %6.1f | %8.1f %8.0f\n";
+static const char
+    saves_head[] = "%-6s %-14s %-22s %4s %5s | %8s %8s %5s | %8s %8s %8s %6s | %8s %8s\n",
+    saves_row[] =
+        "%-6s %-14s %-22s %4d %5.2f | %8.2f %8.2f %5.2f | %8.1f %8.1f %8.1f %6.1f | %8.1f %8.0f\n";
 
 static weft_status bench_saves(const place *p, weft_error *error)
 {
@@ -320,11 +334,12 @@ static weft_status bench_saves(const place *p, weft_error *error)
     if (status == WEFT_OK) status = weft_checkpoints_open(path[1], NULL, &async, error);
     if (status == WEFT_OK) status = measure_saves(&s, sync, async, &m, error);
     if (status == WEFT_OK && weft_world_is_root()) {
-        const double gigabytes = 1e-9 * (double)s.bytes, raw = median(&m.raw), whole = median(&m.whole),
-                     held = median(&m.save), polls = median(&m.polls), first = median(&m.first);
-        printf(saves_row, p->name, p->mesh, p->layout, p->zero, gigabytes, gigabytes / raw, gigabytes / whole,
-               raw / whole, 1e3 * held, 1e3 * polls, 1e3 * whole, 100 * (held + polls) / whole, 1e3 * first,
-               1e3 * median(&m.lost));
+        const double gigabytes = 1e-9 * (double)s.bytes, raw = median(&m.raw),
+                     whole = median(&m.whole), held = median(&m.save), polls = median(&m.polls),
+                     first = median(&m.first);
+        printf(saves_row, p->name, p->mesh, p->layout, p->zero, gigabytes, gigabytes / raw,
+               gigabytes / whole, raw / whole, 1e3 * held, 1e3 * polls, 1e3 * whole,
+               100 * (held + polls) / whole, 1e3 * first, 1e3 * median(&m.lost));
         fflush(stdout);
     }
     weft_checkpoints_close(&sync);
@@ -333,7 +348,9 @@ static weft_status bench_saves(const place *p, weft_error *error)
     return status;
 }
 
-/* ---- restores -------------------------------------------------------------------------------------------------- */
+/* ---- restores
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* The data file of the only step there is. */
 static void data_file(char *path)
@@ -408,8 +425,8 @@ static weft_status bench_restore(const place *to, weft_error *error)
     if (status == WEFT_OK && weft_world_is_root()) {
         const double gigabytes = 1e-9 * (double)s.bytes, r = median(&raw[0]), w = median(&whole[0]),
                      cold_r = median(&raw[1]), cold_w = median(&whole[1]);
-        printf(restores_row, to->name, mesh, to->zero, gigabytes, gigabytes / r, gigabytes / w, w / r,
-               cold_r > 0 ? gigabytes / cold_r : 0.0, cold_r > 0 ? gigabytes / cold_w : 0.0,
+        printf(restores_row, to->name, mesh, to->zero, gigabytes, gigabytes / r, gigabytes / w,
+               w / r, cold_r > 0 ? gigabytes / cold_r : 0.0, cold_r > 0 ? gigabytes / cold_w : 0.0,
                cold_r > 0 ? cold_w / cold_r : 0.0);
         fflush(stdout);
     }
@@ -417,7 +434,8 @@ static weft_status bench_restore(const place *to, weft_error *error)
     return status;
 }
 
-/* ---- hash and verify ------------------------------------------------------------------------------------------- */
+/* ---- hash and verify
+ * ------------------------------------------------------------------------------------------- */
 
 static double hash_rate(void)
 {
@@ -461,11 +479,15 @@ static void bench_verify(void)
         add(&whole, verify(from));
     }
     const double gigabytes = 1e-9 * (double)facts.st_size;
-    printf("XXH3-128 of 4 MiB, one core: %.2f GB/s; verify %.2f GB/s, raw read %.2f GB/s, cache warm: %.2f of it\n",
-           median(&hash), gigabytes / median(&whole), gigabytes / median(&raw), median(&raw) / median(&whole));
+    printf("XXH3-128 of 4 MiB, one core: %.2f GB/s; verify %.2f GB/s, raw read %.2f GB/s, cache "
+           "warm: %.2f of it\n",
+           median(&hash), gigabytes / median(&whole), gigabytes / median(&raw),
+           median(&raw) / median(&whole));
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------- */
+/* ---- all
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static const place save_places[] = {
     {"large", large_loss, "data:1", "", 0, 1},
@@ -481,9 +503,12 @@ static const place save_places[] = {
 
 /* The first of each state is what is saved for those after it. */
 static const place restore_places[] = {
-    {"large", large_loss, "data:2", "batch:data", 3, 2},    {"large", large_loss, "model:2", "hidden:model", 0, 2},
-    {"large", large_loss, "data:1", "", 0, 1},              {"large", large_loss, "model:4", "hidden:model", 0, 4},
-    {"gpt", gpt_mix_loss, "data:2", "batch:data", 3, 2},    {"gpt", gpt_mix_loss, "model:2", "hidden:model,heads:model", 0, 2},
+    {"large", large_loss, "data:2", "batch:data", 3, 2},
+    {"large", large_loss, "model:2", "hidden:model", 0, 2},
+    {"large", large_loss, "data:1", "", 0, 1},
+    {"large", large_loss, "model:4", "hidden:model", 0, 4},
+    {"gpt", gpt_mix_loss, "data:2", "batch:data", 3, 2},
+    {"gpt", gpt_mix_loss, "model:2", "hidden:model,heads:model", 0, 2},
     {"gpt", gpt_mix_loss, "data:1", "", 0, 1},
 };
 
@@ -495,8 +520,8 @@ static bool fits(const place *p)
 static weft_status bench_all_saves(weft_error *error)
 {
     if (weft_world_is_root())
-        printf(saves_head, "state", "mesh", "layout", "zero", "GB", "raw GB/s", "save", "ratio", "save ms", "polls ms",
-               "sync ms", "held %", "1st step", "lost ms");
+        printf(saves_head, "state", "mesh", "layout", "zero", "GB", "raw GB/s", "save", "ratio",
+               "save ms", "polls ms", "sync ms", "held %", "1st step", "lost ms");
     for (size_t i = 0; i < sizeof save_places / sizeof *save_places; i++)
         if (fits(&save_places[i])) WEFT_TRY(bench_saves(&save_places[i], error));
     return WEFT_OK;
@@ -506,12 +531,13 @@ static weft_status bench_all_restores(weft_error *error)
 {
     const place *saved = NULL;
     if (weft_world_is_root())
-        printf(restores_head, "state", "onto", "zero", "GB", "warm raw", "restore", "times", "cold raw", "restore",
-               "times");
+        printf(restores_head, "state", "onto", "zero", "GB", "warm raw", "restore", "times",
+               "cold raw", "restore", "times");
     for (size_t i = 0; i < sizeof restore_places / sizeof *restore_places; i++) {
         const place *p = &restore_places[i];
         if (!fits(p)) continue;
-        if (saved == NULL || strcmp(saved->name, p->name) != 0) WEFT_TRY(save_from(saved = p, error));
+        if (saved == NULL || strcmp(saved->name, p->name) != 0)
+            WEFT_TRY(save_from(saved = p, error));
         WEFT_TRY(bench_restore(p, error));
     }
     if (weft_world_is_root()) bench_verify();

@@ -1,5 +1,5 @@
-/* checkpoint_large_test: tensors of many blocks, cut in every way among ranks, come back bit for bit; a program that goes
- * on while it is saved does not change what is saved. */
+/* checkpoint_large_test: tensors of many blocks, cut in every way among ranks, come back bit for
+ * bit; a program that goes on while it is saved does not change what is saved. */
 /* RANKS: 2 4 */
 #include "checkpoint_net.h"
 
@@ -9,8 +9,8 @@
 
 #include "hold.h"
 
-/* w1 is [7, WIDE] of f64: 17 MB and no whole number of blocks, so that copies of it are shared out among their holders
- * and rows of it are cut inside blocks. */
+/* w1 is [7, WIDE] of f64: 17 MB and no whole number of blocks, so that copies of it are shared out
+ * among their holders and rows of it are cut inside blocks. */
 enum { WIDE = 310001, LESS_WIDE = 90001 };
 
 static const net_options wide = {.dtype = WEFT_F64, .hidden = WIDE, .is_bare = true},
@@ -40,7 +40,8 @@ static uint64_t fingerprint(net *n)
     for (int i = 0; (variable = weft_variable_at(n->program, i)).id != 0; i++) {
         const int64_t count = weft_shape_count(weft_shape_of(variable));
         uint64_t *bits = malloc((size_t)count * sizeof *bits);
-        CHECK_OK(weft_read(n->program, variable, bits, count * (int64_t)sizeof *bits, &error), error);
+        CHECK_OK(weft_read(n->program, variable, bits, count * (int64_t)sizeof *bits, &error),
+                 error);
         for (int64_t j = 0; j < count; j++)
             sum = (sum ^ bits[j]) * 0x9E3779B97F4A7C15u + (sum >> 29);
         free(bits);
@@ -72,8 +73,9 @@ static void test_every_cut_restores_every_other(void)
     }
 }
 
-/* Saves of one weft_checkpoints share staging memory and what HDF5 has laid. Steps go on at once: each checkpoint must
- * be of its own step, and HDF5's structures of the second as good as of the first. */
+/* Saves of one weft_checkpoints share staging memory and what HDF5 has laid. Steps go on at once:
+ * each checkpoint must be of its own step, and HDF5's structures of the second as good as of the
+ * first. */
 static void check_steps_beside(const place *where, bool is_synchronous)
 {
     weft_error error = {0};
@@ -112,7 +114,9 @@ static void test_steps_beside_a_save_are_not_in_it(void)
     }
 }
 
-/* ---- the hold --------------------------------------------------------------------------------------------------- */
+/* ---- the hold
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static weft_hold hold;
 static atomic_bool is_released, was_early;
@@ -133,7 +137,10 @@ static void *release_later(void *before)
     net *n = before;
     double w1;
     weft_box box;
-    memcpy(&w1, weft_local(n->program, weft_variable_at(n->program, 0), weft_mesh_first_local(n->mesh), &box), sizeof w1);
+    memcpy(&w1,
+           weft_local(n->program, weft_variable_at(n->program, 0), weft_mesh_first_local(n->mesh),
+                      &box),
+           sizeof w1);
     atomic_store(&was_early, w1 != 0.25);
     atomic_store(&is_released, true);
     return NULL;

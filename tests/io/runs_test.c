@@ -1,11 +1,13 @@
-/* runs_test: a box's runs within any range of its frame are those that going through all elements finds. */
+/* runs_test: a box's runs within any range of its frame are those that going through all elements
+ * finds. */
 #include "checkpoint/runs.h"
 #include "test.h"
 
 enum { MOST = 4 * 5 * 6 };
 
 /* Element by element: where each place of [begin, end) lies in the box, -1 for outside. */
-static void find_plainly(const weft_box *frame, const weft_box *box, int64_t begin, int64_t end, int64_t *inner)
+static void find_plainly(const weft_box *frame, const weft_box *box, int64_t begin, int64_t end,
+                         int64_t *inner)
 {
     int64_t at = 0, next = 0, index[3];
     for (index[0] = frame->begin[0]; index[0] < frame->end[0]; index[0]++)
@@ -36,8 +38,10 @@ static bool is_same(const weft_box *frame, const weft_box *box, int64_t begin, i
 static void test_any_range_of_any_box(void)
 {
     const weft_box frame = {{1, 0, 2}, {5, 5, 8}}; /* 4 x 5 x 6 */
-    static const int64_t begins[][3] = {{1, 0, 2}, {2, 0, 2}, {1, 1, 2}, {1, 0, 3}, {2, 3, 4}, {4, 4, 7}};
-    static const int64_t ends[][3] = {{5, 5, 8}, {4, 5, 8}, {5, 4, 8}, {5, 5, 7}, {5, 5, 8}, {4, 5, 8}};
+    static const int64_t begins[][3] = {{1, 0, 2}, {2, 0, 2}, {1, 1, 2},
+                                        {1, 0, 3}, {2, 3, 4}, {4, 4, 7}};
+    static const int64_t ends[][3] = {{5, 5, 8}, {4, 5, 8}, {5, 4, 8},
+                                      {5, 5, 7}, {5, 5, 8}, {4, 5, 8}};
     int n_wrong = 0;
     for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
         for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {

@@ -1,4 +1,5 @@
-/* work_test: every item is done once, on however many threads, and the lowest failure is the one that is told. */
+/* work_test: every item is done once, on however many threads, and the lowest failure is the one
+ * that is told. */
 #include "checkpoint/work.h"
 #include "test.h"
 

@@ -55,7 +55,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *che
                                                            weft_program *program,
                                                            const weft_checkpoint_state *state,
                                                            weft_error *error);
-/* weft_checkpoints_poll - commit a save whose bytes have all been written. Collective over the mesh; cheap; once a step. */
+/* weft_checkpoints_poll - let a save go on to its next phase, up to its commit. Collective over the mesh; cheap; once a step. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_poll(weft_checkpoints *checkpoints,
                                                            weft_error *error);
 /* weft_checkpoints_wait - until the last save is committed; its mesh must live until then. Collective over the mesh. */

@@ -126,7 +126,10 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
         return weft_fail(error, WEFT_USAGE, "save: step %lld and sample %lld may not be negative",
                          (long long)state->step, (long long)state->sample);
     WEFT_TRY(weft_snapshot_plan(program, &save->snapshot, error));
-    save->n_threads = c->options.is_synchronous ? weft_work_threads(weft_program_mesh(program)) : 1;
+    const int n_threads = weft_work_threads(weft_program_mesh(program));
+    save->n_threads = c->options.is_synchronous ? n_threads : 1; /* the others compute */
+    save->n_copying = c->options.is_synchronous ? n_threads : (n_threads + 1) / 2;
+    save->error.rank = -1;
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
     WEFT_TRY(make_manifest(save, state, error));
     WEFT_TRY(make_hashes(save, error));
@@ -256,7 +259,7 @@ static weft_status make_room(weft_checkpoints *c, weft_error *error)
 static weft_status take_and_write(weft_checkpoints *c, weft_error *error)
 {
     weft_save *save = c->save;
-    WEFT_TRY(weft_snapshot_take(&save->snapshot, save->n_threads, error));
+    WEFT_TRY(weft_snapshot_take(&save->snapshot, save->n_copying, error));
     if (save->snapshot.staging) tell_taken(save);
     return save->shared->n ? WEFT_OK : weft_save_write(save, error);
 }

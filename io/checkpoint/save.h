@@ -31,7 +31,8 @@ typedef struct weft_save {
     int64_t n_blocks;  /* of all tensors, in the order of the manifest                      */
     weft_hash *hashes; /* [n_blocks] entries point into it; zero: nobody has hashed it yet  */
     weft_hash *own;    /* [n_blocks] what this process has hashed in this phase; else zero  */
-    int n_threads;     /* for the phase */
+    int n_copying;     /* threads while the program is held; it is soon over */
+    int n_threads;     /* threads after that                                  */
 
     weft_hold hold; /* the program's variables, until is_taken */
     pthread_mutex_t lock;

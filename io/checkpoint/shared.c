@@ -96,7 +96,7 @@ static weft_status make(weft_shared *s, const weft_peers *peers, int64_t bytes, 
     if (status != WEFT_OK && error) *error = short_of;
     if (status == WEFT_OK) status = weft_peers_gather(peers, &own, sizeof own, all, error);
     const bool is_good = status == WEFT_OK && look_around(s, peers, all, memory);
-    if (status != WEFT_OK && memory) shmdt(memory);
+    if (s->n == 0 && memory) shmdt(memory); /* nobody has looked around */
     if (status == WEFT_OK) status = weft_world_any(!is_good, &s->is_refused, error);
     s->bytes = bytes;
     free(all);

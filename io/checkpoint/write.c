@@ -70,7 +70,7 @@ static weft_status each_piece(const weft_save *save, const place *b, piece_body 
     return WEFT_OK;
 }
 
-enum { STRETCH_BYTES = 256 << 10 };
+enum { STRETCH_BYTES = 256 << 10, WORTH_STARTING = 1 << 20 };
 
 /* A block being put together. */
 typedef struct gathering {
@@ -152,9 +152,10 @@ static weft_status write_block(void *argument, int64_t number, void *scratch, we
         WEFT_TRY(write_whole(save, number, &b, &g, error));
     else
         WEFT_TRY(each_piece(save, &b, write_piece, &(writing){save, entry}, error));
-    /* A wish: where it cannot be had, the fsync does it all. */
-    (void)sync_file_range(save->file, entry->tensor.offset + b.begin, b.end - b.begin,
-                          SYNC_FILE_RANGE_WRITE);
+    /* A wish: where it cannot be had, the fsync does it all, as it does what is small. */
+    if (g.whole >= WORTH_STARTING)
+        (void)sync_file_range(save->file, entry->tensor.offset + b.begin, b.end - b.begin,
+                              SYNC_FILE_RANGE_WRITE);
     return WEFT_OK;
 }
 

@@ -1,13 +1,13 @@
 /* checkpoint: saves and restores against plain writes and reads of the same bytes, and what a save
  * costs the training beside it.
  *
- *     checkpoint [MEGABYTES [DIRECTORY]]     192, where this program is; also under mpirun, one
- * rank a process
+ *     checkpoint [MEGABYTES [DIRECTORY]]     96, where this program is; also under mpirun
  *
  * Raw write: pwrite of 4 MiB and fsync, to a new file with its space set aside. Raw read: pread of
  * 4 MiB of a checkpoint's data file. Every repetition measures the raw and the real thing in turn,
- * and the table has medians: a machine that is busy is busy for both. Cold reads need root, to drop
- * the page cache.
+ * and the table has medians: a machine that is busy is busy for both. Processor time ("cpu", of the
+ * root, against the raw's) says what is left when it is not. Cold reads need root, to drop the page
+ * cache.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ enum { REPEATS = 5, PIECE = 4 << 20, PATH = 3000 };
 
 static weft_world world;
 static char directory[PATH];
-static double megabytes = 192.0;
+static double megabytes = 96.0;
 
 /* ---- the state that is saved: parameters and two slots each
  * --------------------------------------------------- */
@@ -162,6 +162,15 @@ static double raw_read(const char *path)
     return took;
 }
 
+static double processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double raw_cpu; /* of the last at_root */
+
 /* The root measures while the others sleep: one that waits in MPI would take its core. */
 static double at_root(double (*measure)(const void *), const void *argument)
 {
@@ -170,7 +179,9 @@ static double at_root(double (*measure)(const void *), const void *argument)
     weft_error error = {0};
     path_in_directory(path, "root-is-done");
     if (world.process == 0) {
+        const double begin = processor_seconds();
         took = measure(argument);
+        raw_cpu = processor_seconds() - begin;
         const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         must(file >= 0, path);
         close(file);
@@ -286,7 +297,7 @@ static weft_status quiet_step(state *s, double *step, weft_error *error)
 }
 
 typedef struct saves {
-    series raw, whole, save, polls, first, lost;
+    series raw, whole, raw_cpu, cpu, save, polls, first, lost;
     double step;
 } saves;
 
@@ -302,7 +313,10 @@ static weft_status measure_saves(state *s, weft_checkpoints *sync, weft_checkpoi
     for (int i = 0; i < REPEATS; i++) {
         beside b = {0};
         add(&m->raw, at_root(raw_write_of, &s->bytes));
+        add(&m->raw_cpu, raw_cpu);
+        const double begin = processor_seconds();
         WEFT_TRY(save(sync, s, &took, error));
+        add(&m->cpu, processor_seconds() - begin);
         add(&m->whole, took);
         if (i == 0) expected = took;
         if (world.n_processes > 1) expected = (double)s->bytes / 1e9; /* the same on all */
@@ -315,10 +329,10 @@ static weft_status measure_saves(state *s, weft_checkpoints *sync, weft_checkpoi
     return WEFT_OK;
 }
 
-static const char
-    saves_head[] = "%-6s %-14s %-22s %4s %5s | %8s %8s %5s | %8s %8s %8s %6s | %8s %8s\n",
-    saves_row[] =
-        "%-6s %-14s %-22s %4d %5.2f | %8.2f %8.2f %5.2f | %8.1f %8.1f %8.1f %6.1f | %8.1f %8.0f\n";
+static const char saves_head[] =
+    "%-6s %-14s %-22s %4s %5s | %8s %8s %5s %5s | %8s %8s %8s %6s | %8s %8s\n",
+                  saves_row[] = "%-6s %-14s %-22s %4d %5.2f | %8.2f %8.2f %5.2f %5.2f | %8.1f "
+                                "%8.1f %8.1f %6.1f | %8.1f %8.0f\n";
 
 static weft_status bench_saves(const place *p, weft_error *error)
 {
@@ -338,8 +352,9 @@ static weft_status bench_saves(const place *p, weft_error *error)
                      whole = median(&m.whole), held = median(&m.save), polls = median(&m.polls),
                      first = median(&m.first);
         printf(saves_row, p->name, p->mesh, p->layout, p->zero, gigabytes, gigabytes / raw,
-               gigabytes / whole, raw / whole, 1e3 * held, 1e3 * polls, 1e3 * whole,
-               100 * (held + polls) / whole, 1e3 * first, 1e3 * median(&m.lost));
+               gigabytes / whole, raw / whole, median(&m.cpu) / median(&m.raw_cpu), 1e3 * held,
+               1e3 * polls, 1e3 * whole, 100 * (held + polls) / whole, 1e3 * first,
+               1e3 * median(&m.lost));
         fflush(stdout);
     }
     weft_checkpoints_close(&sync);
@@ -379,7 +394,8 @@ static double raw_read_cold(const void *path)
     return drop_cache() ? raw_read(path) : 0.0;
 }
 
-static weft_status measure_restores(state *s, series raw[2], series whole[2], weft_error *error)
+static weft_status measure_restores(state *s, series raw[2], series whole[2], series cpu[2],
+                                    weft_error *error)
 {
     char path[PATH + 100];
     double took;
@@ -388,7 +404,10 @@ static weft_status measure_restores(state *s, series raw[2], series whole[2], we
         for (int is_cold = 0; is_cold < 2; is_cold++) {
             if (!is_cold) (void)at_root(raw_read_of, path); /* all of it in the cache */
             add(&raw[is_cold], at_root(is_cold ? raw_read_cold : raw_read_of, path));
+            if (!is_cold) add(&cpu[0], raw_cpu);
+            const double begin = processor_seconds();
             WEFT_TRY(restore(s, is_cold, &took, error));
+            if (!is_cold) add(&cpu[1], processor_seconds() - begin);
             add(&whole[is_cold], took);
         }
     }
@@ -411,23 +430,24 @@ static weft_status save_from(const place *p, weft_error *error)
     return status;
 }
 
-static const char restores_head[] = "%-6s %-22s %4s %5s | %8s %8s %6s | %8s %8s %6s\n",
-                  restores_row[] = "%-6s %-22s %4d %5.2f | %8.2f %8.2f %6.2f | %8.2f %8.2f %6.2f\n";
+static const char restores_head[] = "%-6s %-22s %4s %5s | %8s %8s %6s %6s | %8s %8s %6s\n",
+                  restores_row[] =
+                      "%-6s %-22s %4d %5.2f | %8.2f %8.2f %6.2f %6.2f | %8.2f %8.2f %6.2f\n";
 
 static weft_status bench_restore(const place *to, weft_error *error)
 {
     state s;
-    series raw[2] = {{.n = 0}}, whole[2] = {{.n = 0}};
+    series raw[2] = {{.n = 0}}, whole[2] = {{.n = 0}}, cpu[2] = {{.n = 0}};
     char mesh[80];
     snprintf(mesh, sizeof mesh, "%s %s", to->mesh, to->layout);
     weft_status status = state_open(to, &s, error);
-    if (status == WEFT_OK) status = measure_restores(&s, raw, whole, error);
+    if (status == WEFT_OK) status = measure_restores(&s, raw, whole, cpu, error);
     if (status == WEFT_OK && weft_world_is_root()) {
         const double gigabytes = 1e-9 * (double)s.bytes, r = median(&raw[0]), w = median(&whole[0]),
                      cold_r = median(&raw[1]), cold_w = median(&whole[1]);
         printf(restores_row, to->name, mesh, to->zero, gigabytes, gigabytes / r, gigabytes / w,
-               w / r, cold_r > 0 ? gigabytes / cold_r : 0.0, cold_r > 0 ? gigabytes / cold_w : 0.0,
-               cold_r > 0 ? cold_w / cold_r : 0.0);
+               w / r, median(&cpu[1]) / median(&cpu[0]), cold_r > 0 ? gigabytes / cold_r : 0.0,
+               cold_r > 0 ? gigabytes / cold_w : 0.0, cold_r > 0 ? cold_w / cold_r : 0.0);
         fflush(stdout);
     }
     state_close(&s);
@@ -521,7 +541,7 @@ static weft_status bench_all_saves(weft_error *error)
 {
     if (weft_world_is_root())
         printf(saves_head, "state", "mesh", "layout", "zero", "GB", "raw GB/s", "save", "ratio",
-               "save ms", "polls ms", "sync ms", "held %", "1st step", "lost ms");
+               "cpu", "save ms", "polls ms", "sync ms", "held %", "1st step", "lost ms");
     for (size_t i = 0; i < sizeof save_places / sizeof *save_places; i++)
         if (fits(&save_places[i])) WEFT_TRY(bench_saves(&save_places[i], error));
     return WEFT_OK;
@@ -531,7 +551,7 @@ static weft_status bench_all_restores(weft_error *error)
 {
     const place *saved = NULL;
     if (weft_world_is_root())
-        printf(restores_head, "state", "onto", "zero", "GB", "warm raw", "restore", "times",
+        printf(restores_head, "state", "onto", "zero", "GB", "warm raw", "restore", "times", "cpu",
                "cold raw", "restore", "times");
     for (size_t i = 0; i < sizeof restore_places / sizeof *restore_places; i++) {
         const place *p = &restore_places[i];

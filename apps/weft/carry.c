@@ -1,238 +1,301 @@
-/* carry: a checkpoint into one safetensors file, and a safetensors file into a checkpoint.
+/* carry: a checkpoint into one file of another format, and such a file into a checkpoint.
  *
  * A checkpoint is written as any run writes one: by a program, here of nothing but the variables.
+ * All elements are read before anything is written.
  */
-#include "ckpt.h"
+#include "carry.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "safetensors.h"
+#include "weft/collectives.h"
 
-enum { ALIGNMENT = 8, KEY = 512, DIMS = 1024 };
+enum { DIMS = 1024, MAX_PATH = 4096 };
 
-/* ---- export --------------------------------------------------------------------------------- */
+static const carry_format *const formats[] = {&carry_safetensors, &carry_hdf5};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
 
-static const char *dtype_text(const char *name)
+/* ---- formats --------------------------------------------------------------------------------- */
+
+static bool has_ending(const char *path, const carry_format *format)
 {
-    for (int d = 0; d < WEFT_DTYPES; d++)
-        if (strcmp(weft_dtype_name((weft_dtype)d), name) == 0) return safetensors_dtypes[d];
-    return "";
+    const char *dot = strrchr(path, '.');
+    for (int i = 0; dot && format->endings[i]; i++)
+        if (strcmp(dot, format->endings[i]) == 0) return true;
+    return false;
 }
 
-static void add_number(json_t *metadata, const char *key, unsigned long long number)
+weft_status carry_format_of(const char *path, const char *name, const carry_format **format,
+                            weft_error *error)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%llu", number);
-    json_object_set_new(metadata, key, json_string(text));
-}
-
-static void add_tensor(json_t *header, json_t *metadata, const weft_stored_tensor *t, int64_t *at)
-{
-    char key[KEY], dims[DIMS] = "";
-    json_t *sizes = json_array();
-    for (int d = 0; d < t->shape.n_dims; d++) {
-        const size_t used = strlen(dims);
-        snprintf(dims + used, sizeof dims - used, "%s%s", d > 0 ? " " : "", t->shape.dims[d].name);
-        json_array_append_new(sizes, json_integer(t->shape.dims[d].size));
+    for (int i = 0; i < N_FORMATS; i++) {
+        *format = formats[i];
+        if (strcmp(name, "auto") == 0 ? has_ending(path, *format)
+                                      : strcmp(name, (*format)->name) == 0)
+            return WEFT_OK;
     }
-    snprintf(key, sizeof key, "dims.%s", t->name);
-    json_object_set_new(metadata, key, json_string(dims));
-    json_object_set_new(header, t->name,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(t->dtype), "shape",
-                                  sizes, "data_offsets", (json_int_t)*at,
-                                  (json_int_t)(*at + t->bytes)));
-    *at += t->bytes;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.300s: its ending does not say what it is; .safetensors and .h5 (or .hdf5) "
+                     "are known: use one of these, or say --format safetensors or --format hdf5",
+                     path);
 }
 
-/* The header's text, padded so that the tensors begin at a multiple of 8; the caller frees it. */
-static char *header_text(const weft_stored *stored)
+/* ---- export ---------------------------------------------------------------------------------- */
+
+/* The new name is on the disk, not only on its way to it. */
+static weft_status sync_directory(const char *path, weft_error *error)
 {
-    json_t *header = json_object(), *metadata = json_object();
-    weft_checkpoint_state state;
-    int64_t at = 0;
-    weft_stored_state(stored, &state);
-    json_object_set_new(header, "__metadata__", metadata);
-    json_object_set_new(metadata, "format", json_string("weft"));
-    add_number(metadata, "step", (unsigned long long)state.step);
-    add_number(metadata, "sample", (unsigned long long)state.sample);
-    add_number(metadata, "seed", state.seed);
-    for (int i = 0; i < weft_stored_n_tensors(stored); i++)
-        add_tensor(header, metadata, weft_stored_tensor_at(stored, i), &at);
-    char *text = json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    const size_t length = text ? strlen(text) : 0;
-    const size_t padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    char *all = text ? realloc(text, padded + 1) : NULL;
-    if (!all) {
-        free(text);
-        return NULL;
-    }
-    memset(all + length, ' ', padded - length);
-    all[padded] = '\0';
-    return all;
+    char directory[MAX_PATH];
+    snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (slash) slash[slash == directory] = 0;
+    const int file = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL);
+    const int reason = errno;
+    if (file >= 0) close(file);
+    return is_synced ? WEFT_OK
+                     : weft_fail(error, WEFT_IO, "cannot sync the directory of %.300s: %s", path,
+                                 strerror(reason));
 }
 
-static weft_status fail_write(const char *path, weft_error *error)
+weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
+                         weft_error *error)
 {
-    return weft_fail(error, WEFT_IO, "cannot write %s: %s", path, strerror(errno));
-}
-
-static weft_status write_tensors(const weft_stored *stored, const char *path, FILE *file,
-                                 weft_error *error)
-{
-    for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
-        const size_t bytes = (size_t)weft_stored_tensor_at(stored, i)->bytes;
-        void *buffer = malloc(bytes + 1);
-        if (!buffer) return weft_fail_memory(error, bytes);
-        weft_status status = weft_stored_read(stored, i, buffer, error);
-        if (status == WEFT_OK && fwrite(buffer, 1, bytes, file) != bytes)
-            status = fail_write(path, error);
-        free(buffer);
-        WEFT_TRY(status);
-    }
-    return WEFT_OK;
-}
-
-static weft_status write_all(const weft_stored *stored, const char *path, FILE *file,
-                             weft_error *error)
-{
-    unsigned char prefix[8];
-    char *text = header_text(stored);
-    if (!text) return weft_fail_memory(error, 0);
-    const size_t length = strlen(text);
-    for (int i = 0; i < 8; i++)
-        prefix[i] = (unsigned char)((uint64_t)length >> 8 * i);
-    const bool is_written =
-        fwrite(prefix, 1, 8, file) == 8 && fwrite(text, 1, length, file) == length;
-    free(text);
-    return is_written ? write_tensors(stored, path, file, error) : fail_write(path, error);
-}
-
-weft_status ckpt_export(const weft_stored *stored, const char *path, weft_error *error)
-{
-    char fresh[4096];
-    snprintf(fresh, sizeof fresh, "%.4000s.new", path);
-    FILE *file = fopen(fresh, "wbe");
-    if (!file) return fail_write(fresh, error);
-    weft_status status = write_all(stored, fresh, file, error);
-    const bool is_synced = fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (status == WEFT_OK && !is_synced) status = fail_write(fresh, error);
-    if (fclose(file) != 0 && status == WEFT_OK) status = fail_write(fresh, error);
-    if (status == WEFT_OK && rename(fresh, path) != 0) status = fail_write(path, error);
-    if (status != WEFT_OK) unlink(fresh);
+    char fresh[MAX_PATH];
+    const int length = snprintf(fresh, sizeof fresh, "%s.new", path);
+    if (length >= (int)sizeof fresh)
+        return weft_fail(error, WEFT_USAGE, "the path %.200s... has %d bytes; use a shorter one",
+                         path, length);
+    weft_status status = format->write(stored, fresh, error);
+    if (status == WEFT_OK && rename(fresh, path) != 0)
+        status = weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
+    if (status == WEFT_OK) return sync_directory(path, error);
+    unlink(fresh);
     return status;
 }
 
-/* ---- import --------------------------------------------------------------------------------- */
+/* ---- import: what is believed ---------------------------------------------------------------- */
 
 typedef struct importer {
-    safetensors file;
+    source from;
+    int *by_name; /* [from.n_tensors] */
+    int *owner;   /* [from.n_tensors] whose slot it is; -1: a variable of its own */
     weft_mesh *mesh;
     weft_layout *layout;
     weft_graph *graph;
-    weft_value *values; /* [file.n_tensors] */
+    weft_value *values; /* [from.n_tensors] */
     weft_program *program;
     weft_checkpoints *checkpoints;
 } importer;
 
-/* Dims by name: those of the metadata when there are as many of them, else dim0, dim1 ... `names`
- * [DIMS] keeps the letters. */
-static weft_shape shape_of(const safetensors *f, const safetensor *t, char *names)
+static weft_status fail_tensor(const source *from, const carried *t, weft_error *error,
+                               const char *rule)
 {
-    char key[KEY], *rest = NULL;
+    char name[120];
+    snprintf(name, sizeof name, "%s", t->name);
+    for (char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
+    return weft_fail(error, WEFT_USAGE, "%.200s is not taken: tensor %s %s", from->path, name,
+                     rule);
+}
+
+/* Between slashes: nothing that a path would take for something else. */
+static bool has_dots(const char *name)
+{
+    for (const char *part = name, *end; part; part = end ? end + 1 : NULL) {
+        end = strchr(part, '/');
+        const size_t bytes = end ? (size_t)(end - part) : strlen(part);
+        if (bytes == 0 || (bytes <= 2 && strncmp(part, "..", bytes) == 0)) return true;
+    }
+    return false;
+}
+
+static bool has_control(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) return true;
+    return false;
+}
+
+static weft_status check_tensor(const source *from, const carried *t, double *bytes,
+                                weft_error *error)
+{
+    json_t *judge = json_string(t->name); /* none when it is no UTF-8 */
+    const bool is_utf8 = judge != NULL;
+    double own = (double)weft_dtype_bytes(t->dtype);
+    json_decref(judge);
+    if (!is_utf8) return fail_tensor(from, t, error, "has a name that is not UTF-8");
+    if (has_control(t->name))
+        return fail_tensor(from, t, error, "has a control character in its name");
+    if (has_dots(t->name) || strlen(t->name) > DIMS)
+        return fail_tensor(from, t, error,
+                           "has a part of its name empty, \".\" or \"..\", or is called by more "
+                           "than 1024 bytes");
+    for (int d = 0; d < t->n_dims; d++) {
+        if (t->sizes[d] < 1)
+            return fail_tensor(from, t, error, "has a dim of size 0; a size is at least 1");
+        own *= (double)t->sizes[d];
+    }
+    *bytes += own;
+    return WEFT_OK;
+}
+
+static int compare_names(const void *a, const void *b, void *argument)
+{
+    const carried *tensors = argument;
+    return strcmp(tensors[*(const int *)a].name, tensors[*(const int *)b].name);
+}
+
+/* The tensor whose name is the first `bytes` of `name`; -1: none. */
+static int find(const importer *m, const char *name, size_t bytes)
+{
+    int low = 0, high = m->from.n_tensors;
+    while (low < high) {
+        const int middle = low + (high - low) / 2, i = m->by_name[middle];
+        const char *other = m->from.tensors[i].name;
+        const int order = strncmp(other, name, bytes);
+        if (order == 0 && other[bytes] == 0) return i;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+/* The tensor whose slot it is by its name: "w" of "w/m"; -1 when it is none. */
+static int owner_of(const importer *m, int i)
+{
+    const carried *t = &m->from.tensors[i];
+    const char *slash = strrchr(t->name, '/');
+    if (!slash || (m->from.knows_slots && !t->is_slot)) return -1;
+    const int found = find(m, t->name, (size_t)(slash - t->name));
+    const carried *o = found < 0 ? NULL : &m->from.tensors[found];
+    const bool is_alike = o && o->dtype == t->dtype && o->n_dims == t->n_dims &&
+                          memcmp(o->sizes, t->sizes, sizeof t->sizes) == 0;
+    return is_alike ? found : -1;
+}
+
+/* Variables, a copy for the disk, and the buffer of one tensor: three times at the most. */
+static weft_status check_memory(const source *from, double bytes, weft_error *error)
+{
+    const double there = (double)weft_machine_info()->memory_bytes, gib = 1 << 30;
+    if (3 * bytes <= there) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.200s has tensors of %.1f GiB, and to take them in needs three times as "
+                     "much memory; this machine has %.1f GiB",
+                     from->path, bytes / gib, there / gib);
+}
+
+static weft_status check_source(importer *m, weft_error *error)
+{
+    const source *from = &m->from;
+    const int n = from->n_tensors;
+    double bytes = 0;
+    if (n == 0)
+        return weft_fail(error, WEFT_USAGE, "%.300s has no tensors: nothing to import", from->path);
+    if (n > CARRY_MOST_TENSORS)
+        return weft_fail(error, WEFT_USAGE, "%.300s has %d tensors; at most %d are taken",
+                         from->path, n, CARRY_MOST_TENSORS);
+    for (int i = 0; i < n; i++)
+        WEFT_TRY(check_tensor(from, &from->tensors[i], &bytes, error));
+    WEFT_TRY(check_memory(from, bytes, error));
+    m->by_name = calloc((size_t)n, sizeof *m->by_name);
+    m->owner = calloc((size_t)n, sizeof *m->owner);
+    m->values = calloc((size_t)n, sizeof *m->values);
+    if (!m->by_name || !m->owner || !m->values) return weft_fail_memory(error, (size_t)n);
+    for (int i = 0; i < n; i++)
+        m->by_name[i] = i;
+    qsort_r(m->by_name, (size_t)n, sizeof *m->by_name, compare_names, from->tensors);
+    for (int i = 1; i < n; i++)
+        if (compare_names(&m->by_name[i - 1], &m->by_name[i], from->tensors) == 0)
+            return fail_tensor(from, &from->tensors[m->by_name[i]], error, "is there twice");
+    for (int i = 0; i < n; i++)
+        m->owner[i] = owner_of(m, i);
+    for (int i = 0; i < n; i++) /* a slot has no slots */
+        if (m->owner[i] >= 0 && owner_of(m, m->owner[i]) >= 0) m->owner[i] = -1;
+    return WEFT_OK;
+}
+
+/* ---- import: the program and its checkpoint -------------------------------------------------- */
+
+/* Dims by name: the file's when there are as many good ones, else dim0, dim1 ... `names` [DIMS]
+ * keeps the letters. */
+static weft_shape shape_of(const source *from, const carried *t, char *names)
+{
     weft_dim dims[WEFT_MAX_DIMS];
-    int n = 0;
-    snprintf(key, sizeof key, "dims.%s", t->name);
-    const char *said = safetensors_metadata(f, key);
-    snprintf(names, DIMS, "%s", said ? said : "");
-    for (char *word = strtok_r(names, " ", &rest); word && n <= t->n_dims;
-         word = strtok_r(NULL, " ", &rest), n++)
-        if (n < t->n_dims) dims[n] = (weft_dim){word, t->sizes[n]};
-    for (int d = 0; d < t->n_dims && n != t->n_dims; d++) {
+    weft_shape shape = {0};
+    char *rest = NULL;
+    bool is_good = !t->dims || (strlen(t->dims) < DIMS && !has_control(t->dims));
+    snprintf(names, DIMS, "%s", t->dims && is_good ? t->dims : "");
+    for (char *word = strtok_r(names, from->separators, &rest); word;
+         word = strtok_r(NULL, from->separators, &rest)) {
+        is_good = is_good && shape.n_dims < t->n_dims && weft_shape_find(&shape, word) < 0;
+        if (is_good) shape.dims[shape.n_dims] = (weft_dim){word, t->sizes[shape.n_dims]};
+        shape.n_dims += is_good;
+    }
+    if (is_good && shape.n_dims == t->n_dims) return shape;
+    for (int d = 0; d < t->n_dims; d++) {
         snprintf(names + 8 * d, 8, "dim%d", d);
         dims[d] = (weft_dim){names + 8 * d, t->sizes[d]};
     }
     return weft_shape_make(dims, t->n_dims);
 }
 
-/* The tensor whose slot `t` is: "w" of "w/m"; -1 when it is none. */
-static int owner_of(const safetensors *f, const safetensor *t)
-{
-    const char *slash = strrchr(t->name, '/');
-    for (int i = 0; i < f->n_tensors && slash; i++) {
-        const safetensor *o = &f->tensors[i];
-        if (strlen(o->name) == (size_t)(slash - t->name) &&
-            strncmp(o->name, t->name, (size_t)(slash - t->name)) == 0 && o->dtype == t->dtype &&
-            o->n_dims == t->n_dims && memcmp(o->sizes, t->sizes, sizeof t->sizes) == 0)
-            return i;
-    }
-    return -1;
-}
-
 static weft_status build(importer *m, weft_error *error)
 {
     char names[DIMS];
+    const source *from = &m->from;
     m->graph = weft_graph_create(1);
-    m->values = calloc((size_t)m->file.n_tensors + 1, sizeof *m->values);
-    if (!m->graph || !m->values) return weft_fail_memory(error, 0);
-    for (int i = 0; i < m->file.n_tensors; i++) {
-        const safetensor *t = &m->file.tensors[i];
-        if (owner_of(&m->file, t) < 0)
-            m->values[i] = weft_variable(m->graph, t->name, t->dtype, shape_of(&m->file, t, names),
+    if (!m->graph) return weft_fail_memory(error, 0);
+    for (int i = 0; i < from->n_tensors; i++) {
+        const carried *t = &from->tensors[i];
+        if (m->owner[i] < 0)
+            m->values[i] = weft_variable(m->graph, t->name, t->dtype, shape_of(from, t, names),
                                          weft_constant_of(0));
     }
-    for (int i = 0; i < m->file.n_tensors; i++) {
-        const safetensor *t = &m->file.tensors[i];
-        const int owner = owner_of(&m->file, t);
-        if (owner >= 0 && m->values[owner].id != 0)
-            m->values[i] =
-                weft_slot(m->values[owner], strrchr(t->name, '/') + 1, weft_constant_of(0));
-    }
-    return weft_compile(m->mesh, m->layout, (weft_values){m->values, m->file.n_tensors}, NULL,
+    for (int i = 0; i < from->n_tensors; i++)
+        if (m->owner[i] >= 0)
+            m->values[i] = weft_slot(m->values[m->owner[i]],
+                                     strrchr(from->tensors[i].name, '/') + 1, weft_constant_of(0));
+    return weft_compile(m->mesh, m->layout, (weft_values){m->values, from->n_tensors}, NULL,
                         &m->program, error);
 }
 
 static weft_status fill(importer *m, weft_error *error)
 {
-    for (int i = 0; i < m->file.n_tensors; i++) {
-        const safetensor *t = &m->file.tensors[i];
-        const int64_t bytes = t->end - t->begin;
+    for (int i = 0; i < m->from.n_tensors; i++) {
+        const carried *t = &m->from.tensors[i];
+        int64_t bytes = (int64_t)weft_dtype_bytes(t->dtype);
+        for (int d = 0; d < t->n_dims; d++)
+            bytes *= t->sizes[d];
         void *buffer = malloc((size_t)bytes + 1);
         if (!buffer) return weft_fail_memory(error, (size_t)bytes);
-        weft_status status = safetensors_read(&m->file, t, buffer, error);
+        weft_status status = m->from.read(&m->from, i, buffer, error);
         if (status == WEFT_OK) status = weft_write(m->program, m->values[i], buffer, bytes, error);
         free(buffer);
         WEFT_TRY(status);
     }
-    return WEFT_OK;
+    return m->from.finish ? m->from.finish(&m->from, error) : WEFT_OK;
 }
 
-static unsigned long long number_of(const safetensors *f, const char *key, int64_t least)
-{
-    const char *text = safetensors_metadata(f, key);
-    const unsigned long long number = text ? strtoull(text, NULL, 10) : 0;
-    return number < (unsigned long long)least || number > INT64_MAX ? (unsigned long long)least
-                                                                    : number;
-}
-
-static weft_status import_all(importer *m, const char *path, const char *directory,
-                              weft_error *error)
+static weft_status import_all(importer *m, const carry_format *format, const char *path,
+                              const char *directory, weft_error *error)
 {
     weft_world world;
-    WEFT_TRY(safetensors_open(path, &m->file, error));
-    if (m->file.n_tensors == 0)
-        return weft_fail(error, WEFT_USAGE, "%s has no tensors: nothing to import", path);
+    WEFT_TRY(format->open(path, &m->from, error));
+    WEFT_TRY(check_source(m, error));
     WEFT_TRY(weft_world_open(&world, error));
     WEFT_TRY(weft_mesh_create(&world, "data:1", &m->mesh, error));
     WEFT_TRY(weft_layout_create("", &m->layout, error));
     WEFT_TRY(build(m, error));
     WEFT_TRY(fill(m, error));
-    const weft_checkpoint_state state = {(int64_t)number_of(&m->file, "step", 1),
-                                         (int64_t)number_of(&m->file, "sample", 0),
-                                         number_of(&m->file, "seed", 1)};
+    const source *from = &m->from;
+    const weft_checkpoint_state state = {from->step < 1 ? 1 : from->step,
+                                         from->sample < 0 ? 0 : from->sample, from->seed};
     const weft_checkpoint_options options = {.keep = 1 << 20}; /* nothing there is removed */
     weft_set_runs(m->program, state.step);
     WEFT_TRY(weft_checkpoints_open(directory, &options, &m->checkpoints, error));
@@ -240,16 +303,20 @@ static weft_status import_all(importer *m, const char *path, const char *directo
     return weft_checkpoints_wait(m->checkpoints, error);
 }
 
-weft_status ckpt_import(const char *path, const char *directory, weft_error *error)
+weft_status carry_import(const carry_format *format, const char *path, const char *directory,
+                         json_t **converted, weft_error *error)
 {
     importer m = {0};
-    const weft_status status = import_all(&m, path, directory, error);
+    const weft_status status = import_all(&m, format, path, directory, error);
     weft_checkpoints_close(&m.checkpoints);
     weft_program_destroy(&m.program);
     weft_graph_destroy(&m.graph);
     weft_layout_destroy(&m.layout);
     weft_mesh_destroy(&m.mesh);
     free(m.values);
-    safetensors_close(&m.file);
+    free(m.by_name);
+    free(m.owner);
+    *converted = json_incref(m.from.converted);
+    if (m.from.close) m.from.close(&m.from);
     return status;
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "carry.h"
+
 static const option options[] = {
+    {"format", OPTION_CHOICE, "auto", "NAME", "Options",
+     "of FILE; auto: .safetensors, or .h5 and .hdf5, by its ending", "auto safetensors hdf5"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 static const option_table table = {
@@ -15,8 +19,8 @@ static const option_table table = {
              "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
              "weft ckpt verify PATH                every hash of every file\n"
              "weft ckpt diff A B                   exit status 1 when they differ\n"
-             "weft ckpt export PATH FILE           all tensors as one .safetensors file\n"
-             "weft ckpt import FILE DIR            a .safetensors file as a checkpoint in DIR\n"
+             "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
+             "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
              "\n"
              "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
     .options = options,
@@ -28,9 +32,10 @@ enum { DIFFERENT = 1 /* exit status of diff */, MAX_PATH = 4096 };
 /* What a subcommand is given, and what it gives. */
 typedef struct call {
     const char *const *paths;
-    json_t *json; /* the answer as data */
-    bool is_json; /* else it prints for a person */
-    int code;     /* exit status when nothing failed */
+    const char *format; /* --format */
+    json_t *json;       /* the answer as data */
+    bool is_json;       /* else it prints for a person */
+    int code;           /* exit status when nothing failed */
 } call;
 
 /* ---- parts of answers ----------------------------------------------------------------------- */
@@ -258,33 +263,60 @@ static weft_status diff(call *c, weft_error *error)
 static weft_status export(call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
-    const char *dot = strrchr(c->paths[1], '.');
-    if (!dot || strcmp(dot, ".safetensors") != 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "%s: what is written is a .safetensors file; a checkpoint's own files "
-                         "are HDF5 already",
-                         c->paths[1]);
+    const carry_format *format;
+    const char *file = c->paths[1];
+    WEFT_TRY(carry_format_of(file, c->format, &format, error));
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
-    const weft_status status = ckpt_export(stored, c->paths[1], error);
-    c->json = stored_json(stored);
+    const weft_status status = carry_export(stored, format, file, error);
+    if (status == WEFT_OK) {
+        c->json = stored_json(stored);
+        json_object_set_new(c->json, "file", json_string(file));
+        json_object_set_new(c->json, "format", json_string(format->name));
+    }
     if (status == WEFT_OK && !c->is_json)
-        printf("%s: %d tensors, %lld bytes\n", c->paths[1], weft_stored_n_tensors(stored),
+        printf("%s: %d tensors, %lld bytes\n", file, weft_stored_n_tensors(stored),
                (long long)bytes_of(stored));
     weft_stored_close(&stored);
     return status;
 }
 
+/* "3 tensors of f16, 1 of i64" */
+static void print_converted(const json_t *converted)
+{
+    const char *type;
+    json_t *n;
+    bool is_first = true;
+    if (json_object_size(converted) == 0) return;
+    printf("converted, each number exactly:");
+    json_object_foreach((json_t *)converted, type, n)
+    {
+        printf("%s %lld of %s", is_first ? "" : ",", (long long)json_integer_value(n), type);
+        is_first = false;
+    }
+    printf("\n");
+}
+
 static weft_status import(call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
-    WEFT_TRY(ckpt_import(c->paths[0], c->paths[1], error));
-    WEFT_TRY(weft_stored_open(c->paths[1], &stored, error));
-    c->json = stored_json(stored);
-    if (!c->is_json)
+    json_t *converted = NULL;
+    const carry_format *format;
+    WEFT_TRY(carry_format_of(c->paths[0], c->format, &format, error));
+    weft_status status = carry_import(format, c->paths[0], c->paths[1], &converted, error);
+    if (status == WEFT_OK) status = weft_stored_open(c->paths[1], &stored, error);
+    if (status == WEFT_OK) {
+        c->json = stored_json(stored);
+        if (!converted) converted = json_object();
+        json_object_set(c->json, "converted", converted);
+    }
+    if (status == WEFT_OK && !c->is_json) {
         printf("%s: %d tensors, %lld bytes\n", weft_stored_path(stored),
                weft_stored_n_tensors(stored), (long long)bytes_of(stored));
+        print_converted(converted);
+    }
     weft_stored_close(&stored);
-    return WEFT_OK;
+    json_decref(converted);
+    return status;
 }
 
 /* ---- the command line ----------------------------------------------------------------------- */
@@ -323,6 +355,7 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
                          subcommands[which].wants);
     c->paths = (const char *const *)arguments;
     c->is_json = settings_flag(s, "json");
+    c->format = settings_text(s, "format");
     const weft_status status = subcommands[which].run(c, error);
     if (c->json && c->is_json) {
         json_dumpf(c->json, stdout, JSON_INDENT(2));

@@ -1,0 +1,72 @@
+/* carry.h: checkpoints to and from other programs' files: one table of formats, one interface to
+ * each.
+ *
+ * A file that comes in is not believed: what opens it checks what it says, and carry.c checks
+ * names, sizes and doubles once more for all formats before a byte is written.
+ */
+#ifndef WEFT_APPS_CARRY_H
+#define WEFT_APPS_CARRY_H
+
+#include <jansson.h>
+
+#include "weft/checkpoint.h"
+
+enum { CARRY_MOST_TENSORS = 1 << 16 };
+
+/* A tensor of a file. Texts belong to the source. */
+typedef struct carried {
+    const char *name, *dims; /* dims: names with one of `separators` between; NULL or "": none */
+    weft_dtype dtype;
+    int n_dims;
+    int64_t sizes[WEFT_MAX_DIMS];
+    bool is_slot; /* when the format knows it */
+} carried;
+
+/* A file that is open to be taken from. */
+typedef struct source {
+    const char *path; /* borrowed */
+    int n_tensors;
+    carried *tensors; /* [n_tensors] in the order in which they must be read */
+    const char *separators;
+    bool knows_slots;     /* else "w/m" is a slot of w when they are of one shape */
+    int64_t step, sample; /* 0: the file does not say */
+    uint64_t seed;
+    json_t *converted; /* {"f16": 3}: tensors whose type is none of ours, by the type they had;
+                          NULL: none */
+    void *file;        /* the format's own */
+    weft_status (*read)(struct source *from, int i, void *buffer, weft_error *error);
+    weft_status (*finish)(struct source *from,
+                          weft_error *error); /* after the last; NULL: nothing to do */
+    void (*close)(struct source *from);
+} source;
+
+/* A format. All Local. */
+typedef struct carry_format {
+    const char *name;       /* as --format takes it */
+    const char *endings[3]; /* of files, the first to be recommended; NULL ends */
+    /* All tensors into the new file `path`, on the disk when this returns. */
+    weft_status (*write)(const weft_stored *stored, const char *path, weft_error *error);
+    /* Open and check; on failure nothing is left open. */
+    weft_status (*open)(const char *path, source *from, weft_error *error);
+} carry_format;
+
+extern const carry_format carry_safetensors, carry_hdf5;
+
+/* carry_format_of - by the name of the format ("auto": by the ending of the path). WEFT_USAGE names
+ * what there is. */
+weft_status carry_format_of(const char *path, const char *name, const carry_format **format,
+                            weft_error *error);
+/* carry_export - every tensor of a checkpoint into one file, which is replaced whole or not at all.
+ * Local. */
+weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
+                         weft_error *error);
+/* carry_import - a file as a checkpoint in `directory`. Where the file has no dims, they are called
+ * dim0, dim1 ...; where it has no step, it is step 1. Local.
+ *
+ * converted  out: source.converted, or NULL; yours
+ * returns    WEFT_USAGE for a file that breaks a rule of its format or has what is not taken;
+ * WEFT_CORRUPT for one that contradicts itself, or that broke the process that read it */
+weft_status carry_import(const carry_format *format, const char *path, const char *directory,
+                         json_t **converted, weft_error *error);
+
+#endif

@@ -1,0 +1,234 @@
+/* weft-read-hdf5: tells over a pipe which tensors an HDF5 file has, and their elements; it is
+ * started by `weft ckpt import`, with the file as its stdin, and is of no use alone.
+ *
+ * libhdf5 was not made for files that somebody has tampered with: it can crash, spin, or do worse.
+ * So it runs here, where it may read one descriptor, write another, and take some memory; the
+ * kernel kills the process for any other system call. docs/reliability.md.
+ */
+#include "hdf5_reader.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void write_all(const void *from, size_t bytes)
+{
+    const char *next = from;
+    while (bytes > 0) {
+        const ssize_t n = write(1, next, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) _exit(1);
+        next += n;
+        bytes -= (size_t)n;
+    }
+}
+
+void send_message(stream_kind kind, const void *body, size_t bytes)
+{
+    const stream_head head = {(uint32_t)kind, (uint32_t)bytes};
+    write_all(&head, sizeof head);
+    write_all(body, bytes);
+}
+
+static char frame[STREAM_FRAME];
+static size_t framed;
+
+void send_rest(void)
+{
+    if (framed > 0) send_message(STREAM_BYTES, frame, framed);
+    framed = 0;
+}
+
+void send_bytes(const void *from, size_t bytes)
+{
+    const char *next = from;
+    while (bytes > 0) {
+        const size_t room = sizeof frame - framed, n = bytes < room ? bytes : room;
+        memcpy(frame + framed, next, n);
+        framed += n;
+        next += n;
+        bytes -= n;
+        if (framed == sizeof frame) send_rest();
+    }
+}
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+void refuse(bool is_damaged, const char *format, ...)
+{
+    stream_refusal refusal;
+    va_list arguments;
+    memset(&refusal, 0, sizeof refusal);
+    refusal.is_damaged = is_damaged;
+    va_start(arguments, format);
+    vsnprintf(refusal.sentence, sizeof refusal.sentence, format, arguments);
+    va_end(arguments);
+    for (char *c = refusal.sentence; *c; c++)
+        if (is_control(*c)) *c = '?';
+    const size_t length = strlen(refusal.sentence);
+    memset(refusal.sentence + length, 0, sizeof refusal.sentence - length);
+    send_message(STREAM_REFUSED, &refusal, sizeof refusal);
+    _exit(0);
+}
+
+static herr_t keep_first(unsigned n, const H5E_error2_t *failure, void *text)
+{
+    if (n == 0) snprintf(text, STREAM_SENTENCE / 3, "%s", failure->desc ? failure->desc : "");
+    return 0;
+}
+
+static herr_t find_minor(unsigned n, const H5E_error2_t *failure, void *wanted)
+{
+    (void)n;
+    return failure->min_num == *(const hid_t *)wanted;
+}
+
+bool is_failure(hid_t minor)
+{
+    return H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_minor, &minor) > 0;
+}
+
+void refuse_failed(const char *what, const char *path)
+{
+    char reason[STREAM_SENTENCE / 3] = "no reason given";
+    if (is_failure(H5E_NOSPACE))
+        refuse(true, "%s of %s takes more memory than reading may", what, printable(path));
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, reason);
+    refuse(true, "%s of %s cannot be read (libhdf5: %s)", what, printable(path), printable(reason));
+}
+
+void *take(size_t bytes)
+{
+    void *memory = malloc(bytes + 1);
+    if (memory == NULL) refuse(true, "to read it takes more memory than reading may");
+    return memory;
+}
+
+const char *printable(const char *name)
+{
+    enum { TEXTS = 4, LONGEST = 120 };
+    static char texts[TEXTS][LONGEST];
+    static int turn;
+    char *text = texts[turn++ % TEXTS];
+    snprintf(text, LONGEST, "%s", name);
+    for (char *c = text; *c; c++)
+        if (is_control(*c)) *c = '?';
+    return text;
+}
+
+/* ---- what this process may still do ---------------------------------------------------------- */
+
+/* With the one condition that some of them have on an argument. */
+static const struct {
+    int call;
+    int n; /* conditions: 0 or 1 */
+    struct scmp_arg_cmp when;
+} allowed[] = {
+    {SCMP_SYS(pread64), 1, {0, SCMP_CMP_EQ, 0, 0}},
+    {SCMP_SYS(lseek), 1, {0, SCMP_CMP_EQ, 0, 0}},
+    {SCMP_SYS(fstat), 1, {0, SCMP_CMP_EQ, 0, 0}},
+    {SCMP_SYS(newfstatat), 1, {0, SCMP_CMP_EQ, 0, 0}}, /* how glibc writes fstat */
+    {SCMP_SYS(write), 1, {0, SCMP_CMP_EQ, 1, 0}},
+    /* Memory; none that code could be run from. */
+    {SCMP_SYS(brk), 0, {0}},
+    {SCMP_SYS(munmap), 0, {0}},
+    {SCMP_SYS(mremap), 0, {0}},
+    {SCMP_SYS(madvise), 0, {0}},
+    {SCMP_SYS(mmap), 1, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}},
+    {SCMP_SYS(mprotect), 1, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}},
+    /* The time, and what malloc wants of the system. */
+    {SCMP_SYS(clock_gettime), 0, {0}},
+    {SCMP_SYS(gettimeofday), 0, {0}},
+    {SCMP_SYS(time), 0, {0}},
+    {SCMP_SYS(getrandom), 0, {0}},
+    {SCMP_SYS(futex), 0, {0}},
+    {SCMP_SYS(restart_syscall), 0, {0}},
+    {SCMP_SYS(exit), 0, {0}},
+    {SCMP_SYS(exit_group), 0, {0}},
+};
+
+static void shut_in(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    int result = filter ? 0 : -ENOMEM;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed && result == 0; i++)
+        result = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, allowed[i].call,
+                                        (unsigned)allowed[i].n, &allowed[i].when);
+    if (result == 0) result = seccomp_load(filter);
+    seccomp_release(filter);
+    if (result != 0)
+        refuse(false,
+               "is not read here: HDF5 files of others are read behind a filter on system calls "
+               "(seccomp), which this system does not give (%s)",
+               strerror(-result));
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* A whole number among the root's attributes; `otherwise` when there is none. */
+static uint64_t number_of(hid_t file, const char *name, uint64_t otherwise)
+{
+    uint64_t number = otherwise;
+    if (H5Aexists(file, name) <= 0) return otherwise;
+    const hid_t attribute = H5Aopen(file, name, H5P_DEFAULT);
+    const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_INTEGER &&
+        H5Sget_simple_extent_npoints(space) == 1 &&
+        H5Aread(attribute, H5T_NATIVE_UINT64, &number) < 0)
+        number = otherwise;
+    return number;
+}
+
+static void send_state(hid_t file)
+{
+    stream_state state = {(int64_t)number_of(file, "step", 0),
+                          (int64_t)number_of(file, "sample", 0), number_of(file, "seed", 1)};
+    send_message(STREAM_STATE, &state, sizeof state);
+}
+
+static hid_t open_file(hid_t access)
+{
+    if (!is_hdf5()) refuse(false, "is no HDF5 file: it does not have the format's signature");
+    /* A name that begins with a slash: for others the library asks where it is. */
+    const hid_t file = H5Fopen("/input", H5F_ACC_RDONLY, access);
+    if (file < 0) refuse_failed("the beginning", "the file");
+    return file;
+}
+
+/* No link leads out of the file: external ones are refused by name before; this is for those on the
+ * way of another. */
+static herr_t never(const char *file, const char *path, const char *external, const char *object,
+                    unsigned *flags, hid_t access, void *unused)
+{
+    (void)file, (void)path, (void)external, (void)object, (void)flags, (void)access, (void)unused;
+    return -1;
+}
+
+int main(void)
+{
+    reader r = {0};
+    H5dont_atexit();
+    if (H5open() < 0) return 1;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5PLset_loading_state(0);
+    const hid_t access = driver_properties();
+    r.links = H5Pcreate(H5P_LINK_ACCESS);
+    if (access < 0 || r.links < 0 || H5Pset_elink_cb(r.links, never, NULL) < 0) return 1;
+    shut_in();
+    r.file = open_file(access);
+    walk(&r);
+    for (int i = 0; i < r.n_found; i++)
+        declare(&r, &r.found[i]);
+    send_state(r.file);
+    for (int i = 0; i < r.n_found; i++)
+        send_elements(&r, &r.found[i]);
+    send_message(STREAM_END, NULL, 0);
+    _exit(0); /* closing would read again */
+}

@@ -1,0 +1,83 @@
+/* hdf5_reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file
+ * which nobody vouches for. What is not taken ends it: refuse. */
+#ifndef WEFT_APPS_HDF5_READER_H
+#define WEFT_APPS_HDF5_READER_H
+
+#define H5_USE_110_API /* the same calls from every HDF5 since 1.10 */
+#include <hdf5.h>
+#include <stdbool.h>
+
+#include "hdf5_stream.h"
+
+/* What one file may have. A file past these is no set of tensors. */
+enum {
+    MOST_LINKS = 1 << 17,
+    MOST_DEPTH = 32,
+    MOST_ATTRIBUTES = 1024, /* of one object */
+    MOST_CHUNK = 128 << 20, /* bytes */
+    CHUNK_CACHE = 384 << 20
+};
+
+/* A dataset that was met. */
+typedef struct found {
+    char *path;    /* from the root, without its first slash */
+    haddr_t place; /* of its header: the same dataset under another name has the same */
+} found;
+
+typedef struct reader {
+    hid_t file;
+    hid_t links; /* how links are followed: never out of the file */
+    found *found;
+    int n_found, room;
+} reader;
+
+static inline bool is_control(char c)
+{
+    return (unsigned char)c < ' ' || c == 0x7F;
+}
+
+/* ---- hdf5_reader.c */
+
+/* refuse - say why and end. is_damaged: the file contradicts itself, or libhdf5 fails on it. */
+_Noreturn void refuse(bool is_damaged, const char *format, ...) WEFT_FORMAT(2, 3);
+/* refuse_failed - libhdf5 failed: its own innermost reason goes along. */
+_Noreturn void refuse_failed(const char *what, const char *path);
+/* Whether libhdf5's last failure has this minor number. */
+bool is_failure(hid_t minor);
+void send_message(stream_kind kind, const void *body, size_t bytes);
+/* send_bytes - elements of a tensor, any number at a time; send_rest - its last frame. */
+void send_bytes(const void *from, size_t bytes);
+void send_rest(void);
+void *take(size_t bytes); /* malloc, or refuse */
+/* printable - a name as it may stand in a sentence; the text is reused after four calls. */
+const char *printable(const char *name);
+
+/* ---- hdf5_driver.c */
+
+/* driver_properties - how to open the file that is descriptor 0, whatever name is given, once.
+ * Negative: no memory. */
+hid_t driver_properties(void);
+/* is_hdf5 - whether the format's signature stands where it may stand. */
+bool is_hdf5(void);
+
+/* ---- hdf5_walk.c */
+
+/* walk - every dataset of the file into r->found, in the order of names. */
+void walk(reader *r);
+
+/* ---- hdf5_tensor.c */
+
+/* declare - check one dataset, and send it as a STREAM_TENSOR. */
+void declare(const reader *r, const found *f);
+/* send_elements - all its elements. */
+void send_elements(const reader *r, const found *f);
+
+/* ---- hdf5_dims.c */
+
+/* dims_of - the names of a dataset's dims, "batch,seq" into dims [STREAM_DIMS]; "" when it has none
+ * that are good. */
+void dims_of(const reader *r, hid_t dataset, int n_dims, char *dims);
+/* has_own_dims - whether it has the attribute that our own files have. */
+bool has_own_dims(hid_t dataset);
+
+#endif

@@ -1,0 +1,326 @@
+/* hdf5_tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
+ * numbers of ours.
+ *
+ * Nothing is rounded: a type of the file becomes the least of ours that has all its values; 64-bit
+ * integers, and unsigned ones of 32 bits, become i32 if every one of them fits.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_reader.h"
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+/* A type that is taken. */
+typedef struct element {
+    const char *name;
+    H5T_class_t kind;
+    size_t bytes;
+    bool is_signed;            /* integers */
+    size_t exponent, mantissa; /* floats: bits */
+    size_t bias;
+    weft_dtype dtype; /* what it becomes */
+    size_t
+        wide; /* bytes of what is read before it is narrowed to i32; 0: it is read as it becomes */
+} element;
+
+static const element elements[] = {
+    {"f16", H5T_FLOAT, 2, true, 5, 10, 15, WEFT_F32, 0},
+    {"bf16", H5T_FLOAT, 2, true, 8, 7, 127, WEFT_F32, 0},
+    {"f32", H5T_FLOAT, 4, true, 8, 23, 127, WEFT_F32, 0},
+    {"f64", H5T_FLOAT, 8, true, 11, 52, 1023, WEFT_F64, 0},
+    {"i8", H5T_INTEGER, 1, true, 0, 0, 0, WEFT_I32, 0},
+    {"u8", H5T_INTEGER, 1, false, 0, 0, 0, WEFT_I32, 0},
+    {"i16", H5T_INTEGER, 2, true, 0, 0, 0, WEFT_I32, 0},
+    {"u16", H5T_INTEGER, 2, false, 0, 0, 0, WEFT_I32, 0},
+    {"i32", H5T_INTEGER, 4, true, 0, 0, 0, WEFT_I32, 0},
+    {"u32", H5T_INTEGER, 4, false, 0, 0, 0, WEFT_I32, 8},
+    {"i64", H5T_INTEGER, 8, true, 0, 0, 0, WEFT_I32, 8},
+    {"u64", H5T_INTEGER, 8, false, 0, 0, 0, WEFT_I32, 8},
+};
+
+static const char *const classes[] = {
+    [H5T_INTEGER] = "integer",      [H5T_FLOAT] = "float",         [H5T_TIME] = "time",
+    [H5T_STRING] = "string",        [H5T_BITFIELD] = "bits",       [H5T_OPAQUE] = "opaque",
+    [H5T_COMPOUND] = "compound",    [H5T_REFERENCE] = "reference", [H5T_ENUM] = "enumeration",
+    [H5T_VLEN] = "variable length", [H5T_ARRAY] = "array",
+};
+
+static bool is_float(hid_t type, const element *e)
+{
+    size_t sign, exponent_at, exponent, mantissa_at, mantissa;
+    return H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 &&
+           exponent == e->exponent && mantissa == e->mantissa && mantissa_at == 0 &&
+           exponent_at == mantissa && sign == mantissa + exponent &&
+           H5Tget_ebias(type) == e->bias && H5Tget_norm(type) == H5T_NORM_IMPLIED;
+}
+
+static const element *element_of(hid_t type, const char *path)
+{
+    const H5T_class_t kind = H5Tget_class(type);
+    const size_t bytes = H5Tget_size(type);
+    if (H5Tcommitted(type) > 0)
+        refuse(false, "has a committed type under the tensor /%s; only plain numbers are taken",
+               printable(path));
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT)
+        refuse(false, "has the tensor /%s of the type %s; only numbers are taken", printable(path),
+               kind >= 0 && (size_t)kind < sizeof classes / sizeof *classes ? classes[kind] : "?");
+    const bool is_whole = H5Tget_precision(type) == 8 * bytes && H5Tget_offset(type) == 0;
+    for (size_t i = 0; i < sizeof elements / sizeof *elements && is_whole; i++) {
+        const element *e = &elements[i];
+        if (e->kind != kind || e->bytes != bytes) continue;
+        if (kind == H5T_FLOAT ? is_float(type, e)
+                              : e->is_signed == (H5Tget_sign(type) == H5T_SGN_2))
+            return e;
+    }
+    refuse(false,
+           "has the tensor /%s of a %s of %zu bytes that is none of f16, bf16, f32, f64, i8 to i64 "
+           "and u8 to u64",
+           printable(path), classes[kind], bytes);
+}
+
+static hid_t memory_type(const element *e)
+{
+    const hid_t plain[WEFT_DTYPES] = {[WEFT_F32] = H5T_NATIVE_FLOAT,
+                                      [WEFT_F64] = H5T_NATIVE_DOUBLE,
+                                      [WEFT_I32] = H5T_NATIVE_INT32};
+    if (e->wide == 0) return plain[e->dtype];
+    return e->is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64;
+}
+
+/* ---- how it is stored ------------------------------------------------------------------------ */
+
+static void check_filters(hid_t creation, const char *path)
+{
+    const int n = H5Pget_nfilters(creation);
+    if (n < 0) refuse_failed("the filters", path);
+    for (int i = 0; i < n; i++) {
+        char name[64] = "";
+        unsigned flags, info;
+        size_t n_values = 0;
+        const H5Z_filter_t id = H5Pget_filter2(creation, (unsigned)i, &flags, &n_values, NULL,
+                                               sizeof name, name, &info);
+        if (id < 0) refuse_failed("the filters", path);
+        name[sizeof name - 1] = 0;
+        if (id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_SHUFFLE && id != H5Z_FILTER_FLETCHER32)
+            refuse(false,
+                   "has the tensor /%s behind the filter %d (%s); deflate, shuffle and fletcher32 "
+                   "are taken: h5repack -f NONE takes others away",
+                   printable(path), (int)id, *name ? printable(name) : "no name");
+    }
+}
+
+static void check_chunks(hid_t creation, size_t element_bytes, const char *path)
+{
+    hsize_t sizes[H5S_MAX_RANK];
+    double bytes = (double)element_bytes;
+    const int n = H5Pget_chunk(creation, H5S_MAX_RANK, sizes);
+    for (int d = 0; d < n; d++)
+        bytes *= (double)sizes[d];
+    if (bytes > MOST_CHUNK)
+        refuse(false, "has the tensor /%s in chunks of %.3g bytes; at most %d are taken",
+               printable(path), bytes, MOST_CHUNK);
+}
+
+static void check_storage(hid_t dataset, size_t element_bytes, const char *path)
+{
+    const hid_t creation = H5Dget_create_plist(dataset);
+    const H5D_layout_t layout = creation < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(creation);
+    if (layout == H5D_VIRTUAL)
+        refuse(false,
+               "has the virtual dataset /%s, whose bytes are in other files; h5repack makes "
+               "a plain one of it",
+               printable(path));
+    if (layout < 0) refuse_failed("the layout", path);
+    if (H5Pget_external_count(creation) != 0)
+        refuse(false, "has the bytes of the tensor /%s in external files; h5repack takes them in",
+               printable(path));
+    check_filters(creation, path);
+    if (layout == H5D_CHUNKED) check_chunks(creation, element_bytes, path);
+    H5Pclose(creation);
+}
+
+/* ---- declare --------------------------------------------------------------------------------- */
+
+static hid_t open_dataset(const reader *r, const found *f)
+{
+    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    enum { SLOTS = 10007 };
+    if (H5Pset_chunk_cache(access, SLOTS, CHUNK_CACHE, 1.0) < 0)
+        refuse_failed("the access", f->path);
+    const hid_t dataset = H5Dopen2(r->file, f->path, access);
+    if (dataset < 0) refuse_failed("the header", f->path);
+    H5Pclose(access);
+    return dataset;
+}
+
+/* Sizes; returns how many. */
+static int sizes_of(hid_t dataset, const char *path, int64_t *sizes)
+{
+    hsize_t found[H5S_MAX_RANK];
+    const hid_t space = H5Dget_space(dataset);
+    const H5S_class_t kind = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
+    if (kind == H5S_NULL) refuse(false, "has the dataset /%s without any element", printable(path));
+    const int n = kind < 0 ? -1 : H5Sget_simple_extent_dims(space, found, NULL);
+    if (n < 0) refuse_failed("the shape", path);
+    if (n > WEFT_MAX_DIMS)
+        refuse(false, "has the tensor /%s of %d dims; the most is %d", printable(path), n,
+               WEFT_MAX_DIMS);
+    for (int d = 0; d < n; d++) {
+        if (found[d] == 0 || found[d] > (hsize_t)1 << 40)
+            refuse(false, "has the tensor /%s with a dim of size %llu; a size is 1 to 2^40",
+                   printable(path), (unsigned long long)found[d]);
+        sizes[d] = (int64_t)found[d];
+    }
+    H5Sclose(space);
+    return n;
+}
+
+/* Past the group's name, "%2F" is a slash again. */
+static void decode(const char *from, char *to)
+{
+    while (*from) {
+        unsigned code = 0;
+        const bool is_code = *from == '%' && isxdigit((unsigned char)from[1]) &&
+                             isxdigit((unsigned char)from[2]) &&
+                             sscanf(from + 1, "%2X", &code) == 1 && code > 0;
+        *to++ = is_code ? (char)code : *from;
+        from += is_code ? 3 : 1;
+    }
+    *to = 0;
+}
+
+/* "parameters/block0%2Fw" of a file of ours is block0/w, "slots/w/m" is w/m; others are called what
+ * they are called. */
+static void name_of(const char *path, bool is_own, stream_tensor *t)
+{
+    static const char *const groups[] = {"parameters/", "slots/"};
+    strcpy(t->name, path);
+    for (int g = 0; g < 2 && is_own; g++) {
+        if (strncmp(path, groups[g], strlen(groups[g])) != 0) continue;
+        decode(path + strlen(groups[g]), t->name);
+        t->is_slot = g == 1;
+    }
+}
+
+void declare(const reader *r, const found *f)
+{
+    stream_tensor t;
+    memset(&t, 0, sizeof t);
+    const hid_t dataset = open_dataset(r, f);
+    const hid_t type = H5Dget_type(dataset);
+    if (type < 0) refuse_failed("the type", f->path);
+    const element *e = element_of(type, f->path);
+    check_storage(dataset, e->bytes, f->path);
+    t.n_dims = sizes_of(dataset, f->path, t.sizes);
+    dims_of(r, dataset, t.n_dims, t.dims);
+    name_of(f->path, has_own_dims(dataset), &t);
+    for (const char *c = t.name; *c; c++)
+        if (is_control(*c))
+            refuse(false, "has a control character (%d) in the name /%s", *c, printable(f->path));
+    strcpy(t.type, e->name);
+    t.dtype = e->dtype;
+    send_message(STREAM_TENSOR, &t, sizeof t);
+    H5Tclose(type);
+    H5Dclose(dataset);
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+/* A row-major walk in pieces that are boxes: whole in the dims past `cut`, `rows` of that one, one
+ * of those before. */
+typedef struct pieces {
+    int n_dims, cut;
+    int64_t sizes[WEFT_MAX_DIMS], rows;
+    hsize_t start[WEFT_MAX_DIMS], count[WEFT_MAX_DIMS];
+} pieces;
+
+static int64_t plan_pieces(pieces *p)
+{
+    enum { MOST = STREAM_FRAME / 8 }; /* elements of a piece */
+    int64_t inner = 1;
+    p->cut = p->n_dims - 1;
+    while (p->cut > 0 && inner * p->sizes[p->cut] <= MOST)
+        inner *= p->sizes[p->cut--];
+    p->rows = MOST / inner < p->sizes[p->cut] ? MOST / inner : p->sizes[p->cut];
+    for (int d = 0; d < p->n_dims; d++)
+        p->count[d] = d < p->cut ? 1 : (hsize_t)p->sizes[d];
+    return inner * p->rows;
+}
+
+/* To the next piece; false past the last. */
+static bool advance(pieces *p)
+{
+    int d = p->cut;
+    p->start[d] += p->count[d];
+    while (p->start[d] >= (hsize_t)p->sizes[d] && d > 0) {
+        p->start[d] = 0;
+        p->start[--d]++;
+    }
+    return p->start[d] < (hsize_t)p->sizes[d];
+}
+
+static void narrow(const element *e, void *numbers, int64_t n, const char *path)
+{
+    const int64_t *from = numbers;
+    int32_t *to = numbers; /* always behind `from` */
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t number = from[i];
+        const bool is_past = !e->is_signed && number < 0; /* 2^63 or more */
+        if (is_past || number > INT32_MAX || number < INT32_MIN)
+            refuse(false,
+                   "has the tensor /%s of %s, and one of its numbers (%lld) does not fit into i32, "
+                   "the only integers there are here",
+                   printable(path), e->name, (long long)number);
+        to[i] = (int32_t)number;
+    }
+}
+
+static void send_piece(hid_t dataset, const element *e, const pieces *p, void *buffer,
+                       const char *path)
+{
+    int64_t n = 1;
+    hid_t memory = H5S_ALL, space = H5S_ALL;
+    for (int d = 0; d < p->n_dims; d++)
+        n *= (int64_t)p->count[d];
+    if (p->n_dims > 0) {
+        const hsize_t all = (hsize_t)n;
+        space = H5Dget_space(dataset);
+        memory = H5Screate_simple(1, &all, NULL);
+        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, p->start, NULL, p->count, NULL) < 0)
+            refuse_failed("the shape", path);
+    }
+    if (H5Dread(dataset, memory_type(e), memory, space, H5P_DEFAULT, buffer) < 0)
+        refuse_failed("the numbers", path);
+    if (p->n_dims > 0) {
+        H5Sclose(space);
+        H5Sclose(memory);
+    }
+    if (e->wide > 0) narrow(e, buffer, n, path);
+    send_bytes(buffer, (size_t)n * (e->dtype == WEFT_F64 ? 8 : 4));
+}
+
+void send_elements(const reader *r, const found *f)
+{
+    const hid_t dataset = open_dataset(r, f), type = H5Dget_type(dataset);
+    if (type < 0) refuse_failed("the type", f->path);
+    const element *e = element_of(type, f->path);
+    pieces p = {0};
+    p.n_dims = sizes_of(dataset, f->path, p.sizes);
+    void *buffer = take((size_t)(p.n_dims > 0 ? plan_pieces(&p) : 1) * 8);
+    bool is_more = true;
+    while (is_more) {
+        if (p.n_dims > 0) {
+            const int64_t left = p.sizes[p.cut] - (int64_t)p.start[p.cut];
+            p.count[p.cut] = (hsize_t)(left < p.rows ? left : p.rows);
+        }
+        send_piece(dataset, e, &p, buffer, f->path);
+        is_more = p.n_dims > 0 && advance(&p);
+    }
+    send_rest();
+    free(buffer);
+    H5Tclose(type);
+    H5Dclose(dataset);
+}

@@ -1,0 +1,177 @@
+/* safetensors_carry: a checkpoint as a safetensors file, and such a file as a source.
+ *
+ * Dims, step, sample and seed are texts in its metadata, so that the way back changes nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "carry.h"
+#include "safetensors.h"
+
+enum { ALIGNMENT = 8, KEY = 1200, DIMS = 1024 };
+
+/* ---- write ----------------------------------------------------------------------------------- */
+
+static const char *dtype_text(const char *name)
+{
+    for (int d = 0; d < WEFT_DTYPES; d++)
+        if (strcmp(weft_dtype_name((weft_dtype)d), name) == 0) return safetensors_dtypes[d];
+    return "";
+}
+
+static void add_number(json_t *metadata, const char *key, unsigned long long number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", number);
+    json_object_set_new(metadata, key, json_string(text));
+}
+
+static void add_tensor(json_t *header, json_t *metadata, const weft_stored_tensor *t, int64_t *at)
+{
+    char key[KEY], dims[DIMS] = "";
+    json_t *sizes = json_array();
+    for (int d = 0; d < t->shape.n_dims; d++) {
+        const size_t used = strlen(dims);
+        snprintf(dims + used, sizeof dims - used, "%s%s", d > 0 ? " " : "", t->shape.dims[d].name);
+        json_array_append_new(sizes, json_integer(t->shape.dims[d].size));
+    }
+    snprintf(key, sizeof key, "dims.%s", t->name);
+    json_object_set_new(metadata, key, json_string(dims));
+    json_object_set_new(header, t->name,
+                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(t->dtype), "shape",
+                                  sizes, "data_offsets", (json_int_t)*at,
+                                  (json_int_t)(*at + t->bytes)));
+    *at += t->bytes;
+}
+
+/* The header's text, padded so that the tensors begin at a multiple of 8; the caller frees it. */
+static char *header_text(const weft_stored *stored)
+{
+    json_t *header = json_object(), *metadata = json_object();
+    weft_checkpoint_state state;
+    int64_t at = 0;
+    weft_stored_state(stored, &state);
+    json_object_set_new(header, "__metadata__", metadata);
+    json_object_set_new(metadata, "format", json_string("weft"));
+    add_number(metadata, "step", (unsigned long long)state.step);
+    add_number(metadata, "sample", (unsigned long long)state.sample);
+    add_number(metadata, "seed", state.seed);
+    for (int i = 0; i < weft_stored_n_tensors(stored); i++)
+        add_tensor(header, metadata, weft_stored_tensor_at(stored, i), &at);
+    char *text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    const size_t length = text ? strlen(text) : 0;
+    const size_t padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *all = text ? realloc(text, padded + 1) : NULL;
+    if (!all) {
+        free(text);
+        return NULL;
+    }
+    memset(all + length, ' ', padded - length);
+    all[padded] = '\0';
+    return all;
+}
+
+static weft_status fail_write(const char *path, weft_error *error)
+{
+    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
+}
+
+static weft_status write_tensors(const weft_stored *stored, const char *path, FILE *file,
+                                 weft_error *error)
+{
+    for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
+        const size_t bytes = (size_t)weft_stored_tensor_at(stored, i)->bytes;
+        void *buffer = malloc(bytes + 1);
+        if (!buffer) return weft_fail_memory(error, bytes);
+        weft_status status = weft_stored_read(stored, i, buffer, error);
+        if (status == WEFT_OK && fwrite(buffer, 1, bytes, file) != bytes)
+            status = fail_write(path, error);
+        free(buffer);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_all(const weft_stored *stored, const char *path, FILE *file,
+                             weft_error *error)
+{
+    unsigned char prefix[8];
+    char *text = header_text(stored);
+    if (!text) return weft_fail_memory(error, 0);
+    const size_t length = strlen(text);
+    for (int i = 0; i < 8; i++)
+        prefix[i] = (unsigned char)((uint64_t)length >> 8 * i);
+    const bool is_written =
+        fwrite(prefix, 1, 8, file) == 8 && fwrite(text, 1, length, file) == length;
+    free(text);
+    return is_written ? write_tensors(stored, path, file, error) : fail_write(path, error);
+}
+
+static weft_status write_file(const weft_stored *stored, const char *path, weft_error *error)
+{
+    FILE *file = fopen(path, "wbe");
+    if (!file) return fail_write(path, error);
+    weft_status status = write_all(stored, path, file, error);
+    const bool is_synced = fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (status == WEFT_OK && !is_synced) status = fail_write(path, error);
+    if (fclose(file) != 0 && status == WEFT_OK) status = fail_write(path, error);
+    return status;
+}
+
+/* ---- source ---------------------------------------------------------------------------------- */
+
+static uint64_t number_of(const safetensors *f, const char *key)
+{
+    const char *text = safetensors_metadata(f, key);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static weft_status read_tensor(source *from, int i, void *buffer, weft_error *error)
+{
+    const safetensors *f = from->file;
+    return safetensors_read(f, &f->tensors[i], buffer, error);
+}
+
+static void close_file(source *from)
+{
+    if (from->file) safetensors_close(from->file);
+    free(from->file);
+    free(from->tensors);
+    *from = (source){0};
+}
+
+static void set_tensor(const safetensors *f, const safetensor *t, carried *c)
+{
+    char key[KEY];
+    snprintf(key, sizeof key, "dims.%s", t->name);
+    *c = (carried){t->name, safetensors_metadata(f, key), t->dtype, t->n_dims};
+    memcpy(c->sizes, t->sizes, sizeof c->sizes);
+}
+
+static weft_status open_file(const char *path, source *from, weft_error *error)
+{
+    safetensors *f = calloc(1, sizeof *f);
+    *from = (source){path, .separators = " ", .file = f, .read = read_tensor, .close = close_file};
+    weft_status status = f ? safetensors_open(path, f, error) : weft_fail_memory(error, sizeof *f);
+    if (status == WEFT_OK) {
+        from->n_tensors = f->n_tensors;
+        from->tensors = calloc((size_t)f->n_tensors + 1, sizeof *from->tensors);
+        if (!from->tensors) status = weft_fail_memory(error, (size_t)f->n_tensors);
+    }
+    if (status != WEFT_OK) {
+        close_file(from);
+        return status;
+    }
+    for (int i = 0; i < f->n_tensors; i++)
+        set_tensor(f, &f->tensors[i], &from->tensors[i]);
+    from->step = (int64_t)number_of(f, "step");
+    from->sample = (int64_t)number_of(f, "sample");
+    from->seed = safetensors_metadata(f, "seed") ? number_of(f, "seed") : 1;
+    return WEFT_OK;
+}
+
+const carry_format carry_safetensors = {
+    "safetensors", {".safetensors", NULL}, write_file, open_file};

@@ -1,0 +1,165 @@
+/* sandbox: a process with limits, and a pipe that is never waited on for ever.
+ *
+ * It is a program of its own, not a fork that goes on: it inherits no memory, no threads and no
+ * address of ours.
+ */
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOT_STARTED = 127 /* exit status when exec fails, as the shell has it */, ABOVE = 10 };
+
+/* ---- in the new process: system calls only -------------------------------------------------- */
+
+static void limit(int what, int64_t most)
+{
+    const struct rlimit both = {(rlim_t)most, (rlim_t)most};
+    setrlimit(what, &both);
+}
+
+static void set_limits(const sandbox_order *order)
+{
+    /* The soft limit tells (SIGXCPU), the hard one kills whoever does not listen. */
+    const struct rlimit processor = {(rlim_t)order->processor_s, (rlim_t)order->processor_s + 2};
+    setrlimit(RLIMIT_CPU, &processor);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, 0);
+#ifndef WEFT_SANITIZE
+    limit(RLIMIT_AS, order->memory_bytes);
+#endif
+}
+
+static void become(const sandbox_order *order, int out, char *const *environment)
+{
+    sigset_t none;
+    const int input = fcntl(order->input, F_DUPFD, ABOVE), output = fcntl(out, F_DUPFD, ABOVE),
+              nothing = open("/dev/null", O_WRONLY);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        _exit(NOT_STARTED);
+    if (dup2(input, 0) != 0 || dup2(output, 1) != 1 || dup2(nothing, 2) != 2) _exit(NOT_STARTED);
+    for (int d = 3; d < 1024 && close_range(3, ~0U, 0) != 0; d++)
+        close(d); /* a kernel before 5.9 */
+    set_limits(order);
+    execve(order->arguments[0], order->arguments, environment);
+    _exit(NOT_STARTED);
+}
+
+/* ---- here ------------------------------------------------------------------------------------ */
+
+/* Where the libraries of a program are is not the file's to say, so this much stays. */
+static char *kept_environment(char *text, size_t bytes)
+{
+    const char *libraries = getenv("LD_LIBRARY_PATH");
+    snprintf(text, bytes, "LD_LIBRARY_PATH=%s", libraries ? libraries : "");
+    return libraries ? text : NULL;
+}
+
+weft_status sandbox_start(sandbox *box, const sandbox_order *order, weft_error *error)
+{
+    int ends[2];
+    char libraries[4096];
+    char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0",
+                                 kept_environment(libraries, sizeof libraries), NULL};
+    *box = (sandbox){.order = *order, .pipe = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return weft_fail(error, WEFT_IO, "cannot make a pipe to read %.300s through: %s",
+                         order->subject, strerror(errno));
+    box->process = fork();
+    if (box->process == 0) become(order, ends[1], environment);
+    close(ends[1]);
+    box->pipe = ends[0];
+    if (box->process > 0) return WEFT_OK;
+    box->process = 0;
+    sandbox_stop(box);
+    return weft_fail(error, WEFT_IO, "cannot start a process to read %.300s: %s", order->subject,
+                     strerror(errno));
+}
+
+/* Kill it if it lives; how it ended. A process that was ending by itself keeps its own status. */
+static int reap(sandbox *box)
+{
+    int status = 0;
+    if (box->process <= 0) return 0;
+    kill(box->process, SIGKILL);
+    while (waitpid(box->process, &status, 0) < 0 && errno == EINTR) {
+    }
+    box->process = 0;
+    return status;
+}
+
+void sandbox_stop(sandbox *box)
+{
+    reap(box);
+    if (box->pipe >= 0) close(box->pipe);
+    box->pipe = -1;
+}
+
+static weft_status fail_ended(sandbox *box, weft_error *error)
+{
+    char how[160];
+    const int status = reap(box), signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
+        return weft_fail(error, WEFT_IO, "%.300s cannot be read: %.120s cannot be started",
+                         box->order.subject, box->order.arguments[0]);
+    if (signal == SIGSYS)
+        snprintf(how, sizeof how, "was stopped as it asked for what reading does not need");
+    else if (signal == SIGXCPU)
+        snprintf(how, sizeof how, "used up its %lld s of processor time",
+                 (long long)box->order.processor_s);
+    else if (signal != 0)
+        snprintf(how, sizeof how, "crashed (%s)", strsignal(signal));
+    else
+        snprintf(how, sizeof how, "ended too early (exit status %d)", WEXITSTATUS(status));
+    return weft_fail(error, WEFT_CORRUPT,
+                     "%.200s is damaged or hostile: the process that read it %s; nothing was "
+                     "written",
+                     box->order.subject, how);
+}
+
+static weft_status fail_quiet(sandbox *box, weft_error *error)
+{
+    reap(box);
+    return weft_fail(error, WEFT_CORRUPT,
+                     "%.200s is damaged or hostile: the process that read it made no progress for "
+                     "%.3g s; nothing was written",
+                     box->order.subject, box->order.quiet_ms / 1000.0);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+weft_status sandbox_read(sandbox *box, void *buffer, size_t bytes, weft_error *error)
+{
+    const int64_t end = now_ms() + box->order.quiet_ms;
+    char *next = buffer;
+    while (bytes > 0) {
+        const int64_t left = end - now_ms();
+        struct pollfd wait = {.fd = box->pipe, .events = POLLIN};
+        if (left <= 0) return fail_quiet(box, error);
+        if (poll(&wait, 1, (int)left) <= 0) continue;
+        const ssize_t n = read(box->pipe, next, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return fail_ended(box, error);
+        next += n;
+        bytes -= (size_t)n;
+    }
+    return WEFT_OK;
+}

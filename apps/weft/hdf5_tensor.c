@@ -200,6 +200,7 @@ static void name_of(const char *path, bool is_own, stream_tensor *t)
     strcpy(t->name, path);
     for (int g = 0; g < 2 && is_own; g++) {
         if (strncmp(path, groups[g], strlen(groups[g])) != 0) continue;
+        memset(t->name, 0, sizeof t->name);
         decode(path + strlen(groups[g]), t->name);
         t->is_slot = g == 1;
     }

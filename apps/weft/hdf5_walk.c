@@ -71,7 +71,7 @@ static H5O_info_t object_of(const place *p, hid_t group, const char *name)
         return object;
     if (is_failure(H5E_NLINKS))
         refuse(false, "has the soft link /%s, which leads in a circle", printable(p->path));
-    if (is_failure(H5E_CANTREGISTER) || is_failure(H5E_CALLBACK))
+    if (p->r->is_led_out)
         refuse(false, "has the soft link /%s, which leads into another file", printable(p->path));
     H5L_info_t link;
     if (H5Lget_info(group, name, &link, p->r->links) >= 0 && link.type == H5L_TYPE_SOFT)

@@ -57,6 +57,14 @@ static void truth(void)
     say_tensor(&t, 8, true);
 }
 
+/* It has nothing of ours: no environment, nothing open. */
+static void look_around(void)
+{
+    const bool is_clean = getenv("HDF5_PLUGIN_PATH") == NULL && getenv("PATH") == NULL &&
+                          fcntl(3, F_GETFD) < 0 && fcntl(4, F_GETFD) < 0 && fcntl(7, F_GETFD) < 0;
+    if (is_clean) truth();
+}
+
 static void crash(void)
 {
     signal(SIGSEGV, SIG_DFL); /* a sanitizer's own would end it otherwise */
@@ -248,6 +256,7 @@ static const struct {
     const char *fact;
 } lies[] = {
     {"truth", truth, WEFT_OK, ""},
+    {"look", look_around, WEFT_OK, ""},
     {"crash", crash, WEFT_CORRUPT, "crashed (Segmentation fault)"},
     {"quiet", be_quiet, WEFT_CORRUPT, "no progress"},
     {"file", write_a_file, WEFT_CORRUPT, "crashed (File size limit exceeded)"},
@@ -506,10 +515,43 @@ static void test_every_shape_in_order(void)
 }
 #endif
 
+#ifdef WEFT_HAVE_HDF5
+/* What the kernel says of the process while it waits for us to read. */
+static void test_it_is_shut_in(void)
+{
+    enum { SIZE = 1 << 20 };
+    weft_error error = {.rank = -1};
+    source from;
+    const hsize_t size = SIZE;
+    const hid_t file = H5Fcreate("large.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                space = H5Screate_simple(1, &size, NULL), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    H5Dclose(H5Dcreate2(file, "w", H5T_IEEE_F32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+    H5Pclose(creation);
+    H5Sclose(space);
+    H5Fclose(file);
+    if (!CHECK_OK(open_real("large.h5", &from, &error), error)) return;
+    char path[64], text[1 << 14];
+    const pid_t process = ((const sandbox *)from.file)->process; /* its first member */
+    snprintf(path, sizeof path, "/proc/%d/status", (int)process);
+    FILE *status = fopen(path, "r");
+    if (CHECK(status != NULL)) {
+        text[fread(text, 1, sizeof text - 1, status)] = 0;
+        fclose(status);
+        CHECK_TEXT(text, "NoNewPrivs:\t1");
+        CHECK_TEXT(text, "Seccomp:\t2");
+    }
+    snprintf(path, sizeof path, "ls /proc/%d/fd | wc -l | grep -qx 3", (int)process);
+    CHECK_EQ_INT(system(path), 0);
+    from.close(&from);
+}
+#endif
+
 static void test_the_real_one(void)
 {
 #ifdef WEFT_HAVE_HDF5
     if (access(WEFT_TEST_BIN "/weft-read-hdf5", X_OK) != 0) return; /* built without libseccomp */
+    test_it_is_shut_in();
     test_every_type_and_storage();
     test_every_shape_in_order();
 #endif
@@ -530,6 +572,7 @@ int main(int n, char **arguments)
     if (!CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0) ||
         !CHECK(mkdtemp(folder) != NULL) || !CHECK(chdir(folder) == 0))
         return weft_test_report();
+    setenv("HDF5_PLUGIN_PATH", "/tmp", 1);
     close(open("empty.h5", O_CREAT | O_WRONLY, 0600));
     RUN(test_nothing_is_believed);
     RUN(test_limits);

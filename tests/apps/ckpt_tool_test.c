@@ -1,5 +1,5 @@
 /* ckpt_tool_test: weft ckpt, as its user runs it: what it says of good and of damaged checkpoints;
- * to safetensors and back without a changed byte; files that break a rule of the format.
+ * to safetensors and HDF5 and back without a changed byte; files that break a rule of the format.
  */
 #include "command.h"
 
@@ -10,6 +10,7 @@
 
 enum { TEXT = 2048 };
 static char folder[64];
+static bool is_hdf5_read; /* built with what that takes */
 
 /* weft ckpt ARGUMENTS, in the test's folder; what it printed, stderr too. */
 static command_result ckpt(const char *arguments)
@@ -61,15 +62,23 @@ static void test_list_and_show(void)
 
 static void test_json(void)
 {
-    static const char *const commands[] = {"list a --json", "show a --json", "verify a --json",
-                                           "diff a a --json"};
+    static const char *const commands[] = {
+        "list a --json",
+        "show a --json",
+        "verify a --json",
+        "diff a a --json",
+        "export a j.safetensors --json",
+        "import j.safetensors js --json",
+        "export a j.h5 --json",
+        "import j.h5 jh --json",
+    };
     if (system("python3 -c pass") != 0) return; /* no judge of JSON here */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (is_hdf5_read ? 8 : 6); i++) {
         char line[TEXT];
         snprintf(line, sizeof line,
                  "cd %s && " WEFT_TEST_BIN "/weft ckpt %s | python3 -m json.tool >/dev/null",
                  folder, commands[i]);
-        CHECK_EQ_INT(command_run_all(line).status, 0);
+        weft_test_check(command_run_all(line).status == 0, __FILE__, __LINE__, commands[i]);
     }
 }
 
@@ -84,17 +93,104 @@ static void test_diff(void)
     CHECK_TEXT(r.text, "elements, by at most");
 }
 
+/* Out, in again, and on from there, beside the run that never left. */
+static void go_and_return(const char *file, const char *back, int steps)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, "export a %s", file);
+    CHECK_EQ_INT(ckpt(line).status, 0);
+    snprintf(line, sizeof line, "import %s %s/ckpt", file, back);
+    command_result r = ckpt(line);
+    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+    snprintf(line, sizeof line, "diff a %s", back);
+    r = ckpt(line);
+    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+    char on[TEXT];
+    snprintf(on, sizeof on, "--run %s --steps %d", back, steps);
+    CHECK_EQ_INT(train(on), 0); /* the slots came along: it can be continued */
+    snprintf(on, sizeof on, "--run a --steps %d --mesh data:1", steps);
+    CHECK_EQ_INT(train(on), 0);
+    r = ckpt(line);
+    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+}
+
 static void test_to_safetensors_and_back(void)
 {
-    CHECK_EQ_INT(ckpt("export a a.safetensors").status, 0);
-    command_result r = ckpt("import a.safetensors back/ckpt");
+    go_and_return("a.safetensors", "back", 6);
+}
+
+static void test_to_hdf5_and_back(void)
+{
+    if (!is_hdf5_read) return;
+    go_and_return("a.h5", "back5", 8);
+    go_and_return("a.hdf5", "back6", 10);
+    /* A checkpoint's own data file is the same kind of file. */
+    char line[TEXT];
+    snprintf(line, sizeof line, "cd %s && cp a/ckpt/step_00000010/*.h5 own.h5", folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    CHECK_EQ_INT(ckpt("import own.h5 own").status, 0);
+    const command_result r = ckpt("diff a own");
     weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    r = ckpt("diff a back");
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    CHECK_EQ_INT(train("--run back --steps 6"), 0); /* the slots came along: it can be continued */
-    CHECK_EQ_INT(train("--run a --steps 6 --mesh data:1"), 0);
-    r = ckpt("diff a back");
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+}
+
+/* By programs that are not ours. */
+static void test_others_read_what_is_exported(void)
+{
+    if (!is_hdf5_read) return;
+    char line[2 * TEXT];
+    CHECK_EQ_INT(ckpt("export a others.h5").status, 0);
+    if (system("h5dump --version >/dev/null 2>&1") == 0) {
+        snprintf(line, sizeof line,
+                 "cd %s && h5dump -a /parameters/block0.up/dims -d /slots/block0.up/m others.h5 && "
+                 "h5dump -a /step -a /layout others.h5",
+                 folder);
+        const command_result r = command_run_all(line);
+        CHECK_EQ_INT(r.status, 0);
+        CHECK_TEXT(r.text, "\"embed,hidden\"");
+        CHECK_TEXT(r.text, "( 12, 48 )");
+        CHECK_TEXT(r.text, "(0): 10");
+    } else {
+        printf("  not by h5dump: it is not here\n");
+    }
+    if (system("python3 -c 'import h5py' 2>/dev/null") != 0) {
+        printf("  not by h5py: it is not here\n");
+        return;
+    }
+    snprintf(line, sizeof line,
+             "cd %s && python3 -c 'import h5py; f = h5py.File(\"others.h5\"); "
+             "w = f[\"parameters/block0.up\"]; assert w.chunks is None and w.shape == (12, 48); "
+             "assert abs(w[()]).max() > 0 and w.attrs[\"dims\"] == b\"embed,hidden\"; "
+             "assert f.attrs[\"step\"] == 10 and f.attrs[\"seed\"] >= 0'",
+             folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+}
+
+/* On a disk of so many KiB: written whole, or one sentence and no file. */
+static void test_a_full_disk(void)
+{
+    static const int sizes[] = {4, 32, 64, 68, 76, 100, 132, 164, 200, 300, 2000};
+    int n_full = 0, n_whole = 0;
+    if (system("unshare -rm mount -t tmpfs none /mnt 2>/dev/null") != 0) {
+        printf("  not tried: no small disk can be made here\n");
+        return;
+    }
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        char line[TEXT];
+        const char *ending = i % 2 ? "h5" : "safetensors";
+        if (i % 2 && !is_hdf5_read) continue;
+        snprintf(line, sizeof line,
+                 "cd %s && unshare -rm sh -c 'mount -t tmpfs -o size=%dk none /mnt && "
+                 "timeout -k 1 30 " WEFT_TEST_BIN "/weft ckpt export a /mnt/a.%s 2>&1; "
+                 "s=$?; ls /mnt; exit $s'",
+                 folder, sizes[i / 2], ending);
+        const command_result r = command_run_all(line);
+        CHECK_EQ_INT(command_lines(r.text, ""), r.status == 0 ? 2 : 1);
+        weft_test_check(r.status == 0 || r.status == 2, __FILE__, __LINE__, r.text);
+        CHECK_TEXT(r.text, r.status == 0 ? "tensors" : "cannot write /mnt/a.");
+        n_full += r.status == 2;
+        n_whole += r.status == 0;
+    }
+    CHECK(n_full > 2 && n_whole > 0);
 }
 
 /* A header and how many bytes of data follow it. */
@@ -119,6 +215,11 @@ static const struct {
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,4]}}", 4,
      "w"},
     {"{}", 0, "no tensors"},
+    {"{\"w\\u001b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "control"},
+    {"{\"w\\u0000\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "JSON"},
+    {"{\"a/../w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "\"..\""},
+    {"{\"\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "empty"},
+    {"{\"w\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, "size 0"},
 };
 
 static void test_broken_safetensors_are_refused(void)
@@ -146,15 +247,15 @@ static void test_verify_finds_a_changed_byte(void)
 {
     char line[TEXT];
     CHECK_EQ_INT(ckpt("verify a").status, 0);
-    snprintf(
-        line, sizeof line,
-        "cd %s/a/ckpt/step_00000006 && f=$(ls -S *.h5 | head -n 1) && n=$(($(wc -c <$f) / 2)) &&"
-        "b=$(od -An -tu1 -j $n -N 1 $f) &&"
-        "printf \"\\\\$(printf %%o $(((b + 1) %% 256)))\" |"
-        "dd of=$f bs=1 seek=$n conv=notrunc 2>/dev/null",
-        folder);
+    snprintf(line, sizeof line,
+             "cd %s/a/ckpt && cd $(ls | tail -n 1) && f=$(ls -S *.h5 | head -n 1) && n=$(($(wc -c "
+             "<$f) / 2)) &&"
+             "b=$(od -An -tu1 -j $n -N 1 $f) &&"
+             "printf \"\\\\$(printf %%o $(((b + 1) %% 256)))\" |"
+             "dd of=$f bs=1 seek=$n conv=notrunc 2>/dev/null",
+             folder);
     CHECK_EQ_INT(command_run_all(line).status, 0);
-    const command_result r = ckpt("verify a/ckpt/step_00000006");
+    const command_result r = ckpt("verify a");
     CHECK_EQ_INT(r.status, 77);
     CHECK_EQ_INT(command_lines(r.text, "weft ckpt: "), 1);
 }
@@ -166,13 +267,22 @@ static void test_wrong_commands(void)
     CHECK_TEXT(r.text, "list");
     CHECK_EQ_INT(ckpt("diff a").status, 2);
     CHECK_EQ_INT(ckpt("").status, 2);
-    CHECK_EQ_INT(ckpt("export a a.txt").status, 2);
+    r = ckpt("export a a.txt");
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, ".safetensors and .h5");
+    CHECK_EQ_INT(ckpt("import a.txt never").status, 2);
+    CHECK_EQ_INT(ckpt("export a a.txt --format safetensor").status, 2);
+    CHECK_EQ_INT(ckpt("export a a.txt --format safetensors").status, 0);
+    CHECK_EQ_INT(ckpt("import a.txt text --format safetensors").status, 0);
+    CHECK_EQ_INT(ckpt("export a nowhere/a.h5").status, 2);
+    CHECK_EQ_INT(ckpt("export a nowhere/a.safetensors").status, 2);
     CHECK_EQ_INT(ckpt("--help").status, 0);
 }
 
 int main(void)
 {
     static char text[4000];
+    is_hdf5_read = access(WEFT_TEST_BIN "/weft-read-hdf5", X_OK) == 0;
     snprintf(folder, sizeof folder, "/tmp/weft-ckpt-XXXXXX");
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)(' ' + i * i % 90);
@@ -184,6 +294,9 @@ int main(void)
         RUN(test_json);
         RUN(test_diff);
         RUN(test_to_safetensors_and_back);
+        RUN(test_to_hdf5_and_back);
+        RUN(test_others_read_what_is_exported);
+        RUN(test_a_full_disk);
         RUN(test_broken_safetensors_are_refused);
         RUN(test_verify_finds_a_changed_byte);
         RUN(test_wrong_commands);

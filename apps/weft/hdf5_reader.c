@@ -152,6 +152,9 @@ static const struct {
     {SCMP_SYS(getrandom), 0, {0}},
     {SCMP_SYS(futex), 0, {0}},
     {SCMP_SYS(restart_syscall), 0, {0}},
+#ifdef WEFT_SANITIZE
+    {SCMP_SYS(sigaltstack), 0, {0}},
+#endif
     {SCMP_SYS(exit), 0, {0}},
     {SCMP_SYS(exit_group), 0, {0}},
 };

@@ -21,6 +21,15 @@ static command_result ckpt(const char *arguments)
     return command_run_all(line);
 }
 
+/* The same, kept in one place: results are large, and a sanitizer gives each its own room on the
+ * stack. */
+static const command_result *run_ckpt(const char *arguments)
+{
+    static command_result result;
+    result = ckpt(arguments);
+    return &result;
+}
+
 static int train(const char *arguments)
 {
     char line[2 * TEXT];
@@ -93,25 +102,27 @@ static void test_diff(void)
     CHECK_TEXT(r.text, "elements, by at most");
 }
 
+static void check_good(const char *arguments)
+{
+    const command_result *r = run_ckpt(arguments);
+    weft_test_check(r->status == 0, __FILE__, __LINE__, r->text);
+}
+
 /* Out, in again, and on from there, beside the run that never left. */
 static void go_and_return(const char *file, const char *back, int steps)
 {
-    char line[TEXT];
+    char line[TEXT], difference[TEXT];
     snprintf(line, sizeof line, "export a %s", file);
-    CHECK_EQ_INT(ckpt(line).status, 0);
+    check_good(line);
     snprintf(line, sizeof line, "import %s %s/ckpt", file, back);
-    command_result r = ckpt(line);
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    snprintf(line, sizeof line, "diff a %s", back);
-    r = ckpt(line);
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    char on[TEXT];
-    snprintf(on, sizeof on, "--run %s --steps %d", back, steps);
-    CHECK_EQ_INT(train(on), 0); /* the slots came along: it can be continued */
-    snprintf(on, sizeof on, "--run a --steps %d --mesh data:1", steps);
-    CHECK_EQ_INT(train(on), 0);
-    r = ckpt(line);
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+    check_good(line);
+    snprintf(difference, sizeof difference, "diff a %s", back);
+    check_good(difference);
+    snprintf(line, sizeof line, "--run %s --steps %d", back, steps);
+    CHECK_EQ_INT(train(line), 0); /* the slots came along: it can be continued */
+    snprintf(line, sizeof line, "--run a --steps %d --mesh data:1", steps);
+    CHECK_EQ_INT(train(line), 0);
+    check_good(difference);
 }
 
 static void test_to_safetensors_and_back(void)
@@ -128,9 +139,8 @@ static void test_to_hdf5_and_back(void)
     char line[TEXT];
     snprintf(line, sizeof line, "cd %s && cp a/ckpt/step_00000010/*.h5 own.h5", folder);
     CHECK_EQ_INT(command_run_all(line).status, 0);
-    CHECK_EQ_INT(ckpt("import own.h5 own").status, 0);
-    const command_result r = ckpt("diff a own");
-    weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
+    check_good("import own.h5 own");
+    check_good("diff a own");
 }
 
 /* By programs that are not ours. */
@@ -138,7 +148,7 @@ static void test_others_read_what_is_exported(void)
 {
     if (!is_hdf5_read) return;
     char line[2 * TEXT];
-    CHECK_EQ_INT(ckpt("export a others.h5").status, 0);
+    check_good("export a others.h5");
     if (system("h5dump --version >/dev/null 2>&1") == 0) {
         snprintf(line, sizeof line,
                  "cd %s && h5dump -a /parameters/block0.up/dims -d /slots/block0.up/m others.h5 && "
@@ -262,21 +272,25 @@ static void test_verify_finds_a_changed_byte(void)
 
 static void test_wrong_commands(void)
 {
-    command_result r = ckpt("lisst a");
-    CHECK_EQ_INT(r.status, 2);
-    CHECK_TEXT(r.text, "list");
-    CHECK_EQ_INT(ckpt("diff a").status, 2);
-    CHECK_EQ_INT(ckpt("").status, 2);
-    r = ckpt("export a a.txt");
-    CHECK_EQ_INT(r.status, 2);
-    CHECK_TEXT(r.text, ".safetensors and .h5");
-    CHECK_EQ_INT(ckpt("import a.txt never").status, 2);
-    CHECK_EQ_INT(ckpt("export a a.txt --format safetensor").status, 2);
-    CHECK_EQ_INT(ckpt("export a a.txt --format safetensors").status, 0);
-    CHECK_EQ_INT(ckpt("import a.txt text --format safetensors").status, 0);
-    CHECK_EQ_INT(ckpt("export a nowhere/a.h5").status, 2);
-    CHECK_EQ_INT(ckpt("export a nowhere/a.safetensors").status, 2);
-    CHECK_EQ_INT(ckpt("--help").status, 0);
+    static const char *const wrong[] = {
+        "diff a",
+        "",
+        "import a.txt never",
+        "export a a.txt --format safetensor",
+        "export a nowhere/a.h5",
+        "export a nowhere/a.safetensors",
+        "import nowhere.h5 never",
+    };
+    CHECK_TEXT(run_ckpt("lisst a")->text, "list");
+    CHECK_TEXT(run_ckpt("export a a.txt")->text, ".safetensors and .h5");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const command_result *r = run_ckpt(wrong[i]);
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_EQ_INT(command_lines(r->text, ""), 1);
+    }
+    check_good("export a a.txt --format safetensors");
+    check_good("import a.txt text --format safetensors");
+    check_good("--help");
 }
 
 int main(void)

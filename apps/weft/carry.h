@@ -11,7 +11,7 @@
 
 #include "weft/checkpoint.h"
 
-enum { CARRY_MOST_TENSORS = 1 << 16 };
+enum { CARRY_MOST_TENSORS = 1 << 14 };
 
 /* A tensor of a file. Texts belong to the source. */
 typedef struct carried {

@@ -150,6 +150,7 @@ static const struct {
     {SCMP_SYS(nanosleep), 0, {0}}, /* libhdf5, before it looks at a wrong checksum again */
     {SCMP_SYS(clock_nanosleep), 0, {0}},
     {SCMP_SYS(getrandom), 0, {0}},
+    {SCMP_SYS(sysinfo), 0, {0}}, /* qsort: how much memory there is */
     {SCMP_SYS(futex), 0, {0}},
     {SCMP_SYS(restart_syscall), 0, {0}},
 #ifdef WEFT_SANITIZE

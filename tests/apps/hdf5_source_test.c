@@ -279,7 +279,7 @@ static const struct {
     {"no-end", say_no_end, WEFT_CORRUPT, "ended too early"},
     {"nothing", say_nothing, WEFT_CORRUPT, "ended too early"},
     {"none", say_none, WEFT_USAGE, "no tensors"},
-    {"many", say_too_many, WEFT_USAGE, "more than 65536"},
+    {"many", say_too_many, WEFT_USAGE, "more than 16384"},
     {"refusal", say_endless_refusal, WEFT_CORRUPT, "no sentence"},
     {"words", say_long_refusal, WEFT_USAGE, "aaaa"},
 };

@@ -2,7 +2,6 @@
 #include "ckpt.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,16 +26,7 @@ static const option_table table = {
     .n_options = sizeof options / sizeof *options,
 };
 
-enum { DIFFERENT = 1 /* exit status of diff */, MAX_PATH = 4096 };
-
-/* What a subcommand is given, and what it gives. */
-typedef struct call {
-    const char *const *paths;
-    const char *format; /* --format */
-    json_t *json;       /* the answer as data */
-    bool is_json;       /* else it prints for a person */
-    int code;           /* exit status when nothing failed */
-} call;
+enum { MAX_PATH = 4096 };
 
 /* ---- parts of answers ----------------------------------------------------------------------- */
 
@@ -70,22 +60,10 @@ static json_t *tensor_json(const weft_stored_tensor *t)
                      (json_int_t)t->bytes, "slot", t->is_slot);
 }
 
-static void dims_text(const weft_shape *shape, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "[");
-    for (int d = 0; d < shape->n_dims; d++) {
-        const size_t used = strlen(text);
-        snprintf(text + used, bytes - used, "%s%s:%lld", d > 0 ? ", " : "", shape->dims[d].name,
-                 (long long)shape->dims[d].size);
-    }
-    const size_t used = strlen(text);
-    snprintf(text + used, bytes - used, "]");
-}
-
 /* ---- list, show, verify --------------------------------------------------------------------- */
 
 /* One line of the list; a checkpoint that cannot be read is a line too. */
-static void list_one(call *c, const char *folder, int64_t step)
+static void list_one(ckpt_call *c, const char *folder, int64_t step)
 {
     char path[MAX_PATH];
     weft_stored *stored = NULL;
@@ -105,7 +83,7 @@ static void list_one(call *c, const char *folder, int64_t step)
     weft_stored_close(&stored);
 }
 
-static weft_status list(call *c, weft_error *error)
+static weft_status list(ckpt_call *c, weft_error *error)
 {
     char folder[MAX_PATH];
     snprintf(folder, sizeof folder, "%s", c->paths[0]);
@@ -128,7 +106,7 @@ static weft_status list(call *c, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status show(call *c, weft_error *error)
+static weft_status show(ckpt_call *c, weft_error *error)
 {
     char dims[1024];
     weft_stored *stored = NULL;
@@ -145,7 +123,7 @@ static weft_status show(call *c, weft_error *error)
     for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
         const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);
         json_array_append_new(tensors, tensor_json(t));
-        dims_text(&t->shape, dims, sizeof dims);
+        weft_shape_print(&t->shape, dims, sizeof dims);
         if (!c->is_json)
             printf("  %-24s %s %-9s %-32s %s at %lld\n", t->name, t->dtype,
                    t->is_slot ? "slot" : "parameter", dims, t->file, (long long)t->offset);
@@ -155,7 +133,7 @@ static weft_status show(call *c, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status verify(call *c, weft_error *error)
+static weft_status verify(ckpt_call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
@@ -169,98 +147,9 @@ static weft_status verify(call *c, weft_error *error)
     return status;
 }
 
-/* ---- diff ----------------------------------------------------------------------------------- */
-
-static const weft_stored_tensor *find(const weft_stored *stored, const char *name, int *index)
-{
-    for (*index = 0; *index < weft_stored_n_tensors(stored); ++*index) {
-        const weft_stored_tensor *t = weft_stored_tensor_at(stored, *index);
-        if (strcmp(t->name, name) == 0) return t;
-    }
-    return NULL;
-}
-
-static void differ(call *c, const char *name, const char *how)
-{
-    c->code = DIFFERENT;
-    json_array_append_new(json_object_get(c->json, "differences"),
-                          json_pack("{s:s, s:s}", "name", name, "how", how));
-    if (!c->is_json) printf("%-24s %s\n", name, how);
-}
-
-static double element(const char *dtype, const void *data, int64_t i)
-{
-    if (strcmp(dtype, "f64") == 0) return ((const double *)data)[i];
-    if (strcmp(dtype, "f32") == 0) return (double)((const float *)data)[i];
-    return (double)((const int32_t *)data)[i];
-}
-
-/* Two tensors of one dtype and shape. */
-static void compare(call *c, const weft_stored_tensor *t, const void *a, const void *b)
-{
-    char how[128];
-    int64_t n = 0;
-    double largest = 0;
-    const int64_t count = weft_shape_count(&t->shape);
-    if (memcmp(a, b, (size_t)t->bytes) == 0) return;
-    for (int64_t i = 0; i < count; i++) {
-        const double x = element(t->dtype, a, i), y = element(t->dtype, b, i);
-        n += x != y;
-        largest = fmax(largest, fabs(x - y));
-    }
-    snprintf(how, sizeof how, "%lld of %lld elements, by at most %.3g", (long long)n,
-             (long long)count, largest);
-    differ(c, t->name, how);
-}
-
-static weft_status compare_tensor(call *c, const weft_stored *one, int at, const weft_stored *other,
-                                  weft_error *error)
-{
-    char mine[512], yours[512], how[1200];
-    int place;
-    const weft_stored_tensor *a = weft_stored_tensor_at(one, at), *b = find(other, a->name, &place);
-    if (!b) {
-        differ(c, a->name, "is only in the first");
-        return WEFT_OK;
-    }
-    dims_text(&a->shape, mine, sizeof mine);
-    dims_text(&b->shape, yours, sizeof yours);
-    if (strcmp(mine, yours) != 0 || strcmp(a->dtype, b->dtype) != 0) {
-        snprintf(how, sizeof how, "%s %s and %s %s", a->dtype, mine, b->dtype, yours);
-        differ(c, a->name, how);
-        return WEFT_OK;
-    }
-    void *x = malloc((size_t)a->bytes + 1), *y = malloc((size_t)b->bytes + 1);
-    weft_status status = x && y ? WEFT_OK : weft_fail_memory(error, (size_t)a->bytes);
-    if (status == WEFT_OK) status = weft_stored_read(one, at, x, error);
-    if (status == WEFT_OK) status = weft_stored_read(other, place, y, error);
-    if (status == WEFT_OK) compare(c, a, x, y);
-    free(x);
-    free(y);
-    return status;
-}
-
-static weft_status diff(call *c, weft_error *error)
-{
-    int place;
-    weft_stored *one = NULL, *other = NULL;
-    weft_status status = weft_stored_open(c->paths[0], &one, error);
-    if (status == WEFT_OK) status = weft_stored_open(c->paths[1], &other, error);
-    c->json = json_pack("{s:[]}", "differences");
-    for (int i = 0; status == WEFT_OK && i < weft_stored_n_tensors(one); i++)
-        status = compare_tensor(c, one, i, other, error);
-    for (int i = 0; status == WEFT_OK && i < weft_stored_n_tensors(other); i++)
-        if (!find(one, weft_stored_tensor_at(other, i)->name, &place))
-            differ(c, weft_stored_tensor_at(other, i)->name, "is only in the second");
-    if (status == WEFT_OK && c->code == 0 && !c->is_json) puts("no difference");
-    weft_stored_close(&one);
-    weft_stored_close(&other);
-    return status;
-}
-
 /* ---- export, import ------------------------------------------------------------------------- */
 
-static weft_status export(call *c, weft_error *error)
+static weft_status export(ckpt_call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
     const carry_format *format;
@@ -296,7 +185,7 @@ static void print_converted(const json_t *converted)
     printf("\n");
 }
 
-static weft_status import(call *c, weft_error *error)
+static weft_status import(ckpt_call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
     json_t *converted = NULL;
@@ -324,10 +213,11 @@ static weft_status import(call *c, weft_error *error)
 static const struct {
     const char *name, *wants;
     int n_paths;
-    weft_status (*run)(call *, weft_error *);
+    weft_status (*run)(ckpt_call *, weft_error *);
 } subcommands[] = {
-    {"list", "DIR", 1, list}, {"show", "PATH", 1, show},          {"verify", "PATH", 1, verify},
-    {"diff", "A B", 2, diff}, {"export", "PATH FILE", 2, export}, {"import", "FILE DIR", 2, import},
+    {"list", "DIR", 1, list},           {"show", "PATH", 1, show},
+    {"verify", "PATH", 1, verify},      {"diff", "A B", 2, ckpt_diff},
+    {"export", "PATH FILE", 2, export}, {"import", "FILE DIR", 2, import},
 };
 enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
 
@@ -345,7 +235,7 @@ static int find_subcommand(const char *name, weft_error *error)
     return -1;
 }
 
-static weft_status answer(int which, int n, char **arguments, const settings *s, call *c,
+static weft_status answer(int which, int n, char **arguments, const settings *s, ckpt_call *c,
                           weft_error *error)
 {
     if (n != subcommands[which].n_paths)
@@ -369,7 +259,7 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
 int ckpt_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    call c = {0};
+    ckpt_call c = {0};
     int n_paths = 0;
     const bool is_question = n == 0 || strncmp(arguments[0], "--", 2) == 0;
     const int which = is_question ? -1 : find_subcommand(arguments[0], &error);

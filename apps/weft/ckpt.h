@@ -3,10 +3,24 @@
 #ifndef WEFT_APPS_CKPT_H
 #define WEFT_APPS_CKPT_H
 
+#include <jansson.h>
+
 #include "../app.h"
 #include "weft/checkpoint.h"
 
 /* ckpt_main - arguments [n]: from the subcommand on. returns the exit status. */
 int ckpt_main(int n, char **arguments);
+
+/* What a subcommand is given, and what it gives. */
+typedef struct ckpt_call {
+    const char *const *paths;
+    const char *format; /* --format */
+    json_t *json;       /* the answer as data */
+    bool is_json;       /* else it prints for a person */
+    int code;           /* exit status when nothing failed */
+} ckpt_call;
+
+/* ckpt_diff - the subcommand; its exit status is 1 when they differ. Local. */
+weft_status ckpt_diff(ckpt_call *c, weft_error *error);
 
 #endif

@@ -26,6 +26,8 @@ static bool read_own(hid_t dataset, char *text)
     memset(text, 0, STREAM_DIMS);
     is_read = is_read && H5Aread(attribute, type, text) >= 0;
     text[STREAM_DIMS - 1] = 0;
+    const size_t length = strlen(text);
+    memset(text + length, 0, STREAM_DIMS - length); /* what stood behind its end is not sent */
     if (type >= 0) H5Tclose(type);
     if (space >= 0) H5Sclose(space);
     if (attribute >= 0) H5Aclose(attribute);

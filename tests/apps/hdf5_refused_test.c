@@ -598,11 +598,26 @@ static void add_labels(hid_t file, const char *dataset_name, const char *a, cons
     H5Sclose(space);
 }
 
+/* An attribute "dims" as ours is, but with more behind the end of its text. */
+static void add_hidden_text(hid_t file, const char *dataset_name)
+{
+    const hid_t dataset = H5Dopen2(file, dataset_name, H5P_DEFAULT), type = H5Tcopy(H5T_C_S1),
+                space = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, 8);
+    const hid_t attribute = H5Acreate2(dataset, "dims", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    CHECK(H5Awrite(attribute, type, "hid\0den") >= 0);
+    H5Aclose(attribute);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(dataset);
+}
+
 static void odd_but_good(hid_t file)
 {
     const hid_t group = H5Gcreate2(file, "dense", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     add_good(group, "kernel:0");
     add_good(file, "dense_1");
+    add_hidden_text(file, "dense_1");
     H5Lcreate_soft("/dense/kernel:0", file, "soft", H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_hard(file, "dense_1", file, "tied", H5P_DEFAULT, H5P_DEFAULT);
     add_labels(file, "labelled", "batch", "seq");
@@ -623,6 +638,7 @@ static void test_odd_files_are_taken(void)
     CHECK_TEXT(r.text, "soft  ");
     CHECK_TEXT(r.text, "tied  ");
     CHECK_TEXT(r.text, "[batch:3, seq:4]");
+    CHECK_TEXT(r.text, "[hid:4]");
     CHECK_EQ_INT(strstr(r.text, "[batch:3, dim1:4]") == NULL, 1);
     CHECK_EQ_INT(strstr(r.text, "row") == NULL, 1);
     const char *second = strstr(r.text, "[dim0:3, dim1:4]");

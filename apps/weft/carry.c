@@ -120,14 +120,19 @@ static bool has_control(const char *text)
     return false;
 }
 
+static bool is_utf8(const char *text)
+{
+    json_t *judge = json_string(text); /* none when it is not */
+    const bool is_good = judge != NULL;
+    json_decref(judge);
+    return is_good;
+}
+
 static weft_status check_tensor(const source *from, const carried *t, double *bytes,
                                 weft_error *error)
 {
-    json_t *judge = json_string(t->name); /* none when it is no UTF-8 */
-    const bool is_utf8 = judge != NULL;
     double own = (double)weft_dtype_bytes(t->dtype);
-    json_decref(judge);
-    if (!is_utf8) return fail_tensor(from, t, error, "has a name that is not UTF-8");
+    if (!is_utf8(t->name)) return fail_tensor(from, t, error, "has a name that is not UTF-8");
     if (has_control(t->name))
         return fail_tensor(from, t, error, "has a control character in its name");
     if (has_dots(t->name) || strlen(t->name) > DIMS)
@@ -229,7 +234,8 @@ static weft_shape shape_of(const source *from, const carried *t, char *names)
     weft_dim dims[WEFT_MAX_DIMS];
     weft_shape shape = {0};
     char *rest = NULL;
-    bool is_good = !t->dims || (strlen(t->dims) < DIMS && !has_control(t->dims));
+    bool is_good =
+        !t->dims || (strlen(t->dims) < DIMS && !has_control(t->dims) && is_utf8(t->dims));
     snprintf(names, DIMS, "%s", t->dims && is_good ? t->dims : "");
     for (char *word = strtok_r(names, from->separators, &rest); word;
          word = strtok_r(NULL, from->separators, &rest)) {

@@ -624,6 +624,7 @@ static void odd_but_good(hid_t file)
     add_labels(file, "half_labelled", "batch", "");
     add_labels(file, "same_labels", "row", "row");
     add_labels(file, "odd_labels", "a row", "a\nb");
+    add_labels(file, "no_utf8", "a\377", "b");
     add_attributes(group, 1000);
     H5Gclose(group);
 }

@@ -19,7 +19,7 @@
 
 enum { MOST = 1 << 18 };
 static char folder[] = "/tmp/weft-mutation-XXXXXX";
-static int n_files = 120;
+static int n_files = 60;
 
 typedef struct bytes {
     char data[MOST];

@@ -275,10 +275,19 @@ static weft_status save(app_run *run, weft_error *error)
         .sample = weft_dataset_position(run->setup.data),
         .seed = (uint64_t)settings_count(run->setup.settings, "seed"),
     };
-    const double begun = app_seconds();
+    run->save_begun = app_seconds();
     WEFT_TRY(weft_checkpoints_save(run->checkpoints, run->setup.program, &state, error));
-    run->watch.saving = fmax(run->watch.saving, app_seconds() - begun);
     run->saved = run->step;
+    return WEFT_OK;
+}
+
+/* A save takes until it is committed, which is what --max-time has to leave time for. */
+static weft_status poll(app_run *run, weft_error *error)
+{
+    const bool was_saving = weft_checkpoints_is_saving(run->checkpoints);
+    WEFT_TRY(weft_checkpoints_poll(run->checkpoints, error));
+    if (was_saving && !weft_checkpoints_is_saving(run->checkpoints))
+        run->watch.saving = fmax(run->watch.saving, app_seconds() - run->save_begun);
     return WEFT_OK;
 }
 
@@ -291,7 +300,7 @@ static bool is_due(const app_run *run, const char *option)
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 {
     run->step = step;
-    WEFT_TRY(weft_checkpoints_poll(run->checkpoints, error));
+    WEFT_TRY(poll(run, error));
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
     if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */

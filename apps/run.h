@@ -60,6 +60,7 @@ typedef struct app_run {
     int64_t first;       /* the step that it continues from; 0: a new run */
     int64_t step, saved; /* done; the newest one on disk */
     stop_watch watch;
+    double save_begun; /* the newest one's, app_seconds */
     bool is_running; /* the start is over: a failure from here on is not the command line's */
     bool is_stopped; /* early: watch.why */
     char note[256];  /* what to tell at the start; "" for nothing */

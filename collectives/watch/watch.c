@@ -244,6 +244,8 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
     if (watch.ends) return;
     watch.n_processes = n_processes;
     atomic_store(&watch.is_ending, 0);
+    for (int i = 0; i < weft_n_recorders(); i++) /* of a world that was open before */
+        atomic_store(&weft_recorder_at(i)->head.has_left, 0);
     watch.next_word = 0;
     if (!open_end(process, hub) || !start_thread()) {
         watch.ends = NULL;

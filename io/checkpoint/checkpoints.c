@@ -122,6 +122,11 @@ weft_status weft_checkpoints_poll(weft_checkpoints *c, weft_error *error)
     return report(&own, error);
 }
 
+bool weft_checkpoints_is_saving(const weft_checkpoints *c)
+{
+    return c->save != NULL;
+}
+
 weft_status weft_checkpoints_wait(weft_checkpoints *c, weft_error *error)
 {
     weft_error own = {.rank = -1};

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "build_id.h"
 #include "skeleton.h"
 #include "weft/watch.h"
 #include "work.h"
@@ -38,6 +40,13 @@ static bool fill_entry(weft_arena *arena, weft_value variable, weft_entry *entry
     return entry->dataset != NULL;
 }
 
+static const char *digest_text(weft_arena *arena, uint64_t digest)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)digest);
+    return weft_arena_intern(arena, text);
+}
+
 static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *state,
                                  weft_error *error)
 {
@@ -49,11 +58,13 @@ static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *s
     m->state = *state;
     m->mesh = weft_arena_intern(m->arena, weft_mesh_text(weft_program_mesh(program)));
     m->layout = weft_arena_intern(m->arena, weft_program_layout(program));
+    m->program = digest_text(m->arena, weft_program_digest(program));
+    m->library = digest_text(m->arena, weft_build_id());
     m->files = weft_arena_take(m->arena, sizeof *m->files);
     m->entries = weft_arena_take(m->arena, n * sizeof *m->entries + 1);
     m->by_name = weft_arena_take(m->arena, n * sizeof *m->by_name + 1);
     m->by_place = weft_arena_take(m->arena, n * sizeof *m->by_place + 1);
-    if (!m->mesh || !m->layout || !m->files || !m->entries || !m->by_name || !m->by_place)
+    if (!m->mesh || !m->layout || !m->program || !m->library || !m->files || !m->entries || !m->by_name || !m->by_place)
         return weft_fail_memory(error, n * sizeof *m->entries);
     m->n_files = 1;
     m->files[0].name = WEFT_STATE_FILE;

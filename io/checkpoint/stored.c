@@ -203,6 +203,16 @@ const char *weft_stored_mesh(const weft_stored *stored)
     return stored->manifest->mesh;
 }
 
+const char *weft_stored_program(const weft_stored *stored)
+{
+    return stored->manifest->program;
+}
+
+const char *weft_stored_library(const weft_stored *stored)
+{
+    return stored->manifest->library;
+}
+
 const char *weft_stored_layout(const weft_stored *stored)
 {
     return stored->manifest->layout;

@@ -42,7 +42,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     if (program->n_local == n) return WEFT_OK; /* one process: one plan */
     uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
     WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
-    identity own = {.digest = weft_plan_digest(program->plan),
+    identity own = {.digest = program->digest,
                     .stage = weft_layout_stage(program->plan->layout)};
     snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
     snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
@@ -227,6 +227,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     WEFT_TRY(check_share(program, error));
     WEFT_TRY(weft_plan_build(program->mesh, layout, values, options, &program->plan, error));
     program->user = values.values[0].graph;
+    program->digest = weft_plan_digest(program->plan);
     program->first_store = find_first_store(program->plan);
     return WEFT_OK;
 }

@@ -47,6 +47,7 @@ struct weft_program {
     weft_rank *ranks; /* [n_local] */
     int n_local;
     int64_t runs;
+    uint64_t digest; /* of the plan */
     uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */
     struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
 };

@@ -194,6 +194,11 @@ const char *weft_program_layout(const weft_program *program)
     return weft_layout_text(program->plan->layout);
 }
 
+uint64_t weft_program_digest(const weft_program *program)
+{
+    return program->digest;
+}
+
 /* The user's value that a value of the plan's graph stands for. */
 static weft_value user_value_of(const weft_program *program, uint32_t value)
 {

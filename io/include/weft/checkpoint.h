@@ -58,6 +58,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *che
 /* weft_checkpoints_poll - let a save go on to its next phase, up to its commit. Collective over the mesh; cheap; once a step. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_poll(weft_checkpoints *checkpoints,
                                                            weft_error *error);
+/* weft_checkpoints_is_saving - whether a save has begun that is not committed yet. Local. */
+WEFT_API bool weft_checkpoints_is_saving(const weft_checkpoints *checkpoints);
 /* weft_checkpoints_wait - until the last save is committed; its mesh must live until then. Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_wait(weft_checkpoints *checkpoints,
                                                            weft_error *error);
@@ -99,6 +101,9 @@ WEFT_API const char *weft_stored_path(const weft_stored *stored);
 WEFT_API void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state);
 WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
 WEFT_API const char *weft_stored_layout(const weft_stored *stored);
+/* Digests of the program and of the build of Weft that wrote it, 16 digits; "" where they are not said. */
+WEFT_API const char *weft_stored_program(const weft_stored *stored);
+WEFT_API const char *weft_stored_library(const weft_stored *stored);
 WEFT_API int weft_stored_n_tensors(const weft_stored *stored);
 WEFT_API const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int index);
 /* Whole tensor, hashes checked; buffer [tensor->bytes]. */

@@ -68,6 +68,8 @@ WEFT_API void weft_box_of(const weft_program *program, weft_value value, int ran
 WEFT_API bool weft_is_slot(weft_value variable);
 /* Canonical texts of what the program was compiled for. Borrowed. */
 WEFT_API const char *weft_program_layout(const weft_program *program);
+/* weft_program_digest - of the plan: equal on all ranks, and for equal graphs, meshes and layouts. Local. */
+WEFT_API uint64_t weft_program_digest(const weft_program *program);
 /* Inputs by name, for datasets: the invalid value when there is none. */
 WEFT_API weft_value weft_find_input(const weft_program *program, const char *name);
 /* Variables in creation order. index from 0; the invalid value past the end. Named by weft_name_of. */

@@ -30,7 +30,7 @@ static weft_status compare(const progress *a, const progress *b, weft_error *err
         for (int k = 0; k < b->n; k++) {
             const weft_channel_view *one = &a->channels[i], *other = &b->channels[k];
             if (one->key != other->key || one->lowest != other->lowest ||
-                (one->sequence == other->sequence && one->fingerprint == other->fingerprint))
+                (one->sequence == other->sequence && !weft_channels_differ(one, other)))
                 continue;
             return weft_fail(
                 error, WEFT_MISMATCH,

@@ -43,8 +43,8 @@ static int hub_files(struct pollfd *files, int room)
     int n = 0;
     files[n++] = (struct pollfd){hub.listener, POLLIN, 0};
     for (int i = 0; i < hub.n_links && n < room; i++)
-        files[n++] = (struct pollfd){
-            hub.links[i].file, (short)(POLLIN | (hub.links[i].n_out > 0 ? POLLOUT : 0)), 0};
+        files[n++] = (struct pollfd){hub.links[i].file,
+                                     (short)(POLLIN | (hub.links[i].n_out > 0 ? POLLOUT : 0)), 0};
     return n;
 }
 
@@ -107,9 +107,11 @@ static bool hears_verdict(weft_link *link, const weft_message *m)
 /* False: nobody of ours speaks so. */
 static bool hear(weft_link *link, const weft_message *m)
 {
-    static bool (*const hears[])(weft_link *, const weft_message *) = {
-        [WEFT_SAYS_VIEW] = hears_view, [WEFT_SAYS_VERDICT] = hears_verdict,
-        [WEFT_SAYS_DIED] = hears_died, [WEFT_SAYS_LEFT] = hears_left};
+    static bool (*const hears[])(weft_link *,
+                                 const weft_message *) = {[WEFT_SAYS_VIEW] = hears_view,
+                                                          [WEFT_SAYS_VERDICT] = hears_verdict,
+                                                          [WEFT_SAYS_DIED] = hears_died,
+                                                          [WEFT_SAYS_LEFT] = hears_left};
     if (link->process < 0) return hears_hello(link, m);
     return m->kind < sizeof hears / sizeof *hears && hears[m->kind] && hears[m->kind](link, m);
 }
@@ -128,8 +130,7 @@ static bool serve(weft_link *link)
 
 static void say_view(weft_message_kind kind)
 {
-    weft_message message = {
-        .kind = kind, .bytes = sizeof(weft_rank_view), .deputy = hub.deputy};
+    weft_message message = {.kind = kind, .bytes = sizeof(weft_rank_view), .deputy = hub.deputy};
     memcpy(message.body, &hub.views[0], sizeof hub.views[0]);
     for (int i = 0; i < hub.n_links; i++)
         if (hub.links[i].process > 0) weft_link_say(&hub.links[i], &message);
@@ -141,8 +142,7 @@ static void hub_turn(double now)
     for (int i = 0; i < hub.n_links; i++) {
         weft_link *link = &hub.links[i];
         if (serve(link)) continue;
-        if (link->process > 0 && !link->is_ending)
-            hub.views[link->process].presence = WEFT_GONE;
+        if (link->process > 0 && !link->is_ending) hub.views[link->process].presence = WEFT_GONE;
         weft_link_close(link);
         *link = hub.links[--hub.n_links];
         i--;
@@ -162,7 +162,7 @@ static weft_rank_view *hub_views(double now, double patience, int *n)
         if (process <= 0 || hub.links[i].is_ending) continue;
         weft_rank_view *view = &hub.views[process];
         view->silent = now - hub.heard[process];
-        view->presence = view->silent < patience / 2                            ? WEFT_PRESENT
+        view->presence = view->silent < patience / 2                           ? WEFT_PRESENT
                          : weft_link_host_answers(&hub.links[i], patience / 2) ? WEFT_SILENT
                                                                                : WEFT_UNREACHABLE;
     }
@@ -200,6 +200,8 @@ static void hub_leave(void)
 
 static void hub_forgive(double seconds)
 {
+    for (int i = 0; i < hub.n_links; i++)
+        hub.links[i].heard += seconds; /* which every turn copies to hub.heard */
     for (int i = 0; i < hub.n; i++)
         hub.heard[i] += seconds;
 }

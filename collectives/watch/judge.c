@@ -1,9 +1,10 @@
 /* judge: who is at fault, from what is known of all ranks.
  *
- * A rank that waits in a call waits for every rank of the call's group that has not begun as many calls on that channel.
- * Everything here follows from that relation. Views are taken at different moments, but a view's calls are read before
- * its counts, and counts only grow: so if a waits for b in one view and b for a in the other, both really do, and will
- * for ever. No time limit is needed to be sure of it, nor of two fingerprints that differ after equally many calls.
+ * A rank that waits in a call waits for every rank of the call's group that has not begun as many
+ * calls on that channel. Everything here follows from that relation. Views are taken at different
+ * moments, but a view's calls are read before its counts, and counts only grow: so if a waits for b
+ * in one view and b for a in the other, both really do, and will for ever. No time limit is needed
+ * to be sure of it, nor of two fingerprints that differ after equally many calls.
  */
 #include "judge.h"
 
@@ -14,6 +15,8 @@
 
 /* A link that is merely slow: 100 kB/s is less than what 1 Mbit/s carries. */
 static const double SLOWEST_BYTES_PER_S = 1e5;
+/* What a program needs to come out of its work and say itself what was wrong. */
+static const double SPEAKING_S = 1;
 
 /* When hosts have lost each other: mpirun has to find that out itself. One that is busy ending its processes when it does
  * waits for the lost host for a quarter of an hour (Open MPI 4.1.4). */
@@ -99,8 +102,7 @@ static const weft_channel_view *same_channel(const weft_rank_view *view, uint64_
 static bool waits_for(const weft_rank_view *waiter, const weft_rank_view *other)
 {
     if (!waiter->is_waiting || waiter == other || !other->is_known) return false;
-    const weft_channel_view *its =
-        same_channel(other, waiter->call.key, waiter->call.lowest);
+    const weft_channel_view *its = same_channel(other, waiter->call.key, waiter->call.lowest);
     return its != NULL && its->sequence < waiter->call.sequence;
 }
 
@@ -136,7 +138,8 @@ static void say_waiters(const bench *b, const weft_rank_view *view)
         SAY(b, " wait for it, rank %d %s", first->rank, first->doing);
 }
 
-/* ---- what can be wrong, the surest first ------------------------------------------------------ */
+/* ---- what can be wrong, the surest first ------------------------------------------------------
+ */
 
 static bool find_signalled(const bench *b)
 {
@@ -217,23 +220,21 @@ static bool differs(const weft_rank_view *a, const weft_rank_view *other)
     for (int i = 0; i < a->n_channels; i++) {
         const weft_channel_view *own = &a->channels[i],
                                 *its = same_channel(other, own->key, own->lowest);
-        if (its && its->sequence == own->sequence && its->fingerprint != own->fingerprint)
-            return true;
+        if (its && weft_channels_differ(own, its)) return true;
     }
     return false;
 }
 
-/* With the rank that counts lowest in a group, and, for ranks that wait, with all: others move on,
- * and are met again. */
+/* With rank 0, and, where one of both waits, with all: others move on, and are met again. */
 static bool find_diverged(const bench *b)
 {
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known) continue;
-        const int n = view->is_waiting ? i : (i > 0);
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < i; k++) {
             const weft_rank_view *other = &b->views[k];
-            if (!other->is_known || !differs(view, other)) continue;
+            const bool is_met = k == 0 || view->is_waiting || other->is_waiting;
+            if (!is_met || !other->is_known || !differs(view, other)) continue;
             say_rank(b, other);
             SAY(b, " and ");
             say_rank(b, view);
@@ -259,6 +260,34 @@ static bool find_left(const bench *b)
         say_waiters(b, view);
         SAY(b, ". All ranks must make the same calls; look at what made this one end before the "
                "others.");
+        return conclude(b, WEFT_ENDS_MISMATCH, view);
+    }
+    return false;
+}
+
+static bool fails_too(const bench *b, const weft_rank_view *view, const weft_rank_view *about)
+{
+    (void)b;
+    return view != about && view->is_known && view->has_failed;
+}
+
+/* A rank that was told of calls that differ returns from its work with an error. Where ranks are
+ * threads, those in other groups do not know of it and wait: the program cannot come to say what is
+ * wrong. */
+static bool find_failed(const bench *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const weft_rank_view *view = &b->views[i], *waiter = waiter_of(b, view);
+        if (!view->is_known || !view->has_failed || !waiter || waiter->waiting < SPEAKING_S)
+            continue;
+        say_rank(b, view);
+        SAY(b, " has found ranks that do not run the same calls: it is ");
+        say_place(b, view);
+        for (int k = 0; k < b->n; k++)
+            if (fails_too(b, &b->views[k], view))
+                SAY(b, "; "), say_rank(b, &b->views[k]), SAY(b, " is "), say_place(b, &b->views[k]);
+        say_waiters(b, view);
+        SAY(b, ". No data went between calls that differ.");
         return conclude(b, WEFT_ENDS_MISMATCH, view);
     }
     return false;
@@ -310,8 +339,9 @@ static bool find_idle(const bench *b)
             view->idle < b->patience)
             continue;
         say_rank(b, view);
-        SAY(b, " hangs: for %.0f s it has neither computed, nor waited for a rank, nor used a disk; "
-               "it is ",
+        SAY(b,
+            " hangs: for %.0f s it has neither computed, nor waited for a rank, nor used a disk; "
+            "it is ",
             view->idle);
         say_place(b, view);
         say_waiters(b, view);
@@ -321,18 +351,31 @@ static bool find_idle(const bench *b)
     return false;
 }
 
-/* Everybody is there, and still it does not end. */
+/* Whether all ranks of the group that it waits with are among the views: every process but 0 sees
+ * process 0 alone. */
+static bool sees_all(const bench *b, const weft_rank_view *view)
+{
+    int n = 0;
+    for (int i = 0; i < b->n; i++)
+        n += b->views[i].is_known &&
+             same_channel(&b->views[i], view->call.key, view->call.lowest) != NULL;
+    return n >= view->call.n_ranks;
+}
+
+/* Everybody is there, and still it does not end. A rank at work may have begun the call and not yet
+ * come to wait for it. */
 static bool find_stalled(const bench *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (!b->views[i].is_known) return false;
+        if (b->views[i].at_work) return false;
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
         const double allowed = b->patience + (double)view->call_bytes / SLOWEST_BYTES_PER_S;
-        if (!view->is_known || !view->is_waiting || view->waiting < allowed || awaited_by(b, view))
+        if (!view->is_known || !view->is_waiting || view->stalled < allowed ||
+            awaited_by(b, view) || !sees_all(b, view))
             continue;
         say_rank(b, view);
-        SAY(b, " does not get on: for %.0f s it has been ", view->waiting);
+        SAY(b, " does not get on: for %.0f s it has been ", view->stalled);
         say_place(b, view);
         SAY(b, ", where all ranks have arrived. The network between them, or MPI, does not move.");
         return conclude(b, WEFT_ENDS_HUNG, view);
@@ -340,11 +383,22 @@ static bool find_stalled(const bench *b)
     return false;
 }
 
+void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds)
+{
+    const bench b = {views, n, 0, NULL};
+    for (int i = 0; i < n; i++) {
+        const bool is_held = views[i].is_waiting && awaited_by(&b, &views[i]) == NULL;
+        if (!is_held || holds[i].call != views[i].n_begun)
+            holds[i] = (weft_hold){is_held ? views[i].n_begun : 0, now};
+        views[i].stalled = now - holds[i].since;
+    }
+}
+
 bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdict *verdict)
 {
-    static bool (*const rules[])(const bench *) = {
-        find_signalled, find_dead,   find_silent, find_diverged,
-        find_left,      find_circle, find_idle,   find_stalled};
+    static bool (*const rules[])(const bench *) = {find_signalled, find_dead, find_silent,
+                                                   find_diverged,  find_left, find_failed,
+                                                   find_circle,    find_idle, find_stalled};
     *verdict = (weft_verdict){.rank = -1};
     const bench b = {views, n, patience, verdict};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -377,8 +431,9 @@ static bool find_cut_short(const bench *b)
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known || view->presence == WEFT_LEFT) continue;
-        SAY(b, "The job was ended from outside, or by one of its processes: no rank was waiting for "
-               "another. ");
+        SAY(b,
+            "The job was ended from outside, or by one of its processes: no rank was waiting for "
+            "another. ");
         say_rank(b, view);
         SAY(b, " was ");
         say_place(b, view);
@@ -409,7 +464,8 @@ int weft_judge_slow(const weft_rank_view *views, int n, double patience, char *t
         const weft_rank_view *view = end_of_chain(&b, &views[i], &is_circle);
         if (view == &views[i] || is_circle || !view->at_work) continue;
         say_rank(&b, view);
-        SAY(&b, " is at work %s%s%s, and others have been waiting for it for %.0f s; the job goes on",
+        SAY(&b,
+            " is at work %s%s%s, and others have been waiting for it for %.0f s; the job goes on",
             view->busy[0] ? "(" : "", view->busy, view->busy[0] ? ") " : "", views[i].waiting);
         say_waiters(&b, view);
         snprintf(text, bytes, "%s", words.text);

@@ -26,7 +26,7 @@ static struct {
 const char *weft_call_name(int kind)
 {
     static const char *const names[WEFT_CALLS - WEFT_CALL_ALL_REDUCE] = {
-        "all_reduce",          "all_gather", "all_to_all",      "broadcast",
+        "all_reduce",          "all_gather", "all_to_all",     "broadcast",
         "agreeing on failure", "deciding",   "making a group", "leaving the job"};
     if (kind >= WEFT_CALL_ALL_REDUCE && kind < WEFT_CALLS)
         return names[kind - WEFT_CALL_ALL_REDUCE];
@@ -82,10 +82,11 @@ void weft_recorder_path(const char *folder, int rank, char *path, size_t bytes)
 
 static weft_status fail(weft_error *error, const char *path)
 {
-    return weft_fail(error, WEFT_IO,
-                     "cannot keep records of calls in %.300s: %s; they stay in memory, and are lost "
-                     "when the process is killed",
-                     path, strerror(errno));
+    return weft_fail(
+        error, WEFT_IO,
+        "cannot keep records of calls in %.300s: %s; they stay in memory, and are lost "
+        "when the process is killed",
+        path, strerror(errno));
 }
 
 /* Every byte gets its place on the disk now: a full disk later would end the rank at a store. */
@@ -205,7 +206,7 @@ static void set_channel(weft_channel *channel, uint64_t sequence, uint64_t finge
     atomic_store_explicit(&channel->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     channel->sequence = sequence;
-    channel->fingerprint = fingerprint;
+    channel->past[sequence % WEFT_PAST] = fingerprint;
     atomic_store_explicit(&channel->version, version + 2, memory_order_release);
 }
 
@@ -213,15 +214,17 @@ void weft_recorder_settle(weft_recorder *recorder, int channel)
 {
     if (recorder == NULL || channel < 0) return;
     set_channel(&recorder->head.channels[channel], recorder->head.channels[channel].sequence, 0);
+    atomic_store(&recorder->head.failed, atomic_load(&recorder->head.n_begun) + 1);
 }
 
-weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const weft_call_facts *call)
+weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
+                                   const weft_call_facts *call)
 {
     if (recorder == NULL || channel < 0) return (weft_call_mark){0};
     weft_recorder_head *head = &recorder->head;
     const uint64_t number = atomic_load_explicit(&head->n_begun, memory_order_relaxed) + 1;
     weft_channel *its = &head->channels[channel];
-    const uint64_t fingerprint = fingerprint_after(its->fingerprint, call);
+    const uint64_t fingerprint = fingerprint_after(its->past[its->sequence % WEFT_PAST], call);
     set_channel(its, its->sequence + 1, fingerprint);
     recorder->records[number % WEFT_RECORDS] = (weft_record){
         .number = number,

@@ -19,6 +19,7 @@ enum {
     WEFT_RECORDS = 4096,    /* calls that a recorder keeps */
     WEFT_SITES = 2048,      /* places in the program */
     WEFT_CHANNELS = 24,     /* sets of axes of a mesh, and the whole job */
+    WEFT_PAST = 4,          /* fingerprints of a channel: of its last calls */
     WEFT_SITE_BYTES = 160,
     WEFT_HOST_BYTES = 64,
     WEFT_BUSY_BYTES = 96,
@@ -66,7 +67,8 @@ typedef struct weft_channel {
     int32_t n_ranks; /* of the group */
     _Atomic uint32_t version;
     uint32_t unused;
-    uint64_t sequence, fingerprint; /* guarded by version */
+    uint64_t sequence;          /* guarded by version, as is: */
+    uint64_t past[WEFT_PAST];   /* fingerprints: that after call s at s % WEFT_PAST */
     char axes[WEFT_AXES_BYTES];     /* "data+model"; "all processes" */
 } weft_channel;
 
@@ -78,6 +80,7 @@ typedef struct weft_recorder_head {
     int64_t opened;           /* ns since 1970 */
     _Atomic uint64_t n_begun; /* records written */
     _Atomic uint64_t waiting; /* number of the call that the rank waits in; 0: none */
+    _Atomic uint64_t failed;  /* 1 + the number of the last call that was told of a mismatch; 0: none */
     _Atomic int64_t alive;    /* when the watching thread was last here, ns since 1970 */
     _Atomic int64_t run, saved;
     _Atomic uint32_t step, site; /* where a running rank is between calls */

@@ -1,4 +1,5 @@
-/* spoke: every other process's end of the watch: it tells the hub what it sees, and watches the hub. */
+/* spoke: every other process's end of the watch: it tells the hub what it sees, and watches the
+ * hub. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,12 +156,14 @@ static weft_rank_view *spoke_views(double now, double patience, int *n)
         hub->presence = hub->silent < patience / 2                          ? WEFT_PRESENT
                         : weft_link_host_answers(&spoke.link, patience / 2) ? WEFT_SILENT
                                                                             : WEFT_UNREACHABLE;
-    *n = 1; /* only of the hub does this process judge; the hub judges of all */
+    /* Only of the hub does this process judge, and the hub of all; when the hub has left, whether
+     * this rank waits for it. */
+    *n = hub->presence == WEFT_LEFT && spoke.views[1].is_known ? 2 : 1;
     return spoke.views;
 }
 
-/* The hub is lost: one of the others speaks, somebody who still can. The hub may only have been stopped, and must not
- * speak too when it goes on. */
+/* The hub is lost: one of the others speaks, somebody who still can. The hub may only have been
+ * stopped, and must not speak too when it goes on. */
 static bool spoke_tell(const weft_verdict *verdict)
 {
     weft_message message = {

@@ -21,12 +21,23 @@ static bool read_channel(const weft_channel *channel, weft_channel_view *view)
 {
     for (int tries = 0; tries < 1000; tries++) {
         const uint32_t before = atomic_load_explicit(&channel->version, memory_order_acquire);
-        *view = (weft_channel_view){channel->key, channel->sequence, channel->fingerprint,
-                                    channel->lowest, channel->n_ranks};
+        *view = (weft_channel_view){.key = channel->key,
+                                    .sequence = channel->sequence,
+                                    .lowest = channel->lowest,
+                                    .n_ranks = channel->n_ranks};
+        memcpy(view->past, channel->past, sizeof view->past);
         atomic_thread_fence(memory_order_acquire);
         if (before % 2 == 0 && before == atomic_load(&channel->version)) return true;
     }
     return false; /* killed in the middle of a change, or never still */
+}
+
+bool weft_channels_differ(const weft_channel_view *a, const weft_channel_view *b)
+{
+    const uint64_t both = a->sequence < b->sequence ? a->sequence : b->sequence;
+    const uint64_t latest = a->sequence < b->sequence ? b->sequence : a->sequence;
+    return both > 0 && latest - both < WEFT_PAST &&
+           a->past[both % WEFT_PAST] != b->past[both % WEFT_PAST];
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -92,8 +103,10 @@ static void take_call(const weft_recorder *recorder, const weft_record *record,
     const int64_t bytes =
         record->dtype < WEFT_DTYPES ? (int64_t)weft_dtype_bytes((weft_dtype)record->dtype) : 1;
     view->is_waiting = true;
-    view->call = (weft_channel_view){channel->key, record->sequence, record->fingerprint,
-                                     channel->lowest, channel->n_ranks};
+    view->call = (weft_channel_view){.key = channel->key,
+                                     .sequence = record->sequence,
+                                     .lowest = channel->lowest,
+                                     .n_ranks = channel->n_ranks};
     view->call_bytes = record->count * bytes * channel->n_ranks;
 }
 
@@ -118,6 +131,7 @@ void weft_view_take(const weft_recorder *recorder, weft_rank_view *view)
     view->run = atomic_load(&head->run);
     view->saved = atomic_load(&head->saved);
     view->n_begun = n_begun;
+    view->has_failed = atomic_load(&head->failed) == n_begun + 1;
     take_busy(head, view);
     const bool has_call = weft_record_read(recorder, waiting, &record) &&
                           record.channel < WEFT_CHANNELS && record.ended == 0;

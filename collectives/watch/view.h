@@ -17,9 +17,14 @@ typedef enum weft_presence {
 } weft_presence;
 
 typedef struct weft_channel_view {
-    uint64_t key, sequence, fingerprint;
+    uint64_t key, sequence;
+    uint64_t past[WEFT_PAST]; /* fingerprints: that after call s at s % WEFT_PAST */
     int32_t lowest, n_ranks;
 } weft_channel_view;
+
+/* weft_channels_differ - whether two ranks of a group have made other calls, as far as can be told: up to the last call that
+ * both have begun, if it is not too long ago. A fingerprint is of all calls up to its own. Local. */
+bool weft_channels_differ(const weft_channel_view *a, const weft_channel_view *b);
 
 typedef struct weft_rank_view {
     int32_t is_known; /* anything has ever been heard */
@@ -35,6 +40,8 @@ typedef struct weft_rank_view {
     int32_t at_work;    /* else: it computes, uses a disk, or is marked busy */
     double waiting;     /* seconds in this call */
     double idle;        /* seconds since it was last at work or began a call */
+    double stalled;     /* seconds in a call where all have arrived, as far as whoever judges has seen */
+    int32_t has_failed; /* its last call was told that others make another one, and it has begun none since */
     weft_channel_view call;
     int64_t call_bytes; /* about so many are moved by it */
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
@@ -44,8 +51,8 @@ typedef struct weft_rank_view {
     weft_channel_view channels[WEFT_CHANNELS];
 } weft_rank_view;
 
-/* weft_view_take - all but presence, silent, waiting, at_work and idle, which take more than one look. `recorder` may be
- * written meanwhile. Local, from any thread. */
+/* weft_view_take - all but presence, silent, waiting, at_work, idle and stalled, which take more than one look. `recorder`
+ * may be written meanwhile. Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);
 
 /* weft_view_refresh - of a rank that can no longer speak, what its file in `folder` says, where this process can read it:

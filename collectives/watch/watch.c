@@ -29,6 +29,8 @@ static struct {
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
     double next_word;        /* about ranks that are slow */
+    weft_hold *holds;        /* [n_holds] of the ranks that are judged here */
+    int n_holds;
     bool has_spoken;
 } watch = {.listener = -1, .wake = -1, .patience_ms = DEFAULT_PATIENCE_MS};
 
@@ -147,6 +149,17 @@ static void look_closer(weft_rank_view *views, int n, double patience, weft_verd
     if (weft_judge(views, n, patience, &closer)) *verdict = closer;
 }
 
+/* Out of memory, nobody is found stalled. */
+static void hold(weft_rank_view *views, int n, double now)
+{
+    if (n > watch.n_holds) {
+        free(watch.holds);
+        watch.holds = calloc((size_t)n, sizeof *watch.holds);
+        watch.n_holds = watch.holds ? n : 0;
+    }
+    if (watch.holds) weft_judge_hold(views, n, now, watch.holds);
+}
+
 static void judge(double now)
 {
     const int patience_ms = atomic_load(&watch.patience_ms);
@@ -155,10 +168,11 @@ static void judge(double now)
     char text[1024];
     int n;
     weft_rank_view *views = watch.ends->views(now, patience, &n);
+    hold(views, n, now);
     if (weft_judge(views, n, patience, &verdict)) {
         look_closer(views, n, patience, &verdict);
         if (patience_ms > 0) end_job(&verdict, false);
-        if (!watch.has_spoken && watch.ends->tell != weft_hub.tell) print_verdict(&verdict);
+        if (!watch.has_spoken && watch.ends->tell != weft_spoke.tell) print_verdict(&verdict);
         watch.has_spoken = true;
     }
     if (weft_judge_slow(views, n, fmax(patience, watch.next_word), text, sizeof text) < 0) return;
@@ -187,6 +201,8 @@ static void *run(void *nothing)
         if (now - before > HELD_UP_S) { /* a machine asleep, or far too busy */
             weft_look_forgive(now - before);
             watch.ends->forgive(now - before);
+            for (int i = 0; i < watch.n_holds; i++)
+                watch.holds[i].since += now - before;
         }
         before = now;
         mark_alive();
@@ -268,7 +284,10 @@ void weft_watch_end(void)
     pthread_join(watch.thread, NULL);
     close(watch.wake);
     free(watch.files);
+    free(watch.holds);
     watch.files = NULL;
+    watch.holds = NULL;
+    watch.n_holds = 0;
     weft_last_words_end();
     watch.ends = NULL;
 }

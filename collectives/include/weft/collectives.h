@@ -104,7 +104,7 @@ WEFT_API void weft_combine_identity(weft_combine combine, weft_dtype dtype, void
 
 /* weft_calls_check - whether all ranks have made the same calls so far, in each group that they share: WEFT_MISMATCH names
  * two that have not. Collective over the group; comm NULL: over the ranks of this process, from the controlling thread.
- * cost    about 800 bytes from every rank to every rank */
+ * cost    about 1.4 kB from every rank to every rank */
 WEFT_API WEFT_MUST_CHECK weft_status weft_calls_check(weft_comm *comm, weft_error *error);
 
 /* ---- conversions, executed ------------------------------------------------------------------- */

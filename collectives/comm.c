@@ -238,6 +238,14 @@ weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64
     return started(request, comm->engine->all_to_all_start(comm, &out, &in, request, error));
 }
 
+/* What each rank gives, all must know. */
+static void note_bytes(weft_call_facts *call, const int64_t *bytes, int n_ranks)
+{
+    call->digest = weft_digest(0, bytes, (size_t)n_ranks * sizeof *bytes);
+    for (int r = 0; r < n_ranks; r++)
+        call->count += bytes[r];
+}
+
 weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t send_bytes, void *recv,
                                   const int64_t *recv_bytes, const int64_t *recv_at,
                                   weft_request *request, weft_error *error)
@@ -246,6 +254,7 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
     *request = (weft_request){0};
     WEFT_TRY(take_ticket(comm, &request->ticket, error));
     call.kind = WEFT_CALL_ALL_GATHER;
+    if (!comm->is_inside) note_bytes(&call, recv_bytes, comm->n_ranks);
     begin_exchange(comm, &call, request);
     const weft_parts in = {recv, recv_bytes, recv_at};
     return started(request,

@@ -298,12 +298,13 @@ void weft_move_destroy(weft_move **move)
     *move = NULL;
 }
 
-void weft_move_name(weft_move *move, weft_comm *comm, const char *what, const char *where)
+void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what,
+                    const char *where)
 {
     char text[WEFT_SITE_BYTES];
     if (comm == NULL || comm->recorder == NULL) return;
     snprintf(text, sizeof text, "%s%s", what, where);
-    move->digest = weft_digest(0, what, strlen(what));
+    move->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
     move->site = weft_recorder_site(comm->recorder, move->digest, text);
 }
 

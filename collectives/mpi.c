@@ -186,14 +186,17 @@ static weft_status all_gather_start(weft_comm *comm, const void *send, int64_t s
     return copy_own(comm, send, send_bytes, recv, error);
 }
 
-/* MPI_Waitall says only that something failed; the statuses say what. */
-static int first_code(const group *g, int n, int code)
+/* What MPI says of a message that is longer than the receiver has given room for. */
+static weft_status fail_wait(const weft_comm *comm, int code, const MPI_Status *about,
+                             int64_t expected, weft_error *error)
 {
-    if (code != MPI_ERR_IN_STATUS) return code;
-    for (int i = 0; i < n; i++)
-        if (g->statuses[i].MPI_ERROR != MPI_SUCCESS && g->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
-            return g->statuses[i].MPI_ERROR;
-    return code;
+    int class = code;
+    MPI_Error_class(code, &class);
+    if (class != MPI_ERR_TRUNCATE) return weft_mpi_fail(error, "exchanging data", code);
+    return weft_fail(error, WEFT_MISMATCH,
+                     "rank %d of a group of %d sends more than the %lld bytes that rank %d expects; both "
+                     "sides must give the same count",
+                     about->MPI_SOURCE, comm->n_ranks, (long long)expected, comm->self);
 }
 
 /* A message that is longer than expected MPI finds itself; a shorter one it takes for right. */
@@ -215,14 +218,19 @@ static weft_status check_lengths(const weft_comm *comm, const int64_t *expected,
     return WEFT_OK;
 }
 
+/* One by one: where a message was longer than expected, MPI_Waitall of Open MPI 4.1 does not return. */
 static weft_status wait_slot(const weft_comm *comm, int slot, weft_error *error)
 {
     group *g = comm->group;
     const size_t at = (size_t)slot * PER_PEER * (size_t)comm->n_ranks;
-    const int n = g->n_requests[slot], code = MPI_Waitall(n, g->requests + at, g->statuses);
+    const int n = g->n_requests[slot];
     g->n_requests[slot] = 0;
-    if (code == MPI_SUCCESS) return check_lengths(comm, g->expected + at, n, error);
-    return weft_mpi_fail(error, "exchanging data", first_code(g, n, code));
+    for (int i = 0; i < n; i++) {
+        const int code = MPI_Wait(&g->requests[at + (size_t)i], &g->statuses[i]);
+        if (code != MPI_SUCCESS)
+            return fail_wait(comm, code, &g->statuses[i], g->expected[at + (size_t)i], error);
+    }
+    return check_lengths(comm, g->expected + at, n, error);
 }
 
 static weft_status wait_request(weft_request *request, weft_error *error)

@@ -218,11 +218,13 @@ static weft_status take(const weft_comm *comm, const offer *from, int sender,
 {
     if (from->fingerprint != request->fingerprint) return fail_other_call(comm, from->comm, error);
     const int64_t bytes = from->bytes != NULL ? from->bytes[comm->self] : from->same_bytes;
-    if (bytes != expected)
+    if (bytes != expected) {
+        weft_recorder_settle(comm->recorder, comm->channel);
         return weft_fail(error, WEFT_MISMATCH,
                          "rank %d of a group of %d sends %lld bytes to rank %d, which expects "
                          "%lld; both sides must give the same count",
                          sender, comm->n_ranks, (long long)bytes, comm->self, (long long)expected);
+    }
     if (bytes == 0) return WEFT_OK;
     const char *data = from->bytes != NULL ? from->data + from->at[comm->self] : from->data;
     if (data != to) memcpy(to, data, (size_t)bytes);

@@ -158,7 +158,7 @@ static void bind_site(weft_rank *rank, weft_bound_step *bound)
              is_variable ? "" : "'s result", shape, weft_dtype_name(p->type.dtype));
     if (node->file) snprintf(where, sizeof where, ", called at %.40s:%d", node->file, node->line);
     if (bound->move != NULL && bound->comm != NULL) {
-        weft_move_name(bound->move, bound->comm, what, where);
+        weft_move_name(bound->move, bound->comm, rank->program->mark, what, where);
     } else {
         strncat(what, where, sizeof what - strlen(what) - 1);
         bound->site = weft_recorder_site(rank->recorder, weft_digest(0, what, strlen(what)), what);

@@ -45,6 +45,7 @@ struct weft_program {
     struct weft_program *share;
     weft_arena *arena;
     weft_rank *ranks; /* [n_local] */
+    uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
     int n_local;
     int64_t runs;
     uint64_t digest; /* of the plan */

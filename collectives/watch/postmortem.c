@@ -63,8 +63,8 @@ static int find_records(const char *path, char *folder, size_t bytes, struct dir
 
 /* ---- what they say --------------------------------------------------------------------------- */
 
-/* When all has ended, being killed together with the others is no mark of being at fault: only ranks that went silent
- * before the others are gone. */
+/* When all has ended, being killed together with the others is no mark of being at fault: only
+ * ranks that went silent before the others are gone. */
 static void judge_views(weft_postmortem *p)
 {
     const weft_recorder *said = NULL;
@@ -103,8 +103,7 @@ static void fill_report(const weft_postmortem *p, int i)
     const weft_recorder *recorder = p->recorders[i];
     const weft_rank_view *view = &p->views[i];
     weft_record last;
-    const bool has_last =
-        weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &last);
+    const bool has_last = weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &last);
     p->reports[i] = (weft_rank_report){
         .rank = view->rank,
         .pid = view->pid,
@@ -183,6 +182,22 @@ const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmorte
     return &postmortem->reports[index];
 }
 
+static void print_call(const weft_recorder *recorder, const weft_record *record, FILE *out)
+{
+    char call[WEFT_DOING_BYTES], clock[32] = "?";
+    struct tm parts;
+    const time_t seconds = (time_t)(record->begun / 1000000000);
+    if (localtime_r(&seconds, &parts)) strftime(clock, sizeof clock, "%H:%M:%S", &parts);
+    weft_record_print(recorder, record, call, sizeof call);
+    fprintf(out, "%s.%06lld  step %-7lld ", clock, (long long)(record->begun / 1000 % 1000000),
+            (long long)record->run);
+    if (record->ended > 0)
+        fprintf(out, "%10.3f ms", 1e-6 * ((double)record->ended - (double)record->begun));
+    else
+        fprintf(out, "%13s", "not ended");
+    fprintf(out, "  %s\n", call);
+}
+
 char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most)
 {
     const weft_recorder *recorder = postmortem->recorders[index];
@@ -192,22 +207,9 @@ char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int mo
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
-    for (uint64_t number = n > room ? n - room + 1 : 1; number <= n; number++) {
+    for (uint64_t back = n < room ? n : room; back > 0; back--) {
         weft_record record;
-        char call[WEFT_DOING_BYTES], clock[32];
-        struct tm parts;
-        if (!weft_record_read(recorder, number, &record)) continue;
-        const time_t seconds = (time_t)(record.begun / 1000000000);
-        localtime_r(&seconds, &parts);
-        strftime(clock, sizeof clock, "%H:%M:%S", &parts);
-        weft_record_print(recorder, &record, call, sizeof call);
-        fprintf(out, "%s.%06lld  step %-7lld ", clock,
-                (long long)(record.begun / 1000 % 1000000), (long long)record.run);
-        if (record.ended > 0)
-            fprintf(out, "%10.3f ms", 1e-6 * (double)(record.ended - record.begun));
-        else
-            fprintf(out, "%13s", "not ended");
-        fprintf(out, "  %s\n", call);
+        if (weft_record_read(recorder, n - back + 1, &record)) print_call(recorder, &record, out);
     }
     return fclose(out) == 0 ? text : (free(text), NULL);
 }

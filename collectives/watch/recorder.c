@@ -114,13 +114,14 @@ static weft_status keep(weft_recorder *recorder, const char *folder, weft_error 
     const char *from = (const char *)recorder;
     for (size_t at = 0; at < sizeof *recorder && status == WEFT_OK;) {
         const ssize_t n = pwrite(file, from + at, sizeof *recorder - at, (off_t)at);
-        if (n < 0) status = fail(error, path);
+        if (n <= 0) status = fail(error, path);
         at += n > 0 ? (size_t)n : 0;
     }
     if (status == WEFT_OK && mmap(recorder, sizeof *recorder, PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
         status = fail(error, path);
     close(file);
+    if (status != WEFT_OK) unlink(path);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* recorder_file: a recorder, read from the file that its rank kept it in.
  *
- * The file is memory that nobody put in order: every number is checked before it is used as an index (view.c), and every
- * text is ended.
+ * The file is memory that nobody put in order: every number is checked before it is used as an
+ * index (view.c), and every text is made one that can be printed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,26 +11,56 @@
 
 #include "view.h"
 
-static void end_texts(weft_recorder *recorder)
+/* Bytes of the UTF-8 character at `text`, which ends in a 0; 0: it is none, or one that steers a
+ * terminal. */
+static size_t character_bytes(const unsigned char *text)
+{
+    const unsigned char first = *text;
+    const size_t bytes = first < 0x80   ? 1
+                         : first < 0xc2 ? 0
+                         : first < 0xe0 ? 2
+                         : first < 0xf0 ? 3
+                                        : 4;
+    if (first < 0x20 || first == 0x7f || first > 0xf4 || bytes == 0) return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    const bool is_other_form =
+        (first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f) ||
+        (first == 0xc2 && text[1] < 0xa0);
+    return is_other_form ? 0 : bytes;
+}
+
+static void mend_text(char *text, size_t bytes)
+{
+    text[bytes - 1] = '\0';
+    for (unsigned char *at = (unsigned char *)text; *at != '\0';) {
+        const size_t n = character_bytes(at);
+        if (n == 0) *at = '?';
+        at += n > 0 ? n : 1;
+    }
+}
+
+static void mend_texts(weft_recorder *recorder)
 {
     weft_recorder_head *head = &recorder->head;
-    head->host[sizeof head->host - 1] = head->busy[sizeof head->busy - 1] = '\0';
-    head->verdict[sizeof head->verdict - 1] = '\0';
+    mend_text(head->host, sizeof head->host);
+    mend_text(head->busy, sizeof head->busy);
+    mend_text(head->verdict, sizeof head->verdict);
     for (int i = 0; i < WEFT_CHANNELS; i++)
-        head->channels[i].axes[WEFT_AXES_BYTES - 1] = '\0';
+        mend_text(head->channels[i].axes, sizeof head->channels[i].axes);
     for (int i = 0; i < WEFT_SITES; i++)
-        recorder->sites[i].text[sizeof recorder->sites[i].text - 1] = '\0';
+        mend_text(recorder->sites[i].text, sizeof recorder->sites[i].text);
 }
 
 weft_status weft_recorder_read(const char *path, weft_recorder **made, weft_error *error)
 {
     weft_recorder *recorder = *made = malloc(sizeof *recorder);
     if (!recorder) return weft_fail_memory(error, sizeof *recorder);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const ssize_t n = file < 0 ? -1 : read(file, recorder, sizeof *recorder);
     if (file >= 0) close(file);
-    if (n < 0)
-        return weft_fail(error, WEFT_IO, "cannot read %.300s: %s", path, strerror(errno));
+    if (n < 0) return weft_fail(error, WEFT_IO, "cannot read %.300s: %s", path, strerror(errno));
     if (n != sizeof *recorder || memcmp(recorder->head.magic, "weftrec", 8) != 0 ||
         recorder->head.format != WEFT_RECORDER_FORMAT || recorder->head.rank < 0)
         return weft_fail(error, WEFT_CORRUPT,
@@ -38,7 +68,7 @@ weft_status weft_recorder_read(const char *path, weft_recorder **made, weft_erro
                          "expected %zu, %d)",
                          path, (long long)n, n == sizeof *recorder ? recorder->head.format : 0,
                          sizeof *recorder, WEFT_RECORDER_FORMAT);
-    end_texts(recorder);
+    mend_texts(recorder);
     return WEFT_OK;
 }
 

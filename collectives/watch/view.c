@@ -50,7 +50,7 @@ static const char *site_text(const weft_recorder *recorder, uint32_t site)
 static void print_facts(const weft_record *record, char *text, size_t bytes)
 {
     const bool has_dtype = record->dtype < WEFT_DTYPES,
-               has_combine = record->combine != WEFT_NO_COMBINE;
+               has_combine = record->combine != WEFT_NO_COMBINE && record->combine < WEFT_COMBINES;
     int used = 0;
     text[0] = '\0';
     if (record->count > 0)
@@ -107,7 +107,8 @@ static void take_call(const weft_recorder *recorder, const weft_record *record,
                                      .sequence = record->sequence,
                                      .lowest = channel->lowest,
                                      .n_ranks = channel->n_ranks};
-    view->call_bytes = record->count * bytes * channel->n_ranks;
+    if (__builtin_mul_overflow(record->count, bytes * channel->n_ranks, &view->call_bytes))
+        view->call_bytes = INT64_MAX; /* a damaged file */
 }
 
 static void take_busy(const weft_recorder_head *head, weft_rank_view *view)

@@ -147,7 +147,7 @@ static bool find_signalled(const bench *b)
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known || view->signal == 0) continue;
         say_rank(b, view);
-        SAY(b, " died of signal %d (%s) ", view->signal, strsignal(view->signal));
+        SAY(b, " died of signal %d (%s); it was last known to be ", view->signal, strsignal(view->signal));
         say_place(b, view);
         say_waiters(b, view);
         SAY(b, ".");
@@ -162,7 +162,7 @@ static bool find_dead(const bench *b)
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known || view->presence != WEFT_GONE) continue;
         say_rank(b, view);
-        SAY(b, " has ended without a word ");
+        SAY(b, " has ended without a word; it was last known to be ");
         say_place(b, view);
         say_waiters(b, view);
         SAY(b, ". Something outside killed it: a user, the batch system, or the kernel when memory "
@@ -426,6 +426,24 @@ static bool find_behind(const bench *b)
     return false;
 }
 
+/* All had begun the call that they were in, but one was heard last well before the others: stopped in the middle, perhaps. */
+static bool find_first_silent(const bench *b)
+{
+    const weft_rank_view *first = NULL;
+    for (int i = 0; i < b->n; i++) {
+        const weft_rank_view *view = &b->views[i];
+        if (view->is_known && view->presence != WEFT_LEFT && view->silent > SPEAKING_S &&
+            (first == NULL || view->silent > first->silent))
+            first = view;
+    }
+    if (first == NULL) return false;
+    say_rank(b, first);
+    SAY(b, " was heard last %.1f s before all ended: it was ", first->silent);
+    say_place(b, first);
+    SAY(b, ".");
+    return conclude(b, WEFT_ENDS_LOST, first);
+}
+
 static bool find_cut_short(const bench *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -445,8 +463,9 @@ static bool find_cut_short(const bench *b)
 
 bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdict)
 {
-    static bool (*const rules[])(const bench *) = {find_signalled, find_diverged, find_left,
-                                                   find_circle,    find_behind,   find_cut_short};
+    static bool (*const rules[])(const bench *) = {find_signalled,    find_diverged, find_left,
+                                                   find_circle,       find_behind,   find_first_silent,
+                                                   find_cut_short};
     *verdict = (weft_verdict){.rank = -1};
     const bench b = {views, n, INFINITY, verdict};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -465,8 +484,8 @@ int weft_judge_slow(const weft_rank_view *views, int n, double patience, char *t
         if (view == &views[i] || is_circle || !view->at_work) continue;
         say_rank(&b, view);
         SAY(&b,
-            " is at work %s%s%s, and others have been waiting for it for %.0f s; the job goes on",
-            view->busy[0] ? "(" : "", view->busy, view->busy[0] ? ") " : "", views[i].waiting);
+            " is at work%s%s%s, and others have been waiting for it for %.0f s; the job goes on",
+            view->busy[0] ? " (" : "", view->busy, view->busy[0] ? ")" : "", views[i].waiting);
         say_waiters(&b, view);
         snprintf(text, bytes, "%s", words.text);
         return view->rank;

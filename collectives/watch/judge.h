@@ -29,7 +29,8 @@ void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds)
 /* weft_judge - patience: seconds; infinite to end only what can never go on. Returns whether there is a verdict. */
 bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdict *verdict);
 
-/* weft_judge_remains - the same for a job that is over, where nobody waits, computes or answers any more. */
+/* weft_judge_remains - the same for a job that is over, where nobody waits, computes or answers any more. `silent`: how long
+ * before the last of all ranks each was heard last. */
 bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdict);
 
 /* weft_judge_slow - a rank at work that others wait for longer than `patience`: worth a word, no more. -1: none.

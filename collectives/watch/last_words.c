@@ -15,6 +15,7 @@ enum { N_DEADLY = sizeof deadly / sizeof *deadly };
 static struct sigaction before[N_DEADLY];
 static void (*teller)(int signal);
 static bool is_set;
+static void (*obeyer)(void); /* NULL: SIGTERM is not ours */
 
 static void speak(int number, siginfo_t *facts, void *context)
 {
@@ -28,7 +29,31 @@ static void speak(int number, siginfo_t *facts, void *context)
     if (facts->si_code <= 0 || number == SIGABRT) raise(number);
 }
 
-void weft_last_words_begin(void (*say)(int signal))
+static void obey(int number)
+{
+    (void)number;
+    if (obeyer != NULL) obeyer();
+}
+
+static void begin_obeying(void (*how)(void))
+{
+    struct sigaction action = {.sa_handler = obey, .sa_flags = SA_RESTART}, old;
+    sigemptyset(&action.sa_mask);
+    if (how == NULL || sigaction(SIGTERM, NULL, &old) != 0 || old.sa_handler != SIG_DFL) return;
+    obeyer = how;
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Unless the program has put a handler of its own in its place. */
+static void end_obeying(void)
+{
+    struct sigaction now;
+    if (obeyer != NULL && sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == obey)
+        signal(SIGTERM, SIG_DFL);
+    obeyer = NULL;
+}
+
+void weft_last_words_begin(void (*say)(int signal), void (*how)(void))
 {
     static char room[64 << 10]; /* for a handler when it is the stack that is full */
     stack_t stack = {.ss_sp = room, .ss_size = sizeof room}, old;
@@ -38,6 +63,7 @@ void weft_last_words_begin(void (*say)(int signal))
     if (sigaltstack(NULL, &old) == 0 && old.ss_flags & SS_DISABLE) sigaltstack(&stack, NULL);
     for (int i = 0; i < N_DEADLY && !is_set; i++)
         sigaction(deadly[i], &action, &before[i]);
+    if (!is_set) begin_obeying(how);
     is_set = true;
 }
 
@@ -45,5 +71,6 @@ void weft_last_words_end(void)
 {
     for (int i = 0; i < N_DEADLY && is_set; i++)
         sigaction(deadly[i], &before[i], NULL);
+    end_obeying();
     is_set = false;
 }

@@ -63,13 +63,26 @@ static int find_records(const char *path, char *folder, size_t bytes, struct dir
 
 /* ---- what they say --------------------------------------------------------------------------- */
 
-/* When all has ended, being killed together with the others is no mark of being at fault: only
- * ranks that went silent before the others are gone. */
+/* How long before the last of them each was alive. Clocks of hosts may differ by less than what counts (judge.c). */
+static void take_views(weft_postmortem *p)
+{
+    int64_t latest = 0;
+    for (int i = 0; i < p->n; i++) {
+        const int64_t alive = atomic_load(&p->recorders[i]->head.alive);
+        weft_view_take(p->recorders[i], &p->views[i]);
+        if (alive > latest) latest = alive;
+    }
+    for (int i = 0; i < p->n; i++)
+        p->views[i].silent =
+            1e-9 * ((double)latest - (double)atomic_load(&p->recorders[i]->head.alive));
+}
+
+/* When all has ended, being killed together with the others is no mark of being at fault. */
 static void judge_views(weft_postmortem *p)
 {
     const weft_recorder *said = NULL;
+    take_views(p);
     for (int i = 0; i < p->n; i++) {
-        weft_view_take(p->recorders[i], &p->views[i]);
         if (atomic_load(&p->recorders[i]->head.status) != 0 && p->recorders[i]->head.verdict[0] &&
             !said)
             said = p->recorders[i];

@@ -30,6 +30,10 @@ bool weft_spoke_open(int process, const weft_hub_address *address)
     spoke.address = *address;
     spoke.opened = weft_seconds();
     spoke.deputy = -1;
+    /* Should it be stopped before it has said anything. */
+    spoke.views[0] = (weft_rank_view){.is_known = true, .pid = address->pid, .saved = -1};
+    memcpy(spoke.views[0].host, address->host, sizeof address->host);
+    snprintf(spoke.views[0].doing, sizeof spoke.views[0].doing, "starting");
     return address->n > 0;
 }
 
@@ -132,10 +136,8 @@ static void spoke_turn(double now)
     bool is_over = false;
     if (weft_n_recorders() > 0) weft_look_at(0, now, &spoke.views[1]);
     if (spoke.has_given_up) return;
-    if (!spoke.is_up) {
-        get_connected(now);
-        return;
-    }
+    if (!spoke.is_up) get_connected(now);
+    if (!spoke.is_up) return;
     while (spoke.link.file >= 0 && weft_link_hear(&spoke.link, &message, &is_over))
         hear(&message);
     if (is_over) {

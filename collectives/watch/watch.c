@@ -15,7 +15,7 @@
 
 #include "look.h"
 
-static const double TURN_S = 0.25, HELD_UP_S = 2;
+static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4;
 enum { DEFAULT_PATIENCE_MS = 10000 };
 
 /* One a process: a process is what ends. */
@@ -25,7 +25,8 @@ static struct {
     int wake; /* an eventfd: something is to be done at once */
     pthread_t thread;
     struct pollfd *files;
-    _Atomic int is_ending;
+    _Atomic int is_ending, is_told_to_end;
+    double told_to_end; /* when */
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
     double next_word;        /* about ranks that are slow */
@@ -189,14 +190,41 @@ static void mark_alive(void)
         atomic_store_explicit(&weft_recorder_at(i)->head.alive, now, memory_order_relaxed);
 }
 
+/* What woke the thread is seen now. */
+static void calm(void)
+{
+    uint64_t count;
+    if (watch.files[0].revents & POLLIN) (void)!read(watch.wake, &count, sizeof count);
+}
+
+/* A launcher that has lost one rank sends SIGTERM to the others at once. They take a moment to find out and say which rank
+ * it was, and in what. */
+static bool is_time_to_obey(double now)
+{
+    if (!atomic_load(&watch.is_told_to_end)) return false;
+    if (watch.told_to_end == 0) watch.told_to_end = now;
+    return now - watch.told_to_end >= OBEY_S;
+}
+
+static void obey(void)
+{
+    hand_over_output();
+    weft_last_words_end();
+    kill(getpid(), SIGTERM);
+    pause();
+}
+
 static void *run(void *nothing)
 {
     const int room = watch.n_processes + 128;
+    int wait_ms = 0; /* the first turn at once: a process that dies early should be known by then */
     double before = weft_seconds();
     while (!atomic_load(&watch.is_ending)) {
         int n = watch.ends->files(watch.files + 1, room - 1) + 1;
         watch.files[0] = (struct pollfd){watch.wake, POLLIN, 0};
-        poll(watch.files, (nfds_t)n, (int)(1000 * TURN_S));
+        poll(watch.files, (nfds_t)n, wait_ms);
+        wait_ms = (int)(1000 * TURN_S);
+        calm();
         const double now = weft_seconds();
         if (now - before > HELD_UP_S) { /* a machine asleep, or far too busy */
             weft_look_forgive(now - before);
@@ -210,14 +238,22 @@ static void *run(void *nothing)
         watch.ends->turn(now);
         if (watch.ends->told()->status != 0) end_job(watch.ends->told(), true);
         judge(now);
+        if (is_time_to_obey(now)) obey();
     }
     watch.ends->leave();
     return nothing;
 }
 
+/* From a signal handler, as what follows. */
 static void say_last_word(int signal)
 {
     if (watch.ends) watch.ends->last_word(signal);
+}
+
+static void hear_order(void)
+{
+    atomic_store(&watch.is_told_to_end, 1);
+    (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 /* exit() without weft_world_close: the others must not think that it was killed. */
@@ -269,7 +305,7 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
                         "it; a hang will not be noticed\n");
         return;
     }
-    weft_last_words_begin(say_last_word);
+    weft_last_words_begin(say_last_word, n_processes > 1 ? hear_order : NULL);
     if (!is_registered) atexit(leave_at_exit);
     is_registered = true;
 }

@@ -41,7 +41,8 @@ bool weft_spoke_open(int process, const weft_hub_address *address);
 extern const weft_watch_ends weft_alone, weft_hub, weft_spoke;
 
 /* ---- last_words.c: signals that end a process ------------------------------------------------------------------- */
-void weft_last_words_begin(void (*say)(int signal));
+/* obey: SIGTERM came, and nobody but us has a handler for it; NULL: leave it alone. */
+void weft_last_words_begin(void (*say)(int signal), void (*obey)(void));
 void weft_last_words_end(void);
 
 #endif

@@ -92,6 +92,7 @@ int weft_hub_listen(weft_hub_address *address)
     const struct sockaddr_in6 any = {.sin6_family = AF_INET6};
     *address = (weft_hub_address){0};
     gethostname(address->host, sizeof address->host - 1);
+    address->pid = (int32_t)getpid();
     const int file = open_socket(&family);
     if (file < 0) return -1;
     socklen_t bytes = address_for(family, &any, &room);

@@ -16,7 +16,7 @@ enum { WEFT_HUB_ADDRESSES = 8, WEFT_MESSAGE_BYTES = 3072, WEFT_NONCE_BYTES = 16 
 typedef struct weft_hub_address {
     unsigned char nonce[WEFT_NONCE_BYTES]; /* who cannot show it is not of this job */
     char host[WEFT_HOST_BYTES];
-    int32_t n;
+    int32_t pid, n;
     struct sockaddr_in6 addresses[WEFT_HUB_ADDRESSES]; /* IPv4 as ::ffff:a.b.c.d */
 } weft_hub_address;
 

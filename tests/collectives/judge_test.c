@@ -449,6 +449,21 @@ static void test_remains_name_who_was_behind(void)
     CHECK_TEXT(verdict.text, "ranks 0, 2 wait for it");
 }
 
+static void test_remains_name_who_was_silent_first(void)
+{
+    make_views(3);
+    for (int i = 0; i < 3; i++)
+        wait_on(i, WORLD, 0, 3, 0);
+    views[2].silent = 0.3; /* a look is taken four times a second */
+    views[1].silent = 2.5;
+    CHECK(weft_judge_remains(views, 3, &verdict));
+    CHECK_EQ_INT(verdict.rank, 1);
+    CHECK_TEXT(verdict.text, "was heard last 2.5 s before all ended: it was at step 41, in call 6");
+    views[1].silent = 0.5;
+    CHECK(weft_judge_remains(views, 3, &verdict));
+    CHECK_TEXT(verdict.text, "ended from outside");
+}
+
 static void test_remains_of_each_kind(void)
 {
     make_views(2);
@@ -758,6 +773,7 @@ int main(void)
     RUN(test_no_checkpoint_is_said);
     RUN(test_long_texts_are_cut);
     RUN(test_remains_name_who_was_behind);
+    RUN(test_remains_name_who_was_silent_first);
     RUN(test_remains_of_each_kind);
     RUN(test_same_calls_are_never_accused);
     RUN(test_altered_calls_are_always_found);

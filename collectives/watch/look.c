@@ -1,7 +1,8 @@
 /* look: the ranks of this process, as its watching thread sees them.
  *
- * A rank is at work when its process uses the processor (a fifth of one core, over a second), when one of its threads is
- * held up in a call that reads or writes (a slow disk, a terminal that somebody has stopped), or when it is marked busy. A process
+ * A rank is at work when its process uses the processor (a twentieth of one core, over a second), when one of its threads
+ * could run (there may be many more threads than cores) or is held up in a call that reads or writes (a slow disk, a
+ * terminal that somebody has stopped), or when it is marked busy. A process
  * that only polls for messages uses the processor too, but then the rank is in a call, and that is known.
  */
 #include "look.h"
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double WINDOW_S = 1, WORKING_SHARE = 0.2;
+static const double WINDOW_S = 1, WORKING_SHARE = 0.05;
 
 typedef struct look {
     uint64_t waiting, n_begun;  /* as last seen */
@@ -26,7 +27,7 @@ static struct {
     int n;
     double window_begun, processor; /* seconds used up to then */
     bool has_used_processor;        /* in the last whole window */
-    bool is_at_files;               /* at its end */
+    bool is_occupied;               /* at its end */
 } here;
 
 static double processor_seconds(void)
@@ -47,9 +48,9 @@ static bool read_task(const char *thread, const char *what, char *text, size_t b
     return *text;
 }
 
-/* In an uninterruptible wait (field 3 of stat, after the name in brackets), or in a call on a file (the first number of
- * syscall, where the kernel shows it). */
-static bool is_thread_at_files(const char *thread)
+/* Running or in an uninterruptible wait (field 3 of stat, after the name in brackets), or in a call on a file (the first
+ * number of syscall, where the kernel shows it). */
+static bool is_thread_occupied(const char *thread)
 {
     static const int calls[] = {SYS_read,   SYS_write,   SYS_pread64, SYS_pwrite64, SYS_readv,
                                 SYS_writev, SYS_pwritev, SYS_fsync,   SYS_fdatasync, SYS_openat,
@@ -57,7 +58,7 @@ static bool is_thread_at_files(const char *thread)
     char text[512], *end;
     if (read_task(thread, "stat", text, sizeof text)) {
         const char *after = strrchr(text, ')');
-        if (after && after[1] == ' ' && after[2] == 'D') return true;
+        if (after && after[1] == ' ' && (after[2] == 'R' || after[2] == 'D')) return true;
     }
     if (!read_task(thread, "syscall", text, sizeof text)) return false;
     const long number = strtol(text, &end, 10);
@@ -67,7 +68,7 @@ static bool is_thread_at_files(const char *thread)
 }
 
 /* Any thread but this one: a rank may wait for one that reads ahead for it, or writes its checkpoint. */
-static bool is_at_files(void)
+static bool is_occupied(void)
 {
     const int self = (int)syscall(SYS_gettid);
     bool is_there = false;
@@ -75,7 +76,7 @@ static bool is_at_files(void)
     if (!threads) return false;
     for (struct dirent *entry; !is_there && (entry = readdir(threads)) != NULL;)
         if (entry->d_name[0] != '.' && atoi(entry->d_name) != self)
-            is_there = is_thread_at_files(entry->d_name);
+            is_there = is_thread_occupied(entry->d_name);
     closedir(threads);
     return is_there;
 }
@@ -88,7 +89,7 @@ void weft_look_around(double now)
     const double used = processor_seconds();
     here.has_used_processor =
         used - here.processor > WORKING_SHARE * (now - here.window_begun) || here.window_begun == 0;
-    here.is_at_files = !here.has_used_processor && is_at_files();
+    here.is_occupied = !here.has_used_processor && is_occupied();
     here.window_begun = now;
     here.processor = used;
 }
@@ -104,7 +105,7 @@ void weft_look_at(int index, double now, weft_rank_view *view)
     its->waiting = waiting;
     its->n_begun = view->n_begun;
     view->waiting = now - its->waiting_since;
-    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_at_files);
+    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_occupied);
     if (view->at_work || view->is_waiting || has_called) its->worked = now;
     view->idle = now - its->worked;
 }

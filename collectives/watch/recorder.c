@@ -206,15 +206,16 @@ static void set_channel(weft_channel *channel, uint64_t sequence, uint64_t finge
     const uint32_t version = atomic_load_explicit(&channel->version, memory_order_relaxed);
     atomic_store_explicit(&channel->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    channel->sequence = sequence;
-    channel->past[sequence % WEFT_PAST] = fingerprint;
+    atomic_store_explicit(&channel->sequence, sequence, memory_order_relaxed);
+    atomic_store_explicit(&channel->past[sequence % WEFT_PAST], fingerprint, memory_order_relaxed);
     atomic_store_explicit(&channel->version, version + 2, memory_order_release);
 }
 
 void weft_recorder_settle(weft_recorder *recorder, int channel)
 {
     if (recorder == NULL || channel < 0) return;
-    set_channel(&recorder->head.channels[channel], recorder->head.channels[channel].sequence, 0);
+    set_channel(&recorder->head.channels[channel],
+                atomic_load(&recorder->head.channels[channel].sequence), 0);
     atomic_store(&recorder->head.failed, atomic_load(&recorder->head.n_begun) + 1);
 }
 
@@ -225,12 +226,15 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
     weft_recorder_head *head = &recorder->head;
     const uint64_t number = atomic_load_explicit(&head->n_begun, memory_order_relaxed) + 1;
     weft_channel *its = &head->channels[channel];
-    const uint64_t fingerprint = fingerprint_after(its->past[its->sequence % WEFT_PAST], call);
-    set_channel(its, its->sequence + 1, fingerprint);
+    const uint64_t sequence = atomic_load_explicit(&its->sequence, memory_order_relaxed);
+    const uint64_t before =
+        atomic_load_explicit(&its->past[sequence % WEFT_PAST], memory_order_relaxed);
+    const uint64_t fingerprint = fingerprint_after(before, call);
+    set_channel(its, sequence + 1, fingerprint);
     recorder->records[number % WEFT_RECORDS] = (weft_record){
         .number = number,
         .begun = weft_clock_ns(),
-        .sequence = its->sequence,
+        .sequence = sequence + 1,
         .fingerprint = fingerprint,
         .count = call->count,
         .run = atomic_load_explicit(&head->run, memory_order_relaxed),

@@ -67,8 +67,8 @@ typedef struct weft_channel {
     int32_t n_ranks; /* of the group */
     _Atomic uint32_t version;
     uint32_t unused;
-    uint64_t sequence;          /* guarded by version, as is: */
-    uint64_t past[WEFT_PAST];   /* fingerprints: that after call s at s % WEFT_PAST */
+    _Atomic uint64_t sequence;  /* guarded by version, as is: */
+    _Atomic uint64_t past[WEFT_PAST]; /* fingerprints: that after call s at s % WEFT_PAST */
     char axes[WEFT_AXES_BYTES];     /* "data+model"; "all processes" */
 } weft_channel;
 

@@ -1,6 +1,7 @@
 /* checkpoints: the public calls around saves; the directory they live in. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,38 +10,58 @@
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static bool is_left_over(const char *name)
+/* "step_00000007.tmp", for an ending of ".tmp". */
+static bool is_step_with(const char *name, const char *ending)
 {
-    static const char prefix[] = "step_", suffix[] = ".tmp";
-    const size_t bytes = strlen(name);
-    return strncmp(name, prefix, sizeof prefix - 1) == 0 && bytes > sizeof suffix - 1 &&
-           strcmp(name + bytes - (sizeof suffix - 1), suffix) == 0;
+    static const char prefix[] = "step_";
+    const size_t bytes = strlen(name), tail = strlen(ending);
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 && bytes > tail &&
+           strcmp(name + bytes - tail, ending) == 0;
 }
 
-/* What interrupted saves and removals have left. */
-static weft_status remove_left_over(const char *directory, weft_error *error)
+/* A save of a step that was there has been interrupted: after the old one was set aside, or when
+ * the new one had its place. */
+static weft_status settle_aside(const char *path, weft_error *error)
 {
+    char step[WEFT_PATH_BYTES];
+    WEFT_TRY(weft_path(step, error, "%.*s", (int)(strlen(path) - strlen(WEFT_ASIDE)), path));
+    if (weft_path_exists(step)) return weft_directory_remove(path, error);
+    if (rename(path, step) == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot bring back %.200s, which a save had set aside: %s",
+                     path, strerror(errno));
+}
+
+static weft_status settle_one(const char *directory, const char *name, weft_error *error)
+{
+    char path[WEFT_PATH_BYTES];
+    WEFT_TRY(weft_path(path, error, "%s/%s", directory, name));
+    if (is_step_with(name, WEFT_ASIDE)) return settle_aside(path, error);
+    return is_step_with(name, WEFT_LEFT_OVER) ? weft_directory_remove(path, error) : WEFT_OK;
+}
+
+/* What interrupted saves and removals have left. The names as they are go to the disk first: what
+ * looks left over may be what a name on the disk still leads to. */
+static weft_status settle_left_over(const char *directory, weft_error *error)
+{
+    WEFT_TRY(weft_directory_sync(directory, error));
     DIR *listing = opendir(directory);
     weft_status status = WEFT_OK;
     if (listing == NULL)
         return weft_fail(error, WEFT_IO, "cannot list %.300s: %s", directory, strerror(errno));
-    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(listing)) != NULL;) {
-        char path[WEFT_PATH_BYTES];
-        if (!is_left_over(entry->d_name)) continue;
-        status = weft_path(path, error, "%s/%s", directory, entry->d_name);
-        if (status == WEFT_OK) status = weft_directory_remove(path, error);
-    }
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(listing)) != NULL;)
+        status = settle_one(directory, entry->d_name, error);
     closedir(listing);
-    return status;
+    return status == WEFT_OK ? weft_directory_sync(directory, error) : status;
 }
 
 static weft_status prepare_directory(const char *directory, weft_error *error)
 {
     WEFT_TRY(weft_directory_make(directory, error));
+    WEFT_TRY(weft_directory_anchor(directory, error));
     if (access(directory, W_OK | X_OK) != 0)
         return weft_fail(error, WEFT_IO, "checkpoints cannot be written to %.300s: %s", directory,
                          strerror(errno));
-    return remove_left_over(directory, error);
+    return settle_left_over(directory, error);
 }
 
 static weft_status make(const char *directory, const weft_checkpoint_options *options,

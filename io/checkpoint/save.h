@@ -20,6 +20,11 @@
 
 #define WEFT_STATE_FILE "state.h5"
 
+/* After the name of a step. Open removes the one; the other is what a new save of the same step
+ * takes the place of, and open brings it back when the step is missing. */
+#define WEFT_LEFT_OVER ".tmp"
+#define WEFT_ASIDE ".old"
+
 typedef struct weft_save {
     weft_snapshot snapshot;
     weft_peers peers;

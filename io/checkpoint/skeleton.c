@@ -7,8 +7,12 @@
  */
 #include "skeleton.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "files.h"
 
 const char *weft_dataset_path(weft_arena *arena, const char *name, bool is_slot)
 {
@@ -35,9 +39,22 @@ typedef struct skeleton {
     hid_t access, creation, links, file;
 } skeleton;
 
+/* The library's own sentences hold "errno = 28" where the system refused something. */
+static herr_t find_reason(unsigned depth, const H5E_error2_t *entry, void *reason)
+{
+    const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
+    (void)depth;
+    return at != NULL && sscanf(at, "errno = %d", (int *)reason) == 1;
+}
+
+/* Directly after the call that failed: the next one clears the library's sentences. */
 static weft_status fail(const char *path, const char *what, weft_error *error)
 {
-    return weft_fail(error, WEFT_IO, "HDF5 could not %s in %.300s; is the disk full?", what, path);
+    int reason = 0;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
+    if (reason == 0) return weft_fail(error, WEFT_IO, "HDF5 could not %s %.300s", what, path);
+    errno = reason;
+    return weft_fail_io(error, what, path, 0);
 }
 
 /* The library's exit handler crashes after a failed write, it prints by itself, and it loads
@@ -132,11 +149,12 @@ static bool add_dataset(const skeleton *s, weft_entry *entry)
 
 static weft_status lay(skeleton *s, weft_manifest *manifest, weft_error *error)
 {
-    if (!set_properties(s)) return fail(s->path, "set its properties", error);
+    if (!set_properties(s)) return fail(s->path, "choose the format of", error);
     s->file = H5Fcreate(s->path, H5F_ACC_EXCL, H5P_DEFAULT, s->access);
-    if (s->file < 0) return fail(s->path, "make the file", error);
+    if (s->file < 0) return fail(s->path, "make", error);
     for (int i = 0; i < manifest->n_entries; i++)
-        if (!add_dataset(s, &manifest->entries[i])) return fail(s->path, "make a dataset", error);
+        if (!add_dataset(s, &manifest->entries[i]))
+            return fail(s->path, "make a dataset in", error);
     return WEFT_OK;
 }
 
@@ -146,9 +164,9 @@ weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, weft_er
     tame_library();
     weft_status status = lay(&s, manifest, error);
     if (status == WEFT_OK && H5Fflush(s.file, H5F_SCOPE_GLOBAL) < 0)
-        status = fail(path, "write its structures", error);
+        status = fail(path, "write", error);
     if (s.file >= 0 && H5Fclose(s.file) < 0 && status == WEFT_OK)
-        status = fail(path, "close the file", error);
+        status = fail(path, "write", error);
     if (s.access >= 0) H5Pclose(s.access);
     if (s.creation >= 0) H5Pclose(s.creation);
     if (s.links >= 0) H5Pclose(s.links);

@@ -50,10 +50,10 @@ typedef struct fault_plan {
     int64_t at;         /* which of them, from 1              */
     fault_action action;
     int error;
-    bool is_for_good;    /* and all that come after            */
+    bool is_for_good;     /* and all that come after            */
     bool has_no_exchange; /* a file system that cannot exchange names */
-    bool is_unsynced;    /* fsync returns at once: tests of many states are faster */
-    int log;             /* descriptor that records are written to; 0: none */
+    bool is_unsynced;     /* fsync returns at once: tests of many states are faster */
+    int log;              /* descriptor that records are written to; 0: none */
 } fault_plan;
 
 #define FAULTS_API __attribute__((visibility("default")))
@@ -69,8 +69,8 @@ FAULTS_API void faults_mark(int64_t what, int64_t number);
 
 /* In a program's environment: "calls at action error has_no_exchange folder". The process's own
  * number from a launcher must be FAULTS_RANK, where that is set. */
-#define FAULTS_VARIABLE "WEFT_TEST_FAULTS"
-#define FAULTS_RANK_VARIABLE "WEFT_TEST_FAULTS_RANK"
+#define FAULTS_VARIABLE      "TEST_FAULTS"
+#define FAULTS_RANK_VARIABLE "TEST_FAULTS_RANK"
 
 /* One record; then the two paths below the folder, without a zero, then the data. */
 typedef struct fault_record {

@@ -22,6 +22,13 @@
 
 enum { MOST_SAVES = 6, VERSIONS = 10 };
 
+/* A sanitized process is slow to fork: there every seventh call must do. */
+#ifdef WEFT_SANITIZE
+enum { STRIDE = 7 };
+#else
+enum { STRIDE = 1 };
+#endif
+
 /* One after the other: version 1 as steps[0], version 2 as steps[1], ... The last is the one that
  * things happen to. */
 typedef struct scenario {

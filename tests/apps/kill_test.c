@@ -40,29 +40,48 @@ static bool has_ended(pid_t child)
            facts.si_pid == child;
 }
 
-/* Any moment of a run of `length` seconds, or one inside a save. */
-static void await_moment(pid_t child, const char *run, bool is_save_wanted, double length)
+/* A run under way. */
+typedef struct victim {
+    const way *how;
+    victims who;
+    pid_t child;
+    struct timespec begun; /* as files have it */
+} victim;
+
+static victim start_victim(const way *w, victims who)
 {
-    const double begun = seconds(), wait = random_number() * length * (is_save_wanted ? 0.7 : 1.0);
-    while (!has_ended(child) && seconds() - begun < wait)
+    victim v = {.how = w, .who = who};
+    clock_gettime(CLOCK_REALTIME_COARSE, &v.begun);
+    v.child = start_run(w, "killed", arguments);
+    return v;
+}
+
+/* Any moment of what is left of a run of `length` seconds, or one inside a save. */
+static void await_moment(const victim *v, bool is_save_wanted, double length)
+{
+    double losses[STEPS + 1];
+    const double left = 1 - (double)read_losses("killed", losses) / (STEPS + 1), begun = seconds(),
+                 wait = random_number() * length * (is_save_wanted ? left / 2 : left);
+    while (!has_ended(v->child) && seconds() - begun < wait)
         usleep(200);
-    while (is_save_wanted && !has_ended(child) && !is_saving(run))
+    while (is_save_wanted && !has_ended(v->child) && !is_saving("killed", &v->begun))
         usleep(50);
     if (is_save_wanted) usleep((useconds_t)(random_number() * 2000));
 }
 
-/* Stops them first, so that what is told of the moment is so. False when the run had ended. */
-static bool kill_run(pid_t child, const way *w, victims who, const char *run, bool *was_saving)
+/* Stops them first, so that what is told of the moment is so. False when the run had ended, or not
+ * begun. */
+static bool kill_run(const victim *v, bool *was_saving)
 {
     pid_t ranks[MOST_RANKS];
-    const int n = find_ranks(child, ranks);
-    if (n == 0 || has_ended(child)) return false;
+    const int n = find_ranks(v->child, ranks);
+    if (n == 0 || has_ended(v->child)) return false;
     const int only = (int)(random_number() * n);
-    const bool is_all = w->n_processes == 0 || who == ALL_RANKS;
+    const bool is_all = v->how->n_processes == 0 || v->who == ALL_RANKS;
     for (int i = 0; i < n; i++)
         if (is_all || i == only) kill(ranks[i], SIGSTOP);
-    *was_saving = is_saving(run);
-    if (who == ALL_RANKS) kill(-child, SIGKILL); /* the launcher too: the machine is gone */
+    *was_saving = is_saving("killed", &v->begun);
+    if (v->who == ALL_RANKS) kill(-v->child, SIGKILL); /* the launcher too: the machine is gone */
     for (int i = 0; i < n; i++)
         if (is_all || i == only) kill(ranks[i], SIGKILL);
     return true;
@@ -72,21 +91,23 @@ static bool kill_run(pid_t child, const way *w, victims who, const char *run, bo
 static void kill_series(const way *w, victims who, int n_wanted, tally *t)
 {
     bool is_over = false;
+    const int n_before = t->n_kills;
     remove_run("killed");
     while (!is_over && t->n_kills < n_wanted) {
         bool was_saving = false;
-        const pid_t child = start_run(w, "killed", arguments);
-        await_moment(child, "killed", t->n_kills % 3 < 2, t->length);
-        const bool is_killed = kill_run(child, w, who, "killed", &was_saving);
-        const int status = await_run(child);
+        const victim v = start_victim(w, who);
+        await_moment(&v, t->n_kills % 3 < 2, t->length);
+        const bool is_killed = kill_run(&v, &was_saving);
+        const int status = await_run(v.child);
         if (is_killed && status != 0) {
             t->n_kills++;
             t->n_saving += was_saving;
         }
         is_over = status == 0;
     }
-    const bool is_good =
-        CHECK_EQ_INT(run_to_the_end(w, "", "killed", arguments), 0) && is_as("killed", t->reference);
+    if (t->n_kills == n_before) return;
+    const bool is_good = CHECK_EQ_INT(run_to_the_end(w, "", "killed", arguments), 0) &&
+                         is_as("killed", t->reference);
     t->n_lost += !is_good;
     t->n_series++;
 }

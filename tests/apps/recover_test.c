@@ -39,7 +39,7 @@ static void check_next_start(const char *reference)
 {
     CHECK_EQ_INT(run_to_the_end(&on_threads, "", "dying", arguments), 0);
     is_as("dying", reference);
-    CHECK(!is_saving("dying"));
+    CHECK(!is_saving("dying", NULL));
 }
 
 static int n_kills = 1;
@@ -99,31 +99,36 @@ static void test_killed_while_passing_over_a_damaged_one(void)
 
 /* ---- before the first step ------------------------------------------------------------------- */
 
-/* Names, lengths and sums of all that is in the run; its log apart, which says that it began. */
+/* Names and lengths of all that is in the run; what its steps and checkpoints are, to the bit. */
 static void describe(const char *run, char text[TEXT])
 {
     char line[TEXT];
     snprintf(line, sizeof line,
-             "cd %s/%s && find . -type f ! -name log.txt -exec cksum {} + | sort", folder, run);
+             "cd %s/%s && find . -type f -printf '%%p %%s\\n' | sort; "
+             "find ckpt metrics.jsonl -type f -exec cksum {} + | sort",
+             folder, run);
     snprintf(text, TEXT, "%s", command_run_all(line).text);
 }
 
 static void test_killed_before_a_step_ends(void)
 {
     enum { NO_STEP = 12 };
+    static const unsigned calls = 1u << FAULT_READ | 1u << FAULT_CLOSE | 1u << FAULT_SYNC;
     static char before[TEXT], after[TEXT];
     const int n = n_kills > 50 ? 50 : n_kills;
     double losses[STEPS + 1];
     copy_run("half", "dying");
+    CHECK(dies_at(calls, 1, arguments)); /* what the last run has recorded is kept, once */
     describe("dying", before);
     for (int i = 0; i < n; i++)
-        CHECK(dies_at(1u << FAULT_READ | 1u << FAULT_CLOSE | 1u << FAULT_SYNC, 1 + i % 16,
-                      arguments));
+        CHECK(dies_at(calls, 1 + i % 16, arguments));
     describe("dying", after);
+    CHECK(strlen(before) > 200);
     CHECK(strcmp(before, after) == 0);
+    shell("diff -r '%s/%s/ckpt' '%s/%s/ckpt'", "half", "dying");
     CHECK_EQ_INT(read_losses("dying", losses), NO_STEP);
     check_next_start("whole");
-    printf("  before a step ends: %d kills in a row\n", n);
+    printf("  before a step ends: %d kills in a row\n", n + 1);
 }
 
 int main(int n, char **all)

@@ -111,15 +111,21 @@ static inline int find_ranks(pid_t above, pid_t ranks[MOST_RANKS])
 
 /* ---- what is on the disk --------------------------------------------------------------------- */
 
-/* A save (or its tidying up) is under way. */
-static inline bool is_saving(const char *run)
+/* A save is under way that has begun after `since`; with NULL also one that was cut off before. */
+static inline bool is_saving(const char *run, const struct timespec *since)
 {
     char path[TEXT];
     bool is_under_way = false;
     snprintf(path, sizeof path, "%s/%s/ckpt", folder, run);
     DIR *listing = opendir(path);
-    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;)
-        is_under_way |= strstr(entry->d_name, ".tmp") || strstr(entry->d_name, ".old");
+    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;) {
+        struct stat facts;
+        if (!strstr(entry->d_name, ".tmp") && !strstr(entry->d_name, ".old")) continue;
+        if (since && fstatat(dirfd(listing), entry->d_name, &facts, 0) != 0) continue;
+        is_under_way |=
+            !since || facts.st_ctim.tv_sec > since->tv_sec ||
+            (facts.st_ctim.tv_sec == since->tv_sec && facts.st_ctim.tv_nsec > since->tv_nsec);
+    }
     if (listing) closedir(listing);
     return is_under_way;
 }

@@ -104,9 +104,12 @@ static inline bool open_blank(void)
         cpu++;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    return CHECK_EQ_INT(sched_setaffinity(0, sizeof one, &one), 0) &&
-           CHECK_OK(weft_world_open(&world, &error), error) &&
-           CHECK_OK(net_open(&alone, &(net_options){.dtype = WEFT_F32}, &blank, &error), error);
+    const bool is_open =
+        CHECK_EQ_INT(sched_setaffinity(0, sizeof one, &one), 0) &&
+        CHECK_OK(weft_world_open(&world, &error), error) &&
+        CHECK_OK(net_open(&alone, &(net_options){.dtype = WEFT_F32}, &blank, &error), error);
+    weft_world_close();
+    return is_open;
 }
 
 static inline void fill_versions(const void *shared)
@@ -149,7 +152,6 @@ static inline void remove_folder(const char *path)
 static inline void crash_close(void)
 {
     net_close(&blank);
-    weft_world_close();
     remove_folder(root);
 }
 

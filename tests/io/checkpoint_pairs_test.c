@@ -3,7 +3,7 @@
  *
  * --all: all 900 pairs.
  */
-#include "checkpoint_net.h"
+#include "crash_net.h"
 
 static const place places[] = {
     {"data:1", "", 0, 1},
@@ -45,67 +45,77 @@ typedef struct saved {
     char directory[128];
 } saved;
 
-static saved all[N_PLACES];
+static saved *all; /* [N_PLACES], shared: every place has a process of its own */
+static int *n_pairs;
 static bool is_all;
 
-static void save_one(int from)
+static bool open_place(int i, net *n)
 {
-    char name[32];
-    net n;
-    weft_error error = {0};
-    snprintf(name, sizeof name, "pair%d", from);
-    snprintf(all[from].directory, sizeof all[from].directory, "%s", scratch(name));
     const net_options options = {.dtype = WEFT_F64};
-    if (CHECK_OK(net_open(&places[from], &options, &n, &error), error)) {
-        CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
-        all[from].n_bytes = net_read(&n, all[from].bytes);
-        CHECK_OK(net_save(&n, all[from].directory, &error), error);
-    }
+    weft_error error = {0};
+    return CHECK_OK(weft_world_open(&world, &error), error) &&
+           CHECK_OK(net_open(&places[i], &options, n, &error), error);
+}
+
+static void save_one(const void *argument)
+{
+    const int from = *(const int *)argument;
+    weft_error error = {0};
+    net n;
+    snprintf(all[from].directory, sizeof all[from].directory, "%s/pair%d", root, from);
+    if (!open_place(from, &n)) return;
+    CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
+    all[from].n_bytes = net_read(&n, all[from].bytes);
+    CHECK_OK(net_save(&n, all[from].directory, &error), error);
     net_close(&n);
 }
 
-static int restore_all(int to)
+static void restore_one(net *n, int from, int to)
 {
-    const net_options options = {.dtype = WEFT_F64};
+    char bytes[NET_BYTES], text[200];
     weft_error error = {0};
-    int n_pairs = 0;
+    weft_checkpoint_state state = {0};
+    CHECK_OK(net_restore(n, all[from].directory, WEFT_NEWEST, &state, &error), error);
+    snprintf(text, sizeof text, "from %s %s to %s %s", places[from].mesh, places[from].layout,
+             places[to].mesh, places[to].layout);
+    weft_test_check(net_read(n, bytes) == all[from].n_bytes &&
+                        memcmp(bytes, all[from].bytes, sizeof bytes) == 0,
+                    __FILE__, __LINE__, text);
+    CHECK(state.step == 3 && state.sample == 3 * BATCH && state.seed == UINT64_MAX - 5);
+    ++*n_pairs;
+}
+
+static void restore_some(const void *argument)
+{
+    const int to = *(const int *)argument;
     net n;
-    if (!CHECK_OK(net_open(&places[to], &options, &n, &error), error)) return 0;
-    for (int i = 0; i < (is_all ? (int)N_PLACES : (int)QUICK); i++, n_pairs++) {
-        const int from = is_all ? i : (to + 7 + 11 * i) % (int)N_PLACES;
-        char bytes[NET_BYTES], text[200];
-        weft_checkpoint_state state = {0};
-        CHECK_OK(net_restore(&n, all[from].directory, WEFT_NEWEST, &state, &error), error);
-        snprintf(text, sizeof text, "from %s %s to %s %s", places[from].mesh, places[from].layout,
-                 places[to].mesh, places[to].layout);
-        weft_test_check(net_read(&n, bytes) == all[from].n_bytes &&
-                            memcmp(bytes, all[from].bytes, sizeof bytes) == 0,
-                        __FILE__, __LINE__, text);
-        CHECK(state.step == 3 && state.sample == 3 * BATCH && state.seed == UINT64_MAX - 5);
-    }
+    if (!open_place(to, &n)) return;
+    for (int i = 0; i < (is_all ? (int)N_PLACES : (int)QUICK); i++)
+        restore_one(&n, is_all ? i : (to + 7 + 11 * i) % (int)N_PLACES, to);
     net_close(&n);
-    return n_pairs;
 }
 
 static void test_every_place_restores_what_others_save(void)
 {
-    int n_pairs = 0;
     for (int from = 0; from < N_PLACES; from++)
-        save_one(from);
+        CHECK_EQ_INT(in_child(save_one, &from), 0);
     for (int to = 0; to < N_PLACES; to++)
-        n_pairs += restore_all(to);
-    printf("  %d pairs\n", n_pairs);
+        CHECK_EQ_INT(in_child(restore_some, &to), 0);
+    printf("  %d pairs\n", *n_pairs);
+    CHECK_EQ_INT(*n_pairs, N_PLACES * (is_all ? (int)N_PLACES : (int)QUICK));
 }
 
 int main(int n, char **arguments)
 {
-    weft_error error = {0};
     is_all = n > 1 && strcmp(arguments[1], "--all") == 0;
-    if (!CAN_SAVE)
+    snprintf(root, sizeof root, "/tmp/weft-pairs-XXXXXX");
+    if (!CAN_SAVE) {
         weft_test_skip("built without HDF5, which checkpoints are written with");
-    else if (CHECK_OK(weft_world_open(&world, &error), error))
+    } else if (CHECK(mkdtemp(root) != NULL) &&
+               CHECK((all = share(N_PLACES * sizeof *all)) != MAP_FAILED) &&
+               CHECK((n_pairs = share(sizeof *n_pairs)) != MAP_FAILED)) {
         RUN(test_every_place_restores_what_others_save);
-    scratch_remove();
-    weft_world_close();
+        remove_folder(root);
+    }
     return weft_test_report();
 }

@@ -2,7 +2,6 @@
  * HDF5. */
 #include "frame.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,17 +105,17 @@ static weft_status write_gaps(const weft_frame *frame, const weft_manifest *m, i
         next += g.end - g.begin;
     }
     if (ftruncate(file, frame->bytes) == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_IO, "cannot set the length of %.300s: %s", path, strerror(errno));
+    return weft_fail_io(error, "set the length of", path, 0);
 }
 
 weft_status weft_frame_lay(const weft_frame *frame, const weft_manifest *m, const char *path,
                            weft_error *error)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) return weft_fail(error, WEFT_IO, "cannot make %.300s: %s", path, strerror(errno));
+    if (file < 0) return weft_fail_io(error, "make", path, 0);
     weft_status status = write_gaps(frame, m, file, path, error);
     if (close(file) != 0 && status == WEFT_OK)
-        status = weft_fail(error, WEFT_IO, "cannot close %.300s: %s", path, strerror(errno));
+        status = weft_fail_io(error, "close", path, 0);
     return status;
 }
 

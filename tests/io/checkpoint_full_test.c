@@ -130,8 +130,8 @@ static void check_scenario(const scenario *s, int only)
 
 static void test_every_call_of_a_save_fails(void)
 {
-    enum { A_NEW_STEP = 1, AGAIN_WITHOUT_EXCHANGE = 3, NO_ROOM = 0 };
-    check_scenario(&scenarios[A_NEW_STEP], NO_ROOM);
+    enum { KEPT_OPEN = 5, AGAIN_WITHOUT_EXCHANGE = 3, NO_ROOM = 0 };
+    check_scenario(&scenarios[KEPT_OPEN], NO_ROOM);
     check_scenario(&scenarios[AGAIN_WITHOUT_EXCHANGE], -1);
     for (int i = 0; i < N_SCENARIOS && is_all; i++)
         if (i != AGAIN_WITHOUT_EXCHANGE) check_scenario(&scenarios[i], -1);

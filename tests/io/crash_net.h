@@ -36,6 +36,7 @@ typedef struct scenario {
     int n;
     int64_t steps[MOST_SAVES];
     bool has_no_exchange;
+    bool keeps_open; /* one opening for all saves: later ones do without HDF5 */
 } scenario;
 
 static const scenario scenarios[] = {
@@ -44,6 +45,8 @@ static const scenario scenarios[] = {
     {"the same step again", 3, {1, 2, 2}, false},
     {"the same step again, names cannot be exchanged", 3, {1, 2, 2}, true},
     {"the same step a third time, names cannot be exchanged", 4, {1, 2, 2, 2}, true},
+    {"a new step, kept open", 3, {1, 2, 3}, false, true},
+    {"the same step again, kept open", 3, {1, 2, 2}, false, true},
 };
 enum { N_SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -155,15 +158,23 @@ static inline void crash_close(void)
     remove_folder(root);
 }
 
+static weft_checkpoints *kept; /* NULL: every save opens and closes */
+
+static inline void keep_open(const scenario *s, const char *folder)
+{
+    weft_error error = {0};
+    if (s->keeps_open) CHECK_OK(weft_checkpoints_open(folder, NULL, &kept, &error), error);
+}
+
 static inline weft_status save_version(const char *folder, int version, int64_t step,
                                        weft_error *error)
 {
-    weft_checkpoints *c = NULL;
+    weft_checkpoints *c = kept;
     const weft_checkpoint_state state = {.step = step, .sample = version, .seed = 7};
-    WEFT_TRY(weft_checkpoints_open(folder, NULL, &c, error));
+    if (c == NULL) WEFT_TRY(weft_checkpoints_open(folder, NULL, &c, error));
     weft_status status = weft_checkpoints_save(c, blank.program, &state, error);
     if (status == WEFT_OK) status = weft_checkpoints_wait(c, error);
-    weft_checkpoints_close(&c);
+    if (c != kept) weft_checkpoints_close(&c);
     return status;
 }
 
@@ -249,6 +260,7 @@ static inline void save_all(const void *argument)
     const trial *t = argument;
     const scenario *s = t->scene;
     weft_error error = {0};
+    keep_open(s, t->folder);
     for (int i = 0; i < s->n; i++) {
         if (i == s->n - 1) faults_start(&t->plan);
         CHECK_OK(net_run(&blank, i + 1, i + 1, NULL, &error), error);
@@ -256,6 +268,7 @@ static inline void save_all(const void *argument)
     }
     snprintf(said->message, sizeof said->message, "%s", error.message);
     said->n_calls = faults_seen();
+    weft_checkpoints_close(&kept);
 }
 
 static inline void forget(void)

@@ -131,10 +131,10 @@ static void check_scenario(const scenario *s, int only)
 static void test_every_call_of_a_save_fails(void)
 {
     enum { KEPT_OPEN = 5, AGAIN_WITHOUT_EXCHANGE = 3, NO_ROOM = 0 };
-    check_scenario(&scenarios[KEPT_OPEN], NO_ROOM);
+    check_scenario(&scenarios[KEPT_OPEN], is_all ? -1 : NO_ROOM);
     check_scenario(&scenarios[AGAIN_WITHOUT_EXCHANGE], -1);
     for (int i = 0; i < N_SCENARIOS && is_all; i++)
-        if (i != AGAIN_WITHOUT_EXCHANGE) check_scenario(&scenarios[i], -1);
+        if (i != AGAIN_WITHOUT_EXCHANGE && i != KEPT_OPEN) check_scenario(&scenarios[i], -1);
     printf("  %d faults, %d of them refused the save\n", n_tried, n_refused);
 }
 

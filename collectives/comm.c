@@ -164,7 +164,10 @@ const char *weft_comms_engine(const weft_comms *comms)
 weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call)
 {
     if (comm == NULL || comm->is_inside) return (weft_call_mark){0};
-    return weft_recorder_begin(comm->recorder, comm->channel, call);
+    weft_call_mark mark = weft_recorder_begin(comm->recorder, comm->channel, call);
+    /* On the wire goes the group's own: it is there when there was no room to record. */
+    mark.fingerprint = comm->chain = weft_call_fingerprint(comm->chain, call);
+    return mark;
 }
 
 bool weft_comm_enter(weft_comm *comm, const weft_call_mark *mark)

@@ -26,6 +26,7 @@ struct weft_comm {
     weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     bool is_inside;       /* of a call that is recorded as one: its exchanges are not */
+    uint64_t chain;       /* fingerprint of all calls on this group so far              */
     uint64_t fingerprint; /* of the call that exchanges belong to                     */
 };
 

@@ -75,6 +75,7 @@ int weft_mpi_tag(uint64_t fingerprint, int slot)
 
 static weft_recorder *recorder; /* of this process; NULL: not recorded */
 static int channel = -1;
+static uint64_t chain; /* fingerprint of all such calls so far: there is one when there is no recorder */
 
 /* What this process is doing and since which call, to everybody; the first that differs from process 0 is named. Only when
  * they do differ. */
@@ -110,7 +111,8 @@ static weft_status fail_mismatch(const weft_call_mark *mark, weft_error *error)
  * as it is and negated, so that the lowest of both tells whether all are equal. */
 static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_error *error)
 {
-    const weft_call_mark mark = weft_recorder_begin(recorder, channel, call);
+    weft_call_mark mark = weft_recorder_begin(recorder, channel, call);
+    mark.fingerprint = chain = weft_call_fingerprint(chain, call);
     const int64_t print = (int64_t)(mark.fingerprint >> 1);
     int64_t own[3] = {*number, print, -print}, all[3] = {0};
     weft_recorder_wait(recorder, &mark);
@@ -120,7 +122,10 @@ static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_err
         status = weft_mpi_fail(error, weft_call_name(call->kind), code);
     else if (all[1] != -all[2])
         status = fail_mismatch(&mark, error);
-    if (status == WEFT_MISMATCH) weft_recorder_settle(recorder, channel);
+    if (status == WEFT_MISMATCH) {
+        chain = 0; /* all know, and go on to say so */
+        weft_recorder_settle(recorder, channel);
+    }
     weft_recorder_end(recorder, &mark);
     *number = all[0];
     return status;
@@ -216,6 +221,7 @@ void weft_mpi_close(void)
     is_ours = false;
     recorder = NULL;
     channel = -1;
+    chain = 0;
 }
 
 /* Usually nobody has failed, and one small all_reduce is all. */

@@ -200,11 +200,12 @@ static void print_call(const weft_comm *comm, char *text, size_t bytes)
         weft_record_print(recorder, &record, text, bytes);
 }
 
-static weft_status fail_other_call(const weft_comm *comm, const weft_comm *other, weft_error *error)
+static weft_status fail_other_call(weft_comm *comm, const weft_comm *other, weft_error *error)
 {
     char own[180], its[180];
     print_call(comm, own, sizeof own);
     print_call(other, its, sizeof its);
+    comm->chain = 0; /* all know, and go on to say so */
     weft_recorder_settle(comm->recorder, comm->channel);
     return weft_fail(error, WEFT_MISMATCH,
                      "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
@@ -213,7 +214,7 @@ static weft_status fail_other_call(const weft_comm *comm, const weft_comm *other
 }
 
 /* Copy what `sender` has for this rank. */
-static weft_status take(const weft_comm *comm, const offer *from, int sender,
+static weft_status take(weft_comm *comm, const offer *from, int sender,
                         const weft_request *request, char *to, int64_t expected, weft_error *error)
 {
     if (from->fingerprint != request->fingerprint) return fail_other_call(comm, from->comm, error);

@@ -56,7 +56,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-static uint64_t fingerprint_after(uint64_t before, const weft_call_facts *call)
+uint64_t weft_call_fingerprint(uint64_t before, const weft_call_facts *call)
 {
     const uint64_t words = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
                            (uint64_t)call->combine << 16 | (uint64_t)(uint32_t)call->root << 32;
@@ -164,6 +164,16 @@ weft_status weft_recorders_keep(const char *folder, weft_error *error)
     return WEFT_OK;
 }
 
+/* Memory of its own in the place of each: what holds a recorder may go on, and writes nothing into the parent's. */
+void weft_recorders_forget(void)
+{
+    for (int i = 0; i < weft_n_recorders(); i++)
+        mmap(here.all[i], sizeof *here.all[i], PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    atomic_store(&here.n, 0);
+    here.folder[0] = '\0';
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks,
@@ -229,7 +239,7 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
     const uint64_t sequence = atomic_load_explicit(&its->sequence, memory_order_relaxed);
     const uint64_t before =
         atomic_load_explicit(&its->past[sequence % WEFT_PAST], memory_order_relaxed);
-    const uint64_t fingerprint = fingerprint_after(before, call);
+    const uint64_t fingerprint = weft_call_fingerprint(before, call);
     set_channel(its, sequence + 1, fingerprint);
     recorder->records[number % WEFT_RECORDS] = (weft_record){
         .number = number,

@@ -127,6 +127,9 @@ weft_recorder *weft_recorder_of(int rank);
 /* weft_recorders_keep - from now on in files of `folder`, which must be there. Local; from the controlling thread, while
  * no rank runs. */
 weft_status weft_recorders_keep(const char *folder, weft_error *error);
+/* weft_recorders_forget - in a process that was forked: the recorders are its parent's. May be called where only signal
+ * handlers' calls may. */
+void weft_recorders_forget(void);
 /* The file of a rank in a folder: path [bytes]. */
 void weft_recorder_path(const char *folder, int rank, char *path, size_t bytes);
 
@@ -140,6 +143,9 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
 /* weft_recorder_site - the place of a site in the table; 0 when it is full. digest: of what must be equal on all ranks.
  * Local. */
 uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text);
+
+/* weft_call_fingerprint - of a call and of all before it, begun with 0. Local; pure. */
+uint64_t weft_call_fingerprint(uint64_t before, const weft_call_facts *call);
 
 /* weft_recorder_begin, _wait, _end - a call begins, cannot go on without the others, is over. Local, from the rank's
  * thread. recorder may be NULL and channel -1: then nothing is written, and the mark's number is 0. Costs about 0.1 us. */

@@ -262,6 +262,14 @@ static void leave_at_exit(void)
     weft_watch_end();
 }
 
+/* A forked process has no thread that watches, and is no rank. */
+static void forget_in_child(void)
+{
+    watch.ends = NULL;
+    weft_last_words_end();
+    weft_recorders_forget();
+}
+
 static bool start_thread(void)
 {
     sigset_t all, before;
@@ -306,7 +314,10 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
         return;
     }
     weft_last_words_begin(say_last_word, n_processes > 1 ? hear_order : NULL);
-    if (!is_registered) atexit(leave_at_exit);
+    if (!is_registered) {
+        atexit(leave_at_exit);
+        pthread_atfork(NULL, NULL, forget_in_child);
+    }
     is_registered = true;
 }
 

@@ -3,6 +3,9 @@
  */
 #include "on_ranks.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* Number c of state s of rank r: not exact in binary, so that another order of addition shows. */
 static double number_of(weft_combine combine, int r, int64_t s, int c)
 {
@@ -91,11 +94,29 @@ static void test_states_that_are_none_are_refused(void)
     on_meshes(refuse_on_rank);
 }
 
+/* Ranks 0 and 1 have been in more groups than a recorder has room for when ranks 2 and 3 come; and a process that was
+ * forked on the way, and ended, has changed nothing for them. */
+static void test_more_groups_than_are_recorded(void)
+{
+    char text[16];
+    if (world_now.n_processes > 1) return; /* a mesh has the ranks of the world */
+    for (int i = 0; i < 30; i++) {
+        snprintf(text, sizeof text, "a%d:2", i);
+        on_mesh(text, reduce_on_rank);
+    }
+    const pid_t child = fork();
+    if (child == 0) exit(0);
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    on_mesh("b:4", reduce_on_rank);
+}
+
 int main(void)
 {
     if (open_world()) {
         RUN(test_every_combine_is_the_fold_in_rank_order);
         RUN(test_states_that_are_none_are_refused);
+        RUN(test_more_groups_than_are_recorded);
     }
     weft_world_close();
     return weft_test_report();

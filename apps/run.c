@@ -155,13 +155,27 @@ static void record(app_run *run, const char *folder)
         snprintf(run->note, sizeof run->note, "%s", error.message);
 }
 
+/* Locked before it is moved aside, so that no other job is in it; and the new one is locked before
+ * the old one is let go. */
+static weft_status claim_folder(app_run *run, weft_error *error)
+{
+    const settings *s = run->setup.settings;
+    const char *folder = settings_text(s, "run");
+    if (settings_flag(s, "fresh") && access(folder, F_OK) == 0) {
+        WEFT_TRY(app_lock_take(&run->lock, folder, error));
+        WEFT_TRY(move_aside(folder, error));
+    }
+    WEFT_TRY(app_make_folder(folder, error));
+    return app_lock_take(&run->lock, folder, error);
+}
+
 /* What only one process may do to the run directory. */
-static weft_status prepare_folder(const settings *s, int64_t from, weft_error *error)
+static weft_status prepare_folder(app_run *run, int64_t from, weft_error *error)
 {
     char checkpoints[MAX_PATH];
+    const settings *s = run->setup.settings;
     const char *folder = settings_text(s, "run");
-    if (settings_flag(s, "fresh")) WEFT_TRY(move_aside(folder, error));
-    WEFT_TRY(app_make_folder(folder, error));
+    WEFT_TRY(claim_folder(run, error));
     WEFT_TRY(prepare_records(folder, error));
     app_checkpoint_folder(folder, checkpoints, sizeof checkpoints);
     if (from == 0) return move_aside(checkpoints, error);
@@ -255,7 +269,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     *run = (app_run){.setup = *setup};
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
     if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
-        (void)!prepare_folder(s, from, error);
+        (void)!prepare_folder(run, from, error);
     WEFT_TRY(weft_world_agree(error));
     record(run, settings_text(s, "run"));
     if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
@@ -323,6 +337,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
     char text[1024];
     WEFT_TRY(app_run_open(run, setup, error));
     run->is_running = true;
+    if (*run->lock.note) puts(run->lock.note);
     if (is_root && run->first > 0) printf("continues from step %lld\n", (long long)run->first);
     for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
         double number;
@@ -331,6 +346,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
         WEFT_TRY(weft_read_scalar(setup->program, loss, &number, error));
         if (is_root && (step % 100 == 0 || step == setup->last))
             printf("step %5lld   loss %.6f\n", (long long)step, number);
+        if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
         WEFT_TRY(app_run_step(run, step, error));
     }
     WEFT_TRY(app_run_finish(run, error));
@@ -366,5 +382,7 @@ bool app_run_ending(const app_run *run, char *text, size_t bytes)
 void app_run_close(app_run *run)
 {
     stop_watch_close();
+    stop_watch_end(&run->watch);
     weft_checkpoints_close(&run->checkpoints);
+    app_lock_leave(&run->lock);
 }

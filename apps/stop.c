@@ -6,6 +6,7 @@
 #include "stop.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,19 +88,47 @@ static bool has_halt_file(stop_watch *watch)
     return true;
 }
 
+/* When it has to be over, the earlier of two; 0: any time. */
+static double end_of(const stop_watch *watch, const char **source)
+{
+    const double own = watch->limit > 0 ? watch->begun + watch->limit : 0, job = watch->job.end;
+    const bool is_job = job > 0 && (own == 0 || job < own);
+    *source = is_job ? watch->job.source : "--max-time";
+    return is_job ? job : own;
+}
+
 /* Would one more step, as slow as the slowest, and a save end too late? */
 static bool has_no_time(stop_watch *watch)
 {
-    const double needed = watch->slowest + watch->saving;
-    const char *slurm = getenv("SLURM_JOB_END_TIME");
-    const double end = slurm ? strtod(slurm, NULL) : 0;
-    if (watch->limit > 0 && app_seconds() - watch->begun + needed > watch->limit)
+    const char *source;
+    deadline_poll(&watch->job);
+    const double end = end_of(watch, &source);
+    if (end == 0 || app_seconds() + watch->slowest + watch->saving <= end) return false;
+    if (end != watch->job.end)
         snprintf(watch->why, sizeof watch->why,
                  "another step and a save would pass --max-time (%.0f s)", watch->limit);
-    else if (end > 0 && (double)time(NULL) + needed > end)
+    else
         snprintf(watch->why, sizeof watch->why,
-                 "another step and a save would pass the end of the Slurm job");
-    return *watch->why;
+                 "another step and a save would pass the end of the Slurm job (%s)", source);
+    return true;
+}
+
+bool stop_watch_news(stop_watch *watch, char *text, size_t bytes)
+{
+    enum { SAME = 90 }; /* seconds: what squeue says differs a little from time to time */
+    const char *source;
+    char clock[32];
+    struct tm parts;
+    const double end = end_of(watch, &source);
+    if (!watch->folder || fabs(end - watch->told) < SAME) return false;
+    watch->told = end;
+    if (end == 0) return snprintf(text, bytes, "the job's time is not limited any more") > 0;
+    const double left = end - app_seconds();
+    const time_t at = time(NULL) + (time_t)left;
+    localtime_r(&at, &parts);
+    strftime(clock, sizeof clock, left < 43200 ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &parts);
+    snprintf(text, bytes, "stops before %s (%s)", clock, source);
+    return true;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -109,6 +138,7 @@ void stop_watch_open(stop_watch *watch, const char *folder, double limit, double
     *watch = (stop_watch){.folder = folder, .limit = limit, .saving = saving};
     watch->begun = process_begun();
     watch->last = app_seconds();
+    if (folder) deadline_open(&watch->job);
     struct sigaction action = {.sa_handler = take_note, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     seen = 0;
@@ -126,6 +156,11 @@ bool stop_watch_step(stop_watch *watch)
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (reasons[i](watch)) return true;
     return false;
+}
+
+void stop_watch_end(stop_watch *watch)
+{
+    deadline_close(&watch->job);
 }
 
 void stop_watch_close(void)

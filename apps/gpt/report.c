@@ -109,6 +109,7 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
         say(report, text);
     }
     if (*job->run.note) say(report, job->run.note);
+    if (*job->run.lock.note) say(report, job->run.lock.note);
     say(report, "    step      loss      norm       rate        ms     tok/s     left");
 }
 

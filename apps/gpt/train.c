@@ -27,10 +27,12 @@ static weft_status report_step(gpt_report *report, const gpt_step *step, weft_er
 
 static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error)
 {
+    char text[80];
     for (int64_t i = job->run.first + 1; i <= job->until && !job->run.is_stopped; i++) {
         gpt_step step = {.step = i};
         WEFT_TRY(one_step(job, &step, error));
         WEFT_TRY(report_step(report, &step, error));
+        if (stop_watch_news(&job->run.watch, text, sizeof text)) gpt_report_say(report, text);
         if (!isfinite(step.loss))
             return weft_fail(error, WEFT_NONFINITE,
                              "the loss is %g at step %lld; try a smaller --rate, a longer "

@@ -6,9 +6,10 @@
 #include "training.h"
 
 /* Long steps, and half of the time a save under way. What is computed does not hang on --until. */
-#define RUN_OPTIONS "--steps 400 --batch 200 --save-every 1 --layout batch:data "
+#define RUN_OPTIONS "--steps 400 --batch 60 --save-every 1 --layout batch:data "
 
-enum { STOPPED = 75, REFERENCE = 60, TRIES = 6 };
+enum { STOPPED = 75, REFERENCE = 30, TRIES = 4 };
+static int most = 1; /* the meshes of 1, 2 and, in the long test, 4 ranks: this is the last */
 
 typedef enum target { ONE, SOME, ALL, LAUNCHER, TARGETS } target;
 static const char *const target_names[] = {"one rank", "some", "all", "mpirun"};
@@ -50,9 +51,9 @@ static int stop_it(const char *launcher, const char *name, int n_ranks, target t
 static bool one_try(int i)
 {
     char name[32], arguments[256], wanted[32];
-    const int n_ranks = WEFT_TEST_MPIEXEC[0] == '\0' ? 1 : 1 << i % 3; /* 1, 2, 4 */
+    const int n_ranks = WEFT_TEST_MPIEXEC[0] == '\0' ? 1 : 1 << i % (most + 1);
     const char *const launchers[] = {"", TWO_RANKS, FOUR_RANKS};
-    const char *launcher = n_ranks == 1 ? "" : launchers[i % 3];
+    const char *launcher = launchers[n_ranks / 2];
     const target t = n_ranks == 1 ? ONE : (target)(rand() % TARGETS);
     const int number = signals[rand() % N_SIGNALS];
     snprintf(name, sizeof name, "try%d", i);
@@ -79,6 +80,7 @@ static bool make_references(void)
     bool is_good = CHECK_EQ_INT(training_run("", "whole1", arguments)->status, 0);
     if (WEFT_TEST_MPIEXEC[0] == '\0') return is_good;
     is_good = CHECK_EQ_INT(training_run(TWO_RANKS, "whole2", arguments)->status, 0) && is_good;
+    if (most < 2) return is_good;
     return CHECK_EQ_INT(training_run(FOUR_RANKS, "whole4", arguments)->status, 0) && is_good;
 }
 
@@ -106,9 +108,11 @@ static void test_any_signal_to_any_rank_at_any_moment(void)
 static void test_a_second_interrupt_ends_it_at_once(void)
 {
     double losses[TRAINING_STEPS + 1];
-    const char *const slow = "--steps 400 --batch 4000 --save-every 2";
+    const char *const slow = "--steps 400 --batch 500 --save-every 2";
     const pid_t child = training_start("", "twice", slow);
     CHECK(training_await("twice", 3));
+    for (int i = 0; i < 10000 && !training_is_there("twice/ckpt/step_00000002"); i++)
+        usleep(1000);
     const int before = training_losses("twice", losses);
     int status = 0;
     for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; i++) {
@@ -117,13 +121,14 @@ static void test_a_second_interrupt_ends_it_at_once(void)
     }
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
     const int after = training_losses("twice", losses);
-    CHECK(after <= before + 1);
+    CHECK(after <= before + 2);
     char arguments[128];
-    snprintf(arguments, sizeof arguments, "%s --until 5", slow);
-    CHECK_EQ_INT(training_run("", "twice", arguments)->status, 0);
-    CHECK(training_is_there("twice/ckpt/step_00000002"));
+    snprintf(arguments, sizeof arguments, "%s --no-quiet --until %d", slow, after + 2);
+    const command_result *r = training_run("", "twice", arguments);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "continues from the checkpoint of step ");
     CHECK_EQ_INT(training_run("", "once", arguments)->status, 0);
-    training_check("twice", "once", 5);
+    training_check("twice", "once", after + 2);
 }
 
 int main(int n, char **arguments)
@@ -131,6 +136,7 @@ int main(int n, char **arguments)
     srand(5);
     if (!CHECK(training_open("signals"))) return weft_test_report();
     if (n == 3 && strcmp(arguments[1], "--many") == 0) {
+        most = 2;
         try_many(atoi(arguments[2]));
     } else {
         RUN(test_any_signal_to_any_rank_at_any_moment);

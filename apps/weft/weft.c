@@ -1,9 +1,10 @@
-/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job, `weft
- * postmortem`. */
+/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
+ * `weft postmortem`; whether a node can do what Weft needs, `weft doctor`. */
 #include <jansson.h>
 #include <string.h>
 
 #include "ckpt.h"
+#include "doctor.h"
 #include "postmortem.h"
 
 static const option info_options[] = {
@@ -124,6 +125,7 @@ static const command commands[] = {
     {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
     {"ckpt", "checkpoints on disk: list, show, verify, diff, export, import", ckpt_main},
     {"postmortem", "what ended a job, and where its ranks were", postmortem_main},
+    {"doctor", "whether a node can do what Weft needs, and the way out where not", doctor_main},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

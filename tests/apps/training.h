@@ -139,14 +139,14 @@ static inline bool training_is_there(const char *path)
 }
 
 /* The folder, and the text to learn in it. */
-static inline bool training_open(const char *name)
+static inline bool training_open_in(const char *parent, const char *name)
 {
     char path[1024];
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    snprintf(folder, sizeof folder, "/tmp/weft-%s-XXXXXX", name);
+    snprintf(folder, sizeof folder, "%s/weft-%s-XXXXXX", parent, name);
     if (mkdtemp(folder) == NULL) return false;
     snprintf(path, sizeof path, "%s/text.txt", folder);
     FILE *file = fopen(path, "wb");
@@ -154,6 +154,11 @@ static inline bool training_open(const char *name)
     for (int i = 0; i < 8000; i++)
         fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
     return fclose(file) == 0;
+}
+
+static inline bool training_open(const char *name)
+{
+    return training_open_in("/tmp", name);
 }
 
 static inline void training_close(void)

@@ -1,0 +1,50 @@
+/* doctor.h: weft doctor: whether a node can do what Weft needs, and what to do where it cannot. */
+#ifndef WEFT_APPS_DOCTOR_H
+#define WEFT_APPS_DOCTOR_H
+
+#include "../app.h"
+
+/* doctor_main - arguments [n]: the options. returns the exit status: 0, or 2 when a check fails. */
+int doctor_main(int n, char **arguments);
+
+typedef enum verdict {
+    DOCTOR_NONE, /* does not apply here: no line */
+    DOCTOR_OK,
+    DOCTOR_WARN, /* slower, or a trap; it works */
+    DOCTOR_FAIL,
+    DOCTOR_VERDICTS
+} verdict;
+
+typedef struct doctor { /* what checks may ask */
+    const char *given;  /* --run as said */
+    char folder[4096];  /* that, or its parent while it is not there; "": neither is */
+    weft_world world;
+    int n_allowed;        /* hardware threads that this process's mask allows */
+    const char *no_world; /* why the others cannot be joined; NULL: joined, or alone */
+    int n_hosts;
+    bool is_shared; /* a file that the root has written into the folder is seen here */
+} doctor;
+
+typedef struct finding {
+    verdict verdict;
+    char text[360]; /* what was found; where that is not good, the way out */
+    char fact[96];  /* has to be the same on all hosts; "": need not */
+} finding;
+
+/* doctor_say - the finding; returns its verdict, so that a check can end with it. Local. */
+verdict doctor_say(finding *f, verdict v, const char *format, ...) WEFT_FORMAT(3, 4);
+/* doctor_read - the first line of a small file, as in /proc and /sys; false: it cannot be read. */
+bool doctor_read(const char *path, char *text, size_t bytes);
+/* The same as a number, of two the quotient; false also where it is "max". */
+bool doctor_read_number(const char *path, double *number);
+/* doctor_mpi_probe - start MPI in a child process and note how that went, for the check. Before
+ * weft_world_open; once a host. false: it did not start. */
+bool doctor_mpi_probe(void);
+/* doctor_probe_path - the name of a file of this process in the folder. */
+void doctor_probe_path(const doctor *d, const char *name, char *path, size_t bytes);
+
+#define DOCTOR_CHECK(name, function, scope) verdict doctor_##function(const doctor *d, finding *f);
+#include "doctor_list.inc"
+#undef DOCTOR_CHECK
+
+#endif

@@ -1,0 +1,396 @@
+/* doctor_machine: checks of processor, memory, kernel and limits of the process. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+#define MIB 1048576.0
+#define GIB 1073741824.0
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+bool doctor_read(const char *path, char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    const bool is_read = fgets(text, (int)bytes, file) != NULL;
+    fclose(file);
+    if (is_read) text[strcspn(text, "\n")] = '\0';
+    return is_read;
+}
+
+bool doctor_read_number(const char *path, double *number)
+{
+    char text[64], *end;
+    if (!doctor_read(path, text, sizeof text)) return false;
+    *number = strtod(text, &end);
+    const bool is_number = end != text;
+    const double by = strtod(end, &end);
+    if (is_number && by > 0) *number /= by; /* cpu.max: "200000 100000" is 2 */
+    return is_number;
+}
+
+/* The path of this process's group under `controller`, "" for the newer kind. */
+static bool group_path(const char *controller, char *path, size_t bytes)
+{
+    char line[4096];
+    bool is_found = false;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    while (file && !is_found && fgets(line, sizeof line, file)) {
+        char *name = strchr(line, ':'), *at = name ? strchr(name + 1, ':') : NULL;
+        if (!at) continue;
+        *at = '\0';
+        is_found = *controller ? strstr(name + 1, controller) != NULL : name[1] == '\0';
+        snprintf(path, bytes, "%s", at + 1);
+        path[strcspn(path, "\n")] = '\0';
+    }
+    if (file) fclose(file);
+    return is_found;
+}
+
+/* In a container the group's path may be the host's: then only the mount's own root is there. */
+static double smallest_above(const char *mount, char *group, const char *name)
+{
+    double smallest = 0, number;
+    for (;;) {
+        char path[8400];
+        snprintf(path, sizeof path, "%s%s/%s", mount, group, name);
+        if (doctor_read_number(path, &number) && number > 0 && (smallest == 0 || number < smallest))
+            smallest = number;
+        char *slash = strrchr(group, '/');
+        if (!slash) return smallest;
+        *slash = '\0';
+    }
+}
+
+/* A limit of the process's control group or one above it, the smallest; 0: none. */
+static double group_limit(const char *newer, const char *controller, const char *older)
+{
+    char group[4096] = "", mount[64];
+    if (group_path("", group, sizeof group)) {
+        const double limit = smallest_above("/sys/fs/cgroup", group, newer);
+        if (limit > 0) return limit;
+    }
+    if (!group_path(controller, group, sizeof group)) *group = '\0';
+    snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", controller);
+    const double limit = smallest_above(mount, group, older);
+    return limit < 1e18 ? limit : 0; /* the older kind says 2^63 for no limit */
+}
+
+/* ---- what this is --------------------------------------------------------------------------- */
+
+verdict doctor_version(const doctor *d, finding *f)
+{
+    (void)d;
+    snprintf(f->fact, sizeof f->fact, "%s", WEFT_VERSION);
+    return doctor_say(f, DOCTOR_OK, "weft %s", WEFT_VERSION);
+}
+
+verdict doctor_kernel(const doctor *d, finding *f)
+{
+    struct utsname u;
+    (void)d;
+    if (uname(&u) != 0) return doctor_say(f, DOCTOR_WARN, "uname does not answer");
+    snprintf(f->fact, sizeof f->fact, "%.60s %.30s", u.release, u.machine);
+    const verdict v = atoi(u.release) < 4 ? DOCTOR_WARN : DOCTOR_OK;
+    return doctor_say(f, v, "Linux %.60s %.30s%s", u.release, u.machine,
+                      v == DOCTOR_WARN ? "; Weft is tested on 5.10 and later" : "");
+}
+
+/* ---- processor ------------------------------------------------------------------------------ */
+
+/* Containers are often limited in time, not in cores. In cores; 0: no limit. */
+static double cpu_quota(void)
+{
+    double period = 1e5;
+    const double quota = group_limit("cpu.max", "cpu", "cpu.cfs_quota_us");
+    if (quota < 1000) return quota; /* the newer kind: cores already */
+    (void)doctor_read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period);
+    return quota / period;
+}
+
+verdict doctor_cores(const doctor *d, finding *f)
+{
+    const int on_machine = (int)sysconf(_SC_NPROCESSORS_ONLN), n = d->world.n_host_processes;
+    const double quota = cpu_quota();
+    char limit[64] = "";
+    if (quota > 0) snprintf(limit, sizeof limit, ", and time for %.1f of them", quota);
+    snprintf(f->fact, sizeof f->fact, "%d of %d%s", d->n_allowed, on_machine, limit);
+    if ((quota > 0 ? quota : d->n_allowed) < 1)
+        return doctor_say(f, DOCTOR_WARN, "%d of the machine's %d%s; ask for at least one",
+                          d->n_allowed, on_machine, limit);
+    if (n > on_machine || (quota > 0 && n > quota + 0.5))
+        return doctor_say(f, DOCTOR_WARN,
+                          "%d processes share %d of the machine's %d cores%s; start fewer, or ask "
+                          "for more cores",
+                          n, d->n_allowed, on_machine, limit);
+    return doctor_say(f, DOCTOR_OK, "%d of the machine's %d%s", d->n_allowed, on_machine, limit);
+}
+
+/* mpirun binds each process to one core where nobody says otherwise: its other cores stay idle. */
+verdict doctor_binding(const doctor *d, finding *f)
+{
+    const int on_machine = (int)sysconf(_SC_NPROCESSORS_ONLN), n = d->world.n_host_processes;
+    if (d->world.n_processes == 1) return DOCTOR_NONE;
+    if (d->n_allowed == on_machine) return doctor_say(f, DOCTOR_OK, "not bound to cores");
+    if (2 * n * d->n_allowed <= on_machine)
+        return doctor_say(f, DOCTOR_WARN,
+                          "bound to %d of %d cores, though the host has only %d processes: mpirun "
+                          "--bind-to none, or srun --cpus-per-task=%d",
+                          d->n_allowed, on_machine, n, on_machine / n);
+    return doctor_say(f, DOCTOR_OK, "bound to %d of %d cores", d->n_allowed, on_machine);
+}
+
+verdict doctor_smt(const doctor *d, finding *f)
+{
+    double active;
+    (void)d;
+    if (!doctor_read_number("/sys/devices/system/cpu/smt/active", &active)) return DOCTOR_NONE;
+    return doctor_say(f, DOCTOR_OK,
+                      active > 0 ? "several threads share a core; Weft counts cores"
+                                 : "off: one thread a core");
+}
+
+verdict doctor_governor(const doctor *d, finding *f)
+{
+    char name[64];
+    (void)d;
+    if (!doctor_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", name, sizeof name))
+        return DOCTOR_NONE;
+    snprintf(f->fact, sizeof f->fact, "%s", name);
+    if (strcmp(name, "powersave") == 0)
+        return doctor_say(f, DOCTOR_WARN,
+                          "powersave may keep the clock of the cores low: cpupower frequency-set "
+                          "-g performance");
+    return doctor_say(f, DOCTOR_OK, "%s", name);
+}
+
+static bool processor_has(const char *flag)
+{
+    static char line[16384];
+    bool is_there = false;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && !is_there && fgets(line, sizeof line, file))
+        is_there = strncmp(line, "flags", 5) == 0 && strstr(line, flag);
+    if (file) fclose(file);
+    return is_there;
+}
+
+verdict doctor_blas(const doctor *d, finding *f)
+{
+    static const char *const old[] = {"Prescott", "Core2",   "Penryn",    "Dunnington", "Nehalem",
+                                      "Atom",     "Opteron", "Barcelona", "Sandybridge"};
+    const weft_machine *m = weft_machine_info();
+    (void)d;
+    snprintf(f->fact, sizeof f->fact, "%.40s %.40s", m->blas, m->blas_kernel);
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (strcasecmp(m->blas_kernel, old[i]) == 0 && processor_has(" avx2"))
+            return doctor_say(f, DOCTOR_WARN,
+                              "%s runs its kernel for %s on %s, which could do twice as much: "
+                              "unset OPENBLAS_CORETYPE, or set it to Haswell",
+                              m->blas, m->blas_kernel, m->processor);
+    return doctor_say(f, DOCTOR_OK, "%s, kernel %s, on %s", m->blas, m->blas_kernel, m->processor);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* A line "Name:  123 kB" of /proc/meminfo, in bytes. */
+static double memory_line(const char *name)
+{
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && kib == 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0) kib = strtod(line + strlen(name), NULL);
+    if (file) fclose(file);
+    return kib * 1024;
+}
+
+verdict doctor_memory(const doctor *d, finding *f)
+{
+    const double total = memory_line("MemTotal:"), free_now = memory_line("MemAvailable:");
+    const double limit = group_limit("memory.max", "memory", "memory.limit_in_bytes");
+    const double most = limit > 0 && limit < total ? limit : total;
+    char text[64] = "";
+    (void)d;
+    if (most < total) snprintf(text, sizeof text, "; this job may use %.1f GiB", most / GIB);
+    snprintf(f->fact, sizeof f->fact, "%.0f GiB%s", total / GIB, text);
+    const double usable = free_now < most ? free_now : most;
+    if (usable < 64 * MIB)
+        return doctor_say(f, DOCTOR_FAIL, "%.0f MiB of %.1f GiB are free%s; end other programs",
+                          free_now / MIB, total / GIB, text);
+    if (usable < 512 * MIB || free_now < 0.1 * total)
+        return doctor_say(f, DOCTOR_WARN,
+                          "only %.1f of %.1f GiB are free%s; gpt train --dry-run says what a run "
+                          "needs",
+                          free_now / GIB, total / GIB, text);
+    return doctor_say(f, DOCTOR_OK, "%.1f of %.1f GiB are free%s", free_now / GIB, total / GIB,
+                      text);
+}
+
+verdict doctor_overcommit(const doctor *d, finding *f)
+{
+    double kind;
+    (void)d;
+    if (!doctor_read_number("/proc/sys/vm/overcommit_memory", &kind)) return DOCTOR_NONE;
+    if (kind < 2) return doctor_say(f, DOCTOR_OK, "not strict");
+    return doctor_say(f, DOCTOR_WARN,
+                      "strict: memory may be refused while it is free; sysctl "
+                      "vm.overcommit_memory=0");
+}
+
+verdict doctor_huge_pages(const doctor *d, finding *f)
+{
+    char kind[64];
+    (void)d;
+    if (!doctor_read("/sys/kernel/mm/transparent_hugepage/enabled", kind, sizeof kind))
+        return DOCTOR_NONE;
+    if (!strstr(kind, "[never]")) return doctor_say(f, DOCTOR_OK, "%s", kind);
+    return doctor_say(f, DOCTOR_WARN,
+                      "never: large arrays are slower; echo madvise > "
+                      "/sys/kernel/mm/transparent_hugepage/enabled");
+}
+
+verdict doctor_numa(const doctor *d, finding *f)
+{
+    double moving = 0;
+    const bool has_nodes = access("/sys/devices/system/node/node1", F_OK) == 0;
+    (void)d;
+    (void)doctor_read_number("/proc/sys/kernel/numa_balancing", &moving);
+    if (!has_nodes) return doctor_say(f, DOCTOR_OK, "one node");
+    if (moving > 0)
+        return doctor_say(f, DOCTOR_WARN,
+                          "the kernel moves memory between nodes while steps run; steps take "
+                          "steadier times with sysctl kernel.numa_balancing=0");
+    return doctor_say(f, DOCTOR_OK, "several nodes, memory stays where it is");
+}
+
+/* Open MPI's ranks of one host exchange through files here. */
+verdict doctor_shared_memory(const doctor *d, finding *f)
+{
+    struct statvfs facts;
+    const int n = d->world.n_host_processes;
+    const char *const way_out = "mount -o remount,size=1G /dev/shm (docker run --shm-size=1g), or "
+                                "mpirun --mca btl self,tcp";
+    if (statvfs("/dev/shm", &facts) != 0)
+        return doctor_say(f, DOCTOR_WARN, "is not there: ranks of one host exchange by TCP");
+    const double bytes = (double)facts.f_bavail * (double)facts.f_frsize;
+    if (bytes < 8 * MIB * n)
+        return doctor_say(f, n > 1 ? DOCTOR_FAIL : DOCTOR_WARN,
+                          "has %.0f MiB free, and Open MPI wants about 8 MiB a process: %s",
+                          bytes / MIB, way_out);
+    return doctor_say(f, DOCTOR_OK, "%.0f MiB free", bytes / MIB);
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+typedef struct limit {
+    int resource;
+    char option;          /* of the shell's ulimit */
+    double least, wanted; /* below the first it fails, below the second it warns */
+    double unit;
+    const char *unit_name, *what;
+} limit;
+
+static verdict check_limit(const limit *l, finding *f)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)l->resource, &now) != 0) return DOCTOR_NONE;
+    if (now.rlim_cur == RLIM_INFINITY) return doctor_say(f, DOCTOR_OK, "no limit");
+    const double is = (double)now.rlim_cur;
+    const verdict v = is < l->least ? DOCTOR_FAIL : is < l->wanted ? DOCTOR_WARN : DOCTOR_OK;
+    if (v == DOCTOR_OK) return doctor_say(f, v, "%.0f%s", is / l->unit, l->unit_name);
+    return doctor_say(f, v, "%.0f%s %s; at least %.0f%s (ulimit -%c)%s", is / l->unit, l->unit_name,
+                      l->what, l->wanted / l->unit, l->unit_name, l->option,
+                      now.rlim_max < l->wanted ? ", which an administrator has to allow" : "");
+}
+
+verdict doctor_limit_memory(const doctor *d, finding *f)
+{
+    (void)d;
+    return check_limit(&(limit){RLIMIT_AS, 'v', GIB, memory_line("MemTotal:"), MIB, " MiB",
+                                "of address space is less than the machine's memory"},
+                       f);
+}
+
+verdict doctor_limit_files(const doctor *d, finding *f)
+{
+    (void)d;
+    return check_limit(&(limit){RLIMIT_NOFILE, 'n', 64, 1024, 1, "",
+                                "open files are few: sockets to other ranks count too"},
+                       f);
+}
+
+verdict doctor_limit_processes(const doctor *d, finding *f)
+{
+    const double threads = (double)d->n_allowed * d->world.n_host_processes;
+    if (geteuid() == 0) return DOCTOR_NONE; /* does not hold for root */
+    return check_limit(&(limit){RLIMIT_NPROC, 'u', 32 + threads, 512 + 2 * threads, 1, "",
+                                "processes and threads of this user are few"},
+                       f);
+}
+
+verdict doctor_limit_stack(const doctor *d, finding *f)
+{
+    (void)d;
+    return check_limit(
+        &(limit){RLIMIT_STACK, 's', 256 * 1024.0, 2 * MIB, 1024, " KiB", "of stack are few"}, f);
+}
+
+verdict doctor_limit_file_bytes(const doctor *d, finding *f)
+{
+    (void)d;
+    return check_limit(&(limit){RLIMIT_FSIZE, 'f', 128 * MIB, 64 * GIB, MIB, " MiB",
+                                "is the longest file that may be written, and checkpoints are "
+                                "longer"},
+                       f);
+}
+
+/* Only adapters that read memory by themselves want it locked. */
+verdict doctor_limit_locked(const doctor *d, finding *f)
+{
+    (void)d;
+    if (access("/sys/class/infiniband", F_OK) != 0) return DOCTOR_NONE;
+    return check_limit(&(limit){RLIMIT_MEMLOCK, 'l', 0, 1024 * MIB, MIB, " MiB",
+                                "may be locked, and InfiniBand wants what it sends locked"},
+                       f);
+}
+
+/* ---- GPUs ----------------------------------------------------------------------------------- */
+
+static bool weft_has_gpu_engine(void)
+{
+    for (int i = 0; i < WEFT_DEVICES; i++)
+        if (weft_devices[i] && strcmp(weft_devices[i]->name, "cpu") != 0) return true;
+    return false;
+}
+
+verdict doctor_gpu(const doctor *d, finding *f)
+{
+    int n = 0;
+    char path[64];
+    (void)d;
+    for (int i = 0; i < 64; i++) {
+        snprintf(path, sizeof path, "/dev/nvidia%d", i);
+        n += access(path, F_OK) == 0;
+    }
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver) dlclose(driver);
+    snprintf(f->fact, sizeof f->fact, "%d GPUs%s", n, driver ? ", driver" : "");
+    if (n == 0) return doctor_say(f, DOCTOR_OK, "none here, and none needed");
+    if (!weft_has_gpu_engine())
+        return doctor_say(f, DOCTOR_WARN,
+                          "%d NVIDIA GPU%s, which stay idle: this Weft has no GPU engine, it "
+                          "computes on the cores",
+                          n, n == 1 ? "" : "s");
+    if (!driver)
+        return doctor_say(f, DOCTOR_FAIL, "%d NVIDIA GPUs and no libcuda.so.1: install the driver",
+                          n);
+    return doctor_say(f, DOCTOR_OK, "%d NVIDIA GPU%s, with a driver", n, n == 1 ? "" : "s");
+}

@@ -69,11 +69,16 @@ crash() {
 
 # ---- up and down ---------------------------------------------------------------------------------
 
-# The first 10.78.N.0/24 that no interface has: rigs side by side do not meet.
-free_net() {
+# A bridge is had by one rig only: rigs side by side take different ones, and so 10.78.N.0/24.
+claim_bridge() {
     local n=0
-    while ip -o -4 addr | grep -q " 10\.78\.$n\."; do n=$((n + 1)); done
-    echo "$n"
+    until ip link add "weft$n" type bridge 2>/dev/null; do
+        n=$((n + 1))
+        [ $n -lt 256 ] || die "256 rigs are there already"
+    done
+    echo $n >"$state/net"
+    ip addr add "10.78.$n.1/24" dev "weft$n"
+    ip link set "weft$n" up
 }
 
 # What the keeper does in its new namespaces, and then sleeps.
@@ -101,13 +106,10 @@ plug_in() {
 up() {
     local n=$1 net i
     mkdir "$state" 2>/dev/null || die "$state is there already; hosts.sh down, or another HOSTS_NAME=NAME"
-    net=$(free_net)
-    echo "$net" >"$state/net"
+    claim_bridge
+    net=$(cat "$state/net")
     : >"$state/resolv.conf"
     echo "127.0.0.1 localhost" >"$state/hosts"
-    ip link add "weft$net" type bridge
-    ip addr add "10.78.$net.1/24" dev "weft$net"
-    ip link set "weft$net" up
     for ((i = 0; i < n; i++)); do echo "10.78.$net.$((10 + i)) host$i" >>"$state/hosts"; done
     for ((i = 0; i < n; i++)); do
         # not this script's output, or a reader of it would wait for the keeper
@@ -131,7 +133,7 @@ down() {
             kill -KILL "$(cat "$each")" 2>/dev/null || true
         fi
     done
-    ip link del "weft$(cat "$state/net")" 2>/dev/null || true
+    if [ -s "$state/net" ]; then ip link del "weft$(cat "$state/net")" 2>/dev/null || true; fi
     rm -rf "$state"
 }
 

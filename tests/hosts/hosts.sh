@@ -32,8 +32,8 @@ check() {
         command -v "$tool" >/dev/null || skip "$tool is not installed (Debian: iproute2, util-linux)"
     done
     unshare --net --uts --mount true 2>/dev/null || skip "this machine lets nobody make namespaces"
-    ip link add weftcheck type bridge 2>/dev/null || skip "this machine lets nobody make a bridge"
-    ip link del weftcheck
+    ip link add "weftc$$" type bridge 2>/dev/null || skip "this machine lets nobody make a bridge"
+    ip link del "weftc$$"
 }
 
 keeper() {

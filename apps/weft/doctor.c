@@ -17,6 +17,7 @@
 
 static const option options[] = {
     {"run", OPTION_TEXT, ".", "DIR", "Options", "the folder that runs shall be in"},
+    {"quiet", OPTION_FLAG, "no", "", "Options", "no lines for what is good"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 static const option_table table = {
@@ -310,11 +311,12 @@ static json_t *report_of(const json_t *all)
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
-static void print_line(const json_t *line)
+static void print_line(const json_t *line, bool is_quiet)
 {
     const json_t *process = json_object_get(line, "process");
-    printf("  %-4s  %-11s  %s", json_string_value(json_object_get(line, "verdict")),
-           json_string_value(json_object_get(line, "name")),
+    const char *verdict = json_string_value(json_object_get(line, "verdict"));
+    if (is_quiet && strcmp(verdict, words[DOCTOR_OK]) == 0) return;
+    printf("  %-4s  %-11s  %s", verdict, json_string_value(json_object_get(line, "name")),
            json_string_value(json_object_get(line, "text")));
     if (process) printf(" (process %lld)", (long long)json_integer_value(process));
     putchar('\n');
@@ -334,7 +336,7 @@ static void print_difference(const json_t *difference)
     putchar('\n');
 }
 
-static void print_report(const json_t *report)
+static void print_report(const json_t *report, bool is_quiet)
 {
     const json_t *host, *one;
     size_t i, k;
@@ -343,7 +345,7 @@ static void print_report(const json_t *report)
         const size_t n = json_array_size(json_object_get(host, "processes"));
         printf("%s, %zu process%s\n", json_string_value(json_object_get(host, "host")), n,
                n == 1 ? "" : "es");
-        json_array_foreach(json_object_get(host, "checks"), k, one) print_line(one);
+        json_array_foreach(json_object_get(host, "checks"), k, one) print_line(one, is_quiet);
     }
     if (json_array_size(json_object_get(report, "differs")) > 0)
         puts("what differs between the hosts");
@@ -453,15 +455,15 @@ static json_t *examine_all(doctor *d, const char *host, weft_error *error)
     return all;
 }
 
-static weft_status print(const json_t *all, bool is_json, bool *has_failed, weft_error *error)
+static weft_status print(const json_t *all, const settings *s, bool *has_failed, weft_error *error)
 {
     json_t *report = report_of(all);
     *has_failed = !json_is_true(json_object_get(report, "ok"));
-    if (is_json) {
+    if (settings_flag(s, "json")) {
         json_dumpf(report, stdout, JSON_INDENT(2));
         putchar('\n');
     } else {
-        print_report(report);
+        print_report(report, settings_flag(s, "quiet"));
     }
     json_decref(report);
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");
@@ -487,7 +489,7 @@ static bool visit(const settings *s, weft_error *error)
         all = examine_all(&d, host, error);
     }
     if (all && (!d.no_world || weft_world_is_root() || joining.status == WEFT_OK))
-        (void)!print(all, settings_flag(s, "json"), &has_failed, error);
+        (void)!print(all, s, &has_failed, error);
     json_decref(all);
     if (d.no_world) return true;
     return weft_world_any(has_failed, &any, error) == WEFT_OK && any;

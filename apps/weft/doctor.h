@@ -37,9 +37,10 @@ verdict doctor_say(finding *f, verdict v, const char *format, ...) WEFT_FORMAT(3
 bool doctor_read(const char *path, char *text, size_t bytes);
 /* The same as a number, of two the quotient; false also where it is "max". */
 bool doctor_read_number(const char *path, double *number);
-/* doctor_mpi_probe - start MPI in a child process and note how that went, for the check. Before
- * weft_world_open; once a host. false: it did not start. */
-bool doctor_mpi_probe(void);
+/* doctor_mpi_probe - start MPI in a child process and note how that went, for the check. */
+void doctor_mpi_probe(void);
+/* doctor_mpi_joined - note what MPI is like that this process is in. */
+void doctor_mpi_joined(void);
 /* doctor_probe_path - the name of a file of this process in the folder. */
 void doctor_probe_path(const doctor *d, const char *name, char *path, size_t bytes);
 

@@ -111,12 +111,24 @@ static void take_words(const char *text, int status)
         snprintf(mpi.text, sizeof mpi.text, "MPI_Init failed%s%s", *words ? ": " : "", words);
 }
 
-bool doctor_mpi_probe(void)
+void doctor_mpi_joined(void)
+{
+    int length = 0;
+    char name[8192] = "";
+    const __auto_type level = (int (*)(int *))dlsym(RTLD_DEFAULT, "MPI_Query_thread");
+    const __auto_type version =
+        (int (*)(char *, int *))dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+    mpi.is_asked = level && version && level(&mpi.level) == 0 && version(name, &length) == 0;
+    mpi.is_good = mpi.is_asked;
+    snprintf(mpi.text, sizeof mpi.text, "%.*s", (int)strcspn(name, ",\n"), name);
+}
+
+void doctor_mpi_probe(void)
 {
     static char text[65536];
     int ends[2], status = 0;
     mpi.is_asked = true;
-    if (!WEFT_HAS_MPI || pipe2(ends, O_CLOEXEC) != 0) return false;
+    if (!WEFT_HAS_MPI || pipe2(ends, O_CLOEXEC) != 0) return;
     const pid_t child = fork();
     if (child == 0) be_the_child(ends[1]);
     close(ends[1]);
@@ -129,7 +141,6 @@ bool doctor_mpi_probe(void)
         if (kill(child, 0) == 0 && kill(child, SIGKILL) == 0) waitpid(child, &status, 0);
     }
     take_words(text, status);
-    return mpi.is_good;
 }
 
 verdict doctor_mpi(const doctor *d, finding *f)

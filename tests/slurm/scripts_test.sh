@@ -35,14 +35,18 @@ compare() {
 }
 
 # submit NAME ARGUMENTS OF sbatch: until it has left the queue for good; its exit status in $status. Slurm lets a job
-# that is put back wait for two minutes: here it need not.
+# that is put back wait for two minutes: here it need not, but a node refuses what begins in the second it was killed in.
 submit() {
     local name=$1 job
     shift
-    job=$(sbatch --parsable -Q --time=10 --cpus-per-task=1 --output="$name.log" "$@" --run "$name")
+    job=$(sbatch --parsable --time=10 --cpus-per-task=1 --output="$name.log" "$@" --run "$name")
     for _ in {1..1000}; do
         case $(squeue -h -j "$job" -t all -o '%T %r') in
-            "PENDING BeginTime") scontrol update "JobId=$job" StartTime=now ;;
+            "PENDING BeginTime")
+                sleep 2
+                scontrol update "JobId=$job" StartTime=now
+                sleep 1
+                ;;
             PENDING* | RUNNING* | COMPLETING* | REQUEUE*) ;;
             *) break ;;
         esac
@@ -96,7 +100,7 @@ echo "$requeued of $n were put back into the queue and went on to their end"
 slow=(--steps 100000 --save-every 0 --batch 48)
 stop_within_the_limit() {
     local name=$1 signal=$2 reason=$3 job state
-    job=$(sbatch --parsable -Q --time=1 "$signal" --cpus-per-task=1 --ntasks=2 --output="$name.log" \
+    job=$(sbatch --parsable --time=1 "$signal" --cpus-per-task=1 --ntasks=2 --output="$name.log" \
         "$scripts/requeue.sbatch" "${model[@]}" "${slow[@]}" --run "$name")
     for _ in {1..400}; do
         state=$(grep "stopped early" "$name/log.txt" 2>/dev/null || true)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -130,7 +131,8 @@ void deadline_open(deadline *d)
     const double end = known ? strtod(known, NULL) : 0;
     *d = (deadline){.source = "", .every = 300, .patience = 20};
     if (end > 0) {
-        d->end = app_seconds() + (end - (double)time(NULL));
+        /* 0 stands for no end: one before the machine began is over too */
+        d->end = fmax(app_seconds() + (end - (double)time(NULL)), 1e-9);
         d->source = "SLURM_JOB_END_TIME";
         return;
     }

@@ -192,6 +192,9 @@ static void test_the_variable_comes_first(void)
     CHECK_EQ_INT(d.child, 0);
     CHECK_TEXT(d.source, "SLURM_JOB_END_TIME");
     CHECK_CLOSE(d.end, app_seconds() + 1000, 0.1);
+    setenv("SLURM_JOB_END_TIME", "1", 1); /* over, long before this machine began */
+    deadline_open(&d);
+    CHECK(d.end > 0 && d.end < app_seconds());
     as_before();
     deadline_open(&d); /* neither: no job */
     CHECK(d.end == 0 && d.child == 0);

@@ -122,6 +122,13 @@ up() {
     done
 }
 
+# The cables too: a connection that nobody has ended keeps a host's network alive for minutes after its last process.
+unplug() {
+    local each
+    for each in "/sys/class/net/weft$1v"*; do ip link del "${each##*/}" 2>/dev/null || true; done
+    ip link del "weft$1" 2>/dev/null || true
+}
+
 down() {
     local each name
     [ -d "$state" ] || return 0
@@ -133,7 +140,7 @@ down() {
             kill -KILL "$(cat "$each")" 2>/dev/null || true
         fi
     done
-    if [ -s "$state/net" ]; then ip link del "weft$(cat "$state/net")" 2>/dev/null || true; fi
+    if [ -s "$state/net" ]; then unplug "$(cat "$state/net")"; fi
     rm -rf "$state"
 }
 

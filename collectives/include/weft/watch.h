@@ -16,9 +16,9 @@
 
 #include "weft/error.h"
 
-/* weft_watch_record - keep the records in files of `folder`, one a local rank, instead of in memory only; those of an
- * earlier job that lie there go to FOLDER.last. Local, but for process 0, which makes the folder: call it there first and
- * weft_world_agree after it. Not while a program runs.
+/* weft_watch_record - from now on keep the records in files of `folder`, one a local rank, 725 kB each, instead of in
+ * memory only; files of an earlier job that lie there are replaced. The folder must be there on all processes. Local; not
+ * while a program runs.
  *
  * returns WEFT_IO when a file cannot be made or the disk is full; records then stay in memory */
 WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_error *error);

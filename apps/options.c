@@ -101,7 +101,7 @@ static double seconds_of(const char *text)
     char *end;
     const double number = strtod(text, &end);
     const double unit = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
-    return end == text || unit == 0 || end[1] != '\0' || !isfinite(number) || number <= 0
+    return end == text || unit == 0 || end[1] != '\0' || !isfinite(number) || number < 0
                ? -1
                : number * unit;
 }
@@ -109,10 +109,11 @@ static double seconds_of(const char *text)
 static weft_status check_time(const option *o, const char *value, const char *said,
                               weft_error *error)
 {
-    if (seconds_of(value) > 0) return WEFT_OK;
+    const double seconds = seconds_of(value);
+    if (seconds > 0 || (seconds == 0 && o->low < 0)) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
-                     "%s: %s is \"%s\" and must be a number above 0 and its unit: 90s, 30m or 2h",
-                     said, o->name, value);
+                     "%s: %s is \"%s\" and must be a number %s 0 and its unit: 90s, 30m or 2h",
+                     said, o->name, value, o->low < 0 ? "from" : "above");
 }
 
 static weft_status (*const checks[OPTION_KINDS])(const option *, const char *, const char *,

@@ -25,7 +25,7 @@ typedef enum option_kind {
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
     OPTION_FLAG,   /* --name, --no-name             */
-    OPTION_TIME,   /* a number and s, m or h: 90s   */
+    OPTION_TIME,   /* a number and s, m or h: 90s; 0s only where low is below 0 */
     OPTION_KINDS
 } option_kind;
 

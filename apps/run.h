@@ -42,7 +42,9 @@
          "10s",                                                                                     \
          "TIME",                                                                                    \
          "Continuing",                                                                              \
-         "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever"},   \
+         "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever",    \
+         NULL,                                                                                      \
+         -1},                                                                                       \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \

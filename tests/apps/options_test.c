@@ -13,6 +13,7 @@ static const option some[] = {
     {"dry-run", OPTION_FLAG, "no", "", "G", "plan only"},
     {"data", OPTION_TEXT, "", "FILE", "G", "text"},
     {"max-time", OPTION_TIME, "", "TIME", "G", "limit"},
+    {"patience", OPTION_TIME, "10s", "TIME", "G", "none is allowed", NULL, -1},
     {"config", OPTION_TEXT, "", "FILE", "G", "settings"},
 };
 static const option_table table = {"test", "usage\n", some, sizeof some / sizeof *some};
@@ -149,7 +150,12 @@ static void test_times_have_units(void)
         CHECK(READ(&error, "--max-time", wrong[i]) == NULL);
         CHECK_TEXT(error.message, "90s, 30m or 2h");
     }
-    settings *s = READ(&error, "--batch", "2");
+    CHECK(READ(&error, "--patience", "-1s") == NULL);
+    CHECK_TEXT(error.message, "from 0");
+    settings *s = READ(&error, "--patience", "0s");
+    if (CHECK_OK(error.status, error) && s) CHECK_CLOSE(settings_seconds(s, "patience"), 0, 0);
+    settings_destroy(&s);
+    s = READ(&error, "--batch", "2");
     if (s) CHECK_CLOSE(settings_seconds(s, "max-time"), 0, 0);
     settings_destroy(&s);
 }

@@ -64,10 +64,10 @@ typedef struct app_run {
     int64_t step, saved; /* done; the newest one on disk */
     stop_watch watch;
     double save_begun; /* the newest one's, app_seconds */
-    app_lock lock; /* of the run directory; the root's */
-    bool is_running; /* the start is over: a failure from here on is not the command line's */
-    bool is_stopped; /* early: watch.why */
-    char note[256];  /* what to tell at the start; "" for nothing */
+    app_lock lock;     /* of the run directory; the root's */
+    bool is_running;   /* the start is over: a failure from here on is not the command line's */
+    bool is_stopped;   /* early: watch.why */
+    char note[256];    /* what to tell at the start; "" for nothing */
 } app_run;
 
 /* app_run_open - the run directory; --fresh; the checkpoint that it continues from into the

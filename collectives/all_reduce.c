@@ -17,8 +17,8 @@ typedef struct job {
     weft_combiner combine;
     int64_t state_bytes; /* of one state of the combine            */
     int64_t bytes;       /* of the buffer                          */
-    int64_t
-        part_bytes; /* that this rank combines of each buffer, and their distance in the scratch */
+    /* that this rank combines of each buffer, and their distance in the scratch */
+    int64_t part_bytes;
     const char *send;
     char *recv, *scratch;
 } job;
@@ -151,10 +151,10 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
                    .recv = recv,
                    .scratch = scratch};
     const weft_call_facts call = {.kind = WEFT_CALL_ALL_REDUCE,
-                            .dtype = (uint8_t)dtype,
-                            .combine = (uint8_t)combine,
-                            .root = -1,
-                            .count = count};
+                                  .dtype = (uint8_t)dtype,
+                                  .combine = (uint8_t)combine,
+                                  .root = -1,
+                                  .count = count};
     const weft_call_mark mark = weft_comm_begin(comm, &call);
     const bool has_entered = weft_comm_enter(comm, &mark);
     weft_recorder_wait(comm->recorder, &mark);

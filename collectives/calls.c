@@ -70,8 +70,8 @@ static weft_status gather(weft_comm *comm, progress *all, weft_error *error)
         numbers[n + i] = (int64_t)(i * sizeof own);
     }
     weft_request request;
-    weft_status status = weft_all_gather_start(comm, &own, sizeof own, all, numbers, numbers + n,
-                                               &request, error);
+    weft_status status =
+        weft_all_gather_start(comm, &own, sizeof own, all, numbers, numbers + n, &request, error);
     if (status == WEFT_OK) status = weft_wait(&request, error);
     free(numbers);
     return status;

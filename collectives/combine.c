@@ -174,7 +174,8 @@ weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype)
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
 {
     if (combiners[combine][dtype]) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "partial results of kind %s are not defined for %s; use a float dtype",
+    return weft_fail(error, WEFT_USAGE,
+                     "partial results of kind %s are not defined for %s; use a float dtype",
                      weft_combine_name(combine), weft_dtype_name(dtype));
 }
 

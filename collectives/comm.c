@@ -96,8 +96,7 @@ static void end_record(const weft_comms *comms, uint32_t axes, weft_comm *end)
         name_axes(comms->mesh, axes, name, sizeof name);
         weft_mesh_group(comms->mesh, axes, end->rank, ranks, NULL);
         const uint64_t key = weft_digest(weft_digest(0, mesh, strlen(mesh)), &axes, sizeof axes);
-        end->channel =
-            weft_recorder_channel(end->recorder, key, ranks[0], end->n_ranks, name);
+        end->channel = weft_recorder_channel(end->recorder, key, ranks[0], end->n_ranks, name);
     }
     free(ranks);
 }

@@ -20,9 +20,9 @@ struct weft_comm {
     _Alignas(64) const weft_comm_engine *engine;
     void *group; /* the engine's */
     int rank, n_ranks, self;
-    uint32_t busy;    /* bit s: slot s has an exchange under way                      */
-    uint64_t next;    /* ticket of the next exchange; its slot is ticket % WEFT_SLOTS */
-    int64_t *numbers; /* [4][n_ranks]: byte counts and places for weft_all_reduce      */
+    uint32_t busy;           /* bit s: slot s has an exchange under way                      */
+    uint64_t next;           /* ticket of the next exchange; its slot is ticket % WEFT_SLOTS */
+    int64_t *numbers;        /* [4][n_ranks]: byte counts and places for weft_all_reduce      */
     weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     bool is_inside;       /* of a call that is recorded as one: its exchanges are not */

@@ -20,8 +20,8 @@ typedef struct piece {
     int peer; /* its place in the group                                                        */
     bool is_first; /* summand of its elements: copied, later ones are combined */
     int64_t at; /* of a packed piece: bytes into the scratch                                     */
-    weft_box_run
-        run; /* outgoing: box to packed; incoming: packed to box; own incoming: box to box    */
+    /* outgoing: box to packed; incoming: packed to box; own incoming: box to box */
+    weft_box_run run;
 } piece;
 
 /* How a kind of step is carried out. */
@@ -332,12 +332,12 @@ weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, 
     move->to = to;
     move->scratch = scratch;
     const weft_call_facts call = {.kind = (uint8_t)move->kind,
-                            .dtype = (uint8_t)move->dtype,
-                            .combine = (uint8_t)move->combine,
-                            .root = -1,
-                            .count = move->total,
-                            .site = move->site,
-                            .digest = move->digest};
+                                  .dtype = (uint8_t)move->dtype,
+                                  .combine = (uint8_t)move->combine,
+                                  .root = -1,
+                                  .count = move->total,
+                                  .site = move->site,
+                                  .digest = move->digest};
     move->mark = weft_comm_begin(comm, &call);
     const bool has_entered = weft_comm_enter(comm, &move->mark);
     const weft_status status = move->algorithm->start(move, error);

@@ -101,8 +101,8 @@ static int slot_of(const weft_request *request)
 static int post(const weft_comm *comm, const message *m, char *data, int count, MPI_Datatype type)
 {
     group *g = comm->group;
-    const size_t at = (size_t)m->slot * PER_PEER * (size_t)comm->n_ranks +
-                      (size_t)g->n_requests[m->slot];
+    const size_t at =
+        (size_t)m->slot * PER_PEER * (size_t)comm->n_ranks + (size_t)g->n_requests[m->slot];
     MPI_Request *request = g->requests + at;
     const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->tag, g->comm, request)
                                 : MPI_Irecv(data, count, type, m->peer, m->tag, g->comm, request);
@@ -133,8 +133,8 @@ static int post_all(const weft_comm *comm, const weft_parts *parts, const weft_r
         const int step = is_send ? i : comm->n_ranks - i; /* not all to one at a time */
         const int peer = (comm->self + step) % comm->n_ranks;
         if (parts->bytes[peer] == 0) continue;
-        const message m = {parts->data + parts->at[peer], parts->bytes[peer], peer, slot, tag,
-                           is_send};
+        const message m = {
+            parts->data + parts->at[peer], parts->bytes[peer], peer, slot, tag, is_send};
         const int code = post_message(comm, &m);
         if (code != MPI_SUCCESS) return code;
     }
@@ -193,10 +193,11 @@ static weft_status fail_wait(const weft_comm *comm, int code, const MPI_Status *
     int class = code;
     MPI_Error_class(code, &class);
     if (class != MPI_ERR_TRUNCATE) return weft_mpi_fail(error, "exchanging data", code);
-    return weft_fail(error, WEFT_MISMATCH,
-                     "rank %d of a group of %d sends more than the %lld bytes that rank %d expects; both "
-                     "sides must give the same count",
-                     about->MPI_SOURCE, comm->n_ranks, (long long)expected, comm->self);
+    return weft_fail(
+        error, WEFT_MISMATCH,
+        "rank %d of a group of %d sends more than the %lld bytes that rank %d expects; both "
+        "sides must give the same count",
+        about->MPI_SOURCE, comm->n_ranks, (long long)expected, comm->self);
 }
 
 /* A message that is longer than expected MPI finds itself; a shorter one it takes for right. */

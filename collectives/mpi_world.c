@@ -75,7 +75,8 @@ int weft_mpi_tag(uint64_t fingerprint, int slot)
 
 static weft_recorder *recorder; /* of this process; NULL: not recorded */
 static int channel = -1;
-static uint64_t chain; /* fingerprint of all such calls so far: there is one when there is no recorder */
+static uint64_t
+    chain; /* fingerprint of all such calls so far: there is one when there is no recorder */
 
 /* What this process is doing and since which call, to everybody; the first that differs from process 0 is named. Only when
  * they do differ. */
@@ -92,17 +93,18 @@ static weft_status fail_mismatch(const weft_call_mark *mark, weft_error *error)
     MPI_Comm_size(everybody, &n);
     all = calloc((size_t)n, sizeof *all);
     if (all == NULL) return weft_fail_memory(error, (size_t)n * sizeof *all);
-    const int code = MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE,
-                                   everybody);
+    const int code =
+        MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE, everybody);
     while (other + 1 < n && all[other].fingerprint == all[0].fingerprint)
         other++;
     const weft_status status =
         code != MPI_SUCCESS
             ? weft_mpi_fail(error, "comparing calls", code)
-            : weft_fail(error, WEFT_MISMATCH,
-                        "rank %d is in %s, but rank 0 is in %s; all ranks must make the same calls in "
-                        "the same order",
-                        other, all[other].text, all[0].text);
+            : weft_fail(
+                  error, WEFT_MISMATCH,
+                  "rank %d is in %s, but rank 0 is in %s; all ranks must make the same calls in "
+                  "the same order",
+                  other, all[other].text, all[0].text);
     free(all);
     return status;
 }
@@ -134,10 +136,10 @@ static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_err
 static weft_call_facts call_of(int kind, int64_t count)
 {
     return (weft_call_facts){.kind = (uint8_t)kind,
-                       .dtype = WEFT_NO_DTYPE,
-                       .combine = WEFT_NO_COMBINE,
-                       .root = -1,
-                       .count = count};
+                             .dtype = WEFT_NO_DTYPE,
+                             .combine = WEFT_NO_COMBINE,
+                             .root = -1,
+                             .count = count};
 }
 
 weft_status weft_mpi_same(int kind, int64_t count, weft_error *error)
@@ -155,8 +157,8 @@ static int begin_watch(const weft_world *world)
     n_tags = find_tags();
     recorder = weft_recorder_of(world->process);
     if (recorder != NULL)
-        channel = weft_recorder_channel(recorder, weft_digest(0, "world", 5), 0,
-                                        world->n_processes, "all processes");
+        channel = weft_recorder_channel(recorder, weft_digest(0, "world", 5), 0, world->n_processes,
+                                        "all processes");
     if (world->process == 0) weft_watch_invite(&hub);
     const int code = MPI_Bcast(&hub, (int)sizeof hub, MPI_BYTE, 0, everybody);
     if (code == MPI_SUCCESS) weft_watch_begin(world->process, world->n_processes, &hub);

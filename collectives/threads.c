@@ -207,15 +207,16 @@ static weft_status fail_other_call(weft_comm *comm, const weft_comm *other, weft
     print_call(other, its, sizeof its);
     comm->chain = 0; /* all know, and go on to say so */
     weft_recorder_settle(comm->recorder, comm->channel);
-    return weft_fail(error, WEFT_MISMATCH,
-                     "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
-                     "calls in the same order",
-                     comm->rank, own, other->rank, its);
+    return weft_fail(
+        error, WEFT_MISMATCH,
+        "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
+        "calls in the same order",
+        comm->rank, own, other->rank, its);
 }
 
 /* Copy what `sender` has for this rank. */
-static weft_status take(weft_comm *comm, const offer *from, int sender,
-                        const weft_request *request, char *to, int64_t expected, weft_error *error)
+static weft_status take(weft_comm *comm, const offer *from, int sender, const weft_request *request,
+                        char *to, int64_t expected, weft_error *error)
 {
     if (from->fingerprint != request->fingerprint) return fail_other_call(comm, from->comm, error);
     const int64_t bytes = from->bytes != NULL ? from->bytes[comm->self] : from->same_bytes;
@@ -261,10 +262,8 @@ static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t byte
     const uint64_t ticket = request->ticket;
     const uint32_t target = target_of(comm, ticket);
     post(comm,
-         &(offer){.data = data,
-                  .same_bytes = bytes,
-                  .fingerprint = request->fingerprint,
-                  .comm = comm},
+         &(offer){
+             .data = data, .same_bytes = bytes, .fingerprint = request->fingerprint, .comm = comm},
          ticket);
     wait_until(&g->slots[ticket % WEFT_SLOTS].posted, target);
     const weft_status status =

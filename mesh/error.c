@@ -21,7 +21,30 @@ weft_status weft_fail_memory(weft_error *error, size_t bytes)
 {
     return weft_fail(
         error, WEFT_MEMORY,
-        "could not allocate %zu bytes; use a smaller batch or model, more ranks, or --zero", bytes);
+        "could not allocate %zu bytes; use a smaller batch or model, more ranks, or ZeRO", bytes);
+}
+
+void weft_error_clear(weft_error *error)
+{
+    if (error != NULL) *error = (weft_error){WEFT_OK, -1, ""};
+}
+
+weft_status weft_check_given(bool is_given, const char *function, const char *argument,
+                             weft_error *error)
+{
+    if (is_given) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s: %s is NULL; it has to be given", function, argument);
+}
+
+weft_status weft_check_range(int64_t number, int64_t low, int64_t high, const char *function,
+                             const char *argument, weft_error *error)
+{
+    if (number >= low && number <= high) return WEFT_OK;
+    if (low > high)
+        return weft_fail(error, WEFT_USAGE, "%s: %s is %lld, and there is none", function, argument,
+                         (long long)number);
+    return weft_fail(error, WEFT_USAGE, "%s: %s is %lld; it is from %lld to %lld", function,
+                     argument, (long long)number, (long long)low, (long long)high);
 }
 
 /* Names longer than this are compared by their beginning. */

@@ -26,7 +26,7 @@ typedef struct found {
 
 typedef struct reader {
     hid_t file;
-    hid_t links; /* how links are followed: never out of the file */
+    hid_t links;     /* how links are followed: never out of the file */
     bool is_led_out; /* one would have gone there */
     found *found;
     int n_found, room;

@@ -22,8 +22,8 @@ typedef struct element {
     size_t exponent, mantissa; /* floats: bits */
     size_t bias;
     weft_dtype dtype; /* what it becomes */
-    size_t
-        wide; /* bytes of what is read before it is narrowed to i32; 0: it is read as it becomes */
+    /* bytes of what is read before it is narrowed to i32; 0: it is read as it becomes */
+    size_t wide;
 } element;
 
 static const element elements[] = {

@@ -14,9 +14,10 @@ static const option options[] = {
 };
 static const option_table table = {
     .program = "weft postmortem",
-    .usage = "weft postmortem DIR [options]   what ended the job in run directory DIR, and where its "
-             "ranks were\n"
-             "                                (DIR/recorder.last: the job before it)\n",
+    .usage =
+        "weft postmortem DIR [options]   what ended the job in run directory DIR, and where its "
+        "ranks were\n"
+        "                                (DIR/recorder.last: the job before it)\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
 };
@@ -103,8 +104,7 @@ static weft_status show(const char *path, const settings *s, weft_error *error)
     else
         print_all(p, n_calls);
     weft_postmortem_close(&p);
-    return fflush(stdout) == 0 ? WEFT_OK
-                               : weft_fail(error, WEFT_IO, "cannot write to stdout");
+    return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
 }
 
 int postmortem_main(int n, char **arguments)

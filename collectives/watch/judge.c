@@ -147,7 +147,8 @@ static bool find_signalled(const bench *b)
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known || view->signal == 0) continue;
         say_rank(b, view);
-        SAY(b, " died of signal %d (%s); it was last known to be ", view->signal, strsignal(view->signal));
+        SAY(b, " died of signal %d (%s); it was last known to be ", view->signal,
+            strsignal(view->signal));
         say_place(b, view);
         say_waiters(b, view);
         SAY(b, ".");
@@ -463,8 +464,8 @@ static bool find_cut_short(const bench *b)
 
 bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdict)
 {
-    static bool (*const rules[])(const bench *) = {find_signalled,    find_diverged, find_left,
-                                                   find_circle,       find_behind,   find_first_silent,
+    static bool (*const rules[])(const bench *) = {find_signalled, find_diverged, find_left,
+                                                   find_circle,    find_behind,   find_first_silent,
                                                    find_cut_short};
     *verdict = (weft_verdict){.rank = -1};
     const bench b = {views, n, INFINITY, verdict};

@@ -18,7 +18,7 @@
 static const double WINDOW_S = 1, WORKING_SHARE = 0.05;
 
 typedef struct look {
-    uint64_t waiting, n_begun;  /* as last seen */
+    uint64_t waiting, n_begun;    /* as last seen */
     double waiting_since, worked; /* when */
 } look;
 
@@ -52,8 +52,8 @@ static bool read_task(const char *thread, const char *what, char *text, size_t b
  * number of syscall, where the kernel shows it). */
 static bool is_thread_occupied(const char *thread)
 {
-    static const int calls[] = {SYS_read,   SYS_write,   SYS_pread64, SYS_pwrite64, SYS_readv,
-                                SYS_writev, SYS_pwritev, SYS_fsync,   SYS_fdatasync, SYS_openat,
+    static const int calls[] = {SYS_read,   SYS_write,   SYS_pread64,  SYS_pwrite64,  SYS_readv,
+                                SYS_writev, SYS_pwritev, SYS_fsync,    SYS_fdatasync, SYS_openat,
                                 SYS_close,  SYS_statfs,  SYS_ftruncate};
     char text[512], *end;
     if (read_task(thread, "stat", text, sizeof text)) {
@@ -105,7 +105,8 @@ void weft_look_at(int index, double now, weft_rank_view *view)
     its->waiting = waiting;
     its->n_begun = view->n_begun;
     view->waiting = now - its->waiting_since;
-    view->at_work = !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_occupied);
+    view->at_work =
+        !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_occupied);
     if (view->at_work || view->is_waiting || has_called) its->worked = now;
     view->idle = now - its->worked;
 }

@@ -16,10 +16,10 @@
 #include "weft/error.h"
 
 enum {
-    WEFT_RECORDS = 4096,    /* calls that a recorder keeps */
-    WEFT_SITES = 2048,      /* places in the program */
-    WEFT_CHANNELS = 24,     /* sets of axes of a mesh, and the whole job */
-    WEFT_PAST = 4,          /* fingerprints of a channel: of its last calls */
+    WEFT_RECORDS = 4096, /* calls that a recorder keeps */
+    WEFT_SITES = 2048,   /* places in the program */
+    WEFT_CHANNELS = 24,  /* sets of axes of a mesh, and the whole job */
+    WEFT_PAST = 4,       /* fingerprints of a channel: of its last calls */
     WEFT_SITE_BYTES = 160,
     WEFT_HOST_BYTES = 64,
     WEFT_BUSY_BYTES = 96,
@@ -67,9 +67,9 @@ typedef struct weft_channel {
     int32_t n_ranks; /* of the group */
     _Atomic uint32_t version;
     uint32_t unused;
-    _Atomic uint64_t sequence;  /* guarded by version, as is: */
+    _Atomic uint64_t sequence;        /* guarded by version, as is: */
     _Atomic uint64_t past[WEFT_PAST]; /* fingerprints: that after call s at s % WEFT_PAST */
-    char axes[WEFT_AXES_BYTES];     /* "data+model"; "all processes" */
+    char axes[WEFT_AXES_BYTES];       /* "data+model"; "all processes" */
 } weft_channel;
 
 typedef struct weft_recorder_head {
@@ -80,8 +80,9 @@ typedef struct weft_recorder_head {
     int64_t opened;           /* ns since 1970 */
     _Atomic uint64_t n_begun; /* records written */
     _Atomic uint64_t waiting; /* number of the call that the rank waits in; 0: none */
-    _Atomic uint64_t failed;  /* 1 + the number of the last call that was told of a mismatch; 0: none */
-    _Atomic int64_t alive;    /* when the watching thread was last here, ns since 1970 */
+    _Atomic uint64_t
+        failed; /* 1 + the number of the last call that was told of a mismatch; 0: none */
+    _Atomic int64_t alive; /* when the watching thread was last here, ns since 1970 */
     _Atomic int64_t run, saved;
     _Atomic uint32_t step, site; /* where a running rank is between calls */
     _Atomic int32_t is_running;
@@ -139,7 +140,8 @@ weft_recorder *weft_recorder_at(int index);
 
 /* weft_recorder_channel - the place of a group in the table, made when it is new. -1: the table is full, and the group's
  * calls are not recorded. Local. */
-int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks, const char *axes);
+int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks,
+                          const char *axes);
 /* weft_recorder_site - the place of a site in the table; 0 when it is full. digest: of what must be equal on all ranks.
  * Local. */
 uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text);
@@ -149,7 +151,8 @@ uint64_t weft_call_fingerprint(uint64_t before, const weft_call_facts *call);
 
 /* weft_recorder_begin, _wait, _end - a call begins, cannot go on without the others, is over. Local, from the rank's
  * thread. recorder may be NULL and channel -1: then nothing is written, and the mark's number is 0. Costs about 0.1 us. */
-weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel, const weft_call_facts *call);
+weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
+                                   const weft_call_facts *call);
 void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark);
 void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark);
 /* weft_recorder_settle - ranks that disagreed know of it and go on to say so: what they did before no longer counts. Local.

@@ -21,11 +21,11 @@ static bool read_channel(const weft_channel *channel, weft_channel_view *view)
 {
     for (int tries = 0; tries < 1000; tries++) {
         const uint32_t before = atomic_load_explicit(&channel->version, memory_order_acquire);
-        *view = (weft_channel_view){.key = channel->key,
-                                    .sequence = atomic_load_explicit(&channel->sequence,
-                                                                     memory_order_relaxed),
-                                    .lowest = channel->lowest,
-                                    .n_ranks = channel->n_ranks};
+        *view = (weft_channel_view){
+            .key = channel->key,
+            .sequence = atomic_load_explicit(&channel->sequence, memory_order_relaxed),
+            .lowest = channel->lowest,
+            .n_ranks = channel->n_ranks};
         for (int i = 0; i < WEFT_PAST; i++)
             view->past[i] = atomic_load_explicit(&channel->past[i], memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);

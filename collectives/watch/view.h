@@ -40,10 +40,12 @@ typedef struct weft_rank_view {
     int32_t at_work;    /* else: it computes, uses a disk, or is marked busy */
     double waiting;     /* seconds in this call */
     double idle;        /* seconds since it was last at work or began a call */
-    double stalled;     /* seconds in a call where all have arrived, as far as whoever judges has seen */
-    int32_t has_failed; /* its last call was told that others make another one, and it has begun none since */
+    /* seconds in a call where all have arrived, as far as whoever judges has seen */
+    double stalled;
+    /* its last call was told that others make another one, and it has begun none since */
+    int32_t has_failed;
     weft_channel_view call;
-    int64_t call_bytes; /* about so many are moved by it */
+    int64_t call_bytes;           /* about so many are moved by it */
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
     char busy[WEFT_BUSY_BYTES];
 

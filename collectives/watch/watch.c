@@ -26,7 +26,7 @@ static struct {
     pthread_t thread;
     struct pollfd *files;
     _Atomic int is_ending, is_told_to_end;
-    double told_to_end; /* when */
+    double told_to_end;      /* when */
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
     double next_word;        /* about ranks that are slow */
@@ -114,8 +114,7 @@ static void print_verdict(const weft_verdict *verdict)
     char text[WEFT_VERDICT_BYTES + 4200];
     int n = snprintf(text, sizeof text, "weft: %s Exit status %d.", verdict->text, verdict->status);
     if (watch.folder[0])
-        n += snprintf(text + n, sizeof text - (size_t)n, " More: weft postmortem %s",
-                      watch.folder);
+        n += snprintf(text + n, sizeof text - (size_t)n, " More: weft postmortem %s", watch.folder);
     n += snprintf(text + n, sizeof text - (size_t)n, "\n");
     (void)!write(STDERR_FILENO, text, (size_t)n);
 }
@@ -367,8 +366,9 @@ weft_status weft_watch_record(const char *folder, weft_error *error)
 {
     struct stat facts;
     if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        return weft_fail(error, WEFT_IO, "cannot keep records of calls in %.300s: %s; make the "
-                                         "folder first",
+        return weft_fail(error, WEFT_IO,
+                         "cannot keep records of calls in %.300s: %s; make the "
+                         "folder first",
                          folder, errno == ENOENT ? "it is not there" : "it is not a folder");
     WEFT_TRY(weft_recorders_keep(folder, error));
     snprintf(watch.folder, sizeof watch.folder, "%s", folder);

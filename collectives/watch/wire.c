@@ -29,8 +29,8 @@ static void add_address(weft_hub_address *hub, const struct sockaddr *from, in_p
     *to = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = port};
     if (from->sa_family == AF_INET) {
         to->sin6_addr.s6_addr[10] = to->sin6_addr.s6_addr[11] = 0xff;
-        memcpy(to->sin6_addr.s6_addr + 12, &((const struct sockaddr_in *)(const void *)from)->sin_addr,
-               4);
+        memcpy(to->sin6_addr.s6_addr + 12,
+               &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
     } else {
         to->sin6_addr = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
         if (IN6_IS_ADDR_LINKLOCAL(&to->sin6_addr)) return; /* needs an interface to mean anything */
@@ -80,8 +80,8 @@ static socklen_t address_for(int family, const struct sockaddr_in6 *address,
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = address->sin6_port};
     memcpy(&four.sin_addr, address->sin6_addr.s6_addr + 12, 4);
     memcpy(room, &four, sizeof four);
-    const bool is_four = IN6_IS_ADDR_V4MAPPED(&address->sin6_addr) ||
-                         IN6_IS_ADDR_UNSPECIFIED(&address->sin6_addr);
+    const bool is_four =
+        IN6_IS_ADDR_V4MAPPED(&address->sin6_addr) || IN6_IS_ADDR_UNSPECIFIED(&address->sin6_addr);
     return is_four ? sizeof four : 0;
 }
 
@@ -195,7 +195,6 @@ bool weft_link_host_answers(const weft_link *link, double seconds)
 {
     struct tcp_info info;
     socklen_t bytes = sizeof info;
-    return link->file >= 0 &&
-           getsockopt(link->file, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+    return link->file >= 0 && getsockopt(link->file, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
            1e-3 * info.tcpi_last_ack_recv < seconds;
 }

@@ -31,7 +31,7 @@ typedef enum weft_message_kind {
 typedef struct weft_message {
     uint32_t kind, bytes; /* of body */
     int32_t process;      /* who says it */
-    int32_t deputy;       /* from the hub: the lowest process on another host than its own; -1: none */
+    int32_t deputy; /* from the hub: the lowest process on another host than its own; -1: none */
     char body[WEFT_MESSAGE_BYTES];
 } weft_message;
 enum { WEFT_MESSAGE_HEAD = offsetof(weft_message, body) };

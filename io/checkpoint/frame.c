@@ -114,8 +114,7 @@ weft_status weft_frame_lay(const weft_frame *frame, const weft_manifest *m, cons
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0) return weft_fail_io(error, "make", path, 0);
     weft_status status = write_gaps(frame, m, file, path, error);
-    if (close(file) != 0 && status == WEFT_OK)
-        status = weft_fail_io(error, "close", path, 0);
+    if (close(file) != 0 && status == WEFT_OK) status = weft_fail_io(error, "close", path, 0);
     return status;
 }
 

@@ -10,14 +10,15 @@ typedef struct weft_frame {
     weft_hash key;    /* of names, dtypes and dims of all tensors, in order */
     int64_t *offsets; /* [n] of the tensors in the file                     */
     int64_t bytes;    /* of the file                                        */
-    char *gaps;       /* what lies between the tensors, one after the other; NULL: another process has it */
+    char *
+        gaps; /* what lies between the tensors, one after the other; NULL: another process has it */
 } weft_frame;
 
 /* All Local. Whether the frame is of these tensors. */
 bool weft_frame_fits(const weft_frame *frame, const weft_manifest *manifest);
 /* weft_frame_keep - of a file that has been laid. file -1: offsets only. */
-weft_status weft_frame_keep(weft_frame *frame, const weft_manifest *manifest, int file, const char *path,
-                            weft_error *error);
+weft_status weft_frame_keep(weft_frame *frame, const weft_manifest *manifest, int file,
+                            const char *path, weft_error *error);
 /* weft_frame_place - offsets and bytes, into the manifest. */
 void weft_frame_place(const weft_frame *frame, weft_manifest *manifest);
 /* weft_frame_lay - the file again, under another name; the manifest has been placed and sorted. */

@@ -46,7 +46,8 @@ typedef struct weft_manifest {
     weft_arena *arena; /* of all texts and arrays here */
     weft_checkpoint_state state;
     const char *mesh, *layout;
-    const char *program, *library; /* digests, for people: which program and build wrote it; "": not said */
+    const char *program,
+        *library; /* digests, for people: which program and build wrote it; "": not said */
     int n_files, n_entries;
     weft_data_file *files;
     weft_entry *entries;

@@ -64,7 +64,8 @@ static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *s
     m->entries = weft_arena_take(m->arena, n * sizeof *m->entries + 1);
     m->by_name = weft_arena_take(m->arena, n * sizeof *m->by_name + 1);
     m->by_place = weft_arena_take(m->arena, n * sizeof *m->by_place + 1);
-    if (!m->mesh || !m->layout || !m->program || !m->library || !m->files || !m->entries || !m->by_name || !m->by_place)
+    if (!m->mesh || !m->layout || !m->program || !m->library || !m->files || !m->entries ||
+        !m->by_name || !m->by_place)
         return weft_fail_memory(error, n * sizeof *m->entries);
     m->n_files = 1;
     m->files[0].name = WEFT_STATE_FILE;

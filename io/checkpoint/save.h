@@ -23,7 +23,7 @@
 /* After the name of a step. Open removes the one; the other is what a new save of the same step
  * takes the place of, and open brings it back when the step is missing. */
 #define WEFT_LEFT_OVER ".tmp"
-#define WEFT_ASIDE ".old"
+#define WEFT_ASIDE     ".old"
 
 typedef struct weft_save {
     weft_snapshot snapshot;
@@ -57,8 +57,9 @@ struct weft_checkpoints {
     weft_save *save; /* NULL: none under way; the same on every process */
     char *staging;   /* kept for the next save */
     int64_t staging_bytes;
-    weft_shared shared; /* instead of staging, where ranks of several processes have rows of one tensor */
-    weft_frame frame; /* of the last save's data file */
+    /* instead of staging, where ranks of several processes have rows of one tensor */
+    weft_shared shared;
+    weft_frame frame;   /* of the last save's data file */
     char skipped[1024]; /* by the last restore */
 };
 

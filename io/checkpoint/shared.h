@@ -10,16 +10,17 @@
 #include "peers.h"
 
 typedef struct weft_shared {
-    int n, self;        /* processes on this host, and which this is; n 0: there is no such memory */
-    int *processes;     /* [n] ascending */
-    char **memory;      /* [n] the staging memory of each */
-    int64_t bytes;      /* of our own */
-    bool is_refused;    /* do not try again */
+    int n, self;     /* processes on this host, and which this is; n 0: there is no such memory */
+    int *processes;  /* [n] ascending */
+    char **memory;   /* [n] the staging memory of each */
+    int64_t bytes;   /* of our own */
+    bool is_refused; /* do not try again */
 } weft_shared;
 
 /* weft_shared_make - at least `bytes` of our own, and everybody else's; what is large enough is kept. Collective over
  * the mesh. It is no failure when there is none: then n is 0 on all processes. */
-weft_status weft_shared_make(weft_shared *shared, const weft_peers *peers, int64_t bytes, weft_error *error);
+weft_status weft_shared_make(weft_shared *shared, const weft_peers *peers, int64_t bytes,
+                             weft_error *error);
 /* Local. */
 void weft_shared_free(weft_shared *shared);
 

@@ -32,14 +32,15 @@ typedef struct weft_snapshot {
     int n;       /* variables   */
     int n_local; /* local ranks */
     weft_value *variables;
-    char **names; /* [n] copies: the graph may be gone when replicas are compared */
+    char **names;           /* [n] copies: the graph may be gone when replicas are compared */
     weft_part *parts;       /* [n, n_local] */
     weft_replica *replicas; /* [n_local, n] */
     weft_hash *chunks;      /* [n_chunks] of replicas */
     int64_t n_chunks;
     int64_t bytes; /* to write, each part on a boundary of 64 */
     bool has_rows; /* some part lies in its tensor in more than one piece */
-    weft_part *seen; /* [n, n_seen] all parts whose bytes can be read here: ours, or those of this host */
+    /* [n, n_seen] all parts whose bytes can be read here: ours, or those of this host */
+    weft_part *seen;
     int n_seen;
     bool allow_nonfinite;
     char *staging; /* [bytes], borrowed; NULL: nothing is copied */
@@ -56,6 +57,7 @@ weft_status weft_snapshot_compare(const weft_snapshot *snapshot, const weft_peer
                                   weft_error *error);
 /* weft_snapshot_see - what will be written from where: our parts, or with shared staging memory those of all its
  * processes. After staging is set. Local. */
-weft_status weft_snapshot_see(weft_snapshot *snapshot, const weft_shared *shared, weft_error *error);
+weft_status weft_snapshot_see(weft_snapshot *snapshot, const weft_shared *shared,
+                              weft_error *error);
 
 #endif

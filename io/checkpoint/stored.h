@@ -26,8 +26,9 @@ weft_status weft_stored_block(const weft_stored *stored, const weft_entry *entry
  * whether the block is good. buffer [WEFT_STRETCH_BYTES]; begin, end: bytes of the tensor. */
 enum { WEFT_STRETCH_BYTES = 256 << 10 };
 typedef void (*weft_stretch)(const void *argument, const char *bytes, int64_t begin, int64_t end);
-weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *entry, int64_t block, char *buffer,
-                                  weft_stretch body, const void *argument, weft_error *error);
+weft_status weft_stored_stretches(const weft_stored *stored, const weft_entry *entry, int64_t block,
+                                  char *buffer, weft_stretch body, const void *argument,
+                                  weft_error *error);
 /* weft_structure_hash - of all bytes of a data file that lie in no tensor. */
 weft_status weft_structure_hash(const weft_manifest *manifest, int file, int descriptor,
                                 const char *path, weft_hash *hash, weft_error *error);

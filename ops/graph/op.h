@@ -13,8 +13,8 @@ typedef struct weft_op weft_op;
 
 typedef struct weft_type {
     weft_dtype dtype;
-    weft_shape
-        shape; /* dim names are interned in the graph's arena: equal names are equal pointers */
+    /* dim names are interned in the graph's arena: equal names are equal pointers */
+    weft_shape shape;
 } weft_type;
 
 typedef struct weft_site {
@@ -49,8 +49,8 @@ typedef struct weft_vjp {
     weft_value in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
     weft_value dout[WEFT_MAX_OUT]; /* id 0: this result does not matter */
     bool wanted[WEFT_MAX_IN];      /* whether din[i] is asked for       */
-    weft_value
-        din[WEFT_MAX_IN]; /* to fill, with in[i]'s dims in in[i]'s order; id 0: no gradient */
+    /* to fill, with in[i]'s dims in in[i]'s order; id 0: no gradient */
+    weft_value din[WEFT_MAX_IN];
 } weft_vjp;
 
 struct weft_op {

@@ -44,8 +44,8 @@ typedef void (*weft_kernel)(const weft_call *call);
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
 
 typedef struct weft_reduce_attributes { /* reduced: the dims of the input that the output lacks */
-    weft_combine combine;               /* SUM, MAX, MIN: same dtype. LSE, ARGMAX, MOMENTS: state, below */
-    const char *dim;                    /* ARGMAX: the one reduced dim, whose global index it gives */
+    weft_combine combine; /* SUM, MAX, MIN: same dtype. LSE, ARGMAX, MOMENTS: state, below */
+    const char *dim;      /* ARGMAX: the one reduced dim, whose global index it gives */
 } weft_reduce_attributes;
 
 typedef struct weft_dim_attributes { /* gather, scatter_add, pick: the indexed dim */
@@ -54,9 +54,10 @@ typedef struct weft_dim_attributes { /* gather, scatter_add, pick: the indexed d
 } weft_dim_attributes;
 
 typedef struct weft_attention_attributes {
-    const char *query, *memory, *feature; /* dim names: rows of q, rows of k and v, dot-product dim */
-    double scale;                         /* of q.k; usually 1/sqrt(feature)                        */
-    int causal;                           /* row i of query sees rows 0..i of memory                */
+    const char *query, *memory,
+        *feature; /* dim names: rows of q, rows of k and v, dot-product dim */
+    double scale; /* of q.k; usually 1/sqrt(feature)                        */
+    int causal;   /* row i of query sees rows 0..i of memory                */
 } weft_attention_attributes;
 
 typedef struct weft_slice_attributes {
@@ -135,7 +136,8 @@ typedef enum weft_index { WEFT_INDEX_NONE = 0, WEFT_INDEX_LINEAR, WEFT_INDEX_ALO
 
 typedef struct weft_element {
     weft_index index;
-    weft_block block[WEFT_DTYPES][WEFT_DTYPES]; /* [dtype of the last operand, or of the output if none]
+    weft_block block[WEFT_DTYPES]
+                    [WEFT_DTYPES]; /* [dtype of the last operand, or of the output if none]
                                                    [dtype of the output]; NULL: not defined */
 } weft_element;
 
@@ -151,20 +153,21 @@ typedef struct weft_element_attributes {
 enum { WEFT_LOOP_IN = 12, WEFT_LOOP_OPS = 32 };
 typedef struct weft_loop_operand {
     void *data;
-    int bytes;                      /* of one element                          */
-    int64_t stride[WEFT_MAX_DIMS];  /* elements per iteration dim; 0 broadcasts */
+    int bytes;                     /* of one element                          */
+    int64_t stride[WEFT_MAX_DIMS]; /* elements per iteration dim; 0 broadcasts */
 } weft_loop_operand;
 typedef struct weft_loop_op {
     weft_block block;
-    weft_block_env env;                  /* index, stride are set by the driver */
-    int n_in, in[3];                     /* slots                              */
-    int bytes;                           /* of one element of its result       */
-    int64_t index_begin;                 /* global index of the box's first element, and per iteration dim */
+    weft_block_env env;  /* index, stride are set by the driver */
+    int n_in, in[3];     /* slots                              */
+    int bytes;           /* of one element of its result       */
+    int64_t index_begin; /* global index of the box's first element, and per iteration dim */
     int64_t index_stride[WEFT_MAX_DIMS];
 } weft_loop_op;
 typedef struct weft_loop {
     int n_dims;
-    int64_t size[WEFT_MAX_DIMS]; /* iteration space: the output's local box, row-major, out contiguous */
+    int64_t size
+        [WEFT_MAX_DIMS]; /* iteration space: the output's local box, row-major, out contiguous */
     int n_in;
     weft_loop_operand in[WEFT_LOOP_IN];
     void *out; /* may be the data of an operand that is contiguous over the whole space */

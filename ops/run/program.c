@@ -42,8 +42,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     if (program->n_local == n) return WEFT_OK; /* one process: one plan */
     uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
     WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
-    identity own = {.digest = program->digest,
-                    .stage = weft_layout_stage(program->plan->layout)};
+    identity own = {.digest = program->digest, .stage = weft_layout_stage(program->plan->layout)};
     snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
     snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
     identity *all = calloc((size_t)n, sizeof *all);
@@ -195,7 +194,8 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
 static bool writes_variable(const weft_plan *plan, const weft_step *step)
 {
     for (int o = 0; o < step->n_out; o++)
-        if (plan->placed[weft_placed_owner(plan, step->out[o])].home == WEFT_VARIABLE_HOME) return true;
+        if (plan->placed[weft_placed_owner(plan, step->out[o])].home == WEFT_VARIABLE_HOME)
+            return true;
     return false;
 }
 

@@ -48,8 +48,8 @@ struct weft_program {
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
     int n_local;
     int64_t runs;
-    uint64_t digest; /* of the plan */
-    uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */
+    uint64_t digest;        /* of the plan */
+    uint32_t first_store;   /* the first step that writes a variable; n_steps: none does */
     struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
 };
 

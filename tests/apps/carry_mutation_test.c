@@ -345,7 +345,7 @@ static void test_damaged_hdf5(void)
     CHECK_EQ_INT(t.n, n_files);
     CHECK(t.n_of[WEFT_OK] > 0 && t.n_of[WEFT_CORRUPT] > 0);
     CHECK_EQ_INT(t.n_lied, 0);
-#ifndef WEFT_SANITIZE /* which has to open and write to tell what it found */
+#ifndef WEFT_SANITIZE             /* which has to open and write to tell what it found */
     CHECK_EQ_INT(t.n_stopped, 0); /* random damage is no attack: it leads into no forbidden call */
 #endif
 }

@@ -259,7 +259,8 @@ static void check_dtype(weft_dtype dtype)
     outcome expected = {0};
     if (CHECK_OK(open_training(oracle.alone, &plain, dtype, &t, &error), error) &&
         CHECK_OK(run_training(&t, &expected, &error), error)) {
-        CHECK(fabs(expected.losses[STEPS - 1] - expected.losses[0]) > 1e-3); /* it is being trained */
+        CHECK(fabs(expected.losses[STEPS - 1] - expected.losses[0]) >
+              1e-3); /* it is being trained */
         for (int i = 0; i < N_CASES; i++) {
             weft_error failed = {0};
             if (mesh_of(cases[i].mesh) == NULL) continue;

@@ -16,17 +16,21 @@ typedef struct mlp {
 static weft_status train(mlp *m, int n, char **arguments, weft_error *error)
 {
     weft_world world;
-    if (n < 3) return weft_fail(error, WEFT_USAGE, "two files, please: mlp IMAGES LABELS [MESH [LAYOUT]]");
+    if (n < 3)
+        return weft_fail(error, WEFT_USAGE, "two files, please: mlp IMAGES LABELS [MESH [LAYOUT]]");
     WEFT_TRY(weft_world_open(&world, error));
     WEFT_TRY(weft_mesh_create(&world, n > 3 ? arguments[3] : "", &m->mesh, error));
     WEFT_TRY(weft_layout_create(n > 4 ? arguments[4] : "", &m->layout, error));
 
     weft_graph *g = m->graph = weft_graph_create(1);
-    weft_dim batch = {"batch", 128}, pixel = {"pixel", 784}, hidden = {"hidden", 1024}, digit = {"digit", 10};
+    weft_dim batch = {"batch", 128}, pixel = {"pixel", 784}, hidden = {"hidden", 1024},
+             digit = {"digit", 10};
     weft_value image = weft_input(g, "image", WEFT_F32, WEFT_DIMS(batch, pixel));
     weft_value label = weft_input(g, "label", WEFT_I32, WEFT_DIMS(batch));
-    weft_value w1 = weft_variable(g, "w1", WEFT_F32, WEFT_DIMS(pixel, hidden), weft_normal(0.0, 0.05));
-    weft_value w2 = weft_variable(g, "w2", WEFT_F32, WEFT_DIMS(hidden, digit), weft_normal(0.0, 0.05));
+    weft_value w1 =
+        weft_variable(g, "w1", WEFT_F32, WEFT_DIMS(pixel, hidden), weft_normal(0.0, 0.05));
+    weft_value w2 =
+        weft_variable(g, "w2", WEFT_F32, WEFT_DIMS(hidden, digit), weft_normal(0.0, 0.05));
     weft_value h = weft_relu(weft_einsum(WEFT_DIMS(batch, hidden), image, w1));
     weft_value logits = weft_einsum(WEFT_DIMS(batch, digit), h, w2);
     weft_value loss = weft_mean(weft_cross_entropy(logits, label, digit));
@@ -40,7 +44,8 @@ static weft_status train(mlp *m, int n, char **arguments, weft_error *error)
         WEFT_TRY(weft_dataset_next(m->data, m->program, error));
         WEFT_TRY(weft_run(m->program, error));
         WEFT_TRY(weft_read_scalar(m->program, loss, &value, error));
-        if (step % 20 == 0 && weft_mesh_is_root(m->mesh)) printf("step %3d  loss %.4f\n", step, value);
+        if (step % 20 == 0 && weft_mesh_is_root(m->mesh))
+            printf("step %3d  loss %.4f\n", step, value);
     }
     return WEFT_OK;
 }
@@ -49,7 +54,8 @@ int main(int n, char **arguments)
 {
     mlp m = {0};
     weft_error error = {0};
-    if (train(&m, n, arguments, &error) && weft_world_is_root()) fprintf(stderr, "mlp: %s\n", error.message);
+    if (train(&m, n, arguments, &error) && weft_world_is_root())
+        fprintf(stderr, "mlp: %s\n", error.message);
     weft_dataset_close(&m.data);
     weft_program_destroy(&m.program);
     weft_graph_destroy(&m.graph);

@@ -88,7 +88,8 @@ static void run(const char *mesh, const char *layout, char *printed)
 static double loss_of(const char *printed, int n)
 {
     double loss;
-    for (printed = strstr(printed, "loss "); printed != NULL; printed = strstr(printed + 1, "loss "))
+    for (printed = strstr(printed, "loss "); printed != NULL;
+         printed = strstr(printed + 1, "loss "))
         if (n-- == 0) return sscanf(printed, "loss %lf", &loss) == 1 ? loss : NAN;
     return NAN;
 }

@@ -126,7 +126,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
 WEFT_API void weft_move_destroy(weft_move **move);
 /* weft_move_name - what reports call it: "of w.grad [hidden:64] f32", and where it comes from: ", called at model.c:88".
  * The first part must be the same on all ranks, and so must be `program`, a mark of what the move is a part of. Local. */
-WEFT_API void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what, const char *where);
+WEFT_API void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what,
+                             const char *where);
 WEFT_API int64_t weft_move_scratch(const weft_move *move);    /* bytes, aligned to 64 */
 WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert_bytes */
 

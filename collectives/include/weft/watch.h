@@ -42,24 +42,30 @@ typedef struct weft_postmortem weft_postmortem; /* opaque: the records of one jo
 typedef struct weft_rank_report {
     int rank, pid;
     const char *host;
-    int64_t run, saved;  /* runs of the program begun; step of the newest checkpoint, -1: none */
-    uint64_t n_calls;    /* collectives begun */
-    const char *doing;   /* "in all_reduce 12 over data of w.grad [...] f32, called at model.c:88"       */
-    const char *ended;   /* "left the job", "died of SIGSEGV", "ended without a word"                    */
-    double alive, call;  /* seconds since 1970: when it was last seen alive; when its last call began    */
+    int64_t run, saved; /* runs of the program begun; step of the newest checkpoint, -1: none */
+    uint64_t n_calls;   /* collectives begun */
+    /* "in all_reduce 12 over data of w.grad [...] f32, called at model.c:88" */
+    const char *doing;
+    /* "left the job", "died of SIGSEGV", "ended without a word" */
+    const char *ended;
+    double alive; /* when it was last seen alive; seconds since 1970 */
+    double call;  /* when its last call began                        */
 } weft_rank_report;
 
 /* weft_postmortem_open - read the records under a run directory, or its `recorder` folder. WEFT_USAGE when there are
  * none. */
-WEFT_API WEFT_MUST_CHECK weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem,
+WEFT_API WEFT_MUST_CHECK weft_status weft_postmortem_open(const char *path,
+                                                          weft_postmortem **postmortem,
                                                           weft_error *error);
 WEFT_API void weft_postmortem_close(weft_postmortem **postmortem);
 /* The paragraph: what ended the job, as it was said then, or else as the records tell. Borrowed. */
 WEFT_API const char *weft_postmortem_text(const weft_postmortem *postmortem);
 /* The exit status that the job ended with, or would have: 0 when every rank left the job. */
 WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);
-WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem); /* of which there are records */
-WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem, int index);
+/* Ranks of which there are records. */
+WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem);
+WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem,
+                                                         int index);
 /* The last calls of a rank, oldest first, at most `most`: one line each. The caller frees it; NULL: out of memory. */
 WEFT_API char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most);
 

@@ -20,16 +20,18 @@
 typedef struct weft_checkpoints weft_checkpoints; /* opaque: the checkpoints of one run */
 
 typedef struct weft_checkpoint_options {
-    int keep;             /* how many committed ones stay; below 2 means 2                           */
-    bool allow_nonfinite; /* save NaN and Inf too; else such a save is refused (WEFT_NONFINITE)       */
-    bool is_synchronous;  /* weft_checkpoints_save returns when it is committed; needs no copy of the state */
+    int keep; /* how many committed ones stay; below 2 means 2 */
+    /* save NaN and Inf too; else such a save is refused (WEFT_NONFINITE) */
+    bool allow_nonfinite;
+    /* weft_checkpoints_save returns when it is committed; needs no copy of the state */
+    bool is_synchronous;
 } weft_checkpoint_options;
 
 /* What continues besides the variables. */
 typedef struct weft_checkpoint_state {
-    int64_t step;    /* runs done: weft_runs                              */
-    int64_t sample;  /* next global sample: weft_dataset_position          */
-    uint64_t seed;   /* of the graph                                       */
+    int64_t step;   /* runs done: weft_runs                              */
+    int64_t sample; /* next global sample: weft_dataset_position          */
+    uint64_t seed;  /* of the graph                                       */
 } weft_checkpoint_state;
 
 enum { WEFT_NEWEST = -1 };

@@ -33,8 +33,8 @@ WEFT_API int64_t weft_dataset_samples(const weft_dataset *dataset);
 WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
 
 /* weft_dataset_start - bind to a program's inputs by name and start the reading thread. Local. */
-WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program,
-                                                        weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset,
+                                                        weft_program *program, weft_error *error);
 /* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program,
                                                        weft_error *error);

@@ -31,7 +31,7 @@ typedef struct weft_shape {
 } weft_shape;
 
 WEFT_API int weft_shape_find(const weft_shape *shape, const char *name); /* -1: no such dim */
-WEFT_API int64_t weft_shape_count(const weft_shape *shape);              /* elements; INT64_MAX past that */
+WEFT_API int64_t weft_shape_count(const weft_shape *shape); /* elements; INT64_MAX past that */
 
 /* weft_shape_print - "[batch:32, pixel:784]" into text [bytes], as snprintf does. */
 WEFT_API int weft_shape_print(const weft_shape *shape, char *text, size_t bytes);
@@ -117,7 +117,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_layout_check(const weft_layout *layout
  * returns  how many axes were skipped
  */
 WEFT_API int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh,
-                              const weft_shape *shape, weft_spec *spec, char *skipped, size_t bytes);
+                              const weft_shape *shape, weft_spec *spec, char *skipped,
+                              size_t bytes);
 
 /* weft_layout_storage - `compute` plus the storage axes (see weft_layout_store; the ones `compute` leaves
  * replicated), each innermost: on the largest dim that nothing splits, else on the largest dim.
@@ -160,8 +161,9 @@ typedef struct weft_convert_step {
  * returns how many; 0 when the specs are equal
  */
 enum { WEFT_MAX_CONVERT = 2 * WEFT_MAX_AXES + 2 };
-WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
-                               const weft_spec *to, weft_convert_step *steps);
+WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,
+                               const weft_spec *from, const weft_spec *to,
+                               weft_convert_step *steps);
 
 /* weft_move_sends - the piece, in global coordinates, that `source_rank` gives `destination_rank` in a step;
  * source == destination: what it keeps of its own (or its own summand). Any kind of step. Local.
@@ -179,8 +181,8 @@ WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
 /* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
  * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
  * its box in `from`; all_to_all and move: what it sends to other ranks; slice: 0. */
-WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
-                                    const weft_convert_step *step, int rank);
+WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape,
+                                    weft_dtype dtype, const weft_convert_step *step, int rank);
 
 /* weft_state_cost - seconds-free cost, in bytes through one rank's link, of changing one axis of `n` ranks
  * from state `from` to `to` (as weft_spec_state gives) for a tensor whose box, were this axis replicated,

@@ -11,7 +11,9 @@
 #define WEFT_ERROR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define WEFT_API          __attribute__((visibility("default")))
 #define WEFT_MUST_CHECK   __attribute__((warn_unused_result))
@@ -20,23 +22,27 @@
 /* What kind of failure; the name says who has to act. Values are stable: they travel between ranks. */
 typedef enum weft_status {
     WEFT_OK = 0,
-    WEFT_USAGE = 1,     /* the caller's or user's mistake: a name, a size, a file that is not right */
-    WEFT_IO = 2,        /* the file system or the network refused */
-    WEFT_MEMORY = 3,    /* an allocation failed */
-    WEFT_COMM = 4,      /* a link or a peer rank failed */
+    WEFT_USAGE = 1,  /* the caller's or user's mistake: a name, a size, a file that is not right */
+    WEFT_IO = 2,     /* the file system or the network refused */
+    WEFT_MEMORY = 3, /* an allocation failed */
+    WEFT_COMM = 4,   /* a link or a peer rank failed */
     WEFT_MISMATCH = 5,  /* ranks disagree about what to run */
     WEFT_INTERNAL = 6,  /* a promise of Weft's own is broken */
     WEFT_NONFINITE = 7, /* NaN or Inf where numbers must be */
     WEFT_CORRUPT = 8    /* stored or replicated bytes are not what they were */
 } weft_status;
 
+/* Begins as {0}. The first failure stays: to use it again after one has been dealt with, weft_error_clear it. */
 typedef struct weft_error {
     weft_status status; /* WEFT_OK until the first failure            */
     int rank;           /* the rank that failed, -1 for this one      */
     char message[480];  /* what was found, which rule, what to do     */
 } weft_error;
 
-/* Return from the calling function when `call` fails. The only macro that may return. */
+/* weft_error_clear - forget the failure; NULL is fine. Local. */
+WEFT_API void weft_error_clear(weft_error *error);
+
+/* Return from the calling function when `call` fails. The only macro that may return, with those made of it below. */
 #define WEFT_TRY(call)                                                                             \
     do {                                                                                           \
         weft_status status_ = (call);                                                              \
@@ -53,6 +59,25 @@ WEFT_API weft_status weft_fail(weft_error *error, weft_status status, const char
 
 /* weft_fail_memory - the sentence for an allocation that failed; returns WEFT_MEMORY. Local. */
 WEFT_API weft_status weft_fail_memory(weft_error *error, size_t bytes);
+
+/* A public function looks at its arguments first, with these; each gives one sentence that begins with the function's
+ * own name: "weft_run: program is NULL; ...", "weft_wait: rank is 7; it is from 0 to 3". They return from it.
+ *
+ * WEFT_GIVEN        a pointer that may not be NULL
+ * WEFT_GIVEN_ENUM   a value of an enum whose last entry counts the others
+ * WEFT_GIVEN_RANGE  a number from `low` to `high`, both included
+ */
+#define WEFT_GIVEN(argument, error)                                                                \
+    WEFT_TRY(weft_check_given((argument) != NULL, __func__, #argument, error))
+#define WEFT_GIVEN_ENUM(argument, end, error)                                                      \
+    WEFT_TRY(weft_check_range((int64_t)(argument), 0, (int64_t)(end)-1, __func__, #argument, error))
+#define WEFT_GIVEN_RANGE(argument, low, high, error)                                               \
+    WEFT_TRY(weft_check_range(argument, low, high, __func__, #argument, error))
+WEFT_API weft_status weft_check_given(bool is_given, const char *function, const char *argument,
+                                      weft_error *error);
+WEFT_API weft_status weft_check_range(int64_t number, int64_t low, int64_t high,
+                                      const char *function, const char *argument,
+                                      weft_error *error);
 
 /* weft_nearest - the entry of `names` most like `name`, for "did you mean". Local.
  *

@@ -20,8 +20,8 @@ enum { WEFT_MAX_AXES = 6, WEFT_MAX_RANKS = 1 << 20 };
 
 /* The processes this one was started with. Filled by weft_world_open. */
 typedef struct weft_world {
-    int n_processes;     /* in the whole job                             */
-    int process;         /* this one, from 0                             */
+    int n_processes;      /* in the whole job                             */
+    int process;          /* this one, from 0                             */
     int n_host_processes; /* of the job on this host: they share its cores */
     const char *launcher; /* "alone", "mpirun", "srun"                    */
 } weft_world;
@@ -53,9 +53,10 @@ WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int axis);
 WEFT_API int weft_mesh_axis_size(const weft_mesh *mesh, int axis);
 WEFT_API int weft_mesh_find_axis(const weft_mesh *mesh, const char *name); /* -1: no such axis */
 WEFT_API int weft_mesh_n_ranks(const weft_mesh *mesh);
-WEFT_API int weft_mesh_n_local(const weft_mesh *mesh);    /* ranks in this process; 0 for a plan  */
-WEFT_API int weft_mesh_first_local(const weft_mesh *mesh); /* its lowest rank                      */
-WEFT_API bool weft_mesh_is_root(const weft_mesh *mesh);   /* holds rank 0: the one that prints    */
+WEFT_API int weft_mesh_n_local(const weft_mesh *mesh); /* ranks in this process; 0 for a plan  */
+WEFT_API int
+weft_mesh_first_local(const weft_mesh *mesh);           /* its lowest rank                      */
+WEFT_API bool weft_mesh_is_root(const weft_mesh *mesh); /* holds rank 0: the one that prints    */
 
 /* Local. coordinates [n_axes] of `rank`, and back. */
 WEFT_API void weft_mesh_coordinates(const weft_mesh *mesh, int rank, int *coordinates);
@@ -93,12 +94,12 @@ WEFT_API void weft_blas_start(void);
 
 /* weft_machine - the machine as found, for `weft info`. Local. Texts are static or live for ever. */
 typedef struct weft_machine {
-    const char *processor;      /* "AMD EPYC"                                          */
-    int n_cores;                /* that this process may use (its affinity mask)       */
-    int64_t memory_bytes;       /* of the machine                                      */
-    int64_t l2_bytes, l3_bytes; /* 0 when unknown                                      */
-    const char *blas;           /* "OpenBLAS 0.3.21"                                   */
-    const char *blas_kernel;    /* in use: "SkylakeX"                                  */
+    const char *processor;         /* "AMD EPYC"                                          */
+    int n_cores;                   /* that this process may use (its affinity mask)       */
+    int64_t memory_bytes;          /* of the machine                                      */
+    int64_t l2_bytes, l3_bytes;    /* 0 when unknown                                      */
+    const char *blas;              /* "OpenBLAS 0.3.21"                                   */
+    const char *blas_kernel;       /* in use: "SkylakeX"                                  */
     const char *blas_kernel_found; /* as the library chose it, before it was put right */
 } weft_machine;
 WEFT_API const weft_machine *weft_machine_info(void);

@@ -51,7 +51,12 @@ typedef struct weft_values {
 
 /* How a variable begins: a pure function of (seed, variable's name, element index). */
 typedef struct weft_initial {
-    enum { WEFT_INITIAL_CONSTANT, WEFT_INITIAL_NORMAL, WEFT_INITIAL_UNIFORM, WEFT_INITIAL_FORMULA } kind;
+    enum {
+        WEFT_INITIAL_CONSTANT,
+        WEFT_INITIAL_NORMAL,
+        WEFT_INITIAL_UNIFORM,
+        WEFT_INITIAL_FORMULA
+    } kind;
     double a, b; /* constant: a; normal: mean a, deviation b; uniform: [a, b);
                     formula: a * cos(b * index), index row-major: for tests against other programs */
 } weft_initial;
@@ -61,7 +66,8 @@ WEFT_API weft_initial weft_uniform(double low, double high);
 WEFT_API weft_initial weft_formula(double scale, double frequency);
 
 /* weft_input - a tensor that the host fills before each run (weft_write, weft_dataset_next). */
-WEFT_API weft_value weft_input(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape);
+WEFT_API weft_value weft_input(weft_graph *graph, const char *name, weft_dtype dtype,
+                               weft_shape shape);
 /* weft_variable - a tensor that keeps its value from run to run. Names are unique in a graph. */
 WEFT_API weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype,
                                   weft_shape shape, weft_initial initial);

@@ -33,9 +33,9 @@ WEFT_API weft_value weft_tanh(weft_value x);
 WEFT_API weft_value weft_sin(weft_value x);
 WEFT_API weft_value weft_cos(weft_value x);
 WEFT_API weft_value weft_relu(weft_value x);
-WEFT_API weft_value weft_gelu(weft_value x);                /* tanh form */
-WEFT_API weft_value weft_scale(weft_value x, double by);    /* x * by: linear */
-WEFT_API weft_value weft_shift(weft_value x, double by);    /* x + by */
+WEFT_API weft_value weft_gelu(weft_value x);             /* tanh form */
+WEFT_API weft_value weft_scale(weft_value x, double by); /* x * by: linear */
+WEFT_API weft_value weft_shift(weft_value x, double by); /* x + by */
 /* comparisons: i32, 1 or 0. Operands of one dtype. */
 WEFT_API weft_value weft_less(weft_value a, weft_value b);
 WEFT_API weft_value weft_less_equal(weft_value a, weft_value b);
@@ -49,8 +49,10 @@ WEFT_API weft_value weft_where(weft_value condition, weft_value a, weft_value b)
 WEFT_API weft_value weft_cast(weft_value x, weft_dtype dtype);
 
 /* constants and indices */
-WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value);
-WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype, weft_dim dim); /* 0, 1, ... [dim] */
+WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                                  double value);
+WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype,
+                              weft_dim dim); /* 0, 1, ... [dim] */
 /* one_hot: [..., dim]: 1 where the coordinate along dim equals the id. ids: i32. */
 WEFT_API weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype);
 /* run_number: of this run, from 1, a scalar. */
@@ -75,9 +77,11 @@ WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, wef
 WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
 
 /* indexing: ids are i32; an id outside the dim gives zeros (and no gradient) */
-WEFT_API weft_value weft_gather(weft_value table, weft_value ids, weft_dim dim); /* [ids..., rest...] */
-WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids, weft_dim dim); /* [dim, rest...] */
-WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);       /* x without dim */
+WEFT_API weft_value weft_gather(weft_value table, weft_value ids,
+                                weft_dim dim); /* [ids..., rest...] */
+WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids,
+                                     weft_dim dim);                        /* [dim, rest...] */
+WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim); /* x without dim */
 
 /* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
  * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims shared by name. query and memory may
@@ -86,7 +90,8 @@ WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, wef
                                    weft_dim memory, weft_dim feature, bool causal);
 
 /* shape */
-WEFT_API weft_value weft_transpose(weft_value x, weft_shape out); /* the same dims in another order */
+WEFT_API weft_value weft_transpose(weft_value x,
+                                   weft_shape out); /* the same dims in another order */
 WEFT_API weft_value weft_rename(weft_value x, weft_dim from, weft_dim to); /* sizes equal */
 /* reshape: merges neighbours or splits a dim; the row-major order of elements stays. */
 WEFT_API weft_value weft_reshape(weft_value x, weft_shape out);

@@ -16,10 +16,12 @@
 typedef struct weft_program weft_program; /* opaque */
 
 typedef struct weft_compile_options {
-    bool strict;          /* a rule that is skipped is an error */
-    weft_program *share;  /* variables of the same name are this program's own (same mesh, same layout); it must
+    bool strict; /* a rule that is skipped is an error */
+    weft_program *
+        share; /* variables of the same name are this program's own (same mesh, same layout); it must
                              outlive the new one. NULL: none */
-    const char *dump;     /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
+    const char *
+        dump; /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
                              stderr; NULL: none */
 } weft_compile_options;
 
@@ -90,9 +92,9 @@ typedef struct weft_usage {
     int64_t variable_bytes; /* parameters */
     int64_t slot_bytes;     /* optimizer state */
     int64_t input_bytes;
-    int64_t peak_bytes[3];  /* temporaries at their highest in forward, backward, update */
-    int64_t arena_bytes;    /* the one block they are laid out in */
-    int64_t total_bytes;    /* variables + slots + inputs + arena */
+    int64_t peak_bytes[3]; /* temporaries at their highest in forward, backward, update */
+    int64_t arena_bytes;   /* the one block they are laid out in */
+    int64_t total_bytes;   /* variables + slots + inputs + arena */
     double flops;
     int n_steps, n_traffic;
     weft_traffic traffic[64];

@@ -76,8 +76,8 @@ static void differentiate_tile(const block *b)
         char *s = b->s + (size_t)(i * b->n) * h->bytes, *dp = b->dp + (size_t)(i * b->n) * h->bytes;
         if (b->n < b->seen)
             math->probabilities(s, seen, b->softmax.max[i], over_sum);
-        else
-            math->multiply(s, seen, over_sum); /* the first walk left exp(s - max) */
+        else /* the first walk left exp(s - max) */
+            math->multiply(s, seen, over_sum);
         math->score_gradient(s, dp, seen, b->softmax.dot[i] * over_sum, h->scale);
         memset(s + (size_t)seen * h->bytes, 0, (size_t)(b->n - seen) * h->bytes);
         memset(dp + (size_t)seen * h->bytes, 0, (size_t)(b->n - seen) * h->bytes);

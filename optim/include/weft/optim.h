@@ -17,8 +17,9 @@ typedef struct weft_optimizer_options {
     double momentum;       /* momentum; 0 means 0.9 */
     double beta1, beta2;   /* adam, adamw; 0 means 0.9, 0.999 */
     double epsilon;        /* 0 means 1e-8 */
-    double weight_decay;   /* adamw; 0 means 0.01; negative means none. Applied to variables of 2 dims and more */
-    double clip;           /* largest global gradient norm; 0: no clipping */
+    /* adamw; 0 means 0.01; negative means none. Applied to variables of 2 dims and more */
+    double weight_decay;
+    double clip;               /* largest global gradient norm; 0: no clipping */
     weft_value *gradient_norm; /* out, may be NULL: the global norm before clipping, a scalar */
 } weft_optimizer_options;
 

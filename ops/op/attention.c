@@ -21,6 +21,18 @@ static weft_status fail_shapes(const weft_site *site, const char *rule, weft_err
                      text[2], rule);
 }
 
+/* The rows of q and k may be one dim; what a row of them is made of cannot be their number. */
+static weft_status check_feature(const weft_attention_attributes *attributes, weft_error *error)
+{
+    const bool is_query = strcmp(attributes->feature, attributes->query) == 0;
+    if (!is_query && strcmp(attributes->feature, attributes->memory) != 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s is passed as feature and as %s; the feature dim, over which rows are "
+                     "multiplied, is another one than the dims that number the rows. Name the last "
+                     "dim of q and k as feature",
+                     attributes->feature, is_query ? "query" : "memory");
+}
+
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
@@ -28,6 +40,7 @@ static weft_status infer(weft_site *site, weft_error *error)
     WEFT_TRY(weft_check_float(site, 0, error));
     WEFT_TRY(weft_check_same_dtype(site, error));
     WEFT_TRY(weft_check_dims(site, error));
+    WEFT_TRY(check_feature(attributes, error));
     WEFT_TRY(weft_check_dim(site, 0, attributes->query, -1, error));
     WEFT_TRY(weft_check_dim(site, 1, attributes->memory, -1, error));
     WEFT_TRY(weft_check_dim(site, 0, attributes->feature, -1, error));
@@ -87,19 +100,31 @@ const weft_op weft_op_attention = {
     .kernel = {[WEFT_CPU] = weft_attention_cpu},
 };
 
+/* Sizes are asked for as well as names: a wrong one would scale by the wrong root. */
+static bool take_dim(weft_graph *graph, weft_value x, const char *which, weft_dim dim,
+                     const char **name)
+{
+    weft_dim_attributes taken;
+    if (!weft_graph_dim(graph, "attention", dim, &taken)) return false;
+    const weft_dim found = weft_dim_of(x, taken.dim);
+    if (found.size != 0 && found.size != dim.size)
+        weft_graph_fail(graph,
+                        "attention: %s is passed as %s:%lld and the operand has %s:%lld; pass the "
+                        "size that it has",
+                        which, taken.dim, (long long)dim.size, taken.dim, (long long)found.size);
+    *name = taken.dim;
+    return weft_graph_status(graph) == WEFT_OK;
+}
+
 weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query, weft_dim memory,
                           weft_dim feature, bool causal)
 {
-    weft_dim_attributes dims[3];
-    if (!weft_graph_dim(q.graph, "attention", query, &dims[0]) ||
-        !weft_graph_dim(q.graph, "attention", memory, &dims[1]) ||
-        !weft_graph_dim(q.graph, "attention", feature, &dims[2]))
-        return weft_no_value(q.graph);
     weft_attention_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
-    attributes.query = dims[0].dim;
-    attributes.memory = dims[1].dim;
-    attributes.feature = dims[2].dim;
+    if (!take_dim(q.graph, q, "query", query, &attributes.query) ||
+        !take_dim(q.graph, k, "memory", memory, &attributes.memory) ||
+        !take_dim(q.graph, q, "feature", feature, &attributes.feature))
+        return weft_no_value(q.graph);
     attributes.scale = 1.0 / sqrt((double)feature.size);
     attributes.causal = causal;
     const weft_value in[] = {q, k, v};

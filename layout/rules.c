@@ -91,7 +91,8 @@ weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
         const weft_rule *rule = &layout->rules[i];
         if (dims != NULL) WEFT_TRY(check_name(layout, rule->dim, &known_dims, error));
         for (int j = 0; j < rule->n_axes; j++)
-            WEFT_TRY(check_name(layout, rule->axes[j], &known_axes, error));
+            if (!(rule->optional >> j & 1))
+                WEFT_TRY(check_name(layout, rule->axes[j], &known_axes, error));
     }
     return WEFT_OK;
 }
@@ -114,7 +115,7 @@ int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const wef
         int dim = weft_shape_find(shape, rule->dim);
         for (int j = 0; dim >= 0 && j < rule->n_axes; j++) {
             int axis = weft_mesh_find_axis(mesh, rule->axes[j]);
-            if (axis < 0) continue; /* weft_layout_check is where this is refused */
+            if (axis < 0) continue; /* optional; else weft_layout_check is where it is refused */
             int taken_by = weft_spec_state(spec, shape->n_dims, axis);
             if (taken_by == WEFT_REPLICATED) {
                 append_axis(spec, dim, axis);

@@ -9,6 +9,7 @@ typedef struct weft_rule {
     const char *dim;
     int n_axes;
     const char *axes[WEFT_MAX_AXES]; /* outermost first */
+    uint32_t optional;               /* bit j: axes[j] holds only where the mesh has it ("data?") */
 } weft_rule;
 
 struct weft_layout {

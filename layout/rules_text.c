@@ -59,6 +59,15 @@ static weft_status read_name(reader *r, const char *what, const char **name)
     return WEFT_OK;
 }
 
+/* The "?" behind an axis that a mesh need not have, and blanks after it. */
+static bool read_mark(reader *r)
+{
+    if (*r->at != '?') return false;
+    r->at++;
+    skip_blanks(r);
+    return true;
+}
+
 static weft_status read_axis(reader *r, weft_rule *rule)
 {
     const char *axis;
@@ -78,6 +87,7 @@ static weft_status read_axis(reader *r, weft_rule *rule)
             "layout \"%.120s\", column %d: the rule for %s names %d axes, and a mesh has at "
             "most %d; name fewer",
             r->text, (int)(begin - r->text) + 1, rule->dim, rule->n_axes + 1, WEFT_MAX_AXES);
+    rule->optional |= (uint32_t)read_mark(r) << rule->n_axes;
     rule->axes[rule->n_axes++] = axis;
     return WEFT_OK;
 }
@@ -125,7 +135,8 @@ static int print_rules(const weft_layout *layout, char *text, size_t bytes)
         const weft_rule *rule = &layout->rules[i];
         weft_print_more(&print, "%s%s", i > 0 ? "," : "", rule->dim);
         for (int j = 0; j < rule->n_axes; j++)
-            weft_print_more(&print, "%s%s", j > 0 ? "+" : ":", rule->axes[j]);
+            weft_print_more(&print, "%s%s%s", j > 0 ? "+" : ":", rule->axes[j],
+                            rule->optional >> j & 1 ? "?" : "");
     }
     return print.length;
 }

@@ -36,8 +36,9 @@ static void test_texts_have_one_form(void)
         {"", ""},
         {"  ", ""},
         {"batch:data,batch:model", "batch:data,batch:model"},
+        {"batch:data ? + model,hidden:pod?", "batch:data?+model,hidden:pod?"},
     };
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         weft_layout *layout = layout_of(forms[i][0]);
         CHECK(strcmp(weft_layout_text(layout), forms[i][1]) == 0);
         weft_layout_destroy(&layout);
@@ -64,6 +65,10 @@ static const struct {
     {",batch:data", "column 1: a dim name expected"},
     {"batch:data hidden:model", "column 12: \",\", \"+\" or the end expected"},
     {"batch:data+model+data", "column 18: the rule for batch names axis data twice"},
+    {"batch:data?+data", "column 13: the rule for batch names axis data twice"},
+    {"batch:data??", "column 12: \",\", \"+\" or the end expected, but found \"?\""},
+    {"batch:?", "column 7: an axis name expected, but found \"?\""},
+    {"batch?:data", "column 6: \":\" and an axis name expected, but found \"?:data\""},
     {"batch:a+b+c+d+e+f+g", "column 19: the rule for batch names 7 axes"},
     {"b234567890123456789012345678901234567890123456789012345678901234:data", "64 letters"},
 };
@@ -92,6 +97,68 @@ static void test_first_rule_wins(void)
     CHECK(gives("", shape, "[batch:8, hidden:6, vocab:5]", ""));
     CHECK(gives("batch:data,batch:pod", shape, "[batch:8/data+pod, hidden:6, vocab:5]", ""));
     CHECK(gives("batch:data", (weft_shape){0}, "[]", ""));
+}
+
+static void test_an_optional_axis_holds_where_the_mesh_has_it(void)
+{
+    weft_shape shape = {2, {{"batch", 8}, {"hidden", 6}}};
+    weft_error error = {0};
+    CHECK(gives("batch:data?,hidden:model?", shape, "[batch:8/data, hidden:6/model]", ""));
+    CHECK(gives("batch:expert?+data,hidden:stage?", shape, "[batch:8/data, hidden:6]", ""));
+    CHECK(gives("batch:stage?,batch:pod", shape, "[batch:8/pod, hidden:6]", ""));
+    CHECK(gives("batch:data?,hidden:data?", shape, "[batch:8/data, hidden:6]",
+                "hidden: data is taken by batch"));
+    weft_layout *layout = layout_of("batch:expert?+data,hidden:stage?");
+    CHECK_OK(weft_layout_check(layout, mesh, NULL, 0, &error), error);
+    weft_layout_destroy(&layout);
+    layout = layout_of("batch:data?+expert"); /* the mark is of one axis only */
+    CHECK_EQ_INT(weft_layout_check(layout, mesh, NULL, 0, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "has no axis expert");
+    weft_layout_destroy(&layout);
+    int8_t order[WEFT_MAX_AXES];
+    layout = layout_of("batch:stage?+pod?,batch:data");
+    CHECK_EQ_INT(weft_layout_order(layout, mesh, "batch", 5, order), 2);
+    CHECK(order[0] == 2 && order[1] == 0);
+    weft_layout_destroy(&layout);
+}
+
+/* A text of `n` letters that layouts are made of, and some that they are not. */
+static void draw_text(uint64_t *state, int n, char *text)
+{
+    static const char letters[] = "abd_0 ::::,,,++??\t;=-";
+    for (int i = 0; i < n; i++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        text[i] = letters[(*state >> 33) % (sizeof letters - 1)];
+    }
+    text[n] = '\0';
+}
+
+/* Either it is refused with a column that lies in it, or it has a form that is its own form. */
+static void test_any_text_is_refused_or_has_one_form(void)
+{
+    uint64_t state = 12;
+    int n_read = 0;
+    for (int i = 0; i < 60000; i++) {
+        char text[32];
+        const int n = i % 25;
+        weft_error error = {0};
+        weft_layout *layout = NULL, *again = NULL;
+        draw_text(&state, n, text);
+        if (weft_layout_create(text, &layout, &error) != WEFT_OK) {
+            const char *column = strstr(error.message, "column ");
+            int at = 0;
+            CHECK(layout == NULL && column != NULL && sscanf(column, "column %d", &at) == 1);
+            CHECK(at >= 1 && at <= n + 1);
+            continue;
+        }
+        n_read++;
+        CHECK_OK(weft_layout_create(weft_layout_text(layout), &again, &error), error);
+        CHECK(again != NULL && strcmp(weft_layout_text(again), weft_layout_text(layout)) == 0);
+        CHECK((strchr(text, '?') != NULL) == (strchr(weft_layout_text(layout), '?') != NULL));
+        weft_layout_destroy(&again);
+        weft_layout_destroy(&layout);
+    }
+    CHECK(n_read > 300);
 }
 
 static void test_check_names_the_nearest(void)
@@ -177,6 +244,8 @@ int main(void)
     RUN(test_texts_have_one_form);
     RUN(test_a_wrong_text_is_refused_with_its_place);
     RUN(test_first_rule_wins);
+    RUN(test_an_optional_axis_holds_where_the_mesh_has_it);
+    RUN(test_any_text_is_refused_or_has_one_form);
     RUN(test_check_names_the_nearest);
     RUN(test_storage_takes_the_axes_of_its_dim);
     RUN(test_a_dim_name_too_long_to_have_a_rule_stores_nothing);

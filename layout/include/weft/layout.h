@@ -87,6 +87,8 @@ typedef struct weft_layout weft_layout; /* opaque: ordered rules, and the storag
 
 /* weft_layout_create - parse "batch:data,hidden:model+pod"; NULL or "" is the layout that splits nothing.
  *
+ * "batch:data?" holds only where the mesh has the axis: on a mesh without it that axis is left out, without a word.
+ *
  * returns WEFT_USAGE with the place (column) for a text that does not parse, and for a rule that names one
  *         axis twice. Two rules may name one dim: both apply, the first outermost.
  */
@@ -103,7 +105,7 @@ WEFT_API void weft_layout_store(weft_layout *layout, int stage, const char *dim)
 WEFT_API int weft_layout_stage(const weft_layout *layout);
 WEFT_API const char *weft_layout_store_dim(const weft_layout *layout); /* "" when stage is 0 */
 
-/* weft_layout_check - every axis named exists in the mesh (WEFT_USAGE with the nearest name if not), and
+/* weft_layout_check - every axis named without "?" exists in the mesh (WEFT_USAGE with the nearest name if not), and
  * every dim named is one of `dims` [n_dims] (the same). dims may be NULL: not checked. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_layout_check(const weft_layout *layout,
                                                        const weft_mesh *mesh,

@@ -80,7 +80,8 @@ WEFT_API weft_value weft_assign(weft_value variable, weft_value value);
 /* weft_group - one token for several values or tokens. */
 WEFT_API weft_value weft_group(weft_graph *graph, weft_values values);
 
-/* weft_place - live as `layout_text` says ("batch:data+model", "" for replicated), whatever the layout's rules say. */
+/* weft_place - live as `layout_text` says ("batch:data+model", "" for replicated), whatever the layout's rules say.
+ * An axis marked "?" ("batch:data?") holds only where the mesh has it: so the program runs on a mesh without it. */
 WEFT_API weft_value weft_place(weft_value value, const char *layout_text);
 /* weft_place_as - live where the storage of `variable` lives (gradients on their way to an update). */
 WEFT_API weft_value weft_place_as(weft_value value, weft_value variable);

@@ -10,6 +10,8 @@
 
 #include "weft/graph.h"
 
+WEFT_BEGIN
+
 enum { WEFT_ZEROS_ALLOWED = 1 };
 
 /* weft_gradients - d(sum of `of`'s elements) / d(each of `with_respect_to`). Local.
@@ -24,5 +26,7 @@ WEFT_API void weft_gradients(weft_value of, weft_values with_respect_to, weft_va
 /* The trainable variables (not slots) that `of` depends on, in creation order. Returns how many there are; fills at
  * most `room`. */
 WEFT_API int weft_trainable(weft_value of, weft_value *variables, int room);
+
+WEFT_END
 
 #endif

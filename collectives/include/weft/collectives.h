@@ -14,6 +14,8 @@
 #include "weft/layout.h"
 #include "weft/mesh.h"
 
+WEFT_BEGIN
+
 /* weft_world_open - find out how this process was started, and join the others.
  *
  * Collective over the job. Under mpirun or srun (OMPI_COMM_WORLD_SIZE, PMIX_RANK, SLURM_PROCID) it calls
@@ -139,5 +141,7 @@ WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert
 WEFT_API weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
                                      void *scratch, weft_error *error);
 WEFT_API weft_status weft_move_finish(weft_move *move, weft_error *error);
+
+WEFT_END
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "weft/error.h"
 
+WEFT_BEGIN
+
 /* weft_watch_record - from now on keep the records in files of `folder`, one a local rank, 725 kB each, instead of in
  * memory only; files of an earlier job that lie there are replaced. The folder must be there on all processes. Local; not
  * while a program runs.
@@ -68,5 +70,7 @@ WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *
                                                          int index);
 /* The last calls of a rank, oldest first, at most `most`: one line each. The caller frees it; NULL: out of memory. */
 WEFT_API char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most);
+
+WEFT_END
 
 #endif

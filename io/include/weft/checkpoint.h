@@ -17,6 +17,8 @@
 
 #include "weft/program.h"
 
+WEFT_BEGIN
+
 typedef struct weft_checkpoints weft_checkpoints; /* opaque: the checkpoints of one run */
 
 typedef struct weft_checkpoint_options {
@@ -116,5 +118,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *store
                                                         weft_error *error);
 /* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. */
 WEFT_API int weft_stored_steps(const char *directory, int64_t *steps, int room);
+
+WEFT_END
 
 #endif

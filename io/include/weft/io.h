@@ -12,6 +12,8 @@
 
 #include "weft/program.h"
 
+WEFT_BEGIN
+
 typedef struct weft_dataset weft_dataset; /* opaque */
 
 /* weft_text_open - the bytes of a file as windows of seq + 1: tokens = bytes 0..seq-1, targets = bytes 1..seq. Local.
@@ -44,5 +46,7 @@ WEFT_API void weft_dataset_seek(weft_dataset *dataset, int64_t sample);
 
 /* weft_permute - a keyed bijection of [0, n): where element i goes. Local. A Feistel network with cycle walking. */
 WEFT_API int64_t weft_permute(uint64_t key, int64_t n, int64_t i);
+
+WEFT_END
 
 #endif

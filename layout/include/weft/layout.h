@@ -16,6 +16,8 @@
 #include "weft/dtype.h"
 #include "weft/mesh.h"
 
+WEFT_BEGIN
+
 enum { WEFT_MAX_DIMS = 8 };
 
 /* A named, sized direction of a tensor. */
@@ -191,5 +193,7 @@ WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *sha
  * has `bytes` bytes. R->S 0, S->R bytes (n-1)/n, S->S' bytes (n-1)/n/n, P->R 2 bytes (n-1)/n,
  * P->S bytes (n-1)/n, equal 0; R->P and S->P are impossible (a huge number). */
 WEFT_API double weft_state_cost(int from, int to, int n, double bytes);
+
+WEFT_END
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "weft/error.h"
 
+WEFT_BEGIN
+
 typedef struct weft_arena weft_arena;
 
 /* Local. NULL when out of memory. Not safe for use from two threads at once. */
@@ -26,5 +28,7 @@ WEFT_API char *weft_arena_text(weft_arena *arena, const char *format, ...) WEFT_
 
 /* weft_arena_intern - the one copy in this arena of a text: equal texts give equal pointers. Local. */
 WEFT_API const char *weft_arena_intern(weft_arena *arena, const char *text);
+
+WEFT_END
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "weft/error.h"
 
+WEFT_BEGIN
+
 typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 1 } weft_device_kind;
 
 typedef struct weft_stream weft_stream; /* opaque; belongs to one rank */
@@ -39,5 +41,7 @@ WEFT_API int weft_stream_lanes(const weft_stream *stream);
 /* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream. Local. */
 enum { WEFT_LANE_SCRATCH = 1 << 20 };
 WEFT_API void *weft_stream_scratch(weft_stream *stream, int lane);
+
+WEFT_END
 
 #endif

@@ -15,9 +15,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Every public header is C99 to C23 and C++17; its declarations stand between WEFT_BEGIN and WEFT_END. */
+#ifdef __cplusplus
+#define WEFT_BEGIN extern "C" {
+#define WEFT_END   }
+#else
+#define WEFT_BEGIN
+#define WEFT_END
+#endif
+
+#ifdef __GNUC__
 #define WEFT_API          __attribute__((visibility("default")))
 #define WEFT_MUST_CHECK   __attribute__((warn_unused_result))
 #define WEFT_FORMAT(f, a) __attribute__((format(printf, f, a)))
+#else
+#define WEFT_API
+#define WEFT_MUST_CHECK
+#define WEFT_FORMAT(f, a)
+#endif
+
+WEFT_BEGIN
 
 /* What kind of failure; the name says who has to act. Values are stable: they travel between ranks. */
 typedef enum weft_status {
@@ -32,12 +49,17 @@ typedef enum weft_status {
     WEFT_CORRUPT = 8    /* stored or replicated bytes are not what they were */
 } weft_status;
 
-/* Begins as {0}. The first failure stays: to use it again after one has been dealt with, weft_error_clear it. */
+/* Begins as {0}, in C++ as {} or, in both languages, WEFT_NO_ERROR. The first failure stays: to use it again after one
+ * has been dealt with, weft_error_clear it. */
 typedef struct weft_error {
     weft_status status; /* WEFT_OK until the first failure            */
     int rank;           /* the rank that failed, -1 for this one      */
     char message[480];  /* what was found, which rule, what to do     */
 } weft_error;
+#define WEFT_NO_ERROR                                                                              \
+    {                                                                                              \
+        WEFT_OK, -1, ""                                                                            \
+    }
 
 /* weft_error_clear - forget the failure; NULL is fine. Local. */
 WEFT_API void weft_error_clear(weft_error *error);
@@ -85,5 +107,7 @@ WEFT_API weft_status weft_check_range(int64_t number, int64_t low, int64_t high,
  *         longer name, at least 2)
  */
 WEFT_API const char *weft_nearest(const char *name, const char *const *names, int n_names);
+
+WEFT_END
 
 #endif

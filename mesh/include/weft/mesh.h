@@ -16,6 +16,8 @@
 #include "weft/device.h"
 #include "weft/error.h"
 
+WEFT_BEGIN
+
 enum { WEFT_MAX_AXES = 6, WEFT_MAX_RANKS = 1 << 20 };
 
 /* The processes this one was started with. Filled by weft_world_open. */
@@ -103,5 +105,7 @@ typedef struct weft_machine {
     const char *blas_kernel_found; /* as the library chose it, before it was put right */
 } weft_machine;
 WEFT_API const weft_machine *weft_machine_info(void);
+
+WEFT_END
 
 #endif

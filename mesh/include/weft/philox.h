@@ -9,6 +9,10 @@
 
 #include <stdint.h>
 
+#include "weft/error.h"
+
+WEFT_BEGIN
+
 typedef struct weft_philox_key {
     uint64_t seed;   /* the graph's seed                                    */
     uint32_t stream; /* which random op of the graph                        */
@@ -38,5 +42,7 @@ static inline double weft_philox_unit(uint32_t word)
 {
     return (double)(word >> 8) * (1.0 / 16777216.0);
 }
+
+WEFT_END
 
 #endif

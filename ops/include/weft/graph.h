@@ -12,7 +12,13 @@
 #ifndef WEFT_GRAPH_H
 #define WEFT_GRAPH_H
 
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
+
 #include "weft/layout.h"
+
+WEFT_BEGIN
 
 typedef struct weft_graph weft_graph; /* opaque */
 
@@ -32,31 +38,48 @@ WEFT_API const weft_shape *weft_shape_of(weft_value value);
 WEFT_API weft_dtype weft_dtype_of(weft_value value);
 WEFT_API weft_dim weft_dim_of(weft_value value, const char *name); /* {name, 0} when it has none */
 
-/* WEFT_DIMS(batch, pixel): a weft_shape from weft_dim values; WEFT_SCALAR: no dims. */
-#define WEFT_DIMS(...)                                                                             \
-    weft_shape_make((const weft_dim[]){__VA_ARGS__},                                               \
-                    (int)(sizeof((const weft_dim[]){__VA_ARGS__}) / sizeof(weft_dim)))
-#define WEFT_SCALAR ((weft_shape){0})
 /* A shape of too many dims keeps n_dims > WEFT_MAX_DIMS, and the builder that gets it says so. */
 WEFT_API weft_shape weft_shape_make(const weft_dim *dims, int n_dims);
 
-/* WEFT_VALUES(loss, update): a list of values for weft_compile and weft_gradients. */
+/* A list of values for weft_compile and weft_gradients. */
 typedef struct weft_values {
     const weft_value *values;
     int n_values;
 } weft_values;
+
+/* WEFT_DIMS(batch, pixel): a weft_shape from weft_dim values; WEFT_SCALAR: no dims. WEFT_VALUES(loss, update): a
+ * weft_values; it lives as long as the block it stands in, in C++ as long as the call it is handed to. */
+#ifdef __cplusplus
+#define WEFT_DIMS(...)   weft_dims_of({__VA_ARGS__})
+#define WEFT_SCALAR      (weft_shape())
+#define WEFT_VALUES(...) weft_values_of({__VA_ARGS__})
+static inline weft_shape weft_dims_of(std::initializer_list<weft_dim> dims)
+{
+    return weft_shape_make(dims.begin(), (int)dims.size());
+}
+static inline weft_values weft_values_of(std::initializer_list<weft_value> values)
+{
+    return weft_values{values.begin(), (int)values.size()};
+}
+#else
+#define WEFT_DIMS(...)                                                                             \
+    weft_shape_make((const weft_dim[]){__VA_ARGS__},                                               \
+                    (int)(sizeof((const weft_dim[]){__VA_ARGS__}) / sizeof(weft_dim)))
+#define WEFT_SCALAR ((weft_shape){0})
 #define WEFT_VALUES(...)                                                                           \
     ((weft_values){(const weft_value[]){__VA_ARGS__},                                              \
                    (int)(sizeof((const weft_value[]){__VA_ARGS__}) / sizeof(weft_value))})
+#endif
 
 /* How a variable begins: a pure function of (seed, variable's name, element index). */
+typedef enum weft_initial_kind {
+    WEFT_INITIAL_CONSTANT,
+    WEFT_INITIAL_NORMAL,
+    WEFT_INITIAL_UNIFORM,
+    WEFT_INITIAL_FORMULA
+} weft_initial_kind;
 typedef struct weft_initial {
-    enum {
-        WEFT_INITIAL_CONSTANT,
-        WEFT_INITIAL_NORMAL,
-        WEFT_INITIAL_UNIFORM,
-        WEFT_INITIAL_FORMULA
-    } kind;
+    weft_initial_kind kind;
     double a, b; /* constant: a; normal: mean a, deviation b; uniform: [a, b);
                     formula: a * cos(b * index), index row-major: for tests against other programs */
 } weft_initial;
@@ -91,6 +114,8 @@ WEFT_API weft_value weft_name(weft_value value, const char *name);
 /* Every builder macro records the caller's place through this. Returns `value`. */
 #define WEFT_HERE __FILE__, __LINE__
 WEFT_API weft_value weft_at(const char *file, int line, weft_value value);
+
+WEFT_END
 
 #ifndef WEFT_NO_HERE /* Weft's own sources: a builder's inner calls stand where the outer one does */
 #define weft_input(...)    weft_at(WEFT_HERE, weft_input(__VA_ARGS__))

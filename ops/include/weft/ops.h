@@ -11,6 +11,8 @@
 
 #include "weft/graph.h"
 
+WEFT_BEGIN
+
 /* einsum: the product of the operands, summed over every dim that `out` lacks. Two operands, float dtypes.
  * weft_einsum_n takes 1 to 8, multiplied from the left. */
 WEFT_API weft_value weft_einsum(weft_shape out, weft_value a, weft_value b);
@@ -110,6 +112,8 @@ WEFT_API weft_value weft_dropout(weft_value x, double rate);
 
 /* identity forward, no gradient */
 WEFT_API weft_value weft_stop_gradient(weft_value x);
+
+WEFT_END
 
 #ifndef WEFT_NO_HERE
 #include "weft/ops_here.h"

@@ -13,6 +13,8 @@
 
 #include "weft/graph.h"
 
+WEFT_BEGIN
+
 typedef struct weft_program weft_program; /* opaque */
 
 typedef struct weft_compile_options {
@@ -113,5 +115,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_print(const weft_program *program
                                                      weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_json(const weft_program *program, FILE *file,
                                                     weft_error *error);
+
+WEFT_END
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "weft/graph.h"
 
+WEFT_BEGIN
+
 typedef struct weft_optimizer_options {
     double rate;           /* used when rate_value is invalid; 0 means the optimizer's default */
     weft_value rate_value; /* a scalar of the loss's dtype: a schedule */
@@ -50,6 +52,8 @@ WEFT_API weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, doub
 
 /* weft_global_norm - sqrt of the sum of squares of all elements of all gradients: a scalar. */
 WEFT_API weft_value weft_global_norm(weft_values gradients);
+
+WEFT_END
 
 #ifndef WEFT_NO_HERE
 #define weft_sgd(...)      weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))

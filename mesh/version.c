@@ -1,0 +1,7 @@
+/* version: the project's version, as CMake knows it. */
+#include "weft/version.h"
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}

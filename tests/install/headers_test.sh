@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# headers_test.sh LIBRARY [COMPILER_FLAG...]: every public header alone, all together, and their macros in a program
+# that runs, in each language that we promise, by every compiler that is here. Headers are found, not listed.
+set -euo pipefail
+root=$(readlink -f "$(dirname "$0")/../..")
+library=$(readlink -f "$1")
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+includes=()
+for folder in "$root"/include "$root"/*/include; do includes+=("-I$folder"); done
+headers=$(cd "$root" && find include ./*/include -name '*.h' | sed 's,.*/include/,,; s,^include/,,' | sort)
+[ "$(wc -w <<<"$headers")" -ge 18 ] || { echo "only these headers were found: $headers"; exit 1; }
+
+# What C++ would give other names than C if the pair were forgotten.
+bare=$(cd "$root" && grep -l WEFT_API -r include ./*/include | xargs grep -L '^WEFT_END' || true)
+[ -z "$bare" ] || { printf 'WEFT_BEGIN and WEFT_END are wanted around the declarations of:\n%s\n' "$bare"; exit 1; }
+
+for header in $headers; do
+    name=$work/$(tr / _ <<<"$header").c
+    printf '#include <%s>\n#include <%s>\nextern int weft_test_unit;\n' "$header" "$header" >"$name"
+    printf '#include <%s>\n' "$header" >>"$work/all.c"
+done
+echo 'extern int weft_test_unit;' >>"$work/all.c"
+
+# compile LANGUAGE COMPILER...: the units, and the macros' program
+compile() {
+    local language=$1 unit
+    shift
+    for unit in "$work"/*.c; do
+        "$@" "${includes[@]}" -pedantic -Wall -Wextra -Werror -fsyntax-only "-x$language" "$unit" || {
+            echo "the headers are not clean by: $*"
+            exit 1
+        }
+    done
+    "$@" "${includes[@]}" "${flags[@]}" -pedantic -Wall -Wextra -Werror "-x$language" "$root/tests/install/macros.c" \
+        -xnone "$library" "-Wl,-rpath,$(dirname "$library")" -o "$work/macros"
+    "$work/macros"
+}
+
+flags=("$@")
+n=0
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || { echo "no $compiler here: left out"; continue; }
+    for standard in c99 c11 c17 c2x; do compile c $compiler "-std=$standard"; n=$((n + 1)); done
+done
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || { echo "no $compiler here: left out"; continue; }
+    for standard in c++17 c++20; do compile c++ $compiler "-std=$standard"; n=$((n + 1)); done
+done
+echo "$(wc -w <<<"$headers") headers, alone and together, in $n languages and compilers"

@@ -128,18 +128,26 @@ ARGMAX(float, f32, -INFINITY)
 ARGMAX(double, f64, -INFINITY)
 ARGMAX(int32_t, i32, INT32_MIN)
 
-/* (count, mean, M2). source  Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance" */
+/* (count, mean, M2), added up in double. An empty part changes nothing, be the other's mean infinite.
+ * A term is delta (delta w), which overflows only where M2 itself does; a delta that is no number, of
+ * means too far apart or infinite, leaves the mean to the two weighted ones, which stay in range.
+ * source  Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance" */
 #define MOMENTS(T, suffix)                                                                         \
     static void moments_##suffix(void *out_, const void *a_, const void *b_, int64_t n_states)     \
     {                                                                                              \
         T *out = out_;                                                                             \
         const T *as = a_, *bs = b_;                                                                \
         for (int64_t i = 0; i < 3 * n_states; i += 3) {                                            \
-            const T na = as[i], nb = bs[i], n = na + nb, share = n > 0 ? nb / n : 0;               \
-            const T mean = as[i + 1], m2 = as[i + 2], delta = bs[i + 1] - mean;                    \
-            out[i + 2] = m2 + bs[i + 2] + delta * delta * na * share;                              \
-            out[i + 1] = mean + delta * share;                                                     \
-            out[i] = n;                                                                            \
+            const double na = (double)as[i], nb = (double)bs[i], n = na + nb;                      \
+            if (na == 0 || nb == 0) {                                                              \
+                memmove(out + i, na == 0 ? bs + i : as + i, 3 * sizeof(T));                        \
+                continue;                                                                          \
+            }                                                                                      \
+            const double a = (double)as[i + 1], b = (double)bs[i + 1], delta = b - a;              \
+            const double m2 = (double)as[i + 2] + (double)bs[i + 2], share = nb / n;               \
+            out[i + 2] = (T)(m2 + delta * (delta * (na * share)));                                 \
+            out[i + 1] = (T)(isfinite(delta) ? a + delta * share : a * (na / n) + b * share);      \
+            out[i] = (T)n;                                                                         \
         }                                                                                          \
     }                                                                                              \
     static void no_moments_##suffix(void *into, int64_t n_states)                                  \

@@ -1,7 +1,12 @@
-/* combine: the monoids by hand-worked cases, their neutral states, and the numbers that are none.
+/* combine: the monoids by hand-worked cases, their neutral states, and the numbers that are none; then lists
+ * of extreme numbers, cut into parts in any way, some of them empty: what is combined is what the list as a
+ * whole says, in long double.
  */
 #include "test.h"
 #include "weft/collectives.h"
+
+#include <float.h>
+#include <stdint.h>
 
 static const double inf = INFINITY;
 
@@ -132,6 +137,156 @@ static void test_the_identity_changes_nothing(void)
     CHECK(state[0] == INT32_MIN && state[1] == -1);
 }
 
+/* ---- extreme numbers in any parts -------------------------------------------------------------- */
+
+enum { MOST = 9 };
+
+typedef struct list { /* numbers, each of which a T can hold */
+    int n;
+    double x[MOST];
+    bool has_nan, has_infinity;
+    double top;          /* the largest, NaN above all */
+    int at;              /* the first that is `top`    */
+    long double largest; /* magnitude */
+} list;
+
+static uint64_t state_of_dice = 20;
+static int roll(int n)
+{
+    state_of_dice = state_of_dice * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state_of_dice >> 33) % (uint64_t)n);
+}
+
+static double any_number(weft_dtype dtype, int kind)
+{
+    const bool is_f32 = dtype == WEFT_F32;
+    const double most = is_f32 ? (double)FLT_MAX : DBL_MAX;
+    const double least = is_f32 ? (double)FLT_TRUE_MIN : DBL_TRUE_MIN;
+    const double root = 0.9 * sqrt(most);
+    const double ordinary[] = {0, 1, -1, 2.5, 1000, -3}, huge[] = {most, -most, most / 2, -1, 0};
+    const double squares[] = {root, -root, 0, root / 2, 1};
+    const double tiny[] = {least, -least, 3 * least, 0, sqrt(least)};
+    const double none[] = {inf, -inf, -inf, 5, -7};
+    const double mixed[] = {NAN, inf, -inf, most, least, 0};
+    const double *const kinds[] = {ordinary, huge, squares, tiny, none, mixed};
+    const double x = kinds[kind][roll(kind == 0 || kind == 5 ? 6 : 5)];
+    return is_f32 ? (double)(float)x : x;
+}
+
+static list any_list(weft_dtype dtype)
+{
+    const int kind = roll(6);
+    list l = {.n = 1 + roll(MOST), .top = -inf};
+    for (int i = 0; i < l.n; i++) {
+        const double x = l.x[i] = any_number(dtype, kind);
+        l.has_nan = l.has_nan || isnan(x), l.has_infinity = l.has_infinity || isinf(x);
+        if (i == 0 || x > l.top || (isnan(x) && !isnan(l.top))) l.top = x, l.at = i;
+        if (isfinite(x)) l.largest = fmaxl(l.largest, fabsl((long double)x));
+    }
+    return l;
+}
+
+/* One element's state, by definition; element < 0: the neutral one. */
+static void put_state(weft_combine combine, weft_dtype dtype, char *to, const list *l, int element)
+{
+    const int width = weft_combine_width(combine);
+    weft_combine_identity(combine, dtype, to, width);
+    if (element < 0) return;
+    const double x = l->x[element];
+    double numbers[3] = {x, 0, 0};
+    if (combine == WEFT_LSE) numbers[1] = x == -inf ? 0 : x - x == 0 || x == inf ? 1 : x;
+    if (combine == WEFT_ARGMAX) numbers[1] = element;
+    if (combine == WEFT_MOMENTS) numbers[0] = 1, numbers[1] = x, numbers[2] = x - x;
+    for (int c = 0; c < width; c++) {
+        const float f32 = (float)numbers[c];
+        const int32_t bits = element;
+        const bool is_bits = combine == WEFT_ARGMAX && c == 1;
+        if (dtype == WEFT_F64) memcpy(to + 8 * c, &numbers[c], 8);
+        if (dtype == WEFT_F32) memcpy(to + 4 * c, is_bits ? (const void *)&bits : &f32, 4);
+    }
+}
+
+static double number_of(weft_combine combine, weft_dtype dtype, const char *state, int c)
+{
+    double f64;
+    float f32;
+    int32_t bits;
+    if (dtype == WEFT_F64) return memcpy(&f64, state + 8 * c, 8), f64;
+    memcpy(&f32, state + 4 * c, 4), memcpy(&bits, state + 4 * c, 4);
+    return combine == WEFT_ARGMAX && c == 1 ? bits : (double)f32;
+}
+
+/* All elements in their order, empty parts among them, joined two neighbours at a time wherever the dice say. */
+static void join(weft_combine combine, weft_dtype dtype, const list *l, char result[24])
+{
+    char states[2 * MOST][24];
+    int n = 0;
+    const int width = weft_combine_width(combine);
+    for (int i = 0; i < l->n; i++) {
+        if (roll(3) == 0) put_state(combine, dtype, states[n++], l, -1);
+        put_state(combine, dtype, states[n++], l, i);
+    }
+    for (; n > 1; n--) {
+        const int i = roll(n - 1);
+        weft_combine_into(combine, dtype, states[i], states[i + 1], width);
+        memmove(states[i + 1], states[i + 2], (size_t)(n - i - 2) * sizeof states[0]);
+    }
+    memcpy(result, states[0], sizeof states[0]);
+}
+
+static bool near(double found, long double expected, long double within, double most)
+{
+    if (isnan(expected)) return isnan(found);
+    if (expected > (long double)most) return (double)found == inf || expected < 1.001L * most;
+    if (isinf(found))
+        return isinf(expected) ? (found > 0) == (expected > 0) : expected > 0.999L * most;
+    return fabsl((long double)found - expected) <= within;
+}
+
+static void check_list(weft_combine combine, weft_dtype dtype, const list *l)
+{
+    const long double epsilon = dtype == WEFT_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const double most = dtype == WEFT_F32 ? (double)FLT_MAX : DBL_MAX;
+    const long double least = dtype == WEFT_F32 ? FLT_TRUE_MIN : DBL_TRUE_MIN;
+    char state[24], text[300];
+    join(combine, dtype, l, state);
+    const double found[3] = {number_of(combine, dtype, state, 0),
+                             number_of(combine, dtype, state, 1),
+                             combine == WEFT_MOMENTS ? number_of(combine, dtype, state, 2) : 0};
+    long double sum = 0, exps = 0, m2 = 0;
+    for (int i = 0; i < l->n; i++) {
+        sum += l->x[i];
+        exps += l->x[i] == -inf ? 0 : l->x[i] == l->top ? 1 : expl((long double)l->x[i] - l->top);
+    }
+    const long double mean = sum / l->n;
+    for (int i = 0; i < l->n; i++)
+        m2 += (l->x[i] - mean) * (l->x[i] - mean);
+    const long double lost = 8 * l->n * epsilon * l->largest;
+    bool right = found[0] == l->top || (isnan(found[0]) && isnan(l->top));
+    if (combine == WEFT_LSE) right = right && near(found[1], exps, l->n * 4 * epsilon, most);
+    if (combine == WEFT_ARGMAX) right = right && found[1] == l->at;
+    if (combine == WEFT_MOMENTS)
+        right = found[0] == l->n && near(found[1], mean, lost + l->n * least, most) &&
+                near(found[2], m2, 8 * l->n * epsilon * m2 + l->n * (lost * lost + least), most);
+    snprintf(text, sizeof text,
+             "%s of %s: of %g %g %g %g .. (%d) came (%.9g, %.9g, %.9g); mean %.9Lg, m2 %.9Lg, exps "
+             "%.9Lg",
+             weft_combine_name(combine), weft_dtype_name(dtype), l->x[0], l->x[1], l->x[2], l->x[3],
+             l->n, found[0], found[1], found[2], mean, m2, exps);
+    weft_test_check(right, __FILE__, __LINE__, text);
+}
+
+static void test_extreme_numbers_in_any_parts_are_those_of_the_whole(void)
+{
+    for (int i = 0; i < 20000; i++) {
+        const weft_dtype dtype = i % 2 ? WEFT_F32 : WEFT_F64;
+        const list l = any_list(dtype);
+        check_list(WEFT_LSE, dtype, &l);
+        check_list(WEFT_ARGMAX, dtype, &l);
+        check_list(WEFT_MOMENTS, dtype, &l);
+    }
+}
+
 int main(void)
 {
     RUN(test_sum_max_min_of_every_dtype);
@@ -142,5 +297,6 @@ int main(void)
     RUN(test_argmax_keeps_large_indices_in_f32);
     RUN(test_moments_of_parts_are_the_moments_of_the_whole);
     RUN(test_the_identity_changes_nothing);
+    RUN(test_extreme_numbers_in_any_parts_are_those_of_the_whole);
     return weft_test_report();
 }

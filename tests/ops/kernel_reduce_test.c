@@ -241,6 +241,76 @@ static void test_argmax_states_become_indices(void)
     }
 }
 
+/* Element i of [n]: signs change, so means are near 0 and differences twice an element. */
+static double extreme(int64_t i, double size)
+{
+    return (i * 7 % 5 < 2 ? -1.0 : 1.0) * size * ((double)(1 + i * 13 % 7) / 7.0);
+}
+
+static void check_moments(weft_dtype dtype, int64_t n, double size, bool rows)
+{
+    const part a = {"a", n, 0, n}, b = {"b", 3, 0, 3}, three = {"~", 3, 0, 3};
+    weft_view in = view_of(dtype, 2, rows ? (part[]){b, a} : (part[]){a, b});
+    weft_view out = view_of(dtype, 2, (part[]){b, three});
+    long double sum = 0, m2 = 0;
+    for (int64_t i = 0; i < 3 * n; i++)
+        view_set(&in, i, extreme(rows ? i % n : i / 3, size));
+    for (int64_t i = 0; i < n; i++)
+        sum += view_get(&in, rows ? i : 3 * i);
+    for (int64_t i = 0; i < n; i++) {
+        const long double off = view_get(&in, rows ? i : 3 * i) - sum / n;
+        m2 += off * off;
+    }
+    const weft_reduce_attributes attributes = {.combine = WEFT_MOMENTS};
+    weft_call call = {.n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
+    run_on_both(weft_reduce_cpu, &call);
+    const double t = dtype == WEFT_F32 ? 1e-6 : 1e-14, most = dtype == WEFT_F32 ? 3.4e38 : 1.7e308;
+    for (int i = 0; i < 3; i++) {
+        const double mean = view_get(&out, 3 * i + 1), square = view_get(&out, 3 * i + 2);
+        char text[200];
+        snprintf(text, sizeof text, "%lld %s of %s up to %g: mean %g of %Lg, m2 %g of %Lg",
+                 (long long)n, rows ? "in a row" : "in a column", weft_dtype_name(dtype), size,
+                 mean, sum / n, square, m2);
+        const bool fits = m2 < most ? fabsl(square - m2) <= 3 * t * m2 + 1e-300 : isinf(square);
+        weft_test_check(view_get(&out, 3 * i) == n && fits && fabsl(mean - sum / n) <= t * size,
+                        __FILE__, __LINE__, text);
+    }
+    call_free(&call);
+}
+
+/* Squares just in range, and numbers whose sums and differences are not. */
+static void test_moments_of_huge_numbers(void)
+{
+    for (int rows = 0; rows < 2; rows++)
+        for (int64_t n = 1; n <= 60000; n = n * 7 + 1) {
+            check_moments(WEFT_F64, n, 1.3e154 / sqrt((double)n), rows != 0);
+            check_moments(WEFT_F32, n, 1.7e19 / sqrt((double)n), rows != 0);
+            check_moments(WEFT_F64, n, 1.7e308, rows != 0);
+            check_moments(WEFT_F32, n, 3.3e38, rows != 0);
+            check_moments(WEFT_F64, n, 1e-300, rows != 0);
+        }
+}
+
+/* A mean that is infinite stays so, whichever element comes last. */
+static void test_moments_of_infinities(void)
+{
+    const part a = {"a", 5, 0, 5}, b = {"b", 1, 0, 1}, three = {"~", 3, 0, 3};
+    for (int columns = 0; columns < 2; columns++)
+        for (int at = 0; at < 5; at++) {
+            weft_view in = view_of(WEFT_F64, 2, columns ? (part[]){a, b} : (part[]){b, a});
+            weft_view out = view_of(WEFT_F64, 2, (part[]){b, three});
+            for (int i = 0; i < 5; i++)
+                view_set(&in, i, i == at ? INFINITY : i);
+            const weft_reduce_attributes attributes = {.combine = WEFT_MOMENTS};
+            weft_call call = {
+                .n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
+            run_on_both(weft_reduce_cpu, &call);
+            CHECK(view_get(&out, 1) == INFINITY);
+            CHECK(isnan(view_get(&out, 2)));
+            call_free(&call);
+        }
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
@@ -248,6 +318,8 @@ int main(void)
     RUN(test_few_results_of_many_elements);
     RUN(test_ties_give_the_lowest_index);
     RUN(test_lse_of_infinities);
+    RUN(test_moments_of_huge_numbers);
+    RUN(test_moments_of_infinities);
     RUN(test_states_are_finished);
     RUN(test_argmax_states_become_indices);
     streams_close();

@@ -5,6 +5,8 @@
  */
 #include "op_cases.h"
 
+#include <math.h>
+
 typedef weft_oracle_build build_t;
 
 static const weft_dim A = {"a", 5}, B = {"b", 7}, C = {"c", 3}, D = {"d", 2}, ONE = {"one", 1};
@@ -243,6 +245,49 @@ static weft_value layer_norm_x(build_t *b, weft_dtype t)
     return weft_layer_norm(x, gain, bias, B);
 }
 
+/* ---- reductions of extreme numbers: over 7 elements, so that some ranks have one and some none ---- */
+
+/* Squares of the elements overflow, squares of the deviations do not. */
+static weft_value layer_norm_huge(build_t *b, weft_dtype t)
+{
+    const double unit = t == WEFT_F64 ? 1e154 : 1e19;
+    weft_value x = weft_shift(weft_scale(in(b, t, WEFT_DIMS(B, C)), 0.5 * unit), 3.0 * unit);
+    weft_value one = weft_constant(b->graph, t, WEFT_DIMS(B), 1.0);
+    return weft_layer_norm(x, one, one, B);
+}
+/* Where x is below `limit`, `instead`: of 7 elements most, some, or all. */
+static weft_value with(weft_value x, double limit, double instead)
+{
+    const weft_dtype dtype = weft_dtype_of(x);
+    weft_value edge = weft_constant(x.graph, dtype, WEFT_SCALAR, limit);
+    weft_value value = weft_constant(x.graph, dtype, WEFT_SCALAR, instead);
+    return weft_where(weft_less(x, edge), value, x);
+}
+static weft_value logsumexp_masked(build_t *b, weft_dtype t) /* one row in three is all -inf */
+{
+    weft_value x = with(in(b, t, WEFT_DIMS(B, C)), 0.5, (double)-INFINITY);
+    weft_value row = weft_iota(b->graph, t, C), one = weft_constant(b->graph, t, WEFT_SCALAR, 1.0);
+    weft_value none = weft_constant(b->graph, t, WEFT_SCALAR, (double)-INFINITY);
+    return weft_logsumexp(weft_where(weft_equal(row, one), none, x), B);
+}
+static weft_value logsumexp_infinite(build_t *b, weft_dtype t)
+{
+    return weft_logsumexp(with(in(b, t, WEFT_DIMS(B, C)), -1.2, (double)INFINITY), B);
+}
+static weft_value argmax_masked(build_t *b, weft_dtype t)
+{
+    weft_value x = with(in(b, t, WEFT_DIMS(B, C)), 1.4, (double)-INFINITY);
+    return weft_argmax(x, B);
+}
+static weft_value argmax_nan(build_t *b, weft_dtype t)
+{
+    return weft_argmax(with(in(b, t, WEFT_DIMS(B, C)), -0.5, (double)NAN), B);
+}
+static weft_value max_nan(build_t *b, weft_dtype t)
+{
+    return weft_max(WEFT_DIMS(C), with(in(b, t, WEFT_DIMS(B, C)), -1.1, (double)NAN));
+}
+
 /* ---- indexing -------------------------------------------------------------------------------- */
 
 static weft_value gather_x(build_t *b, weft_dtype t)
@@ -415,6 +460,12 @@ const op_case op_cases[] = {
     CASE(log_softmax_first, OP_FLOAT, 1),
     CASE(cross_entropy_x, OP_FLOAT, 2),
     CASE(layer_norm_x, OP_FLOAT, 2),
+    CASE(layer_norm_huge, OP_FLOAT, 0),
+    CASE(logsumexp_masked, OP_FLOAT, 0),
+    CASE(logsumexp_infinite, OP_FLOAT, 0),
+    CASE(argmax_masked, OP_FLOAT, 0),
+    CASE(argmax_nan, OP_FLOAT, 0),
+    CASE(max_nan, OP_FLOAT, 0),
     CASE(gather_x, OP_FLOAT, 1),
     CASE(scatter_add_x, OP_FLOAT, 1),
     CASE(pick_x, OP_FLOAT, 1),

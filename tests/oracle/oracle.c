@@ -189,7 +189,7 @@ bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, 
         const double within = is_coarse ? tolerance[WEFT_F32] : tolerance[a->dtype[k]];
         double largest = 1e-3; /* inputs are near 1: below this, a result is what cancelling left */
         for (int64_t i = 0; i < a->count[k]; i++)
-            largest = fmax(largest, fabs(a->data[k][i]));
+            if (isfinite(a->data[k][i])) largest = fmax(largest, fabs(a->data[k][i]));
         for (int64_t i = 0; i < a->count[k]; i++) {
             const double x = a->data[k][i], y = b->data[k][i];
             if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= within * largest) continue;

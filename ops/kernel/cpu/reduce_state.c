@@ -57,15 +57,25 @@ static void merge_argmax(double *state, const double *other, int64_t n)
     }
 }
 
+/* The mean of a part of mean a and one of mean b, which has `share` of all elements. A difference
+ * that is no number (means too far apart, or infinite) leaves it to the two weighted ones. */
+WEFT_INLINE double joint_mean(double a, double b, double share)
+{
+    const double delta = b - a;
+    return delta - delta == 0 ? a + delta * share : a * (1.0 - share) + b * share;
+}
+
+/* An empty part changes nothing, be the other's mean infinite. The square is never taken of delta
+ * alone: delta (delta w) overflows only where M2 itself does. */
 static void merge_moments(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const double na = state[i], nb = other[i], count = na + nb;
+        const double a = state[C1 + i], b = other[C1 + i], delta = b - a;
         if (nb == 0) continue;
-        const double delta = other[C1 + i] - state[C1 + i];
         state[i] = count;
-        state[C1 + i] += delta * (nb / count);
-        state[C2 + i] += other[C2 + i] + delta * delta * (na * nb / count);
+        state[C1 + i] = na == 0 ? b : joint_mean(a, b, nb / count);
+        state[C2 + i] += other[C2 + i] + (na == 0 ? 0 : delta * (delta * (na * nb / count)));
     }
 }
 
@@ -160,12 +170,21 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             (x[i] - mean) * (x[i] - mean);                                                         \
         return sum;                                                                                \
     }                                                                                              \
+    /* Of elements whose sum overflows. */                                                         \
+    static double careful_mean_##suffix(const T *x, int64_t n)                                     \
+    {                                                                                              \
+        double mean = 0;                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            mean += (double)x[i] / (double)n;                                                      \
+        return mean;                                                                               \
+    }                                                                                              \
     static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)       \
     {                                                                                              \
         double sum = 0;                                                                            \
         row_sum_##suffix(&sum, x, n, index);                                                       \
+        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);        \
         /* M2 about the rounded mean; the shift by what rounding lost is taken out again */        \
-        const double mean = sum / (double)n, lost = mean - (double)(T)mean;                        \
+        const double lost = mean - (double)(T)mean;                                                \
         const double square =                                                                      \
             (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                  \
         double other[C2 + 1];                                                                      \
@@ -207,8 +226,8 @@ FLOAT_ROWS(double, f64)
                                                   : v == -(double)INFINITY ? s                     \
                                                                            : s + e)                \
     COLUMN(column_moments_##suffix, T, const double count = state[i] + 1.0;                        \
-           const double d = v - state[C1 + i]; const double mean = state[C1 + i] + d / count;      \
-           state[i] = count; state[C1 + i] = mean; state[C2 + i] += d * (v - mean))
+           const double old = state[C1 + i]; const double mean = joint_mean(old, v, 1.0 / count);  \
+           state[i] = count; state[C1 + i] = mean; state[C2 + i] += (v - old) * (v - mean))
 
 COLUMNS(float, f32)
 COLUMNS(double, f64)

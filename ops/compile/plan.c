@@ -110,8 +110,6 @@ static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
 
 static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
 {
-    char place[160];
-    weft_node_print_place(&plan->graph->nodes[step->node], place, sizeof place);
     fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), step_names[step->kind]);
     for (int o = 0; o < step->n_out; o++) {
         fputs(o ? ", " : " ", file);
@@ -125,20 +123,21 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     for (int k = 0; k < step->n_links; k++)
         fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[step->links[k].node].op->name);
-    fprintf(file, "  | %s\n", place);
 }
 
 void weft_plan_dump(const weft_plan *plan, FILE *file)
 {
-    if (!plan->n_steps) {
-        weft_graph_print(plan->graph, file);
-        return;
-    }
-    for (uint32_t s = 0; s < plan->n_steps; s++)
+    if (!plan->n_steps) weft_graph_print(plan->graph, true, file);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        char place[160];
+        weft_node_print_place(&plan->graph->nodes[plan->steps[s].node], place, sizeof place);
         print_step(plan, &plan->steps[s], file);
+        fprintf(file, "  | %s\n", place);
+    }
 }
 
-/* FNV-1a over the text of the plan and the numbers that the text leaves out. */
+/* FNV-1a over the text of the plan: what is to be computed, where, and how; not which lines of the program asked for it.
+ */
 typedef struct hashing {
     uint64_t hash;
 } hashing;
@@ -156,17 +155,15 @@ uint64_t weft_plan_digest(const weft_plan *plan)
     hashing h = {0xCBF29CE484222325u};
     FILE *file = fopencookie(&h, "w", (cookie_io_functions_t){.write = hash_write});
     if (!file) return 0;
-    fprintf(file, "%s %s %llu\n", weft_mesh_text(plan->mesh), weft_layout_text(plan->layout),
+    const char *store_dim = weft_layout_store_dim(plan->layout);
+    fprintf(file, "%s %s %d %s %llu\n", weft_mesh_text(plan->mesh), weft_layout_text(plan->layout),
+            weft_layout_stage(plan->layout), store_dim != NULL ? store_dim : "",
             (unsigned long long)plan->graph->seed);
-    for (uint32_t id = 1; id < plan->graph->n_nodes; id++) {
-        const weft_node *node = &plan->graph->nodes[id];
-        if (!node->op->element) continue;
-        const weft_element_attributes *attributes = node->attributes;
-        fprintf(file, "%u %a %a %a %a %u\n", id, attributes->number[0], attributes->number[1],
-                attributes->number[2], attributes->number[3], attributes->random);
+    weft_graph_print(plan->graph, false, file);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        print_step(plan, &plan->steps[s], file);
+        fprintf(file, " %s\n", plan->graph->nodes[plan->steps[s].node].op->name);
     }
-    weft_graph_print(plan->graph, file);
-    weft_plan_dump(plan, file);
     fclose(file);
     return h.hash;
 }

@@ -273,7 +273,9 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
                       .attribute_bytes = (uint32_t)bytes};
     if (site->n_in > 0)
         node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
-    if (bytes > 0) node.attributes = weft_arena_copy(graph->arena, site->attributes, bytes);
+    if (bytes > 0)
+        node.attributes =
+            weft_attributes_take(graph, weft_op_attributes(site->op), site->attributes);
     if ((site->n_in > 0 && node.in == NULL) || (bytes > 0 && node.attributes == NULL)) {
         fail_memory(graph, bytes);
         return NULL;
@@ -317,6 +319,24 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
     return true;
 }
 
+const weft_attributes *weft_op_attributes(const weft_op *op)
+{
+    if (op->attributes != NULL || op->element == NULL) return op->attributes;
+    return &weft_attributes_element;
+}
+
+/* Whether the attributes are the struct that the op describes; if not, that is the graph's error. */
+static bool check_bytes(weft_graph *graph, const weft_op *op, size_t bytes)
+{
+    const weft_attributes *described = weft_op_attributes(op);
+    const size_t expected = described == NULL ? 0 : described->bytes;
+    if (bytes == expected) return true;
+    weft_graph_fail(graph, "%s: attributes of %zu bytes, where its table describes %zu", op->name,
+                    bytes, expected);
+    graph->error.status = WEFT_INTERNAL;
+    return false;
+}
+
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                      const void *attributes, size_t bytes)
 {
@@ -326,6 +346,7 @@ weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in,
 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
     uint32_t ids[WEFT_MAX_IN];
+    if (!check_bytes(graph, op, bytes)) return weft_no_value(graph);
     if (!take_operands(graph, op, in, n_in, ids, &site)) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
     if (op->infer(&site, &error) != WEFT_OK)

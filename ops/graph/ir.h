@@ -66,8 +66,9 @@ void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *sit
 
 /* "einsum at mlp.c:41" */
 int weft_node_print_place(const weft_node *node, char *text, size_t bytes);
-/* The graph as text, a node a line: weft_compile_options.dump. */
-void weft_graph_print(const weft_graph *graph, FILE *file);
+/* The graph as text, a node a line, with everything that says what it computes; with_places: and where in the program
+ * each node was asked for. For weft_compile_options.dump and for the digest. */
+void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file);
 
 /* A copy of a node into another graph (for passes): operands already translated. Returns its first
  * result id there. */

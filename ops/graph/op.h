@@ -6,6 +6,7 @@
 #ifndef WEFT_OP_H
 #define WEFT_OP_H
 
+#include "attributes.h"
 #include "kernel.h"
 #include "weft/graph.h"
 
@@ -55,6 +56,8 @@ typedef struct weft_vjp {
 
 struct weft_op {
     const char *name;
+    /* What its attributes are made of. NULL: it has none; of an element op: weft_element_attributes. */
+    const weft_attributes *attributes;
     /* Fill n_out and out[] from in[], n_in and the attributes; or say in one sentence why not
      * (without "op at file:line: ", which is put before it). */
     weft_status (*infer)(weft_site *site, weft_error *error);
@@ -79,13 +82,16 @@ struct weft_op {
 enum { WEFT_MAX_OPS = 128 };
 extern const weft_op *const weft_ops[];
 extern const int weft_n_ops;
+/* weft_op_attributes - op->attributes, or what stands there for an element op; NULL: it has none. */
+const weft_attributes *weft_op_attributes(const weft_op *op);
 
 /* ---- building nodes (ops/graph) -------------------------------------------------------------- */
 
 /* weft_emit - append one application of `op`; returns its first result (the others have the next
  * ids).
  *
- * attributes  copied, `bytes` of them; names in them must be interned (weft_graph_intern)
+ * attributes  the struct that op->attributes describes, of `bytes`; NULL and 0 for an op that has none. Copied field by
+ *             field, names interned (attributes.h).
  */
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                      const void *attributes, size_t bytes);

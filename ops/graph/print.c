@@ -25,7 +25,16 @@ static void print_tensor(const weft_graph *graph, uint32_t id, FILE *file)
     if (tensor->place_as != 0) fprintf(file, " stored as %%%u", tensor->place_as);
 }
 
-void weft_graph_print(const weft_graph *graph, FILE *file)
+static void print_attributes(const weft_node *node, FILE *file)
+{
+    const weft_attributes *attributes = weft_op_attributes(node->op);
+    if (attributes == NULL) return;
+    fputs(" {", file);
+    weft_attributes_print(attributes, node->attributes, file);
+    fputc('}', file);
+}
+
+void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file)
 {
     for (uint32_t n = 1; n < graph->n_nodes; n++) {
         const weft_node *node = &graph->nodes[n];
@@ -36,8 +45,10 @@ void weft_graph_print(const weft_graph *graph, FILE *file)
         fprintf(file, " = %s(", node->op->name);
         for (int i = 0; i < node->n_in; i++)
             fprintf(file, "%s%%%u", i > 0 ? ", " : "", node->in[i]);
-        fprintf(file, ")  %s", weft_phase_name((weft_phase)node->phase));
-        if (node->file != NULL) fprintf(file, " %s:%d", node->file, node->line);
+        fputc(')', file);
+        print_attributes(node, file);
+        fprintf(file, "  %s", weft_phase_name((weft_phase)node->phase));
+        if (with_places && node->file != NULL) fprintf(file, " %s:%d", node->file, node->line);
         fprintf(file, "\n");
     }
 }

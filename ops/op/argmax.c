@@ -26,6 +26,7 @@ static void expand(weft_vjp *vjp)
 
 const weft_op weft_op_argmax = {
     .name = "argmax",
+    .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = weft_factors_pass,
     .expand = expand,

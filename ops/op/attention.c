@@ -12,6 +12,13 @@
 #include "weft/ops.h"
 #include "op.h"
 
+static const weft_field fields[] = {
+    WEFT_FIELD(weft_attention_attributes, query), WEFT_FIELD(weft_attention_attributes, memory),
+    WEFT_FIELD(weft_attention_attributes, feature), WEFT_FIELD(weft_attention_attributes, scale),
+    WEFT_FIELD(weft_attention_attributes, causal)};
+const weft_attributes weft_attributes_attention =
+    WEFT_ATTRIBUTES(weft_attention_attributes, fields);
+
 static weft_status fail_shapes(const weft_site *site, const char *rule, weft_error *error)
 {
     char text[3][96];
@@ -93,6 +100,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_attention = {
     .name = "attention",
+    .attributes = &weft_attributes_attention,
     .infer = infer,
     .factors = factors,
     .gradient = gradient,

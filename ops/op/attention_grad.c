@@ -103,6 +103,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_attention_grad = {
     .name = "attention_grad",
+    .attributes = &weft_attributes_attention,
     .infer = infer,
     .factors = factors,
     .expand = expand,

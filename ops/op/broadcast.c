@@ -7,6 +7,9 @@
 
 WEFT_ELEMENT_COPY
 
+static const weft_field fields[] = {WEFT_FIELD(weft_generator_attributes, type.shape)};
+static const weft_attributes described = WEFT_ATTRIBUTES(weft_generator_attributes, fields);
+
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_generator_attributes *attributes = site->attributes;
@@ -34,6 +37,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_broadcast = {
     .name = "broadcast",
+    .attributes = &described,
     .infer = infer,
     .factors = weft_factors_pass,
     .linear = 1,
@@ -47,7 +51,6 @@ weft_value weft_broadcast_to(weft_value x, weft_shape shape)
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(x.graph, "broadcast_to", &shape, &attributes.type.shape))
         return weft_no_value(x.graph);
-    attributes.type.dtype = weft_dtype_of(x);
     const weft_shape *now = weft_shape_of(x);
     if (x.id != 0 && weft_shape_same_order(now, &shape) &&
         weft_count_of(now) == weft_count_of(&shape))

@@ -26,6 +26,8 @@ typedef struct cast_attributes {
     weft_element_attributes element;
     weft_dtype to;
 } cast_attributes;
+static const weft_field fields[] = {WEFT_FIELD(cast_attributes, to)};
+static const weft_attributes described = WEFT_ATTRIBUTES(cast_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -43,6 +45,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_cast = {
     .name = "cast",
+    .attributes = &described,
     .infer = infer,
     .factors = weft_factors_pass,
     .gradient = gradient,

@@ -12,6 +12,11 @@ typedef struct concat_attributes {
     weft_slice_attributes slice; /* the result's dim, and where b stands in it */
     const char *from[2];         /* its name in a and in b */
 } concat_attributes;
+static const weft_field fields[] = {
+    WEFT_FIELD(concat_attributes, slice.dim), WEFT_FIELD(concat_attributes, slice.begin),
+    WEFT_FIELD(concat_attributes, slice.end), WEFT_FIELD(concat_attributes, from[0]),
+    WEFT_FIELD(concat_attributes, from[1])};
+static const weft_attributes described = WEFT_ATTRIBUTES(concat_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -65,6 +70,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_concat = {
     .name = "concat",
+    .attributes = &described,
     .infer = infer,
     .factors = factors,
     .additive = 1 | 2,

@@ -11,6 +11,7 @@ static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,
 
 const weft_op weft_op_constant = {
     .name = "constant",
+    .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,

@@ -72,6 +72,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_einsum = {
     .name = "einsum",
+    .attributes = &weft_attributes_shape,
     .infer = infer,
     .factors = factors,
     .linear = 1 | 2,

@@ -56,6 +56,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_gather = {
     .name = "gather",
+    .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = factors,
     .linear = 1,

@@ -12,7 +12,10 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-const weft_op weft_op_input = {.name = "input", .infer = infer, .factors = weft_factors_pass};
+const weft_op weft_op_input = {.name = "input",
+                               .attributes = &weft_attributes_variable,
+                               .infer = infer,
+                               .factors = weft_factors_pass};
 
 weft_value weft_input(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape)
 {

@@ -12,6 +12,7 @@ static const weft_element element = {.index = WEFT_INDEX_ALONG,
 
 const weft_op weft_op_iota = {
     .name = "iota",
+    .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,

@@ -34,6 +34,7 @@ static void expand(weft_vjp *vjp)
 
 const weft_op weft_op_logsumexp = {
     .name = "logsumexp",
+    .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = weft_factors_pass,
     .gradient = gradient,

@@ -11,6 +11,7 @@ static weft_status infer(weft_site *site, weft_error *error)
 
 const weft_op weft_op_moments_finish = {
     .name = "moments_finish",
+    .attributes = &weft_attributes_number,
     .infer = infer,
     .factors = weft_factors_pass,
     .kernel = {[WEFT_CPU] = weft_moments_finish_cpu},

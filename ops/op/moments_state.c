@@ -12,6 +12,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_moments_state = {
     .name = "moments_state",
+    .attributes = &weft_attributes_reduced,
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .flops = flops,

@@ -13,6 +13,10 @@ typedef struct norm_attributes {
     weft_dim_attributes over;
     double epsilon;
 } norm_attributes;
+static const weft_field fields[] = {WEFT_FIELD(norm_attributes, over.dim),
+                                    WEFT_FIELD(norm_attributes, over.size),
+                                    WEFT_FIELD(norm_attributes, epsilon)};
+static const weft_attributes described = WEFT_ATTRIBUTES(norm_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -55,6 +59,7 @@ static void expand(weft_vjp *vjp)
 
 const weft_op weft_op_norm_stats = {
     .name = "norm_stats",
+    .attributes = &described,
     .infer = infer,
     .factors = weft_factors_pass,
     .gradient = gradient,

@@ -46,6 +46,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_pick = {
     .name = "pick",
+    .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = factors,
     .linear = 1,

@@ -25,6 +25,7 @@ static const weft_element element = {.index = WEFT_INDEX_LINEAR,
 
 const weft_op weft_op_random_normal = {
     .name = "random_normal",
+    .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,

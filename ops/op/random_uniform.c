@@ -26,6 +26,7 @@ static const weft_element element = {.index = WEFT_INDEX_LINEAR,
 
 const weft_op weft_op_random_uniform = {
     .name = "random_uniform",
+    .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,

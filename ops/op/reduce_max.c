@@ -20,6 +20,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_reduce_max = {
     .name = "reduce_max",
+    .attributes = &weft_attributes_reduced,
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .gradient = gradient,

@@ -12,6 +12,10 @@ typedef struct rename_attributes {
     const char *from, *to;
     int64_t size;
 } rename_attributes;
+static const weft_field fields[] = {WEFT_FIELD(rename_attributes, from),
+                                    WEFT_FIELD(rename_attributes, to),
+                                    WEFT_FIELD(rename_attributes, size)};
+static const weft_attributes described = WEFT_ATTRIBUTES(rename_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -50,6 +54,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_rename = {
     .name = "rename",
+    .attributes = &described,
     .infer = infer,
     .factors = factors,
     .linear = 1,

@@ -65,6 +65,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_reshape = {
     .name = "reshape",
+    .attributes = &weft_attributes_shape,
     .infer = infer,
     .factors = factors,
     .linear = 1,

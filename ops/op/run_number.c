@@ -12,6 +12,7 @@ static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,
 
 const weft_op weft_op_run_number = {
     .name = "run_number",
+    .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
     .element = &element,

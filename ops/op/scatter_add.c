@@ -64,6 +64,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_scatter_add = {
     .name = "scatter_add",
+    .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = factors,
     .linear = 1,

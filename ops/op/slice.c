@@ -13,6 +13,11 @@ typedef struct slice_attributes {
     const char *to;
     int64_t size; /* of the dim in x */
 } slice_attributes;
+static const weft_field fields[] = {
+    WEFT_FIELD(slice_attributes, slice.dim), WEFT_FIELD(slice_attributes, slice.begin),
+    WEFT_FIELD(slice_attributes, slice.end), WEFT_FIELD(slice_attributes, to),
+    WEFT_FIELD(slice_attributes, size)};
+static const weft_attributes described = WEFT_ATTRIBUTES(slice_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -54,6 +59,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_slice = {
     .name = "slice",
+    .attributes = &described,
     .infer = infer,
     .factors = factors,
     .linear = 1,

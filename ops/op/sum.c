@@ -20,6 +20,7 @@ static double flops(const weft_site *site)
 
 const weft_op weft_op_sum = {
     .name = "sum",
+    .attributes = &weft_attributes_reduced,
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .linear = 1,

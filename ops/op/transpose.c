@@ -33,6 +33,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_transpose = {
     .name = "transpose",
+    .attributes = &weft_attributes_shape,
     .infer = infer,
     .factors = weft_factors_pass,
     .linear = 1,

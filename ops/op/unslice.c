@@ -13,6 +13,11 @@ typedef struct unslice_attributes {
     const char *from;
     int64_t size; /* of the dim in the result */
 } unslice_attributes;
+static const weft_field fields[] = {
+    WEFT_FIELD(unslice_attributes, slice.dim), WEFT_FIELD(unslice_attributes, slice.begin),
+    WEFT_FIELD(unslice_attributes, slice.end), WEFT_FIELD(unslice_attributes, from),
+    WEFT_FIELD(unslice_attributes, size)};
+static const weft_attributes described = WEFT_ATTRIBUTES(unslice_attributes, fields);
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -53,6 +58,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_unslice = {
     .name = "unslice",
+    .attributes = &described,
     .infer = infer,
     .factors = factors,
     .linear = 1,

@@ -14,7 +14,10 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-const weft_op weft_op_variable = {.name = "variable", .infer = infer, .factors = weft_factors_pass};
+const weft_op weft_op_variable = {.name = "variable",
+                                  .attributes = &weft_attributes_variable,
+                                  .infer = infer,
+                                  .factors = weft_factors_pass};
 
 weft_initial weft_constant_of(double value)
 {

@@ -193,7 +193,7 @@ static weft_status lay(const weft_checkpoints *c, weft_error *error)
     WEFT_TRY(weft_directory_remove(save->temporary, error));
     WEFT_TRY(weft_directory_make(save->temporary, error));
     if (c->frame.is_kept) return weft_frame_lay(&c->frame, save->manifest, save->path, error);
-    return weft_skeleton_lay(save->path, save->manifest, error);
+    return weft_skeleton_lay(save->path, save->manifest, false, error);
 }
 
 /* Where the root's skeleton has put every tensor, to everybody. */

@@ -3,7 +3,8 @@
  * One process lays it with the serial library and closes it; then any number of processes write
  * bytes at the places. Contiguous, early allocation and no fill give every dataset a place in a
  * sparse file at once; the format of 1.10 has checksums over the library's own structures. Names of
- * dims are the attribute "dims" of a dataset.
+ * dims are the attribute "dims" of a dataset. An export says in attributes of the root what the manifest says beside a
+ * checkpoint.
  */
 #include "skeleton.h"
 
@@ -31,10 +32,11 @@ const char *weft_dataset_path(weft_arena *arena, const char *name, bool is_slot)
 }
 
 #ifdef WEFT_HAVE_HDF5
-#include <hdf5.h>
+#include "libhdf5.h"
 
 /* What is open while the skeleton is laid; negative: not open. */
 typedef struct skeleton {
+    const weft_hdf5 *h5;
     const char *path;
     hid_t access, creation, links, file;
 } skeleton;
@@ -48,25 +50,13 @@ static herr_t find_reason(unsigned depth, const H5E_error2_t *entry, void *reaso
 }
 
 /* Directly after the call that failed: the next one clears the library's sentences. */
-static weft_status fail(const char *path, const char *what, weft_error *error)
+static weft_status fail(const skeleton *s, const char *what, weft_error *error)
 {
     int reason = 0;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
-    if (reason == 0) return weft_fail(error, WEFT_IO, "HDF5 could not %s %.300s", what, path);
+    s->h5->H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
+    if (reason == 0) return weft_fail(error, WEFT_IO, "HDF5 could not %s %.300s", what, s->path);
     errno = reason;
-    return weft_fail_io(error, what, path, 0);
-}
-
-/* The library's exit handler crashes after a failed write, it prints by itself, and it loads
- * plug-ins. */
-static void tame_library(void)
-{
-    static bool is_tamed;
-    if (is_tamed) return;
-    H5dont_atexit();
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    H5PLset_loading_state(0);
-    is_tamed = true;
+    return weft_fail_io(error, what, s->path, 0);
 }
 
 /* Every dataset on a page of its own: no two processes write one page unless they share a tensor.
@@ -74,44 +64,66 @@ static void tame_library(void)
 static bool set_properties(skeleton *s)
 {
     enum { PAGE = 4096, STRUCTURES = 64 << 10 };
-    s->access = H5Pcreate(H5P_FILE_ACCESS);
-    s->creation = H5Pcreate(H5P_DATASET_CREATE);
-    s->links = H5Pcreate(H5P_LINK_CREATE);
+    const weft_hdf5 *h5 = s->h5;
+    s->access = h5->H5Pcreate(*h5->H5P_CLS_FILE_ACCESS_ID_g);
+    s->creation = h5->H5Pcreate(*h5->H5P_CLS_DATASET_CREATE_ID_g);
+    s->links = h5->H5Pcreate(*h5->H5P_CLS_LINK_CREATE_ID_g);
     return s->access >= 0 && s->creation >= 0 && s->links >= 0 &&
-           H5Pset_libver_bounds(s->access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
-           H5Pset_alignment(s->access, 1, PAGE) >= 0 &&
-           H5Pset_meta_block_size(s->access, STRUCTURES) >= 0 &&
-           H5Pset_small_data_block_size(s->access, 0) >= 0 &&
-           H5Pset_layout(s->creation, H5D_CONTIGUOUS) >= 0 &&
-           H5Pset_alloc_time(s->creation, H5D_ALLOC_TIME_EARLY) >= 0 &&
-           H5Pset_fill_time(s->creation, H5D_FILL_TIME_NEVER) >= 0 &&
-           H5Pset_create_intermediate_group(s->links, 1) >= 0 &&
-           H5Pset_char_encoding(s->links, H5T_CSET_UTF8) >= 0;
+           h5->H5Pset_libver_bounds(s->access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
+           h5->H5Pset_alignment(s->access, 1, PAGE) >= 0 &&
+           h5->H5Pset_meta_block_size(s->access, STRUCTURES) >= 0 &&
+           h5->H5Pset_small_data_block_size(s->access, 0) >= 0 &&
+           h5->H5Pset_layout(s->creation, H5D_CONTIGUOUS) >= 0 &&
+           h5->H5Pset_alloc_time(s->creation, H5D_ALLOC_TIME_EARLY) >= 0 &&
+           h5->H5Pset_fill_time(s->creation, H5D_FILL_TIME_NEVER) >= 0 &&
+           h5->H5Pset_create_intermediate_group(s->links, 1) >= 0 &&
+           h5->H5Pset_char_encoding(s->links, H5T_CSET_UTF8) >= 0;
 }
 
-static hid_t file_type(weft_dtype dtype)
+static hid_t file_type(const weft_hdf5 *h5, weft_dtype dtype)
 {
-    const hid_t types[WEFT_DTYPES] = {
-        [WEFT_F32] = H5T_IEEE_F32LE, [WEFT_F64] = H5T_IEEE_F64LE, [WEFT_I32] = H5T_STD_I32LE};
+    const hid_t types[WEFT_DTYPES] = {[WEFT_F32] = *h5->H5T_IEEE_F32LE_g,
+                                      [WEFT_F64] = *h5->H5T_IEEE_F64LE_g,
+                                      [WEFT_I32] = *h5->H5T_STD_I32LE_g};
     return types[dtype];
 }
 
-static bool add_text(hid_t dataset, const char *name, const char *text)
+static bool add_attribute(const weft_hdf5 *h5, hid_t to, const char *name, hid_t type,
+                          const void *value)
 {
-    const hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
-    bool is_good =
-        H5Tset_size(type, strlen(text) + 1) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
-    const hid_t attribute =
-        is_good ? H5Acreate2(dataset, name, type, space, H5P_DEFAULT, H5P_DEFAULT) : -1;
-    is_good = attribute >= 0 && H5Awrite(attribute, type, text) >= 0;
-    if (attribute >= 0) is_good &= H5Aclose(attribute) >= 0;
-    H5Tclose(type);
-    H5Sclose(space);
+    const hid_t space = h5->H5Screate(H5S_SCALAR);
+    const hid_t attribute = h5->H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool is_good = attribute >= 0 && h5->H5Awrite(attribute, type, value) >= 0;
+    if (attribute >= 0) is_good &= h5->H5Aclose(attribute) >= 0;
+    h5->H5Sclose(space);
     return is_good;
 }
 
+static bool add_text(const weft_hdf5 *h5, hid_t to, const char *name, const char *text)
+{
+    const hid_t type = h5->H5Tcopy(*h5->H5T_C_S1_g);
+    const bool is_good = h5->H5Tset_size(type, strlen(text) + 1) >= 0 &&
+                         h5->H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+                         add_attribute(h5, to, name, type, text);
+    h5->H5Tclose(type);
+    return is_good;
+}
+
+static bool add_state(const skeleton *s, const weft_manifest *manifest)
+{
+    const weft_hdf5 *h5 = s->h5;
+    const weft_checkpoint_state *state = &manifest->state;
+    const hid_t i64 = *h5->H5T_NATIVE_INT64_g, u64 = *h5->H5T_NATIVE_UINT64_g;
+    return add_text(h5, s->file, "format", "weft") &&
+           add_attribute(h5, s->file, "step", i64, &state->step) &&
+           add_attribute(h5, s->file, "sample", i64, &state->sample) &&
+           add_attribute(h5, s->file, "seed", u64, &state->seed) &&
+           add_text(h5, s->file, "mesh", manifest->mesh) &&
+           add_text(h5, s->file, "layout", manifest->layout);
+}
+
 /* "batch,seq" */
-static bool add_dims(hid_t dataset, const weft_shape *shape)
+static bool add_dims(const weft_hdf5 *h5, hid_t dataset, const weft_shape *shape)
 {
     size_t bytes = 1;
     for (int d = 0; d < shape->n_dims; d++)
@@ -121,7 +133,7 @@ static bool add_dims(hid_t dataset, const weft_shape *shape)
     *end = 0;
     for (int d = 0; d < shape->n_dims; d++)
         end += sprintf(end, "%s%s", d ? "," : "", shape->dims[d].name);
-    const bool is_good = add_text(dataset, "dims", text);
+    const bool is_good = add_text(h5, dataset, "dims", text);
     free(text);
     return is_good;
 }
@@ -129,57 +141,59 @@ static bool add_dims(hid_t dataset, const weft_shape *shape)
 static bool add_dataset(const skeleton *s, weft_entry *entry)
 {
     hsize_t sizes[WEFT_MAX_DIMS];
+    const weft_hdf5 *h5 = s->h5;
     weft_stored_tensor *tensor = &entry->tensor;
     for (int d = 0; d < tensor->shape.n_dims; d++)
         sizes[d] = (hsize_t)tensor->shape.dims[d].size;
-    const hid_t space = tensor->shape.n_dims ? H5Screate_simple(tensor->shape.n_dims, sizes, NULL)
-                                             : H5Screate(H5S_SCALAR);
-    const hid_t dataset = H5Dcreate2(s->file, entry->dataset, file_type(entry->dtype), space,
-                                     s->links, s->creation, H5P_DEFAULT);
-    bool is_good = dataset >= 0 && add_dims(dataset, &tensor->shape);
+    const hid_t space = tensor->shape.n_dims
+                            ? h5->H5Screate_simple(tensor->shape.n_dims, sizes, NULL)
+                            : h5->H5Screate(H5S_SCALAR);
+    const hid_t dataset = h5->H5Dcreate2(s->file, entry->dataset, file_type(h5, entry->dtype),
+                                         space, s->links, s->creation, H5P_DEFAULT);
+    bool is_good = dataset >= 0 && add_dims(h5, dataset, &tensor->shape);
     if (is_good) {
-        const haddr_t offset = tensor->bytes ? H5Dget_offset(dataset) : 0;
+        const haddr_t offset = tensor->bytes ? h5->H5Dget_offset(dataset) : 0;
         is_good = offset != HADDR_UNDEF;
         tensor->offset = (int64_t)offset;
     }
-    if (dataset >= 0) is_good &= H5Dclose(dataset) >= 0;
-    if (space >= 0) H5Sclose(space);
+    if (dataset >= 0) is_good &= h5->H5Dclose(dataset) >= 0;
+    if (space >= 0) h5->H5Sclose(space);
     return is_good;
 }
 
-static weft_status lay(skeleton *s, weft_manifest *manifest, weft_error *error)
+static weft_status lay(skeleton *s, weft_manifest *manifest, bool has_state, weft_error *error)
 {
-    if (!set_properties(s)) return fail(s->path, "choose the format of", error);
-    s->file = H5Fcreate(s->path, H5F_ACC_EXCL, H5P_DEFAULT, s->access);
-    if (s->file < 0) return fail(s->path, "make", error);
+    if (!set_properties(s)) return fail(s, "choose the format of", error);
+    s->file = s->h5->H5Fcreate(s->path, H5F_ACC_EXCL, H5P_DEFAULT, s->access);
+    if (s->file < 0) return fail(s, "make", error);
+    if (has_state && !add_state(s, manifest)) return fail(s, "make an attribute in", error);
     for (int i = 0; i < manifest->n_entries; i++)
-        if (!add_dataset(s, &manifest->entries[i]))
-            return fail(s->path, "make a dataset in", error);
-    return WEFT_OK;
+        if (!add_dataset(s, &manifest->entries[i])) return fail(s, "make a dataset in", error);
+    return s->h5->H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0 ? fail(s, "write", error) : WEFT_OK;
 }
 
-weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, weft_error *error)
+weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool has_state,
+                              weft_error *error)
 {
     skeleton s = {.path = path, .access = -1, .creation = -1, .links = -1, .file = -1};
-    tame_library();
-    weft_status status = lay(&s, manifest, error);
-    if (status == WEFT_OK && H5Fflush(s.file, H5F_SCOPE_GLOBAL) < 0)
-        status = fail(path, "write", error);
-    if (s.file >= 0 && H5Fclose(s.file) < 0 && status == WEFT_OK)
-        status = fail(path, "write", error);
-    if (s.access >= 0) H5Pclose(s.access);
-    if (s.creation >= 0) H5Pclose(s.creation);
-    if (s.links >= 0) H5Pclose(s.links);
+    WEFT_TRY(weft_hdf5_load(&s.h5, error));
+    weft_status status = lay(&s, manifest, has_state, error);
+    if (s.file >= 0 && s.h5->H5Fclose(s.file) < 0 && status == WEFT_OK)
+        status = fail(&s, "write", error);
+    if (s.access >= 0) s.h5->H5Pclose(s.access);
+    if (s.creation >= 0) s.h5->H5Pclose(s.creation);
+    if (s.links >= 0) s.h5->H5Pclose(s.links);
     return status;
 }
 
 #else
 
-weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, weft_error *error)
+weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool has_state,
+                              weft_error *error)
 {
-    (void)manifest;
+    (void)manifest, (void)has_state;
     return weft_fail(error, WEFT_USAGE,
-                     "cannot save %.200s: this Weft was built without HDF5, which checkpoints are "
+                     "cannot write %.200s: this Weft was built without HDF5, which checkpoints are "
                      "written with; install libhdf5-dev and build it again",
                      path);
 }

@@ -54,7 +54,8 @@ WEFT_API void weft_checkpoints_close(weft_checkpoints **checkpoints);
  * memory from weft_local, write variables only after weft_checkpoints_wait. Ranks that hold copies share the writing.
  * Never committed: replicas whose bytes differ (names the rank and the variable), NaN or Inf unless allowed; this, the next
  * poll or wait reports it. Refused at once: steps that differ between processes. An earlier save that failed in its
- * thread is reported here, and nothing new is begun. WEFT_USAGE when built without HDF5. */
+ * thread is reported here, and nothing new is begun. HDF5 is loaded by
+ * the first save of a process; WEFT_USAGE where it is not there. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_save(weft_checkpoints *checkpoints,
                                                            weft_program *program,
                                                            const weft_checkpoint_state *state,
@@ -113,6 +114,12 @@ WEFT_API const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stor
 /* Whole tensor, hashes checked; buffer [tensor->bytes]. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_stored_read(const weft_stored *stored, int index,
                                                       void *buffer, weft_error *error);
+/* weft_stored_export - all tensors as one HDF5 file, on the disk when this returns; a file of that name is replaced.
+ *
+ * Every tensor is one contiguous dataset, /parameters/<name> or /slots/<variable>/<slot>, its dims the attribute "dims";
+ * step, sample, seed, mesh and layout are attributes of the root. Hashes are checked. WEFT_USAGE where HDF5 is not there */
+WEFT_API WEFT_MUST_CHECK weft_status weft_stored_export(const weft_stored *stored, const char *path,
+                                                        weft_error *error);
 /* Every hash of every file. WEFT_CORRUPT names file, tensor and block. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *stored,
                                                         weft_error *error);

@@ -40,7 +40,7 @@ weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, 
     WEFT_TRY(app_join(&world, error));
     if (weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
-        weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch");
+        (void)!weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch", error);
     return weft_world_agree(error);
 }
 

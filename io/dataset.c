@@ -172,7 +172,8 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
     const bool is_wide = dataset->kind->fields[field].is_wide;
     part p = {
         .field = field, .rank = rank, .input = input, .dtype = weft_dtype_of(input), .same_as = -1};
-    if (weft_local(dataset->program, input, rank, &box)) {
+    weft_box_of(dataset->program, input, rank, &box);
+    if (weft_box_count(&box, weft_shape_of(input)->n_dims) > 0) {
         p.row_begin = box.begin[0];
         p.row_end = box.end[0];
         p.begin = is_wide ? box.begin[1] : 0;

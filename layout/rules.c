@@ -32,12 +32,15 @@ const char *weft_layout_text(const weft_layout *layout)
     return layout->text;
 }
 
-void weft_layout_store(weft_layout *layout, int stage, const char *dim)
+weft_status weft_layout_store(weft_layout *layout, int stage, const char *dim, weft_error *error)
 {
+    WEFT_GIVEN(layout, error);
+    WEFT_GIVEN_RANGE(stage, 0, 3, error);
+    if (stage > 0) WEFT_TRY(weft_name_check("weft_layout_store: dim", dim, error));
     layout->stage = stage;
     weft_print print = weft_print_begin(layout->store_dim, sizeof layout->store_dim);
-    weft_print_more(&print, "%s", dim != NULL ? dim : "");
-    if ((size_t)print.length >= sizeof layout->store_dim) layout->store_dim[0] = '\0';
+    weft_print_more(&print, "%s", stage > 0 ? dim : "");
+    return WEFT_OK;
 }
 
 int weft_layout_stage(const weft_layout *layout)
@@ -87,6 +90,7 @@ weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
         axes[a] = weft_mesh_axis_name(mesh, a);
     known_names known_axes = {mesh_says, axes, weft_mesh_n_axes(mesh)};
     known_names known_dims = {"no tensor has a dim", dims, n_dims};
+    known_names stored_dims = {"storage is sharded by a dim that no tensor has,", dims, n_dims};
     for (int i = 0; i < layout->n_rules; i++) {
         const weft_rule *rule = &layout->rules[i];
         if (dims != NULL) WEFT_TRY(check_name(layout, rule->dim, &known_dims, error));
@@ -94,6 +98,8 @@ weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
             if (!(rule->optional >> j & 1))
                 WEFT_TRY(check_name(layout, rule->axes[j], &known_axes, error));
     }
+    if (layout->stage > 0 && dims != NULL)
+        WEFT_TRY(check_name(layout, layout->store_dim, &stored_dims, error));
     return WEFT_OK;
 }
 

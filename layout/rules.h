@@ -18,8 +18,7 @@ struct weft_layout {
     int n_rules;
     weft_rule *rules; /* in order; first wins */
     int stage;
-    char store_dim[64]; /* the dim whose axes shard storage; "" for none. No rule has a longer name.
-                         */
+    char store_dim[WEFT_MAX_NAME + 1]; /* the dim whose axes shard storage; "" for none */
 };
 
 /* Fill the rules from `text`, and the canonical text from the rules. */

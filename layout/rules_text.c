@@ -2,12 +2,9 @@
  * goes wrong. */
 #include "rules.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "print.h"
-
-enum { MAX_NAME = 63 };
 
 typedef struct reader {
     const char *text, *at;
@@ -42,17 +39,14 @@ static weft_status read_name(reader *r, const char *what, const char **name)
 {
     skip_blanks(r);
     const char *begin = r->at;
-    if (!isalpha((unsigned char)*begin) && *begin != '_') return fail_grammar(r, what);
-    while (isalnum((unsigned char)*r->at) || *r->at == '_')
-        r->at++;
-    int length = (int)(r->at - begin);
-    if (length > MAX_NAME) {
-        r->at = begin;
+    const int length = weft_name_length(begin);
+    if (length == 0) return fail_grammar(r, what);
+    if (length > WEFT_MAX_NAME)
         return weft_fail(r->error, WEFT_USAGE,
                          "layout \"%.80s...\", column %d: a name has %d letters, and the longest "
                          "allowed has %d; shorten it",
-                         r->text, column(r), length, MAX_NAME);
-    }
+                         r->text, column(r), length, WEFT_MAX_NAME);
+    r->at = begin + length;
     *name = weft_arena_text(r->arena, "%.*s", length, begin);
     if (*name == NULL) return weft_fail_memory(r->error, (size_t)length);
     skip_blanks(r);

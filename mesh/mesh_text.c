@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_NAME = 63 };
-
 typedef struct reader {
     const char *text, *at;
     weft_error *error;
@@ -36,17 +34,14 @@ static weft_status fail_grammar(reader *r, const char *expected)
 static weft_status read_name(reader *r, weft_mesh *mesh, weft_mesh_axis *axis)
 {
     const char *begin = r->at;
-    if (!isalpha((unsigned char)*begin) && *begin != '_') return fail_grammar(r, "an axis name");
-    while (isalnum((unsigned char)*r->at) || *r->at == '_')
-        r->at++;
-    int length = (int)(r->at - begin);
-    r->at = begin; /* a complaint points at the name */
-    if (length > MAX_NAME)
+    const int length = weft_name_length(begin);
+    if (length == 0) return fail_grammar(r, "an axis name");
+    if (length > WEFT_MAX_NAME)
         return weft_fail(
             r->error, WEFT_USAGE,
             "mesh \"%.80s...\", column %d: an axis name has %d letters, and the longest "
             "allowed has %d; shorten it",
-            r->text, column(r), length, MAX_NAME);
+            r->text, column(r), length, WEFT_MAX_NAME);
     axis->name = weft_arena_text(mesh->arena, "%.*s", length, begin);
     if (axis->name == NULL) return weft_fail_memory(r->error, (size_t)length);
     if (weft_mesh_find_axis(mesh, axis->name) >= 0)
@@ -107,7 +102,7 @@ static weft_status read_axis(reader *r, weft_mesh *mesh)
 /* "data:2,model:4", without blanks, in the arena. */
 static weft_status write_text(weft_mesh *mesh, weft_error *error)
 {
-    char text[WEFT_MAX_AXES * (MAX_NAME + 12)] = "";
+    char text[WEFT_MAX_AXES * (WEFT_MAX_NAME + 12)] = "";
     for (int a = 0, at = 0; a < mesh->n_axes; a++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%d", a > 0 ? "," : "",
                        mesh->axes[a].name, mesh->axes[a].size);

@@ -66,7 +66,7 @@ weft_status gpt_job_layout(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
     WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
-    weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch");
+    WEFT_TRY(weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch", error));
     return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
 }
 

@@ -112,10 +112,10 @@ static weft_status write_text(gpt_job *job, writer *w, int64_t bytes, weft_error
         append(w, &filled, (unsigned char)*c);
     if (is_root) fputs(prompt, stdout);
     for (int64_t i = 0; i < bytes; i++) {
-        WEFT_TRY(weft_write(w->program, w->model.tokens, w->window, n * (int64_t)sizeof *w->window,
-                            error));
+        WEFT_TRY(weft_write(w->program, w->model.tokens, WEFT_I32, w->window,
+                            n * (int64_t)sizeof *w->window, error));
         WEFT_TRY(weft_run(w->program, error));
-        WEFT_TRY(weft_read(w->program, w->model.logits, w->logits,
+        WEFT_TRY(weft_read(w->program, w->model.logits, weft_dtype_of(w->model.logits), w->logits,
                            n * GPT_VOCAB * (int64_t)weft_dtype_bytes(w->dtype), error));
         const int byte = draw(w, filled - 1, (uint64_t)i);
         append(w, &filled, byte);

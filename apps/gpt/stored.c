@@ -83,7 +83,8 @@ static weft_status fill(const weft_stored *stored, weft_program *program, weft_v
     void *buffer = malloc((size_t)bytes + 1);
     if (!buffer) return weft_fail_memory(error, (size_t)bytes);
     weft_status status = weft_stored_read(stored, index, buffer, error);
-    if (status == WEFT_OK) status = weft_write(program, variable, buffer, bytes, error);
+    if (status == WEFT_OK)
+        status = weft_write(program, variable, weft_dtype_of(variable), buffer, bytes, error);
     free(buffer);
     return status;
 }

@@ -281,7 +281,9 @@ static weft_status fill(importer *m, weft_error *error)
         void *buffer = malloc((size_t)bytes + 1);
         if (!buffer) return weft_fail_memory(error, (size_t)bytes);
         weft_status status = m->from.read(&m->from, i, buffer, error);
-        if (status == WEFT_OK) status = weft_write(m->program, m->values[i], buffer, bytes, error);
+        if (status == WEFT_OK)
+            status = weft_write(m->program, m->values[i], weft_dtype_of(m->values[i]), buffer,
+                                bytes, error);
         free(buffer);
         WEFT_TRY(status);
     }

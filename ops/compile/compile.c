@@ -33,26 +33,34 @@ static weft_status check_dump(const char *dump, weft_error *error)
 static weft_status copy_layout(const weft_layout *layout, weft_layout **copy, weft_error *error)
 {
     WEFT_TRY(weft_layout_create(layout ? weft_layout_text(layout) : "", copy, error));
-    if (layout) weft_layout_store(*copy, weft_layout_stage(layout), weft_layout_store_dim(layout));
-    return WEFT_OK;
+    if (!layout) return WEFT_OK;
+    return weft_layout_store(*copy, weft_layout_stage(layout), weft_layout_store_dim(layout),
+                             error);
 }
 
 /* Dims of the whole graph, for "no such dim". */
 static weft_status check_layout(const weft_plan *plan, weft_error *error)
 {
-    enum { most = 256 };
-    const char *dims[most];
-    int n_dims = 0;
+    int n_dims = 0, room = 0;
+    const char **dims = NULL;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_shape *shape = &plan->graph->tensors[value].type.shape;
         for (int d = 0; d < shape->n_dims; d++) {
             int at = 0;
             while (at < n_dims && strcmp(dims[at], shape->dims[d].name) != 0)
                 at++;
-            if (at == n_dims && n_dims < most && shape->dims[d].name[0] != '~')
-                dims[n_dims++] = shape->dims[d].name;
+            if (at < n_dims || weft_name_length(shape->dims[d].name) == 0) continue;
+            if (n_dims == room) {
+                room = 2 * room + 64;
+                const char **more = weft_arena_take(plan->arena, (size_t)room * sizeof *more);
+                if (!more) return weft_fail_memory(error, (size_t)room * sizeof *more);
+                if (n_dims > 0) memcpy(more, dims, (size_t)n_dims * sizeof *more);
+                dims = more;
+            }
+            dims[n_dims++] = shape->dims[d].name;
         }
     }
+    if (!dims) return weft_layout_check(plan->layout, plan->mesh, &(const char *){""}, 0, error);
     return weft_layout_check(plan->layout, plan->mesh, dims, n_dims, error);
 }
 

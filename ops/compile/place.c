@@ -327,18 +327,13 @@ static weft_status place_node(placing *p, uint32_t id)
     return place_op(p, id);
 }
 
-static bool is_token(const weft_op *op)
-{
-    return op == &weft_op_assign || op == &weft_op_group;
-}
-
 /* What is read after a run: in the spec its names want. */
 static weft_status place_outputs(placing *p, const bool *is_output)
 {
     weft_plan *plan = p->plan;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_node *node = weft_node_of(plan->graph, value);
-        if (!is_output[value] || is_token(node->op) || plan->home[value]) continue;
+        if (!is_output[value] || node->op->makes_token || plan->home[value]) continue;
         weft_spec wanted;
         WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
         uint32_t placed = want(p, value, &wanted, plan->graph->tensors[value].node);

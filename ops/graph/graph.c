@@ -98,7 +98,7 @@ static void place_error(weft_graph *graph, const char *file, int line)
 weft_value weft_at(const char *file, int line, weft_value value)
 {
     weft_graph *graph = value.graph;
-    if (graph == NULL) return value;
+    if (graph == NULL || file == NULL) return value;
     const char *slash = strrchr(file, '/');
     const char *base = slash == NULL ? file : slash + 1;
     if (graph->error.status != WEFT_OK) {
@@ -143,13 +143,14 @@ weft_shape weft_shape_make(const weft_dim *dims, int n_dims)
     weft_shape shape;
     memset(&shape, 0, sizeof shape);
     shape.n_dims = n_dims;
-    for (int d = 0; d < n_dims && d < WEFT_MAX_DIMS; d++)
+    for (int d = 0; dims != NULL && d < n_dims && d < WEFT_MAX_DIMS; d++)
         shape.dims[d] = dims[d];
     return shape;
 }
 
 weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
 {
+    if (shape == NULL) return weft_fail(error, WEFT_USAGE, "no shape is given");
     if (shape->n_dims < 0 || shape->n_dims > WEFT_MAX_DIMS)
         return weft_fail(error, WEFT_USAGE,
                          "a tensor of %d dims; the most is %d. Merge neighbours with weft_reshape",
@@ -178,6 +179,21 @@ weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
     return WEFT_OK;
 }
 
+/* Dim names are what a layout can write, but for those of Weft's own making ("seq'", "~"), which are known by being
+ * this graph's interned copy: nobody else has that pointer. */
+static bool check_dim_names(weft_graph *graph, const char *op, const weft_shape *shape)
+{
+    for (int d = 0; d < shape->n_dims; d++) {
+        const char *name = shape->dims[d].name;
+        weft_error error = {WEFT_OK, -1, ""};
+        if (weft_name_check("dim", name, &error) == WEFT_OK) continue;
+        if (weft_arena_intern(graph->arena, name) == name) continue;
+        weft_graph_fail(graph, "%s: %s", op, error.message);
+        return false;
+    }
+    return true;
+}
+
 bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to)
 {
     memset(to, 0, sizeof *to);
@@ -187,6 +203,7 @@ bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from,
         weft_graph_fail(graph, "%s: %s", op, error.message);
         return false;
     }
+    if (!check_dim_names(graph, op, from)) return false;
     to->n_dims = from->n_dims;
     for (int d = 0; d < from->n_dims; d++) {
         to->dims[d].name = weft_graph_intern(graph, from->dims[d].name);
@@ -312,6 +329,14 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
                             op->name, i);
             return false;
         }
+        const weft_op *maker = weft_node_of(graph, in[i].id)->op;
+        if (maker->makes_token && !op->takes_tokens) {
+            weft_graph_fail(graph,
+                            "%s: operand %d is an update (of weft_%s), which has no elements; "
+                            "hand updates to weft_group or weft_compile",
+                            op->name, i, maker->name);
+            return false;
+        }
         ids[i] = in[i].id;
         site->in[i] = graph->tensors[in[i].id].type;
         site->in_name[i] = graph->tensors[in[i].id].name;
@@ -418,6 +443,9 @@ weft_value weft_place_as(weft_value value, weft_value variable)
 weft_value weft_name(weft_value value, const char *name)
 {
     if (!can_mark(value, "weft_name")) return weft_no_value(value.graph);
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_path_check("weft_name", name, &error) != WEFT_OK)
+        return weft_graph_fail(value.graph, "%s", error.message);
     value.graph->tensors[value.id].name = weft_graph_intern(value.graph, name);
     return value;
 }

@@ -58,6 +58,11 @@ struct weft_graph {
  */
 extern const weft_op weft_op_input, weft_op_variable, weft_op_assign, weft_op_group;
 
+/* Whether it is one of its graph's values: not the invalid one, and none past the end. */
+static inline bool weft_is_value(weft_value value)
+{
+    return value.graph != NULL && value.id != 0 && value.id < value.graph->n_tensors;
+}
 static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t value)
 {
     return &graph->nodes[graph->tensors[value].node];

@@ -71,7 +71,9 @@ struct weft_op {
     void (*expand)(weft_vjp *vjp);
     double (*flops)(const weft_site *site); /* of the whole site, with global sizes, or of a local
                                                one; NULL: one per result element */
-    const weft_element *element;            /* element by element; then kernel is empty */
+    /* assign, group: the result is a token that names an update and has no elements; who takes such operands */
+    bool makes_token, takes_tokens;
+    const weft_element *element; /* element by element; then kernel is empty */
     weft_kernel kernel[WEFT_DEVICES];
 };
 

@@ -290,7 +290,8 @@ weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x)
 {
     weft_shape out = weft_shape_without(weft_shape_of(x), dim);
-    out.dims[out.n_dims++] = (weft_dim){WEFT_STATE_DIM, weft_combine_width(combine)};
+    out.dims[out.n_dims++] =
+        (weft_dim){weft_graph_intern(x.graph, WEFT_STATE_DIM), weft_combine_width(combine)};
     weft_reduced_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(x.graph, op->name, &out, &attributes.out)) return weft_no_value(x.graph);

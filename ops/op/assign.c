@@ -23,13 +23,14 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-const weft_op weft_op_assign = {.name = "assign", .infer = infer, .factors = weft_factors_pass};
+const weft_op weft_op_assign = {
+    .name = "assign", .makes_token = true, .infer = infer, .factors = weft_factors_pass};
 
 weft_value weft_assign(weft_value variable, weft_value value)
 {
     weft_graph *graph = variable.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
-    if (variable.id == 0 || weft_node_of(graph, variable.id)->op != &weft_op_variable)
+    if (!weft_is_value(variable) || weft_node_of(graph, variable.id)->op != &weft_op_variable)
         return weft_graph_fail(graph,
                                "assign: the first argument is no variable; pass what weft_variable "
                                "or weft_slot returned");

@@ -12,7 +12,11 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-const weft_op weft_op_group = {.name = "group", .infer = infer, .factors = weft_factors_pass};
+const weft_op weft_op_group = {.name = "group",
+                               .makes_token = true,
+                               .takes_tokens = true,
+                               .infer = infer,
+                               .factors = weft_factors_pass};
 
 weft_value weft_group(weft_graph *graph, weft_values values)
 {

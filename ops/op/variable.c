@@ -56,9 +56,14 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
                             weft_initial initial, uint32_t owner)
 {
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
-    if (name == NULL || name[0] == 0)
-        return weft_graph_fail(graph, "%s: it has no name; every %s needs one of its own", op->name,
-                               op->name);
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_path_check(op->name, name, &error) != WEFT_OK)
+        return weft_graph_fail(graph, "%s", error.message);
+    if ((unsigned)initial.kind > WEFT_INITIAL_FORMULA)
+        return weft_graph_fail(graph,
+                               "%s: %d is no kind of initial value; use weft_constant_of, "
+                               "weft_normal, weft_uniform or weft_formula",
+                               name, (int)initial.kind);
     weft_variable_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(graph, name, &type.shape, &attributes.type.shape))
@@ -100,7 +105,10 @@ weft_value weft_slot(weft_value variable, const char *name, weft_initial initial
 {
     weft_graph *graph = variable.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
-    if (variable.id == 0 || weft_node_of(graph, variable.id)->op != &weft_op_variable)
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_path_check("slot", name, &error) != WEFT_OK)
+        return weft_graph_fail(graph, "%s", error.message);
+    if (!weft_is_value(variable) || weft_node_of(graph, variable.id)->op != &weft_op_variable)
         return weft_graph_fail(graph,
                                "slot: %s is to belong to a variable, and this value is none; pass "
                                "what weft_variable returned",

@@ -229,6 +229,9 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     program->user = values.values[0].graph;
     program->digest = weft_plan_digest(program->plan);
     program->first_store = find_first_store(program->plan);
+    program->is_written =
+        weft_arena_take(program->arena, program->plan->n_placed * sizeof *program->is_written);
+    if (!program->is_written) return weft_fail_memory(error, program->plan->n_placed);
     return WEFT_OK;
 }
 

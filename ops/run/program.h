@@ -48,9 +48,13 @@ struct weft_program {
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
     int n_local;
     int64_t runs;
-    uint64_t digest;        /* of the plan */
-    uint32_t first_store;   /* the first step that writes a variable; n_steps: none does */
-    struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
+    bool has_run; /* what it computes has been computed */
+    bool
+        *is_written; /* [plan->n_placed] inputs that the host has written, or was given memory of */
+    bool inputs_are_written; /* all of them: nothing more to look at before a run */
+    uint64_t digest;         /* of the plan */
+    uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */
+    struct weft_hold *hold;  /* variables must stay as they are; NULL: they need not */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)

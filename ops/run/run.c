@@ -65,12 +65,33 @@ static void run_rank(void *argument, int number)
     weft_recorder_run(rank->recorder, 0);
 }
 
+/* An input that nobody has written holds zeros, and a run on them would look like a result. */
+static weft_status check_inputs(weft_program *program, weft_error *error)
+{
+    const weft_plan *plan = program->plan;
+    for (uint32_t id = 1; id < plan->n_placed && !program->inputs_are_written; id++) {
+        if (plan->placed[id].home != WEFT_INPUT_HOME || program->is_written[id]) continue;
+        const weft_tensor *input = &plan->graph->tensors[plan->placed[id].value];
+        char shape[240];
+        weft_shape_print(&input->type.shape, shape, sizeof shape);
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_run: input %s %s has not been written; weft_write it, or let a "
+                         "dataset fill it, before the first run",
+                         input->name, shape);
+    }
+    program->inputs_are_written = true;
+    return WEFT_OK;
+}
+
 weft_status weft_run(weft_program *program, weft_error *error)
 {
+    WEFT_GIVEN(program, error);
     if (!program->n_local)
-        return weft_fail(error, WEFT_USAGE,
-                         "run: the mesh %s is a plan without ranks; make it with weft_mesh_create",
-                         weft_mesh_text(program->mesh));
+        return weft_fail(
+            error, WEFT_USAGE,
+            "weft_run: the mesh %s is a plan without ranks; make it with weft_mesh_create",
+            weft_mesh_text(program->mesh));
+    WEFT_TRY(check_inputs(program, error));
     weft_mesh_each(program->mesh, run_rank, program);
     program->runs++;
     for (int at = 0; at < program->n_local; at++) {
@@ -80,5 +101,6 @@ weft_status weft_run(weft_program *program, weft_error *error)
         if (error) error->rank = program->ranks[at].rank;
         return status;
     }
+    program->has_run = true;
     return WEFT_OK;
 }

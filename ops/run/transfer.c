@@ -30,6 +30,7 @@ static void copy_box(const weft_view *view, char *part, char *whole, bool into_w
 
 uint32_t weft_home_of(const weft_program *program, weft_value value)
 {
+    if (!program) return 0;
     const weft_plan *plan = program->plan;
     if (value.graph != program->user || value.id == 0 || value.id >= plan->n_user_values) return 0;
     return plan->home[plan->user_value[value.id]];
@@ -37,52 +38,73 @@ uint32_t weft_home_of(const weft_program *program, weft_value value)
 
 static const char *label_of(weft_value value)
 {
-    const char *name = value.graph && value.id ? weft_name_of(value) : NULL;
+    const char *name = weft_name_of(value);
     return name ? name : "the value";
 }
 
-static weft_status check_bytes(const char *verb, weft_value value, int64_t bytes, weft_error *error)
+/* What the caller hands over, or wants filled. */
+typedef struct buffer {
+    const char *call; /* whose it is, for sentences */
+    weft_dtype dtype;
+    const void *data;
+    int64_t bytes;
+} buffer;
+
+static weft_status check_buffer(const buffer *given, weft_value value, weft_error *error)
 {
     const weft_shape *shape = weft_shape_of(value);
-    weft_dtype dtype = weft_dtype_of(value);
-    int64_t whole = weft_shape_count(shape) * (int64_t)weft_dtype_bytes(dtype);
-    if (bytes == whole) return WEFT_OK;
+    const weft_dtype dtype = weft_dtype_of(value);
+    const int64_t whole = weft_shape_count(shape) * (int64_t)weft_dtype_bytes(dtype);
     char text[240];
     weft_shape_print(shape, text, sizeof text);
-    return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, %lld bytes, but the buffer has %lld",
-                     verb, label_of(value), text, weft_dtype_name(dtype), (long long)whole,
-                     (long long)bytes);
+    if ((unsigned)given->dtype >= WEFT_DTYPES || given->dtype != dtype)
+        return weft_fail(error, WEFT_USAGE, "%s: %s is %s of %s, but the buffer is said to be %s",
+                         given->call, label_of(value), text, weft_dtype_name(dtype),
+                         weft_dtype_name(given->dtype));
+    if (given->bytes != whole)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s: %s is %s of %s, %lld bytes, but the buffer has %lld", given->call,
+                         label_of(value), text, weft_dtype_name(dtype), (long long)whole,
+                         (long long)given->bytes);
+    return weft_check_given(given->data != NULL, given->call, "data", error);
 }
 
-static weft_status check(const weft_program *program, weft_value value, int64_t bytes,
-                         const char *verb, uint32_t *home, weft_error *error)
+static weft_status check(const weft_program *program, weft_value value, const buffer *given,
+                         uint32_t *home, weft_error *error)
 {
+    const char *call = given->call;
+    WEFT_TRY(weft_check_given(program != NULL, call, "program", error));
     *home = weft_home_of(program, value);
     if (!program->n_local)
         return weft_fail(error, WEFT_USAGE, "%s: the program was compiled on a plan without ranks",
-                         verb);
+                         call);
     if (!*home)
         return weft_fail(error, WEFT_USAGE,
                          "%s: %s is not kept by this program; name it in weft_compile's values",
-                         verb, label_of(value));
-    return check_bytes(verb, value, bytes, error);
+                         call, label_of(value));
+    return check_buffer(given, value, error);
 }
 
 /* An input that nothing of this program depends on: simplify took it out. */
 static bool is_unused_input(const weft_program *program, weft_value value)
 {
-    return value.graph == program->user && value.id && !weft_home_of(program, value) &&
+    return value.graph == program->user && weft_is_value(value) && !weft_home_of(program, value) &&
            weft_node_of(value.graph, value.id)->op == &weft_op_input;
 }
 
-weft_status weft_write(weft_program *program, weft_value value, const void *data, int64_t bytes,
-                       weft_error *error)
+weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype, const void *data,
+                       int64_t bytes, weft_error *error)
 {
     uint32_t home;
-    if (is_unused_input(program, value)) return check_bytes("write", value, bytes, error);
-    WEFT_TRY(check(program, value, bytes, "write", &home, error));
+    const buffer given = {"weft_write", dtype, data, bytes};
+    if (program != NULL && is_unused_input(program, value))
+        return check_buffer(&given, value, error);
+    WEFT_TRY(check(program, value, &given, &home, error));
     if (program->plan->placed[home].home == WEFT_TEMPORARY)
-        return weft_fail(error, WEFT_USAGE, "write: only inputs and variables can be written");
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_write: %s is computed; only inputs and variables can be written",
+                         label_of(value));
+    program->is_written[home] = true;
     if (program->plan->placed[home].home == WEFT_VARIABLE_HOME) weft_hold_wait(program);
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
@@ -130,11 +152,30 @@ static weft_status read_far(weft_program *program, uint32_t home, char *whole, w
     return status;
 }
 
-weft_status weft_read(weft_program *program, weft_value value, void *data, int64_t bytes,
-                      weft_error *error)
+/* Zeros that nobody computed are no result. */
+static weft_status check_is_there(const weft_program *program, weft_value value, uint32_t home,
+                                  weft_error *error)
+{
+    const weft_home kind = program->plan->placed[home].home;
+    if (kind == WEFT_TEMPORARY && !program->has_run)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_read: %s is computed by a run, and none has been done; weft_run the "
+                         "program first",
+                         label_of(value));
+    if (kind == WEFT_INPUT_HOME && !program->is_written[home])
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_read: input %s has not been written; weft_write it first",
+                         label_of(value));
+    return WEFT_OK;
+}
+
+weft_status weft_read(weft_program *program, weft_value value, weft_dtype dtype, void *data,
+                      int64_t bytes, weft_error *error)
 {
     uint32_t home;
-    WEFT_TRY(check(program, value, bytes, "read", &home, error));
+    const buffer given = {"weft_read", dtype, data, bytes};
+    WEFT_TRY(check(program, value, &given, &home, error));
+    WEFT_TRY(check_is_there(program, value, home, error));
     if (program->n_local != weft_mesh_n_ranks(program->mesh))
         return read_far(program, home, data, error);
     for (int at = 0; at < program->n_local; at++) {
@@ -154,9 +195,17 @@ weft_status weft_read_scalar(weft_program *program, weft_value value, double *nu
         double f64;
         int32_t i32;
     } bits = {0};
-    uint32_t home = weft_home_of(program, value);
-    weft_dtype dtype = home ? program->plan->placed[home].type.dtype : WEFT_F32;
-    WEFT_TRY(weft_read(program, value, &bits, (int64_t)weft_dtype_bytes(dtype), error));
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(number, error);
+    const weft_dtype dtype = weft_dtype_of(value);
+    if (weft_home_of(program, value) && weft_shape_of(value)->n_dims > 0) {
+        char text[240];
+        weft_shape_print(weft_shape_of(value), text, sizeof text);
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_read_scalar: %s is %s and no scalar; weft_read it", label_of(value),
+                         text);
+    }
+    WEFT_TRY(weft_read(program, value, dtype, &bits, (int64_t)weft_dtype_bytes(dtype), error));
     if (dtype == WEFT_F32) *number = bits.f32;
     if (dtype == WEFT_F64) *number = bits.f64;
     if (dtype == WEFT_I32) *number = bits.i32;
@@ -165,25 +214,29 @@ weft_status weft_read_scalar(weft_program *program, weft_value value, double *nu
 
 void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box)
 {
+    if (box) *box = (weft_box){0};
     uint32_t home = weft_home_of(program, value);
-    weft_rank *self = weft_rank_of(program, rank);
-    if (!home || !self || program->plan->placed[home].home == WEFT_TEMPORARY) return NULL;
+    weft_rank *self = program ? weft_rank_of(program, rank) : NULL;
+    if (!home || !self || !box || program->plan->placed[home].home == WEFT_TEMPORARY) return NULL;
     const weft_placed *placed = &program->plan->placed[home];
+    if (placed->home == WEFT_INPUT_HOME) program->is_written[home] = true;
     weft_spec_box(&placed->spec, program->mesh, &placed->type.shape, rank, box);
     return weft_box_count(box, placed->type.shape.n_dims) ? self->memory[home] : NULL;
 }
 
 void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box)
 {
+    if (!box) return;
     *box = (weft_box){0};
     uint32_t home = weft_home_of(program, value);
-    if (!home) return;
+    if (!home || rank < 0 || rank >= weft_mesh_n_ranks(program->mesh)) return;
     const weft_placed *placed = &program->plan->placed[home];
     weft_spec_box(&placed->spec, program->mesh, &placed->type.shape, rank, box);
 }
 
 bool weft_is_slot(weft_value variable)
 {
+    if (!weft_is_value(variable)) return false;
     const weft_node *node = weft_node_of(variable.graph, variable.id);
     return node->op == &weft_op_variable &&
            ((const weft_variable_attributes *)node->attributes)->owner != 0;
@@ -191,12 +244,12 @@ bool weft_is_slot(weft_value variable)
 
 const char *weft_program_layout(const weft_program *program)
 {
-    return weft_layout_text(program->plan->layout);
+    return program ? weft_layout_text(program->plan->layout) : "";
 }
 
 uint64_t weft_program_digest(const weft_program *program)
 {
-    return program->digest;
+    return program ? program->digest : 0;
 }
 
 /* The user's value that a value of the plan's graph stands for. */
@@ -211,6 +264,7 @@ static weft_value user_value_of(const weft_program *program, uint32_t value)
 
 weft_value weft_find_input(const weft_program *program, const char *name)
 {
+    if (!program || !name) return (weft_value){NULL, 0};
     const weft_graph *graph = program->plan->graph;
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         if (graph->nodes[id].op == &weft_op_input &&
@@ -221,6 +275,7 @@ weft_value weft_find_input(const weft_program *program, const char *name)
 
 weft_value weft_variable_at(const weft_program *program, int index)
 {
+    if (!program || index < 0) return (weft_value){NULL, 0};
     const weft_graph *graph = program->plan->graph;
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         if (graph->nodes[id].op == &weft_op_variable && index-- == 0)
@@ -230,5 +285,5 @@ weft_value weft_variable_at(const weft_program *program, int index)
 
 const char *weft_name_of(weft_value value)
 {
-    return value.graph->tensors[value.id].name;
+    return weft_is_value(value) ? value.graph->tensors[value.id].name : NULL;
 }

@@ -95,7 +95,7 @@ static weft_status open_training(weft_mesh *mesh, const layout_case *c, weft_dty
     weft_value update = weft_adamw(
         t->loss, &(weft_optimizer_options){.rate = 3e-3, .clip = 0.5, .gradient_norm = &t->norm});
     WEFT_TRY(weft_layout_create(c->layout, &layout, error));
-    weft_layout_store(layout, c->zero, "batch");
+    WEFT_TRY(weft_layout_store(layout, c->zero, "batch", error));
     const weft_status status =
         weft_compile(mesh, layout, WEFT_VALUES(t->loss, t->norm, update), NULL, &t->program, error);
     weft_layout_destroy(&layout);

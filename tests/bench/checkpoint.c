@@ -95,9 +95,9 @@ static weft_status state_open(const place *p, state *s, weft_error *error)
     weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-4});
     WEFT_TRY(weft_mesh_create(&world, p->mesh, &s->mesh, error));
     WEFT_TRY(weft_layout_create(p->layout, &layout, error));
-    weft_layout_store(layout, p->zero, "batch");
-    const weft_status status =
-        weft_compile(s->mesh, layout, WEFT_VALUES(loss, update), NULL, &s->program, error);
+    weft_status status = weft_layout_store(layout, p->zero, "batch", error);
+    if (status == WEFT_OK)
+        status = weft_compile(s->mesh, layout, WEFT_VALUES(loss, update), NULL, &s->program, error);
     weft_layout_destroy(&layout);
     if (status != WEFT_OK) return status;
     for (int i = 0; (variable = weft_variable_at(s->program, i)).id != 0; i++)

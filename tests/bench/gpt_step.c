@@ -57,10 +57,9 @@ static weft_status measure(const weft_world *world, const bench_case *c, weft_er
     weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3, .clip = 1.0});
     weft_status status = weft_mesh_create(world, c->mesh, &mesh, error);
     if (status == WEFT_OK) status = weft_layout_create(c->layout, &layout, error);
-    if (status == WEFT_OK) {
-        weft_layout_store(layout, c->zero, "batch");
+    if (status == WEFT_OK) status = weft_layout_store(layout, c->zero, "batch", error);
+    if (status == WEFT_OK)
         status = weft_compile(mesh, layout, WEFT_VALUES(loss, update), NULL, &program, error);
-    }
     if (status == WEFT_OK) status = time_steps(program, &milliseconds, error);
     if (status == WEFT_OK) status = weft_plan_usage(program, 0, &usage, error);
     if (status == WEFT_OK)

@@ -231,7 +231,7 @@ static weft_status run(turn *t, weft_error *error)
     const int p = t->site->number;
     for (int i = 0; i < BATCH * HIDDEN; i++)
         sum += x[i] = (float)value(t->round, t->at, 0, i);
-    WEFT_TRY(weft_write(the.programs[p], the.inputs[p], x, sizeof x, error));
+    WEFT_TRY(weft_write(the.programs[p], the.inputs[p], WEFT_F32, x, sizeof x, error));
     WEFT_TRY(weft_run(the.programs[p], error));
     WEFT_TRY(weft_read_scalar(the.programs[p], the.results[p], &got, error));
     const double expected = (p == 0 ? 1 : 3) * sum;

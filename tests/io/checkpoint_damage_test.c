@@ -226,16 +226,17 @@ static void test_blocks_are_named_and_put_together(void)
     CHECK_OK(big_open("model:2", "column:model", &n, &error), error);
     weft_set_runs(n.program, 2);
     weft_value table = weft_variable_at(n.program, 0);
-    CHECK_OK(weft_read(n.program, table, expected, BIG * sizeof *expected, &error), error);
+    CHECK_OK(weft_read(n.program, table, WEFT_F32, expected, BIG * sizeof *expected, &error),
+             error);
     CHECK_OK(net_save(&n, directory, &error), error);
     net_close(&n);
     for (int i = 0; i < 3; i++) {
         CHECK_OK(big_open(places[i][0], places[i][1], &n, &error), error);
         table = weft_variable_at(n.program, 0);
         memset(found, 0, BIG * sizeof *found);
-        CHECK_OK(weft_write(n.program, table, found, BIG * sizeof *found, &error), error);
+        CHECK_OK(weft_write(n.program, table, WEFT_F32, found, BIG * sizeof *found, &error), error);
         CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error);
-        CHECK_OK(weft_read(n.program, table, found, BIG * sizeof *found, &error), error);
+        CHECK_OK(weft_read(n.program, table, WEFT_F32, found, BIG * sizeof *found, &error), error);
         CHECK(memcmp(expected, found, BIG * sizeof *found) == 0);
         net_close(&n);
     }
@@ -257,7 +258,9 @@ static void fill_w1(net *n, double number, weft_error *error)
     double w1[PIXEL * HIDDEN];
     for (int i = 0; i < PIXEL * HIDDEN; i++)
         w1[i] = number;
-    CHECK_OK(weft_write(n->program, weft_variable_at(n->program, 0), w1, sizeof w1, error), *error);
+    CHECK_OK(
+        weft_write(n->program, weft_variable_at(n->program, 0), WEFT_F64, w1, sizeof w1, error),
+        *error);
 }
 
 /* The victim: from the newest on, one save a step, for ever; w1 is the step all over. */
@@ -324,8 +327,9 @@ static void test_killed_while_saving(void)
         CHECK_OK(net_restore(&n, where, WEFT_NEWEST, &state, &error), error);
         CHECK(state.step >= seen); /* what was there when it was killed is there still */
         CHECK_EQ_INT(state.step, newest_on_disk(where)); /* none was marked as damaged */
-        CHECK_OK(weft_read(n.program, weft_variable_at(n.program, 0), w1, sizeof w1, &error),
-                 error);
+        CHECK_OK(
+            weft_read(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
+            error);
         for (int k = 0; k < PIXEL * HIDDEN; k++)
             n_torn += w1[k] != (double)state.step;
         if (CHECK_OK(weft_stored_open(where, &stored, &error), error))

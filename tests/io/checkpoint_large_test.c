@@ -40,8 +40,9 @@ static uint64_t fingerprint(net *n)
     for (int i = 0; (variable = weft_variable_at(n->program, i)).id != 0; i++) {
         const int64_t count = weft_shape_count(weft_shape_of(variable));
         uint64_t *bits = malloc((size_t)count * sizeof *bits);
-        CHECK_OK(weft_read(n->program, variable, bits, count * (int64_t)sizeof *bits, &error),
-                 error);
+        CHECK_OK(
+            weft_read(n->program, variable, WEFT_F64, bits, count * (int64_t)sizeof *bits, &error),
+            error);
         for (int64_t j = 0; j < count; j++)
             sum = (sum ^ bits[j]) * 0x9E3779B97F4A7C15u + (sum >> 29);
         free(bits);
@@ -157,7 +158,8 @@ static void test_a_run_waits_before_it_writes(void)
     double w1[PIXEL * HIDDEN];
     for (int i = 0; i < PIXEL * HIDDEN; i++)
         w1[i] = 0.25;
-    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), w1, sizeof w1, &error), error);
+    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
+             error);
     hold = (weft_hold){.wait = wait_released};
     weft_hold_start(&hold, n.program);
     CHECK_EQ_INT(pthread_create(&thread, NULL, release_later, &n), 0);
@@ -165,7 +167,8 @@ static void test_a_run_waits_before_it_writes(void)
     pthread_join(thread, NULL);
     CHECK(!atomic_load(&was_early));
     CHECK_EQ_INT(atomic_load(&n_waits), 1);
-    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), w1, sizeof w1, &error), error);
+    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
+             error);
     CHECK_EQ_INT(atomic_load(&n_waits), 2);
     net_close(&n); /* waits, and ends the hold */
     CHECK_EQ_INT(atomic_load(&n_waits), 3);

@@ -48,7 +48,7 @@ static inline weft_value net_loss(net *n, const net_options *o)
     weft_value w2 =
         weft_variable(n->graph, "w2", o->dtype, WEFT_DIMS(hidden, digit), weft_normal(0.0, 0.3));
     weft_value gain =
-        weft_variable(n->graph, "odd/name.%", o->dtype, WEFT_SCALAR, weft_constant_of(1.5));
+        weft_variable(n->graph, "odd/name.1:0-x", o->dtype, WEFT_SCALAR, weft_constant_of(1.5));
     weft_value h = weft_tanh(weft_add(weft_einsum(WEFT_DIMS(batch, hidden), n->image, w1), b1));
     weft_value logits = weft_mul(weft_einsum(WEFT_DIMS(batch, digit), h, w2), gain);
     return weft_mean(weft_cross_entropy(logits, n->label, digit));
@@ -65,9 +65,10 @@ static inline weft_status net_open(const place *where, const net_options *o, net
         update = weft_adamw(n->loss, &(weft_optimizer_options){.rate = 0.05, .clip = 1.0});
     WEFT_TRY(weft_mesh_create(&world, where->mesh, &n->mesh, error));
     WEFT_TRY(weft_layout_create(where->layout, &layout, error));
-    weft_layout_store(layout, where->zero, "batch");
-    const weft_status status =
-        weft_compile(n->mesh, layout, WEFT_VALUES(n->loss, update), NULL, &n->program, error);
+    weft_status status = weft_layout_store(layout, where->zero, "batch", error);
+    if (status == WEFT_OK)
+        status =
+            weft_compile(n->mesh, layout, WEFT_VALUES(n->loss, update), NULL, &n->program, error);
     weft_layout_destroy(&layout);
     return status;
 }
@@ -91,9 +92,10 @@ static inline weft_status net_run(net *n, int first, int last, double *losses, w
         for (int i = 0; i < BATCH; i++)
             labels[i] = (i + step) % DIGIT;
         const bool is_f32 = weft_dtype_of(n->image) == WEFT_F32;
-        WEFT_TRY(weft_write(n->program, n->image, is_f32 ? (void *)x32 : (void *)x,
+        WEFT_TRY(weft_write(n->program, n->image, is_f32 ? WEFT_F32 : WEFT_F64,
+                            is_f32 ? (void *)x32 : (void *)x,
                             is_f32 ? (int64_t)sizeof x32 : (int64_t)sizeof x, error));
-        WEFT_TRY(weft_write(n->program, n->label, labels, sizeof labels, error));
+        WEFT_TRY(weft_write(n->program, n->label, WEFT_I32, labels, sizeof labels, error));
         WEFT_TRY(weft_run(n->program, error));
         if (losses) WEFT_TRY(weft_read_scalar(n->program, n->loss, &losses[step - 1], error));
     }
@@ -112,7 +114,9 @@ static inline int64_t net_read(net *n, char bytes[NET_BYTES])
         const int64_t part = weft_shape_count(weft_shape_of(variable)) *
                              (int64_t)weft_dtype_bytes(weft_dtype_of(variable));
         if (!CHECK(used + part <= NET_BYTES)) return used;
-        CHECK_OK(weft_read(n->program, variable, bytes + used, part, &error), error);
+        CHECK_OK(
+            weft_read(n->program, variable, weft_dtype_of(variable), bytes + used, part, &error),
+            error);
         used += part;
     }
     return used;

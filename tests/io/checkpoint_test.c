@@ -339,7 +339,8 @@ static void test_nan_is_not_saved(void)
     if (!CHECK_OK(net_open(&places[0], &f64, &n, &error), error)) return;
     double w1[PIXEL * HIDDEN] = {[2 * HIDDEN + 3] = NAN};
     const weft_checkpoint_state state = {.step = 5};
-    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), w1, sizeof w1, &error), error);
+    CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
+             error);
     CHECK_EQ_INT(net_save(&n, directory, &error), WEFT_NONFINITE);
     CHECK_TEXT(error.message, "w1 holds a NaN");
     CHECK_TEXT(error.message, "[pixel:2, hidden:3]");

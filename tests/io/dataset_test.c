@@ -56,8 +56,9 @@ static void read_windows(feed *f, int windows[STEPS * BATCH])
     if (!CHECK_OK(weft_dataset_start(f->data, f->program, &error), error)) return;
     for (int step = 0; step < STEPS; step++) {
         CHECK_OK(weft_dataset_next(f->data, f->program, &error), error);
-        CHECK_OK(weft_read(f->program, f->tokens, tokens, sizeof tokens, &error), error);
-        CHECK_OK(weft_read(f->program, f->targets, targets, sizeof targets, &error), error);
+        CHECK_OK(weft_read(f->program, f->tokens, WEFT_I32, tokens, sizeof tokens, &error), error);
+        CHECK_OK(weft_read(f->program, f->targets, WEFT_I32, targets, sizeof targets, &error),
+                 error);
         for (int row = 0; row < BATCH; row++) {
             const int first = tokens[row * SEQ];
             bool is_window = first % SEQ == 0;

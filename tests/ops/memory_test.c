@@ -102,7 +102,7 @@ static void check_plan(const char *mesh_text, const char *layout_text, int zero)
     weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3, .clip = 1.0});
     CHECK_OK(weft_mesh_plan(mesh_text, &mesh, &error), error);
     CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
-    weft_layout_store(layout, zero, "batch");
+    CHECK_OK(weft_layout_store(layout, zero, "batch", &error), error);
     if (CHECK_OK(weft_plan_build(mesh, layout, WEFT_VALUES(loss, update), NULL, &plan, &error),
                  error))
         for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++)

@@ -50,10 +50,10 @@ static void test_variables_swap_by_their_old_values(void)
     CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(both), NULL, &program, &error), error);
     for (int run = 0; run < 3 && program; run++)
         CHECK_OK(weft_run(program, &error), error);
-    CHECK_OK(weft_read(program, x, out, sizeof out, &error), error);
+    CHECK_OK(weft_read(program, x, WEFT_F64, out, sizeof out, &error), error);
     for (int i = 0; i < 15; i++)
         CHECK_CLOSE(out[i], 2.0, 0); /* swapped three times */
-    CHECK_OK(weft_read(program, z, out, sizeof out, &error), error);
+    CHECK_OK(weft_read(program, z, WEFT_F64, out, sizeof out, &error), error);
     for (int i = 0; i < 15; i++)
         CHECK_CLOSE(out[i], 21.0 + 12.0 + 21.0, 0);
     CHECK_EQ_INT(weft_runs(program), 3);
@@ -79,10 +79,10 @@ static void test_shared_variables_are_one(void)
     CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(doubled), &options, &reads, &error), error);
     double before[5], after[5];
     CHECK_OK(weft_run(reads, &error), error);
-    CHECK_OK(weft_read(reads, doubled, before, sizeof before, &error), error);
+    CHECK_OK(weft_read(reads, doubled, WEFT_F64, before, sizeof before, &error), error);
     CHECK_OK(weft_run(trains, &error), error);
     CHECK_OK(weft_run(reads, &error), error);
-    CHECK_OK(weft_read(reads, doubled, after, sizeof after, &error), error);
+    CHECK_OK(weft_read(reads, doubled, WEFT_F64, after, sizeof after, &error), error);
     for (int i = 0; i < 5; i++) {
         CHECK(before[i] >= 0 && before[i] < 2.0);
         CHECK_CLOSE(after[i], before[i] + 2.0, 1e-15);
@@ -108,7 +108,7 @@ static void test_parts_make_the_whole(void)
     for (int i = 0; i < 15; i++)
         whole[i] = 100 + i;
     CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(weft_neg(x)), NULL, &program, &error), error);
-    CHECK_OK(weft_write(program, x, whole, sizeof whole, &error), error);
+    CHECK_OK(weft_write(program, x, WEFT_I32, whole, sizeof whole, &error), error);
     const int first = weft_mesh_first_local(mesh), n = weft_mesh_n_local(mesh);
     for (int rank = first; rank < first + n; rank++) {
         weft_box box;
@@ -117,11 +117,11 @@ static void test_parts_make_the_whole(void)
             for (int64_t c = box.begin[1]; c < box.end[1]; c++)
                 CHECK_EQ_INT(part[i++], whole[r * 3 + c]);
     }
-    CHECK_OK(weft_read(program, x, back, sizeof back, &error), error);
+    CHECK_OK(weft_read(program, x, WEFT_I32, back, sizeof back, &error), error);
     for (int i = 0; i < 15; i++)
         CHECK_EQ_INT(back[i], whole[i]);
     CHECK(weft_find_input(program, "x").id == x.id && weft_find_input(program, "y").id == 0);
-    CHECK_EQ_INT(weft_write(program, x, whole, 8, &error), WEFT_USAGE);
+    CHECK_EQ_INT(weft_write(program, x, WEFT_I32, whole, 8, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "60 bytes, but the buffer has 8");
     weft_program_destroy(&program);
     weft_graph_destroy(&g);

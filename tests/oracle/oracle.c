@@ -86,7 +86,7 @@ weft_status weft_oracle_write(weft_program *program, weft_value value, const dou
         if (dtype == WEFT_F32) ((float *)memory)[i] = (float)data[i];
         if (dtype == WEFT_I32) ((int32_t *)memory)[i] = (int32_t)data[i];
     }
-    const weft_status status = weft_write(program, value, memory, (int64_t)bytes, error);
+    const weft_status status = weft_write(program, value, dtype, memory, (int64_t)bytes, error);
     free(memory);
     return status;
 }
@@ -119,7 +119,7 @@ weft_status weft_oracle_read(weft_program *program, weft_value value, double **d
     *data = calloc((size_t)count + 1, sizeof **data);
     weft_status status = memory == NULL || *data == NULL
                              ? weft_fail_memory(error, bytes)
-                             : weft_read(program, value, memory, (int64_t)bytes, error);
+                             : weft_read(program, value, dtype, memory, (int64_t)bytes, error);
     for (int64_t i = 0; status == WEFT_OK && i < count; i++) {
         if (dtype == WEFT_F64) (*data)[i] = ((double *)memory)[i];
         if (dtype == WEFT_F32) (*data)[i] = ((float *)memory)[i];

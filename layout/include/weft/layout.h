@@ -102,13 +102,17 @@ WEFT_API const char *weft_layout_text(const weft_layout *layout); /* canonical *
 /* weft_layout_store - ZeRO: shard storage over the axes that split dim `dim` ("batch").
  *
  * stage   0: nothing; 1, 2: optimizer slots; 3: parameters as well
+ * dim     a dim's name; weft_compile refuses one that no tensor has. Not looked at when stage is 0.
+ * returns WEFT_USAGE for another stage or what is no name; the layout is then as it was
  */
-WEFT_API void weft_layout_store(weft_layout *layout, int stage, const char *dim);
+WEFT_API WEFT_MUST_CHECK weft_status weft_layout_store(weft_layout *layout, int stage,
+                                                       const char *dim, weft_error *error);
 WEFT_API int weft_layout_stage(const weft_layout *layout);
 WEFT_API const char *weft_layout_store_dim(const weft_layout *layout); /* "" when stage is 0 */
 
 /* weft_layout_check - every axis named without "?" exists in the mesh (WEFT_USAGE with the nearest name if not), and
- * every dim named is one of `dims` [n_dims] (the same). dims may be NULL: not checked. */
+ * every dim named, the one that shards storage too, is one of `dims` [n_dims] (the same). dims may be NULL: not
+ * checked. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_layout_check(const weft_layout *layout,
                                                        const weft_mesh *mesh,
                                                        const char *const *dims, int n_dims,

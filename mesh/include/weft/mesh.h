@@ -15,6 +15,7 @@
 
 #include "weft/device.h"
 #include "weft/error.h"
+#include "weft/name.h"
 
 WEFT_BEGIN
 

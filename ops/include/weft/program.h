@@ -2,7 +2,7 @@
  *
  *     WEFT_TRY(weft_compile(mesh, layout, WEFT_VALUES(loss, update), NULL, &program, error));
  *     weft_plan_print(program, stdout);
- *     WEFT_TRY(weft_write(program, image, pixels, error));
+ *     WEFT_TRY(weft_write(program, image, WEFT_F32, pixels, sizeof pixels, error));
  *     WEFT_TRY(weft_run(program, error));
  *     WEFT_TRY(weft_read_scalar(program, loss, &value, error));
  */
@@ -50,14 +50,17 @@ WEFT_API int64_t weft_runs(const weft_program *program);
 WEFT_API void weft_set_runs(weft_program *program, int64_t runs);
 
 /* weft_write - set an input or variable from the whole tensor; every process passes the same. Local.
- * data [count of the whole tensor], row-major, the value's dtype; bytes must be exactly that. An input that the
- * program has no use for is checked and left alone. */
+ * data [count of the whole tensor], row-major; dtype and bytes of the buffer must be exactly the value's. An input that
+ * the program has no use for is checked and left alone. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_write(weft_program *program, weft_value value,
-                                                const void *data, int64_t bytes, weft_error *error);
-/* weft_read - the whole tensor of a value given to weft_compile, an input or a variable, on every process.
+                                                weft_dtype dtype, const void *data, int64_t bytes,
+                                                weft_error *error);
+/* weft_read - the whole tensor of a value given to weft_compile, an input or a variable, on every process; dtype and
+ * bytes of the buffer must be exactly the value's. WEFT_USAGE for what no run has computed, or nobody written, yet.
  * Collective over the mesh. */
-WEFT_API WEFT_MUST_CHECK weft_status weft_read(weft_program *program, weft_value value, void *data,
-                                               int64_t bytes, weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_read(weft_program *program, weft_value value,
+                                               weft_dtype dtype, void *data, int64_t bytes,
+                                               weft_error *error);
 /* The same for a scalar of any dtype. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, weft_value value,
                                                       double *number, weft_error *error);

@@ -12,10 +12,10 @@ static const struct {
 
 size_t weft_dtype_bytes(weft_dtype dtype)
 {
-    return dtypes[dtype].bytes;
+    return (unsigned)dtype < WEFT_DTYPES ? dtypes[dtype].bytes : 0;
 }
 
 const char *weft_dtype_name(weft_dtype dtype)
 {
-    return dtypes[dtype].name;
+    return (unsigned)dtype < WEFT_DTYPES ? dtypes[dtype].name : "no dtype";
 }

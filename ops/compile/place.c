@@ -14,6 +14,7 @@ typedef struct placing {
     weft_plan *plan;
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */
+    uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
     weft_error *error;
 } placing;
 
@@ -299,10 +300,30 @@ static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to
     return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
 
+/* A run leaves one value in a variable: with two, which one would be chance. */
+static weft_status check_writes_once(placing *p, uint32_t id)
+{
+    const weft_graph *graph = p->plan->graph;
+    const weft_node *node = &graph->nodes[id];
+    uint32_t *writer = &p->writer[node->in[0]];
+    if (*writer) {
+        char first[160], second[160];
+        weft_node_print_place(&graph->nodes[*writer], first, sizeof first);
+        weft_node_print_place(node, second, sizeof second);
+        return weft_fail(p->error, WEFT_USAGE,
+                         "variable %s is assigned twice in one program: %s and %s; a run leaves "
+                         "one value in it. Assign once, or compile two programs that share it",
+                         graph->tensors[node->in[0]].name, first, second);
+    }
+    *writer = id;
+    return WEFT_OK;
+}
+
 static weft_status place_store(placing *p, uint32_t id)
 {
     weft_plan *plan = p->plan;
     const weft_node *node = &plan->graph->nodes[id];
+    WEFT_TRY(check_writes_once(p, id));
     uint32_t variable = plan->home[node->in[0]];
     weft_spec spec = plan->placed[variable].spec;
     uint32_t from = want(p, node->in[1], &spec, id);
@@ -377,8 +398,9 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
     p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
+    p.writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.writer);
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
-    if (!p.primary || !p.readers || !is_output)
+    if (!p.primary || !p.readers || !p.writer || !is_output)
         return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++) {
         is_output[value] =

@@ -129,6 +129,114 @@ static void test_parts_make_the_whole(void)
     weft_mesh_destroy(&mesh);
 }
 
+/* Compile `values` on the layout "row:data", and hand back the sentence it is refused with. */
+static void check_refused(weft_values values, const char *sentence)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data");
+    weft_program *program = NULL;
+    weft_error error = {0};
+    CHECK_EQ_INT(weft_compile(mesh, layout, values, NULL, &program, &error), WEFT_USAGE);
+    CHECK(program == NULL);
+    CHECK_TEXT(error.message, sentence);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+static void test_a_variable_is_assigned_once(void)
+{
+    weft_graph *g = weft_graph_create(1);
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row), weft_constant_of(1.0));
+    weft_value a = weft_assign(x, weft_scale(x, 2.0)), b = weft_assign(x, weft_neg(x));
+    char sentence[160];
+    snprintf(sentence, sizeof sentence, "assign at program_test.c:%d and assign at program_test.c",
+             __LINE__ - 3);
+    check_refused(WEFT_VALUES(a, b), sentence);
+    check_refused(WEFT_VALUES(weft_group(g, WEFT_VALUES(a, b))),
+                  "variable x is assigned twice in one program");
+    weft_graph_destroy(&g);
+}
+
+static void test_an_update_is_no_operand(void)
+{
+    weft_graph *g = weft_graph_create(1), *h = weft_graph_create(1);
+    weft_value x = weft_variable(g, "x", WEFT_I32, WEFT_SCALAR, weft_constant_of(1.0));
+    weft_value update = weft_assign(x, weft_add(x, x));
+    check_refused(WEFT_VALUES(weft_add(update, update)),
+                  "operand 0 is an update (of weft_assign), which has no elements");
+    weft_value y = weft_variable(h, "x", WEFT_I32, WEFT_SCALAR, weft_constant_of(1.0));
+    weft_value both = weft_group(h, WEFT_VALUES(weft_assign(y, y), y));
+    check_refused(WEFT_VALUES(weft_assign(y, both)), "operand 1 is an update (of weft_group)");
+    weft_graph_destroy(&g);
+    weft_graph_destroy(&h);
+}
+
+static void test_storage_by_a_dim_nobody_has_is_refused(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data");
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row), weft_constant_of(1.0));
+    CHECK_OK(weft_layout_store(layout, 3, "rwo", &error), error);
+    CHECK_EQ_INT(weft_compile(mesh, layout, WEFT_VALUES(x), NULL, &program, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "by a dim that no tensor has, rwo; did you mean row?");
+    weft_graph_destroy(&g);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+/* Zeros that nobody wrote or computed are no numbers to go on with. */
+static void test_what_is_not_there_yet_is_not_read(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data,column:model");
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_value x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(row, column)), y = weft_neg(x);
+    double numbers[15] = {0};
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(y), NULL, &program, &error), error);
+    CHECK_EQ_INT(weft_run(program, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "input x [row:5, column:3] has not been written");
+    weft_error_clear(&error);
+    CHECK_EQ_INT(weft_read(program, x, WEFT_F64, numbers, sizeof numbers, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "input x has not been written");
+    weft_error_clear(&error);
+    CHECK_OK(weft_write(program, x, WEFT_F64, numbers, sizeof numbers, &error), error);
+    CHECK_EQ_INT(weft_read(program, y, WEFT_F64, numbers, sizeof numbers, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "is computed by a run, and none has been done");
+    weft_error_clear(&error);
+    CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read(program, y, WEFT_F64, numbers, sizeof numbers, &error), error);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
+static void test_a_buffer_of_another_dtype_is_refused(void)
+{
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("");
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_value x = weft_input(g, "x", WEFT_I32, WEFT_DIMS(row));
+    float numbers[5] = {1.5f};
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(weft_neg(x)), NULL, &program, &error), error);
+    CHECK_EQ_INT(weft_write(program, x, WEFT_F32, numbers, sizeof numbers, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "x is [row:5] of i32, but the buffer is said to be f32");
+    weft_error_clear(&error);
+    CHECK_EQ_INT(weft_read(program, x, (weft_dtype)9, numbers, sizeof numbers, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "x is [row:5] of i32, but the buffer is said to be");
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+}
+
 /* ---- plans: no ranks, so on one process only --------------------------------------------------
  */
 
@@ -213,6 +321,11 @@ int main(void)
         RUN(test_variables_swap_by_their_old_values);
         RUN(test_shared_variables_are_one);
         RUN(test_parts_make_the_whole);
+        RUN(test_a_variable_is_assigned_once);
+        RUN(test_an_update_is_no_operand);
+        RUN(test_storage_by_a_dim_nobody_has_is_refused);
+        RUN(test_what_is_not_there_yet_is_not_read);
+        RUN(test_a_buffer_of_another_dtype_is_refused);
         if (world.n_processes == 1) {
             RUN(test_plan_says_what_why_and_where);
             RUN(test_skipped_rule_is_said_and_strict_refuses);

@@ -9,6 +9,8 @@
 
 #include "weft/error.h"
 
+WEFT_BEGIN
+
 enum { WEFT_MAX_NAME = 63, WEFT_MAX_PATH = 255 };
 
 /* weft_name_length - how many bytes at the beginning of `text` are letters of a name, however many; 0: it begins with
@@ -19,5 +21,7 @@ WEFT_API int weft_name_length(const char *text);
  * ("dim", "input"), if it is not, or is NULL. Local. */
 WEFT_API weft_status weft_name_check(const char *what, const char *name, weft_error *error);
 WEFT_API weft_status weft_path_check(const char *what, const char *name, weft_error *error);
+
+WEFT_END
 
 #endif

@@ -17,6 +17,14 @@ static const struct {
 };
 enum { N_SYMBOLS = sizeof symbols / sizeof *symbols };
 
+/* A program that links HDF5 itself has its own copies of the variables, and the library uses those: what is in front of
+ * the library for everybody is in front of it for us. */
+static void *find(void *library, const char *name)
+{
+    void *first = dlsym(RTLD_DEFAULT, name);
+    return first ? first : dlsym(library, name);
+}
+
 weft_status weft_hdf5_fill(const char *library, weft_hdf5 *h5, weft_error *error)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -27,7 +35,7 @@ weft_status weft_hdf5_fill(const char *library, weft_hdf5 *h5, weft_error *error
                          dlerror(), library);
     for (int i = 0; i < N_SYMBOLS; i++) {
         void **slot = (void **)((char *)h5 + symbols[i].slot);
-        if ((*slot = dlsym(handle, symbols[i].name)) != NULL) continue;
+        if ((*slot = find(handle, symbols[i].name)) != NULL) continue;
         dlclose(handle);
         return weft_fail(error, WEFT_USAGE,
                          "checkpoints are written with HDF5, and the %s that was found has no %s: "

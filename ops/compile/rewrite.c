@@ -12,7 +12,7 @@ weft_graph *weft_graph_like(const weft_graph *like)
     graph->seed = like->seed;
     graph->n_random = like->n_random;
     graph->n_nodes = graph->n_tensors = 1; /* id 0 is invalid */
-    graph->placed = 1;
+    graph->placed = weft_graph_here(graph);
     graph->cap_nodes = like->n_nodes + 16;
     graph->cap_tensors = like->n_tensors + 16;
     graph->nodes = calloc(graph->cap_nodes, sizeof *graph->nodes);

@@ -32,7 +32,8 @@ weft_graph *weft_graph_create(uint64_t seed)
     }
     graph->seed = seed;
     graph->error.rank = -1;
-    graph->n_nodes = graph->n_tensors = graph->placed = 1; /* 0 is the invalid one */
+    graph->n_nodes = graph->n_tensors = 1; /* 0 is the invalid one */
+    graph->placed = weft_graph_here(graph);
     return graph;
 }
 
@@ -105,13 +106,14 @@ weft_value weft_at(const char *file, int line, weft_value value)
         if (!graph->error_is_placed) place_error(graph, base, line);
         return value;
     }
-    if (graph->placed < graph->n_nodes) base = weft_graph_intern(graph, base);
-    for (; graph->placed < graph->n_nodes; graph->placed++) {
-        weft_node *node = &graph->nodes[graph->placed];
+    if (graph->placed.n_nodes < graph->n_nodes) base = weft_graph_intern(graph, base);
+    for (uint32_t id = graph->placed.n_nodes; id < graph->n_nodes; id++) {
+        weft_node *node = &graph->nodes[id];
         if (node->file != NULL) continue;
         node->file = base;
         node->line = line;
     }
+    graph->placed = weft_graph_here(graph);
     return value;
 }
 

@@ -39,6 +39,11 @@ typedef struct weft_variable_attributes {
     weft_type type;
 } weft_variable_attributes;
 
+/* How far a graph had been built. */
+typedef struct weft_graph_point {
+    uint32_t n_nodes, n_random;
+} weft_graph_point;
+
 struct weft_graph {
     weft_arena *arena;
     uint64_t seed;
@@ -49,7 +54,8 @@ struct weft_graph {
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
-    uint32_t placed;   /* nodes below this have their file and line */
+    weft_graph_point
+        placed;        /* nodes below this have their file and line: their builders are over */
     weft_phase phase;  /* of nodes now being built */
     uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */
 };
@@ -74,6 +80,25 @@ int weft_node_print_place(const weft_node *node, char *text, size_t bytes);
 /* The graph as text, a node a line, with everything that says what it computes; with_places: and where in the program
  * each node was asked for. For weft_compile_options.dump and for the digest. */
 void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file);
+
+/* clear.c: go back to an earlier point: what was built since is forgotten. For builders that make many nodes, when they
+ * fail. */
+weft_graph_point weft_graph_here(const weft_graph *graph);
+void weft_graph_rewind(weft_graph *graph, weft_graph_point to);
+
+/* find.c: the one value called `name` among those that `has` says yes to (NULL: all); else the invalid value and a
+ * sentence with the nearest name, which begins with `call`. */
+typedef struct weft_search {
+    const char *call, *who, *verb; /* "weft_find", "this program", "keeps" */
+    const char *if_left_out;       /* what to do when the name is there and `has` says no */
+    weft_graph *graph;
+    bool (*has)(const void *context, weft_value value);
+    const void *context;
+} weft_search;
+weft_value weft_search_name(const weft_search *search, const char *name, weft_error *error);
+
+/* find.c: whether all of a user's list are values of this graph; if not, that is its error, which begins with `call`. */
+bool weft_graph_takes(weft_graph *graph, const char *call, const char *list, weft_values values);
 
 /* A copy of a node into another graph (for passes): operands already translated. Returns its first
  * result id there. */

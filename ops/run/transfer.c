@@ -262,15 +262,42 @@ static weft_value user_value_of(const weft_program *program, uint32_t value)
     return (weft_value){(weft_graph *)(uintptr_t)program->user, 0};
 }
 
+static bool keeps(const void *program, weft_value value)
+{
+    return weft_home_of(program, value) != 0;
+}
+
+static bool keeps_input(const void *program, weft_value value)
+{
+    return keeps(program, value) && weft_node_of(value.graph, value.id)->op == &weft_op_input;
+}
+
+static weft_value find(const weft_program *program, const char *name,
+                       bool (*has)(const void *, weft_value), weft_error *error)
+{
+    const weft_search search = {.call = "weft_find",
+                                .who = "this program",
+                                .verb = "keeps",
+                                .if_left_out =
+                                    "the graph has one: name it in weft_compile's values",
+                                .graph = (weft_graph *)(uintptr_t)program->user,
+                                .has = has,
+                                .context = program};
+    return weft_search_name(&search, name, error);
+}
+
+weft_value weft_find(const weft_program *program, const char *name, weft_error *error)
+{
+    if (weft_check_given(program != NULL, __func__, "program", error) != WEFT_OK ||
+        weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK)
+        return weft_no_value(NULL);
+    return find(program, name, keeps, error);
+}
+
 weft_value weft_find_input(const weft_program *program, const char *name)
 {
-    if (!program || !name) return (weft_value){NULL, 0};
-    const weft_graph *graph = program->plan->graph;
-    for (uint32_t id = 1; id < graph->n_nodes; id++)
-        if (graph->nodes[id].op == &weft_op_input &&
-            strcmp(graph->tensors[graph->nodes[id].out].name, name) == 0)
-            return user_value_of(program, graph->nodes[id].out);
-    return (weft_value){(weft_graph *)(uintptr_t)program->user, 0};
+    if (program == NULL || name == NULL) return weft_no_value(NULL);
+    return find(program, name, keeps_input, NULL);
 }
 
 weft_value weft_variable_at(const weft_program *program, int index)

@@ -7,7 +7,8 @@
  *     weft_value h = weft_relu(weft_einsum(WEFT_DIMS(batch, hidden), x, w));
  *
  * Builders keep the first error in the graph and turn later calls into no-ops that return the invalid value
- * (id 0), which may be passed on. weft_compile, or weft_graph_error, gives it back. All functions are Local.
+ * (id 0), which may be passed on. weft_compile, or weft_graph_error, gives it back. After that the process may go on:
+ * with another graph (destroy, create), or with this one (weft_graph_clear_error). All functions are Local.
  */
 #ifndef WEFT_GRAPH_H
 #define WEFT_GRAPH_H
@@ -33,6 +34,14 @@ WEFT_API weft_graph *weft_graph_create(uint64_t seed);
 WEFT_API void weft_graph_destroy(weft_graph **graph);
 /* The first failure of a builder; status WEFT_OK when there is none. Borrowed. */
 WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
+/* weft_graph_clear_error - forget the error and go on: nothing of the failed builder is left, every value made before
+ * stays as it is, and what is built next is what it would have been without the failure, random numbers included.
+ *
+ * Where a builder ends is told by its macro (weft_at). Who builds without the macros and never calls weft_at keeps
+ * what a composition had made before it failed: nodes without a reader, which weft_compile drops.
+ * Errors of weft_compile are not the graph's: they need no clearing.
+ */
+WEFT_API void weft_graph_clear_error(weft_graph *graph);
 /* Of a valid value. Borrowed. */
 WEFT_API const weft_shape *weft_shape_of(weft_value value);
 WEFT_API weft_dtype weft_dtype_of(weft_value value);
@@ -108,8 +117,13 @@ WEFT_API weft_value weft_group(weft_graph *graph, weft_values values);
 WEFT_API weft_value weft_place(weft_value value, const char *layout_text);
 /* weft_place_as - live where the storage of `variable` lives (gradients on their way to an update). */
 WEFT_API weft_value weft_place_as(weft_value value, weft_value variable);
-/* weft_name - a name for reports and for weft_read by name. */
+/* weft_name - a name for reports, for weft_graph_find and for weft_find. */
 WEFT_API weft_value weft_name(weft_value value, const char *name);
+/* weft_graph_find - the input, variable, slot or otherwise named value called `name`.
+ *
+ * returns the invalid value, and WEFT_USAGE with the nearest name, when there is none; and when two have the name
+ */
+WEFT_API weft_value weft_graph_find(weft_graph *graph, const char *name, weft_error *error);
 
 /* Every builder macro records the caller's place through this. Returns `value`. */
 #define WEFT_HERE __FILE__, __LINE__

@@ -77,6 +77,12 @@ WEFT_API bool weft_is_slot(weft_value variable);
 WEFT_API const char *weft_program_layout(const weft_program *program);
 /* weft_program_digest - of the plan: equal on all ranks, and for equal graphs, meshes and layouts. Local. */
 WEFT_API uint64_t weft_program_digest(const weft_program *program);
+/* weft_find - by name what this program keeps: an input, a variable, a slot, or a value given to weft_compile that
+ * weft_name has named. For weft_write, weft_read and weft_local. Local.
+ *
+ * returns the invalid value, and WEFT_USAGE with the nearest name, when there is none; and when two have the name
+ */
+WEFT_API weft_value weft_find(const weft_program *program, const char *name, weft_error *error);
 /* Inputs by name, for datasets: the invalid value when there is none. */
 WEFT_API weft_value weft_find_input(const weft_program *program, const char *name);
 /* Variables in creation order. index from 0; the invalid value past the end. Named by weft_name_of. */

@@ -1,0 +1,32 @@
+/* clear.c: a graph after an error: what a failed builder had begun goes, and building goes on.
+ *
+ * Node ids are in order of building, so what a builder made is the end of the array: going back is forgetting the end.
+ * Names stay in the arena until the graph dies.
+ */
+#include "ir.h"
+
+weft_graph_point weft_graph_here(const weft_graph *graph)
+{
+    return (weft_graph_point){graph->n_nodes, graph->n_random};
+}
+
+void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
+{
+    if (to.n_nodes < graph->n_nodes) {
+        graph->n_tensors = graph->nodes[to.n_nodes].out;
+        graph->n_nodes = to.n_nodes;
+    }
+    graph->n_random = to.n_random;
+    if (graph->placed.n_nodes > graph->n_nodes) graph->placed = to;
+}
+
+void weft_graph_clear_error(weft_graph *graph)
+{
+    if (weft_graph_status(graph) == WEFT_OK || graph == NULL) return;
+    const bool has_places = graph->placed.n_nodes > 1;
+    if (has_places) weft_graph_rewind(graph, graph->placed);
+    weft_error_clear(&graph->error);
+    graph->error_is_placed = false;
+    graph->phase = WEFT_FORWARD;
+    graph->place_as = 0;
+}

@@ -35,7 +35,8 @@ static void print_text(const char *text, FILE *file)
 
 static void print_name(const void *field, FILE *file)
 {
-    print_text(*(const char *const *)field, file);
+    const char *name = *(const char *const *)field;
+    if (name != NULL) print_text(name, file);
 }
 
 static void print_number(const void *field, FILE *file)

@@ -274,7 +274,7 @@ static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size
     return true;
 }
 
-/* Append a node with its operands and attributes copied, and its results with their types; NULL: no
+/* Append a node with its operands copied, attributes that the graph holds, and its results with their types; NULL: no
  * memory. */
 static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_t *in, size_t bytes)
 {
@@ -289,14 +289,12 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
                       .n_in = (uint8_t)site->n_in,
                       .n_out = (uint8_t)site->n_out,
                       .phase = (uint8_t)graph->phase,
+                      .attributes = site->attributes,
                       .attribute_bytes = (uint32_t)bytes};
     if (site->n_in > 0)
         node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
-    if (bytes > 0)
-        node.attributes =
-            weft_attributes_take(graph, weft_op_attributes(site->op), site->attributes);
-    if ((site->n_in > 0 && node.in == NULL) || (bytes > 0 && node.attributes == NULL)) {
-        fail_memory(graph, bytes);
+    if (site->n_in > 0 && node.in == NULL) {
+        fail_memory(graph, (size_t)site->n_in * sizeof *in);
         return NULL;
     }
     for (int i = 0; i < site->n_out; i++) {
@@ -352,16 +350,22 @@ const weft_attributes *weft_op_attributes(const weft_op *op)
     return &weft_attributes_element;
 }
 
-/* Whether the attributes are the struct that the op describes; if not, that is the graph's error. */
-static bool check_bytes(weft_graph *graph, const weft_op *op, size_t bytes)
+/* The site's attributes become the graph's own copy; if they are not the struct that the op describes, that is the
+ * graph's error. */
+static bool take_attributes(weft_graph *graph, weft_site *site, size_t bytes)
 {
-    const weft_attributes *described = weft_op_attributes(op);
+    const weft_attributes *described = weft_op_attributes(site->op);
     const size_t expected = described == NULL ? 0 : described->bytes;
-    if (bytes == expected) return true;
-    weft_graph_fail(graph, "%s: attributes of %zu bytes, where its table describes %zu", op->name,
-                    bytes, expected);
-    graph->error.status = WEFT_INTERNAL;
-    return false;
+    if (bytes != expected || (bytes > 0 && site->attributes == NULL)) {
+        weft_graph_fail(graph, "%s: attributes of %zu bytes, where its table describes %zu",
+                        site->op->name, bytes, expected);
+        graph->error.status = WEFT_INTERNAL;
+        return false;
+    }
+    if (described == NULL) return true;
+    site->attributes = weft_attributes_take(graph, described, site->attributes);
+    if (site->attributes == NULL) fail_memory(graph, bytes);
+    return site->attributes != NULL;
 }
 
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
@@ -373,8 +377,8 @@ weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in,
 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
     uint32_t ids[WEFT_MAX_IN];
-    if (!check_bytes(graph, op, bytes)) return weft_no_value(graph);
     if (!take_operands(graph, op, in, n_in, ids, &site)) return weft_no_value(graph);
+    if (!take_attributes(graph, &site, bytes)) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
     if (op->infer(&site, &error) != WEFT_OK)
         return weft_graph_fail(graph, "%s: %s", op->name, error.message);
@@ -396,6 +400,7 @@ uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node 
     if (to->error.status != WEFT_OK) return 0;
     weft_site site;
     weft_site_of(from, node, &site);
+    if (!take_attributes(to, &site, node->attribute_bytes)) return 0;
     weft_node *copy = append(to, &site, in, node->attribute_bytes);
     if (copy == NULL) return 0;
     copy->phase = node->phase;

@@ -117,17 +117,20 @@ static void test_every_field_is_printed(void)
     }
 }
 
-static void test_no_two_fields_have_one_key_or_one_place(void)
+/* Element ops may leave out the numbers that all of them have, and have zeros there. */
+static void test_fields_cover_the_struct_and_have_a_key_each(void)
 {
     for (int i = 0; i < weft_n_ops; i++) {
         const weft_attributes *described = weft_op_attributes(weft_ops[i]);
         size_t end = 0;
         for (int f = 0; described != NULL && f < described->n_fields; f++) {
             const weft_field *field = &described->fields[f];
-            CHECK(field->offset >= end);
+            CHECK(field->offset >= end); /* and only padding lies between */
+            CHECK(field->offset < end + sizeof(double) || weft_ops[i]->element != NULL);
             end = field->offset + field->kind->bytes;
             CHECK(end <= described->bytes && described->bytes <= MAX_BYTES);
-            for (int k = 0; k < f; k++)
+            CHECK(f + 1 < described->n_fields || described->bytes < end + sizeof(double));
+            for (int k = 0; k < f; k++) /* keys leave out what stands before the point */
                 CHECK(strcmp(weft_field_key(field), weft_field_key(&described->fields[k])) != 0);
         }
     }
@@ -182,7 +185,7 @@ static void test_odd_names_cannot_be_read_as_something_else(void)
 int main(void)
 {
     RUN(test_every_field_is_printed);
-    RUN(test_no_two_fields_have_one_key_or_one_place);
+    RUN(test_fields_cover_the_struct_and_have_a_key_each);
     RUN(test_equal_fields_are_equal_bytes);
     RUN(test_attributes_that_no_table_describes_are_refused);
     RUN(test_odd_names_cannot_be_read_as_something_else);

@@ -1,0 +1,482 @@
+/* RANKS: 2 */
+/* digest_test: two programs that differ anywhere have two digests, and ranks that compiled them are told so.
+ *
+ * One table of programs in several versions, each of which differs from the first in one thing. Every field of every op's
+ * attributes must differ in some version of some program, or the test fails: who adds an op, or a field, adds a version.
+ * Alone, the digests are compared; under MPI, rank 1 compiles another version than rank 0 and both get the sentence.
+ */
+#include "weft/collectives.h"
+#include "weft/program.h"
+#include "ops/graph/ir.h"
+
+#include <stdlib.h>
+
+#include "test.h"
+#include "weft/ops.h"
+
+static weft_world world;
+static weft_mesh *mesh;
+
+static const weft_dim row = {"row", 6}, column = {"column", 4}, part = {"part", 2},
+                      piece = {"piece", 2}, state = {"~", 2};
+
+/* What programs are made of. */
+typedef struct given {
+    weft_graph *graph;
+    weft_value x;     /* f64 [row, column]    */
+    weft_value y;     /* f64 [row, column]    */
+    weft_value long_; /* f64 [row:8, column] */
+    weft_value ids;   /* i32 [part] */
+} given;
+
+static given give(uint64_t seed)
+{
+    const weft_dim long_row = {"row", 8};
+    weft_graph *g = weft_graph_create(seed);
+    return (given){.graph = g,
+                   .x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row, column), weft_normal(0, 1)),
+                   .y = weft_variable(g, "y", WEFT_F64, WEFT_DIMS(row, column), weft_normal(0, 1)),
+                   .long_ = weft_input(g, "long", WEFT_F64, WEFT_DIMS(long_row, column)),
+                   .ids = weft_input(g, "ids", WEFT_I32, WEFT_DIMS(part))};
+}
+
+/* ---- ops: version 0, and others that differ from it ------------------------------------------ */
+
+static weft_value emit_home(const given *p, const weft_op *op, int version)
+{
+    weft_variable_attributes attributes = {.name = version == 1 ? "b" : "a"};
+    attributes.initial = version == 2 ? weft_uniform(0.0, 1.0) : weft_constant_of(1.0);
+    attributes.owner = version == 3 ? p->y.id : p->x.id;
+    attributes.type.dtype = version == 4 ? WEFT_F32 : WEFT_F64;
+    attributes.type.shape = version == 5 ? WEFT_DIMS(column, row) : WEFT_DIMS(row, column);
+    return weft_emit(p->graph, op, NULL, 0, &attributes, sizeof attributes);
+}
+static weft_value input(const given *p, int version)
+{
+    return emit_home(p, &weft_op_input, version);
+}
+static weft_value variable(const given *p, int version)
+{
+    return emit_home(p, &weft_op_variable, version);
+}
+
+/* Numbers 0 to 3, the stream, the dim, the dtype, the shape. */
+static weft_value emit_generator(const given *p, const weft_op *op, int version)
+{
+    weft_generator_attributes attributes = {.element = {.number = {1, 2, 3, 4}}};
+    attributes.element.random = version == 5 ? 8 : 7;
+    attributes.element.dim = version == 6 ? "row" : "column";
+    if (version >= 1 && version <= 4) attributes.element.number[version - 1] += 0x1p-50;
+    attributes.type.dtype = version == 7 ? WEFT_F32 : WEFT_F64;
+    attributes.type.shape = version == 8 ? WEFT_DIMS(column, row) : WEFT_DIMS(row, column);
+    return weft_emit(p->graph, op, NULL, 0, &attributes, sizeof attributes);
+}
+static weft_value constant(const given *p, int version)
+{
+    return emit_generator(p, &weft_op_constant, version);
+}
+static weft_value iota(const given *p, int version)
+{
+    return emit_generator(p, &weft_op_iota, version);
+}
+static weft_value run_number(const given *p, int version)
+{
+    return emit_generator(p, &weft_op_run_number, version);
+}
+static weft_value random_uniform(const given *p, int version)
+{
+    return emit_generator(p, &weft_op_random_uniform, version);
+}
+static weft_value random_normal(const given *p, int version)
+{
+    return emit_generator(p, &weft_op_random_normal, version);
+}
+
+static weft_value cast(const given *p, int version)
+{
+    return weft_cast(p->x, version == 1 ? WEFT_F32 : WEFT_I32);
+}
+static weft_value broadcast(const given *p, int version)
+{
+    return weft_broadcast_to(p->x, version == 1 ? WEFT_DIMS(row, column, part)
+                                                : WEFT_DIMS(part, row, column));
+}
+static weft_value einsum(const given *p, int version)
+{
+    return weft_einsum(version == 1 ? WEFT_DIMS(row) : WEFT_DIMS(column), p->x, p->y);
+}
+static weft_value transpose(const given *p, int version)
+{
+    return weft_transpose(version == 1 ? weft_einsum(WEFT_DIMS(row), p->x, p->y) : p->x,
+                          version == 1 ? WEFT_DIMS(row) : WEFT_DIMS(column, row));
+}
+static weft_value reshape(const given *p, int version)
+{
+    const weft_dim flat = {"flat", 24}, four = {"four", 4}, six = {"six", 6};
+    return weft_reshape(p->x, version == 1 ? WEFT_DIMS(flat) : WEFT_DIMS(six, four));
+}
+static weft_value rename_(const given *p, int version)
+{
+    const weft_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 4}, e = {"e", 8};
+    if (version == 1) return weft_rename(p->x, row, b);
+    if (version == 2) return weft_rename(p->x, column, c);
+    if (version == 3) return weft_rename(p->long_, (weft_dim){"row", 8}, e);
+    return weft_rename(p->x, row, a);
+}
+static weft_value slice(const given *p, int version)
+{
+    if (version == 1) return weft_slice(p->x, row, 4, part);
+    if (version == 2) return weft_slice(p->x, row, 0, piece);
+    if (version == 3) return weft_slice(p->x, column, 0, part);
+    if (version == 4) return weft_slice(p->long_, (weft_dim){"row", 8}, 0, part);
+    return weft_slice(p->x, row, 0, part);
+}
+static weft_value unslice(const given *p, int version)
+{
+    const weft_dim whole = {version == 2 ? "all" : "whole", version == 3 ? 16 : 12};
+    return weft_unslice(p->x, version == 4 ? column : row, version == 1 ? 4 : 0, whole);
+}
+static weft_value concat(const given *p, int version)
+{
+    const weft_dim out = {version == 1 ? "both" : "all", 10}, other = {"other", 4};
+    const weft_dim a = version == 2 ? column : part, b = version == 3 ? other : piece;
+    const weft_dim all = {out.name, a.size + b.size};
+    weft_value left = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(a), 1.0);
+    return weft_concat(left, weft_constant(p->graph, WEFT_F64, WEFT_DIMS(b), 1.0), a, b, all);
+}
+
+/* The combine, its dim, the result's dims. */
+static weft_value emit_reduced(const given *p, const weft_op *op, weft_shape out, weft_shape other,
+                               weft_combine combine, int version)
+{
+    weft_reduced_attributes attributes = {.out = version == 3 ? other : out};
+    attributes.reduce.combine = version == 1 ? WEFT_MIN : combine;
+    attributes.reduce.dim = version == 2 ? "row" : "column";
+    return weft_emit(p->graph, op, &p->x, 1, &attributes, sizeof attributes);
+}
+static weft_value sum(const given *p, int version)
+{
+    return emit_reduced(p, &weft_op_sum, WEFT_DIMS(row), WEFT_SCALAR, WEFT_SUM, version);
+}
+static weft_value reduce_max(const given *p, int version)
+{
+    return emit_reduced(p, &weft_op_reduce_max, WEFT_DIMS(row), WEFT_SCALAR, WEFT_MAX, version);
+}
+static weft_value lse_state(const given *p, int version)
+{
+    return emit_reduced(p, &weft_op_lse_state, WEFT_DIMS(row, state), WEFT_DIMS(column, state),
+                        WEFT_LSE, version);
+}
+static weft_value argmax_state(const given *p, int version)
+{
+    return emit_reduced(p, &weft_op_argmax_state, WEFT_DIMS(row, state), WEFT_DIMS(column, state),
+                        WEFT_ARGMAX, version);
+}
+static weft_value moments_state(const given *p, int version)
+{
+    const weft_dim three = {"~", 3};
+    return emit_reduced(p, &weft_op_moments_state, WEFT_DIMS(row, three), WEFT_DIMS(column, three),
+                        WEFT_MOMENTS, version);
+}
+static weft_value moments_finish(const given *p, int version)
+{
+    weft_value moments = moments_state(p, 0);
+    const weft_number_attributes epsilon = {version == 1 ? 1e-5 : 1e-6};
+    return weft_emit(p->graph, &weft_op_moments_finish, &moments, 1, &epsilon, sizeof epsilon);
+}
+
+static weft_value norm_stats(const given *p, int version)
+{
+    if (version == 1) return weft_norm_stats(p->x, row, 1e-6);
+    return weft_norm_stats(p->x, column, version == 2 ? 1e-5 : 1e-6);
+}
+static weft_value logsumexp(const given *p, int version)
+{
+    return weft_logsumexp(p->x, version == 1 ? row : column);
+}
+static weft_value argmax(const given *p, int version)
+{
+    return weft_argmax(p->x, version == 1 ? row : column);
+}
+static weft_value gather(const given *p, int version)
+{
+    return weft_gather(p->x, p->ids, version == 1 ? row : column);
+}
+static weft_value scatter_add(const given *p, int version)
+{
+    weft_value rows = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(part), 1.0);
+    return weft_scatter_add(rows, p->ids, version == 1 ? row : column);
+}
+static weft_value pick(const given *p, int version)
+{
+    weft_value id = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);
+    return weft_pick(p->x, id, version == 1 ? row : column);
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+static weft_value emit_attention(const given *p, const weft_op *op, int n_in, int version)
+{
+    const weft_dim turned[2] = {{"column", 6}, {"row", 4}}, rest = {"rest", 6};
+    weft_attention_attributes attributes = {
+        .query = version == 1 ? "column" : "row",
+        .memory = version == 1   ? "column"
+                  : version == 2 ? "rest"
+                                 : "row",
+        .feature = version == 1 ? "row" : "column",
+        .scale = version == 3 ? 0.25 : 0.5,
+        .causal = version == 4,
+    };
+    weft_value in[4] = {p->x, p->y, p->x, p->y};
+    if (version == 1)
+        for (int i = 0; i < 4; i++)
+            in[i] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(turned[0], turned[1]), i);
+    if (version == 2)
+        for (int i = 1; i < 3; i++)
+            in[i] = weft_rename(in[i], row, rest);
+    return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
+}
+static weft_value attention(const given *p, int version)
+{
+    return emit_attention(p, &weft_op_attention, 3, version);
+}
+static weft_value attention_grad(const given *p, int version)
+{
+    return emit_attention(p, &weft_op_attention_grad, 4, version);
+}
+
+/* ---- element ops that have what all have ----------------------------------------------------- */
+
+/* An element op applied to as many operands as it takes. */
+static weft_value emit_element(const given *p, const weft_op *op, int version)
+{
+    weft_element_attributes attributes = {.number = {0.5, 2, 3, 4}, .random = 7, .dim = "row"};
+    if (version >= 1 && version <= 4) attributes.number[version - 1] += 0x1p-50;
+    if (version == 5) attributes.random = 8;
+    if (version == 6) attributes.dim = "column";
+    const weft_value in[] = {weft_greater(p->x, p->y), p->x,
+                             p->y}; /* of where: a condition first */
+    const bool is_unary = op->infer == weft_infer_same;
+    const bool is_binary = op->infer == weft_infer_broadcast || op->infer == weft_infer_compare;
+    const int skipped = is_unary || is_binary ? 1 : 0, n_in = is_unary ? 1 : is_binary ? 2 : 3;
+    return weft_emit(p->graph, op, in + skipped, n_in, &attributes, sizeof attributes);
+}
+
+/* ---- what is no attribute of an op ----------------------------------------------------------- */
+
+static weft_value names(const given *p, int version)
+{
+    return weft_name(weft_neg(p->x), version == 1 ? "b" : "a");
+}
+static weft_value placements(const given *p, int version)
+{
+    return weft_place(weft_neg(p->x), version == 1 ? "row:data" : "");
+}
+static weft_value placed_as(const given *p, int version)
+{
+    return weft_place_as(weft_neg(p->x), version == 1 ? p->y : p->x);
+}
+static weft_value operands(const given *p, int version)
+{
+    return weft_sub(p->x, version == 1 ? p->x : p->y);
+}
+static weft_value seeds(const given *p, int version)
+{
+    (void)version; /* the graph is made with another one */
+    return p->x;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+typedef struct program {
+    const char *name;
+    weft_value (*build)(const given *p, int version);
+    int n_versions;
+    const weft_op *op; /* NULL: not about an op; build NULL: an element op */
+} program;
+
+static const program programs[] = {
+    {"names", names, 2, NULL},
+    {"placements", placements, 2, NULL},
+    {"placed_as", placed_as, 2, NULL},
+    {"operands", operands, 2, NULL},
+    {"seeds", seeds, 2, NULL},
+#define OP(op, build, n_versions)                                                                  \
+    {                                                                                              \
+#op, build, n_versions, &weft_op_##op                                                      \
+    }
+    OP(input, input, 6),
+    OP(variable, variable, 6),
+    OP(constant, constant, 9),
+    OP(iota, iota, 9),
+    OP(run_number, run_number, 9),
+    OP(random_uniform, random_uniform, 9),
+    OP(random_normal, random_normal, 9),
+    OP(cast, cast, 2),
+    OP(broadcast, broadcast, 2),
+    OP(einsum, einsum, 2),
+    OP(transpose, transpose, 2),
+    OP(reshape, reshape, 2),
+    OP(rename, rename_, 4),
+    OP(slice, slice, 5),
+    OP(unslice, unslice, 5),
+    OP(concat, concat, 4),
+    OP(sum, sum, 4),
+    OP(reduce_max, reduce_max, 4),
+    OP(lse_state, lse_state, 4),
+    OP(argmax_state, argmax_state, 4),
+    OP(moments_state, moments_state, 4),
+    OP(moments_finish, moments_finish, 2),
+    OP(norm_stats, norm_stats, 3),
+    OP(logsumexp, logsumexp, 2),
+    OP(argmax, argmax, 2),
+    OP(gather, gather, 2),
+    OP(scatter_add, scatter_add, 2),
+    OP(pick, pick, 2),
+    OP(attention, attention, 5),
+    OP(attention_grad, attention_grad, 5),
+};
+enum { N_PROGRAMS = sizeof programs / sizeof programs[0] };
+
+/* Program i: of the table, then one for each element op. */
+static bool program_at(int i, program *out)
+{
+    if (i < N_PROGRAMS) {
+        *out = programs[i];
+        return true;
+    }
+    for (int k = 0, at = N_PROGRAMS; k < weft_n_ops; k++) {
+        if (weft_op_attributes(weft_ops[k]) != &weft_attributes_element || at++ != i) continue;
+        *out = (program){weft_ops[k]->name, NULL, 7, weft_ops[k]};
+        return true;
+    }
+    return false;
+}
+
+static given build(const program *p, int version, weft_value *out)
+{
+    const given g = give(p->build == seeds ? 1 + (uint64_t)version : 1);
+    *out = p->build != NULL ? p->build(&g, version) : emit_element(&g, p->op, version);
+    return g;
+}
+
+/* A check that says which program and version failed. */
+static bool check(bool passed, int line, const program *p, int version, const char *what)
+{
+    char text[700];
+    snprintf(text, sizeof text, "%s, version %d: %s", p->name, version, what);
+    return weft_test_check(passed, __FILE__, line, text);
+}
+
+/* ---- every field is in the table ------------------------------------------------------------- */
+
+static char *field_text(const weft_graph *graph, const weft_op *op, const weft_field *field)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    for (uint32_t n = 1; n < graph->n_nodes; n++)
+        if (graph->nodes[n].op == op)
+            field->kind->print((const char *)graph->nodes[n].attributes + field->offset, file);
+    fclose(file);
+    return text;
+}
+
+/* Whether some version of the program has another value there than version 0. */
+static bool varies(const program *p, const weft_field *field)
+{
+    bool found = false;
+    for (int version = 1; version < p->n_versions && !found; version++) {
+        weft_value out;
+        given one = build(p, 0, &out), other = build(p, version, &out);
+        char *a = field_text(one.graph, p->op, field), *b = field_text(other.graph, p->op, field);
+        found = strcmp(a, b) != 0;
+        free(a);
+        free(b);
+        weft_graph_destroy(&one.graph);
+        weft_graph_destroy(&other.graph);
+    }
+    return found;
+}
+
+static void test_every_field_of_every_op_varies(void)
+{
+    for (int i = 0; i < weft_n_ops; i++) {
+        const weft_attributes *described = weft_op_attributes(weft_ops[i]);
+        for (int f = 0; described != NULL && f < described->n_fields; f++) {
+            program p;
+            bool found = false;
+            for (int k = 0; program_at(k, &p) && !found; k++)
+                found = p.op == weft_ops[i] && varies(&p, &described->fields[f]);
+            char text[160];
+            snprintf(text, sizeof text, "%s: no version has another %s", weft_ops[i]->name,
+                     described->fields[f].name);
+            weft_test_check(found, __FILE__, __LINE__, text);
+        }
+    }
+}
+
+/* ---- digests, and ranks that differ ---------------------------------------------------------- */
+
+static weft_status compile(const program *p, int version, uint64_t *digest, weft_error *error)
+{
+    weft_value out;
+    weft_program *compiled = NULL;
+    given g = build(p, version, &out);
+    *error = (weft_error){0};
+    weft_status status = weft_compile(mesh, NULL, WEFT_VALUES(out), NULL, &compiled, error);
+    *digest = compiled != NULL ? weft_program_digest(compiled) : 0;
+    weft_program_destroy(&compiled);
+    weft_graph_destroy(&g.graph);
+    return status;
+}
+
+static void test_versions_have_digests_of_their_own(void)
+{
+    weft_error error;
+    program p;
+    for (int i = 0; program_at(i, &p); i++) {
+        uint64_t first = 0, again = 0, other = 0;
+        check(compile(&p, 0, &first, &error) == WEFT_OK, __LINE__, &p, 0, error.message);
+        check(compile(&p, 0, &again, &error) == WEFT_OK, __LINE__, &p, 0, error.message);
+        check(first == again && first != 0, __LINE__, &p, 0, "built twice, one digest");
+        for (int version = 1; version < p.n_versions; version++) {
+            check(compile(&p, version, &other, &error) == WEFT_OK, __LINE__, &p, version,
+                  error.message);
+            check(other != first, __LINE__, &p, version, "a digest of its own");
+        }
+    }
+}
+
+static void test_a_rank_with_another_version_is_named(void)
+{
+    weft_error error;
+    program p;
+    uint64_t digest;
+    for (int i = 0; program_at(i, &p); i++) {
+        check(compile(&p, 0, &digest, &error) == WEFT_OK, __LINE__, &p, 0, error.message);
+        for (int version = 1; version < p.n_versions; version++) {
+            const int own = weft_mesh_first_local(mesh) == 1 ? version : 0;
+            const weft_status status = compile(&p, own, &digest, &error);
+            check(status == WEFT_MISMATCH, __LINE__, &p, version, error.message);
+            check(strstr(error.message, "rank 1 compiled another program than rank 0") != NULL,
+                  __LINE__, &p, version, error.message);
+        }
+    }
+}
+
+int main(void)
+{
+    weft_error error = {0};
+    if (CHECK_OK(weft_world_open(&world, &error), error) &&
+        CHECK_OK(weft_mesh_create(&world, "data:2", &mesh, &error), error)) {
+        RUN(test_every_field_of_every_op_varies);
+        if (world.n_processes == 1)
+            RUN(test_versions_have_digests_of_their_own);
+        else
+            RUN(test_a_rank_with_another_version_is_named);
+    }
+    weft_mesh_destroy(&mesh);
+    weft_world_close();
+    return weft_test_report();
+}

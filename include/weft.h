@@ -17,6 +17,7 @@
 #include "weft/mesh.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
+#include "weft/philox.h"
 #include "weft/program.h"
 #include "weft/version.h"
 #include "weft/watch.h"

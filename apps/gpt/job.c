@@ -90,14 +90,14 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
                         &job->program, error);
 }
 
-/* The text that was packed when this program was built: ../share/corpus.txt beside it. */
+/* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */
 static void packed_corpus(char *path, size_t bytes)
 {
     char self[2048] = "";
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = n > 0 ? strrchr(self, '/') : NULL;
     if (slash) *slash = '\0';
-    snprintf(path, bytes, "%s/../share/corpus.txt", slash ? self : ".");
+    snprintf(path, bytes, "%s/../share/weft/corpus.txt", slash ? self : ".");
     char *real = realpath(path, NULL);
     if (real) snprintf(path, bytes, "%s", real);
     free(real);

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# examples_test.sh BUILD [COMPILER_FLAG...]: installs what is in the folder BUILD under a prefix, moves it elsewhere, and
+# builds and runs every example from there: by pkg-config, by CMake's find_package, and as C++. Losses fall, and are equal
+# under two layouts; the three ways print the same.
+set -euo pipefail
+build=$(readlink -f "$1")
+shift
+flags=("$@")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+die() { printf 'FAIL: %s\n' "$*"; exit 1; }
+
+# example: mesh, layout
+declare -A other=(
+    [mlp]="data:2,model:2 batch:data,hidden:model"
+    [encoder_decoder]="data:2,model:2 batch:data,heads:model,hidden:model"
+    [word2vec]="data:2,model:2 batch:data,word:model"
+    [mixture_of_experts]="data:2,model:2 batch:data,expert:model"
+)
+
+# ---- what was installed
+
+cmake --install "$build" --prefix "$work/first" >"$work/log" || { cat "$work/log"; die "cmake --install"; }
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+library=$(dirname "$(find "$prefix" -name libweft.so)")
+if grep -rIl -e "$work/first" -e "$build" "$prefix" --exclude-dir=share; then die "these know where they were made"; fi
+for program in gpt mnist weft; do
+    ldd "$prefix/bin/$program" | grep -F "libweft.so.0 => $(readlink -f "$prefix")/" >/dev/null ||
+        die "bin/$program does not load the libweft.so.0 that was installed with it: $(ldd "$prefix/bin/$program")"
+    if ldd "$prefix/bin/$program" | grep 'not found'; then die "bin/$program misses libraries"; fi
+done
+version=$("$prefix/bin/weft" --version)
+"$prefix/bin/gpt" train --layers 1 --width 8 --heads 1 --seq 8 --batch 2 --steps 2 --quiet --run "$work/run" ||
+    die "the installed gpt does not train on the installed corpus"
+"$prefix/bin/weft" ckpt list "$work/run" | grep step >/dev/null || die "the installed gpt saved nothing"
+if [ -e "$build/bin/weft-read-hdf5" ]; then # which must be found from the installed weft
+    "$prefix/bin/weft" ckpt export "$work/run" "$work/run.h5" >/dev/null
+    "$prefix/bin/weft" ckpt import "$work/run.h5" "$work/again" >/dev/null || die "weft-read-hdf5 is not found"
+fi
+grep -h '^ *exec\|doctor' "$prefix"/share/weft/slurm/*.sbatch | grep 'build/bin' && die "scripts call the tree they came from"
+echo "installed: $version, $(find "$prefix/include" -name '*.h' | wc -l) headers"
+
+# ---- three ways to build
+
+export PKG_CONFIG_PATH=$library/pkgconfig
+[ "weft $(pkg-config --modversion weft)" = "$version" ] || die "weft.pc is of another version than $version"
+read -ra use < <(pkg-config --cflags --libs weft)
+strict=(-O1 -pedantic -Wall -Wextra -Werror -Wno-missing-field-initializers)
+mkdir "$work/pkgconfig" "$work/cxx"
+examples=$prefix/share/weft/examples
+names=$(cd "$examples" && basename -s .c ./*.c)
+[ "$(wc -w <<<"$names")" -ge ${#other[@]} ] || die "only these examples were installed: $names"
+for name in $names; do
+    source=$examples/$name.c
+    cc -std=c99 "${strict[@]}" "${flags[@]}" "$source" -o "$work/pkgconfig/$name" "${use[@]}" -lm "-Wl,-rpath,$library" &
+    if command -v g++ >/dev/null; then
+        g++ -std=c++17 "${strict[@]}" "${flags[@]}" -xc++ "$source" -xnone -o "$work/cxx/$name" "${use[@]}" \
+            "-Wl,-rpath,$library"
+    else
+        echo "no g++ here: $name is not built as C++"
+    fi
+    wait $! || die "$name does not build by pkg-config"
+done
+CFLAGS=${flags[*]} cmake -S "$examples" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log"; die "find_package(weft)"; }
+
+# ---- runs
+
+losses() { sed -n 's/.*loss \([0-9.]*\).*/\1/p' "$1"; }
+for name in $names; do
+    "$work/pkgconfig/$name" >"$work/one" || die "$name"
+    for way in cmake cxx; do
+        [ -x "$work/$way/$name" ] || continue
+        "$work/$way/$name" | cmp - "$work/one" || die "$name prints something else when built by $way"
+    done
+    [ -n "${other[$name]:-}" ] || { cat "$work/one"; continue; }
+    read -r mesh layout <<<"${other[$name]}"
+    "$work/pkgconfig/$name" "$mesh" "$layout" >"$work/two" || die "$name $mesh $layout"
+    paste <(losses "$work/one") <(losses "$work/two") | awk -v name="$name" '
+        { if (NR == 1) first = $1; last = $1; apart = $1 - $2; if (apart < 0) apart = -apart }
+        NF != 2 || apart > 2e-4 * (1 + $1) { print name ": the losses of two layouts differ: " $0; bad = 1 }
+        END {
+            if (NR < 3 || !(last < 0.5 * first)) { print name ": the loss does not fall: " first ", ..., " last; bad = 1 }
+            if (!bad) printf "%-20s loss %.4f to %.4f, equal under two layouts\n", name, first, last
+            exit bad
+        }' || die "$name"
+done

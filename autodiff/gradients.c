@@ -177,53 +177,111 @@ static const char *describe(weft_value value, char text[240])
     return text;
 }
 
-/* Record an error at once: there is no macro around weft_gradients that could say where. */
-static bool refuse(weft_graph *graph, const char *what, weft_value of, weft_value by)
+static void refuse(weft_value value, const char *what)
+{
+    char text[240];
+    weft_graph_fail(value.graph, "gradients: %s %s", describe(value, text), what);
+}
+
+static void refuse_independence(weft_value of, int n_of, weft_value by)
 {
     char text[2][240];
-    weft_graph_fail(graph, "gradients: %s %s %s", describe(of, text[0]), what,
+    weft_graph_fail(of.graph, "gradients: %s%s not depend, through floats, on %s",
+                    describe(of, text[0]), n_of > 1 ? " and the others do" : " does",
                     describe(by, text[1]));
-    graph->error_is_placed = true;
+}
+
+static bool is_token(weft_value value)
+{
+    return weft_node_of(value.graph, value.id)->op->makes_token;
+}
+
+/* What gradients are asked of and by, and the seeds. */
+typedef struct request {
+    weft_values of, seeds, with_respect_to;
+} request;
+
+/* The graph that can carry an error: of the first value given; NULL: there is none. */
+static weft_graph *graph_of(const request *r)
+{
+    const weft_values lists[] = {r->of, r->with_respect_to};
+    for (int i = 0; i < 2; i++)
+        if (lists[i].values != NULL && lists[i].n_values > 0) return lists[i].values[0].graph;
+    return NULL;
+}
+
+static bool check_seed(weft_value of, weft_value seed)
+{
+    char a[200], b[200], text[240];
+    if (weft_dtype_of(of) == weft_dtype_of(seed) &&
+        weft_shape_same_dims(weft_shape_of(of), weft_shape_of(seed)))
+        return true;
+    weft_shape_print(weft_shape_of(of), a, sizeof a);
+    weft_shape_print(weft_shape_of(seed), b, sizeof b);
+    weft_graph_fail(of.graph,
+                    "gradients: %s is %s%s and its seed is %s%s; a seed has the dims and the dtype "
+                    "of its value",
+                    describe(of, text), weft_dtype_name(weft_dtype_of(of)), a,
+                    weft_dtype_name(weft_dtype_of(seed)), b);
     return false;
 }
 
-static bool check(weft_value of, weft_values with_respect_to)
+static bool check(weft_graph *graph, const request *r, const weft_value *gradients)
 {
-    weft_graph *graph = of.graph;
-    if (weft_graph_status(graph) != WEFT_OK) return false;
-    bool valid = of.id != 0 && of.id < graph->n_tensors;
-    for (int i = 0; i < with_respect_to.n_values; i++) {
-        const weft_value value = with_respect_to.values[i];
-        valid = valid && value.graph == graph && value.id != 0 && value.id < graph->n_tensors;
-    }
-    if (!valid) {
-        weft_graph_fail(graph,
-                        "gradients: an argument is not a value of this graph; pass what builders "
-                        "returned");
-        graph->error_is_placed = true;
+    const weft_values of = r->of, seeds = r->seeds;
+    if (!weft_graph_takes(graph, "gradients", "of", of) ||
+        !weft_graph_takes(graph, "gradients", "seeds", seeds) ||
+        !weft_graph_takes(graph, "gradients", "with_respect_to", r->with_respect_to))
         return false;
+    if (of.n_values == 0)
+        weft_graph_fail(graph, "gradients: of has no values; pass at least one");
+    else if (seeds.n_values != 0 && seeds.n_values != of.n_values)
+        weft_graph_fail(graph,
+                        "gradients: of has %d values and seeds has %d; give each its seed, or "
+                        "none at all",
+                        of.n_values, seeds.n_values);
+    else if (gradients == NULL && r->with_respect_to.n_values > 0)
+        weft_graph_fail(graph, "gradients: there is no room for %d gradients; pass an array",
+                        r->with_respect_to.n_values);
+    for (int i = 0; i < of.n_values && graph->error.status == WEFT_OK; i++) {
+        if (is_token(of.values[i]))
+            refuse(of.values[i], "names an update and has no elements; pass a float value");
+        else if (!is_float(graph, of.values[i].id))
+            refuse(of.values[i], "is i32; only float values have gradients");
+        else if (seeds.n_values > 0)
+            check_seed(of.values[i], seeds.values[i]);
     }
-    if (!is_float(graph, of.id))
-        return refuse(graph, "is i32; only float values have gradients, not even by", of,
-                      with_respect_to.n_values > 0 ? with_respect_to.values[0] : of);
-    return true;
+    for (int i = 0; i < r->with_respect_to.n_values && graph->error.status == WEFT_OK; i++)
+        if (is_token(r->with_respect_to.values[i]))
+            refuse(r->with_respect_to.values[i], "names an update; nothing can depend on it");
+    return graph->error.status == WEFT_OK;
 }
 
-static void build(walk *w, weft_value of, weft_values with_respect_to, weft_value *gradients,
-                  int flags)
+/* What flows into `of` to begin with. */
+static void plant_seed(walk *w, weft_value of, const weft_value *seed)
 {
-    weft_graph *graph = of.graph;
+    weft_graph *graph = w->graph;
     const weft_node home = *weft_node_of(graph, of.id);
     const uint32_t first = graph->n_nodes;
-    weft_value seed = weft_constant(graph, weft_dtype_of(of), *weft_shape_of(of), 1.0);
+    contribute(w, of.id,
+               seed != NULL ? *seed
+                            : weft_constant(graph, weft_dtype_of(of), *weft_shape_of(of), 1.0));
     inherit_place(graph, first, home.file, home.line);
-    contribute(w, of.id, seed);
+}
+
+static void build(walk *w, const request *r, weft_value *gradients, int flags)
+{
+    weft_graph *graph = w->graph;
+    const weft_node home = *weft_node_of(graph, r->of.values[0].id);
+    const uint32_t first = graph->n_nodes;
+    for (int i = 0; i < r->of.n_values; i++)
+        plant_seed(w, r->of.values[i], r->seeds.n_values > 0 ? &r->seeds.values[i] : NULL);
     walk_over(w);
-    for (int i = 0; i < with_respect_to.n_values; i++) {
-        const weft_value value = with_respect_to.values[i];
+    for (int i = 0; i < r->with_respect_to.n_values && graph->error.status == WEFT_OK; i++) {
+        const weft_value value = r->with_respect_to.values[i];
         const uint32_t id = w->gradient[value.id];
         if (id == 0 && !(flags & WEFT_ZEROS_ALLOWED))
-            refuse(graph, "does not depend, through floats, on", of, value);
+            refuse_independence(r->of.values[0], r->of.n_values, value);
         gradients[i] = id != 0
                            ? (weft_value){graph, id}
                            : weft_constant(graph, weft_dtype_of(value), *weft_shape_of(value), 0.0);
@@ -231,29 +289,51 @@ static void build(walk *w, weft_value of, weft_values with_respect_to, weft_valu
     inherit_place(graph, first, home.file, home.line);
 }
 
-void weft_gradients(weft_value of, weft_values with_respect_to, weft_value *gradients, int flags)
+static void void_all(weft_graph *graph, const request *r, weft_value *gradients)
 {
-    for (int i = 0; i < with_respect_to.n_values; i++)
-        gradients[i] = weft_no_value(of.graph);
-    if (!check(of, with_respect_to)) return;
-    weft_graph *graph = of.graph;
+    const int n = gradients == NULL ? 0 : r->with_respect_to.n_values;
+    for (int i = 0; i < n && n <= WEFT_MOST_VALUES; i++)
+        gradients[i] = weft_no_value(graph);
+}
+
+static weft_value take(const request *r, weft_value *gradients, int flags)
+{
+    weft_graph *graph = graph_of(r);
+    void_all(graph, r, gradients);
+    if (!check(graph, r, gradients)) return weft_no_value(graph);
+    const weft_graph_point begin = weft_graph_here(graph);
     const weft_phase phase = graph->phase;
     graph->phase = WEFT_BACKWARD;
     walk w;
-    if (walk_open(&w, graph, 1, with_respect_to.values, with_respect_to.n_values))
-        build(&w, of, with_respect_to, gradients, flags);
+    if (walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values))
+        build(&w, r, gradients, flags);
     walk_close(&w);
     graph->phase = phase;
-    if (graph->error.status == WEFT_OK) return;
-    graph->error_is_placed = true; /* the next builder's place is not where it happened */
-    for (int i = 0; i < with_respect_to.n_values; i++)
-        gradients[i] = weft_no_value(graph);
+    if (graph->error.status == WEFT_OK)
+        return r->with_respect_to.n_values > 0 ? gradients[0] : weft_no_value(graph);
+    weft_graph_rewind(graph, begin);
+    void_all(graph, r, gradients);
+    return weft_no_value(graph);
+}
+
+weft_value weft_gradients_seeded(weft_values of, weft_values seeds, weft_values with_respect_to,
+                                 weft_value *gradients, int flags)
+{
+    const request r = {of, seeds, with_respect_to};
+    return take(&r, gradients, flags);
+}
+
+weft_value weft_gradients(weft_value of, weft_values with_respect_to, weft_value *gradients,
+                          int flags)
+{
+    const request r = {.of = {&of, 1}, .with_respect_to = with_respect_to};
+    return take(&r, gradients, flags);
 }
 
 int weft_trainable(weft_value of, weft_value *variables, int room)
 {
     weft_graph *graph = of.graph;
-    if (weft_graph_status(graph) != WEFT_OK || of.id == 0) return 0;
+    if (!weft_graph_takes(graph, "trainable", "of", (weft_values){&of, 1})) return 0;
     bool *reaches = calloc(graph->n_tensors, sizeof *reaches); /* of depends on it */
     if (reaches == NULL) {
         weft_fail_memory(&graph->error, graph->n_tensors);
@@ -274,7 +354,7 @@ int weft_trainable(weft_value of, weft_value *variables, int room)
         if (node->op != &weft_op_variable || !reaches[node->out] || !is_float(graph, node->out))
             continue;
         if (((const weft_variable_attributes *)node->attributes)->owner != 0) continue;
-        if (n < room) variables[n] = (weft_value){graph, node->out};
+        if (variables != NULL && n < room) variables[n] = (weft_value){graph, node->out};
         n++;
     }
     free(reaches);

@@ -90,14 +90,12 @@ weft_value weft_graph_find(weft_graph *graph, const char *name, weft_error *erro
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-enum { MOST_VALUES = 1 << 20 };
-
 bool weft_graph_takes(weft_graph *graph, const char *call, const char *list, weft_values values)
 {
     if (weft_graph_status(graph) != WEFT_OK) return false;
-    if (values.n_values < 0 || values.n_values > MOST_VALUES)
+    if (values.n_values < 0 || values.n_values > WEFT_MOST_VALUES)
         weft_graph_fail(graph, "%s: %s has %d values; a list has from 0 to %d", call, list,
-                        values.n_values, MOST_VALUES);
+                        values.n_values, WEFT_MOST_VALUES);
     else if (values.values == NULL && values.n_values > 0)
         weft_graph_fail(graph, "%s: %s is a list of %d values, and its pointer is NULL", call, list,
                         values.n_values);

@@ -97,6 +97,7 @@ typedef struct weft_search {
 } weft_search;
 weft_value weft_search_name(const weft_search *search, const char *name, weft_error *error);
 
+enum { WEFT_MOST_VALUES = 1 << 20 }; /* of a list */
 /* find.c: whether all of a user's list are values of this graph; if not, that is its error, which begins with `call`. */
 bool weft_graph_takes(weft_graph *graph, const char *call, const char *list, weft_values values);
 

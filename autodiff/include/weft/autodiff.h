@@ -3,7 +3,9 @@
  *     weft_value grads[2];
  *     weft_gradients(loss, WEFT_VALUES(w1, w2), grads, 0);
  *
- * Gradients are values like any other, made of ops: take gradients of them again as you like.
+ * Gradients are values like any other, made of ops: take gradients of them again as you like. Several losses share one
+ * forward pass: weft_gradients of each, and weft_add; what both need is computed once, and random masks are the same in
+ * all of them. A failed call leaves nothing in the graph but its error. All functions are Local.
  */
 #ifndef WEFT_AUTODIFF_H
 #define WEFT_AUTODIFF_H
@@ -14,19 +16,54 @@ WEFT_BEGIN
 
 enum { WEFT_ZEROS_ALLOWED = 1 };
 
-/* weft_gradients - d(sum of `of`'s elements) / d(each of `with_respect_to`). Local.
+/* weft_gradients - d(sum of `of`'s elements) / d(each of `with_respect_to`).
  *
  * of       a float value; usually a scalar loss
  * gradients [with_respect_to.n_values] out: same dims and dtype as the variable (or any value) each belongs to
  * flags    WEFT_ZEROS_ALLOWED: a value that `of` does not depend on gets zeros; else that is the graph's error,
  *          and names both
+ * returns  the first of them
  */
-WEFT_API void weft_gradients(weft_value of, weft_values with_respect_to, weft_value *gradients,
-                             int flags);
+WEFT_API weft_value weft_gradients(weft_value of, weft_values with_respect_to,
+                                   weft_value *gradients, int flags);
+/* weft_gradients_seeded - d(sum over k of the elements of seeds[k] of[k]) / d(each of `with_respect_to`): a product of a
+ * vector with the Jacobian. Seeds count as constants, whatever they were made from.
+ *
+ * of       [at least 1] float values
+ * seeds    as many, each with its value's dims (in any order) and dtype; or none, which means ones
+ */
+WEFT_API weft_value weft_gradients_seeded(weft_values of, weft_values seeds,
+                                          weft_values with_respect_to, weft_value *gradients,
+                                          int flags);
+
+/* weft_gradient_rule - a user's own gradient: build d(sum of dout out) / d(in[i]) and put it into din[i].
+ *
+ * in, out  as handed to weft_custom_gradient; dout has out's dims
+ * din      [in.n_values] all invalid at the call; each to have in[i]'s dims (in any order) and dtype. What stays invalid
+ *          gets no gradient.
+ */
+typedef void (*weft_gradient_rule)(void *argument, weft_values in, weft_value out, weft_value dout,
+                                   weft_value *din);
+/* weft_custom_gradient - `out` as it is, but with the gradients that `rule` builds.
+ *
+ * in       1 to 7 values: what gradients flow to. `out` itself, and what it was made from, gets none this way
+ * rule     called once by each call of the functions above that comes along here, before it returns
+ * argument handed to the rule, NULL for none; to live as long as gradients are taken
+ * returns  what to use in the place of `out`
+ */
+WEFT_API weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_rule rule,
+                                         void *argument);
+
 /* The trainable variables (not slots) that `of` depends on, in creation order. Returns how many there are; fills at
- * most `room`. */
+ * most `room` (variables NULL: none). 0, and the graph's error, when `of` is not a value. */
 WEFT_API int weft_trainable(weft_value of, weft_value *variables, int room);
 
 WEFT_END
+
+#ifndef WEFT_NO_HERE
+#define weft_gradients(...)        weft_at(WEFT_HERE, weft_gradients(__VA_ARGS__))
+#define weft_gradients_seeded(...) weft_at(WEFT_HERE, weft_gradients_seeded(__VA_ARGS__))
+#define weft_custom_gradient(...)  weft_at(WEFT_HERE, weft_custom_gradient(__VA_ARGS__))
+#endif
 
 #endif

@@ -13,7 +13,7 @@
 #include "weft/dtype.h"
 #include "weft/layout.h"
 
-enum { WEFT_MAX_IN = 8, WEFT_MAX_OUT = 3 };
+enum { WEFT_MAX_IN = 8, WEFT_MAX_OUT = 4 };
 
 /* One rank's part of one tensor: a contiguous row-major box. Any size may be 0. */
 typedef struct weft_view {
@@ -55,9 +55,13 @@ typedef struct weft_dim_attributes { /* gather, scatter_add, pick: the indexed d
 
 typedef struct weft_attention_attributes {
     const char *query, *memory,
-        *feature; /* dim names: rows of q, rows of k and v, dot-product dim */
-    double scale; /* of q.k; usually 1/sqrt(feature)                        */
-    int causal;   /* row i of query sees rows 0..i of memory                */
+        *feature;       /* dim names: rows of q, rows of k and v, dot-product dim          */
+    double scale;       /* of q.k; usually 1/sqrt(feature)                                 */
+    int causal;         /* row i of query sees rows 0..i of memory                         */
+    int64_t window;     /* and none window or more away; 0: no window                      */
+    const char *column; /* what bias and mask call the memory rows; query's name: nothing  */
+    int bias, mask;     /* which operands they are; 0: there is none                       */
+    bool bias_gradient; /* attention_grad: with a fourth result, dbias                     */
 } weft_attention_attributes;
 
 typedef struct weft_slice_attributes {
@@ -96,12 +100,15 @@ void weft_scatter_add_cpu(const weft_call *call);
 /* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere. */
 void weft_pick_cpu(const weft_call *call);
 
-/* out = softmax(scale q.k, causal mask by global row numbers) v. in: q [.., query, .., feature],
- * k [.., memory, .., feature], v [.., memory, .., feature]; the other dims are matched by name; memory and
- * feature are whole. query and memory may have one name (its box in q may then be a part of the whole).
- * Online softmax over tiles: never a whole query x memory matrix. A row that sees nothing gives 0. */
+/* out = softmax(scale q.k + bias, over the memory rows that are seen) v. in: q [.., query, .., feature],
+ * k [.., memory, .., feature], v [.., memory, .., feature], then bias and mask as the attributes say, of any of the
+ * dims of q but feature, and of column; the other dims are matched by name; memory and feature are whole. query and
+ * memory may have one name (its box in q may then be a part of the whole). A row is not seen for causal or window (by
+ * global row numbers), where mask is 0, and where the score is -inf. Online softmax over tiles: never a whole
+ * query x memory matrix, and tiles that nobody sees cost nothing. A row that sees nothing gives 0. */
 void weft_attention_cpu(const weft_call *call);
-/* in: q, k, v, dout; out: dq (q's box), dk, dv (k's box: the summand of the local query rows). */
+/* in: attention's, and dout last; out: dq (q's box), dk, dv (k's box: the summand of the local query rows), and when
+ * asked for dbias (bias's box: the summand of what is local). */
 void weft_attention_grad_cpu(const weft_call *call);
 
 /* out = in[0] with dims in another order; any dims, any dtype. */

@@ -1,16 +1,17 @@
-/* attention: softmax(scale q.k) v with an optional causal mask, one op, never a whole query x
- * memory matrix.
+/* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query
+ * row see, one op, never a whole query x memory matrix.
  *
  * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs;
- * memory and feature are whole. Query and memory may be one name, so the factors are made by hand.
+ * memory and feature are whole. Query and memory may be one name, so the factors are made by hand,
+ * and bias and mask call the memory rows by a name of their own, `column`.
  * Gradient: attention_grad, which computes the softmax again, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include <math.h>
 #include <string.h>
 
+#include "attention.h"
 #include "weft/ops.h"
-#include "op.h"
 
 static const weft_field fields[] = {
     WEFT_FIELD(weft_attention_attributes, query), WEFT_FIELD(weft_attention_attributes, memory),
@@ -40,13 +41,10 @@ static weft_status check_feature(const weft_attention_attributes *attributes, we
                      attributes->feature, is_query ? "query" : "memory");
 }
 
-static weft_status infer(weft_site *site, weft_error *error)
+static weft_status check_rows(const weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
     const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
-    WEFT_TRY(weft_check_float(site, 0, error));
-    WEFT_TRY(weft_check_same_dtype(site, error));
-    WEFT_TRY(weft_check_dims(site, error));
     WEFT_TRY(check_feature(attributes, error));
     WEFT_TRY(weft_check_dim(site, 0, attributes->query, -1, error));
     WEFT_TRY(weft_check_dim(site, 1, attributes->memory, -1, error));
@@ -59,12 +57,109 @@ static weft_status infer(weft_site *site, weft_error *error)
         (attributes->query != attributes->memory && weft_shape_find(k, attributes->query) >= 0))
         return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k",
                            error);
+    return WEFT_OK;
+}
+
+/* column stands for memory in bias and mask, beside query and the shared dims. Query's name: none was given. */
+static weft_status check_column(const weft_site *site, weft_error *error)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    char q[160];
+    if (attributes->column == attributes->query ||
+        weft_shape_find(&site->in[0].shape, attributes->column) < 0)
+        return WEFT_OK;
+    weft_shape_print(&site->in[0].shape, q, sizeof q);
+    return weft_fail(error, WEFT_USAGE,
+                     "%s is passed as column and q is %s; column is what bias and mask call the "
+                     "memory rows, beside the dims of q. Rename it there",
+                     attributes->column, q);
+}
+
+/* bias or mask: any of the dims of the scores. */
+static weft_status check_scores(const weft_site *site, int operand, const char *which,
+                                weft_error *error)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    const weft_shape *shape = &site->in[operand].shape;
+    weft_shape scores = weft_shape_without(&site->in[0].shape, attributes->feature);
+    const bool has_column = attributes->column != attributes->query;
+    const weft_dim memory =
+        site->in[1].shape.dims[weft_shape_find(&site->in[1].shape, attributes->memory)];
+    if (has_column) scores.dims[scores.n_dims++] = (weft_dim){attributes->column, memory.size};
+    char found[160], wanted[160];
+    weft_shape_print(shape, found, sizeof found);
+    weft_shape_print(&scores, wanted, sizeof wanted);
+    for (int d = 0; d < shape->n_dims; d++) {
+        const int e = weft_shape_find(&scores, shape->dims[d].name);
+        if (e >= 0 && !has_column && strcmp(shape->dims[d].name, attributes->query) == 0)
+            return weft_fail(error, WEFT_USAGE,
+                             "the %s is %s, and %s numbers both the rows of q and those of k; "
+                             "weft_rename the one that numbers the rows of k and pass that dim as "
+                             "column",
+                             which, found, attributes->query);
+        if (e < 0 || scores.dims[e].size != shape->dims[d].size)
+            return weft_fail(error, WEFT_USAGE,
+                             "the %s is %s and the scores are %s%s; it has any of their dims. "
+                             "Rename or sum the others",
+                             which, found, wanted,
+                             has_column ? "" : " by the rows of k, which column can name");
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_numbers(const weft_attention_attributes *attributes, weft_error *error)
+{
+    if (attributes->window < 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "the window is %lld rows; it is at least 1, or 0 for none",
+                         (long long)attributes->window);
+    if (!isfinite(attributes->scale) || attributes->scale == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "the scale is %g; it is a finite number, or 0 for 1/sqrt(feature)",
+                         attributes->scale);
+    return WEFT_OK;
+}
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    weft_site rows = *site;
+    rows.n_in = 3;
+    WEFT_TRY(weft_check_float(&rows, 0, error));
+    WEFT_TRY(weft_check_same_dtype(&rows, error));
+    WEFT_TRY(weft_check_dims(&rows, error));
+    WEFT_TRY(check_rows(site, error));
+    WEFT_TRY(check_column(site, error));
+    WEFT_TRY(check_numbers(attributes, error));
+    if (attributes->bias > 0) {
+        rows.n_in = attributes->bias + 1;
+        WEFT_TRY(weft_check_same_dtype(&rows, error));
+        WEFT_TRY(check_scores(site, attributes->bias, "bias", error));
+    }
+    if (attributes->mask > 0) {
+        WEFT_TRY(weft_check_ids(site, attributes->mask, error));
+        WEFT_TRY(check_scores(site, attributes->mask, "mask", error));
+    }
     site->n_out = 1;
     site->out[0] = site->in[0];
     return WEFT_OK;
 }
 
-static void factors(const weft_site *site, weft_factors *factors)
+/* Which dim of each operand or result is `name`; false: one has none. Of k and v and their gradients, only shared dims
+ * run through. */
+static bool run_through(const weft_type *types, int n, const char *name, bool is_query,
+                        int8_t *through)
+{
+    bool everywhere = true;
+    for (int i = 0; i < n; i++) {
+        const bool is_memory = n > 1 && (i == 1 || i == 2);
+        if (!is_query || !is_memory) through[i] = (int8_t)weft_shape_find(&types[i].shape, name);
+        everywhere = everywhere && through[i] >= 0;
+    }
+    return everywhere;
+}
+
+void weft_attention_factors(const weft_site *site, weft_factors *factors)
 {
     const weft_attention_attributes *attributes = site->attributes;
     const weft_shape *q = &site->in[0].shape;
@@ -72,69 +167,122 @@ static void factors(const weft_site *site, weft_factors *factors)
     for (int d = 0; d < q->n_dims; d++) {
         const char *name = q->dims[d].name;
         if (strcmp(name, attributes->feature) == 0) continue;
-        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
-        factor->in[0] = factor->out[0] = (int8_t)d;
-        if (strcmp(name, attributes->query) == 0) continue;
-        factor->in[1] = (int8_t)weft_shape_find(&site->in[1].shape, name);
-        factor->in[2] = (int8_t)weft_shape_find(&site->in[2].shape, name);
+        const bool is_query = strcmp(name, attributes->query) == 0;
+        weft_factor *factor = weft_factor_new(factors, WEFT_SUM);
+        run_through(site->in, site->n_in, name, is_query, factor->in);
+        if (run_through(site->out, site->n_out, name, is_query, factor->out))
+            factor->combine = WEFT_NOT_PARTIAL;
     }
 }
 
 static void gradient(weft_vjp *vjp)
 {
-    const weft_value in[] = {vjp->in[0], vjp->in[1], vjp->in[2], vjp->dout[0]};
-    weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, 4, vjp->site->attributes,
-                             sizeof(weft_attention_attributes));
+    weft_attention_attributes attributes;
+    memcpy(&attributes, vjp->site->attributes, sizeof attributes);
+    const int n_in = vjp->site->n_in;
+    attributes.bias_gradient = attributes.bias > 0 && vjp->wanted[attributes.bias];
+    weft_value in[WEFT_MAX_IN];
+    for (int i = 0; i < n_in; i++)
+        in[i] = vjp->in[i];
+    in[n_in] = vjp->dout[0];
+    weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, n_in + 1, &attributes,
+                             sizeof attributes);
     for (int i = 0; i < 3; i++)
         vjp->din[i] = weft_result(d, i);
+    if (attributes.bias_gradient) vjp->din[attributes.bias] = weft_result(d, 3);
 }
 
-/* Two products of query x memory x feature; a causal mask leaves half of them. */
-static double flops(const weft_site *site)
+/* Of a window w in m rows, the first and last rows see less: w - w(w - 1)/2m on one side. */
+double weft_attention_work(const weft_site *site)
 {
     const weft_attention_attributes *attributes = site->attributes;
     const weft_shape *k = &site->in[1].shape;
     const double rows = (double)k->dims[weft_shape_find(k, attributes->memory)].size;
-    return (attributes->causal ? 2.0 : 4.0) * weft_count_of(&site->in[0].shape) * rows;
+    const double window = attributes->window == 0 ? rows : fmin(rows, (double)attributes->window);
+    const double one_side = window - 0.5 * window * window / rows;
+    return (attributes->causal ? 1.0 : 2.0) * one_side * weft_count_of(&site->in[0].shape);
+}
+
+/* Two products of query x memory x feature. */
+static double flops(const weft_site *site)
+{
+    return 4.0 * weft_attention_work(site);
 }
 
 const weft_op weft_op_attention = {
     .name = "attention",
     .attributes = &weft_attributes_attention,
     .infer = infer,
-    .factors = factors,
+    .factors = weft_attention_factors,
     .gradient = gradient,
     .flops = flops,
     .kernel = {[WEFT_CPU] = weft_attention_cpu},
 };
 
-/* Sizes are asked for as well as names: a wrong one would scale by the wrong root. */
-static bool take_dim(weft_graph *graph, weft_value x, const char *which, weft_dim dim,
+/* Sizes are asked for as well as names: a wrong one would scale by the wrong root. `of`: the operand that has it. */
+static bool take_dim(weft_value q, const char *which, weft_dim dim, weft_value of,
                      const char **name)
 {
     weft_dim_attributes taken;
-    if (!weft_graph_dim(graph, "attention", dim, &taken)) return false;
-    const weft_dim found = weft_dim_of(x, taken.dim);
+    if (!weft_graph_dim(q.graph, "attention", dim, &taken)) return false;
+    const weft_dim found = weft_dim_of(of, taken.dim);
     if (found.size != 0 && found.size != dim.size)
-        weft_graph_fail(graph,
+        weft_graph_fail(q.graph,
                         "attention: %s is passed as %s:%lld and the operand has %s:%lld; pass the "
                         "size that it has",
                         which, taken.dim, (long long)dim.size, taken.dim, (long long)found.size);
     *name = taken.dim;
-    return weft_graph_status(graph) == WEFT_OK;
+    return weft_graph_status(q.graph) == WEFT_OK;
+}
+
+static bool take_dims(weft_value q, weft_value k, const weft_attention_options *options,
+                      weft_attention_attributes *attributes)
+{
+    const weft_dim column = options->column.name == NULL ? options->memory : options->column;
+    if (!take_dim(q, "query", options->query, q, &attributes->query) ||
+        !take_dim(q, "memory", options->memory, k, &attributes->memory) ||
+        !take_dim(q, "feature", options->feature, q, &attributes->feature) ||
+        !take_dim(q, "column", column, k, &attributes->column))
+        return false;
+    if (column.size == options->memory.size) return true;
+    weft_graph_fail(q.graph,
+                    "attention: column is passed as %s:%lld and memory as %s:%lld; column is "
+                    "another name of memory, of its size",
+                    column.name, (long long)column.size, attributes->memory,
+                    (long long)options->memory.size);
+    return false;
+}
+
+/* Not passed; a value that a failed builder returned has a graph. */
+static bool is_absent(weft_value value)
+{
+    return value.graph == NULL && value.id == 0;
+}
+
+weft_value weft_attention_with(weft_value q, weft_value k, weft_value v,
+                               const weft_attention_options *options)
+{
+    if (options == NULL)
+        return weft_graph_fail(q.graph, "attention: options is NULL; pass at least query, memory "
+                                        "and feature");
+    weft_attention_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    if (!take_dims(q, k, options, &attributes)) return weft_no_value(q.graph);
+    attributes.scale =
+        options->scale == 0 ? 1.0 / sqrt((double)options->feature.size) : options->scale;
+    attributes.causal = options->causal;
+    attributes.window = options->window;
+    weft_value in[5] = {q, k, v};
+    int n_in = 3;
+    if (!is_absent(options->bias)) in[attributes.bias = n_in++] = options->bias;
+    if (!is_absent(options->mask)) in[attributes.mask = n_in++] = options->mask;
+    return weft_emit(q.graph, &weft_op_attention, in, n_in, &attributes, sizeof attributes);
 }
 
 weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query, weft_dim memory,
                           weft_dim feature, bool causal)
 {
-    weft_attention_attributes attributes;
-    memset(&attributes, 0, sizeof attributes);
-    if (!take_dim(q.graph, q, "query", query, &attributes.query) ||
-        !take_dim(q.graph, k, "memory", memory, &attributes.memory) ||
-        !take_dim(q.graph, q, "feature", feature, &attributes.feature))
-        return weft_no_value(q.graph);
-    attributes.scale = 1.0 / sqrt((double)feature.size);
-    attributes.causal = causal;
-    const weft_value in[] = {q, k, v};
-    return weft_emit(q.graph, &weft_op_attention, in, 3, &attributes, sizeof attributes);
+    const weft_attention_options options = {
+        .query = query, .memory = memory, .feature = feature, .causal = causal};
+    return weft_attention_with(q, k, v, &options);
 }

@@ -328,6 +328,40 @@ static weft_value attention_cross(build_t *b, weft_dtype t)
     return attention(b, t, MEMORY, false);
 }
 
+static const weft_dim KEY = {"key", 5}; /* the memory rows of SEQ in bias and mask */
+
+static weft_value attention_with(build_t *b, weft_dtype t, weft_attention_options options,
+                                 weft_shape bias, weft_shape mask)
+{
+    options.query = SEQ, options.feature = FEATURE;
+    weft_value q = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
+    weft_value k = in(b, t, WEFT_DIMS(BATCH, options.memory, HEADS, FEATURE));
+    weft_value v = in(b, t, WEFT_DIMS(BATCH, HEADS, options.memory, FEATURE));
+    if (bias.n_dims > 0) options.bias = in(b, t, bias);
+    if (mask.n_dims > 0) options.mask = weft_oracle_input(b, WEFT_I32, mask, 0, 2);
+    return weft_attention_with(q, k, v, &options);
+}
+static weft_value attention_bias(build_t *b, weft_dtype t)
+{
+    const weft_attention_options options = {.memory = SEQ, .column = KEY};
+    return attention_with(b, t, options, WEFT_DIMS(HEADS, KEY, SEQ), WEFT_SCALAR);
+}
+static weft_value attention_mask(build_t *b, weft_dtype t) /* padding; some rows see nothing */
+{
+    const weft_attention_options options = {.memory = SEQ, .column = KEY, .causal = true};
+    return attention_with(b, t, options, WEFT_SCALAR, WEFT_DIMS(BATCH, KEY));
+}
+static weft_value attention_window(build_t *b, weft_dtype t)
+{
+    const weft_attention_options options = {.memory = SEQ, .causal = true, .window = 2};
+    return attention_with(b, t, options, WEFT_SCALAR, WEFT_SCALAR);
+}
+static weft_value attention_everything(build_t *b, weft_dtype t)
+{
+    const weft_attention_options options = {.memory = MEMORY, .window = 3, .scale = 0.8};
+    return attention_with(b, t, options, WEFT_DIMS(MEMORY, BATCH), WEFT_DIMS(SEQ, MEMORY, HEADS));
+}
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 static weft_value transpose_x(build_t *b, weft_dtype t)
@@ -472,6 +506,10 @@ const op_case op_cases[] = {
     CASE(attention_causal, OP_FLOAT, 2),
     CASE(attention_full, OP_FLOAT, 2),
     CASE(attention_cross, OP_FLOAT, 1),
+    CASE(attention_bias, OP_FLOAT, 2),
+    CASE(attention_mask, OP_FLOAT, 1),
+    CASE(attention_window, OP_FLOAT, 2),
+    CASE(attention_everything, OP_FLOAT, 2),
     CASE(transpose_x, OP_FLOAT | OP_I32, 1),
     CASE(rename_x, OP_FLOAT | OP_I32, 1),
     CASE(reshape_merge, OP_FLOAT | OP_I32, 1),

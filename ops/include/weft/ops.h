@@ -87,9 +87,33 @@ WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim); /* x 
 
 /* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
  * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims shared by name. query and memory may
- * be the same dim (self-attention). causal: query row i sees memory rows 0..i. */
+ * be the same dim (self-attention); feature is another. causal: query row i sees memory rows 0..i. */
 WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query,
                                    weft_dim memory, weft_dim feature, bool causal);
+/* weft_attention_with: softmax(scale q.k + bias) v over the memory rows that a query row sees. A row that sees none
+ * gives zeros, and zero gradients; k and v must be finite where they are not seen, too.
+ *
+ *     weft_dim key = {"key", seq.size};           a padding mask [batch, key], ALiBi or T5 bias [heads, seq, key]
+ *     y = weft_attention_with(q, k, v, &(weft_attention_options){.query = seq, .memory = seq, .feature = kv,
+ *                                                                .column = key, .bias = bias, .mask = mask});
+ *
+ * bias and mask have any of the dims of the scores: the dims that q and k share, query, and the memory rows, which
+ * they call `column`. A tensor cannot have one dim twice: so where query and memory are the same dim, column must be
+ * given when bias or mask has the memory rows (weft_rename them). Else it is memory, unless it is given.
+ * window w: query row i sees the memory rows i-w+1..i when causal, else those with |i - j| < w. What nobody of a block
+ * of rows sees, for causal, window or mask, is not computed: the cost goes with query x window. */
+typedef struct weft_attention_options {
+    weft_dim query, memory,
+        feature;     /* as in weft_attention                                              */
+    weft_dim column; /* memory's size; {0}: see above                                     */
+    bool causal;     /* query row i sees memory rows 0..i                                 */
+    int64_t window;  /* and only the `window` nearest of them (above); 0: no window       */
+    double scale;    /* of q.k; 0: 1 / sqrt(feature)                                      */
+    weft_value bias; /* q's dtype; gets a gradient; -inf hides; {0}: none                 */
+    weft_value mask; /* i32: 0 is not seen, anything else is; {0}: none                   */
+} weft_attention_options;
+WEFT_API weft_value weft_attention_with(weft_value q, weft_value k, weft_value v,
+                                        const weft_attention_options *options);
 
 /* shape */
 WEFT_API weft_value weft_transpose(weft_value x,

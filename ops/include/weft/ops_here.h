@@ -5,6 +5,7 @@
 #define weft_add(...)            weft_at(WEFT_HERE, weft_add(__VA_ARGS__))
 #define weft_argmax(...)         weft_at(WEFT_HERE, weft_argmax(__VA_ARGS__))
 #define weft_attention(...)      weft_at(WEFT_HERE, weft_attention(__VA_ARGS__))
+#define weft_attention_with(...) weft_at(WEFT_HERE, weft_attention_with(__VA_ARGS__))
 #define weft_broadcast_to(...)   weft_at(WEFT_HERE, weft_broadcast_to(__VA_ARGS__))
 #define weft_cast(...)           weft_at(WEFT_HERE, weft_cast(__VA_ARGS__))
 #define weft_concat(...)         weft_at(WEFT_HERE, weft_concat(__VA_ARGS__))

@@ -1,9 +1,10 @@
-/* attention.c: softmax(scale q.k) v, tile by tile.
+/* attention.c: softmax(scale q.k + bias) v, tile by tile.
  *
  * A task is a block of query rows of one head. It walks over tiles of memory rows: S = scale Q K^T
- * by BLAS, its softmax so far (running max and sum), O = O * correction + P V by BLAS. Tiles wholly
- * above the diagonal are never touched. All of it stays in the lane's scratch. source  Dao et al.
- * 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
+ * by BLAS, bias and mask, its softmax so far (running max and sum), O = O * correction + P V by BLAS. Tiles that
+ * no row of the block sees (above the diagonal, outside the window, hidden by the mask) are never touched. All of it
+ * stays in the lane's scratch.
+ * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include "cpu/attention.h"
 
@@ -12,55 +13,67 @@
 
 enum { MEMORY_TILE = 256 };
 
-/* [n_rows, n] scores of a tile; of row i only the first n_seen - first are seen, the rest become 0.
- */
-static void enter_tile(const weft_heads *h, weft_softmax *state, char *scores, char *sum,
-                       const int64_t rows[2], const int64_t tile[2])
+/* Scores [n_rows, n] of a tile become weights, what a row does not see 0; `sum` [n_rows, feature] is
+ * what earlier tiles left, NULL in the first. */
+static void enter_tile(const weft_heads *h, weft_softmax *state, const weft_tile *tile,
+                       char *scores, char *sum)
 {
     const weft_row_math *math = &weft_row_maths[h->dtype];
-    const int64_t n = tile[1] - tile[0];
-    for (int64_t i = 0; i < rows[1] - rows[0]; i++) {
-        char *row = scores + (size_t)(i * n) * h->bytes;
-        int64_t seen = weft_heads_seen(h, rows[0] + i) - tile[0];
-        seen = seen < 0 ? 0 : seen > n ? n : seen;
-        memset(row + (size_t)seen * h->bytes, 0, (size_t)(n - seen) * h->bytes);
-        if (seen == 0) continue;
-        const double by = math->enter(state, (int)i, row, seen);
-        if (by != 1 && tile[0] > 0)
+    for (int64_t i = 0; i < tile->n_rows; i++) {
+        char *row = scores + (size_t)(i * tile->n) * h->bytes;
+        int64_t seen[2];
+        weft_tile_seen(h, tile, i, seen);
+        weft_row_clear_outside(row, seen, tile->n, h->bytes);
+        if (seen[0] == seen[1]) continue;
+        const double by =
+            math->enter(state, (int)i, row + (size_t)seen[0] * h->bytes, seen[1] - seen[0]);
+        if (by != 1 && sum != NULL)
             math->multiply(sum + (size_t)(i * h->n_feature) * h->bytes, h->n_feature, by);
     }
+}
+
+/* sum [n_rows, feature] = the weights times v over all tiles that the block sees. */
+static void sum_tiles(const weft_heads *h, weft_softmax *state, weft_tile *tile, char *scores,
+                      char *sum)
+{
+    weft_product qk = {.dtype = h->dtype, .m = tile->n_rows, .k = h->n_feature, .alpha = h->scale};
+    weft_product pv = {.dtype = h->dtype, .m = tile->n_rows, .n = h->n_feature, .alpha = 1};
+    qk.a = weft_heads_matrix(h, WEFT_Q, tile->head, tile->begin);
+    pv.c = (weft_matrix){sum, h->n_feature, 1};
+    int64_t first[2], last[2]; /* what the first row of the block sees, and the last */
+    weft_heads_seen(h, tile->begin, first);
+    weft_heads_seen(h, tile->begin + tile->n_rows - 1, last);
+    for (tile->first = first[0]; tile->first < last[1]; tile->first += MEMORY_TILE) {
+        const int64_t left = last[1] - tile->first;
+        tile->n = left < MEMORY_TILE ? left : MEMORY_TILE;
+        if (weft_tile_is_hidden(h, tile)) continue;
+        const weft_matrix k = weft_heads_matrix(h, WEFT_K, tile->head, tile->first);
+        qk.n = pv.k = tile->n;
+        qk.b = (weft_matrix){k.data, k.column, k.row};
+        qk.c = pv.a = (weft_matrix){scores, tile->n, 1};
+        pv.b = weft_heads_matrix(h, WEFT_V, tile->head, tile->first);
+        weft_multiply(&qk);
+        weft_tile_score(h, tile, scores);
+        enter_tile(h, state, tile, scores, pv.beta == 0 ? NULL : sum);
+        weft_multiply(&pv);
+        pv.beta = 1;
+    }
+    if (pv.beta == 0) memset(sum, 0, (size_t)(tile->n_rows * h->n_feature) * h->bytes);
 }
 
 static void run_block(const weft_heads *h, char *scratch, int64_t head, int64_t begin)
 {
     const weft_row_math *math = &weft_row_maths[h->dtype];
-    const int64_t left = h->n_query - begin,
-                  n_rows = left < WEFT_QUERY_BLOCK ? left : WEFT_QUERY_BLOCK;
-    const int64_t seen = weft_heads_seen(h, begin + n_rows - 1), rows[2] = {begin, begin + n_rows};
+    const int64_t left = h->n_query - begin;
+    weft_tile tile = {
+        .head = head, .begin = begin, .n_rows = left < WEFT_QUERY_BLOCK ? left : WEFT_QUERY_BLOCK};
     weft_softmax state;
     for (int i = 0; i < WEFT_QUERY_BLOCK; i++)
         state.max[i] = -(double)INFINITY, state.sum[i] = 0;
-    char *sum =
-        scratch + (size_t)(WEFT_QUERY_BLOCK * MEMORY_TILE) * h->bytes; /* [n_rows, feature] */
-    weft_product qk = {.dtype = h->dtype, .m = n_rows, .k = h->n_feature, .alpha = h->scale};
-    weft_product pv = {.dtype = h->dtype, .m = n_rows, .n = h->n_feature, .alpha = 1};
-    qk.a = weft_heads_matrix(h, WEFT_Q, head, begin);
-    pv.c = (weft_matrix){sum, h->n_feature, 1};
-    if (seen == 0) memset(sum, 0, (size_t)(n_rows * h->n_feature) * h->bytes);
-    for (int64_t first = 0; first < seen; first += MEMORY_TILE) {
-        const int64_t n = seen - first < MEMORY_TILE ? seen - first : MEMORY_TILE;
-        const weft_matrix k = weft_heads_matrix(h, WEFT_K, head, first);
-        qk.n = pv.k = n;
-        qk.b = (weft_matrix){k.data, k.column, k.row};
-        qk.c = pv.a = (weft_matrix){scratch, n, 1};
-        pv.b = weft_heads_matrix(h, WEFT_V, head, first);
-        weft_multiply(&qk);
-        enter_tile(h, &state, scratch, sum, rows, (int64_t[2]){first, first + n});
-        weft_multiply(&pv);
-        pv.beta = 1;
-    }
+    char *sum = scratch + (size_t)(WEFT_QUERY_BLOCK * MEMORY_TILE) * h->bytes;
+    sum_tiles(h, &state, &tile, scratch, sum);
     const weft_matrix out = weft_heads_matrix(h, WEFT_O, head, begin);
-    for (int64_t i = 0; i < n_rows; i++)
+    for (int64_t i = 0; i < tile.n_rows; i++)
         math->store((char *)out.data + (size_t)(i * out.row) * h->bytes, out.column,
                     sum + (size_t)(i * h->n_feature) * h->bytes, h->n_feature,
                     state.sum[i] == 0 ? 0 : 1 / state.sum[i]);
@@ -79,7 +92,7 @@ void weft_attention_cpu(const weft_call *call)
 {
     if (weft_view_count(&call->out[0]) == 0) return;
     weft_heads h;
-    weft_heads_open(&h, call, &call->out[0], NULL);
+    weft_heads_open(&h, call);
     if (!weft_heads_fit_tiles(&h)) {
         weft_attention_plain(call);
         return;

@@ -4,55 +4,79 @@
 #include "cpu/math.h"
 #include "cpu/nest.h"
 
+/* The dims that number the heads: those of q but rows and feature. Those that `first` lacks come
+ * last, as n_shared heads; NULL: as in q. */
+static void order_heads(weft_heads *h, const weft_view *q, const weft_attention_attributes *a,
+                        const weft_view *first, const char *names[WEFT_MAX_DIMS])
+{
+    h->n_heads = h->n_shared = 1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < q->shape.n_dims; d++) {
+            const char *name = q->shape.dims[d].name;
+            if (strcmp(name, a->query) == 0 || strcmp(name, a->feature) == 0) continue;
+            const bool is_shared = first != NULL && weft_shape_find(&first->shape, name) < 0;
+            if (is_shared != (pass == 1)) continue;
+            names[h->n_dims] = name;
+            h->size[h->n_dims++] = weft_view_size(q, d);
+            h->n_heads *= weft_view_size(q, d);
+            if (is_shared) h->n_shared *= weft_view_size(q, d);
+        }
+}
+
 static void open_tensor(weft_heads *h, int tensor, const weft_view *view, const char *rows,
-                        const char *feature, const weft_shape *q, const char *query)
+                        const char *columns, const char *const *heads)
 {
     const weft_strided strided = weft_strided_view(view);
     h->data[tensor] = view->data;
     h->row[tensor] = weft_strided_of(&strided, rows);
-    h->column[tensor] = weft_strided_of(&strided, feature);
-    int n = 0;
-    for (int d = 0; d < q->n_dims; d++) {
-        const char *name = q->dims[d].name;
-        if (strcmp(name, query) == 0 || strcmp(name, feature) == 0) continue;
-        h->stride[tensor][n++] = weft_strided_of(&strided, name);
-    }
+    h->column[tensor] = weft_strided_of(&strided, columns);
+    for (int d = 0; d < h->n_dims; d++)
+        h->stride[tensor][d] = weft_strided_of(&strided, heads[d]);
 }
 
-void weft_heads_open(weft_heads *h, const weft_call *call, const weft_view *o,
-                     const weft_view *extra)
+static void open_rows(weft_heads *h, const weft_view *q, const weft_view *k,
+                      const weft_attention_attributes *a)
 {
-    const weft_attention_attributes *a = call->attributes;
-    const weft_view *q = &call->in[0], *k = &call->in[1];
-    const weft_view *views[WEFT_HEAD_TENSORS] = {q, k, &call->in[2], o};
-    for (int t = WEFT_DQ; t < WEFT_HEAD_TENSORS && extra != NULL; t++)
-        views[t] = &extra[t - WEFT_DQ];
-    *h = (weft_heads){.dtype = q->dtype,
-                      .bytes = weft_dtype_bytes(q->dtype),
-                      .n_heads = 1,
-                      .stream = call->stream};
-    h->scale = a->scale, h->causal = a->causal != 0;
     const int query = weft_shape_find(&q->shape, a->query),
               memory = weft_shape_find(&k->shape, a->memory);
     const int feature = weft_shape_find(&q->shape, a->feature);
     h->n_query = weft_view_size(q, query), h->first_query = q->box.begin[query];
     h->n_memory = weft_view_size(k, memory), h->first_memory = k->box.begin[memory];
     h->n_feature = weft_view_size(q, feature);
-    for (int d = 0; d < q->shape.n_dims; d++) {
-        if (d == query || d == feature) continue;
-        h->size[h->n_dims++] = weft_view_size(q, d);
-        h->n_heads *= weft_view_size(q, d);
-    }
-    for (int t = 0; t < WEFT_HEAD_TENSORS && views[t] != NULL; t++) {
-        const bool by_query = t == WEFT_Q || t == WEFT_O || t == WEFT_DQ;
-        open_tensor(h, t, views[t], by_query ? a->query : a->memory, a->feature, &q->shape,
-                    a->query);
+    const int64_t far = q->shape.dims[query].size + k->shape.dims[memory].size;
+    h->back = a->window == 0 || a->window > far ? far : a->window - 1;
+    h->ahead = a->causal ? 0 : h->back;
+}
+
+void weft_heads_open(weft_heads *h, const weft_call *call)
+{
+    const weft_attention_attributes *a = call->attributes;
+    const bool is_gradient = call->n_out > 1;
+    const weft_view *views[WEFT_HEAD_TENSORS] = {&call->in[0], &call->in[1], &call->in[2]};
+    const char *heads[WEFT_MAX_DIMS];
+    views[WEFT_O] = is_gradient ? &call->in[call->n_in - 1] : &call->out[0];
+    for (int t = WEFT_DQ; t <= WEFT_DV && is_gradient; t++)
+        views[t] = &call->out[t - WEFT_DQ];
+    if (a->bias > 0) views[WEFT_BIAS] = &call->in[a->bias];
+    if (a->mask > 0) views[WEFT_MASK] = &call->in[a->mask];
+    if (is_gradient && a->bias_gradient) views[WEFT_DBIAS] = &call->out[3];
+    *h = (weft_heads){.dtype = call->in[0].dtype,
+                      .bytes = weft_dtype_bytes(call->in[0].dtype),
+                      .scale = a->scale,
+                      .stream = call->stream};
+    open_rows(h, &call->in[0], &call->in[1], a);
+    order_heads(h, &call->in[0], a, views[WEFT_DBIAS], heads);
+    for (int t = 0; t < WEFT_HEAD_TENSORS; t++) {
+        const bool by_memory = t == WEFT_K || t == WEFT_V || t == WEFT_DK || t == WEFT_DV;
+        if (views[t] == NULL) continue;
+        open_tensor(h, t, views[t], by_memory ? a->memory : a->query,
+                    t < WEFT_HEAD_MATRICES ? a->feature : a->column, heads);
     }
 }
 
 bool weft_heads_fit_tiles(const weft_heads *h)
 {
-    for (int t = 0; t < WEFT_HEAD_TENSORS; t++) {
+    for (int t = 0; t < WEFT_HEAD_MATRICES; t++) {
         if (h->data[t] == NULL || h->n_feature == 1) continue;
         if (!weft_matrix_fits(WEFT_QUERY_BLOCK, h->n_feature, h->row[t], h->column[t]))
             return false;
@@ -62,13 +86,52 @@ bool weft_heads_fit_tiles(const weft_heads *h)
 
 weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int64_t first)
 {
+    const size_t bytes = tensor == WEFT_MASK ? sizeof(int32_t) : h->bytes;
     int64_t offset = first * h->row[tensor];
     for (int d = h->n_dims - 1; d >= 0; d--) {
         offset += head % h->size[d] * h->stride[tensor][d];
         head /= h->size[d];
     }
-    return (weft_matrix){h->data[tensor] + (size_t)offset * h->bytes, h->row[tensor],
+    return (weft_matrix){h->data[tensor] + (size_t)offset * bytes, h->row[tensor],
                          h->column[tensor]};
+}
+
+/* ---- bias and mask of a tile ----------------------------------------------------------------- */
+
+weft_matrix weft_tile_matrix(const weft_heads *h, int tensor, const weft_tile *tile)
+{
+    const size_t bytes = tensor == WEFT_MASK ? sizeof(int32_t) : h->bytes;
+    weft_matrix matrix = weft_heads_matrix(h, tensor, tile->head, tile->begin);
+    matrix.data = (char *)matrix.data + (size_t)(tile->first * matrix.column) * bytes;
+    return matrix;
+}
+
+bool weft_tile_is_hidden(const weft_heads *h, const weft_tile *tile)
+{
+    if (h->data[WEFT_MASK] == NULL) return false;
+    const weft_matrix mask = weft_tile_matrix(h, WEFT_MASK, tile);
+    const int64_t n_rows = mask.row == 0 ? 1 : tile->n_rows, n = mask.column == 0 ? 1 : tile->n;
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (((const int32_t *)mask.data)[i * mask.row + j * mask.column] != 0) return false;
+    return true;
+}
+
+void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
+{
+    const weft_row_math *math = &weft_row_maths[h->dtype];
+    weft_matrix bias = {0}, mask = {0};
+    if (h->data[WEFT_BIAS] != NULL) bias = weft_tile_matrix(h, WEFT_BIAS, tile);
+    if (h->data[WEFT_MASK] != NULL) mask = weft_tile_matrix(h, WEFT_MASK, tile);
+    if (bias.data == NULL && mask.data == NULL) return;
+    for (int64_t i = 0; i < tile->n_rows; i++) {
+        char *row = scores + (size_t)(i * tile->n) * h->bytes;
+        if (bias.data != NULL)
+            math->add(row, (const char *)bias.data + (size_t)(i * bias.row) * h->bytes, bias.column,
+                      tile->n);
+        if (mask.data != NULL)
+            math->hide(row, (const int32_t *)mask.data + i * mask.row, mask.column, tile->n);
+    }
 }
 
 /* ---- loops over one row ---------------------------------------------------------------------- */
@@ -95,8 +158,10 @@ weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int
     {                                                                                              \
         const T seen = max_##suffix(scores, n), before = (T)state->max[i];                         \
         const T max = seen > before ? seen : before;                                               \
-        if (max == (T)-INFINITY)                                                                   \
-            return 1; /* no score is above -inf: only NaN or overflow does that */                 \
+        if (max == (T)-INFINITY) { /* nothing is seen yet: weights of 0; NaN stays NaN */          \
+            (void)exp_##suffix(scores, n, 0);                                                      \
+            return 1;                                                                              \
+        }                                                                                          \
         const double by = max == before ? 1 : (double)weft_exp_##suffix(before - max);             \
         const double sum = (double)exp_##suffix(scores, n, max);                                   \
         state->max[i] = (double)max;                                                               \
@@ -119,14 +184,14 @@ weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int
             x[i] = weft_exp_##suffix(x[i] - m) * by;                                               \
     }                                                                                              \
     WEFT_CLONES static void score_gradient_##suffix(const void *p, void *dp, int64_t n,            \
-                                                    double dot, double scale)                      \
+                                                    double dot)                                    \
     {                                                                                              \
         const T *x = p;                                                                            \
         T *y = dp;                                                                                 \
-        const T d = (T)dot, by = (T)scale;                                                         \
+        const T d = (T)dot;                                                                        \
         WEFT_IVDEP                                                                                 \
         for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = x[i] * (y[i] - d) * by;                                                         \
+            y[i] = x[i] * (y[i] - d);                                                              \
     }                                                                                              \
     static void multiply_##suffix(void *data, int64_t n, double by)                                \
     {                                                                                              \
@@ -140,6 +205,48 @@ weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int
         const T *x = from;                                                                         \
         for (int64_t i = 0; i < n; i++)                                                            \
             y[i * stride] = x[i] * (T)by;                                                          \
+    }                                                                                              \
+    WEFT_CLONES static void add_##suffix(void *to, const void *from, int64_t stride, int64_t n)    \
+    {                                                                                              \
+        T *x = to;                                                                                 \
+        const T *y = from;                                                                         \
+        if (stride == 1) {                                                                         \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                x[i] += y[i];                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] += y[i * stride];                                                                 \
+    }                                                                                              \
+    WEFT_CLONES static void add_to_##suffix(void *to, int64_t stride, const void *from, int64_t n) \
+    {                                                                                              \
+        T *y = to, sum = 0;                                                                        \
+        const T *x = from;                                                                         \
+        if (stride == 1) {                                                                         \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] += x[i];                                                                      \
+        } else if (stride == 0) {                                                                  \
+            _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i];    \
+            *y += sum;                                                                             \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i * stride] += x[i];                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    WEFT_CLONES static void hide_##suffix(void *data, const int32_t *mask, int64_t stride,         \
+                                          int64_t n)                                               \
+    {                                                                                              \
+        T *x = data;                                                                               \
+        if (stride == 1) {                                                                         \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                x[i] = mask[i] != 0 ? x[i] : (T)-INFINITY;                                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = mask[i * stride] != 0 ? x[i] : (T)-INFINITY;                                    \
     }
 
 ROW_MATH(float, f32)
@@ -147,6 +254,7 @@ ROW_MATH(double, f64)
 
 #define ROW_TABLE(s)                                                                               \
     {                                                                                              \
-        enter_##s, dot_##s, probabilities_##s, score_gradient_##s, multiply_##s, store_##s         \
+        enter_##s, dot_##s, probabilities_##s, score_gradient_##s, multiply_##s, store_##s,        \
+            add_##s, add_to_##s, hide_##s                                                          \
     }
 const weft_row_math weft_row_maths[WEFT_I32] = {ROW_TABLE(f32), ROW_TABLE(f64)};

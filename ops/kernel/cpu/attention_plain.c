@@ -34,33 +34,45 @@ static double dot_rows(const weft_heads *h, const weft_matrix *a, int64_t i, con
     return sum;
 }
 
-/* One head: its matrices, and the softmax of the row at hand. */
+/* One head: its tensors, and the softmax of the row at hand. */
 typedef struct head {
     weft_matrix m[WEFT_HEAD_TENSORS];
     double max, sum;
 } head;
 
-static double probability(const weft_heads *h, const head *x, int64_t i, int64_t j)
+/* -inf where the mask hides it */
+static double score(const weft_heads *h, const head *x, int64_t i, int64_t j)
 {
-    return exp(h->scale * dot_rows(h, &x->m[WEFT_Q], i, &x->m[WEFT_K], j) - x->max) / x->sum;
+    const weft_matrix *mask = &x->m[WEFT_MASK];
+    if (mask->data != NULL && ((const int32_t *)mask->data)[i * mask->row + j * mask->column] == 0)
+        return -(double)INFINITY;
+    const double bias = x->m[WEFT_BIAS].data == NULL ? 0 : get(h, &x->m[WEFT_BIAS], i, j);
+    return h->scale * dot_rows(h, &x->m[WEFT_Q], i, &x->m[WEFT_K], j) + bias;
 }
 
-static void find_softmax(const weft_heads *h, head *x, int64_t i)
+static double probability(const weft_heads *h, const head *x, int64_t i, int64_t j)
 {
-    const int64_t seen = weft_heads_seen(h, i);
+    return exp(score(h, x, i, j) - x->max) / x->sum;
+}
+
+/* A row that sees nothing has only probabilities of 0. */
+static void find_softmax(const weft_heads *h, head *x, int64_t i, const int64_t seen[2])
+{
     double max = -(double)INFINITY, sum = 0;
-    for (int64_t j = 0; j < seen; j++)
-        max = fmax(max, h->scale * dot_rows(h, &x->m[WEFT_Q], i, &x->m[WEFT_K], j));
-    x->max = max, x->sum = 1;
-    for (int64_t j = 0; j < seen; j++)
+    for (int64_t j = seen[0]; j < seen[1]; j++)
+        max = fmax(max, score(h, x, i, j));
+    x->max = isinf(max) && max < 0 ? 0 : max, x->sum = 1;
+    for (int64_t j = seen[0]; j < seen[1]; j++)
         sum += probability(h, x, i, j);
-    x->sum = sum;
+    x->sum = sum == 0 ? 1 : sum;
 }
 
 static void forward(const weft_heads *h, head *x, int64_t i)
 {
-    find_softmax(h, x, i);
-    for (int64_t j = 0; j < weft_heads_seen(h, i); j++) {
+    int64_t seen[2];
+    weft_heads_seen(h, i, seen);
+    find_softmax(h, x, i, seen);
+    for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         for (int64_t f = 0; f < h->n_feature; f++)
             add(h, &x->m[WEFT_O], i, f, p * get(h, &x->m[WEFT_V], j, f));
@@ -69,29 +81,30 @@ static void forward(const weft_heads *h, head *x, int64_t i)
 
 static void backward(const weft_heads *h, head *x, int64_t i)
 {
-    const int64_t seen = weft_heads_seen(h, i);
+    int64_t seen[2];
     double d = 0;
-    find_softmax(h, x, i);
-    for (int64_t j = 0; j < seen; j++)
+    weft_heads_seen(h, i, seen);
+    find_softmax(h, x, i, seen);
+    for (int64_t j = seen[0]; j < seen[1]; j++)
         d += probability(h, x, i, j) * dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j);
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
-        const double ds = h->scale * p * (dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j) - d);
+        const double ds = p * (dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j) - d);
+        if (x->m[WEFT_DBIAS].data != NULL) add(h, &x->m[WEFT_DBIAS], i, j, ds);
         for (int64_t f = 0; f < h->n_feature; f++) {
-            add(h, &x->m[WEFT_DQ], i, f, ds * get(h, &x->m[WEFT_K], j, f));
-            add(h, &x->m[WEFT_DK], j, f, ds * get(h, &x->m[WEFT_Q], i, f));
+            add(h, &x->m[WEFT_DQ], i, f, h->scale * ds * get(h, &x->m[WEFT_K], j, f));
+            add(h, &x->m[WEFT_DK], j, f, h->scale * ds * get(h, &x->m[WEFT_Q], i, f));
             add(h, &x->m[WEFT_DV], j, f, p * get(h, &x->m[WEFT_O], i, f));
         }
     }
 }
 
-static void run(const weft_heads *h, int n_tensors,
-                void (*row)(const weft_heads *h, head *x, int64_t i))
+static void run(const weft_heads *h, void (*row)(const weft_heads *h, head *x, int64_t i))
 {
     for (int64_t n = 0; n < h->n_heads; n++) {
-        head x;
-        for (int t = 0; t < n_tensors; t++)
-            x.m[t] = weft_heads_matrix(h, t, n, 0);
+        head x = {0};
+        for (int t = 0; t < WEFT_HEAD_TENSORS; t++)
+            if (h->data[t] != NULL) x.m[t] = weft_heads_matrix(h, t, n, 0);
         for (int64_t i = 0; i < h->n_query; i++)
             row(h, &x, i);
     }
@@ -110,14 +123,14 @@ void weft_attention_plain(const weft_call *call)
 {
     weft_heads h;
     clear(call);
-    weft_heads_open(&h, call, &call->out[0], NULL);
-    if (h.n_memory > 0 && h.n_feature > 0) run(&h, WEFT_DQ, forward);
+    weft_heads_open(&h, call);
+    if (h.n_memory > 0 && h.n_feature > 0) run(&h, forward);
 }
 
 void weft_attention_grad_plain(const weft_call *call)
 {
     weft_heads h;
     clear(call);
-    weft_heads_open(&h, call, &call->in[3], call->out);
-    if (h.n_query > 0 && h.n_memory > 0) run(&h, WEFT_HEAD_TENSORS, backward);
+    weft_heads_open(&h, call);
+    if (h.n_query > 0 && h.n_memory > 0) run(&h, backward);
 }

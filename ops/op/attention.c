@@ -13,12 +13,17 @@
 #include "attention.h"
 #include "weft/ops.h"
 
+#define FIELD(member) WEFT_FIELD(weft_attention_attributes, member)
 static const weft_field fields[] = {
-    WEFT_FIELD(weft_attention_attributes, query), WEFT_FIELD(weft_attention_attributes, memory),
-    WEFT_FIELD(weft_attention_attributes, feature), WEFT_FIELD(weft_attention_attributes, scale),
-    WEFT_FIELD(weft_attention_attributes, causal)};
+    FIELD(query),  FIELD(memory), FIELD(feature), FIELD(scale), FIELD(causal),
+    FIELD(window), FIELD(column), FIELD(bias),    FIELD(mask),  FIELD(bias_gradient)};
 const weft_attributes weft_attributes_attention =
     WEFT_ATTRIBUTES(weft_attention_attributes, fields);
+
+bool weft_attention_has_column(const weft_attention_attributes *attributes)
+{
+    return strcmp(attributes->column, attributes->query) != 0;
+}
 
 static weft_status fail_shapes(const weft_site *site, const char *rule, weft_error *error)
 {
@@ -53,8 +58,8 @@ static weft_status check_rows(const weft_site *site, weft_error *error)
         return fail_shapes(site, "k and v must have the same dims", error);
     weft_shape as_q = *k;
     as_q.dims[weft_shape_find(k, attributes->memory)].name = attributes->query;
-    if (!weft_shape_same_dims(&as_q, q) ||
-        (attributes->query != attributes->memory && weft_shape_find(k, attributes->query) >= 0))
+    if (!weft_shape_same_dims(&as_q, q) || (strcmp(attributes->query, attributes->memory) != 0 &&
+                                            weft_shape_find(k, attributes->query) >= 0))
         return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k",
                            error);
     return WEFT_OK;
@@ -65,7 +70,7 @@ static weft_status check_column(const weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
     char q[160];
-    if (attributes->column == attributes->query ||
+    if (!weft_attention_has_column(attributes) ||
         weft_shape_find(&site->in[0].shape, attributes->column) < 0)
         return WEFT_OK;
     weft_shape_print(&site->in[0].shape, q, sizeof q);
@@ -82,7 +87,7 @@ static weft_status check_scores(const weft_site *site, int operand, const char *
     const weft_attention_attributes *attributes = site->attributes;
     const weft_shape *shape = &site->in[operand].shape;
     weft_shape scores = weft_shape_without(&site->in[0].shape, attributes->feature);
-    const bool has_column = attributes->column != attributes->query;
+    const bool has_column = weft_attention_has_column(attributes);
     const weft_dim memory =
         site->in[1].shape.dims[weft_shape_find(&site->in[1].shape, attributes->memory)];
     if (has_column) scores.dims[scores.n_dims++] = (weft_dim){attributes->column, memory.size};
@@ -242,7 +247,7 @@ static bool take_dims(weft_value q, weft_value k, const weft_attention_options *
     if (!take_dim(q, "query", options->query, q, &attributes->query) ||
         !take_dim(q, "memory", options->memory, k, &attributes->memory) ||
         !take_dim(q, "feature", options->feature, q, &attributes->feature) ||
-        !take_dim(q, "column", column, k, &attributes->column))
+        !take_dim(q, "column", column, weft_no_value(q.graph), &attributes->column))
         return false;
     if (column.size == options->memory.size) return true;
     weft_graph_fail(q.graph,

@@ -4,6 +4,8 @@
 
 #include "op.h"
 
+/* Whether bias and mask have a name for the memory rows. */
+bool weft_attention_has_column(const weft_attention_attributes *attributes);
 /* A factor for every dim of q but feature. Operands are q, k, v, then bias and mask, and in the gradient dout; results
  * are of q's dims, or dq, dk, dv, dbias. Query and memory may be one name: k and v have no direction of query. */
 void weft_attention_factors(const weft_site *site, weft_factors *factors);

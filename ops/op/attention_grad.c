@@ -79,10 +79,10 @@ static plain plain_of(const weft_vjp *vjp)
     plain p = {.attributes = attributes};
     p.query = weft_dim_of(vjp->in[0], attributes->query);
     p.memory = weft_dim_of(vjp->in[1], attributes->memory);
-    if (attributes->column == attributes->query)
-        p.memory = weft_dim_beside(vjp->graph, p.memory);
-    else
+    if (weft_attention_has_column(attributes))
         p.memory.name = attributes->column;
+    else
+        p.memory = weft_dim_beside(vjp->graph, p.memory);
     p.scores = weft_shape_without(weft_shape_of(vjp->in[0]), attributes->feature);
     p.scores.dims[p.scores.n_dims++] = p.memory;
     return p;

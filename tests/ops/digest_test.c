@@ -215,7 +215,7 @@ static weft_value pick(const given *p, int version)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-static weft_value emit_attention(const given *p, const weft_op *op, int n_in, int version)
+static weft_value emit_attention(const given *p, const weft_op *op, bool is_gradient, int version)
 {
     const weft_dim turned[2] = {{"column", 6}, {"row", 4}}, rest = {"rest", 6};
     weft_attention_attributes attributes = {
@@ -226,23 +226,33 @@ static weft_value emit_attention(const given *p, const weft_op *op, int n_in, in
         .feature = version == 1 ? "row" : "column",
         .scale = version == 3 ? 0.25 : 0.5,
         .causal = version == 4,
+        .window = version == 5 ? 2 : 0,
+        .column = version == 6 ? "key" : "rest",
+        .bias = version == 7 || version == 9 ? 3 : 0,
+        .mask = version == 8 ? 3 : 0,
+        .bias_gradient = version == 9,
     };
-    weft_value in[4] = {p->x, p->y, p->x, p->y};
+    weft_value in[5] = {p->x, p->y, p->x, p->y};
+    int n_in = 3;
     if (version == 1)
         for (int i = 0; i < 4; i++)
             in[i] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(turned[0], turned[1]), i);
     if (version == 2)
         for (int i = 1; i < 3; i++)
             in[i] = weft_rename(in[i], row, rest);
+    const weft_value dy = in[3];
+    if (attributes.bias > 0) in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(rest), 0.5);
+    if (attributes.mask > 0) in[n_in++] = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(rest), 1.0);
+    if (is_gradient) in[n_in++] = dy;
     return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
 }
 static weft_value attention(const given *p, int version)
 {
-    return emit_attention(p, &weft_op_attention, 3, version);
+    return emit_attention(p, &weft_op_attention, false, version);
 }
 static weft_value attention_grad(const given *p, int version)
 {
-    return emit_attention(p, &weft_op_attention_grad, 4, version);
+    return emit_attention(p, &weft_op_attention_grad, true, version);
 }
 
 /* ---- element ops that have what all have ----------------------------------------------------- */
@@ -333,8 +343,8 @@ static const program programs[] = {
     OP(gather, gather, 2),
     OP(scatter_add, scatter_add, 2),
     OP(pick, pick, 2),
-    OP(attention, attention, 5),
-    OP(attention_grad, attention_grad, 5),
+    OP(attention, attention, 10),
+    OP(attention_grad, attention_grad, 10),
 };
 enum { N_PROGRAMS = sizeof programs / sizeof programs[0] };
 

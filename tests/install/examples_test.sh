@@ -41,6 +41,12 @@ fi
 grep -h '^ *exec\|doctor' "$prefix"/share/weft/slurm/*.sbatch | grep 'build/bin' && die "scripts call the tree they came from"
 echo "installed: $version, $(find "$prefix/include" -name '*.h' | wc -l) headers"
 
+if [ -n "${TEST_PYTHON:-}" ]; then # which must find the library and the headers that it was installed with
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$prefix/lib/python3/dist-packages "$TEST_PYTHON" -c '
+import weft
+assert "weft " + weft.version() == "'"$version"'" and weft.c.lib._name.startswith("'"$(readlink -f "$prefix")"'"), weft.c.lib'
+fi
+
 # ---- three ways to build
 
 export PKG_CONFIG_PATH=$library/pkgconfig

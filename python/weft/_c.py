@@ -1,0 +1,131 @@
+"""_c: the C library by ctypes. Types and prototypes are those of the headers, read at import; none is written here.
+
+    from weft import c
+    c.lib.weft_mesh_n_ranks(mesh.handle)    # any function of any public header, with its types
+    c.constants["WEFT_MAX_DIMS"], c.types["weft_shape"], c.functions["weft_relu"]["parameters"]
+"""
+import ctypes
+import glob
+import os
+
+from . import _headers
+
+BASIC = {
+    "bool": ctypes.c_bool, "char": ctypes.c_char, "signed char": ctypes.c_byte, "unsigned char": ctypes.c_ubyte,
+    "short": ctypes.c_short, "unsigned short": ctypes.c_ushort, "int": ctypes.c_int, "unsigned": ctypes.c_uint,
+    "unsigned int": ctypes.c_uint, "long": ctypes.c_long, "unsigned long": ctypes.c_ulong,
+    "long long": ctypes.c_longlong, "unsigned long long": ctypes.c_ulonglong, "float": ctypes.c_float,
+    "double": ctypes.c_double, "size_t": ctypes.c_size_t, "ptrdiff_t": ctypes.c_ssize_t,
+    "intptr_t": ctypes.c_ssize_t, "uintptr_t": ctypes.c_size_t,
+    **{f"int{n}_t": getattr(ctypes, f"c_int{n}") for n in (8, 16, 32, 64)},
+    **{f"uint{n}_t": getattr(ctypes, f"c_uint{n}") for n in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def _find():
+    """The library that LIBWEFT names, else the one of the tree or the prefix that this file lies in; and its headers,
+    by which alone it is called: others might not fit."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = os.environ.get("LIBWEFT")
+    if not path:
+        near = [  # TREE/python/weft; PREFIX/lib/python3/dist-packages/weft, with lib, lib/x86_64-linux-gnu or lib64
+            os.path.join(here, up, name)
+            for up, name in (("../..", "build/lib"), ("../../..", "."), ("../../..", "*-linux-*"), ("../../../..", "lib64"))
+        ]
+        found = [path for folder in near for path in glob.glob(os.path.join(folder, "libweft.so.0"))]
+        if not found:
+            raise ImportError("weft: no libweft.so.0 near this module; build it, or name it in LIBWEFT")
+        path = found[0]
+    path = root = os.path.realpath(path)
+    while os.path.dirname(root) != root:
+        root = os.path.dirname(root)
+        if os.path.isfile(os.path.join(root, "include", "weft.h")):
+            return path, root
+    raise ImportError(f"weft: no folder above {path} has include/weft.h; install the headers beside it")
+
+
+def _type_of(field):
+    """The ctypes type of a field or parameter of the model."""
+    if field["type"] == "callback":
+        return _callback(field)
+    lengths = field.get("length")
+    if not lengths:
+        return type_of(field["type"])
+    made = type_of(field["type"])
+    for length in reversed(lengths):
+        made = ctypes.POINTER(made) if length is None else made * length
+    return made
+
+
+def type_of(text):
+    """The ctypes type of "const weft_dim *" and the like."""
+    words = text.replace("*", " * ").split()
+    is_const = words[0] == "const"
+    words = [word for word in words if word != "const"]
+    name, stars = " ".join(word for word in words if word != "*"), words.count("*")
+    if name == "void":
+        if stars == 0:
+            return None
+        made, stars = ctypes.c_void_p, stars - 1
+    elif name == "char" and stars and is_const:
+        made, stars = ctypes.c_char_p, stars - 1
+    elif name in model["typedefs"]:
+        made = type_of(model["typedefs"][name])
+    else:
+        made = types[name]
+    for _ in range(stars):
+        made = ctypes.POINTER(made)
+    return made
+
+
+def _callback(described):
+    # An array that is a parameter is a pointer.
+    return ctypes.CFUNCTYPE(type_of(described["returns"]), *[_parameter(p) for p in described["parameters"]])
+
+
+def _parameter(parameter):
+    lengths = parameter.get("length")
+    if not lengths:
+        return _type_of(parameter)
+    return ctypes.POINTER(_type_of({"type": parameter["type"], "length": lengths[1:]}))
+
+
+def _declare_types():
+    for name in model["structs"]:
+        types[name] = type(name, (ctypes.Structure,), {})
+    for name in model["enums"]:
+        types[name] = ctypes.c_int
+    for name, described in model["callbacks"].items():
+        types[name] = _callback(described)
+    for name, described in model["structs"].items():
+        _fill(name, described)
+
+
+def _fill(name, described):
+    """Fields, those of structs inside first."""
+    if described["fields"] is None or hasattr(types[name], "_fields_"):
+        return
+    for field in described["fields"]:
+        if field["type"] in model["structs"]:
+            _fill(field["type"], model["structs"][field["type"]])
+    types[name]._fields_ = [(field["name"], _type_of(field)) for field in described["fields"]]
+
+
+def _declare_functions():
+    for name, function in functions.items():
+        try:
+            entry = getattr(lib, name)
+        except AttributeError:
+            raise ImportError(f"weft: {function['header']} declares {name}, and {lib._name} does not have it") from None
+        entry.argtypes = [_parameter(parameter) for parameter in function["parameters"]]
+        entry.restype = type_of(function["returns"])
+
+
+_path, _root = _find()
+model = _headers.read(_headers.find(_root))
+lib = ctypes.CDLL(_path)
+constants = model["constants"]
+functions = {function["name"]: function for function in model["functions"]}
+types = {**BASIC, "FILE": type("FILE", (ctypes.Structure,), {}), "va_list": ctypes.c_void_p}
+_declare_types()
+_declare_functions()

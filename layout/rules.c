@@ -110,11 +110,11 @@ static void append_axis(weft_spec *spec, int dim, int axis)
     spec->split[dim][spec->n_split[dim]++] = (int8_t)axis;
 }
 
-int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
-                     weft_spec *spec, char *skipped, size_t bytes)
+/* The spec by the rules, and what was skipped, as far as there is room; returns how much that was. */
+static int apply(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
+                 weft_spec *spec, weft_skipped *skipped, int room)
 {
     int n_skipped = 0;
-    weft_print print = weft_print_begin(skipped, skipped != NULL ? bytes : 0);
     *spec = (weft_spec){0};
     for (int i = 0; i < layout->n_rules; i++) {
         const weft_rule *rule = &layout->rules[i];
@@ -127,12 +127,33 @@ int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const wef
                 append_axis(spec, dim, axis);
                 continue;
             }
-            weft_print_more(&print, "%s%s: %s is taken by %s", n_skipped > 0 ? "; " : "", rule->dim,
-                            rule->axes[j], shape->dims[taken_by].name);
+            if (n_skipped < room)
+                skipped[n_skipped] = (weft_skipped){rule->dim, axis, shape->dims[taken_by].name};
             n_skipped++;
         }
     }
     return n_skipped;
+}
+
+int weft_layout_skipped(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
+                        weft_skipped *skipped, int room)
+{
+    weft_spec spec;
+    return apply(layout, mesh, shape, &spec, skipped, room);
+}
+
+int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
+                     weft_spec *spec, char *skipped, size_t bytes)
+{
+    weft_skipped list[16];
+    enum { room = sizeof list / sizeof *list };
+    int n = apply(layout, mesh, shape, spec, list, room);
+    weft_print print = weft_print_begin(skipped, skipped != NULL ? bytes : 0);
+    for (int i = 0; i < n && i < room; i++)
+        weft_print_more(&print, "%s%s: %s is taken by %s", i > 0 ? "; " : "", list[i].dim,
+                        weft_mesh_axis_name(mesh, list[i].axis), list[i].taken_by);
+    if (n > room) weft_print_more(&print, "; and %d more", n - room);
+    return n;
 }
 
 /* The axes that rules give to `dim`, in order, each once. Returns how many. */

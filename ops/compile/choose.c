@@ -1,85 +1,126 @@
 /* choose: for one op and each axis, split along a direction, keep a partial sum partial, or run
- * whole. */
+ * whole.
+ *
+ * The ways of an axis are listed in the order in which ties are settled, each with its price; the
+ * cheapest is the default, and a policy may pick another. Ways that nothing asks for (no operand is
+ * along the direction, and no result wants to be) are listed last, for policies only.
+ */
 #include "choose.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Flops that take as long as one byte through a link: 100 GFLOP/s a core against about 3 GB/s. Only
- * its order of magnitude matters: it weighs work done twice against bytes moved. */
-static const double flops_per_byte = 30.0;
-static const double impossible = 1e300;
-
-typedef struct candidate {
-    int8_t need[WEFT_MAX_IN], make[WEFT_MAX_OUT];
-    int8_t factor;
-    uint8_t combine;
-    bool is_repeated; /* every rank of the axis does all of the work */
-} candidate;
+enum { MAX_WAYS = WEFT_MAX_FACTORS + WEFT_MAX_IN + 2 };
 
 typedef struct choosing {
     const weft_choice_in *in;
     weft_choice *choice;
-    int axis, n_axes, n; /* n: ranks along the axis */
+    weft_error *error;
+    int n_axes;
     uint32_t axes_of[WEFT_MAX_FACTORS];
-    double flops; /* of the part one rank does, with the axes chosen so far */
-    candidate best;
-    double best_cost;
+    bool is_shown; /* somebody looks at the decision: a policy, or who asked to have it kept */
+    weft_decision decision; /* the axis under way; its flops: with the axes decided so far */
+    weft_operand in_of[WEFT_MAX_IN], out_of[WEFT_MAX_OUT];
+    weft_way ways[MAX_WAYS], before[WEFT_MAX_AXES];
+    int8_t before_need[WEFT_MAX_AXES][WEFT_MAX_IN], before_make[WEFT_MAX_AXES][WEFT_MAX_OUT];
+    int8_t need[MAX_WAYS][WEFT_MAX_IN], make[MAX_WAYS][WEFT_MAX_OUT];
+    int8_t factor[MAX_WAYS]; /* of each way; -1: no cut */
 } choosing;
+
+/* ---- prices ---------------------------------------------------------------------------------- */
 
 /* Bytes of a tensor's box if `axis` left it whole. */
 static double bytes_without(const choosing *c, const weft_holding *holding, const int8_t *states)
 {
     double bytes = holding->bytes;
     for (int a = 0; a < c->n_axes; a++)
-        if (a != c->axis && states[a] >= 0) bytes /= weft_mesh_axis_size(c->in->plan->mesh, a);
+        if (a != c->decision.axis && states[a] >= 0)
+            bytes /= weft_mesh_axis_size(c->in->plan->mesh, a);
     return bytes;
 }
 
-static double operand_cost(const choosing *c, int i, int need)
+static weft_convert_kind kind_of(int from, int to)
+{
+    if (from == WEFT_PARTIAL) return to == WEFT_REPLICATED ? WEFT_ALL_REDUCE : WEFT_REDUCE_SCATTER;
+    return to == WEFT_REPLICATED ? WEFT_ALL_GATHER : WEFT_ALL_TO_ALL;
+}
+
+static double convert_price(const choosing *c, int from, int to, double bytes)
+{
+    const weft_decision *decision = &c->decision;
+    double link_bytes = weft_state_cost(from, to, decision->n_ranks, bytes);
+    if (link_bytes <= 0) return link_bytes;
+    const weft_exchange exchange = {.mesh = decision->mesh,
+                                    .axes = 1u << decision->axis,
+                                    .n_ranks = decision->n_ranks,
+                                    .kind = kind_of(from, to),
+                                    .bytes = bytes,
+                                    .link_bytes = link_bytes};
+    return weft_exchange_price(&c->in->plan->cost, &exchange);
+}
+
+/* A partial operand is finished once, for all its readers. */
+static double operand_price(const choosing *c, int i, int need)
 {
     const weft_holding *holding = &c->in->in[i];
-    int now = holding->now[c->axis], finished = holding->finished[c->axis];
+    int now = holding->now[c->decision.axis], finished = holding->finished[c->decision.axis];
     double bytes = bytes_without(c, holding, holding->now);
-    if (need == WEFT_PARTIAL) return now == WEFT_PARTIAL ? 0 : impossible;
-    if (now != WEFT_PARTIAL) return weft_state_cost(now, need, c->n, bytes);
+    if (now == need) return 0;
+    if (now != WEFT_PARTIAL) return convert_price(c, now, need, bytes);
     int readers = holding->readers > 1 ? holding->readers : 1;
-    return weft_state_cost(now, finished, c->n, bytes) / readers +
-           weft_state_cost(finished, need, c->n, bytes);
+    return convert_price(c, now, finished, bytes) / readers +
+           convert_price(c, finished, need, bytes);
 }
 
-static double cost_of(const choosing *c, const candidate *candidate)
+static weft_price price_of(const choosing *c, const weft_way *way)
 {
-    double cost = candidate->is_repeated ? c->flops * (c->n - 1) / c->n / flops_per_byte : 0;
-    for (int i = 0; i < c->in->site->n_in; i++)
-        cost += operand_cost(c, i, candidate->need[i]);
-    for (int o = 0; o < c->in->site->n_out; o++) {
+    const weft_decision *decision = &c->decision;
+    double n = decision->n_ranks;
+    weft_price price = {0};
+    if (way->kind != WEFT_WAY_CUT)
+        price.repeated = weft_work_price(&c->in->plan->cost, decision->flops * (n - 1) / n);
+    price.total = price.repeated;
+    for (int i = 0; i < decision->n_in; i++) {
+        double operand = operand_price(c, i, way->need[i]);
+        price.operands += operand;
+        price.total += operand;
+    }
+    for (int o = 0; o < decision->n_out; o++) {
         const weft_holding *holding = &c->in->out[o];
         double bytes = bytes_without(c, holding, holding->finished);
-        cost += weft_state_cost(candidate->make[o], holding->finished[c->axis], c->n, bytes);
+        int finished = holding->finished[decision->axis];
+        double result = convert_price(c, way->make[o], finished, bytes);
+        price.results += result;
+        price.total += result;
     }
-    return cost;
+    return price;
 }
 
-static void consider(choosing *c, const candidate *candidate)
+/* The name of a direction, which also orders its axes: the result's, else an operand's. */
+const char *weft_factor_name(const weft_site *site, const weft_factor *factor)
 {
-    double cost = cost_of(c, candidate);
-    if (cost >= c->best_cost) return;
-    c->best = *candidate;
-    c->best_cost = cost;
+    for (int o = 0; o < site->n_out; o++)
+        if (factor->out[o] >= 0) return site->out[o].shape.dims[factor->out[o]].name;
+    for (int i = 0; i < site->n_in; i++)
+        if (factor->in[i] >= 0) return site->in[i].shape.dims[factor->in[i]].name;
+    return "";
 }
+
+/* ---- the ways -------------------------------------------------------------------------------- */
 
 /* An axis that nothing mentions along a direction is not put to work there. */
 static bool is_mentioned(const choosing *c, const weft_factor *factor)
 {
+    int axis = c->decision.axis;
     for (int i = 0; i < c->in->site->n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
         if (factor->in[i] < 0) continue;
-        if (holding->now[c->axis] == factor->in[i]) return true;
-        if (holding->now[c->axis] == WEFT_PARTIAL && holding->finished[c->axis] == factor->in[i])
+        if (holding->now[axis] == factor->in[i]) return true;
+        if (holding->now[axis] == WEFT_PARTIAL && holding->finished[axis] == factor->in[i])
             return true;
     }
     for (int o = 0; o < c->in->site->n_out; o++)
-        if (factor->out[o] >= 0 && c->in->out[o].finished[c->axis] == factor->out[o]) return true;
+        if (factor->out[o] >= 0 && c->in->out[o].finished[axis] == factor->out[o]) return true;
     return false;
 }
 
@@ -92,7 +133,7 @@ static bool is_legal(const choosing *c, int f)
 {
     const weft_factor *factor = &c->in->factors.factors[f];
     const weft_site *site = c->in->site;
-    int64_t parts = c->n;
+    int64_t parts = c->decision.n_ranks;
     for (int a = 0; a < c->n_axes; a++)
         if (c->axes_of[f] >> a & 1) parts *= weft_mesh_axis_size(c->in->plan->mesh, a);
     for (int i = 0; i < site->n_in; i++)
@@ -108,70 +149,239 @@ static bool is_legal(const choosing *c, int f)
     return true;
 }
 
-static void consider_factor(choosing *c, int f)
+/* The next way of the list, to be filled: whole, unless told otherwise. */
+static weft_way *new_way(choosing *c, weft_way_kind kind, int factor)
+{
+    int w = c->decision.n_ways++;
+    memset(c->need[w], WEFT_REPLICATED, sizeof c->need[w]);
+    memset(c->make[w], WEFT_REPLICATED, sizeof c->make[w]);
+    c->factor[w] = (int8_t)factor;
+    c->ways[w] = (weft_way){.kind = kind, .need = c->need[w], .make = c->make[w], .is_usual = true};
+    return &c->ways[w];
+}
+
+static void add_cut(choosing *c, int f, bool is_usual)
 {
     const weft_factor *factor = &c->in->factors.factors[f];
-    candidate candidate = {.factor = (int8_t)f, .combine = factor->combine};
-    for (int i = 0; i < c->in->site->n_in; i++)
-        candidate.need[i] = factor->in[i] >= 0 ? factor->in[i] : WEFT_REPLICATED;
-    for (int o = 0; o < c->in->site->n_out; o++)
-        candidate.make[o] = factor->out[o] >= 0 ? factor->out[o] : WEFT_PARTIAL;
-    consider(c, &candidate);
+    weft_way *way = new_way(c, WEFT_WAY_CUT, f);
+    int8_t *need = c->need[c->decision.n_ways - 1], *make = c->make[c->decision.n_ways - 1];
+    way->combine = (weft_combine)factor->combine;
+    way->is_usual = is_usual;
+    if (c->is_shown) way->dim = weft_factor_name(c->in->site, factor);
+    for (int i = 0; i < c->decision.n_in; i++)
+        if (factor->in[i] >= 0) need[i] = factor->in[i];
+    for (int o = 0; o < c->decision.n_out; o++)
+        make[o] = factor->out[o] >= 0 ? factor->out[o] : WEFT_PARTIAL;
+    way->price = price_of(c, way);
+}
+
+static void add_cuts(choosing *c, bool is_wanted, bool is_usual)
+{
+    const weft_factors *factors = &c->in->factors;
+    int axis = c->decision.axis;
+    for (int f = 0; f < factors->n_factors; f++) {
+        const weft_factor *factor = &factors->factors[f];
+        bool its_wanted = factor->out[0] >= 0 && c->decision.n_out > 0 &&
+                          c->in->out[0].finished[axis] == factor->out[0];
+        if (its_wanted == is_wanted && is_mentioned(c, factor) == is_usual && is_legal(c, f))
+            add_cut(c, f, is_usual);
+    }
 }
 
 /* The operands in `mask` are partial sums and stay so; the others are whole. */
-static void consider_partial(choosing *c, uint32_t mask)
+static void add_partial(choosing *c, uint32_t mask)
 {
-    candidate candidate = {.factor = -1, .combine = WEFT_SUM, .is_repeated = true};
-    for (int i = 0; i < c->in->site->n_in; i++) {
+    int axis = c->decision.axis;
+    for (int i = 0; i < c->decision.n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
-        bool stays = mask >> i & 1;
-        if (stays && (holding->now[c->axis] != WEFT_PARTIAL || holding->combine != WEFT_SUM))
-            return;
-        candidate.need[i] = stays ? WEFT_PARTIAL : WEFT_REPLICATED;
+        bool is_sum = holding->now[axis] == WEFT_PARTIAL && holding->combine == WEFT_SUM;
+        if ((mask >> i & 1) && !is_sum) return;
     }
-    memset(candidate.make, WEFT_PARTIAL, sizeof candidate.make);
-    consider(c, &candidate);
+    weft_way *way = new_way(c, WEFT_WAY_PARTIAL, -1);
+    for (int i = 0; i < c->decision.n_in; i++)
+        if (mask >> i & 1) c->need[c->decision.n_ways - 1][i] = WEFT_PARTIAL;
+    memset(c->make[c->decision.n_ways - 1], WEFT_PARTIAL, sizeof c->make[0]);
+    way->combine = WEFT_SUM;
+    way->price = price_of(c, way);
 }
 
-static void choose_axis(choosing *c)
+static void list_ways(choosing *c)
 {
     const weft_op *op = c->in->site->op;
-    const weft_factors *factors = &c->in->factors;
-    c->best_cost = impossible;
-    for (int wanted = 1; wanted >= 0; wanted--) { /* first what the result's names ask for */
-        for (int f = 0; f < factors->n_factors; f++) {
-            const weft_factor *factor = &factors->factors[f];
-            bool is_wanted = factor->out[0] >= 0 && c->in->site->n_out > 0 &&
-                             c->in->out[0].finished[c->axis] == factor->out[0];
-            if (is_wanted == (wanted == 1) && is_mentioned(c, factor) && is_legal(c, f))
-                consider_factor(c, f);
-        }
-        if (!wanted) continue;
-        for (int i = 0; i < c->in->site->n_in; i++)
-            if (op->linear >> i & 1) consider_partial(c, 1u << i);
-        if (op->additive) consider_partial(c, op->additive);
+    c->decision.n_ways = 0;
+    add_cuts(c, true, true); /* what the result's names ask for */
+    for (int i = 0; i < c->decision.n_in; i++)
+        if (op->linear >> i & 1) add_partial(c, 1u << i);
+    if (op->additive) add_partial(c, op->additive);
+    add_cuts(c, false, true);
+    weft_way *whole = new_way(c, WEFT_WAY_WHOLE, -1);
+    whole->price = price_of(c, whole);
+    if (c->is_shown) add_cuts(c, false, false);
+}
+
+/* ---- the decision ---------------------------------------------------------------------------- */
+
+static weft_status refuse(const choosing *c, const char *format, ...) WEFT_FORMAT(2, 3);
+static weft_status refuse(const choosing *c, const char *format, ...)
+{
+    const weft_decision *decision = &c->decision;
+    char place[160], what[240];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    weft_node_print_place(&c->in->plan->graph->nodes[decision->node], place, sizeof place);
+    return weft_fail(c->error, WEFT_USAGE, "%s, over %s: %s", place,
+                     weft_mesh_axis_name(decision->mesh, decision->axis), what);
+}
+
+static bool is_price(const weft_price *price)
+{
+    return price->operands >= 0 && price->results >= 0 && price->repeated >= 0;
+}
+
+/* The first of the lowest price among the usual ways. */
+static weft_status find_cheapest(choosing *c)
+{
+    double lowest = INFINITY;
+    c->decision.cheapest = -1;
+    for (int w = 0; w < c->decision.n_ways; w++) {
+        const weft_price *price = &c->ways[w].price;
+        if (!is_price(price))
+            return refuse(c,
+                          "the cost function gives a way the price %g (operands %g, results %g, "
+                          "repeated work %g); give 0 or more, or INFINITY for never",
+                          price->total, price->operands, price->results, price->repeated);
+        if (!c->ways[w].is_usual || price->total >= lowest) continue;
+        lowest = price->total;
+        c->decision.cheapest = w;
     }
-    candidate whole = {.factor = -1, .is_repeated = true};
-    memset(whole.need, WEFT_REPLICATED, sizeof whole.need);
-    memset(whole.make, WEFT_REPLICATED, sizeof whole.make);
-    consider(c, &whole);
+    if (c->decision.cheapest >= 0) return WEFT_OK;
+    return refuse(c, "the cost function gives all %d ways the price INFINITY; leave one way open",
+                  c->decision.n_ways);
+}
+
+static weft_status pick(choosing *c)
+{
+    const weft_policy *policy = c->in->plan->policy;
+    int picked = WEFT_DEFAULT_WAY;
+    c->decision.picked = -1;
+    if (policy && policy->pick) picked = policy->pick(policy->context, &c->decision);
+    if (picked < WEFT_DEFAULT_WAY || picked >= c->decision.n_ways)
+        return refuse(c,
+                      "the policy \"%.60s\" picks way %d; there are 0 to %d, and %d is the default",
+                      c->in->plan->policy_name, picked, c->decision.n_ways - 1, WEFT_DEFAULT_WAY);
+    c->decision.picked = picked == WEFT_DEFAULT_WAY ? c->decision.cheapest : picked;
+    return WEFT_OK;
+}
+
+/* Every axis starts with the ways of those before it. */
+static void remember(choosing *c)
+{
+    int axis = c->decision.axis, w = c->decision.picked;
+    memcpy(c->before_need[axis], c->need[w], sizeof c->need[w]);
+    memcpy(c->before_make[axis], c->make[w], sizeof c->make[w]);
+    c->before[axis] = c->ways[w];
+    c->before[axis].need = c->before_need[axis];
+    c->before[axis].make = c->before_make[axis];
 }
 
 static void take(choosing *c)
 {
     weft_choice *choice = c->choice;
-    const candidate *best = &c->best;
-    choice->factor[c->axis] = best->factor;
-    for (int i = 0; i < c->in->site->n_in; i++)
-        choice->need[i][c->axis] = best->need[i];
-    for (int o = 0; o < c->in->site->n_out; o++) {
-        choice->make[o][c->axis] = best->make[o];
-        if (best->make[o] == WEFT_PARTIAL) choice->combine = best->combine;
+    int w = c->decision.picked, axis = c->decision.axis, f = c->factor[w];
+    choice->factor[axis] = (int8_t)f;
+    for (int i = 0; i < c->decision.n_in; i++)
+        choice->need[i][axis] = c->need[w][i];
+    for (int o = 0; o < c->decision.n_out; o++) {
+        choice->make[o][axis] = c->make[w][o];
+        if (c->make[w][o] == WEFT_PARTIAL) choice->combine = (uint8_t)c->ways[w].combine;
     }
-    if (best->factor < 0) return;
-    c->axes_of[best->factor] |= 1u << c->axis;
-    c->flops /= c->n;
+    if (c->is_shown) remember(c);
+    if (f < 0) return;
+    c->axes_of[f] |= 1u << axis;
+    c->decision.flops /= c->decision.n_ranks;
+}
+
+/* ---- what is shown and kept ------------------------------------------------------------------ */
+
+static void show_operand(const choosing *c, const weft_holding *holding, bool is_in,
+                         weft_operand *operand)
+{
+    const weft_tensor *tensor = &c->in->plan->graph->tensors[holding->value];
+    *operand = (weft_operand){.value = holding->value,
+                              .name = tensor->name,
+                              .dtype = tensor->type.dtype,
+                              .shape = &tensor->type.shape,
+                              .now = is_in ? holding->now : NULL,
+                              .wanted = holding->finished,
+                              .n_readers = holding->readers};
+}
+
+static void show(choosing *c)
+{
+    weft_decision *decision = &c->decision;
+    const weft_node *node = &c->in->plan->graph->nodes[decision->node];
+    for (int i = 0; i < decision->n_in; i++)
+        show_operand(c, &c->in->in[i], true, &c->in_of[i]);
+    for (int o = 0; o < decision->n_out; o++)
+        show_operand(c, &c->in->out[o], false, &c->out_of[o]);
+    decision->op = node->op->name;
+    decision->file = node->file;
+    decision->line = node->line;
+    decision->phase = (weft_phase)node->phase;
+    decision->in = c->in_of;
+    decision->out = c->out_of;
+    decision->before = c->before;
+    decision->ways = c->ways;
+}
+
+/* Copies whose parts lie in the plan's arena; NULL when out of memory. */
+static const weft_way *keep_ways(weft_arena *arena, const weft_way *ways, int n, int n_in,
+                                 int n_out)
+{
+    weft_way *kept = weft_arena_copy(arena, ways, (size_t)n * sizeof *ways);
+    for (int w = 0; kept && w < n; w++) {
+        kept[w].need = weft_arena_copy(arena, ways[w].need, (size_t)n_in);
+        kept[w].make = weft_arena_copy(arena, ways[w].make, (size_t)n_out);
+        if (!kept[w].need || !kept[w].make) return NULL;
+    }
+    return kept;
+}
+
+static const weft_operand *keep_operands(weft_arena *arena, const weft_operand *operands, int n)
+{
+    weft_operand *kept = weft_arena_copy(arena, operands, (size_t)n * sizeof *operands);
+    for (int i = 0; kept && i < n; i++) {
+        if (kept[i].now) kept[i].now = weft_arena_copy(arena, kept[i].now, WEFT_MAX_AXES);
+        kept[i].wanted = weft_arena_copy(arena, kept[i].wanted, WEFT_MAX_AXES);
+        if ((operands[i].now && !kept[i].now) || !kept[i].wanted) return NULL;
+    }
+    return kept;
+}
+
+static weft_status keep(const choosing *c)
+{
+    const weft_decision *from = &c->decision;
+    weft_arena *arena = c->in->plan->arena;
+    weft_decision *kept = weft_plan_decision(c->in->plan);
+    if (!kept) return weft_fail_memory(c->error, sizeof *kept);
+    *kept = *from;
+    kept->in = keep_operands(arena, from->in, from->n_in);
+    kept->out = keep_operands(arena, from->out, from->n_out);
+    kept->before = keep_ways(arena, from->before, from->axis, from->n_in, from->n_out);
+    kept->ways = keep_ways(arena, from->ways, from->n_ways, from->n_in, from->n_out);
+    if (!kept->in || !kept->out || !kept->before || !kept->ways)
+        return weft_fail_memory(c->error, (size_t)from->n_ways * sizeof *from->ways);
+    return WEFT_OK;
+}
+
+static weft_status decide(choosing *c)
+{
+    list_ways(c);
+    WEFT_TRY(find_cheapest(c));
+    WEFT_TRY(pick(c));
+    return c->in->plan->is_explained ? keep(c) : WEFT_OK;
 }
 
 static double flops_of(const weft_site *site)
@@ -180,16 +390,26 @@ static double flops_of(const weft_site *site)
     return site->n_out ? (double)weft_shape_count(&site->out[0].shape) : 0;
 }
 
-void weft_choose(const weft_choice_in *in, weft_choice *choice)
+weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error)
 {
-    memset(choice, 0, sizeof *choice);
+    const weft_plan *plan = in->plan;
     choosing c = {.in = in,
                   .choice = choice,
-                  .n_axes = weft_mesh_n_axes(in->plan->mesh),
-                  .flops = flops_of(in->site)};
-    for (c.axis = 0; c.axis < c.n_axes; c.axis++) {
-        c.n = weft_mesh_axis_size(in->plan->mesh, c.axis);
-        choose_axis(&c);
+                  .error = error,
+                  .n_axes = weft_mesh_n_axes(plan->mesh),
+                  .is_shown = plan->is_explained || (plan->policy && plan->policy->pick)};
+    memset(choice, 0, sizeof *choice);
+    c.decision = (weft_decision){.mesh = plan->mesh,
+                                 .node = in->node,
+                                 .flops = flops_of(in->site),
+                                 .n_in = in->site->n_in,
+                                 .n_out = in->site->n_out};
+    if (c.is_shown) show(&c);
+    for (int axis = 0; axis < c.n_axes; axis++) {
+        c.decision.axis = axis;
+        c.decision.n_ranks = weft_mesh_axis_size(plan->mesh, axis);
+        WEFT_TRY(decide(&c));
         take(&c);
     }
+    return WEFT_OK;
 }

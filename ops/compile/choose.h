@@ -1,5 +1,5 @@
-/* choose.h: how the work of one op is cut over the mesh: candidates per axis, and the cheapest of
- * them. */
+/* choose.h: how the work of one op is cut over the mesh: the ways per axis, their prices, and which
+ * of them is taken. */
 #ifndef WEFT_CHOOSE_H
 #define WEFT_CHOOSE_H
 
@@ -8,6 +8,7 @@
 /* One operand or result, as place knows it before it decides. States are weft_spec_state's: a dim,
  * WEFT_REPLICATED or WEFT_PARTIAL. */
 typedef struct weft_holding {
+    uint32_t value;
     int8_t now[WEFT_MAX_AXES];      /* operand: the state it is in                               */
     int8_t finished[WEFT_MAX_AXES]; /* operand: where it goes when it must not be partial;
                                        result: where the names want it                           */
@@ -17,7 +18,8 @@ typedef struct weft_holding {
 } weft_holding;
 
 typedef struct weft_choice_in {
-    const weft_plan *plan;
+    weft_plan *plan;
+    uint32_t node;
     const weft_site *site;
     weft_factors factors;
     weft_holding in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
@@ -30,13 +32,17 @@ typedef struct weft_choice {
     uint8_t combine;              /* of partial results */
 } weft_choice;
 
-/* weft_choose - the cheapest way, axis by axis in the mesh's order. Local; pure.
+/* weft_choose - the cheapest way, or the one the plan's policy picks, axis by axis in the mesh's
+ * order. Local; pure, as the policy and the cost function are.
  *
- * Cost of a candidate = converting operands + converting results to where the names want them +
- * work done more than once, all in bytes through one rank's link. Ties: the direction that the
- * names want for the result, then partial operands kept partial, then another direction, then
- * everything whole.
+ * Cost of a way = converting operands + converting results to where the names want them + work done
+ * more than once, all in bytes through one rank's link. Ties: the direction that the names want for
+ * the result, then partial operands kept partial, then another direction, then everything whole.
+ * returns WEFT_USAGE for a policy that picks no way, and for a price that is none
  */
-void weft_choose(const weft_choice_in *in, weft_choice *choice);
+weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error);
+
+/* The name of a direction, which also orders its axes: the result's dim, else an operand's. */
+const char *weft_factor_name(const weft_site *site, const weft_factor *factor);
 
 #endif

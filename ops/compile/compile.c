@@ -114,7 +114,28 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
         WEFT_TRY(passes[i].pass(plan, error));
         if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
     }
-    return WEFT_OK;
+    plan->policy = NULL; /* both were borrowed */
+    plan->cost = (weft_cost){0};
+    return weft_plan_index(plan, error);
+}
+
+static weft_status take_options(weft_plan *plan, const weft_compile_options *options,
+                                weft_error *error)
+{
+    plan->strict = options->strict;
+    plan->is_explained = options->explain;
+    plan->policy = options->policy;
+    if (options->cost) plan->cost = *options->cost;
+    if (!(plan->cost.flops_per_byte >= 0))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "compile: flops_per_byte of the cost function is %g; give more than 0, or 0 "
+            "for the usual %d",
+            plan->cost.flops_per_byte, WEFT_FLOPS_PER_BYTE);
+    if (!plan->policy) return WEFT_OK;
+    const char *name = plan->policy->name ? plan->policy->name : "policy";
+    plan->policy_name = weft_arena_intern(plan->arena, name);
+    return plan->policy_name ? WEFT_OK : weft_fail_memory(error, strlen(name));
 }
 
 weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
@@ -129,10 +150,10 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
     weft_plan *made = calloc(1, sizeof *made);
     if (!made) return weft_fail_memory(error, sizeof *made);
     made->mesh = mesh;
-    made->strict = options && options->strict;
     made->arena = weft_arena_create();
     weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
                                      : weft_fail_memory(error, sizeof *made);
+    if (status == WEFT_OK && options) status = take_options(made, options, error);
     if (status == WEFT_OK) status = build(made, values, options ? options->dump : NULL, error);
     if (status != WEFT_OK) weft_plan_destroy(&made);
     *plan = made;
@@ -148,6 +169,8 @@ void weft_plan_destroy(weft_plan **plan)
     weft_arena_destroy(&p->arena);
     free(p->placed);
     free(p->steps);
+    free(p->skips);
+    free(p->decisions);
     free(p);
     *plan = NULL;
 }

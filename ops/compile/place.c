@@ -15,6 +15,7 @@ typedef struct placing {
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */
     uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
+    bool is_end;       /* all ops are placed: what is wanted now is wanted by readers of the run */
     weft_error *error;
 } placing;
 
@@ -65,6 +66,13 @@ static uint32_t add_version(placing *p, uint32_t value, const weft_spec *spec, w
     return id;
 }
 
+static weft_step_reason why(const placing *p, const weft_placed *source, const weft_node *asking)
+{
+    if (source->spec.partial && source->reason) return WEFT_BECAUSE_PARTIAL;
+    if (p->is_end) return WEFT_BECAUSE_OUTPUT;
+    return asking->op == &weft_op_assign ? WEFT_BECAUSE_STORE : WEFT_BECAUSE_OPERAND;
+}
+
 /* Why a conversion is there: how its source came to be partial, or what the asking op needs. */
 static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
                               const weft_node *asking)
@@ -75,6 +83,7 @@ static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
     char place[160], where[240];
     weft_node_print_place(asking, place, sizeof place);
     weft_spec_print(to, plan->mesh, &source->type.shape, where, sizeof where);
+    if (p->is_end) return weft_arena_text(plan->arena, "it is read after the run as %s", where);
     return weft_arena_text(plan->arena, "%s needs it as %s", place, where);
 }
 
@@ -92,7 +101,12 @@ static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32
                       .n_out = 1,
                       .in = {from},
                       .out = {to},
+                      .why = (uint8_t)why(p, &plan->placed[from], node),
                       .reason = reason_for(p, from, spec, node)};
+    if (!step.reason) {
+        weft_fail_memory(p->error, sizeof step);
+        return 0;
+    }
     if (plan->placed[from].spec.partial) step.node = plan->graph->tensors[value].node;
     if (!weft_plan_step(plan, &step)) {
         weft_fail_memory(p->error, sizeof step);
@@ -166,7 +180,8 @@ static weft_status describe(placing *p, const weft_node *node, weft_choice_in *i
         const weft_placed *placed = &plan->placed[p->primary[node->in[i]]];
         int n_dims = placed->type.shape.n_dims;
         WEFT_TRY(weft_wanted_spec(plan, node->in[i], &wanted, p->error));
-        in->in[i] = (weft_holding){.combine = placed->spec.combine,
+        in->in[i] = (weft_holding){.value = node->in[i],
+                                   .combine = placed->spec.combine,
                                    .bytes = whole_bytes(&placed->type),
                                    .readers = p->readers[node->in[i]]};
         states_of(plan, &placed->spec, n_dims, in->in[i].now);
@@ -175,20 +190,10 @@ static weft_status describe(placing *p, const weft_node *node, weft_choice_in *i
     for (int o = 0; o < node->n_out; o++) {
         uint32_t value = node->out + (uint32_t)o;
         WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
-        in->out[o] = (weft_holding){.bytes = whole_bytes(type_of(plan, value))};
+        in->out[o] = (weft_holding){.value = value, .bytes = whole_bytes(type_of(plan, value))};
         states_of(plan, &wanted, type_of(plan, value)->shape.n_dims, in->out[o].finished);
     }
     return WEFT_OK;
-}
-
-/* The name that orders the axes of a direction: the result's, else an operand's. */
-static const char *factor_name(const weft_site *site, const weft_factor *factor)
-{
-    for (int o = 0; o < site->n_out; o++)
-        if (factor->out[o] >= 0) return site->out[o].shape.dims[factor->out[o]].name;
-    for (int i = 0; i < site->n_in; i++)
-        if (factor->in[i] >= 0) return site->in[i].shape.dims[factor->in[i]].name;
-    return "";
 }
 
 /* From states per axis to a spec: the axes of each dim in the order of its direction. */
@@ -210,7 +215,7 @@ static void spec_from(const weft_choice_in *in, const weft_choice *choice, const
         if (!axes_of[d]) continue;
         const weft_factor *factor = &in->factors.factors[factor_of[d]];
         spec->n_split[d] = (int8_t)weft_layout_order(
-            in->plan->layout, mesh, factor_name(in->site, factor), axes_of[d], spec->split[d]);
+            in->plan->layout, mesh, weft_factor_name(in->site, factor), axes_of[d], spec->split[d]);
     }
 }
 
@@ -223,8 +228,8 @@ static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_
         const weft_factor *factor = &in->factors.factors[choice->factor[a]];
         if (factor->out[0] >= 0) continue;
         text = weft_arena_text(p->plan->arena, "%s%s%s is contracted and split over %s",
-                               text ? text : "", text ? ", " : "", factor_name(in->site, factor),
-                               weft_mesh_axis_name(mesh, a));
+                               text ? text : "", text ? ", " : "",
+                               weft_factor_name(in->site, factor), weft_mesh_axis_name(mesh, a));
     }
     return text;
 }
@@ -242,11 +247,11 @@ static weft_status place_op(placing *p, uint32_t id)
     const weft_node *node = &plan->graph->nodes[id];
     weft_site site;
     weft_site_of(plan->graph, node, &site);
-    weft_choice_in in = {.plan = plan, .site = &site};
+    weft_choice_in in = {.plan = plan, .node = id, .site = &site};
     weft_choice choice;
     WEFT_TRY(describe(p, node, &in));
     node->op->factors(&site, &in.factors);
-    weft_choose(&in, &choice);
+    WEFT_TRY(weft_choose(&in, &choice, p->error));
 
     weft_step step = {.kind = WEFT_STEP_KERNEL,
                       .phase = node->phase,
@@ -288,7 +293,8 @@ static weft_status place_home(placing *p, uint32_t id, weft_home home)
     return WEFT_OK;
 }
 
-static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to)
+static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to,
+                             weft_step_reason why)
 {
     weft_step step = {.kind = WEFT_STEP_COPY,
                       .phase = WEFT_UPDATE,
@@ -296,7 +302,8 @@ static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to
                       .n_in = 1,
                       .n_out = 1,
                       .in = {from},
-                      .out = {to}};
+                      .out = {to},
+                      .why = (uint8_t)why};
     return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
 
@@ -332,10 +339,10 @@ static weft_status place_store(placing *p, uint32_t id)
         WEFT_VARIABLE_HOME) { /* its old value, whatever is stored there */
         uint32_t old = add_version(p, node->in[1], &spec, WEFT_UPDATE);
         if (!old) return p->error->status;
-        WEFT_TRY(copy_into(p, id, from, old));
+        WEFT_TRY(copy_into(p, id, from, old, WEFT_BECAUSE_OLD));
         from = old;
     }
-    return copy_into(p, id, from, variable);
+    return copy_into(p, id, from, variable, WEFT_BECAUSE_STORE);
 }
 
 static weft_status place_node(placing *p, uint32_t id)
@@ -352,6 +359,7 @@ static weft_status place_node(placing *p, uint32_t id)
 static weft_status place_outputs(placing *p, const bool *is_output)
 {
     weft_plan *plan = p->plan;
+    p->is_end = true;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_node *node = weft_node_of(plan->graph, value);
         if (!is_output[value] || node->op->makes_token || plan->home[value]) continue;
@@ -365,28 +373,89 @@ static weft_status place_outputs(placing *p, const bool *is_output)
     return WEFT_OK;
 }
 
-/* ---- rules that were skipped ----------------------------------------------------------------- */
+/* ---- what the policy wants, and rules that were skipped --------------------------------------- */
+
+static weft_status ask_policy(placing *p, uint32_t value)
+{
+    weft_plan *plan = p->plan;
+    weft_tensor *tensor = &plan->graph->tensors[value];
+    const weft_node *node = weft_node_of(plan->graph, value);
+    const weft_wanting wanting = {
+        .mesh = plan->mesh,
+        .layout = plan->layout,
+        .name = tensor->name,
+        .dtype = tensor->type.dtype,
+        .shape = &tensor->type.shape,
+        .op = node->op->name,
+        .file = node->file,
+        .line = node->line,
+        .phase = (weft_phase)node->phase,
+        .placement = tensor->placement,
+        .place_as = tensor->place_as ? plan->graph->tensors[tensor->place_as].name : NULL};
+    const char *text = plan->policy->wants(plan->policy->context, &wanting);
+    if (!text) return WEFT_OK;
+    weft_error wrong = {0};
+    weft_spec spec;
+    const char *before = tensor->placement;
+    tensor->placement = weft_arena_intern(plan->arena, text);
+    if (!tensor->placement) return weft_fail_memory(p->error, strlen(text));
+    if (weft_wanted_spec(plan, value, &spec, &wrong) == WEFT_OK) return WEFT_OK;
+    tensor->placement = before;
+    char place[160];
+    weft_node_print_place(node, place, sizeof place);
+    return weft_fail(p->error, wrong.status,
+                     "%s: the policy \"%.60s\" wants its result at a place "
+                     "that is none: %s",
+                     place, plan->policy_name, wrong.message);
+}
+
+static weft_status ask_policy_for_all(placing *p)
+{
+    if (!p->plan->policy || !p->plan->policy->wants) return WEFT_OK;
+    for (uint32_t value = 1; value < p->plan->graph->n_tensors; value++)
+        if (!weft_node_of(p->plan->graph, value)->op->makes_token) WEFT_TRY(ask_policy(p, value));
+    return WEFT_OK;
+}
+
+static weft_status refuse_skipped(const weft_plan *plan, const weft_planned_skip *skip,
+                                  weft_error *error)
+{
+    char shape[200];
+    weft_shape_print(skip->shape, shape, sizeof shape);
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%s %s: %s: %s is taken by %s, and strict of the compile options refuses a rule "
+        "that is skipped. Change the layout, or leave strict out to keep that dim whole",
+        skip->name, shape, skip->dim, weft_mesh_axis_name(plan->mesh, skip->axis), skip->taken_by);
+}
+
+static weft_status add_skipped(weft_plan *plan, uint32_t value, weft_error *error)
+{
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    const weft_shape *shape = &tensor->type.shape;
+    int n = weft_layout_skipped(plan->layout, plan->mesh, shape, NULL, 0);
+    weft_skipped *found = weft_arena_take(plan->arena, (size_t)n * sizeof *found);
+    if (!found) return weft_fail_memory(error, (size_t)n * sizeof *found);
+    weft_layout_skipped(plan->layout, plan->mesh, shape, found, n);
+    for (int i = 0; i < n; i++) {
+        weft_planned_skip *skip = weft_plan_skip(plan);
+        if (!skip) return weft_fail_memory(error, sizeof *skip);
+        *skip = (weft_planned_skip){.value = value,
+                                    .name = tensor->name,
+                                    .shape = shape,
+                                    .dim = found[i].dim,
+                                    .axis = found[i].axis,
+                                    .taken_by = found[i].taken_by};
+        if (plan->strict) return refuse_skipped(plan, skip, error);
+    }
+    return WEFT_OK;
+}
 
 static weft_status report_skipped(weft_plan *plan, weft_error *error)
 {
-    plan->skipped = "";
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_tensor *tensor = &plan->graph->tensors[value];
-        if (tensor->placement || !tensor->name) continue;
-        weft_spec spec;
-        char text[200], shape[200];
-        if (!weft_layout_spec(plan->layout, plan->mesh, &tensor->type.shape, &spec, text,
-                              sizeof text))
-            continue;
-        weft_shape_print(&tensor->type.shape, shape, sizeof shape);
-        if (plan->strict)
-            return weft_fail(
-                error, WEFT_USAGE,
-                "%s %s: %s. Change the layout, or leave out --strict to keep that dim whole",
-                tensor->name, shape, text);
-        plan->skipped =
-            weft_arena_text(plan->arena, "%s%s %s: %s\n", plan->skipped, tensor->name, shape, text);
-        if (!plan->skipped) return weft_fail_memory(error, sizeof text);
+        if (!tensor->placement && tensor->name) WEFT_TRY(add_skipped(plan, value, error));
     }
     return WEFT_OK;
 }
@@ -410,6 +479,7 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         for (int i = 0; i < graph->nodes[id].n_in; i++)
             p.readers[graph->nodes[id].in[i]]++;
+    WEFT_TRY(ask_policy_for_all(&p));
     WEFT_TRY(report_skipped(plan, p.error));
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         WEFT_TRY(place_node(&p, id));

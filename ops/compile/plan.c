@@ -4,15 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Room for one entry more; false when out of memory, and then nothing has changed. */
+static bool grow(void **entries, size_t bytes, uint32_t n, uint32_t *cap)
+{
+    if (n < *cap) return true;
+    uint32_t more = *cap ? 2 * *cap : 256;
+    void *grown = realloc(*entries, more * bytes);
+    if (!grown) return false;
+    *entries = grown;
+    *cap = more;
+    return true;
+}
+
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
 {
-    if (plan->n_placed + 1 >= plan->cap_placed) {
-        uint32_t cap = plan->cap_placed ? 2 * plan->cap_placed : 256;
-        weft_placed *more = realloc(plan->placed, cap * sizeof *more);
-        if (!more) return 0;
-        plan->placed = more;
-        plan->cap_placed = cap;
-    }
+    void *all = plan->placed;
+    if (!grow(&all, sizeof *placed, plan->n_placed + 1, &plan->cap_placed)) return 0;
+    plan->placed = all;
     if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
     plan->placed[plan->n_placed] = *placed;
     return plan->n_placed++;
@@ -20,15 +28,27 @@ uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
 
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
 {
-    if (plan->n_steps == plan->cap_steps) {
-        uint32_t cap = plan->cap_steps ? 2 * plan->cap_steps : 256;
-        weft_step *more = realloc(plan->steps, cap * sizeof *more);
-        if (!more) return NULL;
-        plan->steps = more;
-        plan->cap_steps = cap;
-    }
+    void *all = plan->steps;
+    if (!grow(&all, sizeof *step, plan->n_steps, &plan->cap_steps)) return NULL;
+    plan->steps = all;
     plan->steps[plan->n_steps] = *step;
     return &plan->steps[plan->n_steps++];
+}
+
+weft_planned_skip *weft_plan_skip(weft_plan *plan)
+{
+    void *all = plan->skips;
+    if (!grow(&all, sizeof *plan->skips, plan->n_skips, &plan->cap_skips)) return NULL;
+    plan->skips = all;
+    return &plan->skips[plan->n_skips++];
+}
+
+weft_decision *weft_plan_decision(weft_plan *plan)
+{
+    void *all = plan->decisions;
+    if (!grow(&all, sizeof *plan->decisions, plan->n_decisions, &plan->cap_decisions)) return NULL;
+    plan->decisions = all;
+    return &plan->decisions[plan->n_decisions++];
 }
 
 uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed)
@@ -97,7 +117,11 @@ double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
     return flops;
 }
 
-static const char *const step_names[WEFT_STEPS] = {"kernel", "loop", "convert", "copy"};
+const char *weft_step_kind_name(weft_step_kind kind)
+{
+    static const char *const names[WEFT_STEPS] = {"kernel", "loop", "convert", "copy"};
+    return (unsigned)kind < WEFT_STEPS ? names[kind] : "?";
+}
 
 static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
 {
@@ -110,7 +134,7 @@ static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
 
 static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
 {
-    fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), step_names[step->kind]);
+    fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), weft_step_kind_name(step->kind));
     for (int o = 0; o < step->n_out; o++) {
         fputs(o ? ", " : " ", file);
         print_placed(plan, step->out[o], file);

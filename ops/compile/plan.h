@@ -11,6 +11,7 @@
 #include "ir.h"
 #include "weft/collectives.h"
 #include "weft/program.h"
+#include "weft/research/plan.h"
 
 typedef enum weft_home { WEFT_TEMPORARY, WEFT_INPUT_HOME, WEFT_VARIABLE_HOME } weft_home;
 
@@ -21,20 +22,13 @@ typedef struct weft_placed {
     weft_type type;
     weft_spec spec;
     weft_home home;
-    uint32_t shares;    /* the placed tensor whose memory this one uses; 0: its own */
-    uint32_t next;      /* another version of the same value; 0: none               */
-    uint8_t phase;      /* of the step that makes it                                 */
-    bool is_output;     /* read after the run: lives to the end                       */
-    const char *reason; /* when partial: why                                          */
+    uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
+    uint32_t next;                 /* another version of the same value; 0: none               */
+    int32_t first_step, last_step; /* as in weft_planned_tensor: weft_plan_index     */
+    uint8_t phase;                 /* of the step that makes it                                 */
+    bool is_output;                /* read after the run: lives to the end                       */
+    const char *reason;            /* when partial: why                                          */
 } weft_placed;
-
-typedef enum weft_step_kind {
-    WEFT_STEP_KERNEL,  /* one op's kernel                              */
-    WEFT_STEP_LOOP,    /* a chain of element ops                       */
-    WEFT_STEP_CONVERT, /* one conversion step                          */
-    WEFT_STEP_COPY,    /* copy in[0] to out[0]; a variable's is a store */
-    WEFT_STEPS
-} weft_step_kind;
 
 /* One element op of a loop: slots as in weft_loop. */
 typedef struct weft_link {
@@ -45,6 +39,7 @@ typedef struct weft_link {
 typedef struct weft_step {
     weft_step_kind kind;
     uint8_t phase;
+    uint8_t why; /* weft_step_reason */
     uint8_t n_in, n_out;
     uint32_t node; /* whose work it is; a conversion's: who asked for it */
     uint32_t in[WEFT_LOOP_IN], out[WEFT_MAX_OUT];
@@ -59,7 +54,10 @@ typedef struct weft_plan {
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
-    bool strict;
+    bool strict, is_explained;
+    const weft_policy *policy; /* while it is built; NULL: none */
+    const char *policy_name;   /* NULL: none */
+    weft_cost cost;            /* while it is built */
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
     uint32_t *user_value;
@@ -68,7 +66,15 @@ typedef struct weft_plan {
     uint32_t n_placed, cap_placed;
     weft_step *steps; /* [n_steps] */
     uint32_t n_steps, cap_steps;
-    char *skipped; /* rules that were skipped, a line each; "" for none */
+    weft_planned_skip *skips; /* [n_skips] rules that were skipped */
+    uint32_t n_skips, cap_skips;
+    weft_decision *decisions; /* [n_decisions] when explained */
+    uint32_t n_decisions, cap_decisions;
+    /* By weft_plan_index, when all passes are done: */
+    uint32_t *user_of;     /* [graph->n_tensors] the first user's value it stands for; 0: none */
+    uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
+    weft_traffic *traffic; /* [n_traffic] the kinds of traffic there are; counts and bytes 0 */
+    int n_traffic;
 } weft_plan;
 
 /* Where one rank's temporaries lie in its arena. */
@@ -103,10 +109,12 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
 
 /* ---- what passes share ----------------------------------------------------------------------- */
 
-/* Append; return 0 (placed) or NULL (step) when out of memory. Pointers into the arrays move when
- * they grow. */
+/* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
+ * grow. */
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
+weft_planned_skip *weft_plan_skip(weft_plan *plan);
+weft_decision *weft_plan_decision(weft_plan *plan);
 
 int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank); /* of the rank's box */
 void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
@@ -118,6 +126,17 @@ weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int 
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
+/* weft_plan_index - what is looked up in a plan that is done: user's values, versions, lifetimes,
+ * kinds of traffic. */
+weft_status weft_plan_index(weft_plan *plan, weft_error *error);
+/* The kind of traffic that a step makes, in plan->traffic; -1: it makes none. */
+int weft_step_traffic(const weft_plan *plan, const weft_step *step);
+/* Prices by a cost function, all bytes through one rank's link. */
+double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange);
+double weft_work_price(const weft_cost *cost, double flops);
+/* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
+bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
+                        weft_exchange *exchange);
 void weft_plan_dump(const weft_plan *plan, FILE *file);
 /* Equal on all ranks that run the same program. */
 uint64_t weft_plan_digest(const weft_plan *plan);

@@ -6,17 +6,12 @@
 #include "op.h"
 #include "weft/arena.h"
 
-/* When in a training step a node works; for reports, for the order, and for ZeRO-3 (gather again).
- */
-typedef enum weft_phase { WEFT_FORWARD, WEFT_BACKWARD, WEFT_UPDATE, WEFT_PHASES } weft_phase;
-const char *weft_phase_name(weft_phase phase);
-
 typedef struct weft_node {
     const weft_op *op;
     const uint32_t *in; /* value ids [n_in] */
     uint32_t out;       /* first result; the others follow */
     uint8_t n_in, n_out;
-    uint8_t phase;
+    uint8_t phase; /* for reports, for the order, and for ZeRO-3 (gather again) */
     const void *attributes;
     uint32_t attribute_bytes;
     const char *file; /* base name of the caller's source, NULL until weft_at */

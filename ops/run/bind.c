@@ -185,6 +185,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         weft_bound_step *bound = &rank->steps[s];
         bound->step = &plan->steps[s];
+        bound->traffic = weft_step_traffic(plan, bound->step);
         WEFT_TRY(binders[bound->step->kind](rank, bound, error));
         bind_scratch(rank, s, bound);
         bind_site(rank, bound);

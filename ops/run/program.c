@@ -171,7 +171,9 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);
     rank->is_owner = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->is_owner);
     rank->steps = weft_arena_take(program->arena, (plan->n_steps + 1) * sizeof *rank->steps);
-    if (!rank->memory || !rank->is_owner || !rank->steps)
+    rank->traffic = weft_arena_copy(program->arena, plan->traffic,
+                                    (size_t)plan->n_traffic * sizeof *rank->traffic);
+    if (!rank->memory || !rank->is_owner || !rank->steps || !rank->traffic)
         return weft_fail_memory(error, plan->n_placed * sizeof *rank->memory);
     return weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error);
 }

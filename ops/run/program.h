@@ -20,6 +20,7 @@ typedef struct weft_bound_step {
     void *scratch;
     int64_t bytes;     /* copy */
     int64_t top_bytes; /* the highest byte of the arena that the step touches */
+    int traffic;       /* its kind among the rank's; -1: it makes none        */
     uint32_t site;     /* as the recorder names it */
 } weft_bound_step;
 
@@ -34,6 +35,7 @@ struct weft_rank {
     bool *is_owner; /* [plan->n_placed] whether that memory is this program's to give back    */
     weft_bound_step *steps; /* [plan->n_steps] */
     weft_usage measured;
+    weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;
 };
 
@@ -71,8 +73,6 @@ void weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                      const weft_view *view);
 /* run.c: how a step of each kind is run. */
 typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
-/* usage.c: traffic entry of a set of axes and a kind; made when there is none. */
-weft_traffic *weft_usage_traffic(weft_usage *usage, uint32_t axes, weft_convert_kind kind);
 /* The placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);
 

@@ -25,10 +25,8 @@ static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_err
     WEFT_TRY(
         weft_move_start(bound->move, bound->comm, bound->from, bound->to, bound->scratch, error));
     WEFT_TRY(weft_move_finish(bound->move, error));
-    const weft_convert_step *convert = &bound->step->convert;
-    if (!convert->axes) return WEFT_OK;
-    weft_traffic *traffic = weft_usage_traffic(&rank->measured, convert->axes, convert->kind);
-    if (!traffic) return WEFT_OK;
+    if (bound->traffic < 0) return WEFT_OK;
+    weft_traffic *traffic = &rank->traffic[bound->traffic];
     traffic->count++;
     traffic->bytes += weft_move_wire_bytes(bound->move);
     return WEFT_OK;
@@ -51,6 +49,8 @@ static void run_rank(void *argument, int number)
 {
     weft_rank *rank = weft_rank_of(argument, number);
     rank->measured = (weft_usage){0};
+    for (int i = 0; i < rank->program->plan->n_traffic; i++)
+        rank->traffic[i].count = rank->traffic[i].bytes = 0;
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_bound_step *bound = &rank->steps[s];

@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-weft_traffic *weft_usage_traffic(weft_usage *usage, uint32_t axes, weft_convert_kind kind)
-{
-    enum { room = sizeof usage->traffic / sizeof usage->traffic[0] };
-    for (int i = 0; i < usage->n_traffic; i++)
-        if (usage->traffic[i].axes == axes && usage->traffic[i].kind == kind)
-            return &usage->traffic[i];
-    if (usage->n_traffic == room) return NULL;
-    usage->traffic[usage->n_traffic] = (weft_traffic){.axes = axes, .kind = kind};
-    return &usage->traffic[usage->n_traffic++];
-}
-
 static void add_homes(const weft_plan *plan, int rank, weft_usage *usage)
 {
     for (uint32_t id = 1; id < plan->n_placed; id++) {
@@ -30,28 +19,8 @@ static void add_homes(const weft_plan *plan, int rank, weft_usage *usage)
     }
 }
 
-static weft_status add_step(const weft_plan *plan, const weft_step *step, int rank,
-                            weft_usage *usage, weft_error *error)
+static weft_status add_memory(const weft_plan *plan, int rank, weft_usage *usage, weft_error *error)
 {
-    usage->n_steps++;
-    if (step->kind == WEFT_STEP_KERNEL || step->kind == WEFT_STEP_LOOP)
-        usage->flops += weft_step_flops(plan, step, rank);
-    if (step->kind != WEFT_STEP_CONVERT || !step->convert.axes) return WEFT_OK;
-    const weft_type *type = &plan->placed[step->in[0]].type;
-    weft_traffic *traffic = weft_usage_traffic(usage, step->convert.axes, step->convert.kind);
-    if (!traffic)
-        return weft_fail(error, WEFT_INTERNAL, "more kinds of traffic than a report has room for");
-    traffic->count++;
-    traffic->bytes +=
-        weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &step->convert, rank);
-    return WEFT_OK;
-}
-
-weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *usage,
-                            weft_error *error)
-{
-    const weft_plan *plan = program->plan;
-    *usage = (weft_usage){0};
     weft_arena *arena = weft_arena_create();
     if (!arena) return weft_fail_memory(error, sizeof *usage);
     weft_memory memory;
@@ -61,23 +30,72 @@ weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *u
         usage->arena_bytes = memory.arena_bytes;
     }
     weft_arena_destroy(&arena);
-    WEFT_TRY(status);
-    add_homes(plan, rank, usage);
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        WEFT_TRY(add_step(plan, &plan->steps[s], rank, usage, error));
+    return status;
+}
+
+static void add_up(weft_usage *usage)
+{
     usage->total_bytes =
         usage->variable_bytes + usage->slot_bytes + usage->input_bytes + usage->arena_bytes;
+}
+
+weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *usage,
+                            weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(usage, error);
+    const weft_plan *plan = program->plan;
+    *usage = (weft_usage){0};
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    WEFT_TRY(add_memory(plan, rank, usage, error));
+    add_homes(plan, rank, usage);
+    usage->n_steps = (int)plan->n_steps;
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        usage->flops += weft_step_flops(plan, &plan->steps[s], rank);
+    add_up(usage);
     return WEFT_OK;
 }
+
+int weft_plan_traffic(const weft_program *program, int rank, weft_traffic *traffic, int room)
+{
+    if (!program || rank < 0 || rank >= weft_mesh_n_ranks(program->mesh)) return 0;
+    const weft_plan *plan = program->plan;
+    if (!traffic) room = 0;
+    for (int i = 0; i < plan->n_traffic && i < room; i++)
+        traffic[i] = plan->traffic[i];
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        int at = weft_step_traffic(plan, step);
+        if (at < 0 || at >= room) continue;
+        const weft_type *type = &plan->placed[step->in[0]].type;
+        traffic[at].count++;
+        traffic[at].bytes +=
+            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &step->convert, rank);
+    }
+    return plan->n_traffic;
+}
+
+/* ---- measured -------------------------------------------------------------------------------- */
 
 /* Highest byte touched, as the plan rounds it: to the alignment of buffers. */
 void weft_measured_usage(const weft_program *program, int rank, weft_usage *usage)
 {
-    const weft_rank *self = weft_rank_of(program, rank);
-    *usage = self ? self->measured : (weft_usage){0};
-    usage->arena_bytes = (usage->arena_bytes + 63) / 64 * 64;
+    if (!usage) return;
+    *usage = (weft_usage){0};
+    const weft_rank *self = program ? weft_rank_of(program, rank) : NULL;
     if (!self) return;
+    *usage = self->measured;
+    usage->arena_bytes = (usage->arena_bytes + 63) / 64 * 64;
     add_homes(program->plan, rank, usage);
-    usage->total_bytes =
-        usage->variable_bytes + usage->slot_bytes + usage->input_bytes + usage->arena_bytes;
+    add_up(usage);
+}
+
+int weft_measured_traffic(const weft_program *program, int rank, weft_traffic *traffic, int room)
+{
+    if (!program || rank < 0 || rank >= weft_mesh_n_ranks(program->mesh)) return 0;
+    const weft_rank *self = weft_rank_of(program, rank);
+    if (!traffic) room = 0;
+    for (int i = 0; i < program->plan->n_traffic && i < room; i++)
+        traffic[i] = self ? self->traffic[i] : program->plan->traffic[i];
+    return program->plan->n_traffic;
 }

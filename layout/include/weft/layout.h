@@ -128,6 +128,20 @@ WEFT_API int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh,
                               const weft_shape *shape, weft_spec *spec, char *skipped,
                               size_t bytes);
 
+/* weft_layout_skipped - the axes that weft_layout_spec skips, as data: the rule's dim, the axis it wanted, and the dim
+ * that has it. Names are borrowed from the layout and the shape.
+ *
+ * skipped  [room] the first of them; may be NULL when room is 0
+ * returns  how many there are
+ */
+typedef struct weft_skipped {
+    const char *dim;
+    int axis;
+    const char *taken_by;
+} weft_skipped;
+WEFT_API int weft_layout_skipped(const weft_layout *layout, const weft_mesh *mesh,
+                                 const weft_shape *shape, weft_skipped *skipped, int room);
+
 /* weft_layout_storage - `compute` plus the storage axes (see weft_layout_store; the ones `compute` leaves
  * replicated), each innermost: on the largest dim that nothing splits, else on the largest dim.
  * A tensor without dims stays as it is. Ignores the stage. */

@@ -47,6 +47,10 @@ WEFT_API const weft_shape *weft_shape_of(weft_value value);
 WEFT_API weft_dtype weft_dtype_of(weft_value value);
 WEFT_API weft_dim weft_dim_of(weft_value value, const char *name); /* {name, 0} when it has none */
 
+/* When in a training step an op works: gradients are backward, optimizers update. */
+typedef enum weft_phase { WEFT_FORWARD, WEFT_BACKWARD, WEFT_UPDATE, WEFT_PHASES } weft_phase;
+WEFT_API const char *weft_phase_name(weft_phase phase); /* "forward"; "?" for no phase */
+
 /* A shape of too many dims keeps n_dims > WEFT_MAX_DIMS, and the builder that gets it says so. */
 WEFT_API weft_shape weft_shape_make(const weft_dim *dims, int n_dims);
 

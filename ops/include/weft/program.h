@@ -25,6 +25,11 @@ typedef struct weft_compile_options {
     const char *
         dump; /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
                              stderr; NULL: none */
+    const struct weft_policy
+        *policy; /* how work is cut (weft/research/policy.h); NULL: the cheapest way */
+    const struct weft_cost
+        *cost;    /* what "cheap" means (the same header); NULL: as weft_cost says   */
+    bool explain; /* keep the ways that were compared, for weft_plan_decision_at, weft_plan_json */
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.
@@ -92,13 +97,6 @@ WEFT_API weft_mesh *weft_program_mesh(const weft_program *program);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* What one rank moves over one set of axes with one collective in one run. */
-typedef struct weft_traffic {
-    uint32_t axes;
-    weft_convert_kind kind;
-    int64_t count, bytes; /* bytes as weft_convert_bytes defines them */
-} weft_traffic;
-
 typedef struct weft_usage {
     int64_t variable_bytes; /* parameters */
     int64_t slot_bytes;     /* optimizer state */
@@ -107,19 +105,37 @@ typedef struct weft_usage {
     int64_t arena_bytes;   /* the one block they are laid out in */
     int64_t total_bytes;   /* variables + slots + inputs + arena */
     double flops;
-    int n_steps, n_traffic;
-    weft_traffic traffic[64];
+    int n_steps;
 } weft_usage;
 
 /* weft_plan_usage - what one run needs of `rank`, before it ever runs. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_usage(const weft_program *program, int rank,
                                                      weft_usage *usage, weft_error *error);
-/* weft_measured_usage - what the last run of a local rank really did: traffic counted as it was sent, and the
- * highest byte of the arena touched (arena_bytes). Local. */
+/* weft_measured_usage - what the last run of a local rank really did: the steps, and the highest byte of the arena
+ * touched (arena_bytes). All 0 for another rank. Local. */
 WEFT_API void weft_measured_usage(const weft_program *program, int rank, weft_usage *usage);
 
+/* What one rank moves over one set of axes with one collective in one run. */
+typedef struct weft_traffic {
+    uint32_t axes;
+    weft_convert_kind kind;
+    int64_t count, bytes; /* bytes as weft_convert_bytes defines them */
+} weft_traffic;
+
+/* weft_plan_traffic - what one run moves, as planned; weft_measured_traffic - as it was sent in the last run of a local
+ * rank (counts 0 before the first, and for another rank). Both have the same entries in the same order. Local.
+ *
+ * traffic  [room] the first of them; may be NULL when room is 0
+ * returns  how many there are; 0 when the program is NULL, or there is no such rank */
+WEFT_API int weft_plan_traffic(const weft_program *program, int rank, weft_traffic *traffic,
+                               int room);
+WEFT_API int weft_measured_traffic(const weft_program *program, int rank, weft_traffic *traffic,
+                                   int room);
+
 /* The plan as text or JSON: every variable with dims, spec, storage spec, box and bytes; memory by phase;
- * flops; traffic; every collective with its value, its reason and its place. As rank 0 (the fullest) sees it. Local. */
+ * flops; traffic; every collective with its value, its reason and its place. The JSON has every tensor and every step
+ * besides, and with options.explain every decision. As rank 0 (the fullest) sees it. Local. weft/research/plan.h has it
+ * as data, of any rank. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_print(const weft_program *program, FILE *file,
                                                      weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_json(const weft_program *program, FILE *file,

@@ -1,0 +1,48 @@
+/* cost: the price of an exchange and of work, and what a step of a plan exchanges.
+ *
+ * choose prices ways by these before there are steps; weft_plan_cost prices the steps by them.
+ */
+#include "plan.h"
+
+double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange)
+{
+    return cost->exchange ? cost->exchange(cost->context, exchange) : exchange->link_bytes;
+}
+
+double weft_work_price(const weft_cost *cost, double flops)
+{
+    if (cost->work) return cost->work(cost->context, flops);
+    return flops / (cost->flops_per_byte > 0 ? cost->flops_per_byte : WEFT_FLOPS_PER_BYTE);
+}
+
+static int group_size(const weft_mesh *mesh, uint32_t axes)
+{
+    int n = 1;
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (axes >> a & 1) n *= weft_mesh_axis_size(mesh, a);
+    return n;
+}
+
+bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
+                        weft_exchange *exchange)
+{
+    if (step->kind != WEFT_STEP_CONVERT || !step->convert.axes) return false;
+    const weft_convert_step *convert = &step->convert;
+    const weft_type *type = &plan->placed[step->in[0]].type;
+    int n = group_size(plan->mesh, convert->axes);
+    if (n < 2) return false;
+    double part = (double)(n - 1) / n;
+    double wire = (double)weft_convert_bytes(plan->mesh, &type->shape, type->dtype, convert, rank);
+    *exchange = (weft_exchange){.mesh = plan->mesh,
+                                .axes = convert->axes,
+                                .n_ranks = n,
+                                .kind = convert->kind,
+                                .bytes = wire,
+                                .link_bytes = wire};
+    if (convert->kind == WEFT_ALL_REDUCE) exchange->link_bytes = 2 * wire * part;
+    if (convert->kind == WEFT_REDUCE_SCATTER || convert->kind == WEFT_ALL_GATHER)
+        exchange->link_bytes = wire * part;
+    if (convert->kind == WEFT_ALL_TO_ALL) /* the wire's bytes are those sent to others */
+        exchange->bytes = (double)weft_placed_bytes(plan, step->in[0], rank) * n;
+    return true;
+}

@@ -1,0 +1,190 @@
+/* plan.h: the plan of a program as data: every step, every tensor in every place it lives, every decision with its
+ * prices, every rule that was skipped, and what it will cost.
+ *
+ *     weft_compile_options options = {.explain = true};                 (a mesh from weft_mesh_plan will do)
+ *     WEFT_TRY(weft_compile(mesh, layout, values, &options, &program, error));
+ *     for (int s = 0; s < weft_plan_n_steps(program); s++) {
+ *         WEFT_TRY(weft_plan_step_at(program, s, 0, &step, error));
+ *         printf("%s at %s:%d moves %lld bytes: %s\n", step.op, step.file, step.line, step.wire_bytes, step.reason);
+ *     }
+ *     WEFT_TRY(weft_plan_cost(program, 0, NULL, &cost, error));
+ *
+ * Everything is Local and works for any rank of the mesh, here or elsewhere. What the structs point to is borrowed and
+ * lives as long as the program. weft_plan_print and weft_plan_json are written from this alone. The structs grow at
+ * their ends from version to version.
+ */
+#ifndef WEFT_RESEARCH_PLAN_H
+#define WEFT_RESEARCH_PLAN_H
+
+#include "weft/program.h"
+#include "weft/research/policy.h"
+
+WEFT_BEGIN
+
+/* The layout that the program was compiled for. NULL for a program that is NULL. */
+WEFT_API const weft_layout *weft_plan_layout(const weft_program *program);
+/* The name of the policy that decided; NULL: none was given. */
+WEFT_API const char *weft_plan_policy(const weft_program *program);
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+typedef enum weft_tensor_kind {
+    WEFT_TENSOR_TEMPORARY, /* in the arena, from one step to another */
+    WEFT_TENSOR_INPUT,     /* these three keep their memory from run to run */
+    WEFT_TENSOR_PARAMETER,
+    WEFT_TENSOR_SLOT,
+    WEFT_TENSOR_KINDS
+} weft_tensor_kind;
+WEFT_API const char *
+weft_tensor_kind_name(weft_tensor_kind kind); /* "temporary"; "?" for no kind */
+
+/* One value in one place. A value that is needed in several places is several of these, with one `value`. */
+typedef struct weft_planned_tensor {
+    uint32_t id;     /* from 1 */
+    uint32_t value;  /* the logical tensor that this is a version of */
+    uint32_t next;   /* the id of its next version; 0: the last      */
+    weft_value user; /* the value of the user's graph that it stands for; id 0: made by compiling */
+    const char *name;      /* NULL: none */
+    uint32_t node;         /* the op that makes the value... */
+    const char *op, *file; /* ... and its call; file NULL: not known */
+    int line;
+    weft_phase phase; /* of the step that makes this version */
+    weft_tensor_kind kind;
+    bool is_output; /* given to weft_compile: can be read after a run */
+    weft_dtype dtype;
+    const weft_shape *shape; /* of the whole tensor */
+    weft_spec spec;          /* where this version lives */
+    weft_spec wanted;        /* the compute spec: where names want the value */
+    weft_spec storage;       /* where it is kept between runs; of a temporary: `wanted` */
+    weft_box box;            /* the rank's part */
+    int64_t bytes;           /* of that part */
+    uint32_t shares;         /* the tensor whose memory this one uses; 0: its own */
+    int first_step,
+        last_step; /* the steps that make it and use it last, also under other ids that share its memory;
+                                  outputs, inputs and variables live to the last step, the latter two from -1 */
+} weft_planned_tensor;
+
+/* Tensors have the numbers 1 to weft_plan_n_tensors. A tensor that became part of a loop has no step: it is never in
+ * memory, and both its steps are -1. */
+WEFT_API int weft_plan_n_tensors(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_tensor_at(const weft_program *program, uint32_t id,
+                                                         int rank, weft_planned_tensor *tensor,
+                                                         weft_error *error);
+/* weft_plan_tensor_of - the first version of a value of the user's graph; 0: the program does not compute it. Others
+ * follow by `next`. */
+WEFT_API uint32_t weft_plan_tensor_of(const weft_program *program, weft_value value);
+/* weft_plan_offsets - where a rank's temporaries lie in its arena.
+ *
+ * offsets  [room] by id, 0 is not used: bytes from the arena's begin; -1: not in the arena
+ * room     at least weft_plan_n_tensors + 1
+ * cost     packs the rank's memory anew: once a rank, not once a tensor */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_offsets(const weft_program *program, int rank,
+                                                       int64_t *offsets, int room,
+                                                       weft_error *error);
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+typedef enum weft_step_kind {
+    WEFT_STEP_KERNEL,  /* one op's kernel                               */
+    WEFT_STEP_LOOP,    /* a chain of element ops: see weft_plan_link_at */
+    WEFT_STEP_CONVERT, /* one conversion step                           */
+    WEFT_STEP_COPY,    /* copy in[0] to out[0]; a variable's is a store */
+    WEFT_STEPS
+} weft_step_kind;
+WEFT_API const char *weft_step_kind_name(weft_step_kind kind); /* "kernel"; "?" for no kind */
+
+/* Why a step is there. */
+typedef enum weft_step_reason {
+    WEFT_BECAUSE_OP,      /* it is the op's own work                                        */
+    WEFT_BECAUSE_PARTIAL, /* a partial result has to be finished; the text says whence it is */
+    WEFT_BECAUSE_OPERAND, /* an op needs its operand elsewhere                              */
+    WEFT_BECAUSE_OUTPUT,  /* it is read after the run where its names want it               */
+    WEFT_BECAUSE_STORE,   /* a variable gets its new value                                  */
+    WEFT_BECAUSE_OLD,     /* a variable's old value is needed beside the new one            */
+    WEFT_REASONS
+} weft_step_reason;
+WEFT_API const char *
+weft_step_reason_name(weft_step_reason reason); /* "operand"; "?" for no reason */
+
+typedef struct weft_planned_step {
+    int index; /* from 0: the order of execution, on every rank */
+    weft_step_kind kind;
+    weft_phase phase;
+    uint32_t
+        node; /* the op whose work it is; of a conversion: who asked, or whose partial result it is */
+    const char *op, *file; /* its name and call; file NULL: not known */
+    int line;
+    weft_step_reason why;
+    const char *reason; /* the same as a text */
+    int n_in, n_out;
+    const uint32_t *in, *out;     /* [n_in], [n_out] ids of tensors */
+    weft_convert_kind collective; /* convert: which; WEFT_SLICE is local */
+    uint32_t axes;      /* convert: bit a: the ranks along axis a exchange; 0: nobody does */
+    int n_links;        /* loop: its element ops */
+    double flops;       /* of the rank */
+    int64_t wire_bytes; /* convert: as the rank counts them (weft_convert_bytes) */
+    int64_t in_bytes, out_bytes; /* the rank's parts of all operands and of all results */
+    int64_t scratch_bytes;
+} weft_planned_step;
+
+WEFT_API int weft_plan_n_steps(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_step_at(const weft_program *program, int index,
+                                                       int rank, weft_planned_step *step,
+                                                       weft_error *error);
+
+/* One element op of a loop. */
+typedef struct weft_planned_link {
+    uint32_t node;
+    const char *op, *file;
+    int line;
+    int n_in;
+    const int
+        *in; /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */
+} weft_planned_link;
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_link_at(const weft_program *program, int step,
+                                                       int index, weft_planned_link *link,
+                                                       weft_error *error);
+
+/* ---- rules and decisions --------------------------------------------------------------------- */
+
+/* A rule that could not have an axis, because an earlier rule splits another dim of that tensor over it. */
+typedef struct weft_planned_skip {
+    uint32_t value;   /* as in weft_planned_tensor */
+    const char *name; /* of the value */
+    const weft_shape *shape;
+    const char *dim; /* of the rule */
+    int axis;
+    const char *taken_by; /* the dim that has it */
+} weft_planned_skip;
+
+/* Of values with a name. */
+WEFT_API int weft_plan_n_skipped(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_skipped_at(const weft_program *program, int index,
+                                                          weft_planned_skip *skip,
+                                                          weft_error *error);
+
+/* weft_plan_decision_at - for every op and axis the ways that were compared, with their prices, and which was picked:
+ * in the order in which they were decided. Kept only when the program was compiled with options.explain; else there are
+ * none. NULL past the end. */
+WEFT_API int weft_plan_n_decisions(const weft_program *program);
+WEFT_API const weft_decision *weft_plan_decision_at(const weft_program *program, int index);
+
+/* ---- what it costs --------------------------------------------------------------------------- */
+
+/* One run of one rank, in bytes through its link. A prediction to compare plans by: exchanges and work one after the
+ * other, memory traffic and latency not counted, unless the cost function counts them. */
+typedef struct weft_planned_cost {
+    double exchange, work, total;
+    double link_bytes; /* of all exchanges, before the cost function prices them */
+    double flops;
+} weft_planned_cost;
+
+/* cost  borrowed during the call; NULL: the default one. A program that was compiled by a cost function does not
+ *       remember it: hand it in again */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_cost(const weft_program *program, int rank,
+                                                    const weft_cost *cost,
+                                                    weft_planned_cost *planned, weft_error *error);
+
+WEFT_END
+
+#endif

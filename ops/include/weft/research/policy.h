@@ -1,0 +1,150 @@
+/* policy.h: where work is cut and what that costs, decided by functions of your own.
+ *
+ *     static int keep_batch(void *context, const weft_decision *decision)
+ *     {
+ *         for (int w = 0; w < decision->n_ways; w++)
+ *             if (decision->ways[w].dim && !strcmp(decision->ways[w].dim, "batch")) return w;
+ *         return WEFT_DEFAULT_WAY;
+ *     }
+ *     static const weft_policy policy = {.name = "batch first", .pick = keep_batch};
+ *     weft_compile_options options = {.policy = &policy};
+ *
+ * Compiling decides op after op, in the order of the graph, and axis after axis, in the order of the mesh, along which
+ * direction the op's work is cut. Each time it lists the ways there are, prices them, and takes the cheapest, or the
+ * one that the policy picks. Whatever it picks, the program computes the same numbers: conversions follow from it.
+ *
+ * A policy and a cost function are pure: what they return depends on what they are handed alone, never on the rank, the
+ * time or memory. Ranks that decide otherwise are found before the first run (the digest sees the plan). Both are
+ * borrowed while weft_compile runs, and called on its thread.
+ */
+#ifndef WEFT_RESEARCH_POLICY_H
+#define WEFT_RESEARCH_POLICY_H
+
+#include "weft/graph.h"
+
+WEFT_BEGIN
+
+/* ---- prices ---------------------------------------------------------------------------------- */
+
+/* One conversion along a set of axes. */
+typedef struct weft_exchange {
+    const weft_mesh *mesh;
+    uint32_t axes;          /* bit a: the ranks along axis a exchange */
+    int n_ranks;            /* of a group: the product of those axes' sizes */
+    weft_convert_kind kind; /* never WEFT_SLICE, which is local and costs nothing */
+    double
+        bytes; /* of one rank's part of the tensor, were it whole along these axes; move: what is sent */
+    double link_bytes; /* what goes through one rank's link, n ranks: all_gather and reduce_scatter
+                               bytes (n-1)/n, all_reduce twice that, all_to_all an n-th of it, move: bytes */
+} weft_exchange;
+
+/* Prices have one unit: a byte through one rank's link. {0} is the cost function that is used when none is given. */
+typedef struct weft_cost {
+    double
+        flops_per_byte; /* flops that take as long as a byte through a link; 0: WEFT_FLOPS_PER_BYTE */
+    /* The price of an exchange, 0 or more, INFINITY for never. NULL: exchange->link_bytes */
+    double (*exchange)(void *context, const weft_exchange *exchange);
+    /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
+    double (*work)(void *context, double flops);
+    void *context; /* handed to both */
+} weft_cost;
+enum { WEFT_FLOPS_PER_BYTE = 30 }; /* 100 GFLOP/s a core against about 3 GB/s */
+
+/* The price of one way, in its parts. */
+typedef struct weft_price {
+    double operands; /* bringing the operands to where the way needs them */
+    double
+        results; /* bringing the results from where it leaves them to where their names want them */
+    double repeated; /* work that the ranks of the axis all do, beyond a share each */
+    double total;
+} weft_price;
+
+/* ---- one decision ---------------------------------------------------------------------------- */
+
+typedef enum weft_way_kind {
+    WEFT_WAY_CUT,     /* the work is cut along one direction                      */
+    WEFT_WAY_PARTIAL, /* a sum that is partial stays so: every rank its summand   */
+    WEFT_WAY_WHOLE,   /* every rank of the axis does all of it                    */
+    WEFT_WAYS
+} weft_way_kind;
+WEFT_API const char *weft_way_kind_name(weft_way_kind kind); /* "cut"; "?" for no kind */
+
+/* A state is a dim's index, WEFT_REPLICATED or WEFT_PARTIAL. */
+typedef struct weft_way {
+    weft_way_kind kind;
+    const char
+        *dim; /* cut: the direction, by the result's dim or else an operand's; NULL: no cut */
+    const int8_t *need;   /* [n_in] the state that each operand must be in */
+    const int8_t *make;   /* [n_out] the state that each result comes out in */
+    weft_combine combine; /* of results that come out partial */
+    bool
+        is_usual; /* false: no operand is along this direction on the axis, and no result wants to be. Legal, and left
+                      out of the comparison unless a policy picks it */
+    weft_price price;
+} weft_way;
+
+/* An operand or a result of the op. */
+typedef struct weft_operand {
+    uint32_t value;   /* its number in the plan: the same wherever the tensor turns up */
+    const char *name; /* NULL: none */
+    weft_dtype dtype;
+    const weft_shape
+        *shape;        /* of the whole tensor                                                 */
+    const int8_t *now; /* [n_axes] the state it is in; NULL for results                       */
+    const int8_t
+        *wanted; /* [n_axes] where its names want it; where it goes when it may not stay partial */
+    int n_readers; /* operands: ops that read it; they share the price of finishing a partial sum */
+} weft_operand;
+
+/* One op and one axis: the question, and, once it is decided, the answer. */
+typedef struct weft_decision {
+    const weft_mesh *mesh;
+    int axis, n_ranks; /* ranks along it */
+    uint32_t node;     /* the op's number in the plan, as weft_planned_step has it */
+    const char *op, *file;
+    int line; /* of the call; file NULL: not known */
+    weft_phase phase;
+    double flops; /* of one rank, with the axes decided before */
+    int n_in, n_out;
+    const weft_operand *in, *out; /* [n_in], [n_out] */
+    const weft_way *before;       /* [axis] what was picked for the axes before this one */
+    int n_ways;
+    const weft_way *ways; /* [n_ways] at least one; of equal prices the first wins */
+    int cheapest;         /* the usual way of the lowest price: the default */
+    int picked;           /* -1 while the policy is asked */
+} weft_decision;
+
+/* ---- a policy -------------------------------------------------------------------------------- */
+
+enum { WEFT_DEFAULT_WAY = -1 };
+
+/* A value, for `wants`. */
+typedef struct weft_wanting {
+    const weft_mesh *mesh;
+    const weft_layout *layout;
+    const char *name; /* NULL: none */
+    weft_dtype dtype;
+    const weft_shape *shape;
+    const char *op, *file; /* what makes it, and where */
+    int line;
+    weft_phase phase;
+    const char
+        *placement; /* weft_place's text; NULL: none                                        */
+    const char
+        *place_as; /* the variable whose storage it is placed as (weft_place_as); NULL: none */
+} weft_wanting;
+
+typedef struct weft_policy {
+    const char *name; /* for sentences and reports; NULL: "policy" */
+    /* The index of a way, or WEFT_DEFAULT_WAY. NULL: always the default. */
+    int (*pick)(void *context, const weft_decision *decision);
+    /* Where a value is wanted, as weft_place takes it ("batch:data", "" for whole on every rank); NULL: as it is by its
+       placement and the layout. Asked once for each value, before anything is decided. An optimizer slot follows its
+       variable. The text is copied. NULL: nothing is changed. */
+    const char *(*wants)(void *context, const weft_wanting *value);
+    void *context; /* handed to both */
+} weft_policy;
+
+WEFT_END
+
+#endif

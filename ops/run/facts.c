@@ -1,0 +1,276 @@
+/* facts.c: the plan as data: what a step, a tensor, a decision is, as a rank sees it. */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_in(const char *const *names, unsigned at, unsigned end)
+{
+    return at < end ? names[at] : "?";
+}
+
+const char *weft_way_kind_name(weft_way_kind kind)
+{
+    static const char *const names[WEFT_WAYS] = {"cut", "partial", "whole"};
+    return name_in(names, (unsigned)kind, WEFT_WAYS);
+}
+
+const char *weft_tensor_kind_name(weft_tensor_kind kind)
+{
+    static const char *const names[WEFT_TENSOR_KINDS] = {"temporary", "input", "parameter", "slot"};
+    return name_in(names, (unsigned)kind, WEFT_TENSOR_KINDS);
+}
+
+const char *weft_step_reason_name(weft_step_reason reason)
+{
+    static const char *const names[WEFT_REASONS] = {"op",     "partial", "operand",
+                                                    "output", "store",   "old"};
+    return name_in(names, (unsigned)reason, WEFT_REASONS);
+}
+
+/* For steps that keep no text of their own. */
+static const char *reason_text(weft_step_reason reason)
+{
+    static const char *const texts[WEFT_REASONS] = {
+        [WEFT_BECAUSE_OP] = "the op's own work",
+        [WEFT_BECAUSE_PARTIAL] = "a partial result is finished",
+        [WEFT_BECAUSE_OPERAND] = "its consumer needs it so",
+        [WEFT_BECAUSE_OUTPUT] = "it is read after the run",
+        [WEFT_BECAUSE_STORE] = "the variable gets its new value",
+        [WEFT_BECAUSE_OLD] = "the variable's old value is needed beside the new one",
+    };
+    return name_in(texts, (unsigned)reason, WEFT_REASONS);
+}
+
+static weft_status check_index(int index, uint32_t end, const char *function, const char *what,
+                               weft_error *error)
+{
+    if (index >= 0 && (uint32_t)index < end) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s: there is no %s %d; the plan has %u, counted from 0",
+                     function, what, index, end);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+const weft_layout *weft_plan_layout(const weft_program *program)
+{
+    return program ? program->plan->layout : NULL;
+}
+
+const char *weft_plan_policy(const weft_program *program)
+{
+    return program ? program->plan->policy_name : NULL;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+int weft_plan_n_tensors(const weft_program *program)
+{
+    return program && program->plan->n_placed ? (int)program->plan->n_placed - 1 : 0;
+}
+
+static weft_tensor_kind kind_of(const weft_plan *plan, const weft_placed *placed)
+{
+    if (placed->home == WEFT_TEMPORARY) return WEFT_TENSOR_TEMPORARY;
+    if (placed->home == WEFT_INPUT_HOME) return WEFT_TENSOR_INPUT;
+    const weft_variable_attributes *variable = weft_node_of(plan->graph, placed->value)->attributes;
+    return variable->owner ? WEFT_TENSOR_SLOT : WEFT_TENSOR_PARAMETER;
+}
+
+static weft_status specs_of(const weft_plan *plan, const weft_placed *placed,
+                            weft_planned_tensor *tensor, weft_error *error)
+{
+    tensor->spec = placed->spec;
+    WEFT_TRY(weft_wanted_spec(plan, placed->value, &tensor->wanted, error));
+    tensor->storage = tensor->wanted;
+    if (weft_node_of(plan->graph, placed->value)->op == &weft_op_variable)
+        WEFT_TRY(weft_home_spec(plan, placed->value, &tensor->storage, error));
+    return WEFT_OK;
+}
+
+weft_status weft_plan_tensor_at(const weft_program *program, uint32_t id, int rank,
+                                weft_planned_tensor *tensor, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(tensor, error);
+    const weft_plan *plan = program->plan;
+    WEFT_GIVEN_RANGE(id, 1, weft_plan_n_tensors(program), error);
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    const weft_placed *placed = &plan->placed[id];
+    const weft_tensor *value = &plan->graph->tensors[placed->value];
+    const weft_node *node = &plan->graph->nodes[value->node];
+    *tensor = (weft_planned_tensor){
+        .id = id,
+        .value = placed->value,
+        .next = placed->next,
+        .user = {(weft_graph *)(uintptr_t)program->user, plan->user_of[placed->value]},
+        .name = value->name,
+        .node = value->node,
+        .op = node->op->name,
+        .file = node->file,
+        .line = node->line,
+        .phase = (weft_phase)placed->phase,
+        .kind = kind_of(plan, placed),
+        .is_output = placed->is_output,
+        .dtype = placed->type.dtype,
+        .shape = &placed->type.shape,
+        .bytes = weft_placed_bytes(plan, id, rank),
+        .shares = placed->shares,
+        .first_step = placed->first_step,
+        .last_step = placed->last_step};
+    weft_spec_box(&placed->spec, plan->mesh, &placed->type.shape, rank, &tensor->box);
+    return specs_of(plan, placed, tensor, error);
+}
+
+uint32_t weft_plan_tensor_of(const weft_program *program, weft_value value)
+{
+    if (!program || value.graph != program->user || value.id >= program->plan->n_user_values)
+        return 0;
+    uint32_t own = program->plan->user_value[value.id];
+    return own ? program->plan->version[own] : 0;
+}
+
+weft_status weft_plan_offsets(const weft_program *program, int rank, int64_t *offsets, int room,
+                              weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(offsets, error);
+    const weft_plan *plan = program->plan;
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    WEFT_GIVEN_RANGE(room, weft_plan_n_tensors(program) + 1, INT32_MAX, error);
+    weft_arena *arena = weft_arena_create();
+    if (!arena) return weft_fail_memory(error, sizeof *offsets);
+    weft_memory memory;
+    weft_status status = weft_plan_memory(plan, rank, arena, &memory, error);
+    offsets[0] = -1;
+    for (uint32_t id = 1; status == WEFT_OK && id < plan->n_placed; id++)
+        offsets[id] = memory.offset[id];
+    weft_arena_destroy(&arena);
+    return status;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+int weft_plan_n_steps(const weft_program *program)
+{
+    return program ? (int)program->plan->n_steps : 0;
+}
+
+static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int rank,
+                              weft_planned_step *step, weft_error *error)
+{
+    for (int i = 0; i < from->n_in; i++)
+        step->in_bytes += weft_placed_bytes(plan, from->in[i], rank);
+    for (int o = 0; o < from->n_out; o++)
+        step->out_bytes += weft_placed_bytes(plan, from->out[o], rank);
+    step->flops = weft_step_flops(plan, from, rank);
+    if (from->kind != WEFT_STEP_CONVERT) return WEFT_OK;
+    const weft_type *type = &plan->placed[from->in[0]].type;
+    step->collective = from->convert.kind;
+    step->axes = from->convert.axes;
+    if (step->axes)
+        step->wire_bytes =
+            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &from->convert, rank);
+    return weft_step_scratch(plan, from, rank, &step->scratch_bytes, error);
+}
+
+weft_status weft_plan_step_at(const weft_program *program, int index, int rank,
+                              weft_planned_step *step, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(step, error);
+    const weft_plan *plan = program->plan;
+    WEFT_TRY(check_index(index, plan->n_steps, __func__, "step", error));
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    const weft_step *from = &plan->steps[index];
+    const weft_node *node = &plan->graph->nodes[from->node];
+    *step = (weft_planned_step){.index = index,
+                                .kind = from->kind,
+                                .phase = (weft_phase)from->phase,
+                                .node = from->node,
+                                .op = node->op->name,
+                                .file = node->file,
+                                .line = node->line,
+                                .why = (weft_step_reason)from->why,
+                                .reason = from->reason ? from->reason
+                                                       : reason_text((weft_step_reason)from->why),
+                                .n_in = from->n_in,
+                                .n_out = from->n_out,
+                                .in = from->in,
+                                .out = from->out,
+                                .n_links = from->kind == WEFT_STEP_LOOP ? from->n_links : 0};
+    return amounts_of(plan, from, rank, step, error);
+}
+
+weft_status weft_plan_link_at(const weft_program *program, int step, int index,
+                              weft_planned_link *link, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(link, error);
+    const weft_plan *plan = program->plan;
+    WEFT_TRY(check_index(step, plan->n_steps, __func__, "step", error));
+    const weft_step *loop = &plan->steps[step];
+    uint32_t n = loop->kind == WEFT_STEP_LOOP ? (uint32_t)loop->n_links : 0;
+    WEFT_TRY(check_index(index, n, __func__, "op of that loop", error));
+    const weft_link *from = &loop->links[index];
+    const weft_node *node = &plan->graph->nodes[from->node];
+    *link = (weft_planned_link){.node = from->node,
+                                .op = node->op->name,
+                                .file = node->file,
+                                .line = node->line,
+                                .n_in = from->n_in,
+                                .in = from->in};
+    return WEFT_OK;
+}
+
+/* ---- rules, decisions, cost ------------------------------------------------------------------ */
+
+int weft_plan_n_skipped(const weft_program *program)
+{
+    return program ? (int)program->plan->n_skips : 0;
+}
+
+weft_status weft_plan_skipped_at(const weft_program *program, int index, weft_planned_skip *skip,
+                                 weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(skip, error);
+    WEFT_TRY(check_index(index, program->plan->n_skips, __func__, "skipped rule", error));
+    *skip = program->plan->skips[index];
+    return WEFT_OK;
+}
+
+int weft_plan_n_decisions(const weft_program *program)
+{
+    return program ? (int)program->plan->n_decisions : 0;
+}
+
+const weft_decision *weft_plan_decision_at(const weft_program *program, int index)
+{
+    bool is_there = program && index >= 0 && (uint32_t)index < program->plan->n_decisions;
+    return is_there ? &program->plan->decisions[index] : NULL;
+}
+
+weft_status weft_plan_cost(const weft_program *program, int rank, const weft_cost *cost,
+                           weft_planned_cost *planned, weft_error *error)
+{
+    static const weft_cost usual = {0};
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(planned, error);
+    const weft_plan *plan = program->plan;
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    *planned = (weft_planned_cost){0};
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        weft_exchange exchange;
+        planned->flops += weft_step_flops(plan, &plan->steps[s], rank);
+        if (!weft_step_exchange(plan, &plan->steps[s], rank, &exchange)) continue;
+        planned->link_bytes += exchange.link_bytes;
+        planned->exchange += weft_exchange_price(cost ? cost : &usual, &exchange);
+    }
+    planned->work = weft_work_price(cost ? cost : &usual, planned->flops);
+    planned->total = planned->exchange + planned->work;
+    if (planned->exchange >= 0 && planned->work >= 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s: the cost function gives %g for exchanges and %g for work; give 0 or more",
+                     __func__, planned->exchange, planned->work);
+}

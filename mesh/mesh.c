@@ -52,7 +52,7 @@ static weft_status place_in_world(const weft_world *world, weft_mesh *mesh, weft
         return weft_fail(
             error, WEFT_USAGE,
             "mesh %.200s has %d ranks, and one process runs at most %d; start one process a "
-            "rank with mpirun or srun, or only plan with --dry-run",
+            "rank with mpirun or srun, or only plan (weft_mesh_plan)",
             mesh->text, mesh->n_ranks, MAX_LOCAL);
     mesh->n_local = is_alone ? mesh->n_ranks : 1;
     mesh->first_local = is_alone ? 0 : world->process;

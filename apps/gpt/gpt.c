@@ -153,11 +153,25 @@ static weft_status work(gpt_job *job, const phase *phases, weft_error *error)
     return weft_world_agree(error);
 }
 
+/* The library speaks of its functions and fields; here options stand for them. */
+static void name_options(weft_error *error)
+{
+    static const char *const names[][2] = {
+        {"strict of the compile options", "; here strict is --strict"},
+        {"weft_mesh_plan", "; here that is --dry-run"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(error->message, names[i][0]))
+            strncat(error->message, names[i][1],
+                    sizeof error->message - strlen(error->message) - 1);
+}
+
 static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
     gpt_job job = {.settings = s};
     (void)!work(&job, phases, &error);
+    name_options(&error);
     gpt_job_close(&job);
     const int code =
         app_leave(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);

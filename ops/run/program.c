@@ -90,7 +90,43 @@ static const char *variable_name(const weft_plan *plan, uint32_t placed)
     return variable->name;
 }
 
-/* The shared program's variable of the same name; its box must be the same. */
+static bool same_part(const weft_view *a, const weft_view *b)
+{
+    if (a->dtype != b->dtype || a->shape.n_dims != b->shape.n_dims) return false;
+    for (int d = 0; d < a->shape.n_dims; d++)
+        if (strcmp(a->shape.dims[d].name, b->shape.dims[d].name) != 0 ||
+            a->shape.dims[d].size != b->shape.dims[d].size)
+            return false;
+    return memcmp(&a->box, &b->box, sizeof a->box) == 0;
+}
+
+/* "f32 [a:8, b:6], of which rank 1 keeps [a:4, b:6]" */
+static void print_part(const weft_view *view, int rank, char *text, size_t bytes)
+{
+    char whole[200], part[200];
+    weft_shape local = view->shape;
+    for (int d = 0; d < local.n_dims; d++)
+        local.dims[d].size = weft_view_size(view, d);
+    weft_shape_print(&view->shape, whole, sizeof whole);
+    weft_shape_print(&local, part, sizeof part);
+    snprintf(text, bytes, "%s %.80s, of which rank %d keeps %.80s", weft_dtype_name(view->dtype),
+             whole, rank, part);
+}
+
+static weft_status refuse_shared(const weft_rank *rank, const char *name, const weft_view *own,
+                                 const weft_view *its, weft_error *error)
+{
+    char mine[240], other[240];
+    print_part(own, rank->rank, mine, sizeof mine);
+    print_part(its, rank->rank, other, sizeof other);
+    return weft_fail(
+        error, WEFT_USAGE,
+        "variable %s cannot be shared: here it is %s, and in the program to share with "
+        "%s; give both the same dtype, dims and layout",
+        name, mine, other);
+}
+
+/* The shared program's variable of the same name; its part must be the same. */
 static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan, *other = rank->program->share->plan;
@@ -101,13 +137,7 @@ static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, 
         weft_view own, its;
         weft_placed_view(plan, placed, rank->rank, &own);
         weft_placed_view(other, id, rank->rank, &its);
-        if (own.dtype != its.dtype || own.shape.n_dims != its.shape.n_dims ||
-            memcmp(&own.box, &its.box, sizeof own.box) != 0)
-            return weft_fail(
-                error, WEFT_USAGE,
-                "variable %s cannot be shared: the two programs keep different parts of "
-                "it; compile both with the same dims, mesh and layout",
-                name);
+        if (!same_part(&own, &its)) return refuse_shared(rank, name, &own, &its, error);
         *memory = weft_rank_of(rank->program->share, rank->rank)->memory[id];
         return WEFT_OK;
     }

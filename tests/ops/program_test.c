@@ -95,6 +95,37 @@ static void test_shared_variables_are_one(void)
     weft_mesh_destroy(&mesh);
 }
 
+/* Sharing takes the same part of the same tensor on every rank, however the layouts are written: on one rank every
+ * layout gives that. */
+static void test_shared_variables_have_one_place(void)
+{
+    const weft_dim other = {"other", 5};
+    weft_mesh *mesh = open_mesh();
+    weft_layout *layout = open_layout("row:data"), *whole = open_layout("");
+    weft_graph *g = weft_graph_create(1), *h = weft_graph_create(1);
+    weft_program *first = NULL, *second = NULL;
+    weft_error error = {0};
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_DIMS(row), weft_constant_of(1.0));
+    weft_value y = weft_variable(h, "x", WEFT_F64, WEFT_DIMS(other), weft_constant_of(1.0));
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(weft_neg(x)), NULL, &first, &error), error);
+    const weft_compile_options options = {.share = first};
+    const bool is_one = weft_mesh_n_ranks(mesh) == 1;
+    CHECK_EQ_INT(weft_compile(mesh, whole, WEFT_VALUES(weft_exp(x)), &options, &second, &error),
+                 is_one ? WEFT_OK : WEFT_USAGE);
+    if (!is_one) CHECK_TEXT(error.message, "variable x cannot be shared: here it is f64 [row:5]");
+    weft_program_destroy(&second);
+    weft_error_clear(&error);
+    CHECK_EQ_INT(weft_compile(mesh, whole, WEFT_VALUES(weft_neg(y)), &options, &second, &error),
+                 WEFT_USAGE);
+    CHECK_TEXT(error.message, "here it is f64 [other:5]");
+    weft_program_destroy(&first);
+    weft_graph_destroy(&g);
+    weft_graph_destroy(&h);
+    weft_layout_destroy(&layout);
+    weft_layout_destroy(&whole);
+    weft_mesh_destroy(&mesh);
+}
+
 /* Every rank's part, put together, is what was written. */
 static void test_parts_make_the_whole(void)
 {
@@ -310,7 +341,7 @@ static void test_skipped_rule_is_said_and_strict_refuses(void)
     free(text);
     end_plan(&p);
     CHECK_EQ_INT(plan(&p, "data:2", "tall:data,wide:data", true, &error), WEFT_USAGE);
-    CHECK_TEXT(error.message, "data is taken by tall");
+    CHECK_TEXT(error.message, "wide: data is taken by tall, and strict of the compile options");
     end_plan(&p);
 }
 
@@ -320,6 +351,7 @@ int main(void)
     if (CHECK_OK(weft_world_open(&world, &error), error)) {
         RUN(test_variables_swap_by_their_old_values);
         RUN(test_shared_variables_are_one);
+        RUN(test_shared_variables_have_one_place);
         RUN(test_parts_make_the_whole);
         RUN(test_a_variable_is_assigned_once);
         RUN(test_an_update_is_no_operand);

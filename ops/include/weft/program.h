@@ -19,17 +19,17 @@ typedef struct weft_program weft_program; /* opaque */
 
 typedef struct weft_compile_options {
     bool strict; /* a rule that is skipped is an error */
-    weft_program *
-        share; /* variables of the same name are this program's own (same mesh, same layout); it must
-                             outlive the new one. NULL: none */
+    /* Variables of the same name are this program's own: same mesh, same dtype and dims in the same order, and the same
+       box on every rank (the same layout gives that; on one rank every layout does). It must outlive the new one.
+       NULL: none */
+    weft_program *share;
     const char *
         dump; /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
                              stderr; NULL: none */
-    const struct weft_policy
-        *policy; /* how work is cut (weft/research/policy.h); NULL: the cheapest way */
-    const struct weft_cost
-        *cost;    /* what "cheap" means (the same header); NULL: as weft_cost says   */
-    bool explain; /* keep the ways that were compared, for weft_plan_decision_at, weft_plan_json */
+    /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
+    const struct weft_policy *policy;
+    const struct weft_cost *cost;
+    bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.

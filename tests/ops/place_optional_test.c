@@ -58,9 +58,13 @@ static void test_one_program_runs_on_every_mesh(void)
 /* The mark changes nothing where the axis is there: the very plan of the text without it. */
 static void test_a_mark_changes_nothing_on_a_mesh_with_the_axis(void)
 {
+    enum { room = 64 };
     weft_mesh *mesh = NULL;
-    weft_usage usage[2];
+    weft_usage usage[2] = {0};
+    weft_traffic traffic[2][room];
+    int n_traffic[2] = {0};
     weft_error error = {0};
+    memset(traffic, 0, sizeof traffic);
     CHECK_OK(weft_mesh_plan("data:2,model:3", &mesh, &error), error);
     for (int marked = 0; marked < 2; marked++) {
         const char *text = marked ? rules : "batch:data,hidden:model";
@@ -72,12 +76,15 @@ static void test_a_mark_changes_nothing_on_a_mesh_with_the_axis(void)
         const weft_values values = {b.outputs, b.n_outputs};
         if (CHECK_OK(weft_compile(mesh, layout, values, NULL, &program, &error), error))
             CHECK_OK(weft_plan_usage(program, 0, &usage[marked], &error), error);
+        n_traffic[marked] = weft_plan_traffic(program, 0, traffic[marked], room);
         weft_program_destroy(&program);
         weft_layout_destroy(&layout);
         weft_graph_destroy(&b.graph);
     }
-    CHECK(usage[0].n_traffic > 0);
+    CHECK(n_traffic[0] > 0 && n_traffic[0] <= room);
+    CHECK_EQ_INT(n_traffic[0], n_traffic[1]);
     CHECK(memcmp(&usage[0], &usage[1], sizeof usage[0]) == 0);
+    CHECK(memcmp(traffic[0], traffic[1], sizeof traffic[0]) == 0);
     weft_mesh_destroy(&mesh);
 }
 

@@ -17,6 +17,9 @@ WEFT_BEGIN
 
 typedef struct weft_program weft_program; /* opaque */
 
+typedef struct weft_policy weft_policy; /* how work is cut, and what a plan costs, */
+typedef struct weft_cost weft_cost;     /* by functions of your own: weft/research/policy.h */
+
 typedef struct weft_compile_options {
     bool strict; /* a rule that is skipped is an error */
     /* Variables of the same name are this program's own: same mesh, same dtype and dims in the same order, and the same
@@ -27,8 +30,8 @@ typedef struct weft_compile_options {
         dump; /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
                              stderr; NULL: none */
     /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
-    const struct weft_policy *policy;
-    const struct weft_cost *cost;
+    const weft_policy *policy;
+    const weft_cost *cost;
     bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
 } weft_compile_options;
 

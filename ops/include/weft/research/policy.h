@@ -20,7 +20,7 @@
 #ifndef WEFT_RESEARCH_POLICY_H
 #define WEFT_RESEARCH_POLICY_H
 
-#include "weft/graph.h"
+#include "weft/program.h"
 
 WEFT_BEGIN
 
@@ -39,7 +39,7 @@ typedef struct weft_exchange {
 } weft_exchange;
 
 /* Prices have one unit: a byte through one rank's link. {0} is the cost function that is used when none is given. */
-typedef struct weft_cost {
+struct weft_cost {
     double
         flops_per_byte; /* flops that take as long as a byte through a link; 0: WEFT_FLOPS_PER_BYTE */
     /* The price of an exchange, 0 or more, INFINITY for never. NULL: exchange->link_bytes */
@@ -47,7 +47,7 @@ typedef struct weft_cost {
     /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
     double (*work)(void *context, double flops);
     void *context; /* handed to both */
-} weft_cost;
+};
 enum { WEFT_FLOPS_PER_BYTE = 30 }; /* 100 GFLOP/s a core against about 3 GB/s */
 
 /* The price of one way, in its parts. */
@@ -134,7 +134,7 @@ typedef struct weft_wanting {
         *place_as; /* the variable whose storage it is placed as (weft_place_as); NULL: none */
 } weft_wanting;
 
-typedef struct weft_policy {
+struct weft_policy {
     const char *name; /* for sentences and reports; NULL: "policy" */
     /* The index of a way, or WEFT_DEFAULT_WAY. NULL: always the default. */
     int (*pick)(void *context, const weft_decision *decision);
@@ -143,7 +143,7 @@ typedef struct weft_policy {
        variable. The text is copied. NULL: nothing is changed. */
     const char *(*wants)(void *context, const weft_wanting *value);
     void *context; /* handed to both */
-} weft_policy;
+};
 
 WEFT_END
 

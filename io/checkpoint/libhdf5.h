@@ -25,6 +25,7 @@
     SYMBOL(H5Ewalk2)                                                                               \
     SYMBOL(H5PLset_loading_state)                                                                  \
     SYMBOL(H5P_CLS_FILE_ACCESS_ID_g)                                                               \
+    SYMBOL(H5P_CLS_FILE_CREATE_ID_g)                                                               \
     SYMBOL(H5P_CLS_DATASET_CREATE_ID_g)                                                            \
     SYMBOL(H5P_CLS_LINK_CREATE_ID_g)                                                               \
     SYMBOL(H5Pcreate)                                                                              \
@@ -32,6 +33,7 @@
     SYMBOL(H5Pset_alignment)                                                                       \
     SYMBOL(H5Pset_meta_block_size)                                                                 \
     SYMBOL(H5Pset_small_data_block_size)                                                           \
+    SYMBOL(H5Pset_file_space_strategy)                                                             \
     SYMBOL(H5Pset_layout)                                                                          \
     SYMBOL(H5Pset_alloc_time)                                                                      \
     SYMBOL(H5Pset_fill_time)                                                                       \

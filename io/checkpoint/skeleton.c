@@ -38,7 +38,7 @@ const char *weft_dataset_path(weft_arena *arena, const char *name, bool is_slot)
 typedef struct skeleton {
     const weft_hdf5 *h5;
     const char *path;
-    hid_t access, creation, links, file;
+    hid_t access, space, creation, links, file;
 } skeleton;
 
 /* The library's own sentences hold "errno = 28" where the system refused something. */
@@ -60,19 +60,22 @@ static weft_status fail(const skeleton *s, const char *what, weft_error *error)
 }
 
 /* Every dataset on a page of its own: no two processes write one page unless they share a tensor.
- * The library's own structures go together into larger pieces. */
+ * The library's own structures go together into larger pieces. What the alignment leaves between them is not kept for
+ * later: of every place for a dataset the library would look through all of it, which is quadratic. */
 static bool set_properties(skeleton *s)
 {
     enum { PAGE = 4096, STRUCTURES = 64 << 10 };
     const weft_hdf5 *h5 = s->h5;
     s->access = h5->H5Pcreate(*h5->H5P_CLS_FILE_ACCESS_ID_g);
+    s->space = h5->H5Pcreate(*h5->H5P_CLS_FILE_CREATE_ID_g);
     s->creation = h5->H5Pcreate(*h5->H5P_CLS_DATASET_CREATE_ID_g);
     s->links = h5->H5Pcreate(*h5->H5P_CLS_LINK_CREATE_ID_g);
-    return s->access >= 0 && s->creation >= 0 && s->links >= 0 &&
+    return s->access >= 0 && s->space >= 0 && s->creation >= 0 && s->links >= 0 &&
            h5->H5Pset_libver_bounds(s->access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
            h5->H5Pset_alignment(s->access, 1, PAGE) >= 0 &&
            h5->H5Pset_meta_block_size(s->access, STRUCTURES) >= 0 &&
            h5->H5Pset_small_data_block_size(s->access, 0) >= 0 &&
+           h5->H5Pset_file_space_strategy(s->space, H5F_FSPACE_STRATEGY_AGGR, false, 1) >= 0 &&
            h5->H5Pset_layout(s->creation, H5D_CONTIGUOUS) >= 0 &&
            h5->H5Pset_alloc_time(s->creation, H5D_ALLOC_TIME_EARLY) >= 0 &&
            h5->H5Pset_fill_time(s->creation, H5D_FILL_TIME_NEVER) >= 0 &&
@@ -164,7 +167,7 @@ static bool add_dataset(const skeleton *s, weft_entry *entry)
 static weft_status lay(skeleton *s, weft_manifest *manifest, bool has_state, weft_error *error)
 {
     if (!set_properties(s)) return fail(s, "choose the format of", error);
-    s->file = s->h5->H5Fcreate(s->path, H5F_ACC_EXCL, H5P_DEFAULT, s->access);
+    s->file = s->h5->H5Fcreate(s->path, H5F_ACC_EXCL, s->space, s->access);
     if (s->file < 0) return fail(s, "make", error);
     if (has_state && !add_state(s, manifest)) return fail(s, "make an attribute in", error);
     for (int i = 0; i < manifest->n_entries; i++)
@@ -175,12 +178,13 @@ static weft_status lay(skeleton *s, weft_manifest *manifest, bool has_state, wef
 weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool has_state,
                               weft_error *error)
 {
-    skeleton s = {.path = path, .access = -1, .creation = -1, .links = -1, .file = -1};
+    skeleton s = {.path = path, .access = -1, .space = -1, .creation = -1, .links = -1, .file = -1};
     WEFT_TRY(weft_hdf5_load(&s.h5, error));
     weft_status status = lay(&s, manifest, has_state, error);
     if (s.file >= 0 && s.h5->H5Fclose(s.file) < 0 && status == WEFT_OK)
         status = fail(&s, "write", error);
     if (s.access >= 0) s.h5->H5Pclose(s.access);
+    if (s.space >= 0) s.h5->H5Pclose(s.space);
     if (s.creation >= 0) s.h5->H5Pclose(s.creation);
     if (s.links >= 0) s.h5->H5Pclose(s.links);
     return status;

@@ -21,11 +21,16 @@ typedef struct derivative {
 static weft_oracle oracle;
 static const char *only = "";
 
-/* sum(result * weights): a loss to which every element matters differently. */
+/* sum(result * weights), of all results: a loss to which every element matters differently. */
 static weft_value loss_of(weft_oracle_build *build, weft_value result)
 {
     weft_value weights = weft_oracle_input(build, WEFT_F64, *weft_shape_of(result), -1.0, 1.0);
-    return weft_sum(WEFT_SCALAR, weft_mul(result, weights));
+    weft_value loss = weft_sum(WEFT_SCALAR, weft_mul(result, weights));
+    for (int k = 0; k < build->n_others; k++) {
+        weights = weft_oracle_input(build, WEFT_F64, *weft_shape_of(build->others[k]), -1.0, 1.0);
+        loss = weft_add(loss, weft_sum(WEFT_SCALAR, weft_mul(build->others[k], weights)));
+    }
+    return loss;
 }
 
 /* The float operands among the first n. */
@@ -135,8 +140,8 @@ static weft_status check_slopes(const derivative *d, weft_error *error)
     if (status == WEFT_OK) {
         weft_value operands[WEFT_ORACLE_VALUES];
         int which[WEFT_ORACLE_VALUES];
-        const int n =
-            float_operands(&build, build.n_inputs - 1, operands, which); /* without the weights */
+        const int n = float_operands(&build, build.n_inputs - 1 - build.n_others, operands,
+                                     which); /* without the weights */
         CHECK_EQ_INT(n, build.n_outputs - 1);
         for (int k = 0; k < n && status == WEFT_OK; k++)
             status = check_operand(program, &build, which[k], k + 1, d->op->name, error);
@@ -147,12 +152,23 @@ static weft_status check_slopes(const derivative *d, weft_error *error)
     return status;
 }
 
-static void each_case(int order, void (*visit)(const derivative *))
+typedef struct visit {
+    int order;
+    void (*visit)(const derivative *);
+} visit;
+
+static void visit_case(const op_group *group, const op_case *what, void *argument)
 {
-    for (int i = 0; i < n_op_cases; i++) {
-        const derivative d = {&op_cases[i], order};
-        if (d.op->derivatives >= order && strncmp(d.op->name, only, strlen(only)) == 0) visit(&d);
-    }
+    const visit *v = argument;
+    const derivative d = {what, v->order};
+    (void)group;
+    if (what->derivatives >= v->order) v->visit(&d);
+}
+
+static void each_case(int order, void (*function)(const derivative *))
+{
+    visit v = {order, function};
+    op_cases_each(only, visit_case, &v);
 }
 
 static void visit_slopes(const derivative *d)
@@ -205,14 +221,7 @@ int main(int argc, char **argv)
     static const char *const meshes[] = {"data:2", "data:3", "data:4", "data:2,model:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 4, &error), error)) {
-        for (int i = 1; i < argc; i++) {
-            if (strcmp(argv[i], "--all") == 0)
-                oracle.all = true;
-            else if (strcmp(argv[i], "--say") == 0)
-                oracle.says = true;
-            else
-                only = argv[i];
-        }
+        if (!op_cases_options(argc, argv, &oracle, &only)) return 2;
         if (oracle.world.n_processes == 1) {
             RUN(test_gradients_against_finite_differences);
             RUN(test_second_gradients_against_finite_differences);

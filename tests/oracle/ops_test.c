@@ -2,11 +2,9 @@
 /* ops_test: every op under every placement of its operands and results, against one rank.
  *
  *     ops_test [--all] [--say] [NAME]    --all: no limit on combinations; --say: print each
- *                                before it runs; NAME: only cases that begin so
+ *                                before it runs; NAME: only cases that begin so (at least one)
  */
 #include "op_cases.h"
-
-#include <string.h>
 
 #include "test.h"
 
@@ -22,6 +20,8 @@ static void build_forward(weft_oracle_build *build)
 {
     const forward *f = build->argument;
     weft_oracle_output(build, f->op->build(build, f->dtype));
+    for (int k = 0; k < build->n_others; k++)
+        weft_oracle_output(build, build->others[k]);
 }
 
 #ifdef WEFT_SANITIZE
@@ -40,17 +40,19 @@ static int most_combinations(weft_dtype dtype)
     return (most + SHARE - 1) / SHARE;
 }
 
+static void sweep_case(const op_group *group, const op_case *what, void *dtype)
+{
+    const forward f = {what, *(weft_dtype *)dtype};
+    const weft_oracle_case swept = {
+        .name = what->name, .build = build_forward, .argument = &f, .is_f32 = f.dtype == WEFT_F32};
+    (void)group;
+    if (!what->alone && what->dtypes >> f.dtype & 1)
+        weft_oracle_sweep(&oracle, &swept, most_combinations(f.dtype));
+}
+
 static void sweep_dtype(weft_dtype dtype)
 {
-    for (int i = 0; i < n_op_cases; i++) {
-        const forward f = {&op_cases[i], dtype};
-        if (!(f.op->dtypes >> dtype & 1) || strncmp(f.op->name, only, strlen(only)) != 0) continue;
-        const weft_oracle_case what = {.name = f.op->name,
-                                       .build = build_forward,
-                                       .argument = &f,
-                                       .is_f32 = dtype == WEFT_F32};
-        weft_oracle_sweep(&oracle, &what, most_combinations(dtype));
-    }
+    op_cases_each(only, sweep_case, &dtype);
 }
 
 static void test_every_placement_in_f64(void)
@@ -74,14 +76,7 @@ int main(int argc, char **argv)
         "data:2", "data:3", "data:4", "data:2,model:2", "data:3,model:2", "data:2,model:2,seq:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 6, &error), error)) {
-        for (int i = 1; i < argc; i++) {
-            if (strcmp(argv[i], "--all") == 0)
-                oracle.all = true;
-            else if (strcmp(argv[i], "--say") == 0)
-                oracle.says = true;
-            else
-                only = argv[i];
-        }
+        if (!op_cases_options(argc, argv, &oracle, &only)) return 2;
         RUN(test_every_placement_in_f64);
         RUN(test_placements_in_f32);
         RUN(test_placements_in_i32);

@@ -47,23 +47,36 @@ void weft_oracle_close(weft_oracle *oracle)
 weft_value weft_oracle_input(weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
                              double low, double high)
 {
-    const int k = build->n_inputs++;
+    const int k = build->n_inputs++, argument = build->n_arguments++;
     const char *text = build->placing != NULL ? build->placing->inputs[k] : NULL;
     char name[16];
     snprintf(name, sizeof name, "in%d", k);
     build->low[k] = low, build->high[k] = high;
+    if (build->first != NULL) {
+        build->inputs[k] = build->first->inputs[k];
+        return build->arguments[argument] = build->operands[k] = build->first->operands[k];
+    }
     if (text != NULL && strstr(text, "part:") != NULL) {
         weft_shape whole = shape;
         whole.dims[whole.n_dims++] = (weft_dim){"part", PARTS};
         build->low[k] /= PARTS, build->high[k] /= PARTS; /* the sum stays in [low, high) */
         build->inputs[k] = weft_place(weft_input(build->graph, name, dtype, whole), text);
         build->operands[k] = weft_sum(shape, build->inputs[k]);
-        return build->operands[k];
+        return build->arguments[argument] = build->operands[k];
     }
     build->inputs[k] = weft_input(build->graph, name, dtype, shape);
     if (text != NULL) build->inputs[k] = weft_place(build->inputs[k], text);
-    build->operands[k] = build->inputs[k];
-    return build->operands[k];
+    return build->arguments[argument] = build->operands[k] = build->inputs[k];
+}
+
+weft_value weft_oracle_made(weft_oracle_build *build, weft_value value)
+{
+    return build->arguments[build->n_arguments - 1] = value;
+}
+
+void weft_oracle_other(weft_oracle_build *build, weft_value value)
+{
+    build->others[build->n_others++] = value;
 }
 
 void weft_oracle_output(weft_oracle_build *build, weft_value value)
@@ -91,6 +104,12 @@ weft_status weft_oracle_write(weft_program *program, weft_value value, const dou
     return status;
 }
 
+double weft_oracle_element(const weft_oracle_build *build, int k, int64_t i)
+{
+    const double x = build->low[k] + (build->high[k] - build->low[k]) * weft_oracle_unit(k, i);
+    return weft_dtype_of(build->inputs[k]) == WEFT_I32 ? floor(x) : x;
+}
+
 weft_status weft_oracle_fill(const weft_oracle_build *build, weft_program *program,
                              weft_error *error)
 {
@@ -98,10 +117,8 @@ weft_status weft_oracle_fill(const weft_oracle_build *build, weft_program *progr
         const int64_t count = weft_shape_count(weft_shape_of(build->inputs[k]));
         double *data = calloc((size_t)count + 1, sizeof *data);
         if (data == NULL) return weft_fail_memory(error, (size_t)count * sizeof *data);
-        for (int64_t i = 0; i < count; i++) {
-            data[i] = build->low[k] + (build->high[k] - build->low[k]) * weft_oracle_unit(k, i);
-            if (weft_dtype_of(build->inputs[k]) == WEFT_I32) data[i] = floor(data[i]);
-        }
+        for (int64_t i = 0; i < count; i++)
+            data[i] = weft_oracle_element(build, k, i);
         const weft_status status = weft_oracle_write(program, build->inputs[k], data, error);
         free(data);
         WEFT_TRY(status);

@@ -36,6 +36,11 @@ typedef struct weft_oracle_build {
     weft_value inputs[WEFT_ORACLE_VALUES];   /* what is written            */
     weft_value operands[WEFT_ORACLE_VALUES]; /* what the ops get           */
     weft_value outputs[WEFT_ORACLE_VALUES];
+    /* What the op under test gets, in its order: operands, or what was made of them; its further results. */
+    int n_arguments, n_others;
+    weft_value arguments[WEFT_ORACLE_VALUES], others[3];
+    const struct weft_oracle_build
+        *first; /* built before in the same graph: its inputs serve again */
     double low[WEFT_ORACLE_VALUES], high[WEFT_ORACLE_VALUES];
 } weft_oracle_build;
 
@@ -75,8 +80,14 @@ void weft_oracle_close(weft_oracle *oracle);
 weft_value weft_oracle_input(weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
                              double low, double high);
 void weft_oracle_output(weft_oracle_build *build, weft_value value);
+/* The last argument is not the operand itself but `value`, made of it. Returns value. */
+weft_value weft_oracle_made(weft_oracle_build *build, weft_value value);
+/* One more result of the op under test. */
+void weft_oracle_other(weft_oracle_build *build, weft_value value);
 /* Element i of input k, in [0, 1), a multiple of 2^-20: exact in f32. */
 double weft_oracle_unit(int k, int64_t i);
+/* The same in the input's range: what weft_oracle_fill writes. */
+double weft_oracle_element(const weft_oracle_build *build, int k, int64_t i);
 
 /* Compile and run a case once; collective over the mesh. On success the caller frees the result. */
 WEFT_MUST_CHECK weft_status weft_oracle_run(weft_mesh *mesh, const weft_oracle_case *what,

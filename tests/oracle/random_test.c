@@ -253,15 +253,28 @@ static void test_random_graphs_equal_one_rank(void)
         check_seed(seed);
 }
 
+static bool is_number(const char *text, uint64_t *number)
+{
+    char *end = NULL;
+    *number = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const meshes[] = {
         "data:2", "data:3", "data:4", "data:2,model:2", "model:3,data:2", "data:2,model:2,seq:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 6, &error), error)) {
-        if (argc == 3 && strcmp(argv[1], "--many") == 0) n_seeds = strtoull(argv[2], NULL, 10);
+        const bool is_many = argc == 3 && strcmp(argv[1], "--many") == 0;
+        uint64_t number = 0;
+        if (argc > 1 && (!(is_many || argc == 2) || !is_number(argv[argc - 1], &number))) {
+            fprintf(stderr, "random_test [SEED | --many N], and these are no such numbers\n");
+            return 2;
+        }
+        if (is_many) n_seeds = number;
         if (argc == 2)
-            check_seed(strtoull(argv[1], NULL, 10));
+            check_seed(number);
         else
             RUN(test_random_graphs_equal_one_rank);
     }

@@ -1,0 +1,317 @@
+/* cases_element.c: ops whose results are made element by element. */
+#include "cases.h"
+
+/* ---- element by element ---------------------------------------------------------------------- */
+
+/* Two operands of the same dims, in another order, or fewer. */
+#define TWO(op, make_x, make_y)                                                                    \
+    static weft_value op##_same(build_t *b, weft_dtype t)                                          \
+    {                                                                                              \
+        weft_value x = make_x(b, t, WEFT_DIMS(A, C)), y = make_y(b, t, WEFT_DIMS(C, A));           \
+        return weft_##op(x, y);                                                                    \
+    }                                                                                              \
+    static weft_value op##_broadcast(build_t *b, weft_dtype t)                                     \
+    {                                                                                              \
+        weft_value x = make_x(b, t, WEFT_DIMS(A)), y = make_y(b, t, WEFT_DIMS(B, A));              \
+        return weft_##op(x, y);                                                                    \
+    }
+TWO(add, in, in)
+TWO(sub, in, in)
+TWO(mul, in, in)
+TWO(div, in, positive)
+TWO(maximum, in, in)
+TWO(minimum, in, in)
+TWO(less, in, in)
+TWO(less_equal, in, in)
+TWO(greater, in, in)
+TWO(greater_equal, in, in)
+TWO(equal, in, in)
+TWO(not_equal, in, in)
+
+static weft_value add_disjoint(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, ONE)), y = in(b, t, WEFT_DIMS(C));
+    return weft_add(x, y);
+}
+static weft_value mul_scalar(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C)), y = in(b, t, WEFT_SCALAR);
+    return weft_mul(y, x);
+}
+
+#define ONE_OPERAND(op, make)                                                                      \
+    static weft_value op##_x(build_t *b, weft_dtype t)                                             \
+    {                                                                                              \
+        weft_value x = make(b, t, WEFT_DIMS(A, C));                                                \
+        return weft_##op(x);                                                                       \
+    }
+ONE_OPERAND(neg, in)
+ONE_OPERAND(exp, in)
+ONE_OPERAND(log, positive)
+ONE_OPERAND(sqrt, positive)
+ONE_OPERAND(rsqrt, positive)
+ONE_OPERAND(square, in)
+ONE_OPERAND(tanh, in)
+ONE_OPERAND(relu, in)
+ONE_OPERAND(sin, in)
+ONE_OPERAND(cos, in)
+ONE_OPERAND(gelu, in)
+ONE_OPERAND(stop_gradient, in)
+
+static weft_value scale_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_scale(x, -3.0);
+}
+static weft_value shift_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_shift(x, 4.0);
+}
+static weft_value where_x(build_t *b, weft_dtype t)
+{
+    weft_value condition = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(C), 0, 2);
+    weft_value x = in(b, t, WEFT_DIMS(A, C)), y = in(b, t, WEFT_DIMS(A));
+    return weft_where(condition, x, y);
+}
+static weft_value cast_to_i32(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_cast(weft_oracle_made(b, weft_scale(x, 7.0)), WEFT_I32);
+}
+static weft_value cast_to_f32(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_cast(x, WEFT_F32);
+}
+static weft_value cast_to_f64(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_cast(x, WEFT_F64);
+}
+
+/* Past the range in which the others stay: where a formula changes its branch, or has no number left. */
+#define WIDE(op, low, high)                                                                        \
+    static weft_value op##_wide(build_t *b, weft_dtype t)                                          \
+    {                                                                                              \
+        weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), low, high);                \
+        return weft_##op(x);                                                                       \
+    }
+WIDE(exp, -80.0, 80.0)
+WIDE(log, 1e-6, 4000.0)
+WIDE(sqrt, 1e-6, 4000.0)
+WIDE(rsqrt, 1e-3, 4000.0)
+WIDE(tanh, -12.0, 12.0)
+WIDE(sin, -30.0, 30.0)
+WIDE(cos, -30.0, 30.0)
+WIDE(gelu, -14.0, 14.0)
+
+/* What is no number, and what is infinite. */
+#define WITH(op, limit, instead)                                                                   \
+    static weft_value op##_special(build_t *b, weft_dtype t)                                       \
+    {                                                                                              \
+        return weft_##op(case_with(b, t, WEFT_DIMS(A, C), limit, instead));                        \
+    }
+WITH(exp, 0.0, (double)-INFINITY)
+WITH(log, 0.3, 0.0)
+WITH(tanh, 0.0, (double)-INFINITY)
+WITH(gelu, 0.0, (double)NAN)
+
+/* Few different numbers: many are equal. */
+#define TIES(op)                                                                                   \
+    static weft_value op##_ties(build_t *b, weft_dtype t)                                          \
+    {                                                                                              \
+        weft_value x = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(A, C), -1, 2);                     \
+        x = weft_oracle_made(b, weft_cast(x, t));                                                  \
+        weft_value y = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(B, A), -1, 2);                     \
+        y = weft_oracle_made(b, weft_cast(y, t));                                                  \
+        return weft_##op(x, y);                                                                    \
+    }
+TIES(less)
+TIES(less_equal)
+TIES(greater)
+TIES(greater_equal)
+TIES(equal)
+TIES(not_equal)
+
+static weft_value maximum_nan(build_t *b, weft_dtype t)
+{
+    weft_value x = case_with(b, t, WEFT_DIMS(A, C), -0.7, (double)NAN);
+    weft_value y = case_with(b, t, WEFT_DIMS(C, A), -0.7, (double)NAN);
+    return weft_maximum(x, y);
+}
+static weft_value where_nan(build_t *b, weft_dtype t) /* a branch not taken does not leak */
+{
+    weft_value condition = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(C), 0, 2);
+    weft_value x = case_with(b, t, WEFT_DIMS(A, C), 0.0, (double)NAN), y = in(b, t, WEFT_DIMS(A));
+    return weft_where(condition, x, y);
+}
+
+/* Integers: those that wrap around, a divisor of 0 or -1. */
+static weft_value whole(build_t *b, weft_shape shape)
+{
+    return weft_oracle_input(b, WEFT_I32, shape, -2147483648.0, 2147483648.0);
+}
+#define WRAPS(op)                                                                                  \
+    static weft_value op##_wraps(build_t *b, weft_dtype t)                                         \
+    {                                                                                              \
+        (void)t;                                                                                   \
+        weft_value x = whole(b, WEFT_DIMS(A, C)), y = whole(b, WEFT_DIMS(B, A));                   \
+        return weft_##op(x, y);                                                                    \
+    }
+WRAPS(add)
+WRAPS(sub)
+WRAPS(mul)
+static weft_value div_small(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C)),
+               y = weft_oracle_input(b, t, WEFT_DIMS(B, A), -2.0, 3.0);
+    return weft_div(x, y);
+}
+static weft_value cast_far(build_t *b, weft_dtype t) /* past what an i32 holds, on both sides */
+{
+    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(A, C), -6e9, 6e9);
+    return weft_cast(x, WEFT_I32);
+}
+static weft_value cast_nan(build_t *b, weft_dtype t)
+{
+    return weft_cast(case_with(b, t, WEFT_DIMS(A, C), 0.5, (double)NAN), WEFT_I32);
+}
+
+static weft_value gelu_slope_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_emit_element(&weft_op_gelu_slope, &x, 1, 0.0, 0.0);
+}
+static weft_value gelu_slope_wide(build_t *b, weft_dtype t)
+{
+    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), -40.0, 40.0);
+    return weft_emit_element(&weft_op_gelu_slope, &x, 1, 0.0, 0.0);
+}
+static weft_value copy_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_emit(b->graph, &weft_op_copy, &x, 1, NULL, 0);
+}
+
+/* ---- constants and indices ------------------------------------------------------------------- */
+
+static weft_value constant_x(build_t *b, weft_dtype t)
+{
+    return weft_constant(b->graph, t, WEFT_DIMS(A, C), 6.0);
+}
+static weft_value iota_x(build_t *b, weft_dtype t)
+{
+    return weft_iota(b->graph, t, B);
+}
+static weft_value run_number_x(build_t *b, weft_dtype t)
+{
+    return weft_run_number(b->graph, t);
+}
+static weft_value one_hot_x(build_t *b, weft_dtype t)
+{
+    weft_value ids = ids_of(b, WEFT_DIMS(A, C), B.size);
+    return weft_one_hot(ids, B, t);
+}
+static weft_value broadcast_to_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_broadcast_to(x, WEFT_DIMS(C, B, A));
+}
+
+/* ---- random ---------------------------------------------------------------------------------- */
+
+static weft_value random_uniform_x(build_t *b, weft_dtype t)
+{
+    return weft_random_uniform(b->graph, t, WEFT_DIMS(A, B), -1.0, 3.0);
+}
+static weft_value random_normal_x(build_t *b, weft_dtype t)
+{
+    return weft_random_normal(b->graph, t, WEFT_DIMS(A, B), 1.0, 2.0);
+}
+static weft_value dropout_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B));
+    return weft_dropout(x, 0.3);
+}
+static weft_value random_uniform_second(build_t *b, weft_dtype t) /* has a stream of its own */
+{
+    (void)weft_random_uniform(b->graph, t, WEFT_DIMS(A, B), -1.0, 3.0);
+    return weft_random_uniform(b->graph, t, WEFT_DIMS(A, B), -1.0, 3.0);
+}
+static weft_value random_normal_many(build_t *b, weft_dtype t) /* past one block of a kernel */
+{
+    return weft_random_normal(b->graph, t, WEFT_DIMS(MERGED, TEN, ROWS), 0.0, 1.0);
+}
+static weft_value dropout_many(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(MERGED, TEN, ROWS));
+    return weft_dropout(x, 0.9);
+}
+
+#define ALL_DTYPES (OP_FLOAT | OP_I32)
+
+CASES(add, CASE(add_same, ALL_DTYPES, 1), CASE(add_broadcast, ALL_DTYPES, 1),
+      CASE(add_disjoint, ALL_DTYPES, 1), CASE(add_wraps, OP_I32, 0, .alone = true))
+CASES(sub, CASE(sub_same, ALL_DTYPES, 1), CASE(sub_broadcast, ALL_DTYPES, 1),
+      CASE(sub_wraps, OP_I32, 0, .alone = true))
+CASES(mul, CASE(mul_same, ALL_DTYPES, 2), CASE(mul_broadcast, ALL_DTYPES, 1),
+      CASE(mul_scalar, ALL_DTYPES, 2), CASE(mul_wraps, OP_I32, 0, .alone = true))
+CASES(div, CASE(div_same, ALL_DTYPES, 2, .each = true), CASE(div_broadcast, ALL_DTYPES, 1),
+      CASE(div_small, OP_I32, 0, .alone = true))
+CASES(maximum, CASE(maximum_same, ALL_DTYPES, 1), CASE(maximum_broadcast, ALL_DTYPES, 1),
+      CASE(maximum_nan, OP_FLOAT, 0, .alone = true))
+CASES(minimum, CASE(minimum_same, ALL_DTYPES, 1), CASE(minimum_broadcast, ALL_DTYPES, 1))
+CASES(less, CASE(less_same, ALL_DTYPES, 0), CASE(less_broadcast, ALL_DTYPES, 0),
+      CASE(less_ties, OP_FLOAT, 0, .alone = true))
+CASES(less_equal, CASE(less_equal_same, ALL_DTYPES, 0), CASE(less_equal_broadcast, ALL_DTYPES, 0),
+      CASE(less_equal_ties, OP_FLOAT, 0, .alone = true))
+CASES(greater, CASE(greater_same, ALL_DTYPES, 0), CASE(greater_broadcast, ALL_DTYPES, 0),
+      CASE(greater_ties, OP_FLOAT, 0, .alone = true))
+CASES(greater_equal, CASE(greater_equal_same, ALL_DTYPES, 0),
+      CASE(greater_equal_broadcast, ALL_DTYPES, 0),
+      CASE(greater_equal_ties, OP_FLOAT, 0, .alone = true))
+CASES(equal, CASE(equal_same, ALL_DTYPES, 0), CASE(equal_broadcast, ALL_DTYPES, 0),
+      CASE(equal_ties, OP_FLOAT, 0, .alone = true))
+CASES(not_equal, CASE(not_equal_same, ALL_DTYPES, 0), CASE(not_equal_broadcast, ALL_DTYPES, 0),
+      CASE(not_equal_ties, OP_FLOAT, 0, .alone = true))
+
+CASES(neg, CASE(neg_x, ALL_DTYPES, 1, .each = true))
+CASES(exp, CASE(exp_x, OP_FLOAT, 2), CASE(exp_wide, OP_FLOAT, 0, .alone = true, .each = true),
+      CASE(exp_special, OP_FLOAT, 0, .alone = true))
+CASES(log, CASE(log_x, OP_FLOAT, 2), CASE(log_wide, OP_FLOAT, 0, .alone = true, .each = true),
+      CASE(log_special, OP_FLOAT, 0, .alone = true))
+CASES(sqrt, CASE(sqrt_x, OP_FLOAT, 2), CASE(sqrt_wide, OP_FLOAT, 0, .alone = true, .each = true))
+CASES(rsqrt, CASE(rsqrt_x, OP_FLOAT, 2), CASE(rsqrt_wide, OP_FLOAT, 0, .alone = true, .each = true))
+CASES(square, CASE(square_x, OP_FLOAT, 2, .each = true))
+CASES(tanh, CASE(tanh_x, OP_FLOAT, 2), CASE(tanh_wide, OP_FLOAT, 0, .alone = true, .each = true),
+      CASE(tanh_special, OP_FLOAT, 0, .alone = true))
+CASES(sin, CASE(sin_x, OP_FLOAT, 2), CASE(sin_wide, OP_FLOAT, 0, .alone = true, .each = true))
+CASES(cos, CASE(cos_x, OP_FLOAT, 2), CASE(cos_wide, OP_FLOAT, 0, .alone = true, .each = true))
+CASES(relu, CASE(relu_x, OP_FLOAT, 1, .each = true))
+CASES(gelu, CASE(gelu_x, OP_FLOAT, 2), CASE(gelu_wide, OP_FLOAT, 0, .alone = true),
+      CASE(gelu_special, OP_FLOAT, 0, .alone = true))
+CASES(gelu_slope, CASE(gelu_slope_x, OP_FLOAT, 1),
+      CASE(gelu_slope_wide, OP_FLOAT, 0, .alone = true))
+CASES(scale, CASE(scale_x, OP_FLOAT, 1, .with = {.a = -3.0}, .each = true))
+CASES(shift, CASE(shift_x, OP_FLOAT, 1, .with = {.a = 4.0}))
+CASES(where, CASE(where_x, ALL_DTYPES, 1), CASE(where_nan, OP_FLOAT, 0, .alone = true))
+CASES(cast, CASE(cast_to_i32, OP_FLOAT, 0), CASE(cast_to_f32, ALL_DTYPES, 0),
+      CASE(cast_to_f64, ALL_DTYPES, 1), CASE(cast_far, OP_FLOAT, 0, .alone = true),
+      CASE(cast_nan, OP_FLOAT, 0, .alone = true))
+CASES(stop_gradient, CASE(stop_gradient_x, OP_FLOAT, 0, .each = true))
+CASES(copy, CASE(copy_x, ALL_DTYPES, 1, .each = true))
+
+CASES(constant, CASE(constant_x, ALL_DTYPES, 0, .with = {.a = 6.0}))
+CASES(iota, CASE(iota_x, ALL_DTYPES, 0, .with = {.dim = "b"}))
+CASES(run_number, CASE(run_number_x, ALL_DTYPES, 0))
+CASES(one_hot, CASE(one_hot_x, ALL_DTYPES, 0, .with = {.dim = "b"}))
+CASES(broadcast, CASE(broadcast_to_x, ALL_DTYPES, 1, .each = true))
+
+CASES(random_uniform,
+      CASE(random_uniform_x, OP_FLOAT, 0, .with = {.a = -1.0, .b = 3.0, .stream = 1}),
+      CASE(random_uniform_second, OP_FLOAT, 0, .with = {.a = -1.0, .b = 3.0, .stream = 2}))
+CASES(random_normal, CASE(random_normal_x, OP_FLOAT, 0, .with = {.a = 1.0, .b = 2.0, .stream = 1}),
+      CASE(random_normal_many, OP_FLOAT, 0, .with = {.b = 1.0, .stream = 1}, .alone = true))
+CASES(dropout, CASE(dropout_x, OP_FLOAT, 1, .with = {.a = 0.3, .stream = 1}, .each = true),
+      CASE(dropout_many, OP_FLOAT, 0, .with = {.a = 0.9, .stream = 1}, .alone = true, .each = true))

@@ -1,0 +1,426 @@
+/* values_test: what ops give, on one rank, against their definitions; and what the op table says of them against
+ * what the definitions do. Placements are ops_test's matter.
+ *
+ *     values_test [NAME]    only cases that begin so (at least one)
+ */
+#include "op_cases.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/compile/plan.h"
+#include "test.h"
+#include "weft/autodiff.h"
+
+static weft_oracle oracle;
+static const char *only = "";
+enum { SEED = 77, MOST = 2 * WEFT_ORACLE_VALUES };
+
+/* ---- a case, built ----------------------------------------------------------------------------- */
+
+typedef struct built {
+    weft_oracle_build build;
+    int n_results;
+    weft_value results[REFERENCE_OUT];
+} built;
+
+static built build_case(const op_case *what, weft_dtype dtype, weft_graph *graph,
+                        const weft_oracle_build *first)
+{
+    built c = {.build = {.graph = graph, .first = first}, .n_results = 1};
+    c.results[0] = what->build(&c.build, dtype);
+    for (int k = 0; k < c.build.n_others; k++)
+        c.results[c.n_results++] = c.build.others[k];
+    return c;
+}
+
+static reference_tensor tensor_like(weft_value value, double *data)
+{
+    return (reference_tensor){weft_dtype_of(value), *weft_shape_of(value), data};
+}
+
+static double *zeros_like(weft_value value)
+{
+    double *zeros = calloc((size_t)weft_shape_count(weft_shape_of(value)) + 1, sizeof *zeros);
+    if (zeros == NULL) exit(2);
+    return zeros;
+}
+
+/* The call that a built case makes; operands' data [n_arguments] is the caller's. */
+static reference_call call_of(const op_case *what, const built *c, double *const *arguments)
+{
+    reference_call call = {.n_in = c->build.n_arguments,
+                           .n_out = c->n_results,
+                           .with = what->with,
+                           .seed = SEED,
+                           .run = 1};
+    for (int i = 0; i < call.n_in; i++)
+        call.in[i] = tensor_like(c->build.arguments[i], arguments[i]);
+    for (int o = 0; o < call.n_out; o++)
+        call.out[o] = tensor_like(c->results[o], zeros_like(c->results[o]));
+    return call;
+}
+
+static void free_results(reference_call *call)
+{
+    for (int o = 0; o < call->n_out; o++)
+        free(call->out[o].data);
+}
+
+/* ---- results against the reference --------------------------------------------------------------- */
+
+/* The first element that is not within the case's bound, as a sentence; true: none. */
+static bool is_right(const op_case *what, const reference_tensor *expected, const double *found,
+                     bool is_f32, char *text, size_t bytes)
+{
+    const int64_t count = weft_shape_count(&expected->shape);
+    const double bound = expected->dtype == WEFT_I32 ? 0.0
+                         : !is_f32                   ? 1e-13
+                         : what->f32 > 0             ? what->f32
+                                                     : 1e-6;
+    double largest = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(expected->data[i])) largest = fmax(largest, fabs(expected->data[i]));
+    for (int64_t i = 0; i < count; i++) {
+        const double x = expected->data[i], y = found[i];
+        if (x == y || (isnan(x) && isnan(y))) continue;
+        if (isfinite(x) && fabs(x - y) <= bound * (what->each ? fabs(x) : largest)) continue;
+        snprintf(text, bytes, "element %lld of %lld is %.17g, and by definition %.17g",
+                 (long long)i, (long long)count, y, x);
+        return false;
+    }
+    return true;
+}
+
+/* A run of the case on one rank: its results, and the operands as it got them. */
+static weft_status run_case(const built *c, double **results, double **arguments, weft_error *error)
+{
+    weft_value wanted[MOST];
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    int n = 0;
+    for (int o = 0; o < c->n_results; o++)
+        wanted[n++] = c->results[o];
+    for (int i = 0; i < c->build.n_arguments; i++)
+        wanted[n++] = c->build.arguments[i];
+    weft_status status = weft_layout_create(NULL, &layout, error);
+    if (status == WEFT_OK)
+        status =
+            weft_compile(oracle.alone, layout, (weft_values){wanted, n}, NULL, &program, error);
+    if (status == WEFT_OK) status = weft_oracle_fill(&c->build, program, error);
+    if (status == WEFT_OK) status = weft_run(program, error);
+    for (int o = 0; o < c->n_results && status == WEFT_OK; o++)
+        status = weft_oracle_read(program, c->results[o], &results[o], error);
+    for (int i = 0; i < c->build.n_arguments && status == WEFT_OK; i++)
+        status = weft_oracle_read(program, c->build.arguments[i], &arguments[i], error);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    return status;
+}
+
+static void check_values(const op_group *group, const op_case *what, weft_dtype dtype)
+{
+    double *results[REFERENCE_OUT] = {0}, *arguments[WEFT_ORACLE_VALUES] = {0};
+    char found[200] = "", text[900];
+    weft_error error = {0};
+    built c = build_case(what, dtype, weft_graph_create(SEED), NULL);
+    bool right = run_case(&c, results, arguments, &error) == WEFT_OK;
+    if (right) {
+        reference_call call = call_of(what, &c, arguments);
+        group->reference(&call);
+        for (int o = 0; o < call.n_out && right; o++)
+            right =
+                is_right(what, &call.out[o], results[o], dtype == WEFT_F32, found, sizeof found);
+        free_results(&call);
+    }
+    snprintf(text, sizeof text, "%s of %s: %s%s", what->name, weft_dtype_name(dtype), found,
+             error.message);
+    weft_test_check(right, __FILE__, __LINE__, text);
+    weft_graph_destroy(&c.build.graph);
+    for (int o = 0; o < REFERENCE_OUT; o++)
+        free(results[o]);
+    for (int i = 0; i < WEFT_ORACLE_VALUES; i++)
+        free(arguments[i]);
+}
+
+static void visit_values(const op_group *group, const op_case *what, void *argument)
+{
+    (void)argument;
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
+        if (what->dtypes >> dtype & 1) check_values(group, what, (weft_dtype)dtype);
+}
+
+static void test_results_are_what_the_definition_says(void)
+{
+    op_cases_each(only, visit_values, NULL);
+}
+
+/* ---- every op and every builder has cases -------------------------------------------------------- */
+
+/* Does the graph that a case builds have a node of the op? */
+static bool has_node(const weft_graph *graph, const weft_op *op)
+{
+    for (uint32_t n = 1; n < graph->n_nodes; n++)
+        if (graph->nodes[n].op == op) return true;
+    return false;
+}
+
+static bool uses_its_op(const op_group *group)
+{
+    for (const op_case *c = group->cases; c->name != NULL; c++) {
+        int dtype = 0;
+        while (!(c->dtypes >> dtype & 1))
+            dtype++;
+        built b = build_case(c, (weft_dtype)dtype, weft_graph_create(SEED), NULL);
+        const bool has = has_node(b.build.graph, group->op);
+        weft_graph_destroy(&b.build.graph);
+        if (has) return true;
+    }
+    return group->cases[0].why_none != NULL;
+}
+
+static void test_every_op_is_in_a_graph_of_its_cases(void)
+{
+    for (int g = 0; g < n_op_groups; g++) {
+        char text[160];
+        snprintf(text, sizeof text, "no case of %s has a node of that op", op_groups[g].name);
+        if (op_groups[g].op != NULL)
+            weft_test_check(uses_its_op(&op_groups[g]), __FILE__, __LINE__, text);
+    }
+}
+
+/* Builders whose op is called otherwise. */
+static const char *group_of_builder(const char *builder)
+{
+    static const char *const others[][2] = {
+        {"max", "reduce_max"}, {"broadcast_to", "broadcast"}, {"attention_with", "attention"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(builder, others[i][0]) == 0) return others[i][1];
+    return builder;
+}
+
+static bool has_cases(const char *builder)
+{
+    for (int g = 0; g < n_op_groups; g++)
+        if (strcmp(op_groups[g].name, group_of_builder(builder)) == 0)
+            return op_groups[g].cases[0].name != NULL;
+    return false;
+}
+
+static void test_every_builder_of_the_header_has_cases(void)
+{
+    FILE *file = fopen(WEFT_TEST_DATA "/../ops/include/weft/ops.h", "r");
+    static const char mark[] = "weft_value weft_";
+    char line[400];
+    int n_builders = 0;
+    if (!CHECK(file != NULL)) return;
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *at = strstr(line, mark);
+        if (at == NULL) continue;
+        char name[64] = "", text[160];
+        at += strlen(mark);
+        for (size_t i = 0; i + 1 < sizeof name && (isalnum((unsigned char)at[i]) || at[i] == '_');
+             i++)
+            name[i] = at[i];
+        if (at[strlen(name)] != '(') continue;
+        n_builders++;
+        snprintf(text, sizeof text, "weft_%s of weft/ops.h has no case", name);
+        weft_test_check(has_cases(name), __FILE__, __LINE__, text);
+    }
+    fclose(file);
+    CHECK(n_builders > 50); /* the header is still written as this test reads it */
+}
+
+/* ---- linear and additive are what the definitions are -------------------------------------------- */
+
+/* Operands that could be partial sums as the definition goes, and are not said to, with the reason. */
+static const struct {
+    const weft_op *op;
+    uint8_t linear;
+    const char *why;
+} left_out[] = {
+    {&weft_op_attention, 1 << 2,
+     "every rank would do the whole of the work to leave v a partial sum"},
+    {&weft_op_attention_grad, 1 << 3 | 1 << 4 | 1 << 5, "the same, of dy, which comes last"},
+};
+
+typedef struct probe { /* bit i: operand i */
+    uint8_t floats, linear, additive;
+    int n_cases;
+} probe;
+
+/* And not because there is nothing but zeros. */
+static bool is_close(const double *a, const double *b, const double *sum, int64_t n)
+{
+    bool is_zero = true;
+    for (int64_t i = 0; i < n; i++) {
+        is_zero = is_zero && sum[i] == 0;
+        if (!(fabs(a[i] + b[i] - sum[i]) <= 1e-10 * (1.0 + fabs(a[i]) + fabs(b[i])))) return false;
+    }
+    return !is_zero;
+}
+
+/* Is f(a + b) = f(a) + f(b) where the operands of `mask` vary and the others stay? */
+static bool adds_up(const op_group *group, const op_case *what, const built *c, uint8_t mask)
+{
+    double *arguments[3][WEFT_ORACLE_VALUES] = {0};
+    reference_call calls[3];
+    for (int k = 0; k < c->build.n_arguments; k++) {
+        const int64_t n = weft_shape_count(weft_shape_of(c->build.arguments[k]));
+        for (int v = 0; v < 3; v++)
+            arguments[v][k] = zeros_like(c->build.arguments[k]);
+        for (int64_t i = 0; i < n; i++) {
+            const double a = weft_oracle_element(&c->build, k, i);
+            const double b = 2.0 * weft_oracle_unit(40 + k, i) - 0.7;
+            arguments[0][k][i] = arguments[1][k][i] = arguments[2][k][i] = a;
+            if (mask >> k & 1) arguments[1][k][i] = b, arguments[2][k][i] = a + b;
+        }
+    }
+    for (int v = 0; v < 3; v++) {
+        calls[v] = call_of(what, c, arguments[v]);
+        group->reference(&calls[v]);
+    }
+    bool close = true;
+    for (int o = 0; o < c->n_results; o++)
+        close = close && is_close(calls[0].out[o].data, calls[1].out[o].data, calls[2].out[o].data,
+                                  weft_shape_count(&calls[0].out[o].shape));
+    for (int v = 0; v < 3; v++) {
+        free_results(&calls[v]);
+        for (int k = 0; k < c->build.n_arguments; k++)
+            free(arguments[v][k]);
+    }
+    return close;
+}
+
+/* Only cases whose arguments are the operands themselves, in f64: all else would be rounded. */
+static void probe_case(const op_group *group, const op_case *what, probe *found)
+{
+    if (!(what->dtypes & OP_F64)) return;
+    built c = build_case(what, WEFT_F64, weft_graph_create(SEED), NULL);
+    bool plain = c.build.n_arguments == c.build.n_inputs;
+    uint8_t floats = 0;
+    for (int k = 0; k < c.build.n_arguments; k++) {
+        plain = plain && c.build.arguments[k].id == c.build.operands[k].id;
+        if (weft_dtype_of(c.build.arguments[k]) != WEFT_I32) floats |= (uint8_t)(1 << k);
+    }
+    for (int k = 0; k < c.build.n_arguments && plain; k++)
+        if ((floats >> k & 1) && !adds_up(group, what, &c, (uint8_t)(1 << k)))
+            found->linear &= (uint8_t) ~(1 << k);
+    if (plain && !adds_up(group, what, &c, floats)) found->additive = 0;
+    if (plain) found->floats |= floats, found->n_cases++;
+    weft_graph_destroy(&c.build.graph);
+}
+
+static void check_linear(const op_group *group)
+{
+    probe found = {.linear = 0xff, .additive = 0xff};
+    for (const op_case *c = group->cases; c->name != NULL; c++)
+        probe_case(group, c, &found);
+    if (found.n_cases == 0) return;
+    found.linear &= found.floats, found.additive &= found.floats;
+    if ((found.additive & (found.additive - 1)) == 0) found.additive = 0; /* one: that is linear */
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
+        if (left_out[i].op == group->op) found.linear &= (uint8_t)~left_out[i].linear;
+    char text[240];
+    snprintf(text, sizeof text,
+             "%s: operands that add up one at a time: bits 0x%x, and .linear says 0x%x; all at "
+             "once: 0x%x, and .additive says 0x%x",
+             group->name, found.linear, group->op->linear, found.additive, group->op->additive);
+    weft_test_check(found.linear == group->op->linear && found.additive == group->op->additive,
+                    __FILE__, __LINE__, text);
+}
+
+static void test_operands_that_add_up_are_linear_or_additive(void)
+{
+    for (int g = 0; g < n_op_groups; g++)
+        if (op_groups[g].op != NULL) check_linear(&op_groups[g]);
+}
+
+/* ---- what is asked for twice is computed once ------------------------------------------------------ */
+
+/* Whatever a builder leaves unset comes from here. */
+static __attribute__((noinline)) void spoil_stack(int with)
+{
+    volatile char garbage[1 << 15];
+    for (size_t i = 0; i < sizeof garbage; i++)
+        garbage[i] = (char)with;
+}
+
+static bool is_random(const op_group *group)
+{
+    return group->op == &weft_op_random_uniform || group->op == &weft_op_random_normal ||
+           group->op == &weft_op_dropout;
+}
+
+/* The case's results, and its gradients where it has any. */
+static int values_of(const op_case *what, weft_dtype dtype, built *c, weft_value *values)
+{
+    int n = 0, n_wrt = 0;
+    weft_value wrt[WEFT_ORACLE_VALUES], gradients[WEFT_ORACLE_VALUES];
+    for (int o = 0; o < c->n_results; o++)
+        values[n++] = c->results[o];
+    if (what->derivatives == 0 || dtype == WEFT_I32) return n;
+    for (int k = 0; k < c->build.n_inputs; k++)
+        if (weft_dtype_of(c->build.inputs[k]) != WEFT_I32) wrt[n_wrt++] = c->build.inputs[k];
+    weft_value loss = weft_sum(WEFT_SCALAR, weft_square(c->results[0]));
+    weft_gradients(loss, (weft_values){wrt, n_wrt}, gradients, WEFT_ZEROS_ALLOWED);
+    for (int k = 0; k < n_wrt; k++)
+        values[n++] = gradients[k];
+    return n;
+}
+
+static void check_twice(const op_group *group, const op_case *what, weft_dtype dtype)
+{
+    weft_graph *graph = weft_graph_create(SEED);
+    weft_value values[2 * MOST];
+    weft_error error = {0};
+    weft_plan *plan = NULL;
+    char text[900];
+    spoil_stack(0x55);
+    op_cases_fresh_names();
+    built first = build_case(what, dtype, graph, NULL);
+    const int n = values_of(what, dtype, &first, values);
+    spoil_stack(0xaa);
+    op_cases_fresh_names();
+    built second = build_case(what, dtype, graph, &first.build);
+    bool right = values_of(what, dtype, &second, values + n) == n;
+    right = right && weft_plan_build(oracle.alone, NULL, (weft_values){values, 2 * n}, NULL, &plan,
+                                     &error) == WEFT_OK;
+    int same = 0;
+    for (int i = 0; i < n && right; i++)
+        same += plan->user_value[values[i].id] == plan->user_value[values[n + i].id];
+    snprintf(text, sizeof text, "%s of %s, asked for twice: %d of %d values are computed once %s",
+             what->name, weft_dtype_name(dtype), same, n, error.message);
+    weft_test_check(right && same == (is_random(group) ? 0 : n), __FILE__, __LINE__, text);
+    weft_plan_destroy(&plan);
+    weft_graph_destroy(&graph);
+}
+
+static void visit_twice(const op_group *group, const op_case *what, void *argument)
+{
+    (void)argument;
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
+        if (what->dtypes >> dtype & 1) check_twice(group, what, (weft_dtype)dtype);
+}
+
+static void test_what_is_asked_for_twice_is_computed_once(void)
+{
+    op_cases_each(only, visit_twice, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    weft_error error = {0};
+    if (CHECK_OK(weft_oracle_open(&oracle, NULL, 0, &error), error)) {
+        if (!op_cases_options(argc, argv, &oracle, &only)) return 2;
+        RUN(test_results_are_what_the_definition_says);
+        RUN(test_what_is_asked_for_twice_is_computed_once);
+        RUN(test_every_op_is_in_a_graph_of_its_cases);
+        RUN(test_every_builder_of_the_header_has_cases);
+        RUN(test_operands_that_add_up_are_linear_or_additive);
+    }
+    weft_oracle_close(&oracle);
+    return weft_test_report();
+}

@@ -40,7 +40,8 @@ static int64_t part_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, i
 
 int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count)
 {
-    if (n_ranks == 1 || count == 0) return 0;
+    const int64_t most = (int64_t)1 << 58; /* as weft_all_reduce takes them */
+    if (n_ranks <= 1 || count <= 0 || count > most || !weft_combiner_of(combine, dtype)) return 0;
     const int64_t bytes = n_ranks * part_bytes(n_ranks, combine, dtype, count);
     return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
@@ -48,7 +49,7 @@ int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtyp
 int64_t weft_all_reduce_scratch(const weft_comm *comm, weft_combine combine, weft_dtype dtype,
                                 int64_t count)
 {
-    return weft_all_reduce_bytes(comm->n_ranks, combine, dtype, count);
+    return weft_all_reduce_bytes(weft_comm_n_ranks(comm), combine, dtype, count);
 }
 
 /* into = all parts [bytes], in rank order. `own` is this rank's, the others lie in the scratch. */
@@ -128,6 +129,7 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
                             const void *send, void *recv, int64_t count, void *scratch,
                             weft_error *error)
 {
+    WEFT_GIVEN(comm, error);
     WEFT_TRY(weft_combine_check(combine, dtype, error));
     const int64_t element = (int64_t)weft_dtype_bytes(dtype);
     const int width = weft_combine_width(combine);
@@ -138,6 +140,10 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
             "multiple of that",
             (long long)count, weft_combine_name(combine), width);
     if (count == 0) return WEFT_OK;
+    WEFT_GIVEN(send, error);
+    WEFT_GIVEN(recv, error);
+    WEFT_GIVEN_RANGE(count, 0, (int64_t)1 << 58, error);
+    if (comm->n_ranks > 1) WEFT_GIVEN(scratch, error);
     if (comm->n_ranks == 1) {
         if (recv != send) memcpy(recv, send, (size_t)(count * element));
         return WEFT_OK;

@@ -174,14 +174,19 @@ static const identity_rule identities[WEFT_COMBINES][WEFT_DTYPES] = {
     [WEFT_MOMENTS] = {no_moments_f32, no_moments_f64, NULL},
 };
 
+static bool is_known(weft_combine combine, weft_dtype dtype)
+{
+    return (unsigned)combine < WEFT_COMBINES && (unsigned)dtype < WEFT_DTYPES;
+}
+
 weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype)
 {
-    return combiners[combine][dtype];
+    return is_known(combine, dtype) ? combiners[combine][dtype] : NULL;
 }
 
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
 {
-    if (combiners[combine][dtype]) return WEFT_OK;
+    if (weft_combiner_of(combine, dtype)) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "partial results of kind %s are not defined for %s; use a float dtype",
                      weft_combine_name(combine), weft_dtype_name(dtype));
@@ -190,12 +195,13 @@ weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_erro
 void weft_combine_into(weft_combine combine, weft_dtype dtype, void *into, const void *with,
                        int64_t count)
 {
-    if (combiners[combine][dtype])
-        combiners[combine][dtype](into, into, with, count / weft_combine_width(combine));
+    const weft_combiner rule = weft_combiner_of(combine, dtype);
+    if (rule != NULL && into != NULL && with != NULL && count > 0)
+        rule(into, into, with, count / weft_combine_width(combine));
 }
 
 void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into, int64_t count)
 {
-    if (identities[combine][dtype])
+    if (is_known(combine, dtype) && identities[combine][dtype] && into != NULL && count > 0)
         identities[combine][dtype](into, count / weft_combine_width(combine));
 }

@@ -40,13 +40,16 @@ static const weft_comm_engine *engine_for(const weft_mesh *mesh, weft_error *err
 
 weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *error)
 {
+    WEFT_GIVEN(comms, error);
     *comms = NULL;
+    WEFT_GIVEN(mesh, error);
     const weft_comm_engine *engine = engine_for(mesh, error);
     if (engine == NULL) return WEFT_USAGE;
     weft_comms *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(error, sizeof *c);
     if (engine == &weft_engine_threads) weft_watch_begin(0, 1, NULL); /* else the world has */
     c->mesh = mesh;
+    weft_mesh_keep(mesh);
     c->engine = engine;
     *comms = c;
     return WEFT_OK;
@@ -63,10 +66,11 @@ static void ends_destroy(const weft_comms *comms, weft_comm *ends)
 
 void weft_comms_destroy(weft_comms **comms)
 {
-    weft_comms *c = *comms;
+    weft_comms *c = comms != NULL ? *comms : NULL;
     if (c == NULL) return;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
         if (c->ends[axes] != NULL) ends_destroy(c, c->ends[axes]);
+    weft_mesh_release(c->mesh);
     free(c);
     *comms = NULL;
 }
@@ -115,6 +119,7 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
 
 weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *error)
 {
+    WEFT_GIVEN(comms, error);
     const int n_local = weft_mesh_n_local(comms->mesh), n_axes = weft_mesh_n_axes(comms->mesh);
     if (axes >> n_axes != 0)
         return weft_fail(error, WEFT_USAGE,
@@ -138,6 +143,7 @@ weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *err
 
 weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
 {
+    if (comms == NULL || rank < 0) return NULL;
     const int local = rank - weft_mesh_first_local(comms->mesh);
     if (axes >> WEFT_MAX_AXES != 0 || comms->ends[axes] == NULL) return NULL;
     return local < 0 || local >= weft_mesh_n_local(comms->mesh) ? NULL : &comms->ends[axes][local];
@@ -145,17 +151,17 @@ weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
 
 int weft_comm_n_ranks(const weft_comm *comm)
 {
-    return comm->n_ranks;
+    return comm != NULL ? comm->n_ranks : 0;
 }
 
 int weft_comm_self(const weft_comm *comm)
 {
-    return comm->self;
+    return comm != NULL ? comm->self : -1;
 }
 
 const char *weft_comms_engine(const weft_comms *comms)
 {
-    return comms->engine->name;
+    return comms != NULL ? comms->engine->name : "";
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -189,6 +195,24 @@ static void begin_exchange(weft_comm *comm, const weft_call_facts *call, weft_re
     request->comm = comm;
     request->call = mark.number;
     request->fingerprint = comm->is_inside ? comm->fingerprint : mark.fingerprint;
+}
+
+/* Counts and places of the parts of a buffer: none negative, and a buffer where there is something. */
+static weft_status check_parts(const char *call, const char *which, int n_ranks, const void *data,
+                               const int64_t *bytes, const int64_t *at, weft_error *error)
+{
+    if (bytes == NULL || at == NULL)
+        return weft_fail(error, WEFT_USAGE, "%s: %s_bytes or %s_at is NULL; both have to be given",
+                         call, which, which);
+    for (int r = 0; r < n_ranks; r++) {
+        if (bytes[r] < 0 || at[r] < 0)
+            return weft_fail(error, WEFT_USAGE,
+                             "%s: the part of rank %d in %s has %lld bytes at %lld; neither is "
+                             "below 0",
+                             call, r, which, (long long)bytes[r], (long long)at[r]);
+        if (bytes[r] > 0) WEFT_TRY(weft_check_given(data != NULL, call, which, error));
+    }
+    return WEFT_OK;
 }
 
 static const weft_call_facts nameless = {
@@ -231,7 +255,11 @@ weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64
                                   const int64_t *recv_at, weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
+    WEFT_GIVEN(request, error);
     *request = (weft_request){0};
+    WEFT_GIVEN(comm, error);
+    WEFT_TRY(check_parts(__func__, "send", comm->n_ranks, send, send_bytes, send_at, error));
+    WEFT_TRY(check_parts(__func__, "recv", comm->n_ranks, recv, recv_bytes, recv_at, error));
     WEFT_TRY(take_ticket(comm, &request->ticket, error));
     call.kind = WEFT_CALL_ALL_TO_ALL;
     begin_exchange(comm, &call, request);
@@ -253,7 +281,12 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
                                   weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
+    WEFT_GIVEN(request, error);
     *request = (weft_request){0};
+    WEFT_GIVEN(comm, error);
+    WEFT_TRY(check_parts(__func__, "recv", comm->n_ranks, recv, recv_bytes, recv_at, error));
+    WEFT_GIVEN_RANGE(send_bytes, 0, INT64_MAX, error);
+    if (send_bytes > 0) WEFT_GIVEN(send, error);
     WEFT_TRY(take_ticket(comm, &request->ticket, error));
     call.kind = WEFT_CALL_ALL_GATHER;
     if (!comm->is_inside) note_bytes(&call, recv_bytes, comm->n_ranks);
@@ -265,6 +298,7 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
 
 weft_status weft_wait(weft_request *request, weft_error *error)
 {
+    WEFT_GIVEN(request, error);
     weft_comm *comm = request->comm;
     if (comm == NULL) return WEFT_OK; /* never begun, or over */
     const weft_call_mark mark = {request->call, request->fingerprint};
@@ -278,10 +312,10 @@ weft_status weft_wait(weft_request *request, weft_error *error)
 
 weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes, weft_error *error)
 {
-    if (root < 0 || root >= comm->n_ranks)
-        return weft_fail(error, WEFT_USAGE,
-                         "broadcast from rank %d of a group of %d; name one from 0 to %d", root,
-                         comm->n_ranks, comm->n_ranks - 1);
+    WEFT_GIVEN(comm, error);
+    WEFT_GIVEN_RANGE(root, 0, comm->n_ranks - 1, error);
+    WEFT_GIVEN_RANGE(bytes, 0, INT64_MAX, error);
+    if (bytes > 0) WEFT_GIVEN(data, error);
     if (bytes == 0 || comm->n_ranks == 1) return WEFT_OK;
     weft_request request = {0};
     weft_call_facts call = nameless;

@@ -37,8 +37,9 @@ struct weft_move {
     weft_dtype dtype;
     weft_combine combine; /* of the partial results that end here */
     int rank, n_ranks, self;
-    int64_t count; /* of the rank's box in `from` */
-    int64_t total; /* of the whole tensor         */
+    int64_t count;    /* of the rank's box in `from` */
+    int64_t to_count; /* and in `to` */
+    int64_t total;    /* of the whole tensor         */
     int64_t scratch_bytes, wire_bytes;
 
     bool gathers; /* all get all of the box: the engine's all_gather, own part too */
@@ -50,6 +51,7 @@ struct weft_move {
     uint32_t site; /* as recorded */
     uint64_t digest;
     weft_convert_kind kind;
+    bool is_started;     /* a run is under way */
     weft_call_mark mark; /* of the run under way, as are the following */
     weft_comm *comm;
     weft_request request;
@@ -266,6 +268,20 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
                              const weft_convert_step *step, int rank, weft_move **move,
                              weft_error *error)
 {
+    WEFT_GIVEN(move, error);
+    *move = NULL;
+    WEFT_GIVEN(mesh, error);
+    WEFT_TRY(weft_shape_check(shape, error));
+    WEFT_GIVEN(step, error);
+    WEFT_GIVEN_ENUM(dtype, WEFT_DTYPES, error);
+    WEFT_GIVEN_ENUM(step->kind, WEFT_CONVERTS, error);
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(mesh) - 1, error);
+    if (!weft_spec_is_valid(&step->from, mesh, shape) ||
+        !weft_spec_is_valid(&step->to, mesh, shape))
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_move_create: step->from or step->to is no spec of a tensor of %d "
+                         "dims on mesh %.200s; take steps from weft_convert_plan",
+                         shape->n_dims, weft_mesh_text(mesh));
     weft_move *m = *move = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(error, sizeof *m);
     weft_box box;
@@ -275,6 +291,8 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
     m->dtype = dtype;
     m->rank = rank;
     m->count = weft_box_count(&box, shape->n_dims);
+    weft_spec_box(&step->to, mesh, shape, rank, &box);
+    m->to_count = weft_box_count(&box, shape->n_dims);
     m->total = weft_shape_count(shape);
     m->n_ranks = weft_mesh_group(mesh, step->axes, rank, NULL, &m->self);
     m->wire_bytes = weft_convert_bytes(mesh, shape, dtype, step, rank);
@@ -290,7 +308,7 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
 
 void weft_move_destroy(weft_move **move)
 {
-    weft_move *m = *move;
+    weft_move *m = move != NULL ? *move : NULL;
     if (m == NULL) return;
     free(m->out);
     free(m->send_bytes);
@@ -302,6 +320,7 @@ void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const ch
                     const char *where)
 {
     char text[WEFT_SITE_BYTES];
+    if (move == NULL || what == NULL || where == NULL) return;
     if (comm == NULL || comm->recorder == NULL) return;
     snprintf(text, sizeof text, "%s%s", what, where);
     move->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
@@ -310,23 +329,30 @@ void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const ch
 
 int64_t weft_move_scratch(const weft_move *move)
 {
-    return move->scratch_bytes;
+    return move != NULL ? move->scratch_bytes : 0;
 }
 
 int64_t weft_move_wire_bytes(const weft_move *move)
 {
-    return move->wire_bytes;
+    return move != NULL ? move->wire_bytes : 0;
 }
 
 weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
                             void *scratch, weft_error *error)
 {
+    WEFT_GIVEN(move, error);
     const int n_ranks = comm != NULL ? comm->n_ranks : 1;
     if (n_ranks != move->n_ranks)
         return weft_fail(error, WEFT_USAGE,
                          "a move among %d ranks was given a group of %d; prepare the group of the "
                          "step's axes and pass it",
                          move->n_ranks, n_ranks);
+    if (move->is_started)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_move_start: this move is under way already; finish it first");
+    if (move->count > 0) WEFT_GIVEN(from, error);
+    if (move->to_count > 0) WEFT_GIVEN(to, error);
+    if (move->scratch_bytes > 0) WEFT_GIVEN(scratch, error);
     move->comm = comm;
     move->from = from;
     move->to = to;
@@ -341,12 +367,18 @@ weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, 
     move->mark = weft_comm_begin(comm, &call);
     const bool has_entered = weft_comm_enter(comm, &move->mark);
     const weft_status status = move->algorithm->start(move, error);
+    move->is_started = status == WEFT_OK;
     weft_comm_leave(comm, has_entered);
     return status;
 }
 
 weft_status weft_move_finish(weft_move *move, weft_error *error)
 {
+    WEFT_GIVEN(move, error);
+    if (!move->is_started)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_move_finish: this move has not been started; weft_move_start it");
+    move->is_started = false;
     weft_comm *comm = move->comm;
     const bool has_entered = weft_comm_enter(comm, &move->mark);
     if (has_entered) weft_recorder_wait(comm->recorder, &move->mark);

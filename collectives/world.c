@@ -131,6 +131,7 @@ static weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
 
 weft_status weft_world_open(weft_world *world, weft_error *error)
 {
+    WEFT_GIVEN(world, error);
     weft_blas_start();
     if (!job.is_open) {
         weft_world found = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
@@ -169,6 +170,7 @@ weft_status weft_world_agree(weft_error *error)
 
 weft_status weft_world_any(bool mine, bool *any, weft_error *error)
 {
+    WEFT_GIVEN(any, error);
     *any = mine;
     if (!job.is_open || job.world.n_processes == 1) return WEFT_OK;
     return weft_mpi_any(mine, any, error);

@@ -216,6 +216,8 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
 
 weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
+    WEFT_GIVEN(dataset, error);
+    WEFT_GIVEN(program, error);
     unbind(dataset);
     weft_status status = bind_inputs(dataset, program, error);
     if (status == WEFT_OK) {
@@ -263,7 +265,10 @@ static void deliver(weft_dataset *dataset)
 weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     weft_error own = {.rank = -1};
-    if (dataset->program != program)
+    if (dataset == NULL || program == NULL)
+        weft_fail(&own, WEFT_USAGE, "weft_dataset_next: %s is NULL; it has to be given",
+                  dataset == NULL ? "dataset" : "program");
+    else if (dataset->program != program)
         weft_fail(&own, WEFT_USAGE,
                   "the dataset is not bound to this program; call weft_dataset_start first");
     else if (await(dataset, &own) == WEFT_OK)
@@ -301,7 +306,7 @@ weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
 
 void weft_dataset_close(weft_dataset **dataset)
 {
-    weft_dataset *d = *dataset;
+    weft_dataset *d = dataset ? *dataset : NULL;
     if (!d) return;
     unbind(d);
     d->kind->close(d->source);
@@ -313,21 +318,23 @@ void weft_dataset_close(weft_dataset **dataset)
 
 int64_t weft_dataset_samples(const weft_dataset *dataset)
 {
-    return dataset->facts.samples;
+    return dataset ? dataset->facts.samples : 0;
 }
 
 int64_t weft_dataset_width(const weft_dataset *dataset)
 {
-    return dataset->facts.width;
+    return dataset ? dataset->facts.width : 0;
 }
 
 int64_t weft_dataset_position(const weft_dataset *dataset)
 {
-    return dataset->position;
+    return dataset ? dataset->position : 0;
 }
 
 void weft_dataset_seek(weft_dataset *dataset, int64_t sample)
 {
-    dataset->position = sample > 0 ? sample : 0;
+    if (!dataset) return;
+    const int64_t last = WEFT_MAX_SAMPLES - 1;
+    dataset->position = sample < 0 ? 0 : sample < last ? sample : last;
     want(dataset, dataset->position);
 }

@@ -265,7 +265,10 @@ static weft_status check_pair(const idx *set, int64_t first, int64_t *count, wef
 weft_status weft_idx_open(const char *images, const char *labels, int64_t first, int64_t count,
                           bool shuffled, uint64_t seed, weft_dataset **dataset, weft_error *error)
 {
+    WEFT_GIVEN(dataset, error);
     *dataset = NULL;
+    WEFT_GIVEN(images, error);
+    WEFT_GIVEN(labels, error);
     if (first < 0 || count < 0 || first > INT64_C(1) << 40 || count > INT64_C(1) << 40)
         return weft_fail(error, WEFT_USAGE,
                          "samples from %lld, %lld of them; both must be 0 to 2^40",

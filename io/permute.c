@@ -31,7 +31,7 @@ static uint64_t feistel(uint64_t key, int half_bits, uint64_t x)
 
 int64_t weft_permute(uint64_t key, int64_t n, int64_t i)
 {
-    if (n < 2) return 0;
+    if (n < 2 || n > WEFT_MAX_SAMPLES || i < 0 || i >= n) return 0;
     int half_bits = 1;
     while (half_bits < 31 && INT64_C(1) << 2 * half_bits < n)
         half_bits++;

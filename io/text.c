@@ -68,7 +68,9 @@ weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed, weft_da
 {
     int file;
     int64_t bytes;
+    WEFT_GIVEN(dataset, error);
     *dataset = NULL;
+    WEFT_GIVEN(path, error);
     if (seq < 1 || seq > INT64_C(1) << 40)
         return weft_fail(error, WEFT_USAGE, "text windows of seq %lld; seq must be 1 to 2^40",
                          (long long)seq);

@@ -5,7 +5,7 @@
  * of it. So any length works on any mesh, late ranks may hold nothing, and taking the innermost
  * axis away joins exactly the boxes of its ranks.
  */
-#include "weft/layout.h"
+#include "sane.h"
 
 /* [*begin, *end) becomes the part of its `index`-th of `n` blocks. */
 static void cut(int64_t *begin, int64_t *end, int64_t index, int64_t n)
@@ -18,16 +18,26 @@ static void cut(int64_t *begin, int64_t *end, int64_t index, int64_t n)
     *begin += first;
 }
 
+/* No size is as large as that (graphs end at 2^40), and blocks of it are counted without overflow. */
+static int64_t size_of(const weft_shape *shape, int d)
+{
+    const int64_t size = shape->dims[d].size, most = INT64_MAX / 2;
+    return size < 0 ? 0 : size < most ? size : most;
+}
+
 void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape, int rank,
                    weft_box *box)
 {
     int coordinates[WEFT_MAX_AXES];
-    weft_mesh_coordinates(mesh, rank, coordinates);
+    if (box == NULL) return;
     *box = (weft_box){{0}, {0}};
-    for (int d = 0; d < shape->n_dims; d++) {
-        box->end[d] = shape->dims[d].size;
-        for (int i = 0; i < spec->n_split[d]; i++) {
-            int axis = spec->split[d][i];
+    if (spec == NULL || rank < 0 || rank >= weft_mesh_n_ranks(mesh)) return;
+    weft_mesh_coordinates(mesh, rank, coordinates);
+    for (int d = 0; d < weft_dims_of(shape); d++) {
+        box->end[d] = size_of(shape, d);
+        for (int i = 0; i < weft_splits_of(spec, d); i++) {
+            const int axis = spec->split[d][i];
+            if (axis < 0 || axis >= weft_mesh_n_axes(mesh)) continue; /* no axis of this mesh */
             cut(&box->begin[d], &box->end[d], coordinates[axis], weft_mesh_axis_size(mesh, axis));
         }
     }
@@ -36,16 +46,23 @@ void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shap
 int64_t weft_box_count(const weft_box *box, int n_dims)
 {
     int64_t count = 1;
-    for (int d = 0; d < n_dims; d++)
-        if (__builtin_mul_overflow(count, box->end[d] - box->begin[d], &count)) count = INT64_MAX;
+    if (box == NULL) return 0;
+    for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++) {
+        int64_t size;
+        if (box->end[d] <= box->begin[d]) return 0;
+        if (__builtin_sub_overflow(box->end[d], box->begin[d], &size)) size = INT64_MAX;
+        if (__builtin_mul_overflow(count, size, &count)) count = INT64_MAX;
+    }
     return count;
 }
 
 int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims, weft_box *common)
 {
     bool is_empty = false;
+    if (common == NULL) return 0;
     *common = (weft_box){{0}, {0}};
-    for (int d = 0; d < n_dims; d++) {
+    if (a == NULL || b == NULL) return 0;
+    for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++) {
         int64_t begin = a->begin[d] > b->begin[d] ? a->begin[d] : b->begin[d];
         int64_t end = a->end[d] < b->end[d] ? a->end[d] : b->end[d];
         if (end < begin) end = begin;

@@ -8,8 +8,6 @@
  */
 #include "weft/layout.h"
 
-#include <assert.h>
-
 /* ---- one axis at a time ---------------------------------------------------------------------- */
 
 typedef struct planner {
@@ -175,7 +173,11 @@ static uint32_t differing_axes(const weft_spec *a, const weft_spec *b, int n_dim
 int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
                       const weft_spec *to, weft_convert_step *steps)
 {
-    assert((to->partial & ~from->partial) == 0);
+    if (steps == NULL || !weft_spec_is_valid(from, mesh, shape) ||
+        !weft_spec_is_valid(to, mesh, shape))
+        return -1;
+    const bool keeps_combine = to->partial == 0 || to->combine == from->combine;
+    if ((to->partial & ~from->partial) != 0 || !keeps_combine) return -1;
     planner p = {.to = to,
                  .now = *from,
                  .steps = steps,
@@ -203,7 +205,7 @@ static const char *const kind_names[WEFT_CONVERTS] = {
 
 const char *weft_convert_name(weft_convert_kind kind)
 {
-    return kind_names[kind];
+    return (unsigned)kind < WEFT_CONVERTS ? kind_names[kind] : "no conversion";
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -257,7 +259,8 @@ static int64_t count_sent(const weft_mesh *mesh, const weft_shape *shape,
         int destination = weft_mesh_rank(mesh, at);
         weft_box piece;
         if (destination != rank && weft_move_sends(mesh, shape, step, rank, destination, &piece))
-            count += weft_box_count(&piece, shape->n_dims);
+            if (__builtin_add_overflow(count, weft_box_count(&piece, shape->n_dims), &count))
+                return INT64_MAX;
     } while (next_in_group(mesh, step->axes, at));
     return count;
 }
@@ -271,14 +274,20 @@ static const counter counters[WEFT_CONVERTS] = {
 int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
                            const weft_convert_step *step, int rank)
 {
-    return counters[step->kind](mesh, shape, step, rank) * (int64_t)weft_dtype_bytes(dtype);
+    if (step == NULL || (unsigned)step->kind >= WEFT_CONVERTS || rank < 0 ||
+        rank >= weft_mesh_n_ranks(mesh))
+        return 0;
+    const int64_t count = counters[step->kind](mesh, shape, step, rank);
+    int64_t bytes;
+    return __builtin_mul_overflow(count, (int64_t)weft_dtype_bytes(dtype), &bytes) ? INT64_MAX
+                                                                                   : bytes;
 }
 
 double weft_state_cost(int from, int to, int n, double bytes)
 {
-    const double impossible = 1e300, part = (double)(n - 1) / n;
+    const double impossible = 1e300, part = n > 1 ? (double)(n - 1) / n : 0;
     if (from == to || (from == WEFT_REPLICATED && to >= 0)) return 0;
     if (to == WEFT_PARTIAL) return impossible;
     if (from == WEFT_PARTIAL) return to == WEFT_REPLICATED ? 2 * bytes * part : bytes * part;
-    return to == WEFT_REPLICATED ? bytes * part : bytes * part / n;
+    return to == WEFT_REPLICATED ? bytes * part : bytes * part / (n > 1 ? n : 1);
 }

@@ -21,6 +21,10 @@ bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape, const weft_
                      int source_rank, int destination_rank, weft_box *piece)
 {
     int source[WEFT_MAX_AXES], destination[WEFT_MAX_AXES];
+    const int n_ranks = weft_mesh_n_ranks(mesh);
+    if (shape == NULL || step == NULL || piece == NULL) return false;
+    if (source_rank < 0 || source_rank >= n_ranks) return false;
+    if (destination_rank < 0 || destination_rank >= n_ranks) return false;
     weft_mesh_coordinates(mesh, source_rank, source);
     weft_mesh_coordinates(mesh, destination_rank, destination);
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "print.h"
+#include "sane.h"
 
 weft_status weft_layout_create(const char *text, weft_layout **layout, weft_error *error)
 {
+    WEFT_GIVEN(layout, error);
     weft_layout *l = *layout = calloc(1, sizeof *l);
     if (l == NULL) return weft_fail_memory(error, sizeof *l);
     l->arena = weft_arena_create();
@@ -21,7 +23,7 @@ weft_status weft_layout_create(const char *text, weft_layout **layout, weft_erro
 
 void weft_layout_destroy(weft_layout **layout)
 {
-    if (*layout == NULL) return;
+    if (layout == NULL || *layout == NULL) return;
     weft_arena_destroy(&(*layout)->arena);
     free(*layout);
     *layout = NULL;
@@ -29,7 +31,7 @@ void weft_layout_destroy(weft_layout **layout)
 
 const char *weft_layout_text(const weft_layout *layout)
 {
-    return layout->text;
+    return layout != NULL ? layout->text : "";
 }
 
 weft_status weft_layout_store(weft_layout *layout, int stage, const char *dim, weft_error *error)
@@ -45,12 +47,12 @@ weft_status weft_layout_store(weft_layout *layout, int stage, const char *dim, w
 
 int weft_layout_stage(const weft_layout *layout)
 {
-    return layout->stage;
+    return layout != NULL ? layout->stage : 0;
 }
 
 const char *weft_layout_store_dim(const weft_layout *layout)
 {
-    return layout->stage > 0 ? layout->store_dim : "";
+    return weft_layout_stage(layout) > 0 ? layout->store_dim : "";
 }
 
 /* ---- check ----------------------------------------------------------------------------------- */
@@ -66,7 +68,7 @@ static weft_status check_name(const weft_layout *layout, const char *name, const
                               weft_error *error)
 {
     for (int i = 0; i < known->n_names; i++)
-        if (strcmp(known->names[i], name) == 0) return WEFT_OK;
+        if (known->names[i] != NULL && strcmp(known->names[i], name) == 0) return WEFT_OK;
     const char *nearest = weft_nearest(name, known->names, known->n_names);
     if (nearest != NULL)
         return weft_fail(error, WEFT_USAGE, "layout %.120s: %.120s %s; did you mean %.63s?",
@@ -74,7 +76,8 @@ static weft_status check_name(const weft_layout *layout, const char *name, const
     char list[160];
     weft_print print = weft_print_begin(list, sizeof list);
     for (int i = 0; i < known->n_names; i++)
-        weft_print_more(&print, "%s%s", i > 0 ? ", " : "", known->names[i]);
+        weft_print_more(&print, "%s%s", i > 0 ? ", " : "",
+                        known->names[i] != NULL ? known->names[i] : "");
     return weft_fail(error, WEFT_USAGE, "layout %.120s: %.120s %s; use one of: %s", layout->text,
                      known->owner, name, list);
 }
@@ -82,6 +85,9 @@ static weft_status check_name(const weft_layout *layout, const char *name, const
 weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
                               const char *const *dims, int n_dims, weft_error *error)
 {
+    WEFT_GIVEN(layout, error);
+    WEFT_GIVEN(mesh, error);
+    if (n_dims < 0) n_dims = 0;
     char mesh_says[140];
     weft_print print = weft_print_begin(mesh_says, sizeof mesh_says);
     weft_print_more(&print, "mesh %.100s has no axis", weft_mesh_text(mesh));
@@ -107,7 +113,11 @@ weft_status weft_layout_check(const weft_layout *layout, const weft_mesh *mesh,
 
 static void append_axis(weft_spec *spec, int dim, int axis)
 {
-    spec->split[dim][spec->n_split[dim]++] = (int8_t)axis;
+    const int n = weft_splits_of(spec, dim);
+    if (n == WEFT_MAX_AXES)
+        return; /* every axis of the mesh is there: only in a spec that is none */
+    spec->split[dim][n] = (int8_t)axis;
+    spec->n_split[dim] = (int8_t)(n + 1);
 }
 
 /* The spec by the rules, and what was skipped, as far as there is room; returns how much that was. */
@@ -115,20 +125,22 @@ static int apply(const weft_layout *layout, const weft_mesh *mesh, const weft_sh
                  weft_spec *spec, weft_skipped *skipped, int room)
 {
     int n_skipped = 0;
+    if (spec == NULL) return 0;
     *spec = (weft_spec){0};
-    for (int i = 0; i < layout->n_rules; i++) {
+    for (int i = 0; layout != NULL && i < layout->n_rules; i++) {
         const weft_rule *rule = &layout->rules[i];
         int dim = weft_shape_find(shape, rule->dim);
         for (int j = 0; dim >= 0 && j < rule->n_axes; j++) {
             int axis = weft_mesh_find_axis(mesh, rule->axes[j]);
             if (axis < 0) continue; /* optional; else weft_layout_check is where it is refused */
-            int taken_by = weft_spec_state(spec, shape->n_dims, axis);
+            int taken_by = weft_spec_state(spec, weft_dims_of(shape), axis);
             if (taken_by == WEFT_REPLICATED) {
                 append_axis(spec, dim, axis);
                 continue;
             }
-            if (n_skipped < room)
-                skipped[n_skipped] = (weft_skipped){rule->dim, axis, shape->dims[taken_by].name};
+            if (n_skipped < room && skipped != NULL)
+                skipped[n_skipped] =
+                    (weft_skipped){rule->dim, axis, weft_dim_name(shape, taken_by)};
             n_skipped++;
         }
     }
@@ -162,7 +174,7 @@ static int axes_of_dim(const weft_layout *layout, const weft_mesh *mesh, const c
 {
     int n = 0;
     uint32_t seen = 0;
-    for (int i = 0; i < layout->n_rules; i++) {
+    for (int i = 0; layout != NULL && dim != NULL && i < layout->n_rules; i++) {
         const weft_rule *rule = &layout->rules[i];
         if (strcmp(rule->dim, dim) != 0) continue;
         for (int j = 0; j < rule->n_axes; j++) {
@@ -180,7 +192,7 @@ static int axes_of_dim(const weft_layout *layout, const weft_mesh *mesh, const c
 static int storage_dim(const weft_shape *shape, const weft_spec *spec)
 {
     int best = 0;
-    for (int d = 1; d < shape->n_dims; d++) {
+    for (int d = 1; d < weft_dims_of(shape); d++) {
         bool is_free = spec->n_split[d] == 0, best_is_free = spec->n_split[best] == 0;
         if (is_free != best_is_free ? is_free : shape->dims[d].size > shape->dims[best].size)
             best = d;
@@ -191,12 +203,13 @@ static int storage_dim(const weft_shape *shape, const weft_spec *spec)
 void weft_layout_storage(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
                          const weft_spec *compute, weft_spec *storage)
 {
-    *storage = *compute;
-    if (shape->n_dims == 0) return;
+    if (storage == NULL) return;
+    *storage = compute != NULL ? *compute : (weft_spec){0};
+    if (layout == NULL || weft_dims_of(shape) == 0) return;
     int8_t axes[WEFT_MAX_AXES];
     int n = axes_of_dim(layout, mesh, layout->store_dim, axes);
     for (int i = 0; i < n; i++)
-        if (weft_spec_state(compute, shape->n_dims, axes[i]) == WEFT_REPLICATED)
+        if (weft_spec_state(storage, weft_dims_of(shape), axes[i]) == WEFT_REPLICATED)
             append_axis(storage, storage_dim(shape, storage), axes[i]);
 }
 
@@ -204,6 +217,7 @@ int weft_layout_order(const weft_layout *layout, const weft_mesh *mesh, const ch
                       uint32_t axes, int8_t *order)
 {
     int8_t ruled[WEFT_MAX_AXES];
+    if (order == NULL) return 0;
     int n = 0, n_ruled = axes_of_dim(layout, mesh, dim, ruled);
     for (int i = 0; i < n_ruled; i++) {
         if (!(axes >> ruled[i] & 1)) continue;

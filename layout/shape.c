@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "print.h"
+#include "sane.h"
 
 weft_print weft_print_begin(char *text, size_t bytes)
 {
@@ -25,25 +26,59 @@ void weft_print_more(weft_print *print, const char *format, ...)
 
 int weft_shape_find(const weft_shape *shape, const char *name)
 {
-    for (int d = 0; d < shape->n_dims; d++)
-        if (strcmp(shape->dims[d].name, name) == 0) return d;
+    for (int d = 0; name != NULL && d < weft_dims_of(shape); d++)
+        if (strcmp(weft_dim_name(shape, d), name) == 0) return d;
     return -1;
 }
 
 int64_t weft_shape_count(const weft_shape *shape)
 {
     int64_t count = 1;
-    for (int d = 0; d < shape->n_dims; d++)
-        if (__builtin_mul_overflow(count, shape->dims[d].size, &count)) count = INT64_MAX;
-    return count;
+    for (int d = 0; d < weft_dims_of(shape); d++)
+        if (__builtin_mul_overflow(count, shape->dims[d].size, &count)) return INT64_MAX;
+    return count < 0 ? 0 : count;
+}
+
+static const int64_t max_size = (int64_t)1 << 40;   /* of one dim     */
+static const double max_count = 1125899906842624.0; /* 2^50 elements */
+
+weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
+{
+    if (shape == NULL) return weft_fail(error, WEFT_USAGE, "the shape is NULL; it has to be given");
+    if (shape->n_dims < 0 || shape->n_dims > WEFT_MAX_DIMS)
+        return weft_fail(error, WEFT_USAGE,
+                         "a tensor of %d dims; the most is %d. Merge neighbours with weft_reshape",
+                         shape->n_dims, WEFT_MAX_DIMS);
+    double count = 1;
+    for (int d = 0; d < shape->n_dims; d++) {
+        const weft_dim *dim = &shape->dims[d];
+        if (dim->name == NULL || dim->name[0] == 0)
+            return weft_fail(error, WEFT_USAGE, "dim number %d has no name; every dim needs one",
+                             d);
+        if (dim->size < 1 || dim->size > max_size)
+            return weft_fail(error, WEFT_USAGE,
+                             "dim %s has size %lld; a size is at least 1 and at most 2^40",
+                             dim->name, (long long)dim->size);
+        for (int e = 0; e < d; e++)
+            if (strcmp(shape->dims[e].name, dim->name) == 0)
+                return weft_fail(
+                    error, WEFT_USAGE,
+                    "dim %s stands twice in one tensor (sizes %lld and %lld); rename one",
+                    dim->name, (long long)shape->dims[e].size, (long long)dim->size);
+        count *= (double)dim->size;
+    }
+    if (count > max_count)
+        return weft_fail(error, WEFT_USAGE,
+                         "a tensor of %.3g elements; the most is 2^50. Make a dim smaller", count);
+    return WEFT_OK;
 }
 
 int weft_shape_print(const weft_shape *shape, char *text, size_t bytes)
 {
-    weft_print print = weft_print_begin(text, bytes);
+    weft_print print = weft_print_begin(text, text != NULL ? bytes : 0);
     weft_print_more(&print, "[");
-    for (int d = 0; d < shape->n_dims; d++)
-        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", shape->dims[d].name,
+    for (int d = 0; d < weft_dims_of(shape); d++)
+        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", weft_dim_name(shape, d),
                         (long long)shape->dims[d].size);
     weft_print_more(&print, "]");
     return print.length;

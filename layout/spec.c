@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "print.h"
+#include "sane.h"
 
 static const struct {
     const char *name;
@@ -17,30 +18,49 @@ static const struct {
 
 const char *weft_combine_name(weft_combine combine)
 {
-    return combines[combine].name;
+    return (unsigned)combine < WEFT_COMBINES ? combines[combine].name : "no combine";
 }
 
 int weft_combine_width(weft_combine combine)
 {
-    return combines[combine].width;
+    return (unsigned)combine < WEFT_COMBINES ? combines[combine].width : 1;
 }
 
 int weft_spec_state(const weft_spec *spec, int n_dims, int axis)
 {
+    if (spec == NULL || axis < 0 || axis >= WEFT_MAX_AXES) return WEFT_REPLICATED;
     if (spec->partial >> axis & 1) return WEFT_PARTIAL;
-    for (int d = 0; d < n_dims; d++)
-        for (int i = 0; i < spec->n_split[d]; i++)
+    for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++)
+        for (int i = 0; i < weft_splits_of(spec, d); i++)
             if (spec->split[d][i] == axis) return d;
     return WEFT_REPLICATED;
 }
 
+bool weft_spec_is_valid(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape)
+{
+    if (spec == NULL || mesh == NULL || shape == NULL) return false;
+    if (shape->n_dims != weft_dims_of(shape) || spec->combine >= WEFT_COMBINES) return false;
+    uint32_t seen = spec->partial;
+    for (int d = 0; d < WEFT_MAX_DIMS; d++) {
+        const int n = spec->n_split[d];
+        if (n != weft_splits_of(spec, d) || (n > 0 && d >= shape->n_dims)) return false;
+        for (int i = 0; i < n; i++) {
+            const int axis = spec->split[d][i];
+            if (axis < 0 || axis >= weft_mesh_n_axes(mesh) || seen >> axis & 1) return false;
+            seen |= 1u << axis;
+        }
+    }
+    return seen >> weft_mesh_n_axes(mesh) == 0;
+}
+
 bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims)
 {
+    if (a == NULL || b == NULL) return a == b;
     if (a->partial != b->partial) return false;
     if (a->partial != 0 && a->combine != b->combine) return false;
-    for (int d = 0; d < n_dims; d++) {
+    for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++) {
         if (a->n_split[d] != b->n_split[d]) return false;
-        if (memcmp(a->split[d], b->split[d], (size_t)a->n_split[d]) != 0) return false;
+        if (memcmp(a->split[d], b->split[d], (size_t)weft_splits_of(a, d)) != 0) return false;
     }
     return true;
 }
@@ -60,16 +80,16 @@ static void print_partial(weft_print *print, const weft_spec *spec, const weft_m
 int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                     char *text, size_t bytes)
 {
-    weft_print print = weft_print_begin(text, bytes);
+    weft_print print = weft_print_begin(text, text != NULL ? bytes : 0);
     weft_print_more(&print, "[");
-    for (int d = 0; d < shape->n_dims; d++) {
-        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", shape->dims[d].name,
+    for (int d = 0; d < weft_dims_of(shape); d++) {
+        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", weft_dim_name(shape, d),
                         (long long)shape->dims[d].size);
-        for (int i = 0; i < spec->n_split[d]; i++)
+        for (int i = 0; spec != NULL && i < weft_splits_of(spec, d); i++)
             weft_print_more(&print, "%s%s", i > 0 ? "+" : "/",
                             weft_mesh_axis_name(mesh, spec->split[d][i]));
     }
     weft_print_more(&print, "]");
-    print_partial(&print, spec, mesh);
+    if (spec != NULL) print_partial(&print, spec, mesh);
     return print.length;
 }

@@ -36,7 +36,7 @@ weft_arena *weft_arena_create(void)
 
 void weft_arena_destroy(weft_arena **arena)
 {
-    if (*arena == NULL) return;
+    if (arena == NULL || *arena == NULL) return;
     for (block *b = (*arena)->blocks, *next; b != NULL; b = next) {
         next = b->next;
         free(b);
@@ -65,7 +65,7 @@ static block *add_block(weft_arena *arena, size_t bytes)
 
 void *weft_arena_take(weft_arena *arena, size_t bytes)
 {
-    if (bytes > TOO_MUCH) return NULL;
+    if (arena == NULL || bytes > TOO_MUCH) return NULL;
     bytes = bytes == 0 ? ALIGNMENT : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     block *b = arena->blocks;
     if (b == NULL || b->bytes - b->used < bytes) b = add_block(arena, bytes);
@@ -77,7 +77,7 @@ void *weft_arena_take(weft_arena *arena, size_t bytes)
 
 void *weft_arena_copy(weft_arena *arena, const void *from, size_t bytes)
 {
-    void *copy = weft_arena_take(arena, bytes);
+    void *copy = from != NULL || bytes == 0 ? weft_arena_take(arena, bytes) : NULL;
     if (copy != NULL && bytes > 0) memcpy(copy, from, bytes);
     return copy;
 }
@@ -85,6 +85,7 @@ void *weft_arena_copy(weft_arena *arena, const void *from, size_t bytes)
 char *weft_arena_text(weft_arena *arena, const char *format, ...)
 {
     va_list arguments, again;
+    if (arena == NULL || format == NULL) return NULL;
     va_start(arguments, format);
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
@@ -105,6 +106,7 @@ static uint32_t hash_of(const char *text) /* FNV-1a */
 
 const char *weft_arena_intern(weft_arena *arena, const char *text)
 {
+    if (arena == NULL || text == NULL) return NULL;
     uint32_t hash = hash_of(text);
     kept_text **bucket = &arena->buckets[hash % BUCKETS];
     for (kept_text *kept = *bucket; kept != NULL; kept = kept->next)

@@ -7,7 +7,8 @@
 
 weft_status weft_fail(weft_error *error, weft_status status, const char *format, ...)
 {
-    if (error == NULL || error->status != WEFT_OK) return status;
+    if (error == NULL || error->status != WEFT_OK || status == WEFT_OK) return status;
+    if (format == NULL) format = "no reason was given";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error->message, sizeof error->message, format, arguments);
@@ -78,8 +79,10 @@ static int edit_distance(const char *a, int n_a, const char *b, int n_b)
 const char *weft_nearest(const char *name, const char *const *names, int n_names)
 {
     const char *nearest = NULL;
+    if (name == NULL || names == NULL) return NULL;
     int least = COMPARED + 1, n_name = (int)strnlen(name, COMPARED);
     for (int i = 0; i < n_names; i++) {
+        if (names[i] == NULL) continue;
         int n_other = (int)strnlen(names[i], COMPARED);
         int longer = n_name > n_other ? n_name : n_other;
         int allowed = longer / 3 > 2 ? longer / 3 : 2;

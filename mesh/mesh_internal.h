@@ -67,6 +67,7 @@ struct weft_mesh {
     int n_axes, n_ranks;
     weft_mesh_axis axes[WEFT_MAX_AXES];
     int n_local, first_local, cores_per_rank;
+    atomic_int n_users;    /* programs and communicators that were made on it and are there still */
     weft_team *team;       /* the threads of the local ranks; NULL for a plan */
     weft_stream **streams; /* [n_local] */
 };

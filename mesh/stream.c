@@ -65,9 +65,9 @@ static void run_piece(void *argument, int lane)
 void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
                    void *argument)
 {
-    if (count <= 0) return;
+    if (count <= 0 || body == NULL) return;
     int64_t wanted = grain > 1 ? count / grain : count;
-    if (stream->n_lanes == 1 || wanted <= 1) {
+    if (stream == NULL || stream->n_lanes == 1 || wanted <= 1) {
         body(argument, 0, count, 0);
         return;
     }
@@ -78,10 +78,11 @@ void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece
 
 int weft_stream_lanes(const weft_stream *stream)
 {
-    return stream->n_lanes;
+    return stream != NULL ? stream->n_lanes : 1;
 }
 
 void *weft_stream_scratch(weft_stream *stream, int lane)
 {
+    if (stream == NULL || lane < 0 || lane >= stream->n_lanes) return NULL;
     return stream->scratch + (size_t)lane * WEFT_LANE_SCRATCH;
 }

@@ -137,7 +137,9 @@ weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem,
 {
     char folder[4096];
     struct dirent **entries = NULL;
+    WEFT_GIVEN(postmortem, error);
     *postmortem = NULL;
+    WEFT_GIVEN(path, error);
     const int n = find_records(path, folder, sizeof folder, &entries);
     if (n <= 0) {
         if (n == 0) free(entries);
@@ -164,7 +166,7 @@ weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem,
 
 void weft_postmortem_close(weft_postmortem **postmortem)
 {
-    weft_postmortem *p = *postmortem;
+    weft_postmortem *p = postmortem ? *postmortem : NULL;
     if (!p) return;
     for (int i = 0; i < p->n; i++)
         free(p->recorders[i]);
@@ -177,21 +179,22 @@ void weft_postmortem_close(weft_postmortem **postmortem)
 
 const char *weft_postmortem_text(const weft_postmortem *postmortem)
 {
-    return postmortem->verdict.text;
+    return postmortem ? postmortem->verdict.text : "";
 }
 
 int weft_postmortem_status(const weft_postmortem *postmortem)
 {
-    return postmortem->verdict.status;
+    return postmortem ? postmortem->verdict.status : 0;
 }
 
 int weft_postmortem_n_ranks(const weft_postmortem *postmortem)
 {
-    return postmortem->n;
+    return postmortem ? postmortem->n : 0;
 }
 
 const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem, int index)
 {
+    if (index < 0 || index >= weft_postmortem_n_ranks(postmortem)) return NULL;
     return &postmortem->reports[index];
 }
 
@@ -213,6 +216,7 @@ static void print_call(const weft_recorder *recorder, const weft_record *record,
 
 char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most)
 {
+    if (index < 0 || index >= weft_postmortem_n_ranks(postmortem)) return NULL;
     const weft_recorder *recorder = postmortem->recorders[index];
     const uint64_t n = atomic_load(&recorder->head.n_begun);
     const uint64_t room = most < WEFT_RECORDS ? (uint64_t)(most > 0 ? most : 0) : WEFT_RECORDS;

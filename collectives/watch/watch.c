@@ -342,6 +342,7 @@ void weft_watch_end(void)
 
 void weft_watch_patience(double seconds)
 {
+    if (isnan(seconds)) return;
     const double ms = 1000 * fmin(fmax(seconds, 0), 1e6);
     atomic_store(&watch.patience_ms, ms > 0 && ms < 3000 ? 3000 : (int)ms);
 }
@@ -365,6 +366,7 @@ void weft_watch_saved(int64_t step)
 weft_status weft_watch_record(const char *folder, weft_error *error)
 {
     struct stat facts;
+    WEFT_GIVEN(folder, error);
     if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
         return weft_fail(error, WEFT_IO,
                          "cannot keep records of calls in %.300s: %s; make the "

@@ -90,6 +90,7 @@ weft_status weft_checkpoints_open(const char *directory, const weft_checkpoint_o
                                   weft_checkpoints **checkpoints, weft_error *error)
 {
     weft_error own = {.rank = -1};
+    WEFT_GIVEN(checkpoints, error);
     (void)make(directory, options, checkpoints, &own);
     if (weft_world_agree(&own) != WEFT_OK) weft_checkpoints_close(checkpoints);
     return report(&own, error);
@@ -97,7 +98,7 @@ weft_status weft_checkpoints_open(const char *directory, const weft_checkpoint_o
 
 void weft_checkpoints_close(weft_checkpoints **checkpoints)
 {
-    weft_checkpoints *c = *checkpoints;
+    weft_checkpoints *c = checkpoints != NULL ? *checkpoints : NULL;
     if (c == NULL) return;
     weft_save_free(c, true);
     weft_devices[WEFT_CPU]->give(c->staging, (size_t)c->staging_bytes);
@@ -113,6 +114,9 @@ weft_status weft_checkpoints_save(weft_checkpoints *c, weft_program *program,
                                   const weft_checkpoint_state *state, weft_error *error)
 {
     weft_error own = {.rank = -1};
+    WEFT_TRY(weft_check_given(c != NULL, __func__, "checkpoints", error));
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(state, error);
     WEFT_TRY(weft_checkpoints_wait(c, error));
     if (weft_save_start(c, program, state, &own) != WEFT_OK) {
         weft_save_free(c, false);
@@ -132,6 +136,7 @@ static weft_status agree_done(const weft_save *save)
 weft_status weft_checkpoints_poll(weft_checkpoints *c, weft_error *error)
 {
     weft_error own = {.rank = -1};
+    WEFT_TRY(weft_check_given(c != NULL, __func__, "checkpoints", error));
     if (c->save == NULL) return WEFT_OK;
     const weft_status status = agree_done(c->save);
     if (status == WEFT_IO) return WEFT_OK;
@@ -145,12 +150,13 @@ weft_status weft_checkpoints_poll(weft_checkpoints *c, weft_error *error)
 
 bool weft_checkpoints_is_saving(const weft_checkpoints *c)
 {
-    return c->save != NULL;
+    return c != NULL && c->save != NULL;
 }
 
 weft_status weft_checkpoints_wait(weft_checkpoints *c, weft_error *error)
 {
     weft_error own = {.rank = -1};
+    WEFT_TRY(weft_check_given(c != NULL, __func__, "checkpoints", error));
     while (c->save != NULL && own.status == WEFT_OK) {
         weft_save_join(c->save);
         (void)weft_save_advance(c, &own);

@@ -349,7 +349,10 @@ weft_status weft_checkpoints_restore(weft_checkpoints *c, weft_program *program,
     weft_error own = {.rank = -1};
     weft_peers peers;
     weft_checkpoint_state found = {0};
+    WEFT_GIVEN(state, error);
     *state = found;
+    WEFT_TRY(weft_check_given(c != NULL, __func__, "checkpoints", error));
+    WEFT_GIVEN(program, error);
     c->skipped[0] = 0;
     WEFT_TRY(weft_checkpoints_wait(c, error));
     if (weft_mesh_n_local(weft_program_mesh(program)) == 0)
@@ -375,5 +378,5 @@ weft_status weft_checkpoints_restore(weft_checkpoints *c, weft_program *program,
 
 const char *weft_checkpoints_skipped(const weft_checkpoints *c)
 {
-    return c->skipped;
+    return c != NULL ? c->skipped : "";
 }

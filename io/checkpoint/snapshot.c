@@ -378,6 +378,7 @@ weft_status weft_check_replicas(weft_program *program, weft_error *error)
     weft_error own = {.rank = -1};
     weft_snapshot snapshot;
     weft_peers peers = {.n = 1};
+    WEFT_GIVEN(program, error);
     weft_snapshot_plan(program, &snapshot, &own);
     if (weft_world_agree(&own) == WEFT_OK)
         weft_peers_open(weft_program_mesh(program), &peers, &own);

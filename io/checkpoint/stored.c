@@ -31,7 +31,8 @@ static int compare_steps(const void *a, const void *b)
 
 int weft_stored_steps(const char *directory, int64_t *steps, int room)
 {
-    DIR *listing = opendir(directory);
+    DIR *listing = directory != NULL ? opendir(directory) : NULL;
+    if (steps == NULL) room = 0;
     int n = 0;
     if (listing == NULL) return 0;
     for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
@@ -140,7 +141,7 @@ weft_status weft_stored_open_step(const char *path, weft_stored **stored, weft_e
 
 void weft_stored_close(weft_stored **stored)
 {
-    weft_stored *s = *stored;
+    weft_stored *s = stored != NULL ? *stored : NULL;
     if (s == NULL) return;
     for (int i = 0; s->files && i < s->manifest->n_files; i++)
         if (s->files[i] >= 0) close(s->files[i]);
@@ -168,7 +169,9 @@ weft_status weft_stored_open(const char *path, weft_stored **stored, weft_error 
 {
     char found[WEFT_PATH_BYTES], directory[WEFT_PATH_BYTES];
     int n_damaged = 0;
+    WEFT_GIVEN(stored, error);
     *stored = NULL;
+    WEFT_GIVEN(path, error);
     WEFT_TRY(weft_path(found, error, "%s/" WEFT_MANIFEST_NAME, path));
     if (weft_path_exists(found)) return weft_stored_open_step(path, stored, error);
     const int64_t step = newest_below(directory, path, &n_damaged);
@@ -190,43 +193,44 @@ weft_status weft_stored_open(const char *path, weft_stored **stored, weft_error 
 
 const char *weft_stored_path(const weft_stored *stored)
 {
-    return stored->path;
+    return stored != NULL ? stored->path : "";
 }
 
 void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state)
 {
-    *state = stored->manifest->state;
+    if (state == NULL) return;
+    *state = stored != NULL ? stored->manifest->state : (weft_checkpoint_state){0};
 }
 
 const char *weft_stored_mesh(const weft_stored *stored)
 {
-    return stored->manifest->mesh;
+    return stored != NULL ? stored->manifest->mesh : "";
 }
 
 const char *weft_stored_program(const weft_stored *stored)
 {
-    return stored->manifest->program;
+    return stored != NULL ? stored->manifest->program : "";
 }
 
 const char *weft_stored_library(const weft_stored *stored)
 {
-    return stored->manifest->library;
+    return stored != NULL ? stored->manifest->library : "";
 }
 
 const char *weft_stored_layout(const weft_stored *stored)
 {
-    return stored->manifest->layout;
+    return stored != NULL ? stored->manifest->layout : "";
 }
 
 int weft_stored_n_tensors(const weft_stored *stored)
 {
-    return stored->manifest->n_entries;
+    return stored != NULL ? stored->manifest->n_entries : 0;
 }
 
 const weft_stored_tensor *weft_stored_tensor_at(const weft_stored *stored, int index)
 {
-    const weft_manifest *manifest = stored->manifest;
-    return index >= 0 && index < manifest->n_entries ? &manifest->entries[index].tensor : NULL;
+    if (index < 0 || index >= weft_stored_n_tensors(stored)) return NULL;
+    return &stored->manifest->entries[index].tensor;
 }
 
 /* ---- read and verify ------------------------------------------------------------------------- */
@@ -292,6 +296,8 @@ static weft_status read_block(void *argument, int64_t block, void *scratch, weft
 
 weft_status weft_stored_read(const weft_stored *stored, int index, void *buffer, weft_error *error)
 {
+    WEFT_GIVEN(stored, error);
+    WEFT_GIVEN(buffer, error);
     const weft_manifest *manifest = stored->manifest;
     if (index < 0 || index >= manifest->n_entries)
         return weft_fail(error, WEFT_USAGE, "tensor %d of %s, which has %d", index, stored->path,
@@ -363,6 +369,7 @@ static weft_status verify_block(void *argument, int64_t number, void *scratch, w
 weft_status weft_stored_verify(const weft_stored *stored, weft_error *error)
 {
     int64_t n_blocks = 0;
+    WEFT_GIVEN(stored, error);
     for (int i = 0; i < stored->manifest->n_entries; i++)
         n_blocks += stored->manifest->entries[i].n_blocks;
     WEFT_TRY(weft_stored_check_structure(stored, error));

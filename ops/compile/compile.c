@@ -79,10 +79,14 @@ static weft_status copy_graph(weft_plan *plan, const weft_graph *user, weft_erro
 
 static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error *error)
 {
-    if (values.n_values < 1)
+    if (values.n_values < 1 || values.values == NULL)
         return weft_fail(error, WEFT_USAGE,
                          "compile: no value is given; name at least one to compute");
     const weft_graph *user = values.values[0].graph;
+    if (user == NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: value 1 of %d belongs to no graph; pass what builders returned",
+                         values.n_values);
     size_t n = user->n_tensors;
     plan->n_user_values = (uint32_t)n;
     plan->user_value = weft_arena_take(plan->arena, n * sizeof *plan->user_value);
@@ -143,7 +147,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
                             weft_error *error)
 {
     *plan = NULL;
-    if (values.n_values > 0 && values.values[0].graph) {
+    if (values.n_values > 0 && values.values && values.values[0].graph) {
         const weft_error *first = weft_graph_error(values.values[0].graph);
         if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
     }

@@ -13,6 +13,8 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
     weft_placed from = plan->placed[step->in[0]];
     weft_placed to = plan->placed[step->out[0]];
     int n = weft_convert_plan(plan->mesh, &from.type.shape, &from.spec, &to.spec, parts);
+    if (n < 0)
+        return weft_fail(error, WEFT_INTERNAL, "a conversion was planned to where none leads");
     uint32_t at = step->in[0];
     for (int i = 0; i < n; i++) {
         weft_step part = *step;

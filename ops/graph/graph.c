@@ -9,9 +9,6 @@
 
 #include "ir.h"
 
-static const int64_t max_size = (int64_t)1 << 40;   /* of one dim     */
-static const double max_count = 1125899906842624.0; /* 2^50 elements */
-
 static const weft_error no_graph = {WEFT_MEMORY, -1,
                                     "there is no graph: out of memory when it was created"};
 static const weft_type no_type;
@@ -37,14 +34,27 @@ weft_graph *weft_graph_create(uint64_t seed)
     return graph;
 }
 
-void weft_graph_destroy(weft_graph **graph)
+weft_status weft_graph_destroy(weft_graph **graph)
 {
-    if (graph == NULL || *graph == NULL) return;
+    if (graph == NULL || *graph == NULL) return WEFT_OK;
+    if ((*graph)->n_users > 0) return WEFT_USAGE;
     weft_arena_destroy(&(*graph)->arena);
     free((*graph)->nodes);
     free((*graph)->tensors);
     free(*graph);
     *graph = NULL;
+    return WEFT_OK;
+}
+
+/* The count is the graph's own book-keeping: a program may only look at the rest. */
+void weft_graph_keep(const weft_graph *graph)
+{
+    ((weft_graph *)(uintptr_t)graph)->n_users++;
+}
+
+void weft_graph_release(const weft_graph *graph)
+{
+    ((weft_graph *)(uintptr_t)graph)->n_users--;
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -148,37 +158,6 @@ weft_shape weft_shape_make(const weft_dim *dims, int n_dims)
     for (int d = 0; dims != NULL && d < n_dims && d < WEFT_MAX_DIMS; d++)
         shape.dims[d] = dims[d];
     return shape;
-}
-
-weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
-{
-    if (shape == NULL) return weft_fail(error, WEFT_USAGE, "no shape is given");
-    if (shape->n_dims < 0 || shape->n_dims > WEFT_MAX_DIMS)
-        return weft_fail(error, WEFT_USAGE,
-                         "a tensor of %d dims; the most is %d. Merge neighbours with weft_reshape",
-                         shape->n_dims, WEFT_MAX_DIMS);
-    double count = 1;
-    for (int d = 0; d < shape->n_dims; d++) {
-        const weft_dim *dim = &shape->dims[d];
-        if (dim->name == NULL || dim->name[0] == 0)
-            return weft_fail(error, WEFT_USAGE, "dim number %d has no name; every dim needs one",
-                             d);
-        if (dim->size < 1 || dim->size > max_size)
-            return weft_fail(error, WEFT_USAGE,
-                             "dim %s has size %lld; a size is at least 1 and at most 2^40",
-                             dim->name, (long long)dim->size);
-        for (int e = 0; e < d; e++)
-            if (strcmp(shape->dims[e].name, dim->name) == 0)
-                return weft_fail(
-                    error, WEFT_USAGE,
-                    "dim %s stands twice in one tensor (sizes %lld and %lld); rename one",
-                    dim->name, (long long)shape->dims[e].size, (long long)dim->size);
-        count *= (double)dim->size;
-    }
-    if (count > max_count)
-        return weft_fail(error, WEFT_USAGE,
-                         "a tensor of %.3g elements; the most is 2^50. Make a dim smaller", count);
-    return WEFT_OK;
 }
 
 /* Dim names are what a layout can write, but for those of Weft's own making ("seq'", "~"), which are known by being

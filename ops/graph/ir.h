@@ -52,6 +52,7 @@ struct weft_graph {
     weft_graph_point
         placed;        /* nodes below this have their file and line: their builders are over */
     weft_phase phase;  /* of nodes now being built */
+    int n_users;       /* programs of this graph that are there still */
     uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */
 };
 
@@ -69,6 +70,10 @@ static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t va
     return &graph->nodes[graph->tensors[value].node];
 }
 void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *site);
+
+/* A program looks its values up in the graph it was compiled from: until release, that refuses to be destroyed. */
+void weft_graph_keep(const weft_graph *graph);
+void weft_graph_release(const weft_graph *graph);
 
 /* "einsum at mlp.c:41" */
 int weft_node_print_place(const weft_node *node, char *text, size_t bytes);

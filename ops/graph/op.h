@@ -183,7 +183,6 @@ bool weft_shape_same_dims(const weft_shape *a,
 bool weft_shape_same_order(const weft_shape *a,
                            const weft_shape *b); /* the same names in the same order */
 /* What every shape must be: few enough dims, each once, sizes 1 to 2^40. */
-weft_status weft_shape_check(const weft_shape *shape, weft_error *error);
 /* A user's shape checked and interned, as attributes hold it (unused bytes zero); false: the
  * graph's error, which begins with `op`. */
 bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to);

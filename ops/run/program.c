@@ -259,6 +259,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     WEFT_TRY(check_share(program, error));
     WEFT_TRY(weft_plan_build(program->mesh, layout, values, options, &program->plan, error));
     program->user = values.values[0].graph;
+    weft_graph_keep(program->user);
     program->digest = weft_plan_digest(program->plan);
     program->first_store = find_first_store(program->plan);
     program->is_written =
@@ -289,11 +290,16 @@ weft_status weft_compile(weft_mesh *mesh, const weft_layout *layout, weft_values
                          weft_error *error)
 {
     weft_error own = {0};
+    WEFT_GIVEN(program, error);
+    *program = NULL;
+    WEFT_GIVEN(mesh, error);
     weft_program *made = calloc(1, sizeof *made);
     if (made) {
         made->mesh = mesh;
+        weft_mesh_keep(mesh);
         made->n_local = weft_mesh_n_local(mesh);
         made->share = options ? options->share : NULL;
+        if (made->share) made->share->n_shared++;
         (void)create(made, layout, values, options, &own);
     } else {
         weft_fail_memory(&own, sizeof *made);
@@ -305,7 +311,7 @@ weft_status weft_compile(weft_mesh *mesh, const weft_layout *layout, weft_values
         (void)weft_world_agree(&own);
     }
     if (own.status != WEFT_OK) {
-        weft_program_destroy(&made);
+        (void)weft_program_destroy(&made);
         weft_status status = weft_fail(error, own.status, "%s", own.message);
         if (error) error->rank = own.rank;
         *program = NULL;
@@ -327,10 +333,11 @@ static void release_rank(weft_rank *rank)
     if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
 }
 
-void weft_program_destroy(weft_program **program)
+weft_status weft_program_destroy(weft_program **program)
 {
-    weft_program *p = *program;
-    if (!p) return;
+    weft_program *p = program ? *program : NULL;
+    if (!p) return WEFT_OK;
+    if (p->n_shared > 0) return WEFT_USAGE;
     if (p->hold) {
         weft_hold_wait(p);
         weft_hold_end(p->hold);
@@ -340,21 +347,25 @@ void weft_program_destroy(weft_program **program)
     weft_comms_destroy(&p->comms);
     weft_plan_destroy(&p->plan);
     weft_arena_destroy(&p->arena);
+    weft_mesh_release(p->mesh);
+    if (p->user) weft_graph_release(p->user);
+    if (p->share) p->share->n_shared--;
     free(p);
     *program = NULL;
+    return WEFT_OK;
 }
 
 weft_mesh *weft_program_mesh(const weft_program *program)
 {
-    return program->mesh;
+    return program ? program->mesh : NULL;
 }
 
 int64_t weft_runs(const weft_program *program)
 {
-    return program->runs;
+    return program ? program->runs : 0;
 }
 
 void weft_set_runs(weft_program *program, int64_t runs)
 {
-    program->runs = runs;
+    if (program && runs >= 0) program->runs = runs;
 }

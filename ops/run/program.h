@@ -45,6 +45,7 @@ struct weft_program {
     weft_mesh *mesh;
     weft_comms *comms;
     struct weft_program *share;
+    int n_shared; /* programs that take variables from this one */
     weft_arena *arena;
     weft_rank *ranks; /* [n_local] */
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */

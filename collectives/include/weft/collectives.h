@@ -42,13 +42,15 @@ typedef struct weft_comm weft_comm;   /* one rank's end of one group            
 
 WEFT_API WEFT_MUST_CHECK weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms,
                                                        weft_error *error);
+/* weft_comms_destroy - NULL is fine. Until then the mesh refuses to be destroyed. Local. */
 WEFT_API void weft_comms_destroy(weft_comms **comms);
 
 /* weft_comms_prepare - make the groups over `axes`. Collective over the mesh, once per set of axes, before any
  * rank asks for it, in one order everywhere (called from the thread that compiles). */
 WEFT_API WEFT_MUST_CHECK weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes,
                                                         weft_error *error);
-/* Local. A local rank's end of a prepared group; NULL when it was not prepared. */
+/* Local. A local rank's end of a prepared group; NULL when it was not prepared or is not local. The
+ * getters say 0, -1 and "" of NULL. */
 WEFT_API weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes);
 WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);

@@ -26,7 +26,7 @@ WEFT_BEGIN
 WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_error *error);
 
 /* weft_watch_patience - seconds that ranks wait for one that does nothing (neither waits, nor computes, nor reads or
- * writes a disk) before the job is ended. Default 10, at least 3; 0: only watch, never end the job. Set the same everywhere.
+ * writes a disk) before the job is ended. Default 10, at least 3; 0: only watch, never end the job; NaN changes nothing. Set the same everywhere.
  * Local. */
 WEFT_API void weft_watch_patience(double seconds);
 
@@ -60,7 +60,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_postmortem_open(const char *path,
                                                           weft_postmortem **postmortem,
                                                           weft_error *error);
 WEFT_API void weft_postmortem_close(weft_postmortem **postmortem);
-/* The paragraph: what ended the job, as it was said then, or else as the records tell. Borrowed. */
+/* Of NULL, and of an index that is not there, the following say "", 0 or NULL.
+ *
+ * The paragraph: what ended the job, as it was said then, or else as the records tell. Borrowed. */
 WEFT_API const char *weft_postmortem_text(const weft_postmortem *postmortem);
 /* The exit status that the job ended with, or would have: 0 when every rank left the job. */
 WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);

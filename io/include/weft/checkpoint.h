@@ -102,6 +102,7 @@ typedef struct weft_stored weft_stored; /* opaque: one checkpoint on disk */
 WEFT_API WEFT_MUST_CHECK weft_status weft_stored_open(const char *path, weft_stored **stored,
                                                       weft_error *error);
 WEFT_API void weft_stored_close(weft_stored **stored);
+/* Of NULL, and of an index that is not there, the following say "", 0 or NULL. */
 WEFT_API const char *weft_stored_path(const weft_stored *stored);
 WEFT_API void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state);
 WEFT_API const char *weft_stored_mesh(const weft_stored *stored);

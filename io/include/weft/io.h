@@ -44,7 +44,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, we
 WEFT_API int64_t weft_dataset_position(const weft_dataset *dataset);
 WEFT_API void weft_dataset_seek(weft_dataset *dataset, int64_t sample);
 
-/* weft_permute - a keyed bijection of [0, n): where element i goes. Local. A Feistel network with cycle walking. */
+/* weft_permute - a keyed bijection of [0, n): where element i goes; n is at most WEFT_MAX_SAMPLES. 0 for an i outside, or
+ * another n. Local. A Feistel network with cycle walking. */
+#define WEFT_MAX_SAMPLES ((int64_t)1 << 62)
 WEFT_API int64_t weft_permute(uint64_t key, int64_t n, int64_t i);
 
 WEFT_END

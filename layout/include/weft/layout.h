@@ -4,7 +4,9 @@
  *     weft_layout_spec(layout, mesh, &shape, &spec);            batch is split over data, ...
  *     weft_spec_box(&spec, mesh, &shape, rank, &box);           what this rank holds
  *
- * The algebra is in docs/layouts.md. Everything in this room is Local and pure.
+ * The algebra is in docs/layouts.md. Everything in this room is Local and pure. Of nothing (NULL), of a dim, axis or rank
+ * that is not there, and of counts that are none, functions without a status say what is empty: 0, false, "", or a box
+ * without elements.
  */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
@@ -34,6 +36,10 @@ typedef struct weft_shape {
 
 WEFT_API int weft_shape_find(const weft_shape *shape, const char *name); /* -1: no such dim */
 WEFT_API int64_t weft_shape_count(const weft_shape *shape); /* elements; INT64_MAX past that */
+
+/* weft_shape_check - what every tensor's shape must be: at most WEFT_MAX_DIMS dims, each with a name of its own and a
+ * size from 1 to 2^40, and at most 2^50 elements. */
+WEFT_API weft_status weft_shape_check(const weft_shape *shape, weft_error *error);
 
 /* weft_shape_print - "[batch:32, pixel:784]" into text [bytes], as snprintf does. */
 WEFT_API int weft_shape_print(const weft_shape *shape, char *text, size_t bytes);
@@ -70,6 +76,10 @@ typedef struct weft_box {
 enum { WEFT_REPLICATED = -1, WEFT_PARTIAL = -2 };
 /* The dim that `axis` splits, or WEFT_REPLICATED, or WEFT_PARTIAL. */
 WEFT_API int weft_spec_state(const weft_spec *spec, int n_dims, int axis);
+/* weft_spec_is_valid - whether a spec filled by hand says where a tensor of that shape lives: axes of the mesh, each at
+ * most once, and dims of the shape. Others are taken without harm below, but mean nothing. */
+WEFT_API bool weft_spec_is_valid(const weft_spec *spec, const weft_mesh *mesh,
+                                 const weft_shape *shape);
 WEFT_API bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims);
 /* "[batch:32/data, hidden:64/data+model] sum over model" */
 WEFT_API int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
@@ -180,7 +190,7 @@ typedef struct weft_convert_step {
  * fits no fast path is one WEFT_MOVE.
  * `to` may be partial only over axes on which `from` is partial too (with the same combine).
  * steps   [WEFT_MAX_CONVERT]
- * returns how many; 0 when the specs are equal
+ * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */
 enum { WEFT_MAX_CONVERT = 2 * WEFT_MAX_AXES + 2 };
 WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,

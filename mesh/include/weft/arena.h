@@ -13,7 +13,7 @@ WEFT_BEGIN
 
 typedef struct weft_arena weft_arena;
 
-/* Local. NULL when out of memory. Not safe for use from two threads at once. */
+/* Local. NULL when out of memory. Not safe for use from two threads at once. A NULL arena or text gives NULL. */
 WEFT_API weft_arena *weft_arena_create(void);
 WEFT_API void weft_arena_destroy(weft_arena **arena);
 

@@ -31,14 +31,15 @@ WEFT_API extern const weft_device *const weft_devices[WEFT_DEVICES];
 /* weft_parallel - cut [0, count) into pieces of at least `grain` and run `body` on them. Local.
  *
  * Only the thread that owns the stream calls it; not nested. body(argument, begin, end, lane) runs with
- * lane in [0, lanes); two calls with one lane never overlap. Runs inline when one piece is enough.
+ * lane in [0, lanes); two calls with one lane never overlap. Runs inline when one piece is enough, or stream is NULL.
  */
 typedef void (*weft_piece)(void *argument, int64_t begin, int64_t end, int lane);
 WEFT_API void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
                             void *argument);
 WEFT_API int weft_stream_lanes(const weft_stream *stream);
 
-/* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream. Local. */
+/* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream; NULL for a lane that
+ * it has not. Local. */
 enum { WEFT_LANE_SCRATCH = 1 << 20 };
 WEFT_API void *weft_stream_scratch(weft_stream *stream, int lane);
 

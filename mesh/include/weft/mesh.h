@@ -47,9 +47,17 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_mesh_create(const weft_world *world, c
 WEFT_API WEFT_MUST_CHECK weft_status weft_mesh_plan(const char *text, weft_mesh **mesh,
                                                     weft_error *error);
 
-WEFT_API void weft_mesh_destroy(weft_mesh **mesh);
+/* weft_mesh_destroy - Local. WEFT_USAGE, and *mesh stays as it is, while programs or communicators of it are there:
+ * destroy those first. */
+WEFT_API weft_status weft_mesh_destroy(weft_mesh **mesh);
 
-/* All Local. Names are borrowed; an axis is an index in the order written. */
+/* weft_mesh_keep, weft_mesh_release - for whoever holds a mesh beyond a call: from the one to the other it refuses to
+ * be destroyed. Local. */
+WEFT_API void weft_mesh_keep(weft_mesh *mesh);
+WEFT_API void weft_mesh_release(weft_mesh *mesh);
+
+/* All Local. Names are borrowed; an axis is an index in the order written. Of no mesh (NULL), and of an axis or rank that
+ * it has not, these say 0, "", -1 or NULL. */
 WEFT_API const char *weft_mesh_text(const weft_mesh *mesh); /* canonical: "data:2,model:2" */
 WEFT_API int weft_mesh_n_axes(const weft_mesh *mesh);
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int axis);
@@ -84,8 +92,8 @@ WEFT_API void weft_mesh_each(weft_mesh *mesh, weft_rank_body body, void *argumen
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
 WEFT_API int weft_mesh_cores_per_rank(const weft_mesh *mesh);
 
-/* weft_mesh_limit_cores - cores a rank may use in meshes created from now on; 0: share out what the machine
- * has. Local. */
+/* weft_mesh_limit_cores - cores a rank may use in meshes created from now on; at most 1024; 0: share out
+ * what the machine has. Local. */
 WEFT_API void weft_mesh_limit_cores(int cores_per_rank);
 
 /* weft_blas_start - make BLAS run on the calling thread only, and put its kernel right where it took the

@@ -31,7 +31,8 @@ typedef struct weft_value {
 
 /* seed: of all random numbers of the graph (initial values, dropout). NULL when out of memory. */
 WEFT_API weft_graph *weft_graph_create(uint64_t seed);
-WEFT_API void weft_graph_destroy(weft_graph **graph);
+/* WEFT_USAGE, and *graph stays as it is, while programs of it are there: destroy those first. */
+WEFT_API weft_status weft_graph_destroy(weft_graph **graph);
 /* The first failure of a builder; status WEFT_OK when there is none. Borrowed. */
 WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
 /* weft_graph_clear_error - forget the error and go on: nothing of the failed builder is left, every value made before

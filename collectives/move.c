@@ -271,7 +271,7 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
     WEFT_GIVEN(move, error);
     *move = NULL;
     WEFT_GIVEN(mesh, error);
-    WEFT_TRY(weft_shape_check(shape, error));
+    WEFT_GIVEN(shape, error);
     WEFT_GIVEN(step, error);
     WEFT_GIVEN_ENUM(dtype, WEFT_DTYPES, error);
     WEFT_GIVEN_ENUM(step->kind, WEFT_CONVERTS, error);
@@ -282,6 +282,9 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
                          "weft_move_create: step->from or step->to is no spec of a tensor of %d "
                          "dims on mesh %.200s; take steps from weft_convert_plan",
                          shape->n_dims, weft_mesh_text(mesh));
+    for (int d = 0; d < shape->n_dims; d++) /* 0: a tensor of which nobody has anything */
+        WEFT_GIVEN_RANGE(shape->dims[d].size, 0, (int64_t)1 << 40, error);
+    WEFT_GIVEN_RANGE(weft_shape_count(shape), 0, (int64_t)1 << 50, error);
     weft_move *m = *move = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(error, sizeof *m);
     weft_box box;

@@ -196,7 +196,7 @@ static void broadcast_on_rank(const ranks *all, int rank)
     weft_error error = {0};
     CHECK_EQ_INT(weft_broadcast(weft_comm_of(all->comms, rank, 1), -1, NULL, 0, &error),
                  WEFT_USAGE);
-    CHECK_TEXT(error.message, "rank -1");
+    CHECK_TEXT(error.message, "root is -1");
 }
 
 static void test_broadcast_from_every_root(void)

@@ -82,6 +82,9 @@ def _to_c(parameter, given, keep, function):
         return c.types["weft_values"](values, len(given))
     if text == "weft_dtype":
         return dtype_number(given)
+    if text == "callback":
+        keep.append(c.type_of_field(parameter)(given))
+        return keep[-1]
     if text == "char *":
         return None if given is None else str(given).encode()
     if isinstance(given, (_Handle, Value)) and text.endswith("*"):
@@ -147,6 +150,8 @@ def call(name, *given, **options):
     if function["returns"] == "weft_status":
         return _checked(result, error if error is not None else c.types["weft_error"](message=name.encode()))
     if function["returns"] == "weft_value":
+        if error is not None:
+            _checked(error.status, error)
         return _built(name, result, given)
     return result.decode() if isinstance(result, bytes) else result
 
@@ -165,7 +170,8 @@ def _graph_among(given):
 
 
 def _built(name, value, given):
-    """A value that a builder made, at the caller's line; the graph's first error is raised as soon as it is there."""
+    """A value that a builder made, at the caller's line; the graph's first error is raised as soon as it is there, and
+    the graph is as it was before the call."""
     graph = _graph_among(given)
     value = c.lib.weft_at(*_place(), value)
     error = graph.error() if graph is not None else None
@@ -281,9 +287,12 @@ class Graph(_Handle):
         return Error(found.status, found.message.decode(errors="replace")) if found.status else None
 
     def recover(self):
-        """Forget the error, where the library can: a mistake in one cell does not spoil the graph."""
-        if "weft_graph_clear" in c.functions:
-            c.lib.weft_graph_clear(self.handle)
+        """Forget the error: a mistake in one cell does not spoil the graph."""
+        c.lib.weft_graph_clear_error(self.handle)
+
+    def find(self, name):
+        """The input, variable or named value of that name."""
+        return call("weft_graph_find", self, name)
 
 
 class Value:
@@ -378,6 +387,13 @@ class Program(_Handle):
         error = c.types["weft_error"]()
         _checked(c.lib.weft_write(self.handle, value._c, dtype_number(wanted), array.ctypes.data, array.nbytes,
                                   ctypes.byref(error)), error)
+
+    def find(self, name):
+        """The input, variable, slot or named value of that name that the program keeps."""
+        error = c.types["weft_error"]()
+        value = c.lib.weft_find(self.handle, name.encode(), ctypes.byref(error))
+        _checked(error.status, error)
+        return Value(self.values[0].graph, value)
 
     def run(self, times=1):
         error = c.types["weft_error"]()

@@ -44,7 +44,7 @@ def _find():
     raise ImportError(f"weft: no folder above {path} has include/weft.h; install the headers beside it")
 
 
-def _type_of(field):
+def type_of_field(field):
     """The ctypes type of a field or parameter of the model."""
     if field["type"] == "callback":
         return _callback(field)
@@ -86,8 +86,8 @@ def _callback(described):
 def _parameter(parameter):
     lengths = parameter.get("length")
     if not lengths:
-        return _type_of(parameter)
-    return ctypes.POINTER(_type_of({"type": parameter["type"], "length": lengths[1:]}))
+        return type_of_field(parameter)
+    return ctypes.POINTER(type_of_field({"type": parameter["type"], "length": lengths[1:]}))
 
 
 def _declare_types():
@@ -108,7 +108,7 @@ def _fill(name, described):
     for field in described["fields"]:
         if field["type"] in model["structs"]:
             _fill(field["type"], model["structs"][field["type"]])
-    types[name]._fields_ = [(field["name"], _type_of(field)) for field in described["fields"]]
+    types[name]._fields_ = [(field["name"], type_of_field(field)) for field in described["fields"]]
 
 
 def _declare_functions():

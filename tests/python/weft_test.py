@@ -111,6 +111,15 @@ def test_mistakes_are_sentences():
     a = g.input("a", [rows])
     error = refused(weft.Error, r"weft_test\.py:\d+.*same size", weft.add, a, weft.Graph.input(g, "b", [other]))
     assert error.status == "usage"
+    before = weft.relu(a)
+    refused(weft.Error, "feature", weft.attention, a, a, a, rows, rows, rows, False)
+    program = weft.Program(weft.Mesh(), "", [before, weft.exp(before)])  # the graph goes on after its errors
+    program.write(a, [1, 2, 3, -4])
+    program.run()
+    assert program.read(before).tolist() == [1, 2, 3, 0]
+    assert program.find("a").dims == (rows,) and g.find("a").name == "a"
+    refused(weft.Error, "aa", program.find, "aa")
+    refused(weft.Error, "aa", g.find, "aa")
     refused(weft.Error, "model", weft.Mesh, "model:0")
     refused(weft.Error, "bacth", weft.Program, weft.Mesh(), "bacth:data", weft.relu(weft.Graph().input("c", [rows])))
     refused(TypeError, "relu.*weft_value is wanted", weft.relu, 3)

@@ -1,14 +1,14 @@
 /* clip.c: the norm of all gradients together, and scaling them down to a largest norm. */
-#include "clip.h"
+#include "update.h"
 
-#include "op.h"
 #include "weft/ops.h"
-#include "weft/optim.h"
 
 weft_value weft_global_norm(weft_values gradients)
 {
-    if (gradients.n_values < 1) return weft_no_value(NULL);
+    if (gradients.values == NULL || gradients.n_values < 1) return weft_no_value(NULL);
     weft_graph *graph = gradients.values[0].graph;
+    if (!weft_graph_takes(graph, "global_norm", "gradients", gradients))
+        return weft_no_value(graph);
     const weft_dtype dtype = weft_dtype_of(gradients.values[0]);
     weft_value total = weft_no_value(graph);
     for (int i = 0; i < gradients.n_values; i++) {

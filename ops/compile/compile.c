@@ -88,6 +88,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                          "compile: value 1 of %d belongs to no graph; pass what builders returned",
                          values.n_values);
     size_t n = user->n_tensors;
+    plan->user = user;
     plan->n_user_values = (uint32_t)n;
     plan->user_value = weft_arena_take(plan->arena, n * sizeof *plan->user_value);
     plan->home = weft_arena_take(plan->arena, n * sizeof *plan->home);

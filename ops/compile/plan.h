@@ -58,6 +58,7 @@ typedef struct weft_plan {
     const weft_policy *policy; /* while it is built; NULL: none */
     const char *policy_name;   /* NULL: none */
     weft_cost cost;            /* while it is built */
+    const weft_graph *user;    /* the graph it was made from; lives longer */
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
     uint32_t *user_value;

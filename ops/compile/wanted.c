@@ -23,35 +23,38 @@ static weft_status placement_spec(const weft_plan *plan, const char *text, const
     return status;
 }
 
-static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
-                                weft_error *error)
-{
-    const weft_tensor *tensor = &plan->graph->tensors[value];
-    memset(spec, 0, sizeof *spec);
-    if (tensor->placement)
-        return placement_spec(plan, tensor->placement, &tensor->type.shape, spec, error);
-    weft_layout_spec(plan->layout, plan->mesh, &tensor->type.shape, spec, NULL, 0);
-    return WEFT_OK;
-}
-
 static const weft_variable_attributes *variable_of(const weft_plan *plan, uint32_t value)
 {
     return weft_node_of(plan->graph, value)->attributes;
 }
 
-/* A slot lives as the variable it belongs to. owner is a value of the user's graph. */
-static uint32_t owner_of(const weft_plan *plan, uint32_t variable)
+/* The text that says where a value lives, whatever the rules say; NULL: there is none. A slot's is that of the variable
+ * it belongs to (a value of the user's graph), of which it may have other dims. */
+static const char *placement_of(const weft_plan *plan, uint32_t value)
 {
-    uint32_t owner = variable_of(plan, variable)->owner;
-    if (!owner || owner >= plan->n_user_values) return variable;
-    return plan->user_value[owner] ? plan->user_value[owner] : variable;
+    const weft_tensor *tensor = &plan->graph->tensors[value];
+    if (tensor->placement || weft_node_of(plan->graph, value)->op != &weft_op_variable)
+        return tensor->placement;
+    const uint32_t owner = variable_of(plan, value)->owner;
+    return owner && owner < plan->n_user_values ? plan->user->tensors[owner].placement : NULL;
+}
+
+static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                                weft_error *error)
+{
+    const char *placement = placement_of(plan, value);
+    const weft_shape *shape = &type_of(plan, value)->shape;
+    memset(spec, 0, sizeof *spec);
+    if (placement) return placement_spec(plan, placement, shape, spec, error);
+    weft_layout_spec(plan->layout, plan->mesh, shape, spec, NULL, 0);
+    return WEFT_OK;
 }
 
 static weft_status storage_spec(const weft_plan *plan, uint32_t variable, int from_stage,
                                 weft_spec *spec, weft_error *error)
 {
     weft_spec compute;
-    WEFT_TRY(compute_spec(plan, owner_of(plan, variable), &compute, error));
+    WEFT_TRY(compute_spec(plan, variable, &compute, error));
     *spec = compute;
     if (weft_layout_stage(plan->layout) >= from_stage)
         weft_layout_storage(plan->layout, plan->mesh, &type_of(plan, variable)->shape, &compute,

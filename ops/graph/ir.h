@@ -65,6 +65,9 @@ static inline bool weft_is_value(weft_value value)
 {
     return value.graph != NULL && value.id != 0 && value.id < value.graph->n_tensors;
 }
+/* The slot of a variable called `name` ("m"); NULL: there is none. */
+const weft_node *weft_slot_called(weft_value variable, const char *name);
+
 static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t value)
 {
     return &graph->nodes[graph->tensors[value].node];

@@ -101,7 +101,23 @@ weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype, 
     return weft_emit_home(graph, &weft_op_variable, name, dtype, &shape, initial);
 }
 
-weft_value weft_slot(weft_value variable, const char *name, weft_initial initial)
+/* "w/m" for a variable and a slot's name; NULL: no memory. */
+static const char *slot_name(weft_value variable, const char *name)
+{
+    weft_graph *graph = variable.graph;
+    return weft_arena_text(graph->arena, "%s/%s", graph->tensors[variable.id].name, name);
+}
+
+const weft_node *weft_slot_called(weft_value variable, const char *name)
+{
+    weft_graph *graph = variable.graph;
+    const char *full = slot_name(variable, name);
+    const uint32_t n = full == NULL ? 0 : find_home(graph, weft_graph_intern(graph, full));
+    return n == 0 ? NULL : &graph->nodes[n];
+}
+
+weft_value weft_slot_of(weft_value variable, const char *name, weft_shape shape,
+                        weft_initial initial)
 {
     weft_graph *graph = variable.graph;
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
@@ -113,8 +129,13 @@ weft_value weft_slot(weft_value variable, const char *name, weft_initial initial
                                "slot: %s is to belong to a variable, and this value is none; pass "
                                "what weft_variable returned",
                                name);
-    const weft_tensor *owner = &graph->tensors[variable.id];
-    const char *full = weft_arena_text(graph->arena, "%s/%s", owner->name, name);
+    const char *full = slot_name(variable, name);
     if (full == NULL) return weft_graph_fail(graph, "slot: out of memory for the name of a slot");
-    return emit_home(graph, &weft_op_variable, full, owner->type, initial, variable.id);
+    const weft_type type = {weft_dtype_of(variable), shape};
+    return emit_home(graph, &weft_op_variable, full, type, initial, variable.id);
+}
+
+weft_value weft_slot(weft_value variable, const char *name, weft_initial initial)
+{
+    return weft_slot_of(variable, name, *weft_shape_of(variable), initial);
 }

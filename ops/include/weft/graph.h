@@ -111,6 +111,10 @@ WEFT_API weft_value weft_variable(weft_graph *graph, const char *name, weft_dtyp
 /* weft_slot - a variable that belongs to another one (optimizer state): same dims, stored sharded when the layout
  * says so (weft_layout_store). Named "<variable>/<name>". */
 WEFT_API weft_value weft_slot(weft_value variable, const char *name, weft_initial initial);
+/* weft_slot_of - the same with dims of its own ("row statistics"): it lives where the rules, or the placement of its
+ * variable, put those dims, stored over the axes that shard storage. dtype: the variable's. */
+WEFT_API weft_value weft_slot_of(weft_value variable, const char *name, weft_shape shape,
+                                 weft_initial initial);
 /* weft_assign - at the end of a run, variable = value; all reads of the run see the old value.
  * returns a token: an update to hand to weft_compile or weft_group. Shapes and dtype must be equal (any order of dims). */
 WEFT_API weft_value weft_assign(weft_value variable, weft_value value);
@@ -140,6 +144,7 @@ WEFT_END
 #define weft_input(...)    weft_at(WEFT_HERE, weft_input(__VA_ARGS__))
 #define weft_variable(...) weft_at(WEFT_HERE, weft_variable(__VA_ARGS__))
 #define weft_slot(...)     weft_at(WEFT_HERE, weft_slot(__VA_ARGS__))
+#define weft_slot_of(...)  weft_at(WEFT_HERE, weft_slot_of(__VA_ARGS__))
 #define weft_assign(...)   weft_at(WEFT_HERE, weft_assign(__VA_ARGS__))
 #define weft_group(...)    weft_at(WEFT_HERE, weft_group(__VA_ARGS__))
 #endif

@@ -3,8 +3,19 @@
  *     weft_value rate = weft_warmup_cosine(g, WEFT_F32, 1e-3, 100, 2000, 1e-4);
  *     weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate_value = rate, .clip = 1.0});
  *
+ * Two optimizers, each with variables of its own, in one program; what no optimizer lists is frozen:
+ *
+ *     weft_value slow = weft_sgd(loss, &(weft_optimizer_options){.prefix = "embed"});
+ *     weft_value fast = weft_adam(loss, &(weft_optimizer_options){.prefix = "block", .clip = 1.0});
+ *
+ * Apply only: gradients taken, and changed, by the caller:
+ *
+ *     weft_gradients(loss, variables, gradients, 0);
+ *     weft_adam(loss, &(weft_optimizer_options){.variables = variables, .gradients = {gradients, n}});
+ *
  * Everything an optimizer computes is placed as its variable is stored (weft_layout_store), so ZeRO is nothing
- * more than a layout. All Local.
+ * more than a layout. State is kept in slots named "<variable>/<slot>". A failed call leaves nothing in the graph but its
+ * error. All Local.
  */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
@@ -13,23 +24,37 @@
 
 WEFT_BEGIN
 
+/* Of numbers, 0 means the optimizer's default. */
 typedef struct weft_optimizer_options {
-    double rate;           /* used when rate_value is invalid; 0 means the optimizer's default */
+    double
+        rate; /* used when rate_value is invalid; sgd, momentum 0.1, adam, adamw 1e-3, adafactor 1e-2 */
     weft_value rate_value; /* a scalar of the loss's dtype: a schedule */
-    double momentum;       /* momentum; 0 means 0.9 */
-    double beta1, beta2;   /* adam, adamw; 0 means 0.9, 0.999 */
-    double epsilon;        /* 0 means 1e-8 */
-    /* adamw; 0 means 0.01; negative means none. Applied to variables of 2 dims and more */
+    double momentum;       /* momentum: 0.9 */
+    double beta1, beta2;   /* adam, adamw: 0.9, 0.999 */
+    double beta2_decay;    /* adafactor: beta2 = 1 - t^beta2_decay: -0.8 */
+    double epsilon;        /* adam, adamw: 1e-8; adafactor: the dtype's precision */
+    double
+        scale_floor; /* adafactor: the least size of a variable that steps are relative to: 1e-3 */
+    double step_limit; /* adafactor: the largest root mean square of a step: 1 */
+    /* adamw: 0.01, adafactor: none; negative means none. Applied to variables of 2 dims and more */
     double weight_decay;
-    double clip;               /* largest global gradient norm; 0: no clipping */
-    weft_value *gradient_norm; /* out, may be NULL: the global norm before clipping, a scalar */
+    double clip; /* largest global norm of the gradients of what is updated; 0: no clipping */
+    weft_value *gradient_norm; /* out, may be NULL: that norm before clipping, a scalar */
+    weft_values
+        variables; /* what to update; no values: all that the loss depends on (weft_trainable) */
+    const char *prefix; /* of these, those whose name begins so; NULL: all */
+    weft_values
+        gradients; /* of `variables`, one to one (dims in any order); no values: taken of the loss */
 } weft_optimizer_options;
 
-/* Update every variable that `loss` depends on. Returns a token for weft_compile. */
+/* Update the variables by the loss, which may be the invalid value when gradients are handed in. Returns a token for
+ * weft_compile. A variable has one optimizer of a kind in a graph, and is assigned once in a program. */
 WEFT_API weft_value weft_sgd(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_momentum(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adam(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adamw(weft_value loss, const weft_optimizer_options *options);
+/* Keeps, of a matrix (the last two dims of a variable), the means of its rows and its columns only. */
+WEFT_API weft_value weft_adafactor(weft_value loss, const weft_optimizer_options *options);
 
 /* The table of update rules: for programs that choose by name. */
 typedef struct weft_optimizer {
@@ -50,16 +75,22 @@ WEFT_API weft_value weft_warmup(weft_graph *graph, weft_dtype dtype, double rate
 WEFT_API weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate,
                                        int64_t warmup, int64_t total, double floor);
 
-/* weft_global_norm - sqrt of the sum of squares of all elements of all gradients: a scalar. */
+/* weft_global_norm - sqrt of the sum of squares of all elements of all gradients: a scalar. The invalid value when there
+ * are none. */
 WEFT_API weft_value weft_global_norm(weft_values gradients);
 
 WEFT_END
 
 #ifndef WEFT_NO_HERE
-#define weft_sgd(...)      weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))
-#define weft_momentum(...) weft_at(WEFT_HERE, weft_momentum(__VA_ARGS__))
-#define weft_adam(...)     weft_at(WEFT_HERE, weft_adam(__VA_ARGS__))
-#define weft_adamw(...)    weft_at(WEFT_HERE, weft_adamw(__VA_ARGS__))
+#define weft_sgd(...)           weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))
+#define weft_momentum(...)      weft_at(WEFT_HERE, weft_momentum(__VA_ARGS__))
+#define weft_adam(...)          weft_at(WEFT_HERE, weft_adam(__VA_ARGS__))
+#define weft_adamw(...)         weft_at(WEFT_HERE, weft_adamw(__VA_ARGS__))
+#define weft_adafactor(...)     weft_at(WEFT_HERE, weft_adafactor(__VA_ARGS__))
+#define weft_constant_rate(...) weft_at(WEFT_HERE, weft_constant_rate(__VA_ARGS__))
+#define weft_warmup(...)        weft_at(WEFT_HERE, weft_warmup(__VA_ARGS__))
+#define weft_warmup_cosine(...) weft_at(WEFT_HERE, weft_warmup_cosine(__VA_ARGS__))
+#define weft_global_norm(...)   weft_at(WEFT_HERE, weft_global_norm(__VA_ARGS__))
 #endif
 
 #endif

@@ -175,7 +175,8 @@ weft_status weft_oracle_run(weft_mesh *mesh, const weft_oracle_case *what,
     if (status != WEFT_OK) goto done;
     what->build(&build);
     const weft_values values = {build.outputs, build.n_outputs};
-    if ((status = weft_compile(mesh, layout, values, NULL, &program, error)) != WEFT_OK) goto done;
+    if ((status = weft_compile(mesh, layout, values, what->options, &program, error)) != WEFT_OK)
+        goto done;
     if ((status = weft_oracle_fill(&build, program, error)) != WEFT_OK) goto done;
     if ((status = weft_run(program, error)) != WEFT_OK) goto done;
     status = read_outputs(&build, program, result, error);

@@ -48,8 +48,9 @@ typedef struct weft_oracle_case {
     const char *name;
     void (*build)(weft_oracle_build *build);
     const void *argument;
-    const char *layout; /* of the mesh runs; NULL: no rules */
-    bool is_f32;        /* computed in float32, whatever the outputs' dtypes */
+    const char *layout;                  /* of the mesh runs; NULL: no rules */
+    bool is_f32;                         /* computed in float32, whatever the outputs' dtypes */
+    const weft_compile_options *options; /* of the mesh runs; NULL: none */
 } weft_oracle_case;
 
 /* Values of all outputs, as doubles. */

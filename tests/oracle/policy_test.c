@@ -1,0 +1,247 @@
+/* RANKS: 2 4 */
+/* policy_test: whatever a policy picks and wants, the numbers are those of one rank: random graphs
+ * and ops with their own ways to be cut, under policies that are sensible, greedy and silly.
+ *
+ *     policy_test [SEED]    only the case of that seed, as a failure prints it
+ */
+#define main random_main
+#include "random_test.c"
+#undef main
+
+#include "weft/research/policy.h"
+
+static uint64_t mixed(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * 0x9E3779B97F4A7C15u + b;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static int64_t n_asked, n_other; /* decisions; those that are not the default's */
+
+/* ---- the policies ---------------------------------------------------------------------------- */
+
+/* Keep the dim a split, whatever it costs. */
+static int keep_a(void *context, const weft_decision *decision)
+{
+    (void)context;
+    for (int w = 0; w < decision->n_ways; w++)
+        if (decision->ways[w].dim && strcmp(decision->ways[w].dim, "a") == 0) return w;
+    return WEFT_DEFAULT_WAY;
+}
+
+/* The fewest bytes, however much work is done twice. */
+static int by_bytes(void *context, const weft_decision *decision)
+{
+    int best = 0;
+    (void)context;
+    for (int w = 1; w < decision->n_ways; w++) {
+        const weft_price *a = &decision->ways[w].price, *b = &decision->ways[best].price;
+        if (a->operands + a->results < b->operands + b->results) best = w;
+    }
+    return best;
+}
+
+/* Never anything on more than one rank but all of it. */
+static int whole(void *context, const weft_decision *decision)
+{
+    (void)context;
+    for (int w = 0; w < decision->n_ways; w++)
+        if (decision->ways[w].kind == WEFT_WAY_WHOLE) return w;
+    return WEFT_DEFAULT_WAY;
+}
+
+static int most_expensive(void *context, const weft_decision *decision)
+{
+    int worst = 0;
+    (void)context;
+    for (int w = 1; w < decision->n_ways; w++)
+        if (decision->ways[w].price.total > decision->ways[worst].price.total) worst = w;
+    return worst;
+}
+
+/* Any way, by a hash of the seed, the op and the axis: also ways that nothing asks for. */
+static int any_way(void *context, const weft_decision *decision)
+{
+    const uint64_t hash = mixed(*(uint64_t *)context, decision->node);
+    return (int)(mixed(hash, (uint64_t)decision->axis) % (uint64_t)decision->n_ways);
+}
+
+/* Every third value anywhere: an axis on any dim, on a dim that another axis has, on none. */
+static const char *anywhere(void *context, const weft_wanting *value)
+{
+    static char text[200]; /* copied by who asks */
+    uint64_t hash = *(uint64_t *)context;
+    size_t at = 0;
+    for (const char *c = value->op; *c; c++)
+        hash = mixed(hash, (uint64_t)*c);
+    hash = mixed(hash, (uint64_t)value->shape->n_dims + 8 * (uint64_t)value->phase);
+    if (hash % 3) return NULL;
+    text[0] = '\0';
+    for (int a = 0; a < weft_mesh_n_axes(value->mesh) && value->shape->n_dims > 0; a++) {
+        const char *dim = value->shape->dims[mixed(hash, (uint64_t)a) % value->shape->n_dims].name;
+        if (dim[0] == '~' || mixed(hash, (uint64_t)a + 9) % 4 == 0) continue;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s:%s", at ? "," : "", dim,
+                               weft_mesh_axis_name(value->mesh, a));
+    }
+    return text;
+}
+
+static const struct {
+    const char *name;
+    int (*pick)(void *context, const weft_decision *decision);
+    const char *(*wants)(void *context, const weft_wanting *value);
+} kinds[] = {
+    {"keep a", keep_a, NULL},
+    {"by bytes", by_bytes, NULL},
+    {"whole", whole, NULL},
+    {"most expensive", most_expensive, NULL},
+    {"any way", any_way, NULL},
+    {"anywhere", NULL, anywhere},
+    {"any way, anywhere", any_way, anywhere},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static int ask(void *context, const weft_decision *decision)
+{
+    const int k = (int)(*(uint64_t *)context % N_KINDS);
+    const int picked = kinds[k].pick(context, decision);
+    n_asked++;
+    n_other += picked != WEFT_DEFAULT_WAY && picked != decision->cheapest;
+    return picked;
+}
+
+static weft_policy policy_of(uint64_t *seed)
+{
+    const int k = (int)(*seed % N_KINDS);
+    return (weft_policy){.name = kinds[k].name,
+                         .pick = kinds[k].pick ? ask : NULL,
+                         .wants = kinds[k].wants,
+                         .context = seed};
+}
+
+/* ---- random graphs --------------------------------------------------------------------------- */
+
+static void check_policy(uint64_t seed)
+{
+    dice d = {seed ^ 0x5bd1e995u};
+    char layout[160], texts[2 * WEFT_ORACLE_VALUES][WEFT_ORACLE_TEXT], found[600] = "", text[1000];
+    weft_mesh *mesh = oracle.meshes[roll(&d, oracle.n_meshes)];
+    const weft_policy policy = policy_of(&seed);
+    const weft_compile_options options = {.policy = &policy};
+    weft_oracle_case plain = {.name = "random", .build = build_random, .argument = &seed};
+    weft_oracle_placing placing;
+    weft_oracle_result expected = {0}, result = {0};
+    weft_error error = {0};
+    weft_oracle_build shapes = {.graph = weft_graph_create(77), .argument = &seed};
+    build_random(&shapes);
+    random_layout(&d, mesh, &shapes, layout, sizeof layout);
+    random_placing(&d, mesh, &shapes, texts, &placing);
+    weft_graph_destroy(&shapes.graph);
+    weft_oracle_case placed = plain;
+    placed.layout = layout;
+    placed.options = &options;
+    bool same = false;
+    if (weft_oracle_run(oracle.alone, &plain, NULL, &expected, &error) == WEFT_OK &&
+        weft_oracle_run(mesh, &placed, &placing, &result, &error) == WEFT_OK)
+        same = weft_oracle_same(&expected, &result, false, found, sizeof found);
+    snprintf(text, sizeof text, "seed %llu on %s, layout \"%s\", policy %s: %s%s",
+             (unsigned long long)seed, weft_mesh_text(mesh), layout, policy.name, found,
+             error.message);
+    weft_test_check(same, __FILE__, __LINE__, text);
+    weft_oracle_free(&expected);
+    weft_oracle_free(&result);
+}
+
+static void test_any_policy_gives_the_numbers_of_one_rank(void)
+{
+    const uint64_t n = oracle.world.n_processes > 1 ? 70 : 1400;
+    for (uint64_t seed = 1; seed <= n; seed++)
+        check_policy(seed);
+    printf("%lld decisions, %lld of them not the default's\n", (long long)n_asked,
+           (long long)n_other);
+    CHECK(n_other > n_asked / 4);
+}
+
+/* ---- ops that are cut in ways of their own --------------------------------------------------- */
+
+static const weft_dim batch = {"a", 5}, seq = {"seq", 6}, heads = {"heads", 3}, kv = {"kv", 4},
+                      words = {"words", 7}, wide = {"wide", 6};
+
+static void build_attention(weft_oracle_build *b)
+{
+    const weft_shape shape = WEFT_DIMS(batch, seq, heads, kv);
+    weft_value q = weft_oracle_input(b, WEFT_F64, shape, -1, 1);
+    weft_value k = weft_oracle_input(b, WEFT_F64, shape, -1, 1);
+    weft_value v = weft_oracle_input(b, WEFT_F64, shape, -1, 1);
+    weft_value mixed_in = weft_attention(q, k, v, seq, seq, kv, true), gradients[3];
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(mixed_in)), WEFT_VALUES(q, k, v), gradients,
+                   WEFT_ZEROS_ALLOWED);
+    weft_oracle_output(b, mixed_in);
+    for (int i = 0; i < 3; i++)
+        weft_oracle_output(b, gradients[i]);
+}
+
+static void build_words(weft_oracle_build *b)
+{
+    weft_value ids = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(batch, seq), 0, 7);
+    weft_value labels = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(batch, seq), 0, 7);
+    weft_value table = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(words, kv), -1, 1);
+    weft_value out = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(kv, words), -1, 1), gradients[2];
+    weft_value x = weft_gather(table, ids, words);
+    weft_value logits = weft_einsum(WEFT_DIMS(batch, seq, words), x, out);
+    weft_value loss = weft_mean(weft_cross_entropy(logits, labels, words));
+    weft_gradients(loss, WEFT_VALUES(table, out), gradients, WEFT_ZEROS_ALLOWED);
+    weft_oracle_output(b, loss);
+    weft_oracle_output(b, weft_argmax(logits, words));
+    weft_oracle_output(b, gradients[0]);
+    weft_oracle_output(b, gradients[1]);
+}
+
+static void build_norm(weft_oracle_build *b)
+{
+    weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, wide), -1, 1);
+    weft_value gain = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(wide), -1, 1);
+    weft_value bias = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(wide), -1, 1), gradients[3];
+    weft_value y = weft_layer_norm(x, gain, bias, wide);
+    weft_value merged = weft_reshape(y, WEFT_DIMS(batch, heads, ((weft_dim){"pair", 2})));
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_square(weft_softmax(merged, heads))),
+                   WEFT_VALUES(x, gain, bias), gradients, WEFT_ZEROS_ALLOWED);
+    weft_oracle_output(b, merged);
+    for (int i = 0; i < 3; i++)
+        weft_oracle_output(b, gradients[i]);
+}
+
+static void test_ops_of_their_own_ways(void)
+{
+    static const struct {
+        const char *name;
+        void (*build)(weft_oracle_build *build);
+    } ops[] = {{"attention", build_attention}, {"words", build_words}, {"norm", build_norm}};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (uint64_t seed = 1; seed <= 2 * N_KINDS; seed++) {
+            const weft_policy policy = policy_of(&seed);
+            const weft_compile_options options = {.policy = &policy};
+            const weft_oracle_case what = {
+                .name = ops[i].name, .build = ops[i].build, .options = &options};
+            weft_oracle_sweep(&oracle, &what, oracle.world.n_processes > 1 ? 3 : 8);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const meshes[] = {
+        "data:2", "data:3", "data:4", "data:2,model:2", "model:3,data:2", "data:2,model:2,seq:2"};
+    weft_error error = {0};
+    if (CHECK_OK(weft_oracle_open(&oracle, meshes, 6, &error), error)) {
+        if (argc == 2) {
+            check_policy(strtoull(argv[1], NULL, 10));
+        } else {
+            RUN(test_any_policy_gives_the_numbers_of_one_rank);
+            RUN(test_ops_of_their_own_ways);
+        }
+    }
+    weft_oracle_close(&oracle);
+    return weft_test_report();
+}

@@ -1,7 +1,7 @@
 /* element.h: write an element-by-element op's mathematics once, get its block functions.
  *
- *     WEFT_ELEMENT_1(x > 0 ? x : 0)                   f32 and f64; the table is called `element`
- *     WEFT_BLOCK_1(relu_f32, float, float, x > 0 ? x : 0)                  or piece by piece
+ *     WEFT_ELEMENT_1(x < 0 ? 0 : x)                   f32 and f64; the table is called `element`
+ *     WEFT_BLOCK_1(relu_f32, float, float, x < 0 ? 0 : x)                  or piece by piece
  *
  * The expression sees x, y (operands), n0, n1 (the op's numbers) and env; generators also `index`,
  * the global index of the element. The loop is compiled for several instruction sets; the loader

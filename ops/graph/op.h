@@ -201,7 +201,7 @@ weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon);
 /* zeros like x but with dim `to` for x's dim `from`, which stands in it from `begin` on. */
 weft_value weft_unslice(weft_value x, weft_dim from, int64_t begin, weft_dim to);
 
-/* Element op files: WEFT_ELEMENT_1(x > 0 ? x : 0) defines block functions and their table
+/* Element op files: WEFT_ELEMENT_1(x < 0 ? 0 : x) defines block functions and their table
  * `element`; see element.h. */
 
 #endif

@@ -1,4 +1,4 @@
-/* relu: y = max(x, 0), element by element.
+/* relu: y = max(x, 0), element by element. A NaN is kept.
  *
  * Roles: every dim passes. Not linear: a partial sum is finished first.
  * Gradient: dx = dy where x > 0, else 0. At x = 0 there is no slope; we choose 0. It is read off y
@@ -7,7 +7,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_1(x > 0 ? x : 0)
+WEFT_ELEMENT_1(x < 0 ? 0 : x)
 
 static void gradient(weft_vjp *vjp)
 {

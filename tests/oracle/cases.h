@@ -42,6 +42,8 @@ enum {
     DIM_PART_OF_B,
     DIM_JOINED,
     DIM_KEY,
+    DIM_LONG,
+    DIM_LATER,
     CASE_DIMS
 };
 extern weft_dim case_dims[CASE_DIMS];
@@ -63,6 +65,8 @@ extern weft_dim case_dims[CASE_DIMS];
 #define TEN     case_dims[DIM_TEN]       /* ten:10 */
 #define PART    case_dims[DIM_PART_OF_B] /* part_of_b:4 */
 #define JOINED  case_dims[DIM_JOINED]    /* joined:10 */
+#define LONG    case_dims[DIM_LONG]      /* long:150: more than one tile, or one block */
+#define LATER   case_dims[DIM_LATER]     /* later:170 */
 #define KEY     case_dims[DIM_KEY]       /* key:5, the memory rows of SEQ in bias and mask */
 
 /* An operand around 0; one without zeros and negatives; one of indices, some of them out of range. */

@@ -116,6 +116,7 @@ WITH(exp, 0.0, (double)-INFINITY)
 WITH(log, 0.3, 0.0)
 WITH(tanh, 0.0, (double)-INFINITY)
 WITH(gelu, 0.0, (double)NAN)
+WITH(relu, -0.5, (double)NAN)
 
 /* Few different numbers: many are equal. */
 #define TIES(op)                                                                                   \
@@ -136,9 +137,20 @@ TIES(not_equal)
 
 static weft_value maximum_nan(build_t *b, weft_dtype t)
 {
-    weft_value x = case_with(b, t, WEFT_DIMS(A, C), -0.7, (double)NAN);
+    weft_value x = case_with(b, t, WEFT_DIMS(A, C), 0.0, (double)NAN);
     weft_value y = case_with(b, t, WEFT_DIMS(C, A), -0.7, (double)NAN);
     return weft_maximum(x, y);
+}
+static weft_value minimum_nan(build_t *b, weft_dtype t)
+{
+    weft_value x = case_with(b, t, WEFT_DIMS(A, C), 0.0, (double)NAN);
+    weft_value y = case_with(b, t, WEFT_DIMS(C, A), -0.7, (double)NAN);
+    return weft_minimum(x, y);
+}
+static weft_value log_denormal(build_t *b, weft_dtype t)
+{
+    weft_value x = weft_scale(positive(b, t, WEFT_DIMS(A, C)), t == WEFT_F64 ? 1e-310 : 1e-39);
+    return weft_log(weft_oracle_made(b, x));
 }
 static weft_value where_nan(build_t *b, weft_dtype t) /* a branch not taken does not leak */
 {
@@ -261,7 +273,8 @@ CASES(div, CASE(div_same, ALL_DTYPES, 2, .each = true), CASE(div_broadcast, ALL_
       CASE(div_small, OP_I32, 0, .alone = true))
 CASES(maximum, CASE(maximum_same, ALL_DTYPES, 1), CASE(maximum_broadcast, ALL_DTYPES, 1),
       CASE(maximum_nan, OP_FLOAT, 0, .alone = true))
-CASES(minimum, CASE(minimum_same, ALL_DTYPES, 1), CASE(minimum_broadcast, ALL_DTYPES, 1))
+CASES(minimum, CASE(minimum_same, ALL_DTYPES, 1), CASE(minimum_broadcast, ALL_DTYPES, 1),
+      CASE(minimum_nan, OP_FLOAT, 0, .alone = true))
 CASES(less, CASE(less_same, ALL_DTYPES, 0), CASE(less_broadcast, ALL_DTYPES, 0),
       CASE(less_ties, OP_FLOAT, 0, .alone = true))
 CASES(less_equal, CASE(less_equal_same, ALL_DTYPES, 0), CASE(less_equal_broadcast, ALL_DTYPES, 0),
@@ -280,7 +293,7 @@ CASES(neg, CASE(neg_x, ALL_DTYPES, 1, .each = true))
 CASES(exp, CASE(exp_x, OP_FLOAT, 2), CASE(exp_wide, OP_FLOAT, 0, .alone = true, .each = true),
       CASE(exp_special, OP_FLOAT, 0, .alone = true))
 CASES(log, CASE(log_x, OP_FLOAT, 2), CASE(log_wide, OP_FLOAT, 0, .alone = true, .each = true),
-      CASE(log_special, OP_FLOAT, 0, .alone = true))
+      CASE(log_special, OP_FLOAT, 0, .alone = true), CASE(log_denormal, OP_FLOAT, 0, .alone = true))
 CASES(sqrt, CASE(sqrt_x, OP_FLOAT, 2), CASE(sqrt_wide, OP_FLOAT, 0, .alone = true, .each = true))
 CASES(rsqrt, CASE(rsqrt_x, OP_FLOAT, 2), CASE(rsqrt_wide, OP_FLOAT, 0, .alone = true, .each = true))
 CASES(square, CASE(square_x, OP_FLOAT, 2, .each = true))
@@ -288,7 +301,7 @@ CASES(tanh, CASE(tanh_x, OP_FLOAT, 2), CASE(tanh_wide, OP_FLOAT, 0, .alone = tru
       CASE(tanh_special, OP_FLOAT, 0, .alone = true))
 CASES(sin, CASE(sin_x, OP_FLOAT, 2), CASE(sin_wide, OP_FLOAT, 0, .alone = true, .each = true))
 CASES(cos, CASE(cos_x, OP_FLOAT, 2), CASE(cos_wide, OP_FLOAT, 0, .alone = true, .each = true))
-CASES(relu, CASE(relu_x, OP_FLOAT, 1, .each = true))
+CASES(relu, CASE(relu_x, OP_FLOAT, 1, .each = true), CASE(relu_special, OP_FLOAT, 0, .alone = true))
 CASES(gelu, CASE(gelu_x, OP_FLOAT, 2), CASE(gelu_wide, OP_FLOAT, 0, .alone = true),
       CASE(gelu_special, OP_FLOAT, 0, .alone = true))
 CASES(gelu_slope, CASE(gelu_slope_x, OP_FLOAT, 1),

@@ -39,6 +39,11 @@ static weft_value einsum_elementwise(build_t *b, weft_dtype t)
     weft_value x = in(b, t, WEFT_DIMS(A, B)), y = in(b, t, WEFT_DIMS(A, B));
     return weft_einsum(WEFT_DIMS(B, A), x, y);
 }
+static weft_value einsum_large(build_t *b, weft_dtype t) /* past one block of BLAS */
+{
+    weft_value x = in(b, t, WEFT_DIMS(LATER, LONG)), y = in(b, t, WEFT_DIMS(LATER, MERGED));
+    return weft_einsum(WEFT_DIMS(MERGED, LONG), x, y);
+}
 static weft_value einsum_three(build_t *b, weft_dtype t)
 {
     weft_value x = in(b, t, WEFT_DIMS(A, B)), y = in(b, t, WEFT_DIMS(B, C)),
@@ -258,6 +263,14 @@ static weft_value attention_everything(build_t *b, weft_dtype t)
     return attention_with(b, t, options, WEFT_DIMS(MEMORY, BATCH), WEFT_DIMS(SEQ, MEMORY, HEADS));
 }
 
+/* Several tiles of query and of memory rows. */
+static weft_value attention_long(build_t *b, weft_dtype t)
+{
+    weft_value q = in(b, t, WEFT_DIMS(LONG, D)), k = in(b, t, WEFT_DIMS(LATER, D)),
+               v = in(b, t, WEFT_DIMS(LATER, D));
+    return weft_attention(q, k, v, LONG, LATER, D, true);
+}
+
 /* The op that gradients of attention make, with what they hand to it. */
 static weft_value attention_grad_of(build_t *b, weft_dtype t, weft_dim memory,
                                     weft_attention_attributes attributes)
@@ -279,6 +292,21 @@ static weft_value attention_grad_of(build_t *b, weft_dtype t, weft_dim memory,
         weft_oracle_other(b, weft_result(dq, o));
     return dq;
 }
+static weft_value attention_grad_long(build_t *b, weft_dtype t)
+{
+    const weft_attention_attributes attributes = {.query = LONG.name,
+                                                  .memory = LATER.name,
+                                                  .column = LATER.name,
+                                                  .feature = D.name,
+                                                  .scale = 1.0 / sqrt((double)D.size)};
+    const weft_value operands[] = {in(b, t, WEFT_DIMS(LONG, D)), in(b, t, WEFT_DIMS(LATER, D)),
+                                   in(b, t, WEFT_DIMS(LATER, D)), in(b, t, WEFT_DIMS(LONG, D))};
+    weft_value dq =
+        weft_emit(b->graph, &weft_op_attention_grad, operands, 4, &attributes, sizeof attributes);
+    weft_oracle_other(b, weft_result(dq, 1));
+    weft_oracle_other(b, weft_result(dq, 2));
+    return dq;
+}
 static weft_value attention_grad_causal(build_t *b, weft_dtype t)
 {
     return attention_grad_of(b, t, SEQ, (weft_attention_attributes){.causal = true});
@@ -297,7 +325,7 @@ static weft_value attention_grad_everything(build_t *b, weft_dtype t)
 CASES(einsum, CASE(einsum_matrix, OP_FLOAT, 2), CASE(einsum_batched, OP_FLOAT, 2),
       CASE(einsum_outer, OP_FLOAT, 1), CASE(einsum_dot, OP_FLOAT, 2),
       CASE(einsum_alone_dim, OP_FLOAT, 1), CASE(einsum_two_contracted, OP_FLOAT, 1),
-      CASE(einsum_elementwise, OP_FLOAT, 1))
+      CASE(einsum_elementwise, OP_FLOAT, 1), CASE(einsum_large, OP_FLOAT, 0, .alone = true))
 CASES(einsum_n, CASE(einsum_three, OP_FLOAT, 2), CASE(einsum_one, OP_FLOAT, 1))
 CASES(sum, CASE(sum_middle, OP_FLOAT | OP_I32, 1), CASE(sum_all, OP_FLOAT | OP_I32, 1),
       CASE(sum_many, OP_FLOAT, 0, .alone = true), CASE(sum_wraps, OP_I32, 0, .alone = true))
@@ -340,9 +368,13 @@ CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = tr
       CASE(attention_bias, OP_FLOAT, 2, .with = {SELF, .column = "key", .bias = 3}),
       CASE(attention_mask, OP_FLOAT, 1, .with = {SELF, .column = "key", .causal = true, .mask = 3}),
       CASE(attention_window, OP_FLOAT, 2, .with = {SELF, .causal = true, .window = 2}),
+      CASE(attention_long, OP_FLOAT, 0, .alone = true,
+           .with = {.dim = "long", .other = "later", .feature = "d", .causal = true}),
       CASE(attention_everything, OP_FLOAT, 2,
            .with = {CROSS, .column = "memory", .window = 3, .a = 0.8, .bias = 3, .mask = 4}))
 CASES(attention_grad, CASE(attention_grad_causal, OP_FLOAT, 1, .with = {SELF, .causal = true}),
       CASE(attention_grad_cross, OP_FLOAT, 1, .with = {CROSS, .a = 0.8}),
+      CASE(attention_grad_long, OP_FLOAT, 0, .alone = true,
+           .with = {.dim = "long", .other = "later", .feature = "d"}),
       CASE(attention_grad_everything, OP_FLOAT, 1,
            .with = {CROSS, .column = "memory", .window = 3, .bias = 3, .mask = 4}))

@@ -9,10 +9,10 @@
 /* ---- dims and operands ----------------------------------------------------------------------- */
 
 weft_dim case_dims[CASE_DIMS] = {
-    {"a", 5},     {"b", 7},         {"c", 3},       {"d", 2},      {"one", 1},
-    {"batch", 3}, {"heads", 2},     {"seq", 5},     {"memory", 7}, {"feature", 4},
-    {"rows", 9},  {"other", 7},     {"merged", 12}, {"six", 6},    {"outer", 4},
-    {"ten", 10},  {"part_of_b", 4}, {"joined", 10}, {"key", 5},
+    {"a", 5},       {"b", 7},      {"c", 3},       {"d", 2},       {"one", 1},       {"batch", 3},
+    {"heads", 2},   {"seq", 5},    {"memory", 7},  {"feature", 4}, {"rows", 9},      {"other", 7},
+    {"merged", 12}, {"six", 6},    {"outer", 4},   {"ten", 10},    {"part_of_b", 4}, {"joined", 10},
+    {"key", 5},     {"long", 150}, {"later", 170},
 };
 
 void op_cases_fresh_names(void)
@@ -64,7 +64,8 @@ weft_value case_with(build_t *b, weft_dtype dtype, weft_shape shape, double limi
         (void)call;                                                                                \
     }
 NO_VALUES(input, "the host gives its values: every operand of every case is one")
-NO_VALUES(variable, "it keeps what was assigned; its first values are tests/ops/program's")
+NO_VALUES(variable,
+          "it keeps what was assigned; its first values are a test of their own, in values_test.c")
 NO_VALUES(assign, "its result is a token; what the variable holds then is tests/ops/program's")
 NO_VALUES(group, "its result is a token")
 

@@ -344,7 +344,7 @@ static void weights_of(const attending *a, const reference_point *row, long doub
         weights[j] /= sum;
 }
 
-enum { MOST_ROWS = 64 };
+enum { MOST_ROWS = 256 };
 
 void reference_attention(const reference_call *call)
 {

@@ -157,6 +157,65 @@ static void test_results_are_what_the_definition_says(void)
     op_cases_each(only, visit_values, NULL);
 }
 
+/* ---- first values of variables ------------------------------------------------------------------- */
+
+/* FNV-1a, 32 bits.  source  Fowler, Noll, Vo; RFC 9923 */
+static uint32_t hash_of(const char *name)
+{
+    uint64_t hash = 2166136261u;
+    for (; *name != 0; name++)
+        hash = ((hash ^ (unsigned char)*name) * 16777619u) % 4294967296u;
+    return (uint32_t)hash;
+}
+
+/* A variable's stream is the hash of its name, its run is 0. */
+static void check_initial(weft_dtype dtype, const char *name, weft_initial initial,
+                          reference expected)
+{
+    static const weft_dim row = {"row", 37}, column = {"column", 41};
+    weft_graph *graph = weft_graph_create(SEED);
+    weft_value x = weft_variable(graph, name, dtype, WEFT_DIMS(row, column), initial);
+    built c = {.build = {.graph = graph}, .n_results = 1, .results = {x}};
+    double *found[1] = {0};
+    char text[400], sentence[200] = "";
+    weft_error error = {0};
+    const op_case what = {.with = {.a = initial.a, .b = initial.b, .stream = hash_of(name)}};
+    bool right = run_case(&c, found, NULL, &error) == WEFT_OK;
+    reference_call call = call_of(&what, &c, NULL);
+    call.run = 0;
+    expected(&call);
+    right = right &&
+            is_right(&what, &call.out[0], found[0], dtype == WEFT_F32, sentence, sizeof sentence);
+    snprintf(text, sizeof text, "%s of %s: %s%s", name, weft_dtype_name(dtype), sentence,
+             error.message);
+    weft_test_check(right, __FILE__, __LINE__, text);
+    free_results(&call);
+    free(found[0]);
+    weft_graph_destroy(&graph);
+}
+
+static void formula(const reference_call *call) /* a cos(b i) */
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const long double i = element_index(&call->out[0], &p);
+        element_put(&call->out[0], &p, call->with.a * cosl(call->with.b * i));
+    }
+}
+
+static void test_variables_begin_as_their_names_say(void)
+{
+    CHECK(hash_of("foobar") == 0xbf9cf968u); /* a known answer of the authors */
+    for (int dtype = 0; dtype < WEFT_I32; dtype++) {
+        const weft_dtype t = (weft_dtype)dtype;
+        check_initial(t, "w", weft_constant_of(2.5), reference_constant);
+        check_initial(t, "layer/weight", weft_normal(0.5, 0.02), reference_random_normal);
+        check_initial(t, "layer/bias", weft_uniform(-0.3, 0.7), reference_random_uniform);
+        check_initial(t, "wave", weft_formula(0.3, 0.1), formula);
+    }
+    check_initial(WEFT_I32, "count", weft_constant_of(-7.0), reference_constant);
+}
+
 /* ---- every op and every builder has cases -------------------------------------------------------- */
 
 /* Does the graph that a case builds have a node of the op? */
@@ -417,6 +476,7 @@ int main(int argc, char **argv)
         if (!op_cases_options(argc, argv, &oracle, &only)) return 2;
         RUN(test_results_are_what_the_definition_says);
         RUN(test_what_is_asked_for_twice_is_computed_once);
+        RUN(test_variables_begin_as_their_names_say);
         RUN(test_every_op_is_in_a_graph_of_its_cases);
         RUN(test_every_builder_of_the_header_has_cases);
         RUN(test_operands_that_add_up_are_linear_or_additive);

@@ -102,14 +102,24 @@ weft_value weft_update_slot(const weft_update *u, weft_value variable, const cha
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Whether a gradient may be told where to live: its work is this optimizer's, or the user's on the way to it. */
-static bool may_be_placed(const weft_graph *graph, const weft_selection *s, weft_value gradient)
+static bool is_placed(weft_value value)
 {
-    const weft_tensor *tensor = &graph->tensors[gradient.id];
-    const weft_node *node = weft_node_of(graph, gradient.id);
-    if (tensor->place_as != 0 || tensor->placement != NULL) return false;
-    if (s->is_own) return node->phase == WEFT_BACKWARD; /* it may be a value of the forward pass */
-    return node->op != &weft_op_input && node->op != &weft_op_variable;
+    const weft_tensor *tensor = &value.graph->tensors[value.id];
+    return tensor->place_as != 0 || tensor->placement != NULL;
+}
+
+void weft_bring_home(weft_value variable, weft_value gradient)
+{
+    const weft_node *node = weft_node_of(gradient.graph, gradient.id);
+    if (is_placed(gradient) || node->op == &weft_op_input || node->op == &weft_op_variable) return;
+    weft_place_as(gradient, variable);
+}
+
+/* One that was taken here; it may be a value of the forward pass, which stays where it is. */
+static void bring_own_home(weft_value variable, weft_value gradient)
+{
+    if (weft_node_of(gradient.graph, gradient.id)->phase == WEFT_BACKWARD)
+        weft_bring_home(variable, gradient);
 }
 
 /* Gradients come to where their variables are stored, and are clipped there. */
@@ -117,8 +127,7 @@ static void clip_all(const weft_update *u, const weft_selection *s)
 {
     weft_graph *graph = u->graph;
     for (int i = 0; i < s->n && weft_graph_status(graph) == WEFT_OK; i++)
-        if (may_be_placed(graph, s, s->gradients[i]))
-            weft_place_as(s->gradients[i], s->variables[i]);
+        (s->is_own ? bring_own_home : weft_bring_home)(s->variables[i], s->gradients[i]);
     if (u->options.gradient_norm == NULL && u->options.clip == 0.0) return;
     weft_value norm = weft_global_norm((weft_values){s->gradients, s->n});
     if (u->options.gradient_norm != NULL) *u->options.gradient_norm = norm;

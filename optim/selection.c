@@ -34,7 +34,7 @@ static void check_variable(const weft_update *u, int i)
             u->name, i, place);
         return;
     }
-    if (((const weft_variable_attributes *)node->attributes)->owner != 0)
+    if (weft_owner_of(u->graph, values[i].id) != 0)
         weft_graph_fail(u->graph,
                         "%s: %s is a slot, which is state of another variable; list variables only",
                         u->name, name_of(u, values[i]));
@@ -67,7 +67,7 @@ static void check_gradient(const weft_update *u, int i)
                     i, weft_dtype_name(weft_dtype_of(gradient)), given);
 }
 
-static bool check_lists(const weft_update *u, weft_value loss)
+bool weft_check_lists(const weft_update *u, weft_value loss)
 {
     const weft_values variables = u->options.variables, gradients = u->options.gradients;
     if (!weft_graph_takes(u->graph, u->name, "variables", variables) ||
@@ -148,7 +148,7 @@ static weft_value in_order_of(weft_value gradient, weft_value variable)
 bool weft_select(const weft_update *u, weft_value loss, weft_selection *s)
 {
     const weft_values listed = u->options.variables, handed = u->options.gradients;
-    if (!check_lists(u, loss)) return false;
+    if (!weft_check_lists(u, loss)) return false;
     s->is_own = handed.n_values == 0;
     s->n = listed.n_values > 0 ? listed.n_values : weft_trainable(loss, NULL, 0);
     if (s->n == 0 && is_sound(u))

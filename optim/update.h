@@ -41,6 +41,11 @@ typedef struct weft_selection {
 bool weft_select(const weft_update *u, weft_value loss, weft_selection *selection);
 void weft_selection_end(weft_selection *selection);
 
+/* The lists of the options, one to one where gradients are handed in; else the loss. */
+bool weft_check_lists(const weft_update *u, weft_value loss);
+
+/* A gradient that was handed in comes to where its variable is stored, unless it was told where to live. */
+void weft_bring_home(weft_value variable, weft_value gradient);
 /* A slot of the variable that no optimizer has made before; that is a sentence with both places otherwise. */
 weft_value weft_update_slot(const weft_update *u, weft_value variable, const char *name,
                             const weft_shape *shape);

@@ -72,6 +72,14 @@ static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t va
 {
     return &graph->nodes[graph->tensors[value].node];
 }
+/* The variable that a slot belongs to; 0: it is no slot. */
+static inline uint32_t weft_owner_of(const weft_graph *graph, uint32_t value)
+{
+    const weft_node *node = weft_node_of(graph, value);
+    return node->op != &weft_op_variable
+               ? 0
+               : ((const weft_variable_attributes *)node->attributes)->owner;
+}
 void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *site);
 
 /* A program looks its values up in the graph it was compiled from: until release, that refuses to be destroyed. */

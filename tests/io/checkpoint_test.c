@@ -9,7 +9,8 @@
 #include <hdf5.h>
 #endif
 
-static const net_options f64 = {.dtype = WEFT_F64}, f32 = {.dtype = WEFT_F32};
+static const net_options f64 = {.dtype = WEFT_F64}, f32 = {.dtype = WEFT_F32},
+                         factored = {.dtype = WEFT_F64, .is_factored = true};
 
 static const place all_places[] = {
     {"data:1", "", 0, 1},
@@ -36,14 +37,14 @@ static void find_places(void)
             places[n_places++] = all_places[i];
 }
 
-static void check_restored(const place *where, const char *directory, const char *expected,
-                           int64_t bytes)
+static void check_restored(const net_options *o, const place *where, const char *directory,
+                           const char *expected, int64_t bytes)
 {
     char values[NET_BYTES];
     weft_error error = {0};
     weft_checkpoint_state state = {0};
     net n;
-    if (CHECK_OK(net_open(where, &f64, &n, &error), error) &&
+    if (CHECK_OK(net_open(where, o, &n, &error), error) &&
         CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error)) {
         CHECK_EQ_INT(net_read(&n, values), bytes);
         CHECK(memcmp(values, expected, (size_t)bytes) == 0);
@@ -55,30 +56,31 @@ static void check_restored(const place *where, const char *directory, const char
     net_close(&n);
 }
 
-static void test_every_place_restores_every_place(void)
+/* name: of the folders */
+static void restore_everywhere(const net_options *o, const char *name)
 {
     for (int from = 0; from < n_places; from++) {
-        char values[NET_BYTES], name[32], directory[128];
+        char values[NET_BYTES], directory[128];
         weft_error error = {0};
         net n;
-        snprintf(name, sizeof name, "pair%d", from);
-        snprintf(directory, sizeof directory, "%s", scratch(name));
-        if (!CHECK_OK(net_open(&places[from], &f64, &n, &error), error)) return;
+        snprintf(directory, sizeof directory, "%s%d", scratch(name), from);
+        if (!CHECK_OK(net_open(&places[from], o, &n, &error), error)) return;
         CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
         const int64_t bytes = net_read(&n, values);
         CHECK_OK(net_save(&n, directory, &error), error);
         net_close(&n);
         for (int to = 0; to < n_places; to++)
-            check_restored(&places[to], directory, values, bytes);
+            check_restored(o, &places[to], directory, values, bytes);
     }
 }
 
-static void run_to_6(const place *where, const char *directory, double *losses, char *values)
+static void run_to_6(const net_options *o, const place *where, const char *directory,
+                     double *losses, char *values)
 {
     weft_error error = {0};
     weft_checkpoint_state state = {0};
     net n;
-    if (CHECK_OK(net_open(where, &f64, &n, &error), error)) {
+    if (CHECK_OK(net_open(where, o, &n, &error), error)) {
         if (directory) CHECK_OK(net_restore(&n, directory, WEFT_NEWEST, &state, &error), error);
         CHECK_OK(net_run(&n, (int)state.step + 1, 6, losses, &error), error);
         net_read(&n, values);
@@ -86,26 +88,52 @@ static void run_to_6(const place *where, const char *directory, double *losses, 
     net_close(&n);
 }
 
-static void test_resume_is_as_if_never_stopped(void)
+static void resume_everywhere(const net_options *o, const char *name)
 {
     for (int from = 0; from < n_places; from++) {
         char through[NET_BYTES], resumed[NET_BYTES], directory[128];
         double losses[6] = {0}, again[6] = {0};
         weft_error error = {0};
         net n;
-        snprintf(directory, sizeof directory, "%s%d", scratch("resume"), from);
-        run_to_6(&places[from], NULL, losses, through);
-        if (!CHECK_OK(net_open(&places[from], &f64, &n, &error), error)) return;
+        snprintf(directory, sizeof directory, "%s%d", scratch(name), from);
+        run_to_6(o, &places[from], NULL, losses, through);
+        if (!CHECK_OK(net_open(&places[from], o, &n, &error), error)) return;
         CHECK_OK(net_run(&n, 1, 3, NULL, &error), error);
         CHECK_OK(net_save(&n, directory, &error), error);
         net_close(&n);
-        run_to_6(&places[from], directory, again, resumed);
+        run_to_6(o, &places[from], directory, again, resumed);
         CHECK(memcmp(through, resumed, sizeof through) == 0);
         CHECK(memcmp(&losses[3], &again[3], 3 * sizeof *losses) == 0);
-        run_to_6(&places[(from + 1) % n_places], directory, again, resumed);
+        run_to_6(o, &places[(from + 1) % n_places], directory, again, resumed);
         for (int i = 3; i < 6; i++)
             CHECK_CLOSE(losses[i], again[i], 1e-10);
     }
+}
+
+static void test_every_place_restores_every_place(void)
+{
+    restore_everywhere(&f64, "pair");
+}
+
+static void test_resume_is_as_if_never_stopped(void)
+{
+    resume_everywhere(&f64, "resume");
+}
+
+static void test_slots_with_dims_of_their_own_come_back_too(void)
+{
+    restore_everywhere(&factored, "factored_pair");
+    resume_everywhere(&factored, "factored_resume");
+    char directory[128];
+    weft_error error = {0};
+    weft_stored *stored = NULL;
+    int n_slots = 0;
+    snprintf(directory, sizeof directory, "%s0", scratch("factored_resume"));
+    if (CHECK_OK(weft_stored_open(directory, &stored, &error), error))
+        for (int i = 0; i < weft_stored_n_tensors(stored); i++)
+            n_slots += weft_stored_tensor_at(stored, i)->is_slot;
+    CHECK_EQ_INT(n_slots, 2 + 1 + 2 + 1); /* rows and columns of w1, of w2; b1 and the gain whole */
+    weft_stored_close(&stored);
 }
 
 static void test_dtypes_convert(void)
@@ -454,6 +482,7 @@ static void run_all(void)
     find_places();
     RUN(test_every_place_restores_every_place);
     RUN(test_resume_is_as_if_never_stopped);
+    RUN(test_slots_with_dims_of_their_own_come_back_too);
     RUN(test_dtypes_convert);
     RUN(test_what_does_not_fit_says_so);
     RUN(test_an_empty_directory_is_a_fresh_start);

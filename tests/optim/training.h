@@ -41,10 +41,11 @@ static const place places[] = {
 };
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
-static inline net net_make(void)
+/* Of 6 rows, or of several such batches at once. */
+static inline net net_of(int n_batches)
 {
-    const weft_dim batch = {"batch", 6}, in = {"in", 5}, hidden = {"hidden", 4}, wide = {"wide", 7},
-                   out = {"out", 3};
+    const weft_dim batch = {"batch", 6 * n_batches}, in = {"in", 5}, hidden = {"hidden", 4},
+                   wide = {"wide", 7}, out = {"out", 3};
     net n = {.graph = weft_graph_create(7)};
     n.x = weft_input(n.graph, "x", WEFT_F64, WEFT_DIMS(batch, in));
     n.variables[0] =
@@ -60,6 +61,11 @@ static inline net net_make(void)
         weft_gelu(weft_add(weft_einsum(WEFT_DIMS(batch, wide), h, n.variables[1]), n.variables[2]));
     n.loss = weft_mean(weft_square(weft_einsum(WEFT_DIMS(batch, out), y, n.variables[3])));
     return n;
+}
+
+static inline net net_make(void)
+{
+    return net_of(1);
 }
 
 /* All variables, one after the other, then the extra output (or 0), then the loss of the last run. */
@@ -80,12 +86,20 @@ static inline weft_status net_read(const net *n, weft_program *program, double *
     return weft_read_scalar(program, n->loss, &numbers[at + 1], error);
 }
 
+/* Batch number `first` and those after it, as many as the network takes. */
+static inline weft_status net_feed_from(const net *n, weft_program *program, int first,
+                                        weft_error *error)
+{
+    double data[400];
+    const int count = (int)weft_shape_count(weft_shape_of(n->x));
+    for (int i = 0; i < count && i < 400; i++)
+        data[i] = 2.0 * weft_oracle_unit(0, 30 * first + i) - 1.0;
+    return weft_oracle_write(program, n->x, data, error);
+}
+
 static inline weft_status net_feed(const net *n, weft_program *program, weft_error *error)
 {
-    double data[30];
-    for (int i = 0; i < 30; i++)
-        data[i] = 2.0 * weft_oracle_unit(0, i) - 1.0;
-    return weft_oracle_write(program, n->x, data, error);
+    return net_feed_from(n, program, 0, error);
 }
 
 /* A program on a mesh under a place; updates, then what can be read. */

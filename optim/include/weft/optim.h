@@ -56,6 +56,21 @@ WEFT_API weft_value weft_adamw(weft_value loss, const weft_optimizer_options *op
 /* Keeps, of a matrix (the last two dims of a variable), the means of its rows and its columns only. */
 WEFT_API weft_value weft_adafactor(weft_value loss, const weft_optimizer_options *options);
 
+/* weft_accumulate - gradients that outlive the run: each is added to a slot "<variable>/gradient", zero at first.
+ *
+ *     token = weft_accumulate(variables, gradients, kept);           program 1: losses and token, run k times
+ *     for each i: mean[i] = weft_scale(kept[i], 1.0 / k);
+ *     apply = weft_adam(none, {.variables, .gradients = mean});      program 2: apply and clear, compiled with
+ *     clear = weft_accumulate_clear(kept);                           weft_compile_options.share = program 1
+ *
+ * variables, gradients  one to one, as in the options
+ * kept     [variables.n_values] out: the slots. As operands they are what they held when the run began.
+ * returns  a token
+ */
+WEFT_API weft_value weft_accumulate(weft_values variables, weft_values gradients, weft_value *kept);
+/* weft_accumulate_clear - at the end of the run the slots are zero again. Returns a token. */
+WEFT_API weft_value weft_accumulate_clear(weft_values kept);
+
 /* The table of update rules: for programs that choose by name. */
 typedef struct weft_optimizer {
     const char *name;
@@ -82,15 +97,17 @@ WEFT_API weft_value weft_global_norm(weft_values gradients);
 WEFT_END
 
 #ifndef WEFT_NO_HERE
-#define weft_sgd(...)           weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))
-#define weft_momentum(...)      weft_at(WEFT_HERE, weft_momentum(__VA_ARGS__))
-#define weft_adam(...)          weft_at(WEFT_HERE, weft_adam(__VA_ARGS__))
-#define weft_adamw(...)         weft_at(WEFT_HERE, weft_adamw(__VA_ARGS__))
-#define weft_adafactor(...)     weft_at(WEFT_HERE, weft_adafactor(__VA_ARGS__))
-#define weft_constant_rate(...) weft_at(WEFT_HERE, weft_constant_rate(__VA_ARGS__))
-#define weft_warmup(...)        weft_at(WEFT_HERE, weft_warmup(__VA_ARGS__))
-#define weft_warmup_cosine(...) weft_at(WEFT_HERE, weft_warmup_cosine(__VA_ARGS__))
-#define weft_global_norm(...)   weft_at(WEFT_HERE, weft_global_norm(__VA_ARGS__))
+#define weft_sgd(...)              weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))
+#define weft_momentum(...)         weft_at(WEFT_HERE, weft_momentum(__VA_ARGS__))
+#define weft_adam(...)             weft_at(WEFT_HERE, weft_adam(__VA_ARGS__))
+#define weft_adamw(...)            weft_at(WEFT_HERE, weft_adamw(__VA_ARGS__))
+#define weft_adafactor(...)        weft_at(WEFT_HERE, weft_adafactor(__VA_ARGS__))
+#define weft_accumulate(...)       weft_at(WEFT_HERE, weft_accumulate(__VA_ARGS__))
+#define weft_accumulate_clear(...) weft_at(WEFT_HERE, weft_accumulate_clear(__VA_ARGS__))
+#define weft_constant_rate(...)    weft_at(WEFT_HERE, weft_constant_rate(__VA_ARGS__))
+#define weft_warmup(...)           weft_at(WEFT_HERE, weft_warmup(__VA_ARGS__))
+#define weft_warmup_cosine(...)    weft_at(WEFT_HERE, weft_warmup_cosine(__VA_ARGS__))
+#define weft_global_norm(...)      weft_at(WEFT_HERE, weft_global_norm(__VA_ARGS__))
 #endif
 
 #endif

@@ -75,12 +75,121 @@ weft_value weft_log_softmax(weft_value x, weft_dim dim)
     return weft_sub(x, weft_logsumexp(x, dim));
 }
 
-/* The logits are never subtracted from: one number a row comes out of each of the two reductions.
- */
+/* ---- cross entropy --------------------------------------------------------------------------- */
+
+/* One call: what was passed, and what all parts of the loss are made of. */
+typedef struct entropy {
+    weft_graph *graph;
+    weft_value logits, labels;
+    weft_dim dim;
+    weft_cross_entropy_options options;
+    weft_shape rows;       /* the logits' dims without dim */
+    weft_value normalizer; /* logsumexp [rows] */
+} entropy;
+
+static bool is_given(weft_value value)
+{
+    return value.graph != NULL || value.id != 0;
+}
+
+/* `what` has dims of `shape` only, in their sizes, and the logits' dtype, or is i32. */
+static bool fits(const entropy *e, const char *what, weft_value value, const weft_shape *shape,
+                 weft_dtype dtype)
+{
+    char found[160], wanted[160];
+    weft_shape_print(weft_shape_of(value), found, sizeof found);
+    weft_shape_print(shape, wanted, sizeof wanted);
+    if (value.graph != e->graph || value.id == 0)
+        weft_graph_fail(
+            e->graph,
+            "cross_entropy: the %s are no value of this graph; pass what a builder returned", what);
+    else if (weft_dtype_of(value) != dtype)
+        weft_graph_fail(e->graph, "cross_entropy: the %s are %s, and %s here; weft_cast them", what,
+                        weft_dtype_name(weft_dtype_of(value)),
+                        dtype == WEFT_I32 ? "labels are i32"
+                                          : "weights have the dtype of the logits");
+    for (int d = 0; d < weft_shape_of(value)->n_dims; d++) {
+        const weft_dim dim = weft_shape_of(value)->dims[d];
+        const int k = weft_shape_find(shape, dim.name);
+        if (k < 0 || shape->dims[k].size != dim.size)
+            weft_graph_fail(e->graph,
+                            "cross_entropy: the %s are %s, and of %s they may have all or some; "
+                            "rename or remove the others",
+                            what, found, wanted);
+    }
+    return weft_graph_status(e->graph) == WEFT_OK;
+}
+
+static bool check_entropy(const entropy *e)
+{
+    const weft_dtype dtype = weft_dtype_of(e->logits);
+    const weft_cross_entropy_options *o = &e->options;
+    const weft_shape classes = weft_shape_make(&e->dim, 1);
+    if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+        weft_graph_fail(e->graph, "cross_entropy: label_smoothing is %g; it is from 0 to 1",
+                        o->label_smoothing);
+    if (!(o->z_loss >= 0 && o->z_loss <= 1e30))
+        weft_graph_fail(e->graph, "cross_entropy: z_loss is %g; it is a coefficient, 0 or above",
+                        o->z_loss);
+    return fits(e, "labels", e->labels, &e->rows, WEFT_I32) &&
+           (!is_given(o->class_weights) ||
+            fits(e, "class weights", o->class_weights, &classes, dtype)) &&
+           (!is_given(o->row_weights) || fits(e, "row weights", o->row_weights, &e->rows, dtype));
+}
+
+/* logsumexp - the label's logit, by the label's weight. */
+static weft_value label_loss(const entropy *e)
+{
+    weft_value loss = weft_sub(e->normalizer, weft_pick(e->logits, e->labels, e->dim));
+    if (!is_given(e->options.class_weights)) return loss;
+    return weft_mul(loss, weft_gather(e->options.class_weights, e->labels, e->dim));
+}
+
+/* The mean over the classes of weight * (logsumexp - logit): a label that says nothing. */
+static weft_value uniform_loss(const entropy *e)
+{
+    const weft_value weights = e->options.class_weights;
+    if (!is_given(weights)) return weft_sub(e->normalizer, weft_mean_over(e->rows, e->logits));
+    weft_value sum = weft_mul(e->normalizer, weft_sum(WEFT_SCALAR, weights));
+    return weft_scale(weft_sub(sum, weft_einsum(e->rows, e->logits, weights)),
+                      1.0 / (double)e->dim.size);
+}
+
+/* i32: 1 where the label is one of dim's. */
+static weft_value is_counted(const entropy *e)
+{
+    weft_value zero = weft_constant(e->graph, WEFT_I32, WEFT_SCALAR, 0.0);
+    weft_value end = weft_constant(e->graph, WEFT_I32, WEFT_SCALAR, (double)e->dim.size);
+    return weft_mul(weft_greater_equal(e->labels, zero), weft_less(e->labels, end));
+}
+
+/* The logits are never subtracted from: one number a row comes out of each of the reductions. */
+weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_dim dim,
+                                   const weft_cross_entropy_options *options)
+{
+    entropy e = {logits.graph, logits, labels, dim};
+    if (options != NULL) e.options = *options;
+    e.normalizer = weft_logsumexp(logits, dim);
+    if (weft_graph_status(e.graph) != WEFT_OK) return weft_no_value(e.graph);
+    e.rows = *weft_shape_of(e.normalizer);
+    if (!check_entropy(&e)) return weft_no_value(e.graph);
+    const double smoothing = e.options.label_smoothing;
+    weft_value loss = label_loss(&e);
+    if (smoothing > 0)
+        loss = weft_add(weft_scale(loss, 1.0 - smoothing), weft_scale(uniform_loss(&e), smoothing));
+    if (e.options.z_loss > 0)
+        loss = weft_add(loss, weft_scale(weft_square(e.normalizer), e.options.z_loss));
+    if (is_given(e.options.row_weights)) loss = weft_mul(loss, e.options.row_weights);
+    return weft_where(is_counted(&e), loss,
+                      weft_constant(e.graph, weft_dtype_of(logits), WEFT_SCALAR, 0.0));
+}
+
 weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim)
 {
-    return weft_sub(weft_logsumexp(logits, dim), weft_pick(logits, labels, dim));
+    return weft_cross_entropy_with(logits, labels, dim, NULL);
 }
+
+/* ---- normalization --------------------------------------------------------------------------- */
 
 weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim)
 {

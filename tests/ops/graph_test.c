@@ -217,7 +217,8 @@ static void test_each_wrong_call_has_its_sentence(void)
         {sizes_do_not_add, "the sizes add up"},
         {sum_to_unknown, "sum at graph_test.c:"},
         {rate_of_one, "the rate is 1; it is at least 0 and below 1"},
-        {labels_do_not_fit, "the ids labels are [hidden:64]"},
+        {labels_do_not_fit,
+         "the labels are [hidden:64], and of [batch:32] they may have all or some"},
         {no_variable, "the first argument is no variable"},
     };
     for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {

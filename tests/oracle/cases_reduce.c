@@ -100,6 +100,20 @@ static weft_value cross_entropy_x(build_t *b, weft_dtype t)
                labels = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(A, D), 0, 7);
     return weft_cross_entropy(x, labels, B);
 }
+static weft_value cross_entropy_smooth(build_t *b, weft_dtype t) /* with labels that are ignored */
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, D, B)), labels = ids_of(b, WEFT_DIMS(D, A), B.size);
+    const weft_cross_entropy_options options = {.label_smoothing = 0.2, .z_loss = 0.1};
+    return weft_cross_entropy_with(x, labels, B, &options);
+}
+static weft_value cross_entropy_weighted(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B, D)), labels = ids_of(b, WEFT_DIMS(A, D), B.size);
+    weft_cross_entropy_options options = {.label_smoothing = 0.2};
+    options.class_weights = positive(b, t, WEFT_DIMS(B));
+    options.row_weights = in(b, t, WEFT_DIMS(A));
+    return weft_cross_entropy_with(x, labels, B, &options);
+}
 static weft_value layer_norm_x(build_t *b, weft_dtype t)
 {
     weft_value x = in(b, t, WEFT_DIMS(D, C, B)), gain = in(b, t, WEFT_DIMS(B)),
@@ -347,7 +361,10 @@ CASES(softmax, CASE(softmax_last, OP_FLOAT, 2, .with = {.dim = "c"}),
       CASE(softmax_masked, OP_FLOAT, 0, .with = {.dim = "b"}))
 CASES(log_softmax, CASE(log_softmax_last, OP_FLOAT, 2, .with = {.dim = "c"}),
       CASE(log_softmax_first, OP_FLOAT, 1, .with = {.dim = "a"}))
-CASES(cross_entropy, CASE(cross_entropy_x, OP_FLOAT, 2, .with = {.dim = "b"}))
+CASES(cross_entropy, CASE(cross_entropy_x, OP_FLOAT, 2, .with = {.dim = "b"}),
+      CASE(cross_entropy_smooth, OP_FLOAT, 2, .with = {.dim = "b", .a = 0.2, .b = 0.1}),
+      CASE(cross_entropy_weighted, OP_FLOAT, 1,
+           .with = {.dim = "b", .a = 0.2, .class_weights = 2, .row_weights = 3}))
 CASES(layer_norm, CASE(layer_norm_x, OP_FLOAT, 2, .with = {.dim = "b"}),
       CASE(layer_norm_huge, OP_FLOAT, 0, .with = {.dim = "b"}))
 

@@ -32,8 +32,8 @@ typedef struct reference_with {
     const char *dim, *other, *feature, *column;
     int64_t begin, window;
     bool causal;
-    int bias, mask;  /* which operands they are; 0: none */
-    uint32_t stream; /* a random op's number in its graph, from 1 */
+    int bias, mask, class_weights, row_weights; /* which operands they are; 0: none */
+    uint32_t stream;                            /* a random op's number in its graph, from 1 */
 } reference_with;
 
 typedef struct reference_call {

@@ -238,17 +238,29 @@ void reference_log_softmax(const reference_call *call)
     }
 }
 
-/* Of a row of logits: minus the logarithm of the label's share of all exps. */
+/* Of a row of logits: minus the target's mean of the logarithm of each class's share of all exps, each by the weight of
+ * its class; a: how much of the target is spread evenly; b: of the square of the logarithm of the exps. */
 void reference_cross_entropy(const reference_call *call)
 {
     const reference_tensor *logits = &call->in[0];
+    const reference_with *with = &call->with;
+    const int64_t n_classes = tensor_size(logits, with->dim);
     REFERENCE_EACH(row, &call->out[0])
     {
         const int64_t label = (int64_t)element_get(&call->in[1], &row);
-        const reference_point p = point_set(&row, call->with.dim, label);
-        const bool is_one = label >= 0 && label < tensor_size(logits, call->with.dim);
-        const long double x = is_one ? element_get(logits, &p) : 0; /* as pick has it */
-        element_put(&call->out[0], &row, logsumexp_of(logits, &row) - x);
+        const long double total = logsumexp_of(logits, &row);
+        long double loss = with->b * total * total;
+        if (label < 0 || label >= n_classes) continue; /* ignored: it stays 0 */
+        REFERENCE_EACH_IN(p, &row, logits)
+        {
+            const bool is_label = point_at(&p, with->dim) == label;
+            long double target =
+                (is_label ? 1 - (long double)with->a : 0) + with->a / (long double)n_classes;
+            if (with->class_weights > 0) target *= element_get(&call->in[with->class_weights], &p);
+            loss += target * (total - element_get(logits, &p));
+        }
+        if (with->row_weights > 0) loss *= element_get(&call->in[with->row_weights], &row);
+        element_put(&call->out[0], &row, loss);
     }
 }
 

@@ -73,8 +73,29 @@ WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim); /* i32; ties: the l
 /* over one dim */
 WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
-/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim). */
+/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim].
+ * A row whose label is outside dim (-1, -100) is ignored: 0, without gradient. */
 WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
+/* weft_cross_entropy_with: of a row with logits x, label y and p = softmax(x) over the C classes of dim,
+ *
+ *     row_weight ((1-s) w_y (-log p_y) + s/C sum_c w_c (-log p_c) + z logsumexp(x)^2)      s: label_smoothing, z: z_loss
+ *
+ * The means are the user's: over all rows weft_mean(loss); over those that count, ignored ones left out, as
+ *
+ *     counts = weft_gather(class_weights, labels, dim);        an ignored label gives 0; ones [dim] if there are no weights
+ *     mean = weft_div(weft_sum(WEFT_SCALAR, loss), weft_sum(WEFT_SCALAR, counts)); */
+typedef struct weft_cross_entropy_options {
+    weft_value
+        class_weights; /* w [dim], of the logits' dtype; {0}: 1                               */
+    weft_value
+        row_weights; /* some or all dims of the result, of the logits' dtype; {0}: 1        */
+    double
+        label_smoothing; /* from 0, none, to 1: this much of the label is spread evenly         */
+    double z_loss;       /* 0 or above: keeps logsumexp near 0 (1e-4 is usual); 0: none         */
+} weft_cross_entropy_options;
+/* options: NULL for none of them. */
+WEFT_API weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_dim dim,
+                                            const weft_cross_entropy_options *options);
 /* layer_norm: (x - mean) / sqrt(variance + 1e-5) * gain + bias; gain and bias [dim]. */
 WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "weft/collectives.h"
+#include "weft/name.h"
 
 enum { DIMS = 1024, MAX_PATH = 4096 };
 
@@ -89,6 +90,7 @@ typedef struct importer {
     weft_value *values; /* [from.n_tensors] */
     weft_program *program;
     weft_checkpoints *checkpoints;
+    int n_unnamed; /* tensors with dims that nobody has named */
 } importer;
 
 static weft_status fail_tensor(const source *from, const carried *t, weft_error *error,
@@ -131,7 +133,7 @@ static bool is_utf8(const char *text)
 static weft_status check_tensor(const source *from, const carried *t, double *bytes,
                                 weft_error *error)
 {
-    double own = (double)weft_dtype_bytes(t->dtype);
+    double own = t->dtype == WEFT_DTYPES ? 1 : (double)weft_dtype_bytes(t->dtype);
     if (!is_utf8(t->name)) return fail_tensor(from, t, error, "has a name that is not UTF-8");
     if (has_control(t->name))
         return fail_tensor(from, t, error, "has a control character in its name");
@@ -195,9 +197,9 @@ static weft_status check_memory(const source *from, double bytes, weft_error *er
                      from->path, bytes / gib, there / gib);
 }
 
-static weft_status check_source(importer *m, weft_error *error)
+/* What no map has looked at yet. */
+static weft_status check_file(const source *from, weft_error *error)
 {
-    const source *from = &m->from;
     const int n = from->n_tensors;
     double bytes = 0;
     if (n == 0)
@@ -207,6 +209,35 @@ static weft_status check_source(importer *m, weft_error *error)
                          from->path, n, CARRY_MOST_TENSORS);
     for (int i = 0; i < n; i++)
         WEFT_TRY(check_tensor(from, &from->tensors[i], &bytes, error));
+    return check_memory(from, bytes, error);
+}
+
+static weft_status check_taken(const source *from, const carried *t, double *bytes,
+                               weft_error *error)
+{
+    if (t->dtype == WEFT_DTYPES)
+        return fail_tensor(from, t, error,
+                           "is of a type that is no number here (bool or 8-bit floats); a map can "
+                           "leave it: --map FILE");
+    if (weft_path_check("tensor", t->name, NULL) != WEFT_OK)
+        return fail_tensor(
+            from, t, error,
+            "has a name that none of ours may have: letters, digits and _, not "
+            "beginning with a digit, parts joined by . / - or :; --map FILE can call "
+            "it otherwise");
+    return check_tensor(from, t, bytes, error);
+}
+
+static weft_status check_source(importer *m, weft_error *error)
+{
+    const source *from = &m->from;
+    const int n = from->n_tensors;
+    double bytes = 0;
+    if (n == 0)
+        return weft_fail(error, WEFT_USAGE, "%.300s: the map takes none of its tensors",
+                         from->path);
+    for (int i = 0; i < n; i++)
+        WEFT_TRY(check_taken(from, &from->tensors[i], &bytes, error));
     WEFT_TRY(check_memory(from, bytes, error));
     m->by_name = calloc((size_t)n, sizeof *m->by_name);
     m->owner = calloc((size_t)n, sizeof *m->owner);
@@ -229,21 +260,23 @@ static weft_status check_source(importer *m, weft_error *error)
 
 /* Dims by name: the file's when there are as many good ones, else dim0, dim1 ... `names` [DIMS]
  * keeps the letters. */
-static weft_shape shape_of(const source *from, const carried *t, char *names)
+static weft_shape shape_of(importer *m, const carried *t, char *names)
 {
+    const source *from = &m->from;
     weft_dim dims[WEFT_MAX_DIMS];
     weft_shape shape = {0};
     char *rest = NULL;
-    bool is_good =
-        !t->dims || (strlen(t->dims) < DIMS && !has_control(t->dims) && is_utf8(t->dims));
+    bool is_good = !t->dims || strlen(t->dims) < DIMS;
     snprintf(names, DIMS, "%s", t->dims && is_good ? t->dims : "");
     for (char *word = strtok_r(names, from->separators, &rest); word;
          word = strtok_r(NULL, from->separators, &rest)) {
-        is_good = is_good && shape.n_dims < t->n_dims && weft_shape_find(&shape, word) < 0;
+        is_good = is_good && shape.n_dims < t->n_dims && weft_shape_find(&shape, word) < 0 &&
+                  weft_name_check("dim", word, NULL) == WEFT_OK;
         if (is_good) shape.dims[shape.n_dims] = (weft_dim){word, t->sizes[shape.n_dims]};
         shape.n_dims += is_good;
     }
     if (is_good && shape.n_dims == t->n_dims) return shape;
+    m->n_unnamed++;
     for (int d = 0; d < t->n_dims; d++) {
         snprintf(names + 8 * d, 8, "dim%d", d);
         dims[d] = (weft_dim){names + 8 * d, t->sizes[d]};
@@ -260,7 +293,7 @@ static weft_status build(importer *m, weft_error *error)
     for (int i = 0; i < from->n_tensors; i++) {
         const carried *t = &from->tensors[i];
         if (m->owner[i] < 0)
-            m->values[i] = weft_variable(m->graph, t->name, t->dtype, shape_of(from, t, names),
+            m->values[i] = weft_variable(m->graph, t->name, t->dtype, shape_of(m, t, names),
                                          weft_constant_of(0));
     }
     for (int i = 0; i < from->n_tensors; i++)
@@ -291,10 +324,12 @@ static weft_status fill(importer *m, weft_error *error)
 }
 
 static weft_status import_all(importer *m, const carry_format *format, const char *path,
-                              const char *directory, weft_error *error)
+                              const char *directory, carry_map *map, weft_error *error)
 {
     weft_world world;
     WEFT_TRY(format->open(path, &m->from, error));
+    WEFT_TRY(check_file(&m->from, error));
+    if (map) WEFT_TRY(carry_map_lay(map, &m->from, error));
     WEFT_TRY(check_source(m, error));
     WEFT_TRY(weft_world_open(&world, error));
     WEFT_TRY(weft_mesh_create(&world, "data:1", &m->mesh, error));
@@ -311,11 +346,25 @@ static weft_status import_all(importer *m, const carry_format *format, const cha
     return weft_checkpoints_wait(m->checkpoints, error);
 }
 
+/* {"f16": 3}: of the tensors that are taken, those whose type is none of ours. */
+static json_t *converted(const source *from)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < from->n_tensors; i++) {
+        const carried *t = &from->tensors[i];
+        if (!t->type || strcmp(t->type, weft_dtype_name(t->dtype)) == 0) continue;
+        const json_int_t n = json_integer_value(json_object_get(all, t->type));
+        json_object_set_new(all, t->type, json_integer(n + 1));
+    }
+    return all;
+}
+
 weft_status carry_import(const carry_format *format, const char *path, const char *directory,
-                         json_t **converted, weft_error *error)
+                         carry_map *map, json_t **facts, weft_error *error)
 {
     importer m = {0};
-    const weft_status status = import_all(&m, format, path, directory, error);
+    const weft_status status = import_all(&m, format, path, directory, map, error);
+    *facts = NULL;
     weft_checkpoints_close(&m.checkpoints);
     weft_program_destroy(&m.program);
     weft_graph_destroy(&m.graph);
@@ -324,7 +373,9 @@ weft_status carry_import(const carry_format *format, const char *path, const cha
     free(m.values);
     free(m.by_name);
     free(m.owner);
-    *converted = json_incref(m.from.converted);
+    if (status == WEFT_OK)
+        *facts = json_pack("{s:o, s:O?, s:i}", "converted", converted(&m.from), "left", m.from.left,
+                           "unnamed", m.n_unnamed);
     if (m.from.close) m.from.close(&m.from);
     return status;
 }

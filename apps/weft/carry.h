@@ -16,10 +16,11 @@ enum { CARRY_MOST_TENSORS = 1 << 14 };
 /* A tensor of a file. Texts belong to the source. */
 typedef struct carried {
     const char *name, *dims; /* dims: names with one of `separators` between; NULL or "": none */
-    weft_dtype dtype;
+    weft_dtype dtype;        /* WEFT_DTYPES: no number of ours, it can only be left */
     int n_dims;
     int64_t sizes[WEFT_MAX_DIMS];
-    bool is_slot; /* when the format knows it */
+    bool is_slot;     /* when the format knows it */
+    const char *type; /* in the file: "f16"; NULL: it is not in the file */
 } carried;
 
 /* A file that is open to be taken from. */
@@ -31,9 +32,8 @@ typedef struct source {
     bool knows_slots;     /* else "w/m" is a slot of w when they are of one shape */
     int64_t step, sample; /* 0: the file does not say */
     uint64_t seed;
-    json_t *converted; /* {"f16": 3}: tensors whose type is none of ours, by the type they had;
-                          NULL: none */
-    void *file;        /* the format's own */
+    json_t *left; /* {"the causal mask": 12}: how many a map leaves, and why; NULL: none */
+    void *file;   /* the format's own */
     weft_status (*read)(struct source *from, int i, void *buffer, weft_error *error);
     weft_status (*finish)(struct source *from,
                           weft_error *error); /* after the last; NULL: nothing to do */
@@ -60,13 +60,29 @@ weft_status carry_format_of(const char *path, const char *name, const carry_form
  * Local. */
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
                          weft_error *error);
-/* carry_import - a file as a checkpoint in `directory`. Where the file has no dims, they are called
- * dim0, dim1 ...; where it has no step, it is step 1. Local.
+/* A map (map.h): which tensors of a file are taken, what they and their dims are called. sizes: "heads=12 kv=64", of dims,
+ * in the place of those of the map; "". All Local.
  *
- * converted  out: source.converted, or NULL; yours
- * returns    WEFT_USAGE for a file that breaks a rule of its format or has what is not taken;
- * WEFT_CORRUPT for one that contradicts itself, or that broke the process that read it */
+ * carry_map_read     a JSON file, or the name of one that comes with Weft: gpt2
+ * carry_map_of_dims  "w=pixel,hidden b=hidden": dims only; the other tensors stay as they are
+ * carry_map_lay      the source becomes that of what the map makes of it. Borrows the map until the source is closed,
+ *                    which it has to be, whatever this returns */
+typedef struct carry_map carry_map;
+weft_status carry_map_read(const char *name, const char *sizes, carry_map **map, weft_error *error);
+weft_status carry_map_of_dims(const char *text, const char *sizes, carry_map **map,
+                              weft_error *error);
+weft_status carry_map_lay(carry_map *map, source *from, weft_error *error);
+void carry_map_destroy(carry_map **map);
+
+/* carry_import - a file as a checkpoint in `directory`, by a map or, NULL, as it is. Where neither names dims, they are
+ * called dim0, dim1 ...; where the file has no step, it is step 1. Local.
+ *
+ * facts    out: {"converted": {"f16": 3}, "left": {"the causal mask": 12}, "unnamed": 2}: types of the file that are none
+ *          of ours, and how many tensors had them; what the map leaves and why; how many tensors have dims without
+ *          names. Yours; NULL on failure
+ * returns  WEFT_USAGE for a file that breaks a rule of its format, has what is not taken, or that the map does not fit;
+ *          WEFT_CORRUPT for one that contradicts itself, or that broke the process that read it */
 weft_status carry_import(const carry_format *format, const char *path, const char *directory,
-                         json_t **converted, weft_error *error);
+                         carry_map *map, json_t **facts, weft_error *error);
 
 #endif

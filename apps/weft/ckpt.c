@@ -6,10 +6,17 @@
 #include <string.h>
 
 #include "carry.h"
+#include "weft/arena.h"
 
 static const option options[] = {
     {"format", OPTION_CHOICE, "auto", "NAME", "Options",
      "of FILE; auto: .safetensors, or .h5 and .hdf5, by its ending", "auto safetensors hdf5"},
+    {"dims", OPTION_TEXT, "", "NAME=a,b ...", "Options",
+     "import: what the dims of tensors are called; {i} in a NAME stands for any number"},
+    {"map", OPTION_TEXT, "", "FILE", "Options",
+     "import: names, dims, transposes and splits, as JSON; gpt2 is one that comes with Weft"},
+    {"sizes", OPTION_TEXT, "", "NAME=N ...", "Options",
+     "import: sizes of dims that --map or --dims have in one dim of the file, as heads*kv"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 static const option_table table = {
@@ -20,6 +27,7 @@ static const option_table table = {
              "weft ckpt diff A B                   exit status 1 when they differ\n"
              "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
              "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
+             "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
              "\n"
              "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
     .options = options,
@@ -172,42 +180,69 @@ static weft_status export(ckpt_call *c, weft_error *error)
     return status;
 }
 
-/* "3 tensors of f16, 1 of i64" */
-static void print_converted(const json_t *converted)
+/* "3 of f16, 1 of i64" */
+static void print_counts(const char *what, const json_t *counts, const char *between)
 {
-    const char *type;
+    const char *kind, *comma = "";
     json_t *n;
-    bool is_first = true;
-    if (json_object_size(converted) == 0) return;
-    printf("converted, each number exactly:");
-    json_object_foreach((json_t *)converted, type, n)
+    if (json_object_size(counts) == 0) return;
+    printf("%s:", what);
+    json_object_foreach((json_t *)counts, kind, n)
     {
-        printf("%s %lld of %s", is_first ? "" : ",", (long long)json_integer_value(n), type);
-        is_first = false;
+        printf("%s %lld%s%s", comma, (long long)json_integer_value(n), between, kind);
+        comma = ",";
     }
     printf("\n");
+}
+
+static void print_facts(const json_t *facts)
+{
+    const int unnamed = (int)json_integer_value(json_object_get(facts, "unnamed"));
+    print_counts("converted, each number exactly", json_object_get(facts, "converted"), " of ");
+    print_counts("left, as the map says", json_object_get(facts, "left"), ": ");
+    if (unnamed > 0)
+        printf("%d of them %s dims that the file does not name, called dim0, dim1, ...; name them "
+               "with --dims NAME=a,b or --map FILE\n",
+               unnamed, unnamed == 1 ? "has" : "have");
+}
+
+static weft_status read_map(const ckpt_call *c, carry_map **map, weft_error *error)
+{
+    *map = NULL;
+    if (*c->dims && *c->map)
+        return weft_fail(error, WEFT_USAGE,
+                         "--dims and --map: a map names dims itself; give one of the two");
+    if (*c->map) return carry_map_read(c->map, c->sizes, map, error);
+    if (*c->dims) return carry_map_of_dims(c->dims, c->sizes, map, error);
+    if (!*c->sizes) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--sizes %.100s: sizes of what? They are of dims in --map FILE or --dims",
+                     c->sizes);
 }
 
 static weft_status import(ckpt_call *c, weft_error *error)
 {
     weft_stored *stored = NULL;
-    json_t *converted = NULL;
+    json_t *facts = NULL;
+    carry_map *map = NULL;
     const carry_format *format;
     WEFT_TRY(carry_format_of(c->paths[0], c->format, &format, error));
-    weft_status status = carry_import(format, c->paths[0], c->paths[1], &converted, error);
+    weft_status status = read_map(c, &map, error);
+    if (status == WEFT_OK)
+        status = carry_import(format, c->paths[0], c->paths[1], map, &facts, error);
     if (status == WEFT_OK) status = weft_stored_open(c->paths[1], &stored, error);
     if (status == WEFT_OK) {
         c->json = stored_json(stored);
-        if (!converted) converted = json_object();
-        json_object_set(c->json, "converted", converted);
+        json_object_update(c->json, facts);
     }
     if (status == WEFT_OK && !c->is_json) {
         printf("%s: %d tensors, %lld bytes\n", weft_stored_path(stored),
                weft_stored_n_tensors(stored), (long long)bytes_of(stored));
-        print_converted(converted);
+        print_facts(facts);
     }
     weft_stored_close(&stored);
-    json_decref(converted);
+    carry_map_destroy(&map);
+    json_decref(facts);
     return status;
 }
 
@@ -249,6 +284,13 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     c->paths = (const char *const *)arguments;
     c->is_json = settings_flag(s, "json");
     c->format = settings_text(s, "format");
+    c->dims = settings_text(s, "dims");
+    c->map = settings_text(s, "map");
+    c->sizes = settings_text(s, "sizes");
+    if ((*c->dims || *c->map || *c->sizes) && subcommands[which].run != import)
+        return weft_fail(error, WEFT_USAGE,
+                         "ckpt %s: --dims, --map and --sizes are for ckpt import",
+                         subcommands[which].name);
     const weft_status status = subcommands[which].run(c, error);
     if (c->json && c->is_json) {
         json_dumpf(c->json, stdout, JSON_INDENT(2));
@@ -257,6 +299,25 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     json_decref(c->json);
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");
     return status;
+}
+
+/* `--dims a=x,y b=z` as one argument: all words up to the next option. Those it is made of are left out; returns how
+ * many there are then. */
+static int join_words(int n, char **arguments, weft_arena *arena)
+{
+    int used = 0;
+    for (int i = 0; i < n; i++) {
+        char *argument = arguments[used++] = arguments[i];
+        if (strcmp(argument, "--dims") != 0 && strcmp(argument, "--sizes") != 0) continue;
+        if (i + 1 < n) arguments[used++] = arguments[++i];
+        while (i + 1 < n && strncmp(arguments[i + 1], "--", 2) != 0) {
+            char *joined = weft_arena_text(arena, "%s %s", arguments[used - 1], arguments[i + 1]);
+            if (!joined) return n; /* the options will not like the words */
+            arguments[used - 1] = joined;
+            i++;
+        }
+    }
+    return used;
 }
 
 int ckpt_main(int n, char **arguments)
@@ -269,13 +330,17 @@ int ckpt_main(int n, char **arguments)
     while (!is_question && n_paths + 1 < n && strncmp(arguments[n_paths + 1], "--", 2) != 0)
         n_paths++;
     const int used = is_question ? 0 : n_paths + 1;
+    weft_arena *arena = weft_arena_create();
+    const int n_options = arena ? join_words(n - used, arguments + used, arena) : 0;
+    if (!arena) weft_fail_memory(&error, 0);
     settings *s =
-        error.status == WEFT_OK ? settings_read(&table, n - used, arguments + used, &error) : NULL;
+        error.status == WEFT_OK ? settings_read(&table, n_options, arguments + used, &error) : NULL;
     if (s && which >= 0)
         (void)!answer(which, n_paths, arguments + 1, s, &c, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "ckpt what? weft ckpt --help lists what there is");
     settings_destroy(&s);
+    weft_arena_destroy(&arena);
     const int code = app_leave(table.program, APP_STARTING, &error);
     weft_world_close();
     return error.status == WEFT_OK ? c.code : code;

@@ -14,10 +14,11 @@ int ckpt_main(int n, char **arguments);
 /* What a subcommand is given, and what it gives. */
 typedef struct ckpt_call {
     const char *const *paths;
-    const char *format; /* --format */
-    json_t *json;       /* the answer as data */
-    bool is_json;       /* else it prints for a person */
-    int code;           /* exit status when nothing failed */
+    const char *format;             /* --format */
+    const char *dims, *map, *sizes; /* --dims, --map, --sizes; "": not said */
+    json_t *json;                   /* the answer as data */
+    bool is_json;                   /* else it prints for a person */
+    int code;                       /* exit status when nothing failed */
 } ckpt_call;
 
 /* ckpt_diff - the subcommand; its exit status is 1 when they differ. Local. */

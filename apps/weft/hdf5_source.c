@@ -125,19 +125,12 @@ static weft_status keep_tensor(source *from, const stream_tensor *t, weft_error 
     }
     carried *c = &from->tensors[from->n_tensors];
     *c = (carried){strdup(t->name), strdup(t->dims), (weft_dtype)t->dtype, t->n_dims};
+    c->type = strdup(t->type);
     from->n_tensors++;
-    if (!c->name || !c->dims) return weft_fail_memory(error, sizeof *t);
+    if (!c->name || !c->dims || !c->type) return weft_fail_memory(error, sizeof *t);
     c->is_slot = t->is_slot;
     memcpy(c->sizes, t->sizes, (size_t)t->n_dims * sizeof *t->sizes);
     return WEFT_OK;
-}
-
-static void count_type(source *from, const stream_tensor *t)
-{
-    if (strcmp(t->type, weft_dtype_name((weft_dtype)t->dtype)) == 0) return;
-    if (!from->converted) from->converted = json_object();
-    const json_int_t n = json_integer_value(json_object_get(from->converted, t->type));
-    json_object_set_new(from->converted, t->type, json_integer(n + 1));
 }
 
 /* All that comes before elements. */
@@ -153,7 +146,6 @@ static weft_status read_front(source *from, weft_error *error)
         WEFT_TRY(sandbox_read(&f->box, &t, sizeof t, error));
         WEFT_TRY(check_tensor(from, &t, error));
         WEFT_TRY(keep_tensor(from, &t, error));
-        count_type(from, &t);
     }
     if (head.bytes != sizeof state) return fail_stream(from, error, "a state of no size");
     WEFT_TRY(sandbox_read(&f->box, &state, sizeof state, error));
@@ -200,9 +192,9 @@ static void close_source(source *from)
     for (int i = 0; i < from->n_tensors; i++) {
         free((char *)from->tensors[i].name);
         free((char *)from->tensors[i].dims);
+        free((char *)from->tensors[i].type);
     }
     free(from->tensors);
-    json_decref(from->converted);
     *from = (source){0};
 }
 

@@ -63,11 +63,10 @@ static weft_status read_tensor(const safetensors *f, const char *name, const jso
     const json_t *offsets = json_object_get(entry, "data_offsets");
     int64_t count = 1;
     (void)f;
-    *t = (safetensor){.name = name, .dtype = WEFT_DTYPES, .n_dims = (int)json_array_size(shape)};
-    for (int d = 0; d < WEFT_DTYPES && dtype; d++)
-        if (strcmp(dtype, safetensors_dtypes[d]) == 0) t->dtype = (weft_dtype)d;
-    if (t->dtype == WEFT_DTYPES || !json_is_array(shape) ||
-        json_array_size(shape) > WEFT_MAX_DIMS || json_array_size(offsets) != 2)
+    *t = (safetensor){.name = name, .n_dims = (int)json_array_size(shape)};
+    t->type = dtype ? number_type_find(dtype) : NULL;
+    if (!t->type || !json_is_array(shape) || json_array_size(shape) > WEFT_MAX_DIMS ||
+        json_array_size(offsets) != 2)
         return WEFT_USAGE;
     for (int d = 0; d < t->n_dims; d++) {
         if (!whole(json_array_get(shape, (size_t)d), max_size, &t->sizes[d]) ||
@@ -76,7 +75,7 @@ static weft_status read_tensor(const safetensors *f, const char *name, const jso
     }
     if (!whole(json_array_get(offsets, 0), bytes, &t->begin) ||
         !whole(json_array_get(offsets, 1), bytes, &t->end) ||
-        __builtin_mul_overflow(count, (int64_t)weft_dtype_bytes(t->dtype), &count))
+        __builtin_mul_overflow(count, (int64_t)t->type->bytes, &count))
         return WEFT_USAGE;
     return t->begin <= t->end && t->end - t->begin == count ? WEFT_OK : WEFT_USAGE;
 }
@@ -100,9 +99,10 @@ static weft_status read_tensors(safetensors *f, int64_t bytes, weft_error *error
     {
         if (strcmp(name, "__metadata__") == 0) continue;
         if (read_tensor(f, name, entry, bytes, &f->tensors[f->n_tensors++]) != WEFT_OK)
-            return broken(f, error, name,
-                          "it wants a dtype of F32, F64 or I32, a shape of at most 8 sizes, and "
-                          "data_offsets in the file that are as far apart as these take");
+            return broken(
+                f, error, name,
+                "it wants a dtype such as F32, BF16 or I64, a shape of at most 8 sizes, and "
+                "data_offsets in the file that are as far apart as these take");
     }
     qsort(f->tensors, (size_t)f->n_tensors, sizeof *f->tensors, by_place);
     for (int i = 0; i < f->n_tensors; i++) {

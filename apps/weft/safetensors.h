@@ -13,16 +13,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "weft/dtype.h"
+#include "numbers.h"
 #include "weft/layout.h"
 
-/* How it writes a dtype. */
+/* How it writes a dtype of ours. */
 static const char *const safetensors_dtypes[WEFT_DTYPES] = {
     [WEFT_F32] = "F32", [WEFT_F64] = "F64", [WEFT_I32] = "I32"};
 
 typedef struct safetensor {
     const char *name; /* borrowed from the header */
-    weft_dtype dtype;
+    const number_type *type;
     int n_dims;
     int64_t sizes[WEFT_MAX_DIMS];
     int64_t begin, end; /* bytes, from the end of the header */

@@ -129,10 +129,31 @@ static uint64_t number_of(const safetensors *f, const char *key)
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
+static weft_status convert(const safetensors *f, const safetensor *t, void *raw, void *buffer,
+                           weft_error *error)
+{
+    const int64_t count = (t->end - t->begin) / t->type->bytes;
+    WEFT_TRY(safetensors_read(f, t, raw, error));
+    const int64_t good = t->type->convert(buffer, raw, count);
+    if (good == count) return WEFT_OK;
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%.200s is not taken: tensor %.120s is of %s, and its number %lld does not fit "
+        "into %s, the only integers there are here",
+        f->path, t->name, t->type->said, (long long)good, weft_dtype_name(t->type->dtype));
+}
+
 static weft_status read_tensor(source *from, int i, void *buffer, weft_error *error)
 {
     const safetensors *f = from->file;
-    return safetensors_read(f, &f->tensors[i], buffer, error);
+    const safetensor *t = &f->tensors[i];
+    if (t->type->dtype == WEFT_DTYPES) return WEFT_OK; /* it is left, whatever it is */
+    if (!t->type->convert) return safetensors_read(f, t, buffer, error);
+    void *raw = malloc((size_t)(t->end - t->begin) + 1);
+    if (!raw) return weft_fail_memory(error, (size_t)(t->end - t->begin));
+    const weft_status status = convert(f, t, raw, buffer, error);
+    free(raw);
+    return status;
 }
 
 static void close_file(source *from)
@@ -147,8 +168,9 @@ static void set_tensor(const safetensors *f, const safetensor *t, carried *c)
 {
     char key[KEY];
     snprintf(key, sizeof key, "dims.%s", t->name);
-    *c = (carried){t->name, safetensors_metadata(f, key), t->dtype, t->n_dims};
+    *c = (carried){t->name, safetensors_metadata(f, key), t->type->dtype, t->n_dims};
     memcpy(c->sizes, t->sizes, sizeof c->sizes);
+    c->type = t->type->said;
 }
 
 static weft_status open_file(const char *path, source *from, weft_error *error)

@@ -200,11 +200,11 @@ static void print(const tally *t)
 static void import(const carry_format *format, const char *path, tally *t)
 {
     weft_error error = {.rank = -1};
-    json_t *converted = NULL;
+    json_t *facts = NULL;
     const double begin = seconds();
-    const weft_status status = carry_import(format, path, "out", &converted, &error);
+    const weft_status status = carry_import(format, path, "out", NULL, &facts, &error);
     count(t, status, &error, seconds() - begin);
-    json_decref(converted);
+    json_decref(facts);
     const bool is_meant = status == WEFT_OK || status == WEFT_USAGE || status == WEFT_CORRUPT ||
                           status == WEFT_NONFINITE;
     weft_test_check(is_meant, __FILE__, __LINE__, error.message);
@@ -499,7 +499,7 @@ static void test_damaged_manifests(void)
     static bytes seed, file;
     tally t = {.what = "manifests"};
     weft_error error = {.rank = -1};
-    json_t *converted = NULL;
+    json_t *facts = NULL;
     static const char text[] =
         "{\"w\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
         "\"w/m\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[16,32]}}";
@@ -512,7 +512,7 @@ static void test_damaged_manifests(void)
     memset(file.data + file.n, 0, 32);
     file.n += 32;
     write_bytes("good.safetensors", &file);
-    CHECK_OK(carry_import(&carry_safetensors, "good.safetensors", "good", &converted, &error),
+    CHECK_OK(carry_import(&carry_safetensors, "good.safetensors", "good", NULL, &facts, &error),
              error);
     read_bytes("good/step_00000001/manifest.json", &seed);
     for (int i = 0; i < n_files; i++) {

@@ -211,7 +211,7 @@ static const struct {
     const char *fact;
 } broken[] = {
     {"[1]", 0, "JSON object"},
-    {"{\"w\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "w"},
+    {"{\"w\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "w"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "w"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "w"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 0, "w"},

@@ -285,6 +285,16 @@ static weft_value attention_long(build_t *b, weft_dtype t)
     return weft_attention(q, k, v, LONG, LATER, D, true);
 }
 
+/* Scores of some hundreds: exp of them is no number. */
+static weft_value attention_steep(build_t *b, weft_dtype t)
+{
+    const weft_attention_options options = {
+        .query = LONG, .memory = LATER, .feature = D, .scale = 300.0};
+    weft_value q = in(b, t, WEFT_DIMS(LONG, D)), k = in(b, t, WEFT_DIMS(LATER, D)),
+               v = in(b, t, WEFT_DIMS(LATER, D));
+    return weft_attention_with(q, k, v, &options);
+}
+
 /* The op that gradients of attention make, with what they hand to it. */
 static weft_value attention_grad_of(build_t *b, weft_dtype t, weft_dim memory,
                                     weft_attention_attributes attributes)
@@ -387,6 +397,9 @@ CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = tr
       CASE(attention_window, OP_FLOAT, 2, .with = {SELF, .causal = true, .window = 2}),
       CASE(attention_long, OP_FLOAT, 0, .alone = true,
            .with = {.dim = "long", .other = "later", .feature = "d", .causal = true}),
+      /* a score of 1000 is 1e-4 wide in f32, and exp makes of that a part of the weight */
+      CASE(attention_steep, OP_FLOAT, 0, .alone = true, .f32 = 3e-4, .f64 = 1e-12,
+           .with = {.dim = "long", .other = "later", .feature = "d", .a = 300.0}),
       CASE(attention_everything, OP_FLOAT, 2,
            .with = {CROSS, .column = "memory", .window = 3, .a = 0.8, .bias = 3, .mask = 4}))
 CASES(attention_grad, CASE(attention_grad_causal, OP_FLOAT, 1, .with = {SELF, .causal = true}),

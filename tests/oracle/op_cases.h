@@ -24,7 +24,7 @@ typedef struct op_case {
     reference_with with; /* what the call says beside its operands */
     bool alone;          /* against the reference only: placements would show nothing new */
     bool each;           /* the reference binds each element by itself, not all by the largest */
-    double f32; /* bound of the reference in f32, where the usual one is too narrow; 0: the usual */
+    double f32, f64; /* bounds of the reference where the usual ones are too narrow; 0: the usual */
     const char *why_none; /* of the nameless entry that ends a list, when it is the only one */
 } op_case;
 

@@ -76,10 +76,8 @@ static bool is_right(const op_case *what, const reference_tensor *expected, cons
                      bool is_f32, char *text, size_t bytes)
 {
     const int64_t count = weft_shape_count(&expected->shape);
-    const double bound = expected->dtype == WEFT_I32 ? 0.0
-                         : !is_f32                   ? 1e-13
-                         : what->f32 > 0             ? what->f32
-                                                     : 1e-6;
+    const double f32 = what->f32 > 0 ? what->f32 : 1e-6, f64 = what->f64 > 0 ? what->f64 : 1e-13;
+    const double bound = expected->dtype == WEFT_I32 ? 0.0 : is_f32 ? f32 : f64;
     double largest = 0.0;
     for (int64_t i = 0; i < count; i++)
         if (isfinite(expected->data[i])) largest = fmax(largest, fabs(expected->data[i]));

@@ -1,6 +1,6 @@
 /* RANKS: 2 4 */
-/* gradients_test: the gradient of every op, and the gradient of some gradients: in float64 against
- * finite differences on one rank, then under placements against one rank.
+/* gradients_test: the gradient of every op, and the gradient of some gradients: in f64 against finite differences on
+ * one rank, in f32 against f64, then under placements against one rank.
  *
  *     gradients_test [--all] [--say] [NAME]
  */
@@ -16,6 +16,7 @@
 typedef struct derivative {
     const op_case *op;
     int order;
+    weft_dtype dtype;
 } derivative;
 
 static weft_oracle oracle;
@@ -24,10 +25,11 @@ static const char *only = "";
 /* sum(result * weights), of all results: a loss to which every element matters differently. */
 static weft_value loss_of(weft_oracle_build *build, weft_value result)
 {
-    weft_value weights = weft_oracle_input(build, WEFT_F64, *weft_shape_of(result), -1.0, 1.0);
+    const weft_dtype dtype = weft_dtype_of(result);
+    weft_value weights = weft_oracle_input(build, dtype, *weft_shape_of(result), -1.0, 1.0);
     weft_value loss = weft_sum(WEFT_SCALAR, weft_mul(result, weights));
     for (int k = 0; k < build->n_others; k++) {
-        weights = weft_oracle_input(build, WEFT_F64, *weft_shape_of(build->others[k]), -1.0, 1.0);
+        weights = weft_oracle_input(build, dtype, *weft_shape_of(build->others[k]), -1.0, 1.0);
         loss = weft_add(loss, weft_sum(WEFT_SCALAR, weft_mul(build->others[k], weights)));
     }
     return loss;
@@ -50,7 +52,7 @@ static int float_operands(const weft_oracle_build *build, int n, weft_value *val
 static void build_gradients(weft_oracle_build *build)
 {
     const derivative *d = build->argument;
-    weft_value result = d->op->build(build, WEFT_F64), operands[WEFT_ORACLE_VALUES],
+    weft_value result = d->op->build(build, d->dtype), operands[WEFT_ORACLE_VALUES],
                gradients[WEFT_ORACLE_VALUES];
     if (weft_graph_error(build->graph)->status != WEFT_OK) return;
     int which[WEFT_ORACLE_VALUES];
@@ -160,7 +162,7 @@ typedef struct visit {
 static void visit_case(const op_group *group, const op_case *what, void *argument)
 {
     const visit *v = argument;
-    const derivative d = {what, v->order};
+    const derivative d = {what, v->order, WEFT_F64};
     (void)group;
     if (what->derivatives >= v->order) v->visit(&d);
 }
@@ -196,6 +198,41 @@ static void visit_placements(const derivative *d)
     weft_oracle_sweep(&oracle, &what, (most + SHARE - 1) / SHARE);
 }
 
+/* The gradient rules, and the ops that only they make, in f32: against the same in f64. */
+static void visit_f32(const derivative *in_f64)
+{
+    const double bound = 2e-6;
+    const derivative in_f32 = {in_f64->op, in_f64->order, WEFT_F32};
+    const weft_oracle_case wide = {in_f64->op->name, build_gradients, in_f64};
+    const weft_oracle_case narrow = {in_f64->op->name, build_gradients, &in_f32};
+    weft_oracle_result a = {0}, b = {0};
+    weft_error error = {0};
+    char text[700];
+    double worst = 0.0;
+    const bool ran = weft_oracle_run(oracle.alone, &wide, NULL, &a, &error) == WEFT_OK &&
+                     weft_oracle_run(oracle.alone, &narrow, NULL, &b, &error) == WEFT_OK;
+    for (int k = 1; k < a.n_outputs && ran; k++) { /* the loss may cancel to anything */
+        double largest = 1e-3;
+        for (int64_t i = 0; i < a.count[k]; i++)
+            largest = fmax(largest, fabs(a.data[k][i]));
+        for (int64_t i = 0; i < a.count[k]; i++) {
+            const double off = fabs(a.data[k][i] - b.data[k][i]) / largest;
+            if (!(off <= worst)) worst = off; /* keeps a NaN */
+        }
+    }
+    snprintf(text, sizeof text, "%s, order %d: in f32 %g of the largest off; %s", in_f64->op->name,
+             in_f64->order, worst, error.message);
+    weft_test_check(ran && worst <= bound, __FILE__, __LINE__, text);
+    weft_oracle_free(&a);
+    weft_oracle_free(&b);
+}
+
+static void test_gradients_in_f32_are_those_in_f64(void)
+{
+    each_case(1, visit_f32);
+    each_case(2, visit_f32);
+}
+
 static void test_gradients_against_finite_differences(void)
 {
     each_case(1, visit_slopes);
@@ -225,6 +262,7 @@ int main(int argc, char **argv)
         if (oracle.world.n_processes == 1) {
             RUN(test_gradients_against_finite_differences);
             RUN(test_second_gradients_against_finite_differences);
+            RUN(test_gradients_in_f32_are_those_in_f64);
         }
         RUN(test_gradients_under_placements);
         RUN(test_second_gradients_under_placements);

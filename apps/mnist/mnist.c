@@ -17,7 +17,8 @@ static const option options[] = {
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model", "numbers to compute in", "f32 f64"},
     {"steps", OPTION_COUNT, "800", "N", "Learning", "800 of 100 images are 10 epochs", NULL, 1},
     {"batch", OPTION_COUNT, "100", "N", "Learning", "images a step", NULL, 1},
-    {"optimizer", OPTION_TEXT, "adamw", "NAME", "Learning", "sgd, momentum, adam or adamw"},
+    {"optimizer", OPTION_TEXT, "adamw", "NAME", "Learning",
+     "sgd, momentum, adam, adamw or adafactor"},
     {"rate", OPTION_REAL, "2e-3", "X", "Learning", "learning rate; falls as a cosine"},
     {"run", OPTION_TEXT, "runs/mnist", "DIR", "Continuing", "folder for checkpoints"},
     APP_RUN_OPTIONS,
@@ -77,7 +78,8 @@ static weft_status learn(job *j, weft_error *error)
     build(j, 0, settings_count(j->settings, "batch"), &loss, &right);
     weft_value rate =
         weft_warmup_cosine(j->graph[0], weft_dtype_of(loss), top, 1, n_steps + 1, 0.0);
-    weft_value update = rule->build(loss, &(weft_optimizer_options){.rate_value = rate});
+    weft_value update =
+        weft_at(WEFT_HERE, rule->build(loss, &(weft_optimizer_options){.rate_value = rate}));
     WEFT_TRY(
         weft_compile(j->mesh, j->layout, WEFT_VALUES(loss, update), NULL, &j->program[0], error));
     WEFT_TRY(open_data(j, 0, 0, LEARN, error));

@@ -82,12 +82,14 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
     if (values.n_values < 1 || values.values == NULL)
         return weft_fail(error, WEFT_USAGE,
                          "compile: no value is given; name at least one to compute");
-    const weft_graph *user = values.values[0].graph;
+    weft_graph *user = values.values[0].graph;
     if (user == NULL)
         return weft_fail(error, WEFT_USAGE,
                          "compile: value 1 of %d belongs to no graph; pass what builders returned",
                          values.n_values);
     size_t n = user->n_tensors;
+    user->placed =
+        weft_graph_here(user); /* no builder is under way: clearing an error goes back no further */
     plan->user = user;
     plan->n_user_values = (uint32_t)n;
     plan->user_value = weft_arena_take(plan->arena, n * sizeof *plan->user_value);

@@ -262,6 +262,29 @@ static void test_a_graph_without_places_loses_no_value(void)
     weft_graph_destroy(&g);
 }
 
+/* What a program was compiled from stays, places or not: its ids are not given to other values. */
+static void test_what_was_compiled_stays(void)
+{
+    weft_graph *g = weft_graph_create(1);
+    weft_program *program = NULL;
+    weft_error error = {0};
+    double found = 0.0;
+    weft_value x = weft_variable(g, "x", WEFT_F64, WEFT_SCALAR, weft_constant_of(2.0));
+    weft_value y = (weft_square)(x);
+    CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(y), NULL, &program, &error), error);
+    weft_dropout((weft_exp)(x), 3.0);
+    weft_graph_clear_error(g);
+    weft_value z = weft_tanh(x);
+    CHECK(z.id > y.id && weft_graph_find(g, "x", NULL).id == x.id);
+    if (program != NULL && CHECK_OK(weft_run(program, &error), error)) {
+        CHECK_OK(weft_read_scalar(program, y, &found, &error), error);
+        CHECK_CLOSE(found, 4.0, 0);
+        CHECK_EQ_INT(weft_read_scalar(program, z, &found, &error), WEFT_USAGE);
+    }
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "model:2", "data:4", "data:2,model:2", "data:3"};
@@ -271,6 +294,7 @@ int main(void)
         RUN(test_names_of_a_failed_builder_are_free_again);
         RUN(test_errors_come_and_go);
         RUN(test_a_graph_without_places_loses_no_value);
+        RUN(test_what_was_compiled_stays);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

@@ -142,10 +142,24 @@ static weft_value grow_slice_concat(growing *g)
                        dim);
 }
 
+/* Not what autodiff would say of tanh, so it shows where it is asked and where not. */
+static void half_slope(void *argument, weft_values x, weft_value y, weft_value dy, weft_value *dx)
+{
+    (void)argument;
+    dx[0] =
+        weft_add(weft_scale(weft_mul(dy, y), 0.5), weft_mul(dy, weft_dropout(x.values[0], 0.5)));
+}
+
+static weft_value grow_custom(growing *g)
+{
+    weft_value x = any(g);
+    return weft_custom_gradient(WEFT_VALUES(x), weft_tanh(x), half_slope, NULL);
+}
+
 static weft_value (*const growers[])(growing *) = {
     grow_einsum,    grow_einsum,    grow_einsum,  grow_add,          grow_add,
     grow_mul,       grow_one,       grow_one,     grow_softmax,      grow_reduction,
-    grow_reduction, grow_transpose, grow_reshape, grow_slice_concat,
+    grow_reduction, grow_transpose, grow_reshape, grow_slice_concat, grow_custom,
 };
 enum { N_GROWERS = sizeof growers / sizeof growers[0] };
 
@@ -168,8 +182,14 @@ static void build_random(weft_oracle_build *build)
     for (int i = 0; i < 3; i++)
         weft_oracle_output(build, g.values[g.n_values - 1 - i]);
     weft_value gradients[4];
-    const weft_value loss = weft_sum(WEFT_SCALAR, weft_tanh(g.values[g.n_values - 1]));
-    weft_gradients(loss, (weft_values){build->operands, 4}, gradients, WEFT_ZEROS_ALLOWED);
+    const weft_value last = g.values[g.n_values - 1], other = any(&g);
+    const weft_values by = {build->operands, 4};
+    if (roll(&g.dice, 2))
+        weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(last)), by, gradients, WEFT_ZEROS_ALLOWED);
+    else
+        weft_gradients_seeded(WEFT_VALUES(last, other),
+                              WEFT_VALUES(weft_tanh(last), weft_shift(other, 0.5)), by, gradients,
+                              WEFT_ZEROS_ALLOWED);
     for (int i = 0; i < 4 && gradients[i].id != 0; i++)
         weft_oracle_output(build, gradients[i]);
 }
@@ -192,7 +212,9 @@ static void random_layout(dice *d, const weft_mesh *mesh, const weft_oracle_buil
         const char *dim = dims[(first + i) % N_DIMS].name;
         const char *axis = weft_mesh_axis_name(mesh, roll(d, weft_mesh_n_axes(mesh)));
         if (roll(d, 3) == 0 || !has_dim(build, dim) || at >= bytes) continue;
-        at += (size_t)snprintf(text + at, bytes - at, "%s%s:%s", at > 0 ? "," : "", dim, axis);
+        const char *absent = roll(d, 4) == 0 ? "nowhere?+" : "", *mark = roll(d, 2) ? "?" : "";
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s:%s%s%s", at > 0 ? "," : "", dim, absent,
+                               axis, mark);
     }
 }
 

@@ -38,7 +38,7 @@ WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
 /* weft_graph_clear_error - forget the error and go on: nothing of the failed builder is left, every value made before
  * stays as it is, and what is built next is what it would have been without the failure, random numbers included.
  *
- * Where a builder ends is told by its macro (weft_at). Who builds without the macros and never calls weft_at keeps
+ * Where a builder ends is told by its macro (weft_at), and by weft_compile. Who builds without the macros and never calls weft_at keeps
  * what a composition had made before it failed: nodes without a reader, which weft_compile drops.
  * Errors of weft_compile are not the graph's: they need no clearing.
  */

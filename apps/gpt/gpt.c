@@ -57,6 +57,8 @@ static const option options[] = {
     {"dry-run", OPTION_FLAG, "no", "", "Output",
      "print the plan of a step; needs no ranks and no data"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
+    {"explain", OPTION_FLAG, "no", "", "Output",
+     "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: expand, simplify, place, lower, fuse, order"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},

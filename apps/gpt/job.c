@@ -28,6 +28,8 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         return weft_fail(error, WEFT_USAGE,
                          "--json is a form of the plan; give --dry-run as well, or use "
                          "--metrics FILE for a run's numbers");
+    if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
+        return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
     job->shape = (gpt_shape){
         .batch = settings_count(s, "batch"),
         .seq = settings_count(s, "seq"),
@@ -84,7 +86,8 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
 {
     const char *dump = settings_text(job->settings, "dump");
     const weft_compile_options options = {.strict = settings_flag(job->settings, "strict"),
-                                          .dump = *dump ? dump : NULL};
+                                          .dump = *dump ? dump : NULL,
+                                          .explain = settings_flag(job->settings, "explain")};
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,
                         &job->program, error);

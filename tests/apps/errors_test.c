@@ -44,6 +44,7 @@ static const mistake mistakes[] = {
     {GOOD "--mesh data:2 --layout batch:data+data", {"data"}},
     {GOOD "--mesh data:2 --layout :data", {":data"}},
     {GOOD "--mesh data:2 --layout batch:data,seq:data --strict", {"data", "seq", "--strict"}},
+    {GOOD "--explain", {"--explain", "--dry-run"}},
     {GOOD "--batch 0", {"batch", "0"}},
     {GOOD "--seq 0", {"seq", "0"}},
     {GOOD "--batch 1099511627777", {"batch", "1099511627777"}},

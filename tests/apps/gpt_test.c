@@ -86,12 +86,20 @@ static void test_plan_as_json(void)
 {
     char line[TEXT];
     snprintf(line, sizeof line,
-             WEFT_TEST_BIN "/gpt train --dry-run --json --mesh data:2 --layout batch:data "
-                           "| python3 -m json.tool 2>&1");
+             WEFT_TEST_BIN
+             "/gpt train --dry-run --json --explain --mesh data:2 --layout batch:data "
+             "| python3 -m json.tool 2>&1");
     if (system("python3 -c pass") != 0) return; /* no judge of JSON here */
     const command_result r = command_run_all(line);
     CHECK_EQ_INT(r.status, 0);
     CHECK_TEXT(r.text, "block0.up");
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --dry-run --explain --layers 1 --mesh data:2,model:2 "
+                           "--layout batch:data,hidden:model | grep -A99 'ways compared'");
+    const command_result explained = command_run_all(line);
+    CHECK_EQ_INT(explained.status, 0);
+    CHECK_TEXT(explained.text, "einsum at model.c:");
+    CHECK_TEXT(explained.text, ", model: hidden of hidden ");
 }
 
 /* As many bytes as asked for, by the model of the run directory, the same under every layout. */

@@ -43,6 +43,8 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 # The types come from the headers, when it is imported.
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libweft-dev ${same}, python3:any, python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/python/postinst
+                                               ${CMAKE_CURRENT_SOURCE_DIR}/python/prerm)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "The C library from Python: by ctypes, with numpy arrays in and out.")
 
 foreach(component LIBRARY PROGRAMS DEVELOPMENT PYTHON)

@@ -72,8 +72,8 @@ static inline void weft_tile_seen(const weft_heads *h, const weft_tile *tile, in
 /* What lies outside [seen[0], seen[1]) of a row of n elements becomes 0. */
 static inline void weft_row_clear_outside(char *row, const int64_t seen[2], int64_t n, size_t bytes)
 {
-    memset(row, 0, (size_t)seen[0] * bytes);
-    memset(row + (size_t)seen[1] * bytes, 0, (size_t)(n - seen[1]) * bytes);
+    if (seen[0] > 0) memset(row, 0, (size_t)seen[0] * bytes);
+    if (seen[1] < n) memset(row + (size_t)seen[1] * bytes, 0, (size_t)(n - seen[1]) * bytes);
 }
 
 /* The softmax of a block of query rows as it grows tile by tile, each [WEFT_QUERY_BLOCK]: the

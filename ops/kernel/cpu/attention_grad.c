@@ -6,7 +6,8 @@
  * For each block of query rows, a first walk over the tiles finds max, sum and D, a second one the
  * gradients. If one tile holds all that the block sees, the second walk uses S and dP of the first.
  * A task is one head, or the heads that share their bias where its gradient is asked for, so that
- * dk, dv and dB are added up by one lane, in one order.
+ * dk, dv and dB are added up by one lane, in one order. Where so few tasks would leave lanes without work, dB gets a
+ * pass of its own, cut along the query rows too; each number of it is still the same sum in the same order.
  * source  Dao et al. 2022, "FlashAttention", appendix B
  */
 #include "cpu/attention.h"
@@ -121,7 +122,6 @@ static void add_gradients(const block *b)
 static void add_bias_gradient(const block *b)
 {
     const weft_heads *h = b->h;
-    if (h->data[WEFT_DBIAS] == NULL) return;
     const weft_matrix to = weft_tile_matrix(h, WEFT_DBIAS, &b->tile);
     for (int64_t i = 0; i < b->tile.n_rows; i++)
         weft_row_maths[h->dtype].add_to((char *)to.data + (size_t)(i * to.row) * h->bytes,
@@ -158,25 +158,68 @@ static void run_block(block *b)
     for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
         if (!is_only_tile(b)) compute_tile(b);
         differentiate_tile(b);
-        add_gradients(b);
-        add_bias_gradient(b);
+        if (b->h->data[WEFT_DQ] != NULL) add_gradients(b);
+        if (b->h->data[WEFT_DBIAS] != NULL) add_bias_gradient(b);
     }
 }
 
-static void run_heads(void *argument, int64_t begin, int64_t end, int lane)
+/* Tasks of `n_heads` heads by `n_rows` query rows, a multiple of the block. */
+typedef struct pass {
+    weft_heads heads;
+    int64_t n_heads, n_rows;
+} pass;
+
+static void run_rows(block *b, int64_t begin, int64_t end)
 {
-    const weft_heads *h = argument;
+    weft_tile *t = &b->tile;
+    for (t->begin = begin; t->begin < end; t->begin += WEFT_QUERY_BLOCK) {
+        t->n_rows = end - t->begin < WEFT_QUERY_BLOCK ? end - t->begin : WEFT_QUERY_BLOCK;
+        run_block(b);
+    }
+}
+
+static int64_t parts_of_rows(const pass *p)
+{
+    return (p->heads.n_query + p->n_rows - 1) / p->n_rows;
+}
+
+static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const pass *p = argument;
+    const weft_heads *h = &p->heads;
     block b = {.h = h, .s = weft_stream_scratch(h->stream, lane)};
-    weft_tile *t = &b.tile;
     const int64_t fits = WEFT_LANE_SCRATCH / (int64_t)(2 * WEFT_QUERY_BLOCK * h->bytes);
     b.most = fits < h->n_memory ? fits : h->n_memory;
     b.dp = b.s + (size_t)(WEFT_QUERY_BLOCK * b.most) * h->bytes;
-    for (t->head = begin * h->n_shared; t->head < end * h->n_shared; t->head++)
-        for (t->begin = 0; t->begin < h->n_query; t->begin += WEFT_QUERY_BLOCK) {
-            const int64_t left = h->n_query - t->begin;
-            t->n_rows = left < WEFT_QUERY_BLOCK ? left : WEFT_QUERY_BLOCK;
-            run_block(&b);
-        }
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t n_parts = parts_of_rows(p), first = task / n_parts * p->n_heads,
+                      row = task % n_parts * p->n_rows;
+        const int64_t last_row = row + p->n_rows < h->n_query ? row + p->n_rows : h->n_query;
+        for (b.tile.head = first; b.tile.head < first + p->n_heads; b.tile.head++)
+            run_rows(&b, row, last_row);
+    }
+}
+
+static void run_pass(pass p)
+{
+    weft_parallel(p.heads.stream, p.heads.n_heads / p.n_heads * parts_of_rows(&p), 1, run_tasks,
+                  &p);
+}
+
+static void run(const weft_heads *h)
+{
+    const int64_t n_lanes = weft_stream_lanes(h->stream);
+    pass p = {*h, h->n_shared, h->n_query};
+    if (h->n_shared == 1 || h->n_heads / h->n_shared >= n_lanes) {
+        run_pass(p);
+        return;
+    }
+    p.n_heads = 1;
+    p.heads.data[WEFT_DBIAS] = NULL;
+    run_pass(p);
+    p = (pass){*h, h->n_shared, h->row[WEFT_DBIAS] == 0 ? h->n_query : WEFT_QUERY_BLOCK};
+    p.heads.data[WEFT_DQ] = p.heads.data[WEFT_DK] = p.heads.data[WEFT_DV] = NULL;
+    run_pass(p);
 }
 
 void weft_attention_grad_cpu(const weft_call *call)
@@ -190,7 +233,7 @@ void weft_attention_grad_cpu(const weft_call *call)
     weft_heads h;
     weft_heads_open(&h, call);
     if (weft_heads_fit_tiles(&h))
-        weft_parallel(call->stream, h.n_heads / h.n_shared, 1, run_heads, &h);
+        run(&h);
     else
         weft_attention_grad_plain(call);
 }

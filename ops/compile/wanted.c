@@ -39,14 +39,28 @@ static const char *placement_of(const weft_plan *plan, uint32_t value)
     return owner && owner < plan->n_user_values ? plan->user->tensors[owner].placement : NULL;
 }
 
+/* Of the many values that are placed, this one. */
+static weft_status refuse_placement(const weft_plan *plan, uint32_t value, const weft_error *why,
+                                    weft_error *error)
+{
+    const char *name = plan->graph->tensors[value].name;
+    char place[160];
+    weft_node_print_place(weft_node_of(plan->graph, value), place, sizeof place);
+    return weft_fail(error, why->status, "the placement of %.63s%s%s%s: %s", name ? name : "",
+                     name ? " (" : "", place, name ? ")" : "", why->message);
+}
+
 static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
                                 weft_error *error)
 {
     const char *placement = placement_of(plan, value);
     const weft_shape *shape = &type_of(plan, value)->shape;
     memset(spec, 0, sizeof *spec);
-    if (placement) return placement_spec(plan, placement, shape, spec, error);
-    weft_layout_spec(plan->layout, plan->mesh, shape, spec, NULL, 0);
+    weft_error own = {WEFT_OK, -1, ""};
+    if (!placement)
+        weft_layout_spec(plan->layout, plan->mesh, shape, spec, NULL, 0);
+    else if (placement_spec(plan, placement, shape, spec, &own) != WEFT_OK)
+        return refuse_placement(plan, value, &own, error);
     return WEFT_OK;
 }
 

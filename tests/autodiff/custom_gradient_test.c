@@ -131,6 +131,39 @@ static void test_rules_of_ones_own(void)
     weft_oracle_free(&r);
 }
 
+/* y = x, and by its rule dx = 3 y dy: so the gradient of 3 y, again by the rule, is 9 y. (Through
+ * what y was made from it would be 3.) */
+static void triple_rule(void *argument, weft_values x, weft_value y, weft_value dy, weft_value *dx)
+{
+    (void)argument, (void)x;
+    dx[0] = weft_scale(weft_mul(y, dy), 3.0);
+}
+
+static void build_twice(weft_oracle_build *b)
+{
+    weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, in), -1.0, 1.0), d[1], dd[1];
+    weft_value y = weft_custom_gradient(WEFT_VALUES(x), x, triple_rule, NULL);
+    weft_gradients(y, WEFT_VALUES(x), d, 0);
+    weft_gradients(d[0], WEFT_VALUES(x), dd, 0);
+    weft_oracle_output(b, d[0]);
+    weft_oracle_output(b, dd[0]);
+    weft_oracle_output(b, x);
+}
+
+static void test_a_rules_own_gradient_asks_it_again(void)
+{
+    const weft_oracle_case what = {.name = "twice", .build = build_twice};
+    weft_oracle_result r;
+    weft_error error = {0};
+    weft_oracle_sweep(&oracle, &what, oracle.world.n_processes > 1 ? 6 : 40);
+    if (!CHECK_OK(weft_oracle_run(oracle.alone, &what, NULL, &r, &error), error)) return;
+    for (int64_t i = 0; i < r.count[0]; i++) {
+        CHECK_CLOSE(r.data[0][i], 3.0 * r.data[2][i], 1e-15);
+        CHECK_CLOSE(r.data[1][i], 9.0 * r.data[2][i], 1e-15);
+    }
+    weft_oracle_free(&r);
+}
+
 /* The rule is asked once a call, and only where gradients pass; the program knows nothing of it. */
 static void test_the_rule_is_asked_where_gradients_pass(void)
 {
@@ -250,6 +283,7 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 5, &error), error)) {
         RUN(test_rules_that_say_what_autodiff_says);
         RUN(test_rules_of_ones_own);
+        RUN(test_a_rules_own_gradient_asks_it_again);
         RUN(test_the_rule_is_asked_where_gradients_pass);
         RUN(test_a_rule_that_is_wrong_has_its_sentence);
         RUN(test_wrong_arguments_have_their_sentence);

@@ -98,6 +98,7 @@ static void test_an_axis_without_the_mark_is_refused(void)
     CHECK_OK(weft_mesh_plan("stage:2", &mesh, &error), error);
     const weft_values values = {b.outputs, b.n_outputs};
     CHECK_EQ_INT(weft_compile(mesh, NULL, values, NULL, &program, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "the placement of tanh at place_optional_test.c:");
     CHECK_TEXT(error.message,
                "layout batch:expert?+stag: mesh stage:2 has no axis stag; did you mean stage?");
     weft_mesh_destroy(&mesh);

@@ -219,12 +219,13 @@ static double number_of(weft_combine combine, weft_dtype dtype, const char *stat
 /* All elements in their order, empty parts among them, joined two neighbours at a time wherever the dice say. */
 static void join(weft_combine combine, weft_dtype dtype, const list *l, char result[24])
 {
-    char states[2 * MOST][24];
+    char states[3 * MOST][24];
     int n = 0;
     const int width = weft_combine_width(combine);
     for (int i = 0; i < l->n; i++) {
-        if (roll(3) == 0) put_state(combine, dtype, states[n++], l, -1);
         put_state(combine, dtype, states[n++], l, i);
+        for (int empties = roll(3); empties > 0; empties--)
+            put_state(combine, dtype, states[n++], l, -1);
     }
     for (; n > 1; n--) {
         const int i = roll(n - 1);

@@ -140,13 +140,21 @@ static weft_value sum_wraps(build_t *b, weft_dtype t)
 /* ---- reductions of extreme numbers: over 7 elements, so that some ranks have one and some none ---- */
 
 /* Squares of the elements overflow, squares of the deviations do not. */
-static weft_value layer_norm_huge(build_t *b, weft_dtype t)
+static weft_value huge(build_t *b, weft_dtype t, weft_dim over)
 {
     const double unit = t == WEFT_F64 ? 1e154 : 1e19;
-    weft_value x = weft_shift(weft_scale(in(b, t, WEFT_DIMS(B, C)), 0.5 * unit), 3.0 * unit);
+    weft_value x = weft_shift(weft_scale(in(b, t, WEFT_DIMS(over, A)), 0.5 * unit), 3.0 * unit);
     x = weft_oracle_made(b, x);
-    weft_value gain = in(b, t, WEFT_DIMS(B)), bias = in(b, t, WEFT_DIMS(B));
-    return weft_layer_norm(x, gain, bias, B);
+    weft_value gain = in(b, t, WEFT_DIMS(over)), bias = in(b, t, WEFT_DIMS(over));
+    return weft_layer_norm(x, gain, bias, over);
+}
+static weft_value layer_norm_huge(build_t *b, weft_dtype t)
+{
+    return huge(b, t, B);
+}
+static weft_value layer_norm_few(build_t *b, weft_dtype t) /* and most ranks have none of them */
+{
+    return huge(b, t, C);
 }
 static weft_value logsumexp_masked(build_t *b, weft_dtype t) /* one row in three is all -inf */
 {
@@ -376,7 +384,8 @@ CASES(cross_entropy, CASE(cross_entropy_x, OP_FLOAT, 2, .with = {.dim = "b"}),
       CASE(cross_entropy_weighted, OP_FLOAT, 1,
            .with = {.dim = "b", .a = 0.2, .class_weights = 2, .row_weights = 3}))
 CASES(layer_norm, CASE(layer_norm_x, OP_FLOAT, 2, .with = {.dim = "b"}),
-      CASE(layer_norm_huge, OP_FLOAT, 0, .with = {.dim = "b"}))
+      CASE(layer_norm_huge, OP_FLOAT, 0, .with = {.dim = "b"}),
+      CASE(layer_norm_few, OP_FLOAT, 0, .with = {.dim = "c"}))
 
 CASES(lse_state, CASE(lse_state_x, OP_FLOAT, 0, .alone = true))
 CASES(lse_finish, CASE(lse_finish_x, OP_FLOAT, 0, .alone = true))

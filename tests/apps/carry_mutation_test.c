@@ -1,5 +1,5 @@
 /* carry_mutation_test: files with random damage, in this very process: HDF5 files (through the
- * process that reads them), headers of safetensors files, manifests. Whatever comes of it, this
+ * process that reads them), headers of safetensors files, maps, manifests. Whatever comes of it, this
  * process lives, every answer is one of the statuses that are meant for it, and nothing
  * half-written stays.
  *
@@ -196,13 +196,13 @@ static void print(const tally *t)
            t->n_crashed, t->n_quiet, t->n_busy, t->n_stopped, t->n_ended, t->n_lied, t->longest);
 }
 
-/* One file, all the way into a checkpoint. */
-static void import(const carry_format *format, const char *path, tally *t)
+/* One file, all the way into a checkpoint, by a map or, NULL, as it is. */
+static void import_by(const carry_format *format, const char *path, carry_map *map, tally *t)
 {
     weft_error error = {.rank = -1};
     json_t *facts = NULL;
     const double begin = seconds();
-    const weft_status status = carry_import(format, path, "out", NULL, &facts, &error);
+    const weft_status status = carry_import(format, path, "out", map, &facts, &error);
     count(t, status, &error, seconds() - begin);
     json_decref(facts);
     const bool is_meant = status == WEFT_OK || status == WEFT_USAGE || status == WEFT_CORRUPT ||
@@ -215,6 +215,11 @@ static void import(const carry_format *format, const char *path, tally *t)
     weft_test_check(is_written == (status == WEFT_OK || status == WEFT_NONFINITE), __FILE__,
                     __LINE__, error.message);
     if (is_written) remove_all("out");
+}
+
+static void import(const carry_format *format, const char *path, tally *t)
+{
+    import_by(format, path, NULL, t);
 }
 
 /* ---- HDF5 ------------------------------------------------------------------------------------ */
@@ -443,14 +448,16 @@ static void test_damaged_safetensors(void)
         "\"w\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]},"
         "\"w/m\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[32,64]},"
         "\"b\":{\"dtype\":\"F64\",\"shape\":[3],\"data_offsets\":[64,88]},"
-        "\"i\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[88,92]}}";
+        "\"i\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[88,92]},"
+        "\"h\":{\"dtype\":\"BF16\",\"shape\":[5],\"data_offsets\":[92,102]},"
+        "\"n\":{\"dtype\":\"I64\",\"shape\":[2,1],\"data_offsets\":[102,118]}}";
     static bytes seed, header, file;
     tally t = {.what = "safetensors"};
     seed.n = sizeof text - 1;
     memcpy(seed.data, text, seed.n);
     for (int i = 0; i < n_files; i++) {
         damage_json(&seed, &header);
-        join(&header, 92, &file);
+        join(&header, 118, &file);
         write_bytes("file.safetensors", &file);
         import(&carry_safetensors, "file.safetensors", &t);
     }
@@ -458,6 +465,50 @@ static void test_damaged_safetensors(void)
     CHECK_EQ_INT(t.n, n_files);
     CHECK(t.n_of[WEFT_OK] > 0 && t.n_of[WEFT_USAGE] > 0);
     CHECK_EQ_INT(t.n_of[WEFT_CORRUPT], 0);
+}
+
+/* Maps for one file; whatever they say, they are refused, or what they make of it is a checkpoint. */
+static void test_damaged_maps(void)
+{
+    static const char tensors[] =
+        "{\"p.h.0.c\":{\"dtype\":\"F32\",\"shape\":[4,12],\"data_offsets\":[0,192]},"
+        "\"p.h.1.c\":{\"dtype\":\"F32\",\"shape\":[4,12],\"data_offsets\":[192,384]},"
+        "\"p.t\":{\"dtype\":\"F64\",\"shape\":[2,3],\"data_offsets\":[384,432]},"
+        "\"p.z\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[432,444]},"
+        "\"p.m\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[444,446]}}";
+    static const char text[] =
+        "{\"prefix\": \"p.\", \"sizes\": {\"kv\": 2, \"a\": 2}, \"slots\": [\"m\"], \"rest\": "
+        "\"refuse\", \"tensors\": [{\"from\": \"h.{i}.c\", \"dims\": [\"e\", \"qkv\"], \"split\": "
+        "{\"qkv\": \"heads*kv\"}, \"to\": [\"b{i}.q\", \"b{i}.k\", \"b{i}.v\"]}, {\"from\": "
+        "[\"u\", \"t\"], \"dims\": [\"a\", \"b\"], \"order\": [\"b\", \"a\"], \"to\": \"t\"}, "
+        "{\"from\": \"t\", \"dims\": [\"x\", \"y\"], \"split\": {\"y\": [\"\", \"a\"]}, \"to\": "
+        "[\"one\", \"two\"]}, {\"from\": \"z\", \"zero\": \"why\"}, {\"from\": \"m\", "
+        "\"leave\": \"so\"}]}";
+    static bytes seed, file, header;
+    tally t = {.what = "maps"};
+    header.n = sizeof tensors - 1;
+    memcpy(header.data, tensors, header.n);
+    do
+        join(&header, 446, &file);
+    while (file.data[0] != (char)(header.n & 255) || file.data[1] != (char)(header.n >> 8));
+    write_bytes("mapped.safetensors", &file);
+    seed.n = sizeof text - 1;
+    memcpy(seed.data, text, seed.n);
+    for (int i = 0; i < n_files; i++) {
+        weft_error error = {.rank = -1};
+        carry_map *map = NULL;
+        if (i > 0) damage_json(&seed, &file);
+        write_bytes("map.json", i > 0 ? &file : &seed);
+        if (carry_map_read("map.json", "", &map, &error) == WEFT_OK)
+            import_by(&carry_safetensors, "mapped.safetensors", map, &t);
+        else
+            count(&t, error.status, &error, 0);
+        carry_map_destroy(&map);
+    }
+    print(&t);
+    CHECK_EQ_INT(t.n, n_files);
+    CHECK(t.n_of[WEFT_OK] > 0);
+    CHECK_EQ_INT(t.n_of[WEFT_OK] + t.n_of[WEFT_USAGE], n_files);
 }
 
 /* The manifest's hash of itself, made right again, so that what is behind it is met. */
@@ -514,6 +565,7 @@ static void test_damaged_manifests(void)
     write_bytes("good.safetensors", &file);
     CHECK_OK(carry_import(&carry_safetensors, "good.safetensors", "good", NULL, &facts, &error),
              error);
+    json_decref(facts);
     read_bytes("good/step_00000001/manifest.json", &seed);
     for (int i = 0; i < n_files; i++) {
         weft_error own = {.rank = -1};
@@ -537,6 +589,7 @@ int main(int n, char **arguments)
     if (n > 4 && strcmp(arguments[3], "--seed") == 0) chance += strtoull(arguments[4], NULL, 10);
     if (!CHECK(mkdtemp(folder) != NULL) || !CHECK(chdir(folder) == 0)) return weft_test_report();
     RUN(test_damaged_safetensors);
+    RUN(test_damaged_maps);
     RUN(test_damaged_manifests);
     RUN(test_damaged_hdf5);
     CHECK_EQ_INT(chdir("/"), 0);

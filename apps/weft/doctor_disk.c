@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "weft/checkpoint.h"
 
 #define MIB 1048576.0
 #define GIB 1073741824.0
@@ -359,4 +360,14 @@ verdict doctor_file_clock(const doctor *d, finding *f)
                           "follow one time server",
                           apart);
     return doctor_say(f, DOCTOR_OK, "files get this machine's time");
+}
+
+/* A training would find out at its first save. */
+verdict doctor_hdf5(const doctor *d, finding *f)
+{
+    weft_error error = {.rank = -1};
+    (void)d;
+    if (weft_checkpoints_can_save(&error) == WEFT_OK)
+        return doctor_say(f, DOCTOR_OK, "can be loaded, so checkpoints can be saved");
+    return doctor_say(f, DOCTOR_FAIL, "%.340s", error.message);
 }

@@ -175,6 +175,12 @@ static weft_status lay(skeleton *s, weft_manifest *manifest, bool has_state, wef
     return s->h5->H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0 ? fail(s, "write", error) : WEFT_OK;
 }
 
+weft_status weft_checkpoints_can_save(weft_error *error)
+{
+    const weft_hdf5 *h5;
+    return weft_hdf5_load(&h5, error);
+}
+
 weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool has_state,
                               weft_error *error)
 {
@@ -192,14 +198,19 @@ weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool ha
 
 #else
 
+weft_status weft_checkpoints_can_save(weft_error *error)
+{
+    return weft_fail(
+        error, WEFT_USAGE,
+        "this Weft was built without HDF5, which checkpoints are written with; install "
+        "libhdf5-dev and build it again");
+}
+
 weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool has_state,
                               weft_error *error)
 {
-    (void)manifest, (void)has_state;
-    return weft_fail(error, WEFT_USAGE,
-                     "cannot write %.200s: this Weft was built without HDF5, which checkpoints are "
-                     "written with; install libhdf5-dev and build it again",
-                     path);
+    (void)path, (void)manifest, (void)has_state;
+    return weft_checkpoints_can_save(error);
 }
 
 #endif

@@ -47,6 +47,10 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_open(const char *directory
 /* Gives up a save under way: call weft_checkpoints_wait first. */
 WEFT_API void weft_checkpoints_close(weft_checkpoints **checkpoints);
 
+/* weft_checkpoints_can_save - whether HDF5 is there, which a process's first save loads: this loads it too. Local.
+ *
+ * returns  WEFT_USAGE when it is not, or is another than the one we were built for: the sentence names what gives it */
+WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_can_save(weft_error *error);
 /* weft_checkpoints_save - all variables and slots of `program`, and `state`. Collective over the mesh.
  *
  * Copies and writes in a thread; waits first for a save that is still under way. Until it has copied, a run waits before

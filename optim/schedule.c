@@ -1,10 +1,20 @@
 /* schedule.c: learning rates as scalars of the graph, functions of the run's number. */
+#include <math.h>
+
 #include "op.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 
+static bool is_rate(weft_graph *graph, const char *schedule, double rate)
+{
+    if (isfinite(rate)) return true;
+    weft_graph_fail(graph, "%s: a rate is %g; it is a finite number", schedule, rate);
+    return false;
+}
+
 weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate)
 {
+    if (!is_rate(graph, "constant_rate", rate)) return weft_no_value(graph);
     return weft_constant(graph, dtype, WEFT_SCALAR, rate);
 }
 
@@ -20,6 +30,7 @@ weft_value weft_warmup(weft_graph *graph, weft_dtype dtype, double rate, int64_t
 {
     if (warmup < 0)
         return weft_graph_fail(graph, "warmup: %lld runs; it is at least 0", (long long)warmup);
+    if (!is_rate(graph, "warmup", rate)) return weft_no_value(graph);
     if (warmup <= 1) return weft_constant_rate(graph, dtype, rate);
     return weft_cast(weft_scale(ramp(graph, 0.0, (double)warmup), rate), dtype);
 }
@@ -33,6 +44,8 @@ weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate, 
                                "warmup_cosine: warm-up lasts %lld runs of %lld in total; it is at "
                                "least 0 and shorter than the total",
                                (long long)warmup, (long long)total);
+    if (!is_rate(graph, "warmup_cosine", rate) || !is_rate(graph, "warmup_cosine", floor))
+        return weft_no_value(graph);
     const double pi = 3.14159265358979323846;
     weft_value done = ramp(graph, (double)warmup, (double)(total - warmup));
     weft_value wave = weft_shift(weft_cos(weft_scale(done, pi)), 1.0); /* 2 at warmup, 0 at total */

@@ -130,6 +130,17 @@ static void test_schedules_are_scalars(void)
     }
     CHECK_EQ_INT(weft_warmup_cosine(g, WEFT_F32, 0.1, 100, 100, 0.0).id, 0);
     CHECK_TEXT(weft_graph_error(g)->message, "warm-up lasts 100 runs of 100");
+    CHECK_TEXT(weft_graph_error(g)->message, "warmup_cosine at optimizers_test.c:");
+    weft_graph_clear_error(g);
+    CHECK_EQ_INT(weft_warmup_cosine(g, WEFT_F32, 0.1, 1, 100, NAN).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "warmup_cosine at optimizers_test.c:");
+    CHECK_TEXT(weft_graph_error(g)->message, "nan; it is a finite number");
+    weft_graph_clear_error(g);
+    CHECK_EQ_INT(weft_warmup(g, WEFT_F32, INFINITY, 10).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "a rate is inf");
+    weft_graph_clear_error(g);
+    CHECK_EQ_INT(weft_constant_rate(NULL, WEFT_F32, NAN).id, 0);
+    CHECK(weft_constant_rate(g, WEFT_F32, 0.1).id != 0);
     weft_graph_destroy(&g);
 }
 

@@ -274,7 +274,7 @@ static const counter counters[WEFT_CONVERTS] = {
 int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
                            const weft_convert_step *step, int rank)
 {
-    if (step == NULL || (unsigned)step->kind >= WEFT_CONVERTS || rank < 0 ||
+    if (shape == NULL || step == NULL || (unsigned)step->kind >= WEFT_CONVERTS || rank < 0 ||
         rank >= weft_mesh_n_ranks(mesh))
         return 0;
     const int64_t count = counters[step->kind](mesh, shape, step, rank);

@@ -196,6 +196,7 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
 uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text)
 {
     const uint32_t n = atomic_load(&recorder->head.n_sites);
+    if (n == 0) return 0; /* a forked process: the records are its parent's */
     for (uint32_t i = n - 1; i > 0; i--) {
         const weft_recorded_site *site = &recorder->sites[i];
         if (site->digest == digest && strncmp(site->text, text, sizeof site->text - 1) == 0)

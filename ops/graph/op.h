@@ -117,6 +117,8 @@ weft_status weft_infer_broadcast(weft_site *site, weft_error *error);
 weft_status weft_check_dims(const weft_site *site, weft_error *error);
 /* Dtypes: operands [first, last] all float / all equal. */
 weft_status weft_check_float(const weft_site *site, int operand, weft_error *error);
+/* What a user gave as a dtype is one. */
+weft_status weft_check_dtype(weft_dtype dtype, weft_error *error);
 weft_status weft_check_same_dtype(const weft_site *site, weft_error *error);
 
 /* factors: one per dim name, matching by name in all operands and results; `combine` for names that
@@ -176,6 +178,8 @@ weft_dim weft_dim_beside(weft_graph *graph, weft_dim dim);
 weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
                           const weft_shape *shape, weft_initial initial);
 
+/* How many values a user's list has: 0 when it is no list. */
+int weft_values_given(weft_values values);
 double weft_count_of(const weft_shape *shape);
 weft_shape weft_shape_without(const weft_shape *shape, const char *name);
 bool weft_shape_same_dims(const weft_shape *a,

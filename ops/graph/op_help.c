@@ -79,6 +79,13 @@ weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error
                      weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype));
 }
 
+weft_status weft_check_dtype(weft_dtype dtype, weft_error *error)
+{
+    if ((unsigned)dtype < WEFT_DTYPES) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
+                     (int)dtype);
+}
+
 weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
 {
     for (int i = 1; i < site->n_in; i++)
@@ -152,6 +159,7 @@ weft_status weft_infer_generator(weft_site *site, weft_error *error)
     const weft_generator_attributes *attributes = site->attributes;
     site->n_out = 1;
     site->out[0] = attributes->type;
+    WEFT_TRY(weft_check_dtype(attributes->type.dtype, error));
     if (site->op->element->block[site->out[0].dtype][site->out[0].dtype] != NULL) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "not defined for %s; make another dtype and weft_cast it",
                      weft_dtype_name(site->out[0].dtype));
@@ -300,10 +308,15 @@ weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *
     return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
 }
 
+int weft_values_given(weft_values values)
+{
+    return values.values == NULL || values.n_values < 0 ? 0 : values.n_values;
+}
+
 double weft_count_of(const weft_shape *shape)
 {
     double count = 1;
-    for (int d = 0; d < shape->n_dims; d++)
+    for (int d = 0; d < shape->n_dims && d < WEFT_MAX_DIMS; d++)
         count *= (double)shape->dims[d].size;
     return count;
 }
@@ -313,7 +326,8 @@ weft_shape weft_shape_without(const weft_shape *shape, const char *name)
     weft_shape rest;
     memset(&rest, 0, sizeof rest);
     for (int d = 0; d < shape->n_dims; d++)
-        if (strcmp(shape->dims[d].name, name) != 0) rest.dims[rest.n_dims++] = shape->dims[d];
+        if (name == NULL || strcmp(shape->dims[d].name, name) != 0)
+            rest.dims[rest.n_dims++] = shape->dims[d];
     return rest;
 }
 

@@ -34,7 +34,7 @@ static weft_shape needed_dims(weft_value a, weft_value b, const weft_shape *out,
 
 weft_value weft_einsum_n(weft_shape out, weft_values operands)
 {
-    if (operands.n_values < 1) return weft_no_value(NULL);
+    if (weft_values_given(operands) < 1) return weft_no_value(NULL);
     weft_graph *graph = operands.values[0].graph;
     if (operands.n_values > WEFT_MAX_IN)
         return weft_graph_fail(graph,

@@ -21,7 +21,8 @@ const weft_op weft_op_group = {.name = "group",
 weft_value weft_group(weft_graph *graph, weft_values values)
 {
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
-    if (values.n_values < 1) return weft_graph_fail(graph, "group: no values; pass at least one");
+    if (weft_values_given(values) < 1)
+        return weft_graph_fail(graph, "group: no values; pass at least one");
     weft_value in[WEFT_MAX_IN];
     int n_in = 0;
     for (int i = 0; i < values.n_values; i++) {

@@ -50,13 +50,13 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
     weft_reduced_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(x.graph, op->name, &out, &checked)) return weft_no_value(x.graph);
-    if (x.id != 0 && !has_all(op, x, &out)) return weft_no_value(x.graph);
+    if (weft_is_value(x) && !has_all(op, x, &out)) return weft_no_value(x.graph);
     attributes.reduce.combine = combine;
     const weft_shape *shape = weft_shape_of(x);
     for (int d = 0; d < shape->n_dims; d++) /* the kernel keeps x's order; a transpose may follow */
         if (weft_shape_find(&out, shape->dims[d].name) >= 0)
             attributes.out.dims[attributes.out.n_dims++] = shape->dims[d];
-    if (x.id == 0 || attributes.out.n_dims < shape->n_dims)
+    if (!weft_is_value(x) || attributes.out.n_dims < shape->n_dims)
         x = weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
     return x.id == 0 ? x : weft_transpose(x, out);
 }

@@ -92,6 +92,20 @@ def good(function, parameter):
     return f"good_{mangled(parameter['type'])}(f)"
 
 
+def write_options(name, fields, out):
+    """The wrong values of a struct of options: none at all, all zero, and a good one with one field wrong."""
+    kind = f"{name}_ptr"
+    counts = "".join(f" + n_wrong_{mangled(field['type'])}" for field in fields)
+    out.append(f"enum {{ n_wrong_{kind} = 2{counts} }};")
+    out.append(f"static const {name} *wrong_{kind}(fixture *f, int v)\n{{\n    static {name} o;")
+    out.append(f"    const {name} *good = good_{kind}(f);\n    o = good != NULL && v != 1 ? *good : ({name}){{0}};")
+    out.append("    if (v < 2) return v == 0 ? NULL : &o;\n    v -= 2;")
+    for field in fields:
+        one = mangled(field["type"])
+        out.append(f"    if (v >= 0 && v < n_wrong_{one}) o.{field['name']} = wrong_{one}(f, v);\n    v -= n_wrong_{one};")
+    out.append("    return &o;\n}\n")
+
+
 def write_function(function, out):
     name, parameters = function["name"], function["parameters"]
     out.append(f"static void call_{name}(fixture *f, int p, int v)\n{{")
@@ -129,12 +143,16 @@ def main(source, output):
     spec = importlib.util.spec_from_file_location("headers", os.path.join(source, "python/weft/_headers.py"))
     headers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(headers)
-    functions = [f for f in headers.read(headers.find(source))["functions"] if f["name"] not in LEFT_OUT]
+    model = headers.read(headers.find(source))
+    functions = [f for f in model["functions"] if f["name"] not in LEFT_OUT]
     named = {f"{f['name']}.{p['name']}" for f in functions for p in f["parameters"]}
     for key in sorted(MAY_BE_NULL | BUFFER_SIZES | FORMATS | {k for k in GOOD if "." in k}):
         if key not in named:
             sys.exit(f"catalogue.py: {key} is no parameter of a public function any more")
     out = ["/* Written by tests/api/catalogue.py. */"]
+    for name, struct in sorted(model["structs"].items()):
+        if name.endswith("_options"):
+            write_options(name, struct["fields"], out)
     for function in functions:
         write_function(function, out)
     write_table(functions, out)

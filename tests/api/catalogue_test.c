@@ -210,9 +210,8 @@ static char filled[3][8192];
 NUMBERS(weft_spec, weft_spec_ptr, &f->step.from)
 NUMBERS(weft_box, weft_box_ptr, (weft_box *)(void *)f->buffer)
 NUMBERS(weft_convert_step, weft_convert_step_ptr, (weft_convert_step *)(void *)f->buffer)
-NUMBERS(weft_checkpoint_options, weft_checkpoint_options_ptr, NULL)
 NUMBERS(weft_checkpoint_state, weft_checkpoint_state_ptr, &f->state)
-STRUCT(weft_compile_options, weft_compile_options_ptr, NULL)
+STRUCT(weft_policy, weft_policy_ptr, NULL)
 STRUCT(weft_cost, weft_cost_ptr, NULL)
 STRUCT(weft_request, weft_request_ptr, (weft_request *)(void *)f->buffer)
 STRUCT(weft_world, weft_world_ptr, &f->world)
@@ -357,44 +356,21 @@ static weft_initial good_weft_initial(fixture *f)
     return weft_constant_of(0.5);
 }
 
-static const weft_optimizer_options *good_weft_optimizer_options_ptr(fixture *f)
-{
-    (void)f;
-    return NULL;
-}
-enum { n_wrong_weft_optimizer_options_ptr = 8, n_wrong_weft_attention_options_ptr = 8 };
-static const weft_optimizer_options *wrong_weft_optimizer_options_ptr(fixture *f, int v)
-{
-    static weft_optimizer_options o;
-    o = (weft_optimizer_options){0};
-    if (v == 0) return NULL;
-    if (v == 1) o.rate = NAN;
-    if (v == 2) o.rate_value = f->x;
-    if (v == 3) o.rate_value = f->other;
-    if (v == 4) o.rate_value = (weft_value){f->graph, 100000};
-    if (v == 5) o.clip = -INFINITY;
-    if (v == 6) o.beta1 = 2, o.epsilon = -1;
-    if (v == 7) o.rate_value = f->update;
-    return &o;
-}
+/* Structs of options: a good one, NULL for the defaults; the wrong ones are written field by field. */
+#define DEFAULTS(T)                                                                                \
+    static const T *good_##T##_ptr(fixture *f)                                                     \
+    {                                                                                              \
+        (void)f;                                                                                   \
+        return NULL;                                                                               \
+    }
+DEFAULTS(weft_optimizer_options)
+DEFAULTS(weft_compile_options)
+DEFAULTS(weft_checkpoint_options)
+DEFAULTS(weft_cross_entropy_options)
 static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
 {
     static weft_attention_options o;
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
-    return &o;
-}
-static const weft_attention_options *wrong_weft_attention_options_ptr(fixture *f, int v)
-{
-    static weft_attention_options o;
-    o = *good_weft_attention_options_ptr(f);
-    if (v == 0) return NULL;
-    if (v == 1) o = (weft_attention_options){0};
-    if (v == 2) o.window = -1;
-    if (v == 3) o.bias = f->ids;
-    if (v == 4) o.mask = f->x;
-    if (v == 5) o.bias = (weft_value){f->graph, 100000};
-    if (v == 6) o.mask = f->update;
-    if (v == 7) o.scale = NAN, o.window = INT64_MAX;
     return &o;
 }
 
@@ -658,9 +634,10 @@ static bool try_call(fixture *f, const entry *e, int p, int v, bool says)
  * format say nothing, or ask for what is not there. */
 static bool cannot_be_checked(const parameter *wrong, int v)
 {
-    const char *text = wrong->is_format ? wrongs_char_ptr[v] : NULL;
-    if (text != NULL) return text[0] == '\0' || strchr(text, '%') != NULL;
-    if (wrong->is_format) return false;
+    if (wrong->is_format) {
+        const char *text = wrongs_char_ptr[v];
+        return text != NULL && (text[0] == '\0' || strchr(text, '%') != NULL);
+    }
     if (!wrong->is_buffer_size) return false;
     const int n = wrong->n_wrong;
     if (n == n_wrong_int) return wrongs_int[v] > 2;

@@ -24,7 +24,7 @@
 #include "test.h"
 
 /* Children end without giving back what the call left; a size nobody has is refused, not reported. */
-const char *__asan_default_options(void);
+WEFT_API const char *__asan_default_options(void); /* seen by the sanitizer's library */
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0:allocator_may_return_null=1";

@@ -375,38 +375,52 @@ static weft_status place_outputs(placing *p, const bool *is_output)
 
 /* ---- what the policy wants, and rules that were skipped --------------------------------------- */
 
+/* A slot is asked about as its variable, which the plan need not have: it is of the user's graph. */
+static void describe_wanting(const weft_plan *plan, uint32_t value, weft_wanting *wanting)
+{
+    const weft_graph *graph = plan->graph;
+    const weft_node *node = weft_node_of(graph, value);
+    if (node->op == &weft_op_variable) {
+        const uint32_t owner = ((const weft_variable_attributes *)node->attributes)->owner;
+        if (owner && owner < plan->n_user_values) {
+            graph = plan->user;
+            value = owner;
+            node = weft_node_of(graph, value);
+        }
+    }
+    const weft_tensor *tensor = &graph->tensors[value];
+    *wanting = (weft_wanting){.mesh = plan->mesh,
+                              .layout = plan->layout,
+                              .name = tensor->name,
+                              .dtype = tensor->type.dtype,
+                              .shape = &tensor->type.shape,
+                              .op = node->op->name,
+                              .file = node->file,
+                              .line = node->line,
+                              .phase = (weft_phase)node->phase,
+                              .placement = tensor->placement};
+    if (tensor->place_as) wanting->place_as = graph->tensors[tensor->place_as].name;
+}
+
+/* What the policy wants becomes a placement of the plan's own graph, as weft_place makes one. */
 static weft_status ask_policy(placing *p, uint32_t value)
 {
     weft_plan *plan = p->plan;
     weft_tensor *tensor = &plan->graph->tensors[value];
-    const weft_node *node = weft_node_of(plan->graph, value);
-    const weft_wanting wanting = {
-        .mesh = plan->mesh,
-        .layout = plan->layout,
-        .name = tensor->name,
-        .dtype = tensor->type.dtype,
-        .shape = &tensor->type.shape,
-        .op = node->op->name,
-        .file = node->file,
-        .line = node->line,
-        .phase = (weft_phase)node->phase,
-        .placement = tensor->placement,
-        .place_as = tensor->place_as ? plan->graph->tensors[tensor->place_as].name : NULL};
-    const char *text = plan->policy->wants(plan->policy->context, &wanting);
-    if (!text) return WEFT_OK;
+    weft_wanting wanting;
     weft_error wrong = {0};
     weft_spec spec;
-    const char *before = tensor->placement;
+    char place[160];
+    describe_wanting(plan, value, &wanting);
+    const char *text = plan->policy->wants(plan->policy->context, &wanting);
+    if (!text) return WEFT_OK;
     tensor->placement = weft_arena_intern(plan->arena, text);
     if (!tensor->placement) return weft_fail_memory(p->error, strlen(text));
     if (weft_wanted_spec(plan, value, &spec, &wrong) == WEFT_OK) return WEFT_OK;
-    tensor->placement = before;
-    char place[160];
-    weft_node_print_place(node, place, sizeof place);
+    weft_node_print_place(weft_node_of(plan->graph, value), place, sizeof place);
     return weft_fail(p->error, wrong.status,
-                     "%s: the policy \"%.60s\" wants its result at a place "
-                     "that is none: %s",
-                     place, plan->policy_name, wrong.message);
+                     "%s: the policy \"%.60s\" wants its result at a place that is none: %s", place,
+                     plan->policy_name, wrong.message);
 }
 
 static weft_status ask_policy_for_all(placing *p)

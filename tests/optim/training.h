@@ -23,21 +23,22 @@ typedef struct net {
 /* What is trained, and how: token(s) for the program. */
 typedef weft_value (*trainer)(net *n, const void *argument);
 
-/* Where: a layout's text, and a stage that shards over the axes of batch. */
+/* Where: a layout's text, and a stage that shards over the axes of batch; by whose policy (NULL: the default). */
 typedef struct place {
     const char *layout;
     int stage;
+    const weft_policy *policy;
 } place;
 
 static const place places[] = {
-    {"", 0},
-    {"batch:data?", 0},
-    {"batch:data?", 1},
-    {"batch:data?", 3},
-    {"hidden:model?,batch:data?", 2},
-    {"batch:data?+model?,in:data?", 3},
-    {"wide:data?,hidden:model?", 0},
-    {"batch:model?+data?,wide:model?", 1},
+    {"", 0, NULL},
+    {"batch:data?", 0, NULL},
+    {"batch:data?", 1, NULL},
+    {"batch:data?", 3, NULL},
+    {"hidden:model?,batch:data?", 2, NULL},
+    {"batch:data?+model?,in:data?", 3, NULL},
+    {"wide:data?,hidden:model?", 0, NULL},
+    {"batch:model?+data?,wide:model?", 1, NULL},
 };
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
@@ -114,7 +115,8 @@ static inline weft_status net_compile(const net *n, weft_value update, weft_mesh
     weft_status status = weft_layout_store(layout, where->stage, "batch", error);
     if (status == WEFT_OK)
         status = weft_compile(mesh, layout, (weft_values){values, n->extra.id != 0 ? 7 : 6},
-                              &(weft_compile_options){.share = share}, program, error);
+                              &(weft_compile_options){.share = share, .policy = where->policy},
+                              program, error);
     weft_layout_destroy(&layout);
     return status;
 }

@@ -1,11 +1,46 @@
 /* app: the way in and the way out of our programs. */
 #include "app.h"
 
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/checkpoint.h"
+
 static const int exits[][APP_PHASES] = {
     [WEFT_OK] = {0, 0},       [WEFT_USAGE] = {2, 2},       [WEFT_IO] = {2, 74},
     [WEFT_MEMORY] = {1, 1},   [WEFT_COMM] = {71, 71},      [WEFT_MISMATCH] = {2, 73},
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
+
+/* ---- JSON without memory --------------------------------------------------------------------- */
+
+/* Jansson tells nobody that it was out of memory: it takes good text for bad, and leaves things out
+ * of what it prints. So its allocator remembers, and a program that has read or said less than it
+ * should ends with the sentence. */
+static _Atomic size_t json_refused; /* bytes; 0: never */
+
+static void *take_json(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL) json_refused = bytes;
+    return memory;
+}
+
+__attribute__((constructor)) static void remember_json(void)
+{
+    json_set_alloc_funcs(take_json, free);
+}
+
+weft_status app_json_status(weft_error *error)
+{
+    if (json_refused == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_MEMORY, "could not allocate %zu bytes for JSON: out of memory",
+                     json_refused);
+}
+
+/* ---- the way out ----------------------------------------------------------------------------- */
 
 static void say(const char *program, const weft_error *error)
 {
@@ -28,6 +63,7 @@ int app_leave(const char *program, app_phase phase, const weft_error *error)
 {
     weft_world world;
     weft_error first = *error, unopened = {.rank = -1};
+    if (first.status == WEFT_OK) (void)app_json_status(&first);
     if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
     say(program, &first);
     weft_world_close();
@@ -51,4 +87,25 @@ int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_la
     weft_mesh_destroy(mesh);
     settings_destroy(s);
     return app_leave(table->program, phase, error);
+}
+
+static weft_status fail_list(const char *folder, weft_error *error)
+{
+    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot list %.300s: %s",
+                     folder, strerror(errno));
+}
+
+weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *error)
+{
+    *steps = NULL;
+    const int room = *n = weft_stored_steps(folder, NULL, 0);
+    if (room < 0) return fail_list(folder, error);
+    *steps = calloc((size_t)room + 1, sizeof **steps);
+    if (!*steps) return weft_fail_memory(error, ((size_t)room + 1) * sizeof **steps);
+    *n = weft_stored_steps(folder, *steps, room);
+    if (*n > room) *n = room; /* another one has appeared */
+    if (*n >= 0) return WEFT_OK;
+    free(*steps);
+    *steps = NULL;
+    return fail_list(folder, error);
 }

@@ -2,6 +2,8 @@
  * be continued. */
 #include "run.h"
 
+#include "app.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -73,7 +75,10 @@ static weft_status remove_files(const char *folder, weft_error *error)
 {
     char path[2 * MAX_PATH];
     DIR *listing = opendir(folder);
-    if (!listing) return WEFT_OK;
+    if (!listing && errno == ENOENT) return WEFT_OK;
+    if (!listing)
+        return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot list %s: %s",
+                         folder, strerror(errno));
     for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.') unlink(path);
@@ -88,13 +93,12 @@ static weft_status remove_files(const char *folder, weft_error *error)
 static weft_status move_later(const char *folder, int64_t step, weft_error *error)
 {
     char name[MAX_PATH], from[2 * MAX_PATH], to[2 * MAX_PATH];
-    const int n = weft_stored_steps(folder, NULL, 0);
-    int64_t *steps = calloc((size_t)n + 1, sizeof *steps);
-    if (!steps) return weft_fail_memory(error, ((size_t)n + 1) * sizeof *steps);
+    int64_t *steps;
+    int n;
+    WEFT_TRY(app_steps(folder, &steps, &n, error));
     weft_status status = WEFT_OK;
     bool is_there = false;
     free_name(folder, name, sizeof name);
-    weft_stored_steps(folder, steps, n);
     for (int i = 0; i < n; i++)
         is_there = is_there || steps[i] == step;
     for (int i = 0; i < n && is_there && status == WEFT_OK; i++) {
@@ -182,14 +186,14 @@ static weft_status prepare_folder(app_run *run, int64_t from, weft_error *error)
     return from == WEFT_NEWEST ? WEFT_OK : move_later(checkpoints, from, error);
 }
 
-static int64_t newest_step(const char *folder)
+static weft_status newest_step(const char *folder, int64_t *newest, weft_error *error)
 {
-    int64_t newest = 0;
-    const int n = weft_stored_steps(folder, NULL, 0);
-    int64_t *steps = calloc((size_t)n + 1, sizeof *steps);
-    if (steps && weft_stored_steps(folder, steps, n) > 0 && n > 0) newest = steps[n - 1];
+    int64_t *steps;
+    int n;
+    WEFT_TRY(app_steps(folder, &steps, &n, error));
+    *newest = n > 0 ? steps[n - 1] : 0;
     free(steps);
-    return newest;
+    return WEFT_OK;
 }
 
 /* Say the way out of a checkpoint that does not fit. */
@@ -230,7 +234,9 @@ static weft_status restore(app_run *run, const char *folder, int64_t from, weft_
     const settings *s = run->setup.settings;
     weft_checkpoint_state state = {0};
     const uint64_t seed = (uint64_t)settings_count(s, "seed");
-    const int64_t newest = newest_step(folder);
+    int64_t newest = 0;
+    if (weft_world_is_root()) (void)newest_step(folder, &newest, error);
+    WEFT_TRY(weft_world_agree(error));
     if (from == 0) return WEFT_OK;
     if (weft_checkpoints_restore(run->checkpoints, run->setup.program, from, &state, error))
         return explain(settings_text(s, "run"), error);

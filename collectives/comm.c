@@ -88,21 +88,34 @@ static void name_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t b
                                      weft_mesh_axis_name(mesh, a));
 }
 
-/* Where the end's calls are recorded. Not to be recorded is no failure. */
-static void end_record(const weft_comms *comms, uint32_t axes, weft_comm *end)
+/* The lowest of the ranks that differ from this one along some axes only. */
+static int lowest_rank(const weft_mesh *mesh, uint32_t axes, int rank)
+{
+    int coordinates[WEFT_MAX_AXES];
+    weft_mesh_coordinates(mesh, rank, coordinates);
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (axes >> a & 1) coordinates[a] = 0;
+    return weft_mesh_rank(mesh, coordinates);
+}
+
+/* Where the end's calls are recorded. Past the most that are kept, not to be recorded is no failure;
+ * out of memory it is one: the watch would take a rank that is recorded later for one that made
+ * other calls. */
+static weft_status end_record(const weft_comms *comms, uint32_t axes, weft_comm *end,
+                              weft_error *error)
 {
     char name[WEFT_AXES_BYTES];
-    int *ranks = malloc((size_t)end->n_ranks * sizeof *ranks);
     const char *mesh = weft_mesh_text(comms->mesh);
     end->channel = -1;
-    end->recorder = ranks ? weft_recorder_of(end->rank) : NULL;
-    if (end->recorder) {
-        name_axes(comms->mesh, axes, name, sizeof name);
-        weft_mesh_group(comms->mesh, axes, end->rank, ranks, NULL);
-        const uint64_t key = weft_digest(weft_digest(0, mesh, strlen(mesh)), &axes, sizeof axes);
-        end->channel = weft_recorder_channel(end->recorder, key, ranks[0], end->n_ranks, name);
-    }
-    free(ranks);
+    end->recorder = weft_recorder_of(end->rank);
+    if (end->recorder == NULL && weft_n_recorders() < WEFT_MOST_RECORDERS)
+        return weft_fail_memory(error, sizeof *end->recorder);
+    if (end->recorder == NULL) return WEFT_OK;
+    name_axes(comms->mesh, axes, name, sizeof name);
+    const uint64_t key = weft_digest(weft_digest(0, mesh, strlen(mesh)), &axes, sizeof axes);
+    const int lowest = lowest_rank(comms->mesh, axes, end->rank);
+    end->channel = weft_recorder_channel(end->recorder, key, lowest, end->n_ranks, name);
+    return WEFT_OK;
 }
 
 static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, weft_comm *end,
@@ -113,8 +126,8 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
     end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
     const size_t bytes = 4 * (size_t)end->n_ranks * sizeof *end->numbers;
     end->numbers = malloc(bytes);
-    end_record(comms, axes, end);
-    return end->numbers == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
+    if (end->numbers == NULL) return weft_fail_memory(error, bytes);
+    return end_record(comms, axes, end, error);
 }
 
 weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *error)

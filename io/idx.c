@@ -182,6 +182,7 @@ static weft_status stream_end(const idx_file *f, gzFile stream, int n, int64_t b
     int code = Z_OK;
     const char *why = gzerror(stream, &code);
     if (n == 0 && (code == Z_OK || code == Z_STREAM_END)) return WEFT_OK;
+    if (code == Z_MEM_ERROR) return weft_fail_memory(error, CHUNK);
     return weft_fail(error, WEFT_USAGE,
                      "%s breaks off after %lld decompressed bytes (%s); get it again", f->path,
                      (long long)bytes, code == Z_ERRNO ? strerror(errno) : why);

@@ -5,6 +5,10 @@
  * is made in the library's constructor, before main; but it can be made again:
  * gotoblas_dynamic_quit and _init read OPENBLAS_CORETYPE anew. All symbols are weak: with another
  * BLAS nothing is done.
+ *
+ * A call packs its operands into one of the library's buffers, which are made when more calls than
+ * before are under way at once, and kept. When the system refuses the memory, the library asks
+ * again, for ever. So the buffers are made before anything runs, each after its room was found.
  */
 #include "mesh_internal.h"
 
@@ -20,6 +24,8 @@ extern char *openblas_get_config(void) WEAK;
 extern void openblas_set_num_threads(int n) WEAK;
 extern void gotoblas_dynamic_quit(void) WEAK;
 extern void gotoblas_dynamic_init(void) WEAK;
+extern void *blas_memory_alloc(int position) WEAK;
+extern void blas_memory_free(void *buffer) WEAK;
 
 /* Kernels without AVX2: right only for processors that have none. */
 static const char *const old_kernels[] = {
@@ -101,6 +107,32 @@ static void start(void)
 void weft_blas_start(void)
 {
     pthread_once(&started, start);
+}
+
+/* OpenBLAS's BUFFER_SIZE where it picks its kernel at run time. Only what is touched takes memory. */
+static const size_t BUFFER = (size_t)128 << 20;
+enum { MOST_BUFFERS = 128 }; /* a library built for fewer callers at once has fewer */
+
+weft_status weft_blas_reserve(int n_callers, weft_error *error)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static int n_made;
+    void *buffers[MOST_BUFFERS];
+    int n = 0;
+    if (blas_memory_alloc == NULL || blas_memory_free == NULL) return WEFT_OK;
+    if (n_callers > MOST_BUFFERS) n_callers = MOST_BUFFERS;
+    pthread_mutex_lock(&mutex);
+    while (n < n_callers && (n < n_made || weft_has_room(BUFFER)))
+        buffers[n++] = blas_memory_alloc(0);
+    if (n > n_made) n_made = n;
+    for (int i = 0; i < n; i++)
+        blas_memory_free(buffers[i]);
+    pthread_mutex_unlock(&mutex);
+    if (n == n_callers) return WEFT_OK;
+    return weft_fail(error, WEFT_MEMORY,
+                     "could not reserve %zu bytes for products of matrices, the buffer of lane %d "
+                     "of %d; use fewer ranks or cores, or raise the limit on memory",
+                     BUFFER, n + 1, n_callers);
 }
 
 const char *weft_blas_kernel_found(void)

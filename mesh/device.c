@@ -42,6 +42,12 @@ static void *map(size_t bytes)
     return from == MAP_FAILED ? NULL : from;
 }
 
+bool weft_has_room(size_t bytes)
+{
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
 /* Whole pages when mapped, whole cache lines otherwise; the same for take and give. */
 static size_t rounded(size_t bytes)
 {

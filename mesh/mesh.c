@@ -71,6 +71,7 @@ static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_er
     int cores = weft_topology_cores(n_near), limit = atomic_load(&cores_limit);
     mesh->cores_per_rank = cores > mesh->n_local ? cores / mesh->n_local : 1;
     if (limit > 0) mesh->cores_per_rank = limit;
+    WEFT_TRY(weft_blas_reserve(mesh->n_local * mesh->cores_per_rank, error));
     weft_patience patience = weft_patience_for(mesh->n_local * mesh->cores_per_rank <= cores);
     WEFT_TRY(weft_team_create(mesh->n_local, patience, &mesh->team, error));
     mesh->streams = calloc((size_t)mesh->n_local, sizeof *mesh->streams);

@@ -36,6 +36,8 @@ weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error
 void weft_stream_destroy_cpu(weft_stream **stream);
 weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error);
 void weft_give_cpu(void *memory, size_t bytes);
+/* Whether the system would give that much, for a library that does not ask, or not live through a refusal. Local. */
+bool weft_has_room(size_t bytes);
 
 /* ---- topology.c, blas.c ---------------------------------------------------------------------- */
 
@@ -49,6 +51,8 @@ const char *weft_blas_kernel_wanted(const char *found, bool has_avx2, bool has_a
 /* Make OpenBLAS use kernel `name`; false, and nothing changed, when it cannot. No BLAS call may be
  * under way. */
 bool weft_blas_use_kernel(const char *name);
+/* Memory for as many calls at once, so that none asks for it later. Local. */
+weft_status weft_blas_reserve(int n_callers, weft_error *error);
 const char *weft_blas_kernel(void);       /* in use now; "" when not known */
 const char *weft_blas_kernel_found(void); /* as chosen by the library itself */
 const char *weft_blas_name(void);         /* "OpenBLAS 0.3.21" */

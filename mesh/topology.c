@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 static struct {
-    pthread_once_t once;
+    pthread_mutex_t mutex;
+    bool is_read;
     weft_machine info;
     char processor[128];
     int on_machine; /* cores */
     int quota;      /* cores that the container's time limit amounts to; 0: none */
-} machine = {.once = PTHREAD_ONCE_INIT};
+} machine = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* Containers are often limited in time, not in cores: "200000 100000" is 2 cores, "max 100000" no
  * limit. */
@@ -63,6 +64,10 @@ static void read_processor(hwloc_topology_t topology)
     snprintf(machine.processor, sizeof machine.processor, "%s", model != NULL ? model : "unknown");
 }
 
+/* hwloc crashes at about every fifth allocation that is refused to it, so it is asked only when it
+ * has what it takes. */
+enum { HWLOC_ROOM = 16 << 20 };
+
 static void read_topology(void)
 {
     hwloc_topology_t topology;
@@ -86,9 +91,10 @@ static void read_machine(void)
 {
     weft_blas_start();
     snprintf(machine.processor, sizeof machine.processor, "unknown");
-    read_topology();
+    machine.is_read = weft_has_room(HWLOC_ROOM);
+    if (machine.is_read) read_topology();
     machine.quota = read_quota();
-    /* Without a topology one core is certain. */
+    /* Without a topology one core is certain; without room for it, until the next call. */
     if (machine.info.n_cores < 1) machine.info.n_cores = 1;
     if (machine.on_machine < machine.info.n_cores) machine.on_machine = machine.info.n_cores;
     machine.info.processor = machine.processor;
@@ -100,7 +106,9 @@ static void read_machine(void)
 
 const weft_machine *weft_machine_info(void)
 {
-    pthread_once(&machine.once, read_machine);
+    pthread_mutex_lock(&machine.mutex);
+    if (!machine.is_read) read_machine();
+    pthread_mutex_unlock(&machine.mutex);
     return &machine.info;
 }
 

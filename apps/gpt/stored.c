@@ -25,7 +25,7 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error)
             status = settings_default(s, model_options[i], json_string_value(value), error);
     }
     json_decref(all);
-    return status;
+    return status == WEFT_OK ? app_json_status(error) : status;
 }
 
 weft_status gpt_stored_check(gpt_job *job, weft_error *error)
@@ -33,7 +33,11 @@ weft_status gpt_stored_check(gpt_job *job, weft_error *error)
     char folder[4096];
     const char *run = settings_text(job->settings, "run");
     app_checkpoint_folder(run, folder, sizeof folder);
-    if (weft_stored_steps(folder, NULL, 0) > 0) return WEFT_OK;
+    int64_t *steps;
+    int n;
+    WEFT_TRY(app_steps(folder, &steps, &n, error));
+    free(steps);
+    if (n > 0) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "there is no checkpoint in %s; train first: gpt train --run %s", folder, run);
 }

@@ -73,17 +73,19 @@ static json_t *tensor_json(const weft_stored_tensor *t)
 /* ---- list, show, verify --------------------------------------------------------------------- */
 
 /* One line of the list; a checkpoint that cannot be read is a line too. */
-static void list_one(ckpt_call *c, const char *folder, int64_t step)
+static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, weft_error *error)
 {
     char path[MAX_PATH];
     weft_stored *stored = NULL;
     weft_error why = {.rank = -1};
     snprintf(path, sizeof path, "%.4000s/step_%08lld", folder, (long long)step);
-    if (weft_stored_open(path, &stored, &why) != WEFT_OK) {
+    const weft_status status = weft_stored_open(path, &stored, &why);
+    if (status == WEFT_MEMORY) return weft_fail(error, status, "%s", why.message);
+    if (status != WEFT_OK) {
         json_array_append_new(c->json, json_pack("{s:s, s:I, s:s}", "path", path, "step",
                                                  (json_int_t)step, "error", why.message));
         if (!c->is_json) printf("%10lld  %s\n", (long long)step, why.message);
-        return;
+        return WEFT_OK;
     }
     json_array_append_new(c->json, stored_json(stored));
     if (!c->is_json)
@@ -91,29 +93,33 @@ static void list_one(ckpt_call *c, const char *folder, int64_t step)
                (double)bytes_of(stored) / (1 << 20), weft_stored_mesh(stored),
                *weft_stored_layout(stored) ? weft_stored_layout(stored) : "none");
     weft_stored_close(&stored);
+    return WEFT_OK;
 }
 
 static weft_status list(ckpt_call *c, weft_error *error)
 {
     char folder[MAX_PATH];
     snprintf(folder, sizeof folder, "%s", c->paths[0]);
-    int n = weft_stored_steps(folder, NULL, 0);
+    int64_t *steps;
+    int n;
+    WEFT_TRY(app_steps(folder, &steps, &n, error));
     if (n == 0) {
+        free(steps);
         snprintf(folder, sizeof folder, "%.4000s/ckpt", c->paths[0]);
-        n = weft_stored_steps(folder, NULL, 0);
+        WEFT_TRY(app_steps(folder, &steps, &n, error));
     }
-    if (n == 0)
+    if (n == 0) {
+        free(steps);
         return weft_fail(error, WEFT_USAGE, "there are no checkpoints in %s, nor in its ckpt",
                          c->paths[0]);
-    int64_t *steps = calloc((size_t)n, sizeof *steps);
-    if (!steps) return weft_fail_memory(error, (size_t)n * sizeof *steps);
-    const int found = weft_stored_steps(folder, steps, n);
+    }
     c->json = json_array();
     if (!c->is_json) printf("%10s  %7s  %10s  mesh, layout\n", "step", "tensors", "MiB");
-    for (int i = 0; i < n && i < found; i++)
-        list_one(c, folder, steps[i]);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n && status == WEFT_OK; i++)
+        status = list_one(c, folder, steps[i], error);
     free(steps);
-    return WEFT_OK;
+    return status;
 }
 
 static weft_status show(ckpt_call *c, weft_error *error)

@@ -46,8 +46,7 @@ static weft_status settle_left_over(const char *directory, weft_error *error)
     WEFT_TRY(weft_directory_sync(directory, error));
     DIR *listing = opendir(directory);
     weft_status status = WEFT_OK;
-    if (listing == NULL)
-        return weft_fail(error, WEFT_IO, "cannot list %.300s: %s", directory, strerror(errno));
+    if (listing == NULL) return weft_fail_io(error, "list", directory, 0);
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(listing)) != NULL;)
         status = settle_one(directory, entry->d_name, error);
     closedir(listing);

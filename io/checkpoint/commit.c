@@ -109,12 +109,12 @@ static void drop(const weft_checkpoints *c, const int64_t *steps, int n)
  * no older. Later steps, of a run that has gone back, are not ours to judge. */
 static void prune(const weft_checkpoints *c)
 {
-    const int room = weft_stored_steps(c->directory, NULL, 0);
-    int64_t *steps = malloc(2 * ((size_t)room + 1) * sizeof *steps), *dropped = steps + room + 1;
-    if (steps == NULL) return; /* after the next save, then */
-    const int found = weft_stored_steps(c->directory, steps, room);
-    int n_good = 0, n_dropped = 0;
-    for (int i = (found < room ? found : room) - 1; i >= 0; i--) {
+    int64_t *steps;
+    int n, n_good = 0, n_dropped = 0;
+    if (weft_steps_list(c->directory, &steps, &n, NULL) != WEFT_OK)
+        return; /* after the next save */
+    int64_t *dropped = malloc(((size_t)n + 1) * sizeof *dropped);
+    for (int i = n - 1; dropped && i >= 0; i--) {
         if (steps[i] > c->save->manifest->state.step) continue;
         if (n_good >= c->options.keep)
             dropped[n_dropped++] = steps[i];
@@ -122,6 +122,7 @@ static void prune(const weft_checkpoints *c)
             n_good += !weft_step_is_damaged(c->directory, steps[i]);
     }
     drop(c, dropped, n_dropped);
+    free(dropped);
     free(steps);
 }
 

@@ -47,7 +47,8 @@ weft_status weft_fail_io(weft_error *error, const char *verb, const char *path, 
     const int reason = errno;
     char room[160] = "";
     if (reason == ENOSPC || reason == EDQUOT) tell_room(path, wanted, room, sizeof room);
-    return weft_fail(error, WEFT_IO, "cannot %s %.240s: %s%s", verb, path, strerror(reason), room);
+    return weft_fail(error, reason == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot %s %.240s: %s%s",
+                     verb, path, strerror(reason), room);
 }
 
 static weft_status make_one(const char *path, weft_error *error)
@@ -147,7 +148,7 @@ static weft_status status_of_read(int reason)
     static const int gone[] = {ENOENT, ELOOP, ENOTDIR, EISDIR, ENXIO, EIO, EUCLEAN, ENODATA};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         if (reason == gone[i]) return WEFT_CORRUPT;
-    return WEFT_IO;
+    return reason == ENOMEM ? WEFT_MEMORY : WEFT_IO;
 }
 
 weft_status weft_bytes_read(int file, const char *path, void *to, int64_t bytes, int64_t at,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* Where each symbol goes. A function's address and a variable's are kept alike, as dlsym gives them. */
 static const struct {
@@ -25,9 +26,27 @@ static void *find(void *library, const char *name)
     return first ? first : dlsym(library, name);
 }
 
-weft_status weft_hdf5_fill(const char *library, weft_hdf5 *h5, weft_error *error)
+weft_status weft_hdf5_room(int64_t n_tensors, weft_error *error)
+{
+    enum { SMALLEST = 64 << 20, A_TENSOR = 8 << 10 };
+    const size_t bytes = SMALLEST + (size_t)n_tensors * A_TENSOR;
+    void *room = malloc(bytes);
+    free(room);
+    return room ? WEFT_OK : weft_fail_memory(error, bytes);
+}
+
+/* What fails though there is room, and goes when tried again, was short of memory. */
+static void *open_library(const char *library)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    return handle ? handle : dlopen(library, RTLD_NOW | RTLD_LOCAL);
+}
+
+weft_status weft_hdf5_fill(const char *library, weft_hdf5 *h5, weft_error *error)
+{
+    WEFT_TRY(weft_hdf5_room(0, error));
+    void *handle = open_library(library);
+    if (handle == NULL) WEFT_TRY(weft_hdf5_room(0, error));
     if (handle == NULL)
         return weft_fail(error, WEFT_USAGE,
                          "checkpoints are written with HDF5, and it cannot be loaded: %.200s; "

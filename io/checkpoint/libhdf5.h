@@ -74,6 +74,11 @@ typedef struct weft_hdf5 {
  *
  * returns  WEFT_USAGE when the library is not there or is not the one we were built for: the sentence names what gives it */
 weft_status weft_hdf5_load(const weft_hdf5 **h5, weft_error *error);
+/* weft_hdf5_room - WEFT_MEMORY unless there is room for the library, or for laying that many tensors. Local.
+ *
+ * Asked before the library is called. HDF5 does not live through a refusal: at about every tenth of its calls for memory
+ * it crashes, at every third it is of no use afterwards until the process ends. */
+weft_status weft_hdf5_room(int64_t n_tensors, weft_error *error);
 /* weft_hdf5_fill - the same from a library of that file name, by the way of the loader; it is not made ready. Local. */
 weft_status weft_hdf5_fill(const char *library, weft_hdf5 *h5, weft_error *error);
 

@@ -75,6 +75,9 @@ const weft_entry *weft_manifest_find(const weft_manifest *manifest, const char *
 weft_status weft_manifest_text(const weft_manifest *manifest, char **text, weft_error *error);
 /* weft_manifest_seal - set the member "hash". False when out of memory. */
 bool weft_manifest_seal(json_t *root);
+/* weft_manifest_check_seal - whether a text's bytes have the hash that stands among them: nothing of Jansson has a part in it. */
+weft_status weft_manifest_check_seal(const char *text, size_t bytes, bool *is_good,
+                                     weft_error *error);
 
 /* weft_manifest_parse - `path` is for sentences. WEFT_CORRUPT for everything that cannot be;
  * WEFT_USAGE for a format that a later Weft wrote. On failure *manifest is NULL. */

@@ -2,6 +2,10 @@
  *
  * Order: the text is JSON without repeated keys; its own hash is right; then types, ranges and
  * names; then that no two tensors share a byte of a file.
+ *
+ * Out of memory, Jansson takes good text for bad, or loses a part of it. So the hash is looked at
+ * twice: over the bytes, which needs nothing of Jansson, and over what Jansson has made of them. A
+ * text whose bytes are right is never called damaged because it could not be read.
  */
 #include "manifest.h"
 
@@ -14,6 +18,7 @@ typedef struct reader {
     const char *path;
     weft_manifest *manifest;
     weft_error *error;
+    bool is_as_written; /* by its bytes */
 } reader;
 
 static weft_status WEFT_FORMAT(2, 3) fail(const reader *r, const char *format, ...)
@@ -294,6 +299,13 @@ static weft_status read_seed(const reader *r, const json_t *root, uint64_t *seed
     return fail(r, "\"seed\" must be a number from 0 to 2^64 - 1, as a text");
 }
 
+static weft_status fail_unread(const reader *r)
+{
+    return weft_fail(r->error, WEFT_MEMORY,
+                     "could not read %.200s: out of memory; its bytes are what was written",
+                     r->path);
+}
+
 /* The seal was set last: take it off, seal again, compare. */
 static weft_status check_hash(const reader *r, json_t *root)
 {
@@ -302,6 +314,7 @@ static weft_status check_hash(const reader *r, json_t *root)
     if (!weft_manifest_seal(root)) return weft_fail_memory(r->error, 0);
     WEFT_TRY(get_hash(r, json_object_get(root, "hash"), "hash", &found));
     if (weft_hash_equal(&said, &found)) return WEFT_OK;
+    if (r->is_as_written) return fail_unread(r);
     return fail(r, "its text is not what was written: the hash of itself does not fit");
 }
 
@@ -333,25 +346,29 @@ static weft_status read_root(const reader *r, json_t *root)
     return read_entries(r, root);
 }
 
+static weft_status parse(reader *r, const char *text, size_t bytes)
+{
+    json_error_t where;
+    WEFT_TRY(weft_manifest_check_seal(text, bytes, &r->is_as_written, r->error));
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    if (root == NULL && r->is_as_written) return fail_unread(r);
+    if (root == NULL)
+        return fail(r, "line %d, column %d: %.160s", where.line, where.column, where.text);
+    const weft_status status = read_root(r, root);
+    json_decref(root);
+    return status;
+}
+
 weft_status weft_manifest_parse(const char *text, size_t bytes, const char *path,
                                 weft_manifest **manifest, weft_error *error)
 {
-    json_error_t where;
-    *manifest = calloc(1, sizeof **manifest);
-    weft_arena *arena = weft_arena_create();
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    const reader r = {path, *manifest, error};
-    weft_status status;
-    if (*manifest == NULL || arena == NULL) {
-        status = weft_fail_memory(error, sizeof **manifest);
-        weft_arena_destroy(&arena);
-    } else {
-        (*manifest)->arena = arena;
-        status = root
-                     ? read_root(&r, root)
-                     : fail(&r, "line %d, column %d: %.160s", where.line, where.column, where.text);
-    }
-    json_decref(root);
+    weft_manifest *made = *manifest = calloc(1, sizeof *made);
+    if (made == NULL) return weft_fail_memory(error, sizeof *made);
+    reader r = {path, made, error, false};
+    weft_status status = WEFT_OK;
+    made->arena = weft_arena_create();
+    if (made->arena == NULL) status = weft_fail_memory(error, sizeof *made);
+    if (status == WEFT_OK) status = parse(&r, text, bytes);
     if (status != WEFT_OK) weft_manifest_destroy(manifest);
     return status;
 }

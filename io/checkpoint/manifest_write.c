@@ -16,6 +16,50 @@ bool weft_manifest_seal(json_t *root)
     return json_object_set_new(root, "hash", json_string(digits)) == 0;
 }
 
+/* Without the spaces between tokens, as the hash takes it. */
+static void squeeze(const char *text, size_t bytes, char *compact)
+{
+    bool is_quoted = false;
+    for (size_t i = 0; i < bytes; i++) {
+        if (!is_quoted && text[i] && strchr(" \t\r\n", text[i])) continue;
+        *compact++ = text[i];
+        if (text[i] == '"') is_quoted = !is_quoted;
+        if (text[i] == '\\' && i + 1 < bytes) *compact++ = text[++i];
+    }
+    *compact = 0;
+}
+
+/* No quoted text can look like the member, since quotes are escaped there. compact: room for as many
+ * bytes and one. */
+static bool is_sealed(const char *text, size_t bytes, char *compact)
+{
+    static const char member[] = ",\"hash\":\"";
+    weft_hash said;
+    weft_hashing hashing;
+    squeeze(text, bytes, compact);
+    char *seal = strstr(compact, member), *digits = seal ? seal + sizeof member - 1 : NULL;
+    if (!seal || strlen(digits) <= WEFT_HASH_DIGITS || digits[WEFT_HASH_DIGITS] != '"')
+        return false;
+    const char *rest = digits + WEFT_HASH_DIGITS + 1;
+    digits[WEFT_HASH_DIGITS] = 0;
+    if (!weft_hash_parse(digits, &said)) return false;
+    weft_hash_begin(&hashing);
+    weft_hash_add(&hashing, compact, (size_t)(seal - compact));
+    weft_hash_add(&hashing, rest, strlen(rest));
+    const weft_hash found = weft_hash_end(&hashing);
+    return weft_hash_equal(&said, &found);
+}
+
+weft_status weft_manifest_check_seal(const char *text, size_t bytes, bool *is_good,
+                                     weft_error *error)
+{
+    char *compact = malloc(bytes + 1);
+    if (compact == NULL) return weft_fail_memory(error, bytes);
+    *is_good = is_sealed(text, bytes, compact);
+    free(compact);
+    return WEFT_OK;
+}
+
 static json_t *hash_json(const weft_hash *hash)
 {
     char digits[WEFT_HASH_DIGITS + 1];
@@ -110,14 +154,21 @@ static json_t *manifest_json(const weft_manifest *manifest)
     return finished(json, failed);
 }
 
+/* Out of memory, Jansson may print a part of what it should, and say nothing: the text is looked at
+ * again before it is believed. */
 weft_status weft_manifest_text(const weft_manifest *manifest, char **text, weft_error *error)
 {
+    bool is_good = false;
     *text = NULL;
     json_t *json = manifest_json(manifest);
     if (json != NULL && weft_manifest_seal(json))
         *text = json_dumps(json, JSON_INDENT(1) | JSON_SORT_KEYS);
     json_decref(json);
-    if (*text != NULL) return WEFT_OK;
+    if (*text && weft_manifest_check_seal(*text, strlen(*text), &is_good, error) == WEFT_OK &&
+        is_good)
+        return WEFT_OK;
+    free(*text);
+    *text = NULL;
     return weft_fail(error, WEFT_MEMORY,
                      "could not put the manifest of %d tensors into words: out of memory",
                      manifest->n_entries);

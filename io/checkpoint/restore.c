@@ -313,7 +313,10 @@ static weft_status restore_newest(weft_checkpoints *c, weft_program *program,
     for (int64_t below = INT64_MAX;;) {
         char path[WEFT_PATH_BYTES];
         int n_damaged = 0;
-        choice found = {.step = weft_newest_step(c->directory, below, &n_damaged)};
+        choice found = {.step = -1};
+        if (peers->self == 0)
+            (void)weft_newest_step(c->directory, below, &found.step, &n_damaged, error);
+        WEFT_TRY(weft_world_agree(error));
         found.n_damaged =
             n_damaged + (c->skipped[0] && n_damaged == 0); /* the mark may have failed */
         WEFT_TRY(weft_peers_tell(peers, &found, sizeof found, error));

@@ -39,6 +39,7 @@ typedef struct skeleton {
     const weft_hdf5 *h5;
     const char *path;
     hid_t access, space, creation, links, file;
+    bool is_short; /* of memory: our own, HDF5 has nothing to say about it */
 } skeleton;
 
 /* The library's own sentences hold "errno = 28" where the system refused something. */
@@ -54,6 +55,8 @@ static weft_status fail(const skeleton *s, const char *what, weft_error *error)
 {
     int reason = 0;
     s->h5->H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
+    if (s->is_short) return weft_fail_memory(error, strlen(s->path));
+    if (reason == 0) WEFT_TRY(weft_hdf5_room(0, error));
     if (reason == 0) return weft_fail(error, WEFT_IO, "HDF5 could not %s %.300s", what, s->path);
     errno = reason;
     return weft_fail_io(error, what, s->path, 0);
@@ -126,22 +129,23 @@ static bool add_state(const skeleton *s, const weft_manifest *manifest)
 }
 
 /* "batch,seq" */
-static bool add_dims(const weft_hdf5 *h5, hid_t dataset, const weft_shape *shape)
+static bool add_dims(skeleton *s, hid_t dataset, const weft_shape *shape)
 {
     size_t bytes = 1;
     for (int d = 0; d < shape->n_dims; d++)
         bytes += strlen(shape->dims[d].name) + 1;
     char *text = malloc(bytes), *end = text;
+    s->is_short = text == NULL;
     if (text == NULL) return false;
     *end = 0;
     for (int d = 0; d < shape->n_dims; d++)
         end += sprintf(end, "%s%s", d ? "," : "", shape->dims[d].name);
-    const bool is_good = add_text(h5, dataset, "dims", text);
+    const bool is_good = add_text(s->h5, dataset, "dims", text);
     free(text);
     return is_good;
 }
 
-static bool add_dataset(const skeleton *s, weft_entry *entry)
+static bool add_dataset(skeleton *s, weft_entry *entry)
 {
     hsize_t sizes[WEFT_MAX_DIMS];
     const weft_hdf5 *h5 = s->h5;
@@ -153,7 +157,7 @@ static bool add_dataset(const skeleton *s, weft_entry *entry)
                             : h5->H5Screate(H5S_SCALAR);
     const hid_t dataset = h5->H5Dcreate2(s->file, entry->dataset, file_type(h5, entry->dtype),
                                          space, s->links, s->creation, H5P_DEFAULT);
-    bool is_good = dataset >= 0 && add_dims(h5, dataset, &tensor->shape);
+    bool is_good = dataset >= 0 && add_dims(s, dataset, &tensor->shape);
     if (is_good) {
         const haddr_t offset = tensor->bytes ? h5->H5Dget_offset(dataset) : 0;
         is_good = offset != HADDR_UNDEF;
@@ -186,6 +190,7 @@ weft_status weft_skeleton_lay(const char *path, weft_manifest *manifest, bool ha
 {
     skeleton s = {.path = path, .access = -1, .space = -1, .creation = -1, .links = -1, .file = -1};
     WEFT_TRY(weft_hdf5_load(&s.h5, error));
+    WEFT_TRY(weft_hdf5_room(manifest->n_entries, error));
     weft_status status = lay(&s, manifest, has_state, error);
     if (s.file >= 0 && s.h5->H5Fclose(s.file) < 0 && status == WEFT_OK)
         status = fail(&s, "write", error);

@@ -2,6 +2,7 @@
 #include "stored.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +30,16 @@ static int compare_steps(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int weft_stored_steps(const char *directory, int64_t *steps, int room)
+/* How many; the first `room` of them, in any order; -1: errno says why it cannot be told. Nothing
+ * there is none; but a directory that may be full of them is not empty. */
+static int read_steps(const char *directory, int64_t *steps, int room)
 {
     DIR *listing = directory != NULL ? opendir(directory) : NULL;
     if (steps == NULL) room = 0;
     int n = 0;
-    if (listing == NULL) return 0;
-    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+    if (listing == NULL) return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
+    errno = 0;
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL; errno = 0) {
         struct stat facts;
         const int64_t step = step_of(entry->d_name);
         if (step < 0 || fstatat(dirfd(listing), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -44,10 +48,33 @@ int weft_stored_steps(const char *directory, int64_t *steps, int room)
         if (n < room) steps[n] = step;
         n++;
     }
+    const int reason = errno;
     closedir(listing);
+    errno = reason;
+    return reason == 0 ? n : -1;
+}
+
+int weft_stored_steps(const char *directory, int64_t *steps, int room)
+{
+    const int n = read_steps(directory, steps, room);
     if (room > 0 && n > 0)
         qsort(steps, (size_t)(n < room ? n : room), sizeof *steps, compare_steps);
     return n;
+}
+
+weft_status weft_steps_list(const char *directory, int64_t **steps, int *n, weft_error *error)
+{
+    *steps = NULL;
+    const int room = *n = weft_stored_steps(directory, NULL, 0);
+    if (room < 0) return weft_fail_io(error, "list", directory, 0);
+    *steps = malloc(((size_t)room + 1) * sizeof **steps);
+    if (*steps == NULL) return weft_fail_memory(error, (size_t)room * sizeof **steps);
+    *n = weft_stored_steps(directory, *steps, room);
+    if (*n > room) *n = room; /* another one has appeared */
+    if (*n >= 0) return WEFT_OK;
+    free(*steps);
+    *steps = NULL;
+    return weft_fail_io(error, "list", directory, 0);
 }
 
 weft_status weft_step_path(char *path, const char *directory, int64_t step, weft_error *error)
@@ -63,20 +90,21 @@ bool weft_step_is_damaged(const char *directory, int64_t step)
            weft_path_exists(path);
 }
 
-int64_t weft_newest_step(const char *directory, int64_t below, int *n_damaged)
+weft_status weft_newest_step(const char *directory, int64_t below, int64_t *newest, int *n_damaged,
+                             weft_error *error)
 {
-    const int room = weft_stored_steps(directory, NULL, 0);
-    int64_t newest = -1, *steps = malloc(((size_t)room + 1) * sizeof *steps);
-    int n = steps ? weft_stored_steps(directory, steps, room) : 0, n_marked = 0;
-    if (n > room) n = room; /* another one has appeared */
+    int64_t *steps;
+    int n;
+    *newest = -1;
+    *n_damaged = 0;
+    WEFT_TRY(weft_steps_list(directory, &steps, &n, error));
     for (int i = 0; i < n; i++) {
         const bool is_damaged = weft_step_is_damaged(directory, steps[i]);
-        n_marked += is_damaged;
-        if (!is_damaged && steps[i] < below) newest = steps[i];
+        *n_damaged += is_damaged;
+        if (!is_damaged && steps[i] < below) *newest = steps[i];
     }
     free(steps);
-    if (n_damaged) *n_damaged = n_marked;
-    return newest;
+    return WEFT_OK;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -152,29 +180,31 @@ void weft_stored_close(weft_stored **stored)
 }
 
 /* A directory of steps, or one that holds it as "ckpt". */
-static int64_t newest_below(char *directory, const char *path, int *n_damaged)
+static weft_status newest_below(char *directory, const char *path, int64_t *step, int *n_damaged,
+                                weft_error *error)
 {
     static const char *const below[] = {"", "/ckpt"};
-    int64_t step = -1;
-    for (int i = 0; i < 2 && step < 0; i++) {
+    *step = -1;
+    for (int i = 0; i < 2 && *step < 0; i++) {
         int n = 0;
-        if (weft_path(directory, NULL, "%s%s", path, below[i]) == WEFT_OK)
-            step = weft_newest_step(directory, INT64_MAX, &n);
+        WEFT_TRY(weft_path(directory, error, "%s%s", path, below[i]));
+        WEFT_TRY(weft_newest_step(directory, INT64_MAX, step, &n, error));
         *n_damaged += n;
     }
-    return step;
+    return WEFT_OK;
 }
 
 weft_status weft_stored_open(const char *path, weft_stored **stored, weft_error *error)
 {
     char found[WEFT_PATH_BYTES], directory[WEFT_PATH_BYTES];
+    int64_t step;
     int n_damaged = 0;
     WEFT_GIVEN(stored, error);
     *stored = NULL;
     WEFT_GIVEN(path, error);
     WEFT_TRY(weft_path(found, error, "%s/" WEFT_MANIFEST_NAME, path));
     if (weft_path_exists(found)) return weft_stored_open_step(path, stored, error);
-    const int64_t step = newest_below(directory, path, &n_damaged);
+    WEFT_TRY(newest_below(directory, path, &step, &n_damaged, error));
     if (step < 0 && n_damaged)
         return weft_fail(error, WEFT_CORRUPT,
                          "all %d checkpoints in %.300s are marked as damaged; each has the reason "

@@ -35,9 +35,12 @@ weft_status weft_structure_hash(const weft_manifest *manifest, int file, int des
 /* The same, of every file, against the manifest. */
 weft_status weft_stored_check_structure(const weft_stored *stored, weft_error *error);
 
+/* weft_steps_list - the steps in a directory, ascending, to be freed; none where it is not there. */
+weft_status weft_steps_list(const char *directory, int64_t **steps, int *n, weft_error *error);
 /* weft_newest_step - the newest below `below` that is not marked as damaged; -1: none.
- * n_damaged  out, may be NULL: how many are marked */
-int64_t weft_newest_step(const char *directory, int64_t below, int *n_damaged);
+ * n_damaged  out: how many are marked */
+weft_status weft_newest_step(const char *directory, int64_t below, int64_t *newest, int *n_damaged,
+                             weft_error *error);
 weft_status weft_step_path(char *path, const char *directory, int64_t step, weft_error *error);
 bool weft_step_is_damaged(const char *directory, int64_t step);
 

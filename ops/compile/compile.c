@@ -150,7 +150,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
                             weft_error *error)
 {
     *plan = NULL;
-    if (values.n_values > 0 && values.values && values.values[0].graph) {
+    if (values.n_values > 0 && values.values) {
         const weft_error *first = weft_graph_error(values.values[0].graph);
         if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
     }

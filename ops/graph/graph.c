@@ -10,7 +10,7 @@
 #include "ir.h"
 
 static const weft_error no_graph = {WEFT_MEMORY, -1,
-                                    "there is no graph: out of memory when it was created"};
+                                    "there is no graph: it was not created, or out of memory then"};
 static const weft_type no_type;
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  */
 #include "weft/research/plan.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -249,10 +250,20 @@ static void print_decisions(const weft_program *program, FILE *file)
     }
 }
 
+/* A stream in memory is refused memory where a file is refused room. */
+static weft_status fail_write(weft_error *error)
+{
+    const int reason = errno;
+    return weft_fail(error, reason == ENOMEM ? WEFT_MEMORY : WEFT_IO,
+                     "the plan could not be written%s%s", reason ? ": " : "",
+                     reason ? strerror(reason) : "");
+}
+
 weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error *error)
 {
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(file, error);
+    errno = 0;
     print_head(program, file);
     WEFT_TRY(print_skipped(program, file, error));
     WEFT_TRY(print_homes(program, file, error));
@@ -260,10 +271,31 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     WEFT_TRY(print_traffic(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
     print_decisions(program, file);
-    return ferror(file) ? weft_fail(error, WEFT_IO, "the plan could not be written") : WEFT_OK;
+    return ferror(file) ? fail_write(error) : WEFT_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Jansson's setters take NULL for a value that could not be made, and return -1: nothing is left
+ * out. */
+static weft_status add(json_t *list, json_t *item, weft_error *error)
+{
+    return json_array_append_new(list, item) == 0 ? WEFT_OK : weft_fail_memory(error, sizeof item);
+}
+
+static weft_status set(json_t *object, const char *name, json_t *item, weft_error *error)
+{
+    return json_object_set_new(object, name, item) == 0 ? WEFT_OK
+                                                        : weft_fail_memory(error, sizeof item);
+}
+
+/* The same where NULL says it. */
+static json_t *finished(json_t *json, int n_failed)
+{
+    if (n_failed == 0) return json;
+    json_decref(json);
+    return NULL;
+}
 
 /* Infinite prices have no number in JSON. */
 static json_t *number(double x)
@@ -274,9 +306,10 @@ static json_t *number(double x)
 static json_t *ids_json(const uint32_t *ids, int n)
 {
     json_t *list = json_array();
+    int failed = 0;
     for (int i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
-    return list;
+        failed += json_array_append_new(list, json_integer(ids[i]));
+    return finished(list, failed);
 }
 
 /* Variables and inputs, and all versions of all values. */
@@ -289,12 +322,13 @@ static weft_status tensors_json(const weft_program *program, json_t *homes, json
         const weft_planned_tensor *t = &line.t;
         const char *kind = weft_tensor_kind_name(t->kind), *dtype = weft_dtype_name(t->dtype);
         if (t->kind != WEFT_TENSOR_TEMPORARY)
-            json_array_append_new(homes,
-                                  json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "name",
-                                            t->name, "kind", kind, "dtype", dtype, "dims",
-                                            line.dims, "spec", line.wanted, "storage", line.spec,
-                                            "box", line.box, "bytes", (json_int_t)t->bytes));
-        json_array_append_new(
+            WEFT_TRY(
+                add(homes,
+                    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "name", t->name, "kind",
+                              kind, "dtype", dtype, "dims", line.dims, "spec", line.wanted,
+                              "storage", line.spec, "box", line.box, "bytes", (json_int_t)t->bytes),
+                    error));
+        WEFT_TRY(add(
             versions,
             json_pack("{s:i, s:i, s:s?, s:s, s:s?, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, "
                       "s:b, s:i, s:i, s:i}",
@@ -302,7 +336,8 @@ static weft_status tensors_json(const weft_program *program, json_t *homes, json
                       t->file, "line", t->line, "kind", kind, "dtype", dtype, "dims", line.dims,
                       "spec", line.spec, "wanted", line.wanted, "storage", line.storage, "box",
                       line.box, "bytes", (json_int_t)t->bytes, "output", t->is_output, "shares",
-                      (int)t->shares, "first_step", t->first_step, "last_step", t->last_step));
+                      (int)t->shares, "first_step", t->first_step, "last_step", t->last_step),
+            error));
     }
     return WEFT_OK;
 }
@@ -313,8 +348,10 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
     for (int k = 0; k < step->n_links; k++) {
         weft_planned_link link;
         WEFT_TRY(weft_plan_link_at(program, step->index, k, &link, error));
-        json_array_append_new(list, json_pack("{s:s, s:s?, s:i}", "op", link.op, "file", link.file,
-                                              "line", link.line));
+        WEFT_TRY(
+            add(list,
+                json_pack("{s:s, s:s?, s:i}", "op", link.op, "file", link.file, "line", link.line),
+                error));
     }
     return WEFT_OK;
 }
@@ -331,14 +368,15 @@ static weft_status steps_json(const weft_program *program, json_t *moves, json_t
         const char *collective =
             s->kind == WEFT_STEP_CONVERT ? weft_convert_name(s->collective) : NULL;
         if (is_collective(s))
-            json_array_append_new(moves, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I}",
-                                                   "phase", phase, "place", line.place, "reason",
-                                                   s->reason, "collective", collective, "axes",
-                                                   line.axes, "box", line.box, "value", line.value,
-                                                   "bytes", (json_int_t)s->wire_bytes));
+            WEFT_TRY(add(moves,
+                         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I}", "phase", phase,
+                                   "place", line.place, "reason", s->reason, "collective",
+                                   collective, "axes", line.axes, "box", line.box, "value",
+                                   line.value, "bytes", (json_int_t)s->wire_bytes),
+                         error));
         json_t *links = json_array();
         weft_status status = links_json(program, s, links, error);
-        json_array_append_new(
+        const weft_status added = add(
             steps,
             json_pack("{s:s, s:s, s:s, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, s:f, s:I, "
                       "s:I, s:I, s:I}",
@@ -347,8 +385,10 @@ static weft_status steps_json(const weft_program *program, json_t *moves, json_t
                       ids_json(s->in, s->n_in), "out", ids_json(s->out, s->n_out), "collective",
                       collective, "axes", line.axes, "ops", links, "flops", s->flops, "bytes",
                       (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes, "out_bytes",
-                      (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes));
+                      (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes),
+            error);
         WEFT_TRY(status);
+        WEFT_TRY(added);
     }
     return WEFT_OK;
 }
@@ -361,10 +401,11 @@ static weft_status skipped_json(const weft_program *program, json_t *list, weft_
         char dims[200];
         WEFT_TRY(weft_plan_skipped_at(program, i, &skip, error));
         weft_shape_print(skip.shape, dims, sizeof dims);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", skip.name,
-                                              "dims", dims, "dim", skip.dim, "axis",
-                                              weft_mesh_axis_name(mesh, skip.axis), "taken_by",
-                                              skip.taken_by));
+        WEFT_TRY(add(list,
+                     json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", skip.name, "dims", dims, "dim",
+                               skip.dim, "axis", weft_mesh_axis_name(mesh, skip.axis), "taken_by",
+                               skip.taken_by),
+                     error));
     }
     return WEFT_OK;
 }
@@ -387,28 +428,31 @@ static json_t *ways_json(const weft_decision *decision)
 static json_t *decisions_json(const weft_program *program)
 {
     json_t *list = json_array();
+    int failed = 0;
     for (int i = 0; i < weft_plan_n_decisions(program); i++) {
         const weft_decision *d = weft_plan_decision_at(program, i);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:i, s:s, s:f, s:o, s:i, s:i}",
-                                              "phase", weft_phase_name(d->phase), "op", d->op,
-                                              "file", d->file, "line", d->line, "axis",
-                                              weft_mesh_axis_name(d->mesh, d->axis), "flops",
-                                              d->flops, "ways", ways_json(d), "cheapest",
-                                              d->cheapest, "picked", d->picked));
+        failed += json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s?, s:i, s:s, s:f, s:o, s:i, s:i}", "phase",
+                      weft_phase_name(d->phase), "op", d->op, "file", d->file, "line", d->line,
+                      "axis", weft_mesh_axis_name(d->mesh, d->axis), "flops", d->flops, "ways",
+                      ways_json(d), "cheapest", d->cheapest, "picked", d->picked));
     }
-    return list;
+    return finished(list, failed);
 }
 
 static json_t *usage_json(const weft_usage *usage)
 {
     json_t *phases = json_object();
+    int failed = 0;
     for (int phase = 0; phase < WEFT_PHASES; phase++)
-        json_object_set_new(phases, weft_phase_name((weft_phase)phase),
-                            json_integer((json_int_t)usage->peak_bytes[phase]));
+        failed += json_object_set_new(phases, weft_phase_name((weft_phase)phase),
+                                      json_integer((json_int_t)usage->peak_bytes[phase]));
     return json_pack("{s:I, s:I, s:I, s:o, s:I, s:I}", "parameters",
                      (json_int_t)usage->variable_bytes, "slots", (json_int_t)usage->slot_bytes,
-                     "inputs", (json_int_t)usage->input_bytes, "temporaries", phases, "arena",
-                     (json_int_t)usage->arena_bytes, "peak", (json_int_t)usage->total_bytes);
+                     "inputs", (json_int_t)usage->input_bytes, "temporaries",
+                     finished(phases, failed), "arena", (json_int_t)usage->arena_bytes, "peak",
+                     (json_int_t)usage->total_bytes);
 }
 
 static json_t *traffic_json(const weft_program *program)
@@ -417,16 +461,17 @@ static json_t *traffic_json(const weft_program *program)
     weft_traffic *traffic = traffic_of(program, &n);
     if (!traffic) return NULL;
     json_t *list = json_array();
+    int failed = 0;
     for (int i = 0; i < n; i++) {
         char axes[100];
         axes_text(weft_program_mesh(program), traffic[i].axes, axes, sizeof axes);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "axes", axes, "collective",
-                                              weft_convert_name(traffic[i].kind), "count",
-                                              (json_int_t)traffic[i].count, "bytes",
-                                              (json_int_t)traffic[i].bytes));
+        failed += json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:I}", "axes", axes, "collective",
+                            weft_convert_name(traffic[i].kind), "count",
+                            (json_int_t)traffic[i].count, "bytes", (json_int_t)traffic[i].bytes));
     }
     free(traffic);
-    return list;
+    return finished(list, failed);
 }
 
 static weft_status head_json(const weft_program *program, json_t *root, weft_error *error)
@@ -455,7 +500,7 @@ static weft_status head_json(const weft_program *program, json_t *root, weft_err
 static weft_status write_json(json_t *root, FILE *file, weft_error *error)
 {
     if (json_dumpf(root, file, JSON_INDENT(1)) != 0 || fputc('\n', file) == EOF)
-        return weft_fail(error, WEFT_IO, "the plan could not be written");
+        return fail_write(error);
     return WEFT_OK;
 }
 
@@ -463,18 +508,23 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
 {
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(file, error);
+    errno = 0;
     json_t *root = json_object(), *skipped = json_array(), *homes = json_array();
     json_t *versions = json_array(), *moves = json_array(), *steps = json_array();
     weft_status status = head_json(program, root, error);
     if (status == WEFT_OK) status = skipped_json(program, skipped, error);
     if (status == WEFT_OK) status = tensors_json(program, homes, versions, error);
     if (status == WEFT_OK) status = steps_json(program, moves, steps, error);
-    json_object_set_new(root, "skipped", skipped);
-    json_object_set_new(root, "tensors", homes);
-    json_object_set_new(root, "collectives", moves);
-    json_object_set_new(root, "versions", versions);
-    json_object_set_new(root, "step_list", steps);
-    json_object_set_new(root, "decisions", decisions_json(program));
+    const struct {
+        const char *name;
+        json_t *list;
+    } lists[] = {{"skipped", skipped},   {"tensors", homes},
+                 {"collectives", moves}, {"versions", versions},
+                 {"step_list", steps},   {"decisions", decisions_json(program)}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const weft_status is_set = set(root, lists[i].name, lists[i].list, error);
+        if (status == WEFT_OK) status = is_set;
+    }
     if (status == WEFT_OK) status = write_json(root, file, error);
     json_decref(root);
     return status;

@@ -128,7 +128,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_stored_export(const weft_stored *store
 /* Every hash of every file. WEFT_CORRUPT names file, tensor and block. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *stored,
                                                         weft_error *error);
-/* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. */
+/* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. -1: it is there
+ * and cannot be listed (errno). */
 WEFT_API int weft_stored_steps(const char *directory, int64_t *steps, int room);
 
 WEFT_END

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# examples_test.sh BUILD [COMPILER_FLAG...]: installs what is in the folder BUILD under a prefix, moves it elsewhere, and
+# examples_test.sh BUILD [SANITIZER_FLAG...]: installs what is in the folder BUILD under a prefix, moves it elsewhere, and
 # builds and runs every example from there: by pkg-config, by CMake's find_package, and as C++. Losses fall, and are equal
-# under two layouts; the three ways print the same.
+# under two layouts; the three ways print the same. Sanitized, one way is enough.
 set -euo pipefail
 build=$(readlink -f "$1")
 shift
@@ -66,17 +66,16 @@ names=$(cd "$examples" && basename -s .c ./*.c)
 [ "$(wc -w <<<"$names")" -ge 6 ] || die "only these examples were installed: $names"
 for name in $names; do
     source=$examples/$name.c
-    cc -std=c99 "${strict[@]}" "${flags[@]}" "$source" -o "$work/pkgconfig/$name" "${use[@]}" -lm "-Wl,-rpath,$library" &
-    if command -v g++ >/dev/null; then
-        g++ -std=c++17 "${strict[@]}" "${flags[@]}" -xc++ "$source" -xnone -o "$work/cxx/$name" "${use[@]}" \
-            "-Wl,-rpath,$library"
-    else
-        echo "no g++ here: $name is not built as C++"
-    fi
-    wait $! || die "$name does not build by pkg-config"
+    cc -std=c99 "${strict[@]}" "${flags[@]}" "$source" -o "$work/pkgconfig/$name" "${use[@]}" -lm \
+        "-Wl,-rpath,$library" || die "$name does not build by pkg-config"
+    [ ${#flags[@]} = 0 ] || continue
+    g++ -std=c++17 "${strict[@]}" -xc++ "$source" -xnone -o "$work/cxx/$name" "${use[@]}" "-Wl,-rpath,$library" ||
+        die "$name does not build as C++"
 done
-CFLAGS=${flags[*]} cmake -S "$examples" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
-    cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log"; die "find_package(weft)"; }
+if [ ${#flags[@]} = 0 ]; then
+    cmake -S "$examples" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+        cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log"; die "find_package(weft)"; }
+fi
 
 # ---- runs
 
@@ -84,7 +83,7 @@ losses() { sed -n 's/.*loss \([0-9.]*\).*/\1/p' "$1"; }
 for name in $names; do
     "$work/pkgconfig/$name" >"$work/one" || die "$name"
     for way in cmake cxx; do
-        [ -x "$work/$way/$name" ] || continue
+        [ ${#flags[@]} = 0 ] || continue
         "$work/$way/$name" | cmp - "$work/one" || die "$name prints something else when built by $way"
     done
     if [ "$(type -t "check_$name")" ]; then "check_$name" "$work/one" || { cat "$work/one"; die "$name is not right"; }; fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# headers_test.sh LIBRARY [COMPILER_FLAG...]: every public header alone, all together, and their macros in a program
-# that runs, in each language that we promise, by every compiler that is here. Headers are found, not listed.
+# headers_test.sh LIBRARY [SANITIZER_FLAG...]: every public header alone, all together, and their macros in a program
+# that runs, in each language that we promise, by every compiler that is here. Headers are found, not listed. A sanitized
+# library is linked by gcc alone: its runtime is its compiler's.
 set -euo pipefail
 root=$(readlink -f "$(dirname "$0")/../..")
 library=$(readlink -f "$1")
@@ -34,6 +35,7 @@ compile() {
             exit 1
         }
     done
+    if [ ${#flags[@]} -gt 0 ] && [[ $1 = clang* ]]; then return; fi
     "$@" "${includes[@]}" "${flags[@]}" -pedantic -Wall -Wextra -Werror "-x$language" "$root/tests/install/macros.c" \
         -xnone "$library" "-Wl,-rpath,$(dirname "$library")" -o "$work/macros"
     "$work/macros"

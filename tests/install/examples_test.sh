@@ -46,6 +46,7 @@ if [ -e "$build/bin/weft-read-hdf5" ]; then # which must be found from the insta
     "$prefix/bin/weft" ckpt import "$work/run.h5" "$work/again" >/dev/null || die "weft-read-hdf5 is not found"
 fi
 grep -h '^ *exec\|doctor' "$prefix"/share/weft/slurm/*.sbatch | grep 'build/bin' && die "scripts call the tree they came from"
+diff -r "$(dirname "$0")/../../apps/weft/maps" "$prefix/share/weft/maps" || die "weft ckpt import --map would miss these"
 echo "installed: $version, $(find "$prefix/include" -name '*.h' | wc -l) headers"
 
 if [ -n "${TEST_PYTHON:-}" ]; then # which must find the library and the headers that it was installed with

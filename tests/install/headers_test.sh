@@ -19,6 +19,7 @@ bare=$(cd "$root" && grep -l WEFT_API -r include ./*/include | xargs grep -L '^W
 [ -z "$bare" ] || { printf 'WEFT_BEGIN and WEFT_END are wanted around the declarations of:\n%s\n' "$bare"; exit 1; }
 
 for header in $headers; do
+    grep -qF "| \`$header\` |" "$root/docs/api.md" || { echo "docs/api.md has no line for $header"; exit 1; }
     name=$work/$(tr / _ <<<"$header").c
     printf '#include <%s>\n#include <%s>\nextern int weft_test_unit;\n' "$header" "$header" >"$name"
     printf '#include <%s>\n' "$header" >>"$work/all.c"

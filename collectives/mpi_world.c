@@ -75,8 +75,8 @@ int weft_mpi_tag(uint64_t fingerprint, int slot)
 
 static weft_recorder *recorder; /* of this process; NULL: not recorded */
 static int channel = -1;
-static uint64_t
-    chain; /* fingerprint of all such calls so far: there is one when there is no recorder */
+/* fingerprint of all such calls so far: there is one when there is no recorder */
+static uint64_t chain;
 
 /* What this process is doing and since which call, to everybody; the first that differs from process 0 is named. Only when
  * they do differ. */

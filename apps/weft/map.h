@@ -29,8 +29,8 @@ typedef struct map_rule {
     bool has_dims;     /* else they are called as the file calls them */
     map_words dims;    /* of the file's tensor: "embed", or several in one: "heads*kv" */
     const char *split; /* the dim that is cut into to.n parts; NULL: none */
-    map_words
-        parts; /* [to.n] what the dim is in each: "heads*kv"; "": 1 of it, and no dim any more */
+    /* [to.n] what the dim is in each: "heads*kv"; "": 1 of it, and no dim any more */
+    map_words parts;
     map_words order;          /* of the dims of what it becomes; none: as they lie */
     const char *leave, *zero; /* why it is not taken; why it is not, and has to be zero; NULL */
     bool is_optional;         /* the file need not have it */

@@ -10,8 +10,8 @@ typedef struct weft_frame {
     weft_hash key;    /* of names, dtypes and dims of all tensors, in order */
     int64_t *offsets; /* [n] of the tensors in the file                     */
     int64_t bytes;    /* of the file                                        */
-    char *
-        gaps; /* what lies between the tensors, one after the other; NULL: another process has it */
+    /* what lies between the tensors, one after the other; NULL: another process has it */
+    char *gaps;
 } weft_frame;
 
 /* All Local. Whether the frame is of these tensors. */

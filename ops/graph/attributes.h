@@ -28,8 +28,8 @@ extern const weft_field_kind weft_field_name, weft_field_number, weft_field_bool
     weft_field_unsigned, weft_field_int64, weft_field_shape, weft_field_initial;
 
 typedef struct weft_field {
-    const char *
-        name; /* as C writes it: "slice.begin"; printed without what stands before the last point */
+    /* as C writes it: "slice.begin"; printed without what stands before the last point */
+    const char *name;
     size_t offset;
     const weft_field_kind *kind;
 } weft_field;

@@ -49,8 +49,8 @@ struct weft_graph {
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
-    weft_graph_point
-        placed;        /* nodes below this have their file and line: their builders are over */
+    /* nodes below this have their file and line: their builders are over */
+    weft_graph_point placed;
     weft_phase phase;  /* of nodes now being built */
     int n_users;       /* programs of this graph that are there still */
     uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */

@@ -52,8 +52,8 @@ struct weft_program {
     int n_local;
     int64_t runs;
     bool has_run; /* what it computes has been computed */
-    bool
-        *is_written; /* [plan->n_placed] inputs that the host has written, or was given memory of */
+    /* [plan->n_placed] inputs that the host has written, or was given memory of */
+    bool *is_written;
     bool inputs_are_written; /* all of them: nothing more to look at before a run */
     uint64_t digest;         /* of the plan */
     uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */

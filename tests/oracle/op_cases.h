@@ -33,8 +33,8 @@ typedef struct op_group {
     const char *name;
     const weft_op *op; /* NULL: a composition */
     reference reference;
-    const op_case *
-        cases; /* until one without a name; that has why_none where the op has no values of its own */
+    /* until one without a name; that has why_none where the op has no values of its own */
+    const op_case *cases;
 } op_group;
 
 extern const op_group op_groups[];

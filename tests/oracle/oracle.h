@@ -39,8 +39,8 @@ typedef struct weft_oracle_build {
     /* What the op under test gets, in its order: operands, or what was made of them; its further results. */
     int n_arguments, n_others;
     weft_value arguments[WEFT_ORACLE_VALUES], others[3];
-    const struct weft_oracle_build
-        *first; /* built before in the same graph: its inputs serve again */
+    /* built before in the same graph: its inputs serve again */
+    const struct weft_oracle_build *first;
     double low[WEFT_ORACLE_VALUES], high[WEFT_ORACLE_VALUES];
 } weft_oracle_build;
 

@@ -65,8 +65,8 @@ WEFT_API int weft_mesh_axis_size(const weft_mesh *mesh, int axis);
 WEFT_API int weft_mesh_find_axis(const weft_mesh *mesh, const char *name); /* -1: no such axis */
 WEFT_API int weft_mesh_n_ranks(const weft_mesh *mesh);
 WEFT_API int weft_mesh_n_local(const weft_mesh *mesh); /* ranks in this process; 0 for a plan  */
-WEFT_API int
-weft_mesh_first_local(const weft_mesh *mesh);           /* its lowest rank                      */
+/* its lowest rank */
+WEFT_API int weft_mesh_first_local(const weft_mesh *mesh);
 WEFT_API bool weft_mesh_is_root(const weft_mesh *mesh); /* holds rank 0: the one that prints    */
 
 /* Local. coordinates [n_axes] of `rank`, and back. */

@@ -85,13 +85,13 @@ WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, wef
  *     counts = weft_gather(class_weights, labels, dim);        an ignored label gives 0; ones [dim] if there are no weights
  *     mean = weft_div(weft_sum(WEFT_SCALAR, loss), weft_sum(WEFT_SCALAR, counts)); */
 typedef struct weft_cross_entropy_options {
-    weft_value
-        class_weights; /* w [dim], of the logits' dtype; {0}: 1                               */
-    weft_value
-        row_weights; /* some or all dims of the result, of the logits' dtype; {0}: 1        */
-    double
-        label_smoothing; /* from 0, none, to 1: this much of the label is spread evenly         */
-    double z_loss;       /* 0 or above: keeps logsumexp near 0 (1e-4 is usual); 0: none         */
+    /* w [dim], of the logits' dtype; {0}: 1 */
+    weft_value class_weights;
+    /* some or all dims of the result, of the logits' dtype; {0}: 1 */
+    weft_value row_weights;
+    /* from 0, none, to 1: this much of the label is spread evenly */
+    double label_smoothing;
+    double z_loss; /* 0 or above: keeps logsumexp near 0 (1e-4 is usual); 0: none         */
 } weft_cross_entropy_options;
 /* options: NULL for none of them. */
 WEFT_API weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_dim dim,

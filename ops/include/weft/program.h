@@ -26,9 +26,9 @@ typedef struct weft_compile_options {
        box on every rank (the same layout gives that; on one rank every layout does). It must outlive the new one.
        NULL: none */
     weft_program *share;
-    const char *
-        dump; /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to
-                             stderr; NULL: none */
+    /* a pass ("expand", "simplify", "place", "lower", "fuse", "order") whose result is printed to stderr; NULL:
+     * none */
+    const char *dump;
     /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
     const weft_policy *policy;
     const weft_cost *cost;

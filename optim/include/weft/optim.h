@@ -26,25 +26,25 @@ WEFT_BEGIN
 
 /* Of numbers, 0 means the optimizer's default. */
 typedef struct weft_optimizer_options {
-    double
-        rate; /* used when rate_value is invalid; sgd, momentum 0.1, adam, adamw 1e-3, adafactor 1e-2 */
+    /* used when rate_value is invalid; sgd, momentum 0.1, adam, adamw 1e-3, adafactor 1e-2 */
+    double rate;
     weft_value rate_value; /* a scalar of the loss's dtype: a schedule */
     double momentum;       /* momentum: 0.9 */
     double beta1, beta2;   /* adam, adamw: 0.9, 0.999 */
     double beta2_decay;    /* adafactor: beta2 = 1 - t^beta2_decay: -0.8 */
     double epsilon;        /* adam, adamw: 1e-8; adafactor: the dtype's precision */
-    double
-        scale_floor; /* adafactor: the least size of a variable that steps are relative to: 1e-3 */
+    /* adafactor: the least size of a variable that steps are relative to: 1e-3 */
+    double scale_floor;
     double step_limit; /* adafactor: the largest root mean square of a step: 1 */
     /* adamw: 0.01, adafactor: none; negative means none. Applied to variables of 2 dims and more */
     double weight_decay;
     double clip; /* largest global norm of the gradients of what is updated; 0: no clipping */
     weft_value *gradient_norm; /* out, may be NULL: that norm before clipping, a scalar */
-    weft_values
-        variables; /* what to update; no values: all that the loss depends on (weft_trainable) */
+    /* what to update; no values: all that the loss depends on (weft_trainable) */
+    weft_values variables;
     const char *prefix; /* of these, those whose name begins so; NULL: all */
-    weft_values
-        gradients; /* of `variables`, one to one (dims in any order); no values: taken of the loss */
+    /* of `variables`, one to one (dims in any order); no values: taken of the loss */
+    weft_values gradients;
 } weft_optimizer_options;
 
 /* Update the variables by the loss, which may be the invalid value when gradients are handed in. Returns a token for

@@ -35,8 +35,8 @@ typedef enum weft_tensor_kind {
     WEFT_TENSOR_SLOT,
     WEFT_TENSOR_KINDS
 } weft_tensor_kind;
-WEFT_API const char *
-weft_tensor_kind_name(weft_tensor_kind kind); /* "temporary"; "?" for no kind */
+/* "temporary"; "?" for no kind */
+WEFT_API const char *weft_tensor_kind_name(weft_tensor_kind kind);
 
 /* One value in one place. A value that is needed in several places is several of these, with one `value`. */
 typedef struct weft_planned_tensor {
@@ -103,15 +103,15 @@ typedef enum weft_step_reason {
     WEFT_BECAUSE_OLD,     /* a variable's old value is needed beside the new one            */
     WEFT_REASONS
 } weft_step_reason;
-WEFT_API const char *
-weft_step_reason_name(weft_step_reason reason); /* "operand"; "?" for no reason */
+/* "operand"; "?" for no reason */
+WEFT_API const char *weft_step_reason_name(weft_step_reason reason);
 
 typedef struct weft_planned_step {
     int index; /* from 0: the order of execution, on every rank */
     weft_step_kind kind;
     weft_phase phase;
-    uint32_t
-        node; /* the op whose work it is; of a conversion: who asked, or whose partial result it is */
+    /* the op whose work it is; of a conversion: who asked, or whose partial result it is */
+    uint32_t node;
     const char *op, *file; /* its name and call; file NULL: not known */
     int line;
     weft_step_reason why;
@@ -138,8 +138,8 @@ typedef struct weft_planned_link {
     const char *op, *file;
     int line;
     int n_in;
-    const int
-        *in; /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */
+    /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */
+    const int *in;
 } weft_planned_link;
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_link_at(const weft_program *program, int step,
                                                        int index, weft_planned_link *link,

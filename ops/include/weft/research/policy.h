@@ -32,16 +32,16 @@ typedef struct weft_exchange {
     uint32_t axes;          /* bit a: the ranks along axis a exchange */
     int n_ranks;            /* of a group: the product of those axes' sizes */
     weft_convert_kind kind; /* never WEFT_SLICE, which is local and costs nothing */
-    double
-        bytes; /* of one rank's part of the tensor, were it whole along these axes; move: what is sent */
+    /* of one rank's part of the tensor, were it whole along these axes; move: what is sent */
+    double bytes;
     double link_bytes; /* what goes through one rank's link, n ranks: all_gather and reduce_scatter
                                bytes (n-1)/n, all_reduce twice that, all_to_all an n-th of it, move: bytes */
 } weft_exchange;
 
 /* Prices have one unit: a byte through one rank's link. {0} is the cost function that is used when none is given. */
 struct weft_cost {
-    double
-        flops_per_byte; /* flops that take as long as a byte through a link; 0: WEFT_FLOPS_PER_BYTE */
+    /* flops that take as long as a byte through a link; 0: WEFT_FLOPS_PER_BYTE */
+    double flops_per_byte;
     /* The price of an exchange, 0 or more, INFINITY for never. NULL: exchange->link_bytes */
     double (*exchange)(void *context, const weft_exchange *exchange);
     /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
@@ -53,8 +53,8 @@ enum { WEFT_FLOPS_PER_BYTE = 30 }; /* 100 GFLOP/s a core against about 3 GB/s */
 /* The price of one way, in its parts. */
 typedef struct weft_price {
     double operands; /* bringing the operands to where the way needs them */
-    double
-        results; /* bringing the results from where it leaves them to where their names want them */
+    /* bringing the results from where it leaves them to where their names want them */
+    double results;
     double repeated; /* work that the ranks of the axis all do, beyond a share each */
     double total;
 } weft_price;
@@ -72,14 +72,14 @@ WEFT_API const char *weft_way_kind_name(weft_way_kind kind); /* "cut"; "?" for n
 /* A state is a dim's index, WEFT_REPLICATED or WEFT_PARTIAL. */
 typedef struct weft_way {
     weft_way_kind kind;
-    const char
-        *dim; /* cut: the direction, by the result's dim or else an operand's; NULL: no cut */
+    /* cut: the direction, by the result's dim or else an operand's; NULL: no cut */
+    const char *dim;
     const int8_t *need;   /* [n_in] the state that each operand must be in */
     const int8_t *make;   /* [n_out] the state that each result comes out in */
     weft_combine combine; /* of results that come out partial */
-    bool
-        is_usual; /* false: no operand is along this direction on the axis, and no result wants to be. Legal, and left
-                      out of the comparison unless a policy picks it */
+    /* false: no operand is along this direction on the axis, and no result wants to be. Legal, and left out of the
+     * comparison unless a policy picks it */
+    bool is_usual;
     weft_price price;
 } weft_way;
 
@@ -88,11 +88,11 @@ typedef struct weft_operand {
     uint32_t value;   /* its number in the plan: the same wherever the tensor turns up */
     const char *name; /* NULL: none */
     weft_dtype dtype;
-    const weft_shape
-        *shape;        /* of the whole tensor                                                 */
+    /* of the whole tensor */
+    const weft_shape *shape;
     const int8_t *now; /* [n_axes] the state it is in; NULL for results                       */
-    const int8_t
-        *wanted; /* [n_axes] where its names want it; where it goes when it may not stay partial */
+    /* [n_axes] where its names want it; where it goes when it may not stay partial */
+    const int8_t *wanted;
     int n_readers; /* operands: ops that read it; they share the price of finishing a partial sum */
 } weft_operand;
 
@@ -128,10 +128,10 @@ typedef struct weft_wanting {
     const char *op, *file; /* what makes it, and where */
     int line;
     weft_phase phase;
-    const char
-        *placement; /* weft_place's text; NULL: none                                        */
-    const char
-        *place_as; /* the variable whose storage it is placed as (weft_place_as); NULL: none */
+    /* weft_place's text; NULL: none */
+    const char *placement;
+    /* the variable whose storage it is placed as (weft_place_as); NULL: none */
+    const char *place_as;
 } weft_wanting;
 
 struct weft_policy {

@@ -36,7 +36,9 @@ loss = weft.mean(weft.cross_entropy(logits, y, arm))
 update = weft.adam(loss, rate=0.01)
 
 # %% Training
-program = weft.Program(weft.Mesh(mesh_text), layout_text, [loss, logits, update])
+mesh = weft.Mesh(mesh_text)
+say = print if mesh.is_root else lambda *text: None  # one rank of many prints
+program = weft.Program(mesh, layout_text, [loss, logits, update])
 program.write(x, points)
 program.write(y, arms)
 done = 0
@@ -44,10 +46,11 @@ for step in 1, 40, 80, 120, 160, 200:
     program.run(step - done)
     done = step
     right = (program.read(logits).argmax(axis=1) == arms).sum()
-    print(f"step {step:3}  loss {program.read(loss):.4f}  {right:3} of 300 right")
+    value = program.read(loss)
+    say(f"step {step:3}  loss {value:.4f}  {right:3} of 300 right")
 
 # %% The plan: what moves between ranks in one run, and why
 plan = program.plan()
-print(f"{plan['ranks']} ranks, {plan['steps']} steps, {plan['flops']:.3g} flops a rank")
+say(f"{plan['ranks']} ranks, {plan['steps']} steps, {plan['flops']:.3g} flops a rank")
 for move in plan["collectives"]:
-    print("  " + "  ".join(str(move[key]) for key in move))
+    say(f"  {move['bytes']:6} bytes  {move['collective']:14} over {move['axes']}: {move['place']}, as {move['reason']}")

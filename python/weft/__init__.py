@@ -83,7 +83,7 @@ def _to_c(parameter, given, keep, function):
     if text == "weft_dtype":
         return dtype_number(given)
     if text == "callback":
-        keep.append(c.type_of_field(parameter)(given))
+        keep.append(c.type_of_field(parameter)(_guarded(given, keep)))
         return keep[-1]
     if text == "char *":
         return None if given is None else str(given).encode()
@@ -100,6 +100,35 @@ def _to_c(parameter, given, keep, function):
     if isinstance(given, (bool, int, float, numpy.generic, ctypes.Structure)):
         return given.item() if isinstance(given, numpy.generic) else given
     return _refuse(function, parameter, given)
+
+
+_raised = []  # by Python functions that the library called; C knows no exceptions, so they wait until it returns
+
+
+def _guarded(function, keep):
+    """What the library calls: a text it returns lives on in `keep`, and what it raises is raised by _finish."""
+
+    def guarded(*given):
+        try:
+            result = function(*given)
+        except BaseException as error:
+            _raised.append(error)
+            return 0
+        if isinstance(result, str):
+            keep.append(ctypes.create_string_buffer(result.encode()))
+            return ctypes.addressof(keep[-1])
+        return result
+
+    return guarded
+
+
+def _finish(status, error):
+    """After a call: the exception of a function that the library called, else the library's own error."""
+    if _raised:
+        first = _raised[0]
+        _raised.clear()
+        raise first
+    _checked(status, error)
 
 
 def dtype_number(given):
@@ -148,7 +177,7 @@ def call(name, *given, **options):
         ready.append(ctypes.byref(error))
     result = getattr(c.lib, name)(*ready)
     if function["returns"] == "weft_status":
-        return _checked(result, error if error is not None else c.types["weft_error"](message=name.encode()))
+        return _finish(result, error if error is not None else c.types["weft_error"](message=name.encode()))
     if function["returns"] == "weft_value":
         if error is not None:
             _checked(error.status, error)
@@ -363,7 +392,8 @@ class Value:
 class Program(_Handle):
     """A graph compiled for one mesh and layout. values: what can be read, and updates to carry out.
 
-    layout: a Layout or its text. options: the fields of weft_compile_options, as strict=True, share=other_program."""
+    layout: a Layout or its text. options: the fields of weft_compile_options, as strict=True, share=other_program, or
+    policy={"name": "mine", "pick": function}: functions are called with C's arguments (weft/research/policy.h)."""
 
     def __init__(self, mesh, layout, values, **options):
         layout = layout if isinstance(layout, Layout) else Layout(layout or "")
@@ -372,7 +402,10 @@ class Program(_Handle):
         wanted = {parameter["name"]: parameter for parameter in c.functions["weft_compile"]["parameters"]}
         ready = [_to_c(wanted[name], given, keep, c.functions["weft_compile"])
                  for name, given in (("mesh", mesh), ("layout", layout), ("values", values), ("options", options or None))]
-        _checked(c.lib.weft_compile(*ready, ctypes.byref(handle), ctypes.byref(error)), error)
+        status = c.lib.weft_compile(*ready, ctypes.byref(handle), ctypes.byref(error))
+        if _raised:  # the program was compiled by a policy that had failed
+            c.lib.weft_program_destroy(ctypes.byref(handle))
+        _finish(status, error)
         # Whatever an option lends the program (a program that shares its variables) lives as long as it does.
         self._own("program", handle, mesh, *values, keep, options)
         self.mesh, self.values = mesh, values

@@ -79,11 +79,13 @@ def type_of(text):
 
 
 def _callback(described):
-    # An array that is a parameter is a pointer.
-    return ctypes.CFUNCTYPE(type_of(described["returns"]), *[_parameter(p) for p in described["parameters"]])
+    # A text that Python returns: its address, as ctypes would not say how long the text lives.
+    returns = ctypes.c_void_p if described["returns"] == "const char *" else type_of(described["returns"])
+    return ctypes.CFUNCTYPE(returns, *[_parameter(p) for p in described["parameters"]])
 
 
 def _parameter(parameter):
+    """An array that is a parameter is a pointer."""
     lengths = parameter.get("length")
     if not lengths:
         return type_of_field(parameter)

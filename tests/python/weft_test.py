@@ -163,6 +163,27 @@ def test_a_plan_is_data():
     assert share.plan()["steps"] == plan["steps"]
 
 
+def test_a_policy_may_be_written_in_python():
+    g = weft.Graph(seed=1)
+    rows, wide, out = weft.Dim("rows", 8), weft.Dim("wide", 16), weft.Dim("out", 4)
+    x, w = g.input("x", [rows, wide]), g.variable("w", [wide, out], weft.normal(0.0, 1.0))
+    y = weft.einsum([rows, out], x, w)
+    mesh = weft.Mesh("data:2", plan=True)
+
+    def pick(context, decision):
+        ways = [decision.contents.ways[way] for way in range(decision.contents.n_ways)]
+        assert decision.contents.op == b"einsum" and all(way.price.total >= 0 for way in ways)
+        return [way.dim for way in ways].index(b"wide")
+
+    usual = weft.Program(mesh, "rows:data", y, explain=True).plan()
+    ours = weft.Program(mesh, "rows:data", y, explain=True, policy={"name": "along wide", "pick": pick}).plan()
+    assert usual["policy"] is None and ours["policy"] == "along wide"
+    assert usual["collectives"] == [] and any("wide is contracted" in move["reason"] for move in ours["collectives"])
+    ours = weft.Program(mesh, "rows:data", y, policy={"wants": lambda context, value: "wide:data"}).plan()
+    assert any(tensor["name"] == "w" and "data" in str(tensor) for tensor in ours["tensors"]), ours["tensors"]
+    refused(KeyError, "mine", weft.Program, mesh, "", y, policy={"pick": lambda *given: {}["mine"]})
+
+
 def test_the_example_trains_and_reads_its_plan():
     environment = {**os.environ, "PYTHONPATH": os.path.join(root, "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     losses = []

@@ -2,10 +2,10 @@
 #include "app.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "weft/checkpoint.h"
 
 static const int exits[][APP_PHASES] = {
@@ -13,34 +13,6 @@ static const int exits[][APP_PHASES] = {
     [WEFT_MEMORY] = {1, 1},   [WEFT_COMM] = {71, 71},      [WEFT_MISMATCH] = {2, 73},
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
-
-/* ---- JSON without memory --------------------------------------------------------------------- */
-
-/* Jansson tells nobody that it was out of memory: it takes good text for bad, and leaves things out
- * of what it prints. So its allocator remembers, and a program that has read or said less than it
- * should ends with the sentence. */
-static _Atomic size_t json_refused; /* bytes; 0: never */
-
-static void *take_json(size_t bytes)
-{
-    void *memory = malloc(bytes);
-    if (memory == NULL) json_refused = bytes;
-    return memory;
-}
-
-__attribute__((constructor)) static void remember_json(void)
-{
-    json_set_alloc_funcs(take_json, free);
-}
-
-weft_status app_json_status(weft_error *error)
-{
-    if (json_refused == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_MEMORY, "could not allocate %zu bytes for JSON: out of memory",
-                     json_refused);
-}
-
-/* ---- the way out ----------------------------------------------------------------------------- */
 
 static void say(const char *program, const weft_error *error)
 {

@@ -25,9 +25,6 @@ weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, 
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               app_phase phase, const weft_error *error);
 
-/* app_json_status - WEFT_MEMORY when Jansson has been refused memory since the program began: to be asked before its word
- * is taken that a text is wrong, or that something is not in it. app_leave asks too. Local. */
-weft_status app_json_status(weft_error *error);
 /* app_steps - the steps of the checkpoints in a folder, ascending, to be freed; none where it is not there. Local. */
 weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *error);
 

@@ -3,6 +3,7 @@
  *
  * The training may still be going on: this only reads, while weft_checkpoints_open would clear away
  * what looks like an interrupted save. */
+#include "../json.h"
 #include "job.h"
 
 #include <jansson.h>

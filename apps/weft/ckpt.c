@@ -349,5 +349,5 @@ int ckpt_main(int n, char **arguments)
     weft_arena_destroy(&arena);
     const int code = app_leave(table.program, APP_STARTING, &error);
     weft_world_close();
-    return error.status == WEFT_OK ? c.code : code;
+    return code != 0 ? code : c.code;
 }

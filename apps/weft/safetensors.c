@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../json.h"
+
 enum { MAX_HEADER = 100000000 /* as the format's own reader has it */, PREFIX = 8 };
 static const int64_t max_size = INT64_C(1) << 40;
 
 static weft_status broken(const safetensors *file, weft_error *error, const char *name,
                           const char *rule)
 {
+    WEFT_TRY(app_json_status(error));
     return weft_fail(error, WEFT_USAGE, "%s is no safetensors file: %s%s%s", file->path,
                      name ? name : "", name ? ": " : "", rule);
 }

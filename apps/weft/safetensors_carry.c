@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../json.h"
 #include "carry.h"
 #include "safetensors.h"
 
@@ -100,7 +101,11 @@ static weft_status write_all(const weft_stored *stored, const char *path, FILE *
 {
     unsigned char prefix[8];
     char *text = header_text(stored);
-    if (!text) return weft_fail_memory(error, 0);
+    const weft_status status = text ? app_json_status(error) : weft_fail_memory(error, 0);
+    if (status != WEFT_OK) {
+        free(text);
+        return status;
+    }
     const size_t length = strlen(text);
     for (int i = 0; i < 8; i++)
         prefix[i] = (unsigned char)((uint64_t)length >> 8 * i);

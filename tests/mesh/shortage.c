@@ -322,9 +322,10 @@ __attribute__((constructor)) static void start_from_environment(void)
                *wanted = getenv(SHORTAGE_RANK_VARIABLE);
     long long at;
     int is_for_good;
-    char path[4096];
+    char path[4096], program[64];
     if (text == NULL || (wanted && (!rank || strcmp(wanted, rank) != 0))) return;
-    if (sscanf(text, "%lld %d %4095s", &at, &is_for_good, path) != 3) return;
+    if (sscanf(text, "%lld %d %63s %4095s", &at, &is_for_good, program, path) != 4) return;
+    if (strcmp(program, program_invocation_short_name) != 0) return;
     const int file = open(path, O_RDWR);
     void *told = file < 0 ? MAP_FAILED
                           : REAL(mmap)(NULL, sizeof(shortage_told), PROT_READ | PROT_WRITE,
@@ -334,4 +335,6 @@ __attribute__((constructor)) static void start_from_environment(void)
     if (told == MAP_FAILED) return;
     shortage_tell(told);
     shortage_start(at, is_for_good != 0);
+    atexit(
+        shortage_stop); /* what libraries do when the program is over is theirs: glibc aborts at a thread-local */
 }

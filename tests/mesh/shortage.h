@@ -35,8 +35,8 @@ void shortage_tell(shortage_told *told);
 /* Why calls of one kind are never refused; NULL past the end. */
 const char *shortage_spared_reason(int kind);
 
-/* In a program's environment: "at is_for_good path", of a file of sizeof(shortage_told) zeros that is written. The
- * process's own number from a launcher must be SHORTAGE_RANK, where that is set. */
+/* In a program's environment: "at is_for_good program path": the program's name, what starts it is let alone; and a file
+ * of sizeof(shortage_told) zeros that is written. The process's own number from a launcher must be SHORTAGE_RANK, where that is set. */
 #define SHORTAGE_VARIABLE      "TEST_SHORTAGE"
 #define SHORTAGE_RANK_VARIABLE "TEST_SHORTAGE_RANK"
 

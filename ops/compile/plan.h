@@ -127,6 +127,10 @@ weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int 
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
+/* weft_ask_policy - where the policy wants values: placements of the plan's graph from then on. */
+weft_status weft_ask_policy(weft_plan *plan, weft_error *error);
+/* weft_find_skipped - fill plan->skips; WEFT_USAGE for the first when the plan is strict. */
+weft_status weft_find_skipped(weft_plan *plan, weft_error *error);
 /* weft_plan_index - what is looked up in a plan that is done: user's values, versions, lifetimes,
  * kinds of traffic. */
 weft_status weft_plan_index(weft_plan *plan, weft_error *error);

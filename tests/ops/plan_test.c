@@ -404,6 +404,27 @@ static void test_json_has_all_of_it(void)
     close_plan(&p);
 }
 
+/* JSON is UTF-8, and the name of a source file need not be: the plan is refused, not left without its entries. */
+static void test_json_lacks_no_entry_silently(void)
+{
+    weft_mesh *mesh = NULL;
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_graph *g = weft_graph_create(1);
+    const weft_dim row = {"row", 3};
+    weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(row));
+    weft_value y = weft_at("\xff.c", 1, (weft_neg)(x));
+    FILE *file = fopen("/dev/null", "w");
+    CHECK_OK(weft_mesh_plan("data:2", &mesh, &error), error);
+    CHECK_OK(weft_compile(mesh, NULL, WEFT_VALUES(y), NULL, &program, &error), error);
+    CHECK_EQ_INT(weft_plan_json(program, file, &error), WEFT_MEMORY);
+    CHECK_TEXT(error.message, "the name of a source file in it is not UTF-8");
+    fclose(file);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_mesh_destroy(&mesh);
+}
+
 static void test_wrong_calls_get_sentences(void)
 {
     planned p;
@@ -456,6 +477,7 @@ int main(void)
     RUN(test_skipped_rules_are_data);
     RUN(test_decisions_are_kept_when_asked_for);
     RUN(test_json_has_all_of_it);
+    RUN(test_json_lacks_no_entry_silently);
     RUN(test_wrong_calls_get_sentences);
     return weft_test_report();
 }

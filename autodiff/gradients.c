@@ -116,14 +116,22 @@ static void through_expansion(const weft_op *op, weft_vjp *vjp)
     walk_close(&inner);
 }
 
-/* The nodes built from `first` on stand where the forward node stands. */
-static void inherit_place(weft_graph *graph, uint32_t first, const char *file, int line)
+/* The nodes built from `first` on come from where the forward node does. */
+static void inherit_origin(weft_graph *graph, uint32_t first, const weft_origin *origin)
 {
-    for (uint32_t id = first; id < graph->n_nodes; id++) {
-        if (graph->nodes[id].file != NULL) continue;
-        graph->nodes[id].file = file;
-        graph->nodes[id].line = line;
-    }
+    for (uint32_t id = first; id < graph->n_nodes; id++)
+        if (graph->nodes[id].origin.file == NULL) graph->nodes[id].origin = *origin;
+}
+
+/* "mul: x is ..." becomes "gradients: of gelu at mlp.c:41: x is ...". */
+static void name_forward_node(weft_graph *graph, const weft_node *node)
+{
+    char forward[160], rest[sizeof graph->error.message];
+    const char *colon = strstr(graph->error.message, ": ");
+    weft_origin_print(node, forward, sizeof forward);
+    snprintf(rest, sizeof rest, "%s", colon == NULL ? graph->error.message : colon + 2);
+    snprintf(graph->error.message, sizeof graph->error.message, "gradients: of %s: %s", forward,
+             rest);
 }
 
 static void back_through(walk *w, weft_node node)
@@ -146,7 +154,10 @@ static void back_through(walk *w, weft_node node)
         through_expansion(node.op, &vjp);
     for (int i = 0; i < node.n_in; i++)
         if (vjp.wanted[i]) contribute(w, node.in[i], vjp.din[i]);
-    inherit_place(w->graph, first, node.file, node.line);
+    inherit_origin(w->graph, first, &node.origin);
+    const bool is_inner = w->first > 1; /* of an expansion, which the program did not write */
+    if (w->graph->error.status != WEFT_OK && !w->graph->error_has_origin && !is_inner)
+        name_forward_node(w->graph, &node);
 }
 
 static void walk_over(walk *w)
@@ -167,12 +178,12 @@ static void walk_over(walk *w)
 static const char *describe(weft_value value, char text[240])
 {
     const weft_tensor *tensor = &value.graph->tensors[value.id];
-    char place[160];
+    char origin[160];
     if (tensor->name != NULL) {
         snprintf(text, 240, "%s", tensor->name);
     } else {
-        weft_node_print_place(weft_node_of(value.graph, value.id), place, sizeof place);
-        snprintf(text, 240, "the result of %s", place);
+        weft_origin_print(weft_node_of(value.graph, value.id), origin, sizeof origin);
+        snprintf(text, 240, "the result of %s", origin);
     }
     return text;
 }
@@ -261,19 +272,14 @@ static bool check(weft_graph *graph, const request *r, const weft_value *gradien
 static void plant_seed(walk *w, weft_value of, const weft_value *seed)
 {
     weft_graph *graph = w->graph;
-    const weft_node home = *weft_node_of(graph, of.id);
-    const uint32_t first = graph->n_nodes;
     contribute(w, of.id,
                seed != NULL ? *seed
                             : weft_constant(graph, weft_dtype_of(of), *weft_shape_of(of), 1.0));
-    inherit_place(graph, first, home.file, home.line);
 }
 
 static void build(walk *w, const request *r, weft_value *gradients, int flags)
 {
     weft_graph *graph = w->graph;
-    const weft_node home = *weft_node_of(graph, r->of.values[0].id);
-    const uint32_t first = graph->n_nodes;
     for (int i = 0; i < r->of.n_values; i++)
         plant_seed(w, r->of.values[i], r->seeds.n_values > 0 ? &r->seeds.values[i] : NULL);
     walk_over(w);
@@ -286,7 +292,6 @@ static void build(walk *w, const request *r, weft_value *gradients, int flags)
                            ? (weft_value){graph, id}
                            : weft_constant(graph, weft_dtype_of(value), *weft_shape_of(value), 0.0);
     }
-    inherit_place(graph, first, home.file, home.line);
 }
 
 static void void_all(weft_graph *graph, const request *r, weft_value *gradients)

@@ -70,7 +70,7 @@ static weft_value clear(weft_value slot)
     weft_graph *graph = slot.graph;
     if (weft_owner_of(graph, slot.id) == 0) {
         char place[160];
-        weft_node_print_place(weft_node_of(graph, slot.id), place, sizeof place);
+        weft_origin_print(weft_node_of(graph, slot.id), place, sizeof place);
         return weft_graph_fail(graph,
                                "accumulate_clear: the result of %s is no slot; pass what "
                                "weft_accumulate put into kept",

@@ -91,7 +91,8 @@ weft_value weft_update_slot(const weft_update *u, weft_value variable, const cha
     const weft_node *other = weft_slot_called(variable, name);
     if (other == NULL) return weft_slot_of(variable, name, *shape, weft_constant_of(0.0));
     char where[160] = "before";
-    if (other->file != NULL) snprintf(where, sizeof where, "at %s:%d", other->file, other->line);
+    if (other->origin.file != NULL)
+        snprintf(where, sizeof where, "at %s:%d", other->origin.file, other->origin.line);
     return weft_graph_fail(u->graph,
                            "%s: %s is updated by another optimizer already: its slot %s was made "
                            "%s; give each optimizer variables of its own, by options.variables or "

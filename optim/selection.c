@@ -27,7 +27,7 @@ static void check_variable(const weft_update *u, int i)
     const weft_node *node = weft_node_of(u->graph, values[i].id);
     if (node->op != &weft_op_variable) {
         char place[160];
-        weft_node_print_place(node, place, sizeof place);
+        weft_origin_print(node, place, sizeof place);
         weft_graph_fail(
             u->graph,
             "%s: value %d of variables is the result of %s; list what weft_variable returned",

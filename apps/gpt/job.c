@@ -55,12 +55,12 @@ static weft_status build_update(gpt_job *job, weft_error *error)
     const int64_t warmup = settings_count(s, "warmup");
     const int64_t total = job->steps > warmup ? job->steps : warmup + 1;
     job->rate = weft_warmup_cosine(job->graph, job->shape.dtype, rate, warmup, total, 0.1 * rate);
-    job->update =
-        weft_at(WEFT_HERE, optimizer->build(job->loss, &(weft_optimizer_options){
-                                                           .rate_value = job->rate,
-                                                           .clip = settings_real(s, "clip"),
-                                                           .gradient_norm = &job->norm,
-                                                       }));
+    job->update = weft_at(optimizer->name, WEFT_HERE,
+                          optimizer->build(job->loss, &(weft_optimizer_options){
+                                                          .rate_value = job->rate,
+                                                          .clip = settings_real(s, "clip"),
+                                                          .gradient_norm = &job->norm,
+                                                      }));
     return WEFT_OK;
 }
 

@@ -78,8 +78,8 @@ static weft_status learn(job *j, weft_error *error)
     build(j, 0, settings_count(j->settings, "batch"), &loss, &right);
     weft_value rate =
         weft_warmup_cosine(j->graph[0], weft_dtype_of(loss), top, 1, n_steps + 1, 0.0);
-    weft_value update =
-        weft_at(WEFT_HERE, rule->build(loss, &(weft_optimizer_options){.rate_value = rate}));
+    weft_value update = weft_at(rule->name, WEFT_HERE,
+                                rule->build(loss, &(weft_optimizer_options){.rate_value = rate}));
     WEFT_TRY(
         weft_compile(j->mesh, j->layout, WEFT_VALUES(loss, update), NULL, &j->program[0], error));
     WEFT_TRY(open_data(j, 0, 0, LEARN, error));

@@ -27,8 +27,8 @@ static void describe_wanting(const weft_plan *plan, uint32_t value, weft_wanting
                               .dtype = tensor->type.dtype,
                               .shape = &tensor->type.shape,
                               .op = node->op->name,
-                              .file = node->file,
-                              .line = node->line,
+                              .file = node->origin.file,
+                              .line = node->origin.line,
                               .phase = (weft_phase)node->phase,
                               .placement = tensor->placement};
     if (tensor->place_as) wanting->place_as = graph->tensors[tensor->place_as].name;
@@ -46,9 +46,10 @@ static weft_status ask(weft_plan *plan, uint32_t value, weft_error *error)
     const char *text = plan->policy->wants(plan->policy->context, &wanting);
     if (!text) return WEFT_OK;
     tensor->placement = weft_arena_intern(plan->arena, text);
+    tensor->placed_by = (weft_origin){0};
     if (!tensor->placement) return weft_fail_memory(error, strlen(text));
     if (weft_wanted_spec(plan, value, &spec, &wrong) == WEFT_OK) return WEFT_OK;
-    weft_node_print_place(weft_node_of(plan->graph, value), place, sizeof place);
+    weft_origin_print(weft_node_of(plan->graph, value), place, sizeof place);
     return weft_fail(error, wrong.status,
                      "%s: the policy \"%.60s\" wants its result at a place that is none: %s", place,
                      plan->policy_name, wrong.message);

@@ -230,7 +230,7 @@ static weft_status refuse(const choosing *c, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    weft_node_print_place(&c->in->plan->graph->nodes[decision->node], place, sizeof place);
+    weft_origin_print(&c->in->plan->graph->nodes[decision->node], place, sizeof place);
     return weft_fail(c->error, WEFT_USAGE, "%s, over %s: %s", place,
                      weft_mesh_axis_name(decision->mesh, decision->axis), what);
 }
@@ -327,8 +327,8 @@ static void show(choosing *c)
     for (int o = 0; o < decision->n_out; o++)
         show_operand(c, &c->in->out[o], false, &c->out_of[o]);
     decision->op = node->op->name;
-    decision->file = node->file;
-    decision->line = node->line;
+    decision->file = node->origin.file;
+    decision->line = node->origin.line;
     decision->phase = (weft_phase)node->phase;
     decision->in = c->in_of;
     decision->out = c->out_of;

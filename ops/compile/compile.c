@@ -88,7 +88,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                          "compile: value 1 of %d belongs to no graph; pass what builders returned",
                          values.n_values);
     size_t n = user->n_tensors;
-    user->placed =
+    user->built =
         weft_graph_here(user); /* no builder is under way: clearing an error goes back no further */
     plan->user = user;
     plan->n_user_values = (uint32_t)n;

@@ -20,11 +20,11 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
         vjp.in[i] = (weft_value){to, rewrite->value[node->in[i]]};
     uint32_t first = to->n_nodes;
     node->op->expand(&vjp);
+    weft_graph_error_at(to, &node->origin);
     for (int i = 0; i < node->n_out; i++)
         rewrite->value[node->out + (uint32_t)i] = vjp.out[i].id;
     for (uint32_t id = first; id < to->n_nodes; id++) {
-        to->nodes[id].file = node->file;
-        to->nodes[id].line = node->line;
+        to->nodes[id].origin = node->origin;
         to->nodes[id].phase = node->phase;
     }
 }

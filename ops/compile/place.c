@@ -81,7 +81,7 @@ static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
     const weft_placed *source = &plan->placed[from];
     if (source->spec.partial && source->reason) return source->reason;
     char place[160], where[240];
-    weft_node_print_place(asking, place, sizeof place);
+    weft_origin_print(asking, place, sizeof place);
     weft_spec_print(to, plan->mesh, &source->type.shape, where, sizeof where);
     if (p->is_end) return weft_arena_text(plan->arena, "it is read after the run as %s", where);
     return weft_arena_text(plan->arena, "%s needs it as %s", place, where);
@@ -315,8 +315,8 @@ static weft_status check_writes_once(placing *p, uint32_t id)
     uint32_t *writer = &p->writer[node->in[0]];
     if (*writer) {
         char first[160], second[160];
-        weft_node_print_place(&graph->nodes[*writer], first, sizeof first);
-        weft_node_print_place(node, second, sizeof second);
+        weft_origin_print(&graph->nodes[*writer], first, sizeof first);
+        weft_origin_print(node, second, sizeof second);
         return weft_fail(p->error, WEFT_USAGE,
                          "variable %s is assigned twice in one program: %s and %s; a run leaves "
                          "one value in it. Assign once, or compile two programs that share it",

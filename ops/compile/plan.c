@@ -134,6 +134,7 @@ static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
 
 static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
 {
+    const bool is_kernel = step->kind == WEFT_STEP_KERNEL;
     fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), weft_step_kind_name(step->kind));
     for (int o = 0; o < step->n_out; o++) {
         fputs(o ? ", " : " ", file);
@@ -145,6 +146,7 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     if (step->kind == WEFT_STEP_CONVERT && /* lowered */
         !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
+    if (is_kernel) fprintf(file, "  %s", plan->graph->nodes[step->node].op->name);
     for (int k = 0; k < step->n_links; k++)
         fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[step->links[k].node].op->name);
 }
@@ -153,10 +155,10 @@ void weft_plan_dump(const weft_plan *plan, FILE *file)
 {
     if (!plan->n_steps) weft_graph_print(plan->graph, true, file);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
-        char place[160];
-        weft_node_print_place(&plan->graph->nodes[plan->steps[s].node], place, sizeof place);
+        char origin[160];
+        weft_origin_print(&plan->graph->nodes[plan->steps[s].node], origin, sizeof origin);
         print_step(plan, &plan->steps[s], file);
-        fprintf(file, "  | %s\n", place);
+        fprintf(file, "  | %s\n", origin);
     }
 }
 
@@ -186,7 +188,7 @@ uint64_t weft_plan_digest(const weft_plan *plan)
     weft_graph_print(plan->graph, false, file);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         print_step(plan, &plan->steps[s], file);
-        fprintf(file, " %s\n", plan->graph->nodes[plan->steps[s].node].op->name);
+        fputc('\n', file);
     }
     fclose(file);
     return h.hash;

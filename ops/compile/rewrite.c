@@ -12,7 +12,7 @@ weft_graph *weft_graph_like(const weft_graph *like)
     graph->seed = like->seed;
     graph->n_random = like->n_random;
     graph->n_nodes = graph->n_tensors = 1; /* id 0 is invalid */
-    graph->placed = weft_graph_here(graph);
+    graph->built = weft_graph_here(graph);
     graph->cap_nodes = like->n_nodes + 16;
     graph->cap_tensors = like->n_tensors + 16;
     graph->nodes = calloc(graph->cap_nodes, sizeof *graph->nodes);
@@ -68,6 +68,7 @@ void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to)
     weft_tensor *new = &rewrite->to->tensors[to];
     if (old->name) new->name = old->name;
     if (old->placement) new->placement = old->placement;
+    if (old->placement) new->placed_by = old->placed_by;
     if (old->place_as) new->place_as = rewrite->value[old->place_as];
 }
 

@@ -28,39 +28,40 @@ static const weft_variable_attributes *variable_of(const weft_plan *plan, uint32
     return weft_node_of(plan->graph, value)->attributes;
 }
 
-/* The text that says where a value lives, whatever the rules say; NULL: there is none. A slot's is that of the variable
- * it belongs to (a value of the user's graph), of which it may have other dims. */
-static const char *placement_of(const weft_plan *plan, uint32_t value)
+/* The value whose placement says where this one lives, whatever the rules say: itself, or for a slot the variable it
+ * belongs to (a value of the user's graph), of which it may have other dims. */
+static const weft_tensor *placed_with(const weft_plan *plan, uint32_t value)
 {
     const weft_tensor *tensor = &plan->graph->tensors[value];
     if (tensor->placement || weft_node_of(plan->graph, value)->op != &weft_op_variable)
-        return tensor->placement;
+        return tensor;
     const uint32_t owner = variable_of(plan, value)->owner;
-    return owner && owner < plan->n_user_values ? plan->user->tensors[owner].placement : NULL;
+    return owner && owner < plan->n_user_values ? &plan->user->tensors[owner] : tensor;
 }
 
-/* Of the many values that are placed, this one. */
-static weft_status refuse_placement(const weft_plan *plan, uint32_t value, const weft_error *why,
-                                    weft_error *error)
+/* Of the many values that are placed, this one, by this call. */
+static weft_status refuse_placement(const weft_plan *plan, uint32_t value, const weft_origin *by,
+                                    const weft_error *why, weft_error *error)
 {
     const char *name = plan->graph->tensors[value].name;
-    char place[160];
-    weft_node_print_place(weft_node_of(plan->graph, value), place, sizeof place);
-    return weft_fail(error, why->status, "the placement of %.63s%s%s%s: %s", name ? name : "",
-                     name ? " (" : "", place, name ? ")" : "", why->message);
+    char origin[160], call[160] = "";
+    weft_origin_print(weft_node_of(plan->graph, value), origin, sizeof origin);
+    if (by->file) snprintf(call, sizeof call, "%s at %s:%d: ", by->builder, by->file, by->line);
+    return weft_fail(error, why->status, "%sthe placement of %.63s%s%s%s: %s", call,
+                     name ? name : "", name ? " (" : "", origin, name ? ")" : "", why->message);
 }
 
 static weft_status compute_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
                                 weft_error *error)
 {
-    const char *placement = placement_of(plan, value);
+    const weft_tensor *tensor = placed_with(plan, value);
     const weft_shape *shape = &type_of(plan, value)->shape;
     memset(spec, 0, sizeof *spec);
     weft_error own = {WEFT_OK, -1, ""};
-    if (!placement)
+    if (!tensor->placement)
         weft_layout_spec(plan->layout, plan->mesh, shape, spec, NULL, 0);
-    else if (placement_spec(plan, placement, shape, spec, &own) != WEFT_OK)
-        return refuse_placement(plan, value, &own, error);
+    else if (placement_spec(plan, tensor->placement, shape, spec, &own) != WEFT_OK)
+        return refuse_placement(plan, value, &tensor->placed_by, &own, error);
     return WEFT_OK;
 }
 

@@ -17,16 +17,17 @@ void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
         graph->n_nodes = to.n_nodes;
     }
     graph->n_random = to.n_random;
-    if (graph->placed.n_nodes > graph->n_nodes) graph->placed = to;
+    if (graph->built.n_nodes > graph->n_nodes) graph->built = to;
+    if (graph->marked >= graph->n_tensors) graph->marked = 0;
 }
 
 void weft_graph_clear_error(weft_graph *graph)
 {
     if (weft_graph_status(graph) == WEFT_OK || graph == NULL) return;
-    const bool has_places = graph->placed.n_nodes > 1;
-    if (has_places) weft_graph_rewind(graph, graph->placed);
+    const bool has_origins = graph->built.n_nodes > 1;
+    if (has_origins) weft_graph_rewind(graph, graph->built);
     weft_error_clear(&graph->error);
-    graph->error_is_placed = false;
+    graph->error_has_origin = false;
     graph->phase = WEFT_FORWARD;
     graph->place_as = 0;
 }

@@ -71,8 +71,8 @@ weft_value weft_search_name(const weft_search *search, const char *name, weft_er
     const weft_value other = next_called(search, name, found.id + 1);
     if (other.id == 0) return found;
     char a[160], b[160];
-    weft_node_print_place(weft_node_of(graph, found.id), a, sizeof a);
-    weft_node_print_place(weft_node_of(graph, other.id), b, sizeof b);
+    weft_origin_print(weft_node_of(graph, found.id), a, sizeof a);
+    weft_origin_print(weft_node_of(graph, other.id), b, sizeof b);
     weft_fail(error, WEFT_USAGE, "%s: two values are called %.100s, of %s and of %s; rename one",
               search->call, name, a, b);
     return weft_no_value(graph);

@@ -1,8 +1,8 @@
 /* graph.c: nodes and values in growing arrays, everything they point to in one arena; the first
  * error stays.
  *
- * A sentence of a failed builder begins "op: ...". The macro around the builder (weft_at) then
- * knows where the call stands and makes it "op at file.c:41: ...".
+ * A sentence of a failed builder begins with the op that found out: "maximum: ...". The macro around the builder (weft_at)
+ * then knows what was called, and where, and makes it "minimum at file.c:41: ...".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ weft_graph *weft_graph_create(uint64_t seed)
     graph->seed = seed;
     graph->error.rank = -1;
     graph->n_nodes = graph->n_tensors = 1; /* 0 is the invalid one */
-    graph->placed = weft_graph_here(graph);
+    graph->built = weft_graph_here(graph);
     return graph;
 }
 
@@ -88,42 +88,47 @@ weft_value weft_graph_fail(weft_graph *graph, const char *format, ...)
 static weft_value fail_memory(weft_graph *graph, size_t bytes)
 {
     if (graph->error.status == WEFT_OK) weft_fail_memory(&graph->error, bytes);
-    graph->error_is_placed = true;
+    graph->error_has_origin = true;
     return weft_no_value(graph);
 }
 
-/* "einsum: x is ..." becomes "einsum at mlp.c:41: x is ...". */
-static void place_error(weft_graph *graph, const char *file, int line)
+void weft_graph_error_at(weft_graph *graph, const weft_origin *origin)
 {
     char *message = graph->error.message;
-    const char *colon = strstr(message, ": ");
-    const int head = colon == NULL ? 0 : (int)(colon - message);
+    if (graph->error.status == WEFT_OK || graph->error_has_origin || origin->file == NULL) return;
+    const char *colon =
+        strstr(message, ": "); /* "maximum: x is ..." becomes "minimum at mlp.c:41: x is ..." */
     char placed[sizeof graph->error.message + 256];
-    snprintf(placed, sizeof placed, "%.*s%s%s:%d%s%s", head, message, head > 0 ? " at " : "", file,
-             line, head > 0 ? "" : ": ", message + head);
+    snprintf(placed, sizeof placed, "%s at %s:%d: %s", origin->builder, origin->file, origin->line,
+             colon == NULL ? message : colon + 2);
     memcpy(message, placed, sizeof graph->error.message - 1);
     message[sizeof graph->error.message - 1] = 0;
-    graph->error_is_placed = true;
+    graph->error_has_origin = true;
 }
 
-weft_value weft_at(const char *file, int line, weft_value value)
+static weft_origin take_origin(weft_graph *graph, const weft_origin *origin)
+{
+    if (origin->file == NULL) return *origin;
+    return (weft_origin){weft_graph_intern(graph, origin->builder),
+                         weft_graph_intern(graph, origin->file), origin->line};
+}
+
+weft_value weft_at(const char *builder, const char *file, int line, weft_value value)
 {
     weft_graph *graph = value.graph;
-    if (graph == NULL || file == NULL) return value;
+    if (graph == NULL || builder == NULL || file == NULL) return value;
     const char *slash = strrchr(file, '/');
-    const char *base = slash == NULL ? file : slash + 1;
-    if (graph->error.status != WEFT_OK) {
-        if (!graph->error_is_placed) place_error(graph, base, line);
-        return value;
+    weft_origin origin = {builder, slash == NULL ? file : slash + 1, line};
+    weft_graph_error_at(graph, &origin);
+    if (graph->error.status != WEFT_OK) return value;
+    if (graph->built.n_nodes < graph->n_nodes || graph->marked != 0) {
+        origin = take_origin(graph, &origin);
     }
-    if (graph->placed.n_nodes < graph->n_nodes) base = weft_graph_intern(graph, base);
-    for (uint32_t id = graph->placed.n_nodes; id < graph->n_nodes; id++) {
-        weft_node *node = &graph->nodes[id];
-        if (node->file != NULL) continue;
-        node->file = base;
-        node->line = line;
-    }
-    graph->placed = weft_graph_here(graph);
+    for (uint32_t id = graph->built.n_nodes; id < graph->n_nodes; id++)
+        if (graph->nodes[id].origin.file == NULL) graph->nodes[id].origin = origin;
+    if (graph->marked != 0) graph->tensors[graph->marked].placed_by = origin;
+    graph->marked = 0;
+    graph->built = weft_graph_here(graph);
     return value;
 }
 
@@ -287,6 +292,14 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
     return &graph->nodes[graph->n_nodes++];
 }
 
+/* How a sentence calls an operand that may be of any graph, or none. */
+static const char *name_of(const weft_value *in, int n_in, int i)
+{
+    weft_site site = {.n_in = n_in};
+    if (weft_is_value(in[i])) site.in_name[i] = in[i].graph->tensors[in[i].id].name;
+    return weft_site_name(&site, i);
+}
+
 /* Whether all operands are values of this graph; if not, that is its error. */
 static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                           uint32_t *ids, weft_site *site)
@@ -298,14 +311,13 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
     for (int i = 0; i < n_in; i++) {
         if (in[i].graph != NULL && in[i].graph != graph) {
             weft_graph_fail(graph,
-                            "%s: operand %d belongs to another graph than operand 0; values "
-                            "of two graphs do not mix",
-                            op->name, i);
+                            "%s: %s belongs to another graph; values of two graphs do not mix",
+                            op->name, name_of(in, n_in, i));
             return false;
         }
         if (in[i].id == 0 || in[i].id >= graph->n_tensors) {
-            weft_graph_fail(graph, "%s: operand %d is not a value; pass what a builder returned",
-                            op->name, i);
+            weft_graph_fail(graph, "%s: %s is not a value; pass what a builder returned", op->name,
+                            name_of(in, n_in, i));
             return false;
         }
         const weft_op *maker = weft_node_of(graph, in[i].id)->op;
@@ -383,13 +395,13 @@ uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node 
     weft_node *copy = append(to, &site, in, node->attribute_bytes);
     if (copy == NULL) return 0;
     copy->phase = node->phase;
-    copy->line = node->line;
-    if (node->file != NULL) copy->file = weft_graph_intern(to, node->file);
+    copy->origin = take_origin(to, &node->origin);
     for (uint32_t i = 0; i < node->n_out; i++) {
         const weft_tensor *old = &from->tensors[node->out + i];
         weft_tensor *tensor = &to->tensors[copy->out + i];
         if (old->name != NULL) tensor->name = weft_graph_intern(to, old->name);
         if (old->placement != NULL) tensor->placement = weft_graph_intern(to, old->placement);
+        tensor->placed_by = take_origin(to, &old->placed_by);
     }
     if (to->n_random < from->n_random) to->n_random = from->n_random;
     return to->error.status == WEFT_OK ? copy->out : 0;
@@ -397,40 +409,40 @@ uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node 
 
 /* ---- marks on values ------------------------------------------------------------------------- */
 
-/* These have no macro around them: their sentences say all they can at once. */
 static bool can_mark(weft_value value, const char *call)
 {
     weft_graph *graph = value.graph;
     if (weft_graph_status(graph) != WEFT_OK) return false;
     if (value.id > 0 && value.id < graph->n_tensors) return true;
     weft_graph_fail(graph, "%s: this is not a value; pass what a builder returned", call);
-    graph->error_is_placed = true;
     return false;
 }
 
 weft_value weft_place(weft_value value, const char *layout_text)
 {
-    if (!can_mark(value, "weft_place")) return weft_no_value(value.graph);
+    if (!can_mark(value, "place")) return weft_no_value(value.graph);
     const char *text = layout_text == NULL ? "" : layout_text;
     value.graph->tensors[value.id].placement = weft_graph_intern(value.graph, text);
+    value.graph->marked = value.id;
     return value;
 }
 
 weft_value weft_place_as(weft_value value, weft_value variable)
 {
-    if (!can_mark(value, "weft_place_as")) return weft_no_value(value.graph);
-    if (!can_mark((weft_value){value.graph, variable.graph == value.graph ? variable.id : 0},
-                  "weft_place_as"))
-        return weft_no_value(value.graph);
+    if (!can_mark(value, "place_as")) return weft_no_value(value.graph);
+    if (variable.graph != value.graph || !weft_is_value(variable))
+        return weft_graph_fail(value.graph,
+                               "place_as: the second is not a value of the first one's graph; pass "
+                               "what weft_variable returned");
     value.graph->tensors[value.id].place_as = variable.id;
     return value;
 }
 
 weft_value weft_name(weft_value value, const char *name)
 {
-    if (!can_mark(value, "weft_name")) return weft_no_value(value.graph);
+    if (!can_mark(value, "name")) return weft_no_value(value.graph);
     weft_error error = {WEFT_OK, -1, ""};
-    if (weft_path_check("weft_name", name, &error) != WEFT_OK)
+    if (weft_path_check("name", name, &error) != WEFT_OK)
         return weft_graph_fail(value.graph, "%s", error.message);
     value.graph->tensors[value.id].name = weft_graph_intern(value.graph, name);
     return value;

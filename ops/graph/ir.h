@@ -6,6 +6,12 @@
 #include "op.h"
 #include "weft/arena.h"
 
+/* The call of the program that asked for a node, or broke it. */
+typedef struct weft_origin {
+    const char *builder, *file; /* "layer_norm", "mlp.c" (no folder); NULL until weft_at */
+    int line;
+} weft_origin;
+
 typedef struct weft_node {
     const weft_op *op;
     const uint32_t *in; /* value ids [n_in] */
@@ -14,8 +20,7 @@ typedef struct weft_node {
     uint8_t phase; /* for reports, for the order, and for ZeRO-3 (gather again) */
     const void *attributes;
     uint32_t attribute_bytes;
-    const char *file; /* base name of the caller's source, NULL until weft_at */
-    int line;
+    weft_origin origin;
 } weft_node;
 
 typedef struct weft_tensor { /* a value, seen from inside */
@@ -23,6 +28,7 @@ typedef struct weft_tensor { /* a value, seen from inside */
     weft_type type;
     const char *name;      /* NULL: none */
     const char *placement; /* weft_place text; NULL: by the rules */
+    weft_origin placed_by; /* that call */
     uint32_t place_as;     /* weft_place_as; 0: none */
 } weft_tensor;
 
@@ -43,14 +49,14 @@ struct weft_graph {
     weft_arena *arena;
     uint64_t seed;
     weft_error error;
-    bool error_is_placed; /* the sentence already says where */
-    weft_node *nodes;     /* [n_nodes], node 0 is not used */
+    bool error_has_origin; /* the sentence already says where */
+    weft_node *nodes;      /* [n_nodes], node 0 is not used */
     uint32_t n_nodes, cap_nodes;
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
-    /* nodes below this have their file and line: their builders are over */
-    weft_graph_point placed;
+    weft_graph_point built; /* nodes below this have their origin: their builders are over */
+    uint32_t marked;   /* the value that weft_place marked and weft_at has not come to; 0: none */
     weft_phase phase;  /* of nodes now being built */
     int n_users;       /* programs of this graph that are there still */
     uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */
@@ -86,11 +92,13 @@ void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *sit
 void weft_graph_keep(const weft_graph *graph);
 void weft_graph_release(const weft_graph *graph);
 
-/* "einsum at mlp.c:41" */
-int weft_node_print_place(const weft_node *node, char *text, size_t bytes);
-/* The graph as text, a node a line, with everything that says what it computes; with_places: and where in the program
+/* "layer_norm at mlp.c:41": the builder that the program called, which may have made nodes of other ops. */
+int weft_origin_print(const weft_node *node, char *text, size_t bytes);
+/* The first error's sentence begins with this from now on, in place of the op's name; nothing where it has one. */
+void weft_graph_error_at(weft_graph *graph, const weft_origin *origin);
+/* The graph as text, a node a line, with everything that says what it computes; with_origins: and where in the program
  * each node was asked for. For weft_compile_options.dump and for the digest. */
-void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file);
+void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file);
 
 /* clear.c: go back to an earlier point: what was built since is forgotten. For builders that make many nodes, when they
  * fail. */

@@ -7,10 +7,11 @@ const char *weft_phase_name(weft_phase phase)
     return (unsigned)phase < WEFT_PHASES ? names[phase] : "?";
 }
 
-int weft_node_print_place(const weft_node *node, char *text, size_t bytes)
+int weft_origin_print(const weft_node *node, char *text, size_t bytes)
 {
-    if (node->file == NULL) return snprintf(text, bytes, "%s", node->op->name);
-    return snprintf(text, bytes, "%s at %s:%d", node->op->name, node->file, node->line);
+    const weft_origin *origin = &node->origin;
+    if (origin->file == NULL) return snprintf(text, bytes, "%s", node->op->name);
+    return snprintf(text, bytes, "%s at %s:%d", origin->builder, origin->file, origin->line);
 }
 
 static void print_tensor(const weft_graph *graph, uint32_t id, FILE *file)
@@ -34,10 +35,11 @@ static void print_attributes(const weft_node *node, FILE *file)
     fputc('}', file);
 }
 
-void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file)
+void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
 {
     for (uint32_t n = 1; n < graph->n_nodes; n++) {
         const weft_node *node = &graph->nodes[n];
+        char origin[160];
         for (uint32_t i = 0; i < node->n_out; i++) {
             if (i > 0) fprintf(file, ", ");
             print_tensor(graph, node->out + i, file);
@@ -48,7 +50,10 @@ void weft_graph_print(const weft_graph *graph, bool with_places, FILE *file)
         fputc(')', file);
         print_attributes(node, file);
         fprintf(file, "  %s", weft_phase_name((weft_phase)node->phase));
-        if (with_places && node->file != NULL) fprintf(file, " %s:%d", node->file, node->line);
+        if (with_origins && node->origin.file != NULL) {
+            weft_origin_print(node, origin, sizeof origin);
+            fprintf(file, " %s", origin);
+        }
         fprintf(file, "\n");
     }
 }

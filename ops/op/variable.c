@@ -61,28 +61,30 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
         return weft_graph_fail(graph, "%s", error.message);
     if ((unsigned)initial.kind > WEFT_INITIAL_FORMULA)
         return weft_graph_fail(graph,
-                               "%s: %d is no kind of initial value; use weft_constant_of, "
+                               "%s: %s: %d is no kind of initial value; use weft_constant_of, "
                                "weft_normal, weft_uniform or weft_formula",
-                               name, (int)initial.kind);
+                               op->name, name, (int)initial.kind);
     weft_variable_attributes attributes;
+    char head[160]; /* of sentences */
+    snprintf(head, sizeof head, "%s: %.80s", op->name, name);
     memset(&attributes, 0, sizeof attributes);
-    if (!weft_graph_shape(graph, name, &type.shape, &attributes.type.shape))
+    if (!weft_graph_shape(graph, head, &type.shape, &attributes.type.shape))
         return weft_no_value(graph);
     if ((unsigned)type.dtype >= WEFT_DTYPES)
         return weft_graph_fail(graph, "%s: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
-                               name, (int)type.dtype);
+                               head, (int)type.dtype);
     attributes.type.dtype = type.dtype;
     attributes.name = weft_graph_intern(graph, name);
     attributes.initial = initial;
     attributes.owner = owner;
     const uint32_t other = attributes.name == NULL ? 0 : find_home(graph, attributes.name);
     if (other != 0) {
-        char place[160];
-        weft_node_print_place(&graph->nodes[other], place, sizeof place);
+        char other_origin[160];
+        weft_origin_print(&graph->nodes[other], other_origin, sizeof other_origin);
         return weft_graph_fail(graph,
                                "%s: %s has this name already; names of inputs and variables are "
                                "unique in a graph, so choose another",
-                               name, place);
+                               head, other_origin);
     }
     weft_value value = weft_emit(graph, op, NULL, 0, &attributes, sizeof attributes);
     if (value.id != 0) graph->tensors[value.id].name = attributes.name;

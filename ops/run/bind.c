@@ -156,7 +156,8 @@ static void bind_site(weft_rank *rank, weft_bound_step *bound)
              is_variable ? ((const weft_variable_attributes *)maker->attributes)->name
                          : maker->op->name,
              is_variable ? "" : "'s result", shape, weft_dtype_name(p->type.dtype));
-    if (node->file) snprintf(where, sizeof where, ", called at %.40s:%d", node->file, node->line);
+    if (node->origin.file)
+        snprintf(where, sizeof where, ", called at %.40s:%d", node->origin.file, node->origin.line);
     if (bound->move != NULL && bound->comm != NULL) {
         weft_move_name(bound->move, bound->comm, rank->program->mark, what, where);
     } else {

@@ -202,7 +202,7 @@ def _built(name, value, given):
     """A value that a builder made, at the caller's line; the graph's first error is raised as soon as it is there, and
     the graph is as it was before the call."""
     graph = _graph_among(given)
-    value = c.lib.weft_at(*_place(), value)
+    value = c.lib.weft_at(name[5:].encode(), *_place(), value)
     error = graph.error() if graph is not None else None
     if error is not None:
         graph.recover()

@@ -27,7 +27,7 @@ static void test_a_gradient_has_its_values_dims_in_order(void)
     CHECK(like(d[0], w) && like(d[1], b) && like(d[2], x) && like(d[3], y));
     CHECK_EQ_INT(weft_node_of(g, d[0].id)->phase, WEFT_BACKWARD);
     CHECK_EQ_INT(g->phase, WEFT_FORWARD);
-    CHECK_EQ_INT(weft_node_of(g, d[0].id)->line, weft_node_of(g, y.id)->line);
+    CHECK_EQ_INT(weft_node_of(g, d[0].id)->origin.line, weft_node_of(g, y.id)->origin.line);
     weft_graph_destroy(&g);
 }
 

@@ -10,8 +10,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 includes=()
-for folder in "$root"/include "$root"/*/include; do includes+=("-I$folder"); done
-headers=$(cd "$root" && find include ./*/include -name '*.h' | sed 's,.*/include/,,; s,^include/,,' | sort)
+for folder in "$root"/include "$root"/*/include "$(dirname "$library")"/../include; do includes+=("-I$folder"); done
+headers=$(cd "$root" && find include ./*/include -name '*.h' ! -name '*_here.h' | sed 's,.*/include/,,; s,^include/,,' | sort)
 [ "$(wc -w <<<"$headers")" -ge 18 ] || { echo "only these headers were found: $headers"; exit 1; }
 
 # What C++ would give other names than C if the pair were forgotten.

@@ -133,7 +133,7 @@ static void blunder_and_clear(weft_graph *g, const blunder *b, weft_value x, wef
     CHECK_EQ_INT(weft_graph_error(g)->status, WEFT_OK);
     CHECK_TEXT(weft_graph_error(g)->message, "");
     for (uint32_t id = 1; id < g->n_nodes; id++)
-        CHECK(g->nodes[id].file != NULL);
+        CHECK(g->nodes[id].origin.file != NULL);
 }
 
 /* A network with dropout and an update; mistakes are made in the midst of it: one, or all (NULL: none). */

@@ -222,7 +222,7 @@ static void test_options_that_cannot_be_are_refused(void)
             options.row_weights = weft_input(g, "r", w->weight_dtype, WEFT_DIMS(w->row_dim));
         CHECK_EQ_INT(weft_cross_entropy_with(x, y, class, &options).id, 0);
         CHECK_EQ_INT(weft_graph_error(g)->status, WEFT_USAGE);
-        CHECK_TEXT(weft_graph_error(g)->message, "cross_entropy at cross_entropy_test.c:");
+        CHECK_TEXT(weft_graph_error(g)->message, "cross_entropy_with at cross_entropy_test.c:");
         CHECK_TEXT(weft_graph_error(g)->message, w->says);
         weft_graph_destroy(&g);
     }

@@ -78,7 +78,7 @@ static void test_first_error_stays(void)
     weft_value bad = weft_softmax(x, hidden);
     char first[480];
     snprintf(first, sizeof first, "%s", message(g));
-    CHECK_TEXT(first, "logsumexp at graph_test.c:");
+    CHECK_TEXT(first, "softmax at graph_test.c:");
     CHECK_TEXT(first, "x is [batch:32, pixel:784] and has no dim hidden");
     weft_value later = weft_add(weft_relu(bad), weft_einsum(WEFT_DIMS(hidden), bad, x));
     weft_value other = weft_variable(g, "x", WEFT_F32, WEFT_DIMS(batch), weft_constant_of(1.0));
@@ -254,12 +254,12 @@ static void test_inner_nodes_stand_where_the_builder_was_called(void)
     const int line = __LINE__ + 1;
     weft_value y = weft_log_softmax(x, pixel);
     for (uint32_t id = weft_node_of(g, x.id)->out + 1; id <= y.id; id++) {
-        CHECK_EQ_INT(weft_node_of(g, id)->line, line);
-        CHECK_TEXT(weft_node_of(g, id)->file, "graph_test.c");
+        CHECK_EQ_INT(weft_node_of(g, id)->origin.line, line);
+        CHECK_TEXT(weft_node_of(g, id)->origin.file, "graph_test.c");
     }
     char place[64];
-    weft_node_print_place(weft_node_of(g, y.id), place, sizeof place);
-    CHECK_TEXT(place, "sub at graph_test.c:");
+    weft_origin_print(weft_node_of(g, y.id), place, sizeof place);
+    CHECK_TEXT(place, "log_softmax at graph_test.c:"); /* its op is sub */
     weft_graph_destroy(&g);
 }
 

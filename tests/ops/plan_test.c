@@ -413,7 +413,7 @@ static void test_json_lacks_no_entry_silently(void)
     weft_graph *g = weft_graph_create(1);
     const weft_dim row = {"row", 3};
     weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(row));
-    weft_value y = weft_at("\xff.c", 1, (weft_neg)(x));
+    weft_value y = weft_at("neg", "\xff.c", 1, (weft_neg)(x));
     FILE *file = fopen("/dev/null", "w");
     CHECK_OK(weft_mesh_plan("data:2", &mesh, &error), error);
     CHECK_OK(weft_compile(mesh, NULL, WEFT_VALUES(y), NULL, &program, &error), error);

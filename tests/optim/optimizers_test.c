@@ -55,7 +55,7 @@ static void test_updates_are_placed_as_their_variable(void)
         const uint32_t parameter = home->owner != 0 ? home->owner : node->in[0];
         CHECK_EQ_INT(g->tensors[node->in[1]].place_as, parameter);
         CHECK_EQ_INT(weft_node_of(g, node->in[1])->phase, WEFT_UPDATE);
-        CHECK(node->file != NULL);
+        CHECK(node->origin.file != NULL);
         seen++;
     }
     CHECK_EQ_INT(seen, 6);

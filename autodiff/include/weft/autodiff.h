@@ -61,9 +61,7 @@ WEFT_API int weft_trainable(weft_value of, weft_value *variables, int room);
 WEFT_END
 
 #ifndef WEFT_NO_HERE
-#define weft_gradients(...)        weft_at(WEFT_HERE, weft_gradients(__VA_ARGS__))
-#define weft_gradients_seeded(...) weft_at(WEFT_HERE, weft_gradients_seeded(__VA_ARGS__))
-#define weft_custom_gradient(...)  weft_at(WEFT_HERE, weft_custom_gradient(__VA_ARGS__))
+#include "weft/autodiff_here.h"
 #endif
 
 #endif

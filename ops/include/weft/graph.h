@@ -134,19 +134,21 @@ WEFT_API weft_value weft_name(weft_value value, const char *name);
  */
 WEFT_API weft_value weft_graph_find(weft_graph *graph, const char *name, weft_error *error);
 
-/* Every builder macro records the caller's place through this. Returns `value`. */
+/* weft_at - `value` comes from this call of the program: nodes that have no origin yet get this one, and so does a
+ * sentence: "layer_norm at mlp.c:41: ...". Returns `value`.
+ *
+ * Every builder (what returns a weft_value) of graph.h, ops.h, autodiff.h and optim.h is a macro around the function of
+ * its name, which says this; the macros are in <name>_here.h, made from the prototypes. Who calls builders through
+ * pointers, or from another language, says it himself.
+ * builder  as in "relu", without weft_
+ */
 #define WEFT_HERE __FILE__, __LINE__
-WEFT_API weft_value weft_at(const char *file, int line, weft_value value);
+WEFT_API weft_value weft_at(const char *builder, const char *file, int line, weft_value value);
 
 WEFT_END
 
 #ifndef WEFT_NO_HERE /* Weft's own sources: a builder's inner calls stand where the outer one does */
-#define weft_input(...)    weft_at(WEFT_HERE, weft_input(__VA_ARGS__))
-#define weft_variable(...) weft_at(WEFT_HERE, weft_variable(__VA_ARGS__))
-#define weft_slot(...)     weft_at(WEFT_HERE, weft_slot(__VA_ARGS__))
-#define weft_slot_of(...)  weft_at(WEFT_HERE, weft_slot_of(__VA_ARGS__))
-#define weft_assign(...)   weft_at(WEFT_HERE, weft_assign(__VA_ARGS__))
-#define weft_group(...)    weft_at(WEFT_HERE, weft_group(__VA_ARGS__))
+#include "weft/graph_here.h"
 #endif
 
 #endif

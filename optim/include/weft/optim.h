@@ -97,17 +97,7 @@ WEFT_API weft_value weft_global_norm(weft_values gradients);
 WEFT_END
 
 #ifndef WEFT_NO_HERE
-#define weft_sgd(...)              weft_at(WEFT_HERE, weft_sgd(__VA_ARGS__))
-#define weft_momentum(...)         weft_at(WEFT_HERE, weft_momentum(__VA_ARGS__))
-#define weft_adam(...)             weft_at(WEFT_HERE, weft_adam(__VA_ARGS__))
-#define weft_adamw(...)            weft_at(WEFT_HERE, weft_adamw(__VA_ARGS__))
-#define weft_adafactor(...)        weft_at(WEFT_HERE, weft_adafactor(__VA_ARGS__))
-#define weft_accumulate(...)       weft_at(WEFT_HERE, weft_accumulate(__VA_ARGS__))
-#define weft_accumulate_clear(...) weft_at(WEFT_HERE, weft_accumulate_clear(__VA_ARGS__))
-#define weft_constant_rate(...)    weft_at(WEFT_HERE, weft_constant_rate(__VA_ARGS__))
-#define weft_warmup(...)           weft_at(WEFT_HERE, weft_warmup(__VA_ARGS__))
-#define weft_warmup_cosine(...)    weft_at(WEFT_HERE, weft_warmup_cosine(__VA_ARGS__))
-#define weft_global_norm(...)      weft_at(WEFT_HERE, weft_global_norm(__VA_ARGS__))
+#include "weft/optim_here.h"
 #endif
 
 #endif

@@ -1,9 +1,6 @@
 /* mlp: a two-layer perceptron on images. mlp IMAGES LABELS [MESH [LAYOUT]] */
 #include <stdio.h>
-#include "weft/collectives.h"
-#include "weft/io.h"
-#include "weft/ops.h"
-#include "weft/optim.h"
+#include <weft.h>
 
 typedef struct mlp {
     weft_mesh *mesh;

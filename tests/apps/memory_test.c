@@ -31,6 +31,9 @@ typedef struct act {
 #define BIN   WEFT_TEST_BIN
 #define MODEL "--layers 1 --width 8 --heads 2 --batch 4 --seq 8 --dtype f64 --quiet --save-every 2 "
 #define TRAIN BIN "/gpt train --data %1$s/text.txt " MODEL
+#define PLAN                                                                                       \
+    "train --dry-run --json --explain --layers 1 --width 8 --heads 2 --batch 4 --seq 8 "           \
+    "--mesh data:2,model:2 --layout batch:data,hidden:model,seq:data "
 #define GOES_ON                                                                                    \
     "! ls %1$s/run/ckpt/*/damaged && " TRAIN "--steps 6 --run %1$s/run && " BIN                    \
     "/weft ckpt diff %1$s/whole %1$s/run"
@@ -44,6 +47,8 @@ static const act acts[] = {
      "--mesh data:2 --layout batch:data --zero 1 --steps 6 --run %1$s/run",
      "rm -rf %1$s/run; cp -r %1$s/half %1$s/run", 8, 400,
      "! ls %1$s/run/ckpt/*/damaged && " BIN "/weft ckpt verify %1$s/run", NULL, NULL},
+    {"a plan explained", "gpt", PLAN ">%1$s/out", BIN "/gpt " PLAN ">%1$s/plan", 24, 600, ":",
+     "out", "plan"},
     {"list", "weft", "ckpt list %1$s/whole --json >%1$s/out", ":", 6, 100000, ":", "out", "list"},
     {"verify", "weft", "ckpt verify %1$s/whole", ":", 6, 100000, ":", NULL, NULL},
     {"export", "weft", "ckpt export %1$s/whole %1$s/made.safetensors",

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../json.h"
+
 enum { MAX_PATH = 4096 };
 
 /* ---- the run directory -------------------------------------------------------------------------
@@ -64,9 +66,10 @@ static weft_status write_run_json(const gpt_job *job, const weft_usage *usage, c
     snprintf(fresh, sizeof fresh, "%.4000s/run.json.new", folder);
     json_t *all = run_json(job, usage);
     if (!all) return weft_fail_memory(error, 0);
-    const int failed = json_dump_file(all, fresh, JSON_INDENT(2)) != 0 || rename(fresh, path) != 0;
+    const bool is_written = json_dump_file(all, fresh, JSON_INDENT(2)) == 0;
     json_decref(all);
-    if (!failed) return WEFT_OK;
+    WEFT_TRY(app_json_status(error));
+    if (is_written && rename(fresh, path) == 0) return WEFT_OK;
     return weft_fail(error, WEFT_IO,
                      "cannot write %s: %s; name another run directory with --run DIR", path,
                      strerror(errno));
@@ -189,6 +192,7 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
     const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
     json_decref(line);
     progress(report, step);
+    WEFT_TRY(app_json_status(error));
     if (failed || fputc('\n', report->metrics) == EOF || fflush(report->metrics) != 0)
         return weft_fail(error, WEFT_IO, "cannot write the metrics of step %lld: %s",
                          (long long)step->step, strerror(errno));

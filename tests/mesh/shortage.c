@@ -55,8 +55,9 @@ static struct {
     size_t used;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Looking at the stack, or for a function, may itself take memory. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
+/* Looking at the stack, or for a function, may itself take memory. Volatile: libc's headers say of dlsym that it calls
+ * nobody here. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) volatile bool is_inside;
 
 static int add_object(struct dl_phdr_info *info, size_t size, void *first)
 {

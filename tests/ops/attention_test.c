@@ -35,7 +35,7 @@ static void test_dims_that_cannot_be_are_refused(void)
         CHECK_EQ_INT(weft_attention(q, k, k, w->query, w->memory, w->feature, false).id, 0);
         CHECK_EQ_INT(weft_graph_error(g)->status, WEFT_USAGE);
         CHECK_TEXT(weft_graph_error(g)->message, w->says);
-        CHECK_TEXT(weft_graph_error(g)->message, "attention_with at attention_test.c:");
+        CHECK_TEXT(weft_graph_error(g)->message, "attention at attention_test.c:");
         weft_graph_destroy(&g);
     }
 }

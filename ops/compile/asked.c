@@ -27,6 +27,7 @@ static void describe_wanting(const weft_plan *plan, uint32_t value, weft_wanting
                               .dtype = tensor->type.dtype,
                               .shape = &tensor->type.shape,
                               .op = node->op->name,
+                              .builder = node->origin.builder,
                               .file = node->origin.file,
                               .line = node->origin.line,
                               .phase = (weft_phase)node->phase,

@@ -327,6 +327,7 @@ static void show(choosing *c)
     for (int o = 0; o < decision->n_out; o++)
         show_operand(c, &c->in->out[o], false, &c->out_of[o]);
     decision->op = node->op->name;
+    decision->builder = node->origin.builder;
     decision->file = node->origin.file;
     decision->line = node->origin.line;
     decision->phase = (weft_phase)node->phase;

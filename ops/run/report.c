@@ -18,10 +18,13 @@ void weft_report_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t r
     }
 }
 
-void weft_report_place(const char *op, const char *file, int line, char *text, size_t room)
+void weft_report_place(const char *op, const char *builder, const char *file, int line, char *text,
+                       size_t room)
 {
+    const bool is_inner = builder && strcmp(op, builder) != 0;
     if (file)
-        snprintf(text, room, "%s at %s:%d", op, file, line);
+        snprintf(text, room, "%s%s%s at %s:%d", op, is_inner ? " of " : "", is_inner ? builder : "",
+                 file, line);
     else
         snprintf(text, room, "%s", op);
 }
@@ -59,7 +62,7 @@ weft_status weft_report_step(const weft_program *program, int index, weft_step_l
     *line = (weft_step_line){0};
     WEFT_TRY(weft_plan_step_at(program, index, 0, &line->s, error));
     const weft_planned_step *s = &line->s;
-    weft_report_place(s->op, s->file, s->line, line->place, sizeof line->place);
+    weft_report_place(s->op, s->builder, s->file, s->line, line->place, sizeof line->place);
     if (!weft_report_exchanges(s)) return WEFT_OK;
     weft_planned_tensor moved;
     uint32_t id = s->collective == WEFT_ALL_GATHER ? s->out[0] : s->in[0];
@@ -220,7 +223,8 @@ static void print_decisions(const weft_program *program, FILE *file)
     for (int i = 0; i < weft_plan_n_decisions(program); i++) {
         const weft_decision *decision = weft_plan_decision_at(program, i);
         char place[160];
-        weft_report_place(decision->op, decision->file, decision->line, place, sizeof place);
+        weft_report_place(decision->op, decision->builder, decision->file, decision->line, place,
+                          sizeof place);
         fprintf(file, "  %-8s %s, %s: %s of", weft_phase_name(decision->phase), place,
                 weft_mesh_axis_name(decision->mesh, decision->axis),
                 way_text(&decision->ways[decision->picked]));

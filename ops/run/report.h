@@ -29,8 +29,9 @@ bool weft_report_exchanges(const weft_planned_step *step);
 weft_traffic *weft_report_traffic(const weft_program *program, int *n);
 /* "data" or "data+model" */
 void weft_report_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t room);
-/* "einsum at mlp.c:41" */
-void weft_report_place(const char *op, const char *file, int line, char *text, size_t room);
+/* "einsum at mlp.c:41", "lse_state of cross_entropy at mlp.c:44" */
+void weft_report_place(const char *op, const char *builder, const char *file, int line, char *text,
+                       size_t room);
 /* The sentence for a file that failed, by errno: a stream in memory is refused memory where a file is refused room. */
 weft_status weft_report_fail(weft_error *error);
 

@@ -47,13 +47,14 @@ static json_t *version_json(const weft_tensor_line *line)
 {
     const weft_planned_tensor *t = &line->t;
     return json_pack(
-        "{s:i, s:i, s:s?, s:s, s:s?, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b, "
+        "{s:i, s:i, s:s?, s:s, s:s?, s:s?, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b, "
         "s:i, s:i, s:i}",
-        "id", (int)t->id, "value", (int)t->value, "name", t->name, "op", t->op, "file", t->file,
-        "line", t->line, "kind", weft_tensor_kind_name(t->kind), "dtype", weft_dtype_name(t->dtype),
-        "dims", line->dims, "spec", line->spec, "wanted", line->wanted, "storage", line->storage,
-        "box", line->box, "bytes", (json_int_t)t->bytes, "output", t->is_output, "shares",
-        (int)t->shares, "first_step", t->first_step, "last_step", t->last_step);
+        "id", (int)t->id, "value", (int)t->value, "name", t->name, "op", t->op, "builder",
+        t->builder, "file", t->file, "line", t->line, "kind", weft_tensor_kind_name(t->kind),
+        "dtype", weft_dtype_name(t->dtype), "dims", line->dims, "spec", line->spec, "wanted",
+        line->wanted, "storage", line->storage, "box", line->box, "bytes", (json_int_t)t->bytes,
+        "output", t->is_output, "shares", (int)t->shares, "first_step", t->first_step, "last_step",
+        t->last_step);
 }
 
 /* Variables and inputs, and all versions of all values. */
@@ -75,10 +76,10 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
     for (int k = 0; k < step->n_links; k++) {
         weft_planned_link link;
         WEFT_TRY(weft_plan_link_at(program, step->index, k, &link, error));
-        WEFT_TRY(
-            add(list,
-                json_pack("{s:s, s:s?, s:i}", "op", link.op, "file", link.file, "line", link.line),
-                error));
+        WEFT_TRY(add(list,
+                     json_pack("{s:s, s:s?, s:s?, s:i}", "op", link.op, "builder", link.builder,
+                               "file", link.file, "line", link.line),
+                     error));
     }
     return WEFT_OK;
 }
@@ -97,14 +98,15 @@ static json_t *step_json(const weft_step_line *line, json_t *links)
 {
     const weft_planned_step *s = &line->s;
     const char *collective = s->kind == WEFT_STEP_CONVERT ? weft_convert_name(s->collective) : NULL;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, s:f, s:I, s:I, s:I, s:I}",
-        "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op", s->op,
-        "file", s->file, "line", s->line, "why", weft_step_reason_name(s->why), "reason", s->reason,
-        "in", ids_json(s->in, s->n_in), "out", ids_json(s->out, s->n_out), "collective", collective,
-        "axes", line->axes, "ops", links, "flops", s->flops, "bytes", (json_int_t)s->wire_bytes,
-        "in_bytes", (json_int_t)s->in_bytes, "out_bytes", (json_int_t)s->out_bytes, "scratch_bytes",
-        (json_int_t)s->scratch_bytes);
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, s:f, "
+                     "s:I, s:I, s:I, s:I}",
+                     "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op",
+                     s->op, "builder", s->builder, "file", s->file, "line", s->line, "why",
+                     weft_step_reason_name(s->why), "reason", s->reason, "in",
+                     ids_json(s->in, s->n_in), "out", ids_json(s->out, s->n_out), "collective",
+                     collective, "axes", line->axes, "ops", links, "flops", s->flops, "bytes",
+                     (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes, "out_bytes",
+                     (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes);
 }
 
 /* Collectives in order, and all steps. */
@@ -159,10 +161,10 @@ static json_t *decision_json(const weft_decision *d)
             json_decref(ways);
             return NULL;
         }
-    return json_pack("{s:s, s:s, s:s?, s:i, s:s, s:f, s:o, s:i, s:i}", "phase",
-                     weft_phase_name(d->phase), "op", d->op, "file", d->file, "line", d->line,
-                     "axis", weft_mesh_axis_name(d->mesh, d->axis), "flops", d->flops, "ways", ways,
-                     "cheapest", d->cheapest, "picked", d->picked);
+    return json_pack("{s:s, s:s, s:s?, s:s?, s:i, s:s, s:f, s:o, s:i, s:i}", "phase",
+                     weft_phase_name(d->phase), "op", d->op, "builder", d->builder, "file", d->file,
+                     "line", d->line, "axis", weft_mesh_axis_name(d->mesh, d->axis), "flops",
+                     d->flops, "ways", ways, "cheapest", d->cheapest, "picked", d->picked);
 }
 
 static weft_status decisions_json(const weft_program *program, json_t *list, weft_error *error)

@@ -151,7 +151,8 @@ static void check_order(const planned *p, int rank)
         const weft_planned_step step = step_at(p, s, rank);
         int64_t in_bytes = 0, out_bytes = 0;
         check_reason(&step);
-        CHECK(step.op && step.file && strcmp(step.file, "plan_test.c") == 0 && step.line > 0);
+        CHECK(step.op && step.builder && strcmp(step.file, "plan_test.c") == 0 && step.line > 0);
+        if (strcmp(step.op, "lse_state") == 0) CHECK_TEXT(step.builder, "cross_entropy");
         for (int i = 0; i < step.n_in; i++) {
             const weft_planned_tensor t = tensor_at(p, step.in[i], rank);
             CHECK(t.kind != WEFT_TENSOR_TEMPORARY || is_made[t.id] || t.shares);
@@ -170,7 +171,7 @@ static void check_order(const planned *p, int rank)
             weft_planned_link link = {0};
             weft_error error = {0};
             CHECK_OK(weft_plan_link_at(p->program, s, k, &link, &error), error);
-            CHECK(link.op && link.file && link.line > 0);
+            CHECK(link.op && link.builder && link.file && link.line > 0);
             for (int i = 0; i < link.n_in; i++)
                 CHECK(link.in[i] >= 0 && link.in[i] < step.n_in + k);
         }
@@ -346,7 +347,7 @@ static void test_decisions_are_kept_when_asked_for(void)
         CHECK_EQ_INT(d->axis, i % 2);
         CHECK_EQ_INT(d->n_ranks, 2 + i % 2);
         CHECK(d->mesh == p.mesh && d->n_ways > 0 && d->picked == d->cheapest);
-        CHECK(d->op && d->file && d->line > 0);
+        CHECK(d->op && d->builder && d->file && d->line > 0);
         for (int w = 0; w < d->n_ways; w++) {
             const weft_way *way = &d->ways[w];
             CHECK((way->dim != NULL) == (way->kind == WEFT_WAY_CUT));

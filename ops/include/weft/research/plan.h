@@ -44,9 +44,11 @@ typedef struct weft_planned_tensor {
     uint32_t value;  /* the logical tensor that this is a version of */
     uint32_t next;   /* the id of its next version; 0: the last      */
     weft_value user; /* the value of the user's graph that it stands for; id 0: made by compiling */
-    const char *name;      /* NULL: none */
-    uint32_t node;         /* the op that makes the value... */
-    const char *op, *file; /* ... and its call; file NULL: not known */
+    const char *name; /* NULL: none */
+    uint32_t node;    /* the op that makes the value... */
+    const char *op;   /* ... its name: an inner one where a builder is made of several ...  */
+    const char *builder,
+        *file; /* ... and the call in the program: "layer_norm", "mlp.c"; NULL: not known */
     int line;
     weft_phase phase; /* of the step that makes this version */
     weft_tensor_kind kind;
@@ -112,7 +114,8 @@ typedef struct weft_planned_step {
     weft_phase phase;
     /* the op whose work it is; of a conversion: who asked, or whose partial result it is */
     uint32_t node;
-    const char *op, *file; /* its name and call; file NULL: not known */
+    const char *op;             /* its name, and as in weft_planned_tensor the call: */
+    const char *builder, *file; /* NULL: not known */
     int line;
     weft_step_reason why;
     const char *reason; /* the same as a text */
@@ -135,7 +138,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_step_at(const weft_program *progr
 /* One element op of a loop. */
 typedef struct weft_planned_link {
     uint32_t node;
-    const char *op, *file;
+    const char *op, *builder, *file;
     int line;
     int n_in;
     /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */

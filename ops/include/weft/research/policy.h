@@ -101,8 +101,10 @@ typedef struct weft_decision {
     const weft_mesh *mesh;
     int axis, n_ranks; /* ranks along it */
     uint32_t node;     /* the op's number in the plan, as weft_planned_step has it */
-    const char *op, *file;
-    int line; /* of the call; file NULL: not known */
+    const char *op;    /* its name: an inner one where a builder is made of several */
+    const char *builder,
+        *file; /* the call in the program: "layer_norm", "mlp.c"; NULL: not known */
+    int line;
     weft_phase phase;
     double flops; /* of one rank, with the axes decided before */
     int n_in, n_out;
@@ -125,7 +127,7 @@ typedef struct weft_wanting {
     const char *name; /* NULL: none */
     weft_dtype dtype;
     const weft_shape *shape;
-    const char *op, *file; /* what makes it, and where */
+    const char *op, *builder, *file; /* what makes it, and where, as in weft_decision */
     int line;
     weft_phase phase;
     /* weft_place's text; NULL: none */

@@ -48,7 +48,7 @@ struct weft_move {
     piece *out, *in;                                      /* [n_ranks] each, in the group's order */
     int64_t *send_bytes, *send_at, *recv_bytes, *recv_at; /* [n_ranks] */
 
-    uint32_t site; /* as recorded */
+    uint32_t spot; /* as recorded */
     uint64_t digest;
     weft_convert_kind kind;
     bool is_started;     /* a run is under way */
@@ -322,12 +322,12 @@ void weft_move_destroy(weft_move **move)
 void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what,
                     const char *where)
 {
-    char text[WEFT_SITE_BYTES];
+    char text[WEFT_SPOT_BYTES];
     if (move == NULL || what == NULL || where == NULL) return;
     if (comm == NULL || comm->recorder == NULL) return;
     snprintf(text, sizeof text, "%s%s", what, where);
     move->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
-    move->site = weft_recorder_site(comm->recorder, move->digest, text);
+    move->spot = weft_recorder_spot(comm->recorder, move->digest, text);
 }
 
 int64_t weft_move_scratch(const weft_move *move)
@@ -365,7 +365,7 @@ weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, 
                                   .combine = (uint8_t)move->combine,
                                   .root = -1,
                                   .count = move->total,
-                                  .site = move->site,
+                                  .spot = move->spot,
                                   .digest = move->digest};
     move->mark = weft_comm_begin(comm, &call);
     const bool has_entered = weft_comm_enter(comm, &move->mark);

@@ -130,14 +130,14 @@ static void fill_head(weft_recorder_head *head, int rank)
     memcpy(head->magic, magic, sizeof magic);
     head->format = WEFT_RECORDER_FORMAT;
     head->n_records = WEFT_RECORDS;
-    head->n_sites_room = WEFT_SITES;
+    head->n_spots_room = WEFT_SPOTS;
     head->rank = rank;
     head->pid = (int32_t)getpid();
     gethostname(head->host, sizeof head->host - 1);
     head->opened = weft_clock_ns();
     atomic_store(&head->alive, head->opened);
     atomic_store(&head->saved, -1);
-    atomic_store(&head->n_sites, 1); /* site 0: nowhere */
+    atomic_store(&head->n_spots, 1); /* spot 0: nowhere */
 }
 
 weft_recorder *weft_recorder_of(int rank)
@@ -193,20 +193,20 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
     return (int)n;
 }
 
-uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text)
+uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char *text)
 {
-    const uint32_t n = atomic_load(&recorder->head.n_sites);
+    const uint32_t n = atomic_load(&recorder->head.n_spots);
     if (n == 0) return 0; /* a forked process: the records are its parent's */
     for (uint32_t i = n - 1; i > 0; i--) {
-        const weft_recorded_site *site = &recorder->sites[i];
-        if (site->digest == digest && strncmp(site->text, text, sizeof site->text - 1) == 0)
+        const weft_recorded_spot *spot = &recorder->spots[i];
+        if (spot->digest == digest && strncmp(spot->text, text, sizeof spot->text - 1) == 0)
             return i;
     }
-    if (n == WEFT_SITES) return 0;
-    weft_recorded_site *site = &recorder->sites[n];
-    site->digest = digest;
-    snprintf(site->text, sizeof site->text, "%s", text);
-    atomic_store_explicit(&recorder->head.n_sites, n + 1, memory_order_release);
+    if (n == WEFT_SPOTS) return 0;
+    weft_recorded_spot *spot = &recorder->spots[n];
+    spot->digest = digest;
+    snprintf(spot->text, sizeof spot->text, "%s", text);
+    atomic_store_explicit(&recorder->head.n_spots, n + 1, memory_order_release);
     return n;
 }
 
@@ -249,7 +249,7 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
         .fingerprint = fingerprint,
         .count = call->count,
         .run = atomic_load_explicit(&head->run, memory_order_relaxed),
-        .site = call->site,
+        .spot = call->spot,
         .step = atomic_load_explicit(&head->step, memory_order_relaxed),
         .root = call->root,
         .channel = (uint16_t)channel,

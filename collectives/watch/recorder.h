@@ -17,10 +17,10 @@
 
 enum {
     WEFT_RECORDS = 4096, /* calls that a recorder keeps */
-    WEFT_SITES = 2048,   /* places in the program */
+    WEFT_SPOTS = 2048,   /* calls of the program, as people are told of them */
     WEFT_CHANNELS = 24,  /* sets of axes of a mesh, and the whole job */
     WEFT_PAST = 4,       /* fingerprints of a channel: of its last calls */
-    WEFT_SITE_BYTES = 160,
+    WEFT_SPOT_BYTES = 160,
     WEFT_HOST_BYTES = 64,
     WEFT_BUSY_BYTES = 96,
     WEFT_AXES_BYTES = 40,
@@ -52,7 +52,7 @@ typedef struct weft_record {
     uint64_t fingerprint; /* of this and all calls before it on its channel */
     int64_t count;        /* elements, or bytes where there is no dtype */
     int64_t run;          /* of the program */
-    uint32_t site, step;  /* places in the tables; step of the plan */
+    uint32_t spot, step;  /* places in the tables; step of the plan */
     int32_t root;         /* of a broadcast, else -1 */
     uint16_t channel;
     uint8_t kind, dtype, combine; /* as in weft_call_facts */
@@ -74,7 +74,7 @@ typedef struct weft_channel {
 
 typedef struct weft_recorder_head {
     char magic[8];
-    uint32_t format, n_records, n_sites_room;
+    uint32_t format, n_records, n_spots_room;
     int32_t rank, pid;
     char host[WEFT_HOST_BYTES];
     int64_t opened;           /* ns since 1970 */
@@ -84,9 +84,9 @@ typedef struct weft_recorder_head {
         failed; /* 1 + the number of the last call that was told of a mismatch; 0: none */
     _Atomic int64_t alive; /* when the watching thread was last here, ns since 1970 */
     _Atomic int64_t run, saved;
-    _Atomic uint32_t step, site; /* where a running rank is between calls */
+    _Atomic uint32_t step, spot; /* where a running rank is between calls */
     _Atomic int32_t is_running;
-    _Atomic uint32_t n_sites, n_channels;
+    _Atomic uint32_t n_spots, n_channels;
     _Atomic int32_t signal; /* that it died of */
     _Atomic int32_t has_left;
     _Atomic int32_t status; /* exit status that the verdict ends the job with */
@@ -96,15 +96,15 @@ typedef struct weft_recorder_head {
     weft_channel channels[WEFT_CHANNELS];
 } weft_recorder_head;
 
-typedef struct weft_recorded_site {
+typedef struct weft_recorded_spot {
     uint64_t digest; /* of what must be equal on all ranks */
-    char text[WEFT_SITE_BYTES - sizeof(uint64_t)];
-} weft_recorded_site;
+    char text[WEFT_SPOT_BYTES - sizeof(uint64_t)];
+} weft_recorded_spot;
 
 typedef struct weft_recorder {
     weft_recorder_head head;
     weft_record records[WEFT_RECORDS];
-    weft_recorded_site sites[WEFT_SITES];
+    weft_recorded_spot spots[WEFT_SPOTS];
 } weft_recorder;
 
 /* What a caller knows of its call. */
@@ -112,8 +112,8 @@ typedef struct weft_call_facts {
     uint8_t kind, dtype, combine;
     int32_t root;
     int64_t count;
-    uint32_t site;
-    uint64_t digest; /* of the site */
+    uint32_t spot;
+    uint64_t digest; /* of the spot */
 } weft_call_facts;
 enum { WEFT_NO_DTYPE = 255, WEFT_NO_COMBINE = 0 /* WEFT_NOT_PARTIAL */ };
 
@@ -142,9 +142,9 @@ weft_recorder *weft_recorder_at(int index);
  * calls are not recorded. Local. */
 int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks,
                           const char *axes);
-/* weft_recorder_site - the place of a site in the table; 0 when it is full. digest: of what must be equal on all ranks.
+/* weft_recorder_spot - the number of a spot in the table; 0 when it is full. digest: of what must be equal on all ranks.
  * Local. */
-uint32_t weft_recorder_site(weft_recorder *recorder, uint64_t digest, const char *text);
+uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char *text);
 
 /* weft_call_fingerprint - of a call and of all before it, begun with 0. Local; pure. */
 uint64_t weft_call_fingerprint(uint64_t before, const weft_call_facts *call);
@@ -159,11 +159,11 @@ void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark);
  */
 void weft_recorder_settle(weft_recorder *recorder, int channel);
 /* Where the rank is: before each step of a program. */
-static inline void weft_recorder_step(weft_recorder *recorder, uint32_t step, uint32_t site)
+static inline void weft_recorder_step(weft_recorder *recorder, uint32_t step, uint32_t spot)
 {
     if (recorder == NULL) return;
     atomic_store_explicit(&recorder->head.step, step, memory_order_relaxed);
-    atomic_store_explicit(&recorder->head.site, site, memory_order_relaxed);
+    atomic_store_explicit(&recorder->head.spot, spot, memory_order_relaxed);
 }
 /* A program's run begins (its number, from 1) and ends (0). */
 static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)

@@ -49,8 +49,8 @@ static void mend_texts(weft_recorder *recorder)
     mend_text(head->verdict, sizeof head->verdict);
     for (int i = 0; i < WEFT_CHANNELS; i++)
         mend_text(head->channels[i].axes, sizeof head->channels[i].axes);
-    for (int i = 0; i < WEFT_SITES; i++)
-        mend_text(recorder->sites[i].text, sizeof recorder->sites[i].text);
+    for (int i = 0; i < WEFT_SPOTS; i++)
+        mend_text(recorder->spots[i].text, sizeof recorder->spots[i].text);
 }
 
 weft_status weft_recorder_read(const char *path, weft_recorder **made, weft_error *error)

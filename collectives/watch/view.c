@@ -44,9 +44,9 @@ bool weft_channels_differ(const weft_channel_view *a, const weft_channel_view *b
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const char *site_text(const weft_recorder *recorder, uint32_t site)
+static const char *spot_text(const weft_recorder *recorder, uint32_t spot)
 {
-    return site > 0 && site < WEFT_SITES ? recorder->sites[site].text : "";
+    return spot > 0 && spot < WEFT_SPOTS ? recorder->spots[spot].text : "";
 }
 
 static void print_facts(const weft_record *record, char *text, size_t bytes)
@@ -73,8 +73,8 @@ void weft_record_print(const weft_recorder *recorder, const weft_record *record,
         record->channel < WEFT_CHANNELS ? recorder->head.channels[record->channel].axes : "?";
     print_facts(record, facts, sizeof facts);
     snprintf(text, bytes, "%s %llu over %.40s%s%s", weft_call_name(record->kind),
-             (unsigned long long)record->sequence, axes, record->site ? " " : facts,
-             site_text(recorder, record->site));
+             (unsigned long long)record->sequence, axes, record->spot ? " " : facts,
+             spot_text(recorder, record->spot));
 }
 
 static void print_doing(const weft_recorder *recorder, const weft_record *waiting, uint64_t n_begun,
@@ -82,12 +82,12 @@ static void print_doing(const weft_recorder *recorder, const weft_record *waitin
 {
     char call[WEFT_DOING_BYTES - 16] = "";
     weft_record last;
-    const char *site = site_text(recorder, atomic_load(&recorder->head.site));
+    const char *spot = spot_text(recorder, atomic_load(&recorder->head.spot));
     if (waiting) {
         weft_record_print(recorder, waiting, call, sizeof call);
         snprintf(view->doing, sizeof view->doing, "in %s", call);
-    } else if (*site && atomic_load(&recorder->head.is_running)) {
-        snprintf(view->doing, sizeof view->doing, "in its own work %s", site);
+    } else if (*spot && atomic_load(&recorder->head.is_running)) {
+        snprintf(view->doing, sizeof view->doing, "in its own work %s", spot);
     } else if (weft_record_read(recorder, n_begun, &last)) {
         weft_record_print(recorder, &last, call, sizeof call);
         snprintf(view->doing, sizeof view->doing, "after %s", call);

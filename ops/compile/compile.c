@@ -93,8 +93,8 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
     plan->user = user;
     plan->n_user_values = (uint32_t)n;
     plan->user_value = weft_arena_take(plan->arena, n * sizeof *plan->user_value);
-    plan->home = weft_arena_take(plan->arena, n * sizeof *plan->home);
-    if (!plan->user_value || !plan->home) return weft_fail_memory(error, n * sizeof *plan->home);
+    plan->kept = weft_arena_take(plan->arena, n * sizeof *plan->kept);
+    if (!plan->user_value || !plan->kept) return weft_fail_memory(error, n * sizeof *plan->kept);
     for (uint32_t value = 1; value < n; value++)
         plan->user_value[value] = value;
     for (int i = 0; i < values.n_values; i++) {
@@ -105,7 +105,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                 "compile: value %d of %d is not a value of the first one's graph; compile "
                 "values of one graph",
                 i + 1, values.n_values);
-        plan->home[value.id] = 1;
+        plan->kept[value.id] = 1;
     }
     return WEFT_OK;
 }

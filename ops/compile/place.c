@@ -289,7 +289,7 @@ static weft_status place_home(placing *p, uint32_t id, weft_home home)
     uint32_t placed = add_version(p, value, &spec, p->plan->graph->nodes[id].phase);
     if (!placed) return p->error->status;
     p->plan->placed[placed].home = home;
-    p->plan->home[value] = placed;
+    p->plan->kept[value] = placed;
     return WEFT_OK;
 }
 
@@ -331,7 +331,7 @@ static weft_status place_store(placing *p, uint32_t id)
     weft_plan *plan = p->plan;
     const weft_node *node = &plan->graph->nodes[id];
     WEFT_TRY(check_writes_once(p, id));
-    uint32_t variable = plan->home[node->in[0]];
+    uint32_t variable = plan->kept[node->in[0]];
     weft_spec spec = plan->placed[variable].spec;
     uint32_t from = want(p, node->in[1], &spec, id);
     if (!from) return p->error->status;
@@ -362,13 +362,13 @@ static weft_status place_outputs(placing *p, const bool *is_output)
     p->is_end = true;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_node *node = weft_node_of(plan->graph, value);
-        if (!is_output[value] || node->op->makes_token || plan->home[value]) continue;
+        if (!is_output[value] || node->op->makes_token || plan->kept[value]) continue;
         weft_spec wanted;
         WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
         uint32_t placed = want(p, value, &wanted, plan->graph->tensors[value].node);
         if (!placed) return p->error->status;
         plan->placed[placed].is_output = true;
-        plan->home[value] = placed;
+        plan->kept[value] = placed;
     }
     return WEFT_OK;
 }
@@ -386,8 +386,8 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
         return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++) {
         is_output[value] =
-            plan->home[value] != 0; /* until now a mark; from now on a placed tensor */
-        plan->home[value] = 0;
+            plan->kept[value] != 0; /* until now a mark; from now on a placed tensor */
+        plan->kept[value] = 0;
     }
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         for (int i = 0; i < graph->nodes[id].n_in; i++)

@@ -62,7 +62,8 @@ typedef struct weft_plan {
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
     uint32_t *user_value;
-    uint32_t *home; /* [graph->n_tensors] placed tensor of an input, variable or output; 0: none */
+    uint32_t *
+        kept; /* [graph->n_tensors] before place: 1 for an output; then the placed tensor of an input, variable or output; 0: none */
     weft_placed *placed; /* [n_placed], 0 is not used */
     uint32_t n_placed, cap_placed;
     weft_step *steps; /* [n_steps] */

@@ -30,12 +30,12 @@ void weft_graph_like_destroy(weft_graph **graph)
     *graph = NULL;
 }
 
-/* Outputs are the values with a `home` mark; everything they depend on is live. */
+/* Outputs are the values with a `kept` mark; everything they depend on is live. */
 static void mark_live(weft_rewrite *rewrite)
 {
     const weft_graph *from = rewrite->from;
     for (uint32_t value = 1; value < from->n_tensors; value++)
-        if (rewrite->plan->home[value]) rewrite->is_live[from->tensors[value].node] = true;
+        if (rewrite->plan->kept[value]) rewrite->is_live[from->tensors[value].node] = true;
     for (uint32_t id = from->n_nodes - 1; id > 0; id--) {
         if (!rewrite->is_live[id]) continue;
         const weft_node *node = &from->nodes[id];
@@ -76,13 +76,13 @@ void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to)
 static weft_status carry_over(weft_rewrite *rewrite, weft_error *error)
 {
     weft_plan *plan = rewrite->plan;
-    uint32_t *home = weft_arena_take(plan->arena, (rewrite->to->n_tensors + 1) * sizeof *home);
-    if (!home) return weft_fail_memory(error, rewrite->to->n_tensors * sizeof *home);
+    uint32_t *kept = weft_arena_take(plan->arena, (rewrite->to->n_tensors + 1) * sizeof *kept);
+    if (!kept) return weft_fail_memory(error, rewrite->to->n_tensors * sizeof *kept);
     for (uint32_t value = 1; value < rewrite->from->n_tensors; value++)
-        if (plan->home[value]) home[rewrite->value[value]] = 1;
+        if (plan->kept[value]) kept[rewrite->value[value]] = 1;
     for (uint32_t value = 0; value < plan->n_user_values; value++)
         plan->user_value[value] = rewrite->value[plan->user_value[value]];
-    plan->home = home;
+    plan->kept = kept;
     return WEFT_OK;
 }
 

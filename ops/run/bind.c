@@ -140,9 +140,9 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = bind_kern
                                                   [WEFT_STEP_COPY] = bind_copy};
 
 /* What reports call the step: the tensor, and the place in the user's program. */
-static void bind_site(weft_rank *rank, weft_bound_step *bound)
+static void bind_spot(weft_rank *rank, weft_bound_step *bound)
 {
-    char what[WEFT_SITE_BYTES], where[64] = "", shape[96];
+    char what[WEFT_SPOT_BYTES], where[64] = "", shape[96];
     const weft_plan *plan = rank->program->plan;
     const weft_step *step = bound->step;
     const weft_node *node = &plan->graph->nodes[step->node];
@@ -162,7 +162,7 @@ static void bind_site(weft_rank *rank, weft_bound_step *bound)
         weft_move_name(bound->move, bound->comm, rank->program->mark, what, where);
     } else {
         strncat(what, where, sizeof what - strlen(what) - 1);
-        bound->site = weft_recorder_site(rank->recorder, weft_digest(0, what, strlen(what)), what);
+        bound->spot = weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
     }
 }
 
@@ -189,7 +189,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
         bound->traffic = weft_step_traffic(plan, bound->step);
         WEFT_TRY(binders[bound->step->kind](rank, bound, error));
         bind_scratch(rank, s, bound);
-        bind_site(rank, bound);
+        bind_spot(rank, bound);
     }
     return WEFT_OK;
 }

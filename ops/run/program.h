@@ -21,7 +21,7 @@ typedef struct weft_bound_step {
     int64_t bytes;     /* copy */
     int64_t top_bytes; /* the highest byte of the arena that the step touches */
     int traffic;       /* its kind among the rank's; -1: it makes none        */
-    uint32_t site;     /* as the recorder names it */
+    uint32_t spot;     /* as the recorder names it */
 } weft_bound_step;
 
 struct weft_rank {

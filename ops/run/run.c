@@ -55,7 +55,7 @@ static void run_rank(void *argument, int number)
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_bound_step *bound = &rank->steps[s];
         if (s == rank->program->first_store) weft_hold_wait(rank->program);
-        weft_recorder_step(rank->recorder, s, bound->site);
+        weft_recorder_step(rank->recorder, s, bound->spot);
         if (runners[bound->step->kind](rank, bound, &rank->error) != WEFT_OK) break;
         rank->measured.n_steps++;
         if (bound->top_bytes > rank->measured.arena_bytes)

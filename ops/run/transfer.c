@@ -33,7 +33,7 @@ uint32_t weft_home_of(const weft_program *program, weft_value value)
     if (!program) return 0;
     const weft_plan *plan = program->plan;
     if (value.graph != program->user || value.id == 0 || value.id >= plan->n_user_values) return 0;
-    return plan->home[plan->user_value[value.id]];
+    return plan->kept[plan->user_value[value.id]];
 }
 
 static const char *label_of(weft_value value)

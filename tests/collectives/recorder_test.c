@@ -82,16 +82,16 @@ static void test_full_tables_do_no_harm(void)
     CHECK_EQ_INT(weft_recorder_channel(r, 103, 0, 2, "x"), 3); /* is there already */
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    for (uint32_t i = 1; i < WEFT_SITES + 5; i++) {
+    for (uint32_t i = 1; i < WEFT_SPOTS + 5; i++) {
         snprintf(text, 8, "%07u", i);
         text[7] = 'y';
-        CHECK_EQ_INT(weft_recorder_site(r, i, text), i < WEFT_SITES ? i : 0);
+        CHECK_EQ_INT(weft_recorder_spot(r, i, text), i < WEFT_SPOTS ? i : 0);
     }
     weft_call_facts call = reduce_8;
     const weft_call_mark none = call_once(r, -1, &call);
     CHECK_EQ_INT(none.number, 0);
     CHECK_EQ_INT(call_once(NULL, 0, &call).number, 0);
-    call.site = WEFT_SITES - 1;
+    call.spot = WEFT_SPOTS - 1;
     CHECK_EQ_INT(call_once(r, WEFT_CHANNELS - 1, &call).number, 1);
     weft_rank_view view;
     weft_view_take(r, &view);
@@ -192,7 +192,7 @@ static pid_t start_rank(int rank, int calls)
     weft_recorder *r = weft_recorder_of(rank);
     const int channel = weft_recorder_channel(r, 1, 0, 2, "data");
     weft_call_facts call = reduce_8;
-    call.site = weft_recorder_site(r, 77, "of w.grad [hidden:64] f32, called at model.c:88");
+    call.spot = weft_recorder_spot(r, 77, "of w.grad [hidden:64] f32, called at model.c:88");
     for (int i = 0; i < 3; i++) /* before there is a file */
         call_once(r, channel, &call);
     if (weft_recorders_keep(folder, NULL) != WEFT_OK) _exit(1);

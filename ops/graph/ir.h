@@ -55,6 +55,9 @@ struct weft_graph {
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
+    uint32_t *
+        homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
+    uint32_t n_homes, homes_mask;
     weft_graph_point built; /* nodes below this have their origin: their builders are over */
     uint32_t marked;   /* the value that weft_place marked and weft_at has not come to; 0: none */
     weft_phase phase;  /* of nodes now being built */

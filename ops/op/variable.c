@@ -39,16 +39,64 @@ weft_initial weft_formula(double scale, double frequency)
     return (weft_initial){.kind = WEFT_INITIAL_FORMULA, .a = scale, .b = frequency};
 }
 
+/* ---- by name --------------------------------------------------------------------------------- */
+
+/* The name of the input or variable that node `n` is; NULL: it is none (any more: what failed is taken back). */
+static const char *home_name(const weft_graph *graph, uint32_t n)
+{
+    if (n == 0 || n >= graph->n_nodes) return NULL;
+    const weft_node *node = &graph->nodes[n];
+    if (node->op != &weft_op_input && node->op != &weft_op_variable) return NULL;
+    return ((const weft_variable_attributes *)node->attributes)->name;
+}
+
+/* Names are interned, so a name's pointer is its key. */
+static uint32_t first_place(const weft_graph *graph, const char *name)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)name >> 4;
+    return (uint32_t)(key * 0x9E3779B97F4A7C15u >> 32) & graph->homes_mask;
+}
+
 /* The input or variable called `name` (interned); 0: none. */
 static uint32_t find_home(const weft_graph *graph, const char *name)
 {
-    for (uint32_t n = 1; n < graph->n_nodes; n++) {
-        const weft_node *node = &graph->nodes[n];
-        if (node->op != &weft_op_input && node->op != &weft_op_variable) continue;
-        if (((const weft_variable_attributes *)node->attributes)->name == name) return n;
-    }
+    if (graph->homes == NULL) return 0;
+    uint32_t at = first_place(graph, name);
+    for (; graph->homes[at] != 0; at = (at + 1) & graph->homes_mask)
+        if (home_name(graph, graph->homes[at]) == name) return graph->homes[at];
     return 0;
 }
+
+static void enter_home(weft_graph *graph, uint32_t n)
+{
+    uint32_t at = first_place(graph, home_name(graph, n));
+    while (graph->homes[at] != 0)
+        at = (at + 1) & graph->homes_mask;
+    graph->homes[at] = n;
+    graph->n_homes++;
+}
+
+/* At most half of the table is in use. False: no memory, which is the graph's error. */
+static bool make_room(weft_graph *graph)
+{
+    const uint32_t *old = graph->homes, n_old = old == NULL ? 0 : graph->homes_mask + 1;
+    if (2 * (graph->n_homes + 1) <= n_old) return true;
+    const uint32_t n = n_old == 0 ? 64 : 2 * n_old;
+    uint32_t *homes = weft_arena_take(graph->arena, n * sizeof *homes);
+    if (homes == NULL) {
+        weft_fail_memory(&graph->error, n * sizeof *homes);
+        graph->error_has_origin = true;
+        return false;
+    }
+    graph->homes = homes;
+    graph->homes_mask = n - 1;
+    graph->n_homes = 0;
+    for (uint32_t i = 0; i < n_old; i++)
+        if (home_name(graph, old[i]) != NULL) enter_home(graph, old[i]);
+    return true;
+}
+
+/* ---- builders -------------------------------------------------------------------------------- */
 
 /* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an
  * owner. */
@@ -86,8 +134,11 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
                                "unique in a graph, so choose another",
                                head, other_origin);
     }
+    if (!make_room(graph)) return weft_no_value(graph);
     weft_value value = weft_emit(graph, op, NULL, 0, &attributes, sizeof attributes);
-    if (value.id != 0) graph->tensors[value.id].name = attributes.name;
+    if (value.id == 0) return value;
+    graph->tensors[value.id].name = attributes.name;
+    enter_home(graph, graph->tensors[value.id].node);
     return value;
 }
 

@@ -34,8 +34,9 @@ weft_status app_join(weft_world *world, weft_error *error)
 int app_leave(const char *program, app_phase phase, const weft_error *error)
 {
     weft_world world;
-    weft_error first = *error, unopened = {.rank = -1};
-    if (first.status == WEFT_OK) (void)app_json_status(&first);
+    weft_error first = *error, unopened = {.rank = -1}, json = {.rank = -1};
+    /* whatever was concluded since, may be for want of what Jansson was refused */
+    if (first.status != WEFT_MEMORY && app_json_status(&json) != WEFT_OK) first = json;
     if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
     say(program, &first);
     weft_world_close();

@@ -122,7 +122,9 @@ weft_status safetensors_open(const char *path, safetensors *f, weft_error *error
 {
     int64_t bytes = 0;
     *f = (safetensors){.path = path, .file = fopen(path, "rbe")};
-    if (!f->file) return weft_fail(error, WEFT_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!f->file)
+        return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot open %s: %s", path,
+                         strerror(errno));
     weft_status status = file_bytes(f->file, path, &bytes, error);
     if (status == WEFT_OK) status = read_header(f, bytes, error);
     if (status == WEFT_OK) status = read_tensors(f, bytes - f->data, error);

@@ -187,6 +187,11 @@ weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype)
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
 {
     if (weft_combiner_of(combine, dtype)) return WEFT_OK;
+    if (combine == WEFT_NOT_PARTIAL)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "there is nothing to combine: WEFT_NOT_PARTIAL says that a value is whole; "
+            "pass how parts combine, such as WEFT_SUM");
     return weft_fail(error, WEFT_USAGE,
                      "partial results of kind %s are not defined for %s; use a float dtype",
                      weft_combine_name(combine), weft_dtype_name(dtype));

@@ -62,8 +62,9 @@ typedef struct weft_plan {
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
     uint32_t *user_value;
-    uint32_t *
-        kept; /* [graph->n_tensors] before place: 1 for an output; then the placed tensor of an input, variable or output; 0: none */
+    /* [graph->n_tensors] before place: 1 for an output; from then on the placed tensor of an input, variable or output;
+     * 0: none */
+    uint32_t *kept;
     weft_placed *placed; /* [n_placed], 0 is not used */
     uint32_t n_placed, cap_placed;
     weft_step *steps; /* [n_steps] */

@@ -2,6 +2,7 @@
  * of extreme numbers, cut into parts in any way, some of them empty: what is combined is what the list as a
  * whole says, in long double.
  */
+#include "engine.h"
 #include "test.h"
 #include "weft/collectives.h"
 
@@ -288,6 +289,17 @@ static void test_extreme_numbers_in_any_parts_are_those_of_the_whole(void)
     }
 }
 
+static void test_what_does_not_combine_has_its_sentence(void)
+{
+    weft_error error = {0};
+    CHECK_EQ_INT(weft_combine_check(WEFT_NOT_PARTIAL, WEFT_F32, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "there is nothing to combine");
+    error = (weft_error){0};
+    CHECK_EQ_INT(weft_combine_check(WEFT_LSE, WEFT_I32, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "partial results of kind lse are not defined for i32");
+    CHECK_EQ_INT(weft_combine_check(WEFT_SUM, WEFT_I32, NULL), WEFT_OK);
+}
+
 int main(void)
 {
     RUN(test_sum_max_min_of_every_dtype);
@@ -299,5 +311,6 @@ int main(void)
     RUN(test_moments_of_parts_are_the_moments_of_the_whole);
     RUN(test_the_identity_changes_nothing);
     RUN(test_extreme_numbers_in_any_parts_are_those_of_the_whole);
+    RUN(test_what_does_not_combine_has_its_sentence);
     return weft_test_report();
 }

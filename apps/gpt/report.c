@@ -19,7 +19,7 @@ static weft_status open_file(const char *path, const char *mode, FILE **file, we
 {
     *file = fopen(path, mode);
     if (*file) return WEFT_OK;
-    return weft_fail(error, WEFT_IO,
+    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO,
                      "cannot write %s: %s; name another place with --run DIR or --metrics FILE",
                      path, strerror(errno));
 }

@@ -77,7 +77,8 @@ static char *header_text(const weft_stored *stored)
 
 static weft_status fail_write(const char *path, weft_error *error)
 {
-    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
+    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot write %.300s: %s",
+                     path, strerror(errno));
 }
 
 static weft_status write_tensors(const weft_stored *stored, const char *path, FILE *file,

@@ -439,6 +439,7 @@ static void took_weft_shape(fixture *f, weft_shape shape)
     took_weft_value(f, weft_constant(f->graph, WEFT_F64, shape, 1.0));
 }
 
+#pragma GCC diagnostic ignored "-Wformat-security" /* wrong formats are what it is about */
 #include "catalogue_calls.inc"
 
 /* ---- the fixture ----------------------------------------------------------------------------- */

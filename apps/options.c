@@ -118,8 +118,9 @@ static weft_status check_time(const option *o, const char *value, const char *sa
 
 static weft_status (*const checks[OPTION_KINDS])(const option *, const char *, const char *,
                                                  weft_error *) = {
-    [OPTION_TEXT] = check_text,     [OPTION_COUNT] = check_count, [OPTION_REAL] = check_real,
-    [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,   [OPTION_TIME] = check_time,
+    [OPTION_TEXT] = check_text, [OPTION_LIST] = check_text,     [OPTION_COUNT] = check_count,
+    [OPTION_REAL] = check_real, [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,
+    [OPTION_TIME] = check_time,
 };
 
 /* ---- finding a name ----------------------------------------------------------------------------
@@ -172,32 +173,97 @@ static weft_status set(settings *s, int i, const char *value, origin from, const
 /* ---- the sources -------------------------------------------------------------------------------
  */
 
+/* A word of the command line that begins with --: which option it names, and how. */
+typedef struct spelling {
+    int option; /* -1: none */
+    bool is_no; /* --no-name */
+    const char *equals;
+    char name[MAX_NAME];
+} spelling;
+
+static bool is_option(const char *word)
+{
+    return strncmp(word, "--", 2) == 0;
+}
+
+static spelling spell(const option_table *table, const char *word)
+{
+    spelling w = {.equals = strchr(word, '=')};
+    snprintf(w.name, sizeof w.name, "%.*s", w.equals ? (int)(w.equals - word - 2) : MAX_NAME,
+             word + 2);
+    w.option = find(table, w.name);
+    w.is_no = w.option < 0 && strncmp(w.name, "no-", 3) == 0 && !w.equals;
+    if (w.is_no) w.option = find(table, w.name + 3);
+    if (w.is_no && w.option >= 0 && table->options[w.option].kind != OPTION_FLAG) w.option = -1;
+    return w;
+}
+
+/* How many of the n words behind an option are its value. */
+static int value_words(const option_table *table, const spelling *w, int n, char **words)
+{
+    if (w->option < 0 || w->equals || n == 0) return 0;
+    const option_kind kind = table->options[w->option].kind;
+    int used = kind != OPTION_FLAG;
+    while (kind == OPTION_LIST && used < n && !is_option(words[used]) && strchr(words[used], '='))
+        used++;
+    return used;
+}
+
+int options_operands(const option_table *table, int n, char **arguments, weft_error *error)
+{
+    char **rest = calloc((size_t)n + 1, sizeof *rest);
+    int n_operands = 0, n_rest = 0;
+    if (!rest) weft_fail_memory(error, (size_t)n * sizeof *rest);
+    for (int i = 0; rest && i < n; i++) {
+        if (!is_option(arguments[i])) {
+            arguments[n_operands++] = arguments[i];
+            continue;
+        }
+        const spelling w = spell(table, arguments[i]);
+        int words = 1 + value_words(table, &w, n - i - 1, arguments + i + 1);
+        for (; words > 0; words--)
+            rest[n_rest++] = arguments[i++];
+        i--;
+    }
+    if (rest) memcpy(arguments + n_operands, rest, (size_t)n_rest * sizeof *rest);
+    free(rest);
+    return n_operands;
+}
+
+/* The words of a list, one blank between two; NULL: no memory. */
+static char *join(int n, char **words)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < n; i++)
+        bytes += strlen(words[i]) + 1;
+    char *joined = calloc(bytes, 1), *end = joined;
+    for (int i = 0; joined && i < n; i++)
+        end += sprintf(end, "%s%s", i > 0 ? " " : "", words[i]);
+    return joined;
+}
+
 static weft_status read_argument(settings *s, int n, char **arguments, int *at, weft_error *error)
 {
-    char name[MAX_NAME], said[256];
+    char said[256];
     const char *argument = arguments[(*at)++];
-    if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
+    if (!is_option(argument) || argument[2] == '\0')
         return weft_fail(error, WEFT_USAGE,
                          "unexpected argument \"%s\"; options begin with --, see %s --help",
                          argument, s->table->program);
-    const char *equals = strchr(argument, '=');
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument - 2) : MAX_NAME,
-             argument + 2);
-    int i = find(s->table, name);
-    const bool is_no = i < 0 && strncmp(name, "no-", 3) == 0 && !equals;
-    if (is_no) i = find(s->table, name + 3);
-    if (i < 0 || (is_no && s->table->options[i].kind != OPTION_FLAG))
-        return unknown(s->table, "option", "--", name, error);
-    const option *o = &s->table->options[i];
-    const char *value = is_no ? "no" : "yes";
-    if (equals)
-        value = equals + 1;
-    else if (o->kind != OPTION_FLAG && *at == n)
-        return weft_fail(error, WEFT_USAGE, "--%s wants a value: --%s %s", name, name, o->unit);
-    else if (o->kind != OPTION_FLAG)
-        value = arguments[(*at)++];
-    snprintf(said, sizeof said, "--%s %s", name, value);
-    return set(s, i, value, FROM_COMMAND_LINE, said, error);
+    const spelling w = spell(s->table, argument);
+    if (w.option < 0) return unknown(s->table, "option", "--", w.name, error);
+    const option *o = &s->table->options[w.option];
+    const int n_words = value_words(s->table, &w, n - *at, arguments + *at);
+    if (n_words == 0 && !w.equals && o->kind != OPTION_FLAG)
+        return weft_fail(error, WEFT_USAGE, "--%s wants a value: --%s %s", w.name, w.name, o->unit);
+    char *joined = join(n_words, arguments + *at);
+    if (!joined) return weft_fail_memory(error, 1);
+    const char *value = w.equals ? w.equals + 1 : n_words > 0 ? joined : w.is_no ? "no" : "yes";
+    *at += n_words;
+    snprintf(said, sizeof said, "--%s %s", w.name, value);
+    const weft_status status = set(s, w.option, value, FROM_COMMAND_LINE, said, error);
+    free(joined);
+    return status;
 }
 
 static weft_status read_variable(settings *s, const char *text, weft_error *error)

@@ -21,6 +21,7 @@
 
 typedef enum option_kind {
     OPTION_TEXT,
+    OPTION_LIST,   /* words like name=value, as many as there are: --dims a=x,y b=z */
     OPTION_COUNT,  /* an integer from `low` to 2^40 */
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
@@ -48,6 +49,10 @@ typedef struct option_table {
 } option_table;
 
 typedef struct settings settings; /* opaque */
+
+/* options_operands - put the words that are neither an option nor its value in front, in their order; the options and
+ * their values follow, as settings_read takes them. Local. returns how many operands there are. */
+int options_operands(const option_table *table, int n, char **arguments, weft_error *error);
 
 /* settings_read - all sources, checked. arguments [n]: without the program's name and subcommand.
  * Local. returns NULL and WEFT_USAGE with one sentence for the first setting that is wrong; NULL

@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "carry.h"
-#include "weft/arena.h"
 
 static const option options[] = {
     {"format", OPTION_CHOICE, "auto", "NAME", "Options",
      "of FILE; auto: .safetensors, or .h5 and .hdf5, by its ending", "auto safetensors hdf5"},
-    {"dims", OPTION_TEXT, "", "NAME=a,b ...", "Options",
+    {"dims", OPTION_LIST, "", "NAME=a,b ...", "Options",
      "import: what the dims of tensors are called; {i} in a NAME stands for any number"},
     {"map", OPTION_TEXT, "", "FILE", "Options",
      "import: names, dims, transposes and splits, as JSON; gpt2 is one that comes with Weft"},
-    {"sizes", OPTION_TEXT, "", "NAME=N ...", "Options",
+    {"sizes", OPTION_LIST, "", "NAME=N ...", "Options",
      "import: sizes of dims that --map or --dims have in one dim of the file, as heads*kv"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
@@ -307,46 +306,20 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     return status;
 }
 
-/* `--dims a=x,y b=z` as one argument: all words up to the next option. Those it is made of are left out; returns how
- * many there are then. */
-static int join_words(int n, char **arguments, weft_arena *arena)
-{
-    int used = 0;
-    for (int i = 0; i < n; i++) {
-        char *argument = arguments[used++] = arguments[i];
-        if (strcmp(argument, "--dims") != 0 && strcmp(argument, "--sizes") != 0) continue;
-        if (i + 1 < n) arguments[used++] = arguments[++i];
-        while (i + 1 < n && strncmp(arguments[i + 1], "--", 2) != 0) {
-            char *joined = weft_arena_text(arena, "%s %s", arguments[used - 1], arguments[i + 1]);
-            if (!joined) return n; /* the options will not like the words */
-            arguments[used - 1] = joined;
-            i++;
-        }
-    }
-    return used;
-}
-
 int ckpt_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
     ckpt_call c = {0};
-    int n_paths = 0;
-    const bool is_question = n == 0 || strncmp(arguments[0], "--", 2) == 0;
-    const int which = is_question ? -1 : find_subcommand(arguments[0], &error);
-    while (!is_question && n_paths + 1 < n && strncmp(arguments[n_paths + 1], "--", 2) != 0)
-        n_paths++;
-    const int used = is_question ? 0 : n_paths + 1;
-    weft_arena *arena = weft_arena_create();
-    const int n_options = arena ? join_words(n - used, arguments + used, arena) : 0;
-    if (!arena) weft_fail_memory(&error, 0);
-    settings *s =
-        error.status == WEFT_OK ? settings_read(&table, n_options, arguments + used, &error) : NULL;
+    const int n_operands = options_operands(&table, n, arguments, &error);
+    const int which = n_operands > 0 ? find_subcommand(arguments[0], &error) : -1;
+    settings *s = error.status == WEFT_OK
+                      ? settings_read(&table, n - n_operands, arguments + n_operands, &error)
+                      : NULL;
     if (s && which >= 0)
-        (void)!answer(which, n_paths, arguments + 1, s, &c, &error);
+        (void)!answer(which, n_operands - 1, arguments + 1, s, &c, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "ckpt what? weft ckpt --help lists what there is");
     settings_destroy(&s);
-    weft_arena_destroy(&arena);
     const int code = app_leave(table.program, APP_STARTING, &error);
     weft_world_close();
     return code != 0 ? code : c.code;

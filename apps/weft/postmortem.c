@@ -110,9 +110,11 @@ static weft_status show(const char *path, const settings *s, weft_error *error)
 int postmortem_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    const bool has_path = n > 0 && strncmp(arguments[0], "--", 2) != 0;
-    settings *s = settings_read(&table, n - has_path, arguments + has_path, &error);
-    if (s && has_path)
+    const int n_paths = options_operands(&table, n, arguments, &error);
+    settings *s = error.status == WEFT_OK
+                      ? settings_read(&table, n - n_paths, arguments + n_paths, &error)
+                      : NULL;
+    if (s && n_paths == 1)
         (void)!show(arguments[0], s, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "of which job? weft postmortem DIR, as given with --run");

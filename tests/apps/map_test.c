@@ -447,7 +447,7 @@ static void test_dims_by_name(void)
     const command_result *r = run_ckpt("import named.safetensors named");
     CHECK_TEXT(r->text, "4 of them have dims that the file does not name");
     CHECK_TEXT(r->text, "--dims NAME=a,b");
-    r = run_ckpt("import named.safetensors named --dims 'h.{i}.w=in,heads*kv' b=out --sizes kv=3");
+    r = run_ckpt("import --dims 'h.{i}.w=in,heads*kv' b=out --sizes kv=3 named.safetensors named");
     weft_test_check(r->status == 0 && !strstr(r->text, "dim0"), __FILE__, __LINE__, r->text);
     weft_stored *stored = open_stored("named");
     if (!stored) return;

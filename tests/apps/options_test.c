@@ -15,6 +15,7 @@ static const option some[] = {
     {"max-time", OPTION_TIME, "", "TIME", "G", "limit"},
     {"patience", OPTION_TIME, "10s", "TIME", "G", "none is allowed", NULL, -1},
     {"config", OPTION_TEXT, "", "FILE", "G", "settings"},
+    {"dims", OPTION_LIST, "", "NAME=a,b ...", "G", "names"},
 };
 static const option_table table = {"test", "usage\n", some, sizeof some / sizeof *some};
 static char path[] = "/tmp/weft-options-XXXXXX";
@@ -54,6 +55,35 @@ static void test_defaults_and_forms(void)
     s = READ(&error, "--dry-run", "--no-dry-run");
     if (s) CHECK(!settings_flag(s, "dry-run"));
     settings_destroy(&s);
+}
+
+/* Operands stand where the user likes; a list ends at the first word that is no item of one. */
+static void test_operands_and_lists(void)
+{
+    static const char *const orders[][9] = {
+        {"import", "file", "dir", "--dims", "a=x,y", "b=z", "--dry-run", "--batch", "3"},
+        {"import", "--dims", "a=x,y", "b=z", "file", "dir", "--batch", "3", "--dry-run"},
+        {"--dry-run", "import", "--batch", "3", "file", "--dims", "a=x,y", "b=z", "dir"},
+    };
+    for (int order = 0; order < 3; order++) {
+        char *words[9];
+        weft_error error = {.rank = -1};
+        for (int i = 0; i < 9; i++)
+            words[i] = (char *)orders[order][i];
+        if (!CHECK_EQ_INT(options_operands(&table, 9, words, &error), 3)) continue;
+        CHECK(!strcmp(words[0], "import") && !strcmp(words[1], "file") && !strcmp(words[2], "dir"));
+        settings *s = settings_read(&table, 6, words + 3, &error);
+        if (!CHECK_OK(error.status, error) || !s) continue;
+        CHECK(settings_is(s, "dims", "a=x,y b=z"));
+        CHECK_EQ_INT(settings_count(s, "batch"), 3);
+        CHECK(settings_flag(s, "dry-run"));
+        settings_destroy(&s);
+    }
+    weft_error error = {.rank = -1};
+    char *alone[] = {"--dims"};
+    CHECK_EQ_INT(options_operands(&table, 1, alone, &error), 0);
+    CHECK(settings_read(&table, 1, alone, &error) == NULL);
+    CHECK_TEXT(error.message, "--dims wants a value: --dims NAME=a,b ...");
 }
 
 static void test_later_sources_win(void)
@@ -180,6 +210,7 @@ int main(void)
     if (CHECK(file >= 0)) {
         close(file);
         RUN(test_defaults_and_forms);
+        RUN(test_operands_and_lists);
         RUN(test_later_sources_win);
         RUN(test_wrong_settings_are_refused);
         RUN(test_wrong_files_are_refused);

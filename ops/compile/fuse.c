@@ -25,10 +25,10 @@ static bool same_space(const weft_plan *plan, uint32_t a, uint32_t b)
     return true;
 }
 
-static int find_operand(const weft_step *step, uint32_t placed)
+static int find_operand(const uint32_t *in, int n_in, uint32_t placed)
 {
-    for (int i = 0; i < step->n_in; i++)
-        if (step->in[i] == placed) return i;
+    for (int i = 0; i < n_in; i++)
+        if (in[i] == placed) return i;
     return -1;
 }
 
@@ -42,49 +42,49 @@ static bool can_join(const fusing *f, const weft_step *maker, const weft_step *s
     if (!same_space(plan, between, step->out[0])) return false;
     int added = 0;
     for (int i = 0; i < maker->n_in; i++)
-        added += find_operand(step, maker->in[i]) < 0;
+        added += find_operand(step->in, step->n_in, maker->in[i]) < 0;
     return step->n_in - 1 + added <= WEFT_LOOP_IN &&
            step->n_links + maker->n_links <= WEFT_LOOP_OPS;
+}
+
+/* The links of `old` as part of a loop that has its operands in slots `slot_of` and its results from `first` on. */
+static void copy_links(const weft_step *old, const int *slot_of, int first, weft_link *links)
+{
+    for (int k = 0; k < old->n_links; k++) {
+        links[k] = old->links[k];
+        for (int i = 0; i < links[k].n_in; i++) {
+            int slot = links[k].in[i];
+            links[k].in[i] = slot < old->n_in ? slot_of[slot] : first + slot - old->n_in;
+        }
+    }
 }
 
 /* Operands: step's without the one between, then maker's new ones. Links: maker's, then step's. */
 static weft_status join(fusing *f, const weft_step *maker, weft_step *step, int which,
                         weft_error *error)
 {
-    weft_step joined = *step;
-    int slot_of_step[WEFT_LOOP_IN], slot_of_maker[WEFT_LOOP_IN];
-    joined.n_in = 0;
+    const int room = maker->n_in + step->n_in, n_links = maker->n_links + step->n_links;
+    uint32_t *in = weft_arena_take(f->plan->arena, (size_t)room * sizeof *in);
+    int *slot_of = weft_arena_take(f->plan->arena, (size_t)room * sizeof *slot_of);
+    weft_link *links = weft_arena_take(f->plan->arena, (size_t)n_links * sizeof *links);
+    if (!in || !slot_of || !links) return weft_fail_memory(error, (size_t)n_links * sizeof *links);
+    int *slot_of_maker = slot_of + step->n_in, n_in = 0;
     for (int i = 0; i < step->n_in; i++) {
-        if (i == which) continue;
-        slot_of_step[i] = joined.n_in;
-        joined.in[joined.n_in++] = step->in[i];
+        slot_of[i] = n_in;
+        if (i != which) in[n_in++] = step->in[i];
     }
     for (int i = 0; i < maker->n_in; i++) {
-        int at = find_operand(&joined, maker->in[i]);
-        if (at < 0) {
-            at = joined.n_in;
-            joined.in[joined.n_in++] = maker->in[i];
-        }
-        slot_of_maker[i] = at;
+        int at = find_operand(in, n_in, maker->in[i]);
+        slot_of_maker[i] = at < 0 ? n_in : at;
+        if (at < 0) in[n_in++] = maker->in[i];
     }
-    slot_of_step[which] = joined.n_in + maker->n_links - 1; /* the maker's last result */
-    joined.n_links = maker->n_links + step->n_links;
-    joined.links = weft_arena_take(f->plan->arena, (size_t)joined.n_links * sizeof(weft_link));
-    if (!joined.links) return weft_fail_memory(error, sizeof(weft_link));
-    for (int k = 0; k < joined.n_links; k++) {
-        bool is_maker = k < maker->n_links;
-        const weft_step *old = is_maker ? maker : step;
-        weft_link link = old->links[is_maker ? k : k - maker->n_links];
-        for (int i = 0; i < link.n_in; i++) {
-            int slot = link.in[i];
-            if (slot < old->n_in)
-                link.in[i] = is_maker ? slot_of_maker[slot] : slot_of_step[slot];
-            else
-                link.in[i] = joined.n_in + slot - old->n_in + (is_maker ? 0 : maker->n_links);
-        }
-        joined.links[k] = link;
-    }
-    *step = joined;
+    slot_of[which] = n_in + maker->n_links - 1; /* the maker's last result */
+    copy_links(maker, slot_of_maker, n_in, links);
+    copy_links(step, slot_of, n_in + maker->n_links, links + maker->n_links);
+    for (int k = 0; k < maker->n_links; k++)
+        links[k].out = -1;
+    step->in = in, step->n_in = n_in;
+    step->links = links, step->n_links = n_links;
     return WEFT_OK;
 }
 
@@ -110,7 +110,7 @@ static void count_readers(fusing *f)
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         for (int i = 0; i < step->n_in; i++)
-            f->readers[step->in[i]] += find_operand(step, step->in[i]) == i;
+            f->readers[step->in[i]] += find_operand(step->in, step->n_in, step->in[i]) == i;
         for (int o = 0; o < step->n_out; o++)
             f->maker[step->out[o]] = s + 1;
     }

@@ -15,22 +15,25 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
     int n = weft_convert_plan(plan->mesh, &from.type.shape, &from.spec, &to.spec, parts);
     if (n < 0)
         return weft_fail(error, WEFT_INTERNAL, "a conversion was planned to where none leads");
-    uint32_t at = step->in[0];
+    uint32_t at = step->in[0], made;
     for (int i = 0; i < n; i++) {
         weft_step part = *step;
         part.convert = parts[i];
-        part.in[0] = at;
+        part.in = &at;
         if (i < n - 1) {
             weft_placed between = {.value = from.value,
                                    .type = from.type,
                                    .spec = parts[i].to,
                                    .phase = step->phase,
                                    .reason = from.reason};
-            part.out[0] = weft_plan_place(plan, &between);
-            if (!part.out[0]) return weft_fail_memory(error, sizeof between);
+            made = weft_plan_place(plan, &between);
+            if (!made) return weft_fail_memory(error, sizeof between);
+        } else {
+            made = step->out[0];
         }
-        at = part.out[0];
+        part.out = &made;
         if (!weft_plan_step(plan, &part)) return weft_fail_memory(error, sizeof part);
+        at = made;
     }
     if (n == 0)
         plan->placed[step->out[0]].shares = step->in[0]; /* another word for the same boxes */
@@ -41,16 +44,11 @@ static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_err
 {
     weft_step lowered = *step;
     const weft_node *node = &plan->graph->nodes[step->node];
+    weft_link link = {.node = step->node, .n_in = node->n_in, .in = {0, 1, 2}};
     if (node->op->element) {
-        weft_link *link = weft_arena_take(plan->arena, sizeof *link);
-        if (!link) return weft_fail_memory(error, sizeof *link);
-        link->node = step->node;
-        link->n_in = node->n_in;
-        for (int i = 0; i < node->n_in; i++)
-            link->in[i] = i;
         lowered.kind = WEFT_STEP_LOOP;
         lowered.n_links = 1;
-        lowered.links = link;
+        lowered.links = &link;
     }
     return weft_plan_step(plan, &lowered) ? WEFT_OK : weft_fail_memory(error, sizeof lowered);
 }

@@ -99,8 +99,8 @@ static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32
                       .node = asking,
                       .n_in = 1,
                       .n_out = 1,
-                      .in = {from},
-                      .out = {to},
+                      .in = &from,
+                      .out = &to,
                       .why = (uint8_t)why(p, &plan->placed[from], node),
                       .reason = reason_for(p, from, spec, node)};
     if (!step.reason) {
@@ -253,25 +253,28 @@ static weft_status place_op(placing *p, uint32_t id)
     node->op->factors(&site, &in.factors);
     WEFT_TRY(weft_choose(&in, &choice, p->error));
 
+    uint32_t operands[WEFT_MAX_IN], results[WEFT_MAX_OUT];
     weft_step step = {.kind = WEFT_STEP_KERNEL,
                       .phase = node->phase,
                       .node = id,
                       .n_in = node->n_in,
-                      .n_out = node->n_out};
+                      .n_out = node->n_out,
+                      .in = operands,
+                      .out = results};
     const char *reason = dims_reason(p, &in, &choice);
     for (int i = 0; i < node->n_in; i++) {
         weft_spec spec;
         spec_from(&in, &choice, choice.need[i], in.in[i].combine, &spec);
-        step.in[i] = want(p, node->in[i], &spec, id);
-        if (!step.in[i]) return p->error->status;
-        if (spec.partial) reason = both_reasons(p, reason, plan->placed[step.in[i]].reason);
+        operands[i] = want(p, node->in[i], &spec, id);
+        if (!operands[i]) return p->error->status;
+        if (spec.partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
     }
     for (int o = 0; o < node->n_out; o++) {
         weft_spec spec;
         spec_from(&in, &choice, choice.make[o], choice.combine, &spec);
-        step.out[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
-        if (!step.out[o]) return p->error->status;
-        plan->placed[step.out[o]].reason = reason;
+        results[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
+        if (!results[o]) return p->error->status;
+        plan->placed[results[o]].reason = reason;
     }
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
@@ -301,8 +304,8 @@ static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to
                       .node = id,
                       .n_in = 1,
                       .n_out = 1,
-                      .in = {from},
-                      .out = {to},
+                      .in = &from,
+                      .out = &to,
                       .why = (uint8_t)why};
     return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }

@@ -26,13 +26,31 @@ uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
     return plan->n_placed++;
 }
 
+/* A list in the arena; false when out of memory. */
+static bool keep_list(weft_arena *arena, const void **list, int n, size_t bytes)
+{
+    if (n == 0) return true;
+    void *kept = weft_arena_take(arena, (size_t)n * bytes);
+    if (!kept) return false;
+    memcpy(kept, *list, (size_t)n * bytes);
+    *list = kept;
+    return true;
+}
+
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
 {
     void *all = plan->steps;
+    const void *in = step->in, *out = step->out, *links = step->links;
     if (!grow(&all, sizeof *step, plan->n_steps, &plan->cap_steps)) return NULL;
     plan->steps = all;
-    plan->steps[plan->n_steps] = *step;
-    return &plan->steps[plan->n_steps++];
+    if (!keep_list(plan->arena, &in, step->n_in, sizeof *step->in) ||
+        !keep_list(plan->arena, &out, step->n_out, sizeof *step->out) ||
+        !keep_list(plan->arena, &links, step->n_links, sizeof *step->links))
+        return NULL;
+    weft_step *kept = &plan->steps[plan->n_steps++];
+    *kept = *step;
+    kept->in = in, kept->out = out, kept->links = links;
+    return kept;
 }
 
 weft_planned_skip *weft_plan_skip(weft_plan *plan)
@@ -147,8 +165,11 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     if (is_kernel) fprintf(file, "  %s", plan->graph->nodes[step->node].op->name);
-    for (int k = 0; k < step->n_links; k++)
-        fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[step->links[k].node].op->name);
+    for (int k = 0; k < step->n_links; k++) {
+        const weft_link *link = &step->links[k];
+        fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[link->node].op->name);
+        if (link->out >= 0 && step->n_out > 1) fprintf(file, "=%%%u", step->out[link->out]);
+    }
 }
 
 void weft_plan_dump(const weft_plan *plan, FILE *file)

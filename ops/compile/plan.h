@@ -34,19 +34,20 @@ typedef struct weft_placed {
 typedef struct weft_link {
     uint32_t node;
     int n_in, in[3];
+    int out; /* which result of the step it is; -1: none, it stays in the loop */
 } weft_link;
 
+/* Any number of operands and results. Lists live in the plan's arena. */
 typedef struct weft_step {
     weft_step_kind kind;
     uint8_t phase;
-    uint8_t why; /* weft_step_reason */
-    uint8_t n_in, n_out;
+    uint8_t why;   /* weft_step_reason */
     uint32_t node; /* whose work it is; a conversion's: who asked for it */
-    uint32_t in[WEFT_LOOP_IN], out[WEFT_MAX_OUT];
+    int n_in, n_out, n_links;
+    const uint32_t *in, *out; /* [n_in], [n_out] placed tensors */
+    const weft_link *links;   /* [n_links] */
     weft_convert_step convert;
     const char *reason;
-    int n_links;
-    weft_link *links; /* [n_links] */
 } weft_step;
 
 typedef struct weft_plan {
@@ -115,6 +116,7 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
 /* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
  * grow. */
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
+/* The step's lists are copied into the plan's arena: the caller's may be on the stack. */
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
 weft_planned_skip *weft_plan_skip(weft_plan *plan);
 weft_decision *weft_plan_decision(weft_plan *plan);

@@ -222,7 +222,8 @@ weft_status weft_plan_link_at(const weft_program *program, int step, int index,
                                 .file = node->origin.file,
                                 .line = node->origin.line,
                                 .n_in = from->n_in,
-                                .in = from->in};
+                                .in = from->in,
+                                .out = from->out};
     return WEFT_OK;
 }
 

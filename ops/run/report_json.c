@@ -34,6 +34,14 @@ static json_t *ids_json(const uint32_t *ids, int n)
     return list;
 }
 
+static json_t *slots_json(const int *slots, int n)
+{
+    uint32_t ids[3];
+    for (int i = 0; i < n; i++)
+        ids[i] = (uint32_t)slots[i];
+    return ids_json(ids, n);
+}
+
 static json_t *home_json(const weft_tensor_line *line)
 {
     const weft_planned_tensor *t = &line->t;
@@ -77,8 +85,9 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
         weft_planned_link link;
         WEFT_TRY(weft_plan_link_at(program, step->index, k, &link, error));
         WEFT_TRY(add(list,
-                     json_pack("{s:s, s:s?, s:s?, s:i}", "op", link.op, "builder", link.builder,
-                               "file", link.file, "line", link.line),
+                     json_pack("{s:s, s:s?, s:s?, s:i, s:o, s:i}", "op", link.op, "builder",
+                               link.builder, "file", link.file, "line", link.line, "in",
+                               slots_json(link.in, link.n_in), "out", link.out),
                      error));
     }
     return WEFT_OK;

@@ -150,6 +150,7 @@ static void check_order(const planned *p, int rank)
     for (int s = 0; s < weft_plan_n_steps(p->program); s++) {
         const weft_planned_step step = step_at(p, s, rank);
         int64_t in_bytes = 0, out_bytes = 0;
+        int n_written = 0;
         check_reason(&step);
         CHECK(step.op && step.builder && strcmp(step.file, "plan_test.c") == 0 && step.line > 0);
         if (strcmp(step.op, "lse_state") == 0) CHECK_TEXT(step.builder, "cross_entropy");
@@ -174,7 +175,10 @@ static void check_order(const planned *p, int rank)
             CHECK(link.op && link.builder && link.file && link.line > 0);
             for (int i = 0; i < link.n_in; i++)
                 CHECK(link.in[i] >= 0 && link.in[i] < step.n_in + k);
+            CHECK(link.out >= -1 && link.out < step.n_out);
+            n_written += link.out >= 0;
         }
+        CHECK_EQ_INT(n_written, step.n_links > 0 ? step.n_out : 0); /* each result by one link */
         CHECK_EQ_INT(step.n_links > 0, step.kind == WEFT_STEP_LOOP);
     }
     free(is_made);

@@ -143,6 +143,7 @@ typedef struct weft_planned_link {
     int n_in;
     /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */
     const int *in;
+    int out; /* which result of the step it is, from 0; -1: none, its result stays in the loop */
 } weft_planned_link;
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_link_at(const weft_program *program, int step,
                                                        int index, weft_planned_link *link,

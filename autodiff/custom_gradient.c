@@ -89,6 +89,7 @@ static const weft_op op = {
     .factors = weft_factors_pass,
     .gradient = gradient,
     .expand = expand,
+    .expands = true,
 };
 
 weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_rule rule,

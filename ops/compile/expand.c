@@ -1,14 +1,9 @@
-/* expand: ops without a kernel become the simpler ops that they consist of.
+/* expand: ops that say so of themselves become the simpler ops that they consist of, whatever kernels a device has.
  *
  * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
  */
 #include "rewrite.h"
-
-static bool needs_expanding(const weft_op *op)
-{
-    return op->expand && !op->element && !op->kernel[WEFT_CPU];
-}
 
 static void expand_node(weft_rewrite *rewrite, const weft_node *node)
 {
@@ -46,7 +41,7 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
     for (uint32_t id = 1; id < rewrite.from->n_nodes; id++) {
         const weft_node *node = &rewrite.from->nodes[id];
         if (!rewrite.is_live[id] || rewrite.to->error.status != WEFT_OK) continue;
-        if (needs_expanding(node->op))
+        if (node->op->expands)
             expand_node(&rewrite, node);
         else
             copy_node(&rewrite, node);

@@ -92,10 +92,22 @@ int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
     return weft_view_count(&view) * (int64_t)weft_dtype_bytes(view.dtype);
 }
 
+static weft_status kernel_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                                  int64_t *bytes, weft_error *error)
+{
+    weft_call call;
+    weft_kernel_choice choice;
+    weft_step_call(plan, step, rank, &call);
+    WEFT_TRY(weft_step_kernel(plan, step, &call, &choice, error));
+    return weft_kernel_scratch(plan->graph->nodes[step->node].op->name, choice.kernel, &call, bytes,
+                               error);
+}
+
 weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
                               int64_t *bytes, weft_error *error)
 {
     *bytes = 0;
+    if (step->kind == WEFT_STEP_KERNEL) return kernel_scratch(plan, step, rank, bytes, error);
     if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
     const weft_placed *from = &plan->placed[step->in[0]];
     weft_move *move = NULL;

@@ -9,6 +9,7 @@
 #define WEFT_PLAN_H
 
 #include "ir.h"
+#include "registry.h"
 #include "weft/collectives.h"
 #include "weft/program.h"
 #include "weft/research/plan.h"
@@ -126,7 +127,14 @@ void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
                       weft_view *view); /* data NULL */
 /* The placed tensor that owns the memory of this one. */
 uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
-/* Scratch bytes of a step on a rank: conversions only. */
+/* A kernel step's call on a rank, as it is before there is memory: data, stream, prepared and scratch are NULL. */
+void weft_step_call(const weft_plan *plan, const weft_step *step, int rank, weft_call *call);
+/* The kernel that does it; WEFT_USAGE, with the place in the program, when there is none. */
+weft_status weft_step_kernel(const weft_plan *plan, const weft_step *step, const weft_call *call,
+                             weft_kernel_choice *choice, weft_error *error);
+weft_status weft_kernel_scratch(const char *op, const weft_kernel *kernel, const weft_call *call,
+                                int64_t *bytes, weft_error *error);
+/* Scratch bytes of a step on a rank: of conversions, and of kernels that ask for some. */
 weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */

@@ -67,14 +67,16 @@ struct weft_op {
     uint8_t linear, additive;
     void (*gradient)(weft_vjp *vjp); /* NULL: no gradient flows (comparisons, indices)   */
     /* Other values made of simpler ops that equal this site's results: in, out as in weft_vjp
-     * (fills out). Used in place of a missing kernel (always) and of a missing gradient. */
+     * (fills out). Used in place of a missing gradient, and where `expands` of the op itself. */
     void (*expand)(weft_vjp *vjp);
+    /* The compiler puts what expand made in its place, on every device, so that graphs, digests and random streams are
+     * the same on all: it has no kernel. */
+    bool expands;
     double (*flops)(const weft_site *site); /* of the whole site, with global sizes, or of a local
                                                one; NULL: one per result element */
     /* assign, group: the result is a token that names an update and has no elements; who takes such operands */
     bool makes_token, takes_tokens;
-    const weft_element *element; /* element by element; then kernel is empty */
-    weft_kernel kernel[WEFT_DEVICES];
+    const weft_element *element; /* element by element; then it has no kernel */
 };
 
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */

@@ -1,7 +1,8 @@
 /* kernel.h: what a kernel sees: local buffers with named dims, a stream, the op's attributes. No graph.
  *
  * Two forms. Element-by-element ops give block functions (weft_element); one driver, weft_loop_run, does
- * broadcasting, strides, threads and fused chains for all of them. Every other op gives a weft_kernel.
+ * broadcasting, strides, threads and fused chains for all of them. Every other op has one or more weft_kernel, which
+ * are found by op, device and dtype (registry.h).
  */
 #ifndef WEFT_KERNEL_H
 #define WEFT_KERNEL_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weft/arena.h"
 #include "weft/device.h"
 #include "weft/dtype.h"
 #include "weft/layout.h"
@@ -38,8 +40,41 @@ typedef struct weft_call {
     int n_in, n_out;
     weft_view in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
     const void *attributes;
+    void *prepared; /* what the kernel's prepare made; NULL: nothing */
+    void *
+        scratch; /* the bytes that the kernel asked for, aligned to 64, of any content; NULL: none */
 } weft_call;
-typedef void (*weft_kernel)(const weft_call *call);
+typedef void (*weft_launch)(const weft_call *call);
+
+/* One way to do an op's work on one kind of device. Which op is said where it is registered.
+ *
+ * The call's dtype is that of its first operand, or without operands that of its first result. takes and scratch are pure:
+ * they see shapes, boxes, dtypes and attributes of a call whose data, stream, prepared and scratch are NULL.
+ */
+typedef struct weft_kernel {
+    size_t size; /* sizeof(weft_kernel) */
+    const char
+        *name; /* what plans call it: "blas"; with the device one of its kind among an op's */
+    weft_device_kind device;
+    uint32_t
+        dtypes; /* a bit for each dtype of calls that it can do: WEFT_DTYPE_BIT(WEFT_F32) | ...    */
+    int priority; /* of those that can do a call, the highest does it                            */
+    bool (*takes)(const weft_call *call); /* whether it can do this call; NULL: any of its dtypes */
+    int64_t (*scratch)(
+        const weft_call *call); /* bytes for each launch; NULL: none                    */
+    /* Once for each call that is bound to its memory: what can be worked out before the first launch, into `arena`, whose
+     * memory lives as long as the call. NULL: there is nothing to work out. */
+    weft_status (*prepare)(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error);
+    /* The work, put on call->stream. Allocates nothing; sums run in an order that the shapes alone decide. */
+    weft_launch launch;
+    /* Gives back what prepare took beside the arena's memory; once for each prepare that succeeded. NULL: nothing. */
+    void (*release)(void *prepared);
+} weft_kernel;
+
+#define WEFT_DTYPE_BIT(dtype) (1u << (dtype))
+#define WEFT_FLOAT_DTYPES     (WEFT_DTYPE_BIT(WEFT_F32) | WEFT_DTYPE_BIT(WEFT_F64))
+#define WEFT_ANY_DTYPE        ((1u << WEFT_DTYPES) - 1)
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
 

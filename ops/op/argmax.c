@@ -30,6 +30,7 @@ const weft_op weft_op_argmax = {
     .infer = infer,
     .factors = weft_factors_pass,
     .expand = expand,
+    .expands = true,
 };
 
 weft_value weft_argmax(weft_value x, weft_dim dim)

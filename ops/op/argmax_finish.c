@@ -12,5 +12,4 @@ const weft_op weft_op_argmax_finish = {
     .name = "argmax_finish",
     .infer = infer,
     .factors = weft_factors_pass,
-    .kernel = {[WEFT_CPU] = weft_argmax_finish_cpu},
 };

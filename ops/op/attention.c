@@ -221,7 +221,6 @@ const weft_op weft_op_attention = {
     .factors = weft_attention_factors,
     .gradient = gradient,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_attention_cpu},
 };
 
 /* Sizes are asked for as well as names: a wrong one would scale by the wrong root. `of`: the operand that has it. */

@@ -121,5 +121,4 @@ const weft_op weft_op_attention_grad = {
     .factors = weft_attention_factors,
     .expand = expand,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_attention_grad_cpu},
 };

@@ -75,7 +75,6 @@ const weft_op weft_op_concat = {
     .factors = factors,
     .additive = 1 | 2,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_concat_cpu},
 };
 
 /* b in a's order of dims, where it has the same ones; else as it is, and infer says what is wrong.

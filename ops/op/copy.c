@@ -12,5 +12,4 @@ const weft_op weft_op_copy = {
     .factors = weft_factors_pass,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_copy_cpu},
 };

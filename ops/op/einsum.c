@@ -78,7 +78,6 @@ const weft_op weft_op_einsum = {
     .linear = 1 | 2,
     .gradient = gradient,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_einsum_cpu},
 };
 
 /* A dim that only x has is summed before the product: that is less work, and every dim of an

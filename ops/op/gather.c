@@ -61,7 +61,6 @@ const weft_op weft_op_gather = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_gather_cpu},
 };
 
 /* x with dim first. */

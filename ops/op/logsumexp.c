@@ -39,6 +39,7 @@ const weft_op weft_op_logsumexp = {
     .factors = weft_factors_pass,
     .gradient = gradient,
     .expand = expand,
+    .expands = true,
 };
 
 weft_value weft_logsumexp(weft_value x, weft_dim dim)

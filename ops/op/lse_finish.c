@@ -5,5 +5,4 @@ const weft_op weft_op_lse_finish = {
     .name = "lse_finish",
     .infer = weft_infer_finish,
     .factors = weft_factors_pass,
-    .kernel = {[WEFT_CPU] = weft_lse_finish_cpu},
 };

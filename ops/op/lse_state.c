@@ -17,5 +17,4 @@ const weft_op weft_op_lse_state = {
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_reduce_cpu},
 };

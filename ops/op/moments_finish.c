@@ -14,5 +14,4 @@ const weft_op weft_op_moments_finish = {
     .attributes = &weft_attributes_number,
     .infer = infer,
     .factors = weft_factors_pass,
-    .kernel = {[WEFT_CPU] = weft_moments_finish_cpu},
 };

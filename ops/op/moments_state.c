@@ -16,5 +16,4 @@ const weft_op weft_op_moments_state = {
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_reduce_cpu},
 };

@@ -64,6 +64,7 @@ const weft_op weft_op_norm_stats = {
     .factors = weft_factors_pass,
     .gradient = gradient,
     .expand = expand,
+    .expands = true,
 };
 
 weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon)

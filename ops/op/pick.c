@@ -51,7 +51,6 @@ const weft_op weft_op_pick = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_pick_cpu},
 };
 
 weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim)

@@ -25,7 +25,6 @@ const weft_op weft_op_reduce_max = {
     .factors = weft_factors_reduce,
     .gradient = gradient,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_reduce_cpu},
 };
 
 weft_value weft_max(weft_shape out, weft_value x)

@@ -59,7 +59,6 @@ const weft_op weft_op_rename = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_copy_cpu},
 };
 
 weft_value weft_rename(weft_value x, weft_dim from, weft_dim to)

@@ -70,7 +70,6 @@ const weft_op weft_op_reshape = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_copy_cpu},
 };
 
 weft_value weft_reshape(weft_value x, weft_shape out)

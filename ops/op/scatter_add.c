@@ -70,7 +70,6 @@ const weft_op weft_op_scatter_add = {
     .linear = 1,
     .gradient = gradient,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_scatter_add_cpu},
 };
 
 weft_value weft_scatter_add(weft_value rows, weft_value ids, weft_dim dim)

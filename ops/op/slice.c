@@ -64,7 +64,6 @@ const weft_op weft_op_slice = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_slice_cpu},
 };
 
 weft_value weft_slice(weft_value x, weft_dim dim, int64_t begin, weft_dim to)

@@ -26,7 +26,6 @@ const weft_op weft_op_sum = {
     .linear = 1,
     .gradient = gradient,
     .flops = flops,
-    .kernel = {[WEFT_CPU] = weft_reduce_cpu},
 };
 
 /* Whether x has all dims of `out` with their sizes; if not, that is the graph's error. */

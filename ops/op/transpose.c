@@ -38,7 +38,6 @@ const weft_op weft_op_transpose = {
     .factors = weft_factors_pass,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_transpose_cpu},
 };
 
 weft_value weft_transpose(weft_value x, weft_shape out)

@@ -63,7 +63,6 @@ const weft_op weft_op_unslice = {
     .factors = factors,
     .linear = 1,
     .gradient = gradient,
-    .kernel = {[WEFT_CPU] = weft_unslice_cpu},
 };
 
 weft_value weft_unslice(weft_value x, weft_dim from, int64_t begin, weft_dim to)

@@ -17,27 +17,6 @@ static int64_t top_of(const weft_rank *rank, uint32_t placed)
     return rank->layout.offset[placed] + weft_placed_bytes(plan, placed, rank->rank);
 }
 
-static weft_status bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
-{
-    const weft_step *step = bound->step;
-    const weft_node *node = &rank->program->plan->graph->nodes[step->node];
-    bound->kernel = node->op->kernel[WEFT_CPU];
-    if (!bound->kernel)
-        return weft_fail(error, WEFT_INTERNAL, "op %s has no kernel for the CPU", node->op->name);
-    bound->call = weft_arena_take(rank->program->arena, sizeof *bound->call);
-    if (!bound->call) return weft_fail_memory(error, sizeof *bound->call);
-    weft_call *call = bound->call;
-    call->stream = rank->stream;
-    call->attributes = node->attributes;
-    call->n_in = step->n_in;
-    call->n_out = step->n_out;
-    for (int i = 0; i < step->n_in; i++)
-        view_of(rank, step->in[i], &call->in[i]);
-    for (int o = 0; o < step->n_out; o++)
-        view_of(rank, step->out[o], &call->out[o]);
-    return WEFT_OK;
-}
-
 static void bind_operand(const weft_view *view, const weft_shape *space, weft_loop_operand *operand)
 {
     operand->data = view->data;
@@ -120,8 +99,10 @@ static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_er
     bound->to = rank->memory[step->out[0]];
     if (step->convert.axes)
         bound->comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
-    return weft_move_create(plan->mesh, &type->shape, type->dtype, &step->convert, rank->rank,
-                            &bound->move, error);
+    WEFT_TRY(weft_move_create(plan->mesh, &type->shape, type->dtype, &step->convert, rank->rank,
+                              &bound->move, error));
+    bound->scratch_bytes = weft_move_scratch(bound->move);
+    return WEFT_OK;
 }
 
 static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
@@ -134,7 +115,7 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
     return WEFT_OK;
 }
 
-static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = bind_kernel,
+static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind_kernel,
                                                   [WEFT_STEP_LOOP] = bind_loop,
                                                   [WEFT_STEP_CONVERT] = bind_convert,
                                                   [WEFT_STEP_COPY] = bind_copy};
@@ -170,7 +151,7 @@ static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bou
 {
     int64_t at = rank->layout.scratch[s];
     if (at >= 0) bound->scratch = rank->arena + at;
-    int64_t top = at >= 0 && bound->move ? at + weft_move_scratch(bound->move) : 0;
+    int64_t top = at >= 0 ? at + bound->scratch_bytes : 0;
     for (int i = 0; i < bound->step->n_in + bound->step->n_out; i++) {
         bool is_in = i < bound->step->n_in;
         uint32_t placed = is_in ? bound->step->in[i] : bound->step->out[i - bound->step->n_in];
@@ -197,6 +178,8 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
 void weft_unbind(weft_rank *rank)
 {
     if (!rank->steps) return;
-    for (uint32_t s = 0; s < rank->program->plan->n_steps; s++)
+    for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_move_destroy(&rank->steps[s].move);
+        weft_unbind_kernel(&rank->steps[s]);
+    }
 }

@@ -157,6 +157,18 @@ int weft_plan_n_steps(const weft_program *program)
     return program ? (int)program->plan->n_steps : 0;
 }
 
+static weft_status kernel_of(const weft_plan *plan, const weft_step *from, int rank,
+                             weft_planned_step *step, weft_error *error)
+{
+    weft_call call;
+    weft_kernel_choice choice;
+    weft_step_call(plan, from, rank, &call);
+    WEFT_TRY(weft_step_kernel(plan, from, &call, &choice, error));
+    step->kernel = choice.kernel->name;
+    step->n_kernels = choice.n_could;
+    return WEFT_OK;
+}
+
 static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int rank,
                               weft_planned_step *step, weft_error *error)
 {
@@ -165,6 +177,8 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
     for (int o = 0; o < from->n_out; o++)
         step->out_bytes += weft_placed_bytes(plan, from->out[o], rank);
     step->flops = weft_step_flops(plan, from, rank);
+    if (from->kind == WEFT_STEP_KERNEL) WEFT_TRY(kernel_of(plan, from, rank, step, error));
+    WEFT_TRY(weft_step_scratch(plan, from, rank, &step->scratch_bytes, error));
     if (from->kind != WEFT_STEP_CONVERT) return WEFT_OK;
     const weft_type *type = &plan->placed[from->in[0]].type;
     step->collective = from->convert.kind;
@@ -172,7 +186,7 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
     if (step->axes)
         step->wire_bytes =
             weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &from->convert, rank);
-    return weft_step_scratch(plan, from, rank, &step->scratch_bytes, error);
+    return WEFT_OK;
 }
 
 weft_status weft_plan_step_at(const weft_program *program, int index, int rank,

@@ -258,6 +258,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     if (!program->arena) return weft_fail_memory(error, sizeof *program);
     WEFT_TRY(check_share(program, error));
     WEFT_TRY(weft_plan_build(program->mesh, layout, values, options, &program->plan, error));
+    if (program->n_local == 0) WEFT_TRY(weft_check_kernels(program->plan, error));
     program->user = values.values[0].graph;
     weft_graph_keep(program->user);
     program->digest = weft_plan_digest(program->plan);

@@ -10,15 +10,17 @@ typedef struct weft_rank weft_rank;
 /* One step of one rank, ready to run. */
 typedef struct weft_bound_step {
     const weft_step *step;
-    weft_kernel kernel; /* kernel */
+    weft_launch launch; /* kernel */
     weft_call *call;
-    weft_loop *loop; /* loop */
-    weft_move *move; /* convert */
+    void (*release)(void *prepared); /* NULL: nothing to give back */
+    weft_loop *loop;                 /* loop */
+    weft_move *move;                 /* convert */
     weft_comm *comm;
     const void *from; /* convert, copy */
     void *to;
     void *scratch;
-    int64_t bytes;     /* copy */
+    int64_t bytes; /* copy */
+    int64_t scratch_bytes;
     int64_t top_bytes; /* the highest byte of the arena that the step touches */
     int traffic;       /* its kind among the rank's; -1: it makes none        */
     uint32_t spot;     /* as the recorder names it */
@@ -69,6 +71,11 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
 weft_status weft_bind(weft_rank *rank, weft_error *error);
 void weft_unbind(weft_rank *rank);
+/* bind_kernel.c */
+weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+void weft_unbind_kernel(weft_bound_step *bound);
+/* Whether there is a kernel for every step, for a plan that no rank is going to run: as rank 0 would see it. */
+weft_status weft_check_kernels(const weft_plan *plan, weft_error *error);
 /* initial.c: the initial values of one variable's box. */
 void weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                      const weft_view *view);

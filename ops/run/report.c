@@ -210,6 +210,22 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
     return WEFT_OK;
 }
 
+/* A line for each kernel step that several kernels could have done. */
+static weft_status print_kernels(const weft_program *program, FILE *file, weft_error *error)
+{
+    bool is_first = true;
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        weft_step_line line;
+        WEFT_TRY(weft_report_step(program, s, &line, error));
+        if (line.s.n_kernels < 2) continue;
+        if (is_first) fputs("\nkernels of rank 0, where several could\n", file);
+        fprintf(file, "  %-8s %s: %s, of %d\n", weft_phase_name(line.s.phase), line.place,
+                line.s.kernel, line.s.n_kernels);
+        is_first = false;
+    }
+    return WEFT_OK;
+}
+
 static const char *way_text(const weft_way *way)
 {
     return way->kind == WEFT_WAY_CUT ? way->dim : weft_way_kind_name(way->kind);
@@ -255,6 +271,7 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     WEFT_TRY(print_usage(program, file, error));
     WEFT_TRY(print_traffic(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
+    WEFT_TRY(print_kernels(program, file, error));
     print_decisions(program, file);
     return ferror(file) ? weft_report_fail(error) : WEFT_OK;
 }

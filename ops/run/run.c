@@ -7,7 +7,7 @@
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)rank, (void)error;
-    bound->kernel(bound->call);
+    bound->launch(bound->call);
     return WEFT_OK;
 }
 

@@ -26,7 +26,7 @@ static weft_view tensor(const dims *d, weft_dtype dtype, part rows, int order)
     return view_of(dtype, 4, all[pick[order]]);
 }
 
-static void check_against(weft_call *call, weft_kernel fast, weft_kernel plain, double tolerance)
+static void check_against(weft_call *call, weft_launch fast, weft_launch plain, double tolerance)
 {
     weft_call oracle = *call;
     for (int i = 0; i < call->n_out; i++)

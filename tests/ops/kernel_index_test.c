@@ -29,7 +29,7 @@ static int64_t matching(const weft_view *view, const weft_view *like, int64_t i,
     return view_index(view, at);
 }
 
-static void check_gather(weft_kernel kernel, weft_call *call, const weft_dim_attributes *attributes)
+static void check_gather(weft_launch kernel, weft_call *call, const weft_dim_attributes *attributes)
 {
     const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
     call->attributes = attributes;

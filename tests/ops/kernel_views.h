@@ -151,7 +151,7 @@ static inline void streams_close(void)
 }
 
 /* Run a kernel on one lane into call->out, and on two into copies that must have the same bits. */
-static inline void run_on_both(weft_kernel kernel, weft_call *call)
+static inline void run_on_both(weft_launch kernel, weft_call *call)
 {
     weft_call two = *call;
     for (int i = 0; i < call->n_out; i++) {

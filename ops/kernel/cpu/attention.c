@@ -100,3 +100,11 @@ void weft_attention_cpu(const weft_call *call)
     const int64_t n_blocks = (h.n_query + WEFT_QUERY_BLOCK - 1) / WEFT_QUERY_BLOCK;
     weft_parallel(call->stream, h.n_heads * n_blocks, 1, run_blocks, &h);
 }
+
+const weft_kernel weft_kernel_attention = {
+    .size = sizeof(weft_kernel),
+    .name = "tiles",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_FLOAT_DTYPES,
+    .launch = weft_attention_cpu,
+};

@@ -237,3 +237,11 @@ void weft_attention_grad_cpu(const weft_call *call)
     else
         weft_attention_grad_plain(call);
 }
+
+const weft_kernel weft_kernel_attention_grad = {
+    .size = sizeof(weft_kernel),
+    .name = "tiles",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_FLOAT_DTYPES,
+    .launch = weft_attention_grad_cpu,
+};

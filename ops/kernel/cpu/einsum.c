@@ -246,3 +246,11 @@ void weft_einsum_cpu(const weft_call *call)
     weft_parallel(call->stream, weft_nest_count(&blas.free) * blas.slices, grain, run_products,
                   &blas);
 }
+
+const weft_kernel weft_kernel_einsum = {
+    .size = sizeof(weft_kernel),
+    .name = "einsum",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_einsum_cpu,
+};

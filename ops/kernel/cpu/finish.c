@@ -82,10 +82,26 @@ void weft_lse_finish_cpu(const weft_call *call)
     finish_states(call, &(finish){.one = call->in[0].dtype == WEFT_F64 ? lse_f64 : lse_f32});
 }
 
+const weft_kernel weft_kernel_lse_finish = {
+    .size = sizeof(weft_kernel),
+    .name = "lse_finish",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_FLOAT_DTYPES,
+    .launch = weft_lse_finish_cpu,
+};
+
 void weft_argmax_finish_cpu(const weft_call *call)
 {
     finish_states(call, &(finish){.one = call->in[0].dtype == WEFT_F64 ? argmax_f64 : argmax_bits});
 }
+
+const weft_kernel weft_kernel_argmax_finish = {
+    .size = sizeof(weft_kernel),
+    .name = "argmax_finish",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_argmax_finish_cpu,
+};
 
 void weft_moments_finish_cpu(const weft_call *call)
 {
@@ -93,3 +109,11 @@ void weft_moments_finish_cpu(const weft_call *call)
     finish_states(call, &(finish){.one = call->in[0].dtype == WEFT_F64 ? moments_f64 : moments_f32,
                                   .number = attributes->number});
 }
+
+const weft_kernel weft_kernel_moments_finish = {
+    .size = sizeof(weft_kernel),
+    .name = "moments_finish",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_FLOAT_DTYPES,
+    .launch = weft_moments_finish_cpu,
+};

@@ -118,10 +118,26 @@ void weft_gather_cpu(const weft_call *call)
                   gather_pieces, &x);
 }
 
+const weft_kernel weft_kernel_gather = {
+    .size = sizeof(weft_kernel),
+    .name = "gather",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_gather_cpu,
+};
+
 void weft_pick_cpu(const weft_call *call)
 {
     weft_gather_cpu(call);
 }
+
+const weft_kernel weft_kernel_pick = {
+    .size = sizeof(weft_kernel),
+    .name = "pick",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_pick_cpu,
+};
 
 /* ---- scatter_add ----------------------------------------------------------------------------- */
 
@@ -201,3 +217,11 @@ void weft_scatter_add_cpu(const weft_call *call)
         weft_parallel(call->stream, x.end - x.first,
                       weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);
 }
+
+const weft_kernel weft_kernel_scatter_add = {
+    .size = sizeof(weft_kernel),
+    .name = "scatter_add",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_scatter_add_cpu,
+};

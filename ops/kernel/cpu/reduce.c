@@ -207,3 +207,11 @@ void weft_reduce_cpu(const weft_call *call)
     weft_parallel(call->stream, n_units * r.n_chunks, weft_grain(r.chunk * columns), run_tasks, &r);
     if (r.partial != NULL) merge_chunks(&r, n_units);
 }
+
+const weft_kernel weft_kernel_reduce = {
+    .size = sizeof(weft_kernel),
+    .name = "reduce",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_reduce_cpu,
+};

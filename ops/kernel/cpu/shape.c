@@ -92,6 +92,14 @@ void weft_transpose_cpu(const weft_call *call)
                   transpose_tiles, &t);
 }
 
+const weft_kernel weft_kernel_transpose = {
+    .size = sizeof(weft_kernel),
+    .name = "transpose",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_transpose_cpu,
+};
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* n pieces of `bytes` each, evenly spaced; from NULL: zeros. */
@@ -132,6 +140,14 @@ void weft_copy_cpu(const weft_call *call)
     if (bytes > whole) memcpy(to + whole, from + whole, bytes - whole);
 }
 
+const weft_kernel weft_kernel_copy = {
+    .size = sizeof(weft_kernel),
+    .name = "copy",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_copy_cpu,
+};
+
 /* A view as [outer, dim, inner]; bytes of one [dim, inner] and of one [inner]. */
 typedef struct cut {
     int64_t n_outer;
@@ -163,6 +179,14 @@ void weft_slice_cpu(const weft_call *call)
     run_pieces(call->stream, (pieces){out->data, first, to.row, to.row, from.row}, to.n_outer);
 }
 
+const weft_kernel weft_kernel_slice = {
+    .size = sizeof(weft_kernel),
+    .name = "slice",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_slice_cpu,
+};
+
 void weft_unslice_cpu(const weft_call *call)
 {
     const weft_slice_attributes *attributes = call->attributes;
@@ -179,6 +203,14 @@ void weft_unslice_cpu(const weft_call *call)
                    to.n_outer);
     run_pieces(call->stream, (pieces){y + after, NULL, to.row - after, to.row, 0}, to.n_outer);
 }
+
+const weft_kernel weft_kernel_unslice = {
+    .size = sizeof(weft_kernel),
+    .name = "unslice",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_unslice_cpu,
+};
 
 void weft_concat_cpu(const weft_call *call)
 {
@@ -198,3 +230,11 @@ void weft_concat_cpu(const weft_call *call)
         begin += from.row;
     }
 }
+
+const weft_kernel weft_kernel_concat = {
+    .size = sizeof(weft_kernel),
+    .name = "concat",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_ANY_DTYPE,
+    .launch = weft_concat_cpu,
+};

@@ -128,6 +128,8 @@ typedef struct weft_planned_step {
     int64_t wire_bytes; /* convert: as the rank counts them (weft_convert_bytes) */
     int64_t in_bytes, out_bytes; /* the rank's parts of all operands and of all results */
     int64_t scratch_bytes;
+    const char *kernel; /* kernel: the one that does the work; else NULL */
+    int n_kernels;      /* kernel: how many could have done it           */
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);

@@ -36,6 +36,7 @@ struct weft_move {
     const algorithm *algorithm;
     weft_dtype dtype;
     weft_combine combine; /* of the partial results that end here */
+    weft_combine begins;  /* of those that begin: what no piece covers is its identity */
     int rank, n_ranks, self;
     int64_t count;    /* of the rank's box in `from` */
     int64_t to_count; /* and in `to` */
@@ -96,6 +97,7 @@ typedef struct planner {
     const weft_convert_step *step;
     weft_box from, to; /* of this rank */
     uint32_t ending;   /* axes over which the value is partial before, not after */
+    int64_t covered;   /* elements of `to` that pieces bring, once for each summand */
 } planner;
 
 /* The outgoing pieces. The own one is no message, unless the engine gathers. */
@@ -127,7 +129,7 @@ static bool is_first(const planner *p, int source)
     return true;
 }
 
-static void list_incoming(weft_move *move, const planner *p, const int *ranks)
+static void list_incoming(weft_move *move, planner *p, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
     for (int i = 0; i < move->n_ranks; i++) {
@@ -137,6 +139,7 @@ static void list_incoming(weft_move *move, const planner *p, const int *ranks)
         piece *in = &move->in[move->n_in++];
         in->peer = i;
         in->is_first = is_first(p, ranks[i]);
+        if (in->is_first) p->covered += weft_box_count(&box, p->shape->n_dims);
         weft_box_run_make(&in->run, p->shape->n_dims, &box, comes_packed ? &box : &p->from, &p->to);
         if (!comes_packed) continue;
         move->recv_bytes[i] = weft_box_count(&box, p->shape->n_dims) * element;
@@ -195,6 +198,7 @@ static weft_status exchange_prepare(weft_move *move, const weft_mesh *mesh, cons
     weft_mesh_group(mesh, step->axes, move->rank, ranks, NULL);
     list_outgoing(move, &p, ranks);
     list_incoming(move, &p, ranks);
+    if (p.covered == move->to_count) move->begins = WEFT_NOT_PARTIAL; /* nothing is left to fill */
     place_pieces(move);
     free(ranks);
     return WEFT_OK;
@@ -233,6 +237,8 @@ static bool settles_early(const weft_move *move, const piece *in)
 static weft_status exchange_start(weft_move *move, weft_error *error)
 {
     const size_t element = weft_dtype_bytes(move->dtype);
+    if (move->begins != WEFT_NOT_PARTIAL)
+        weft_combine_identity(move->begins, move->dtype, move->to, move->to_count);
     for (int i = 0; i < move->n_out && move->packs; i++)
         weft_box_run_copy(&move->out[i].run, move->scratch + move->out[i].at, move->from, element);
     if (move->n_ranks > 1) WEFT_TRY(exchange_begin(move, error));
@@ -258,8 +264,9 @@ static const algorithm exchange = {exchange_prepare, exchange_start, exchange_fi
 
 static const algorithm *const algorithms[WEFT_CONVERTS] = {
     [WEFT_SLICE] = &exchange, /* with itself only */
-    [WEFT_ALL_REDUCE] = &reduce,   [WEFT_REDUCE_SCATTER] = &exchange, [WEFT_ALL_GATHER] = &exchange,
-    [WEFT_ALL_TO_ALL] = &exchange, [WEFT_MOVE] = &exchange,
+    [WEFT_ALL_REDUCE] = &reduce,   [WEFT_REDUCE_SCATTER] = &exchange,
+    [WEFT_ALL_GATHER] = &exchange, [WEFT_ALL_TO_ALL] = &exchange,
+    [WEFT_MOVE] = &exchange,       [WEFT_COUNT_ONCE] = &exchange, /* with itself only */
 };
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -303,6 +310,10 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
     if (step->axes & step->from.partial & ~(uint32_t)step->to.partial) {
         m->combine = (weft_combine)step->from.combine;
         status = weft_combine_check(m->combine, dtype, error);
+    }
+    if (step->to.partial & ~(uint32_t)step->from.partial) {
+        m->begins = (weft_combine)step->to.combine;
+        if (status == WEFT_OK) status = weft_combine_check(m->begins, dtype, error);
     }
     if (status == WEFT_OK) status = m->algorithm->prepare(m, mesh, shape, step, error);
     if (status != WEFT_OK) weft_move_destroy(move);

@@ -1,10 +1,11 @@
 /* convert: the steps from one spec to another, and what each puts on the wire.
  *
- * Axes are taken one at a time, always at the innermost end of a dim's list: appending an axis
- * there, or taking the last one away, changes the boxes of that axis's ranks only, uneven and empty
- * ones too. Local steps come first (they make everything after them smaller), then reductions, then
- * moves between dims, then gathers. A list that would have to change in its middle is left to one
- * general move.
+ * Axes change at the innermost end of a dim's list: appending an axis there, or taking the last one
+ * away, changes the boxes of that axis's ranks only, uneven and empty ones too. Slices come first
+ * (they make everything after them smaller), then reductions, each over all axes that end in the
+ * same way, then moves between dims, then gathers. What begins to be partial does so last, since
+ * that is local and makes boxes larger. A list that would have to change in its middle is left to
+ * one general move.
  */
 #include "weft/layout.h"
 
@@ -75,32 +76,35 @@ static bool try_slice(planner *p)
     return false;
 }
 
-/* Reduce-scatters first: what follows is smaller. */
+/* Reduce-scatters first: what follows is smaller. One step takes all axes that find a dim. */
 static bool try_reduce_scatter(planner *p)
 {
-    for (int a = p->n_axes - 1; a >= 0; a--) {
-        if (!((p->now.partial & ~p->to->partial) >> a & 1)) continue;
-        int dim = ready_dim(p, a);
+    const weft_spec before = p->now;
+    const uint32_t ending = before.partial & ~(uint32_t)p->to->partial;
+    uint32_t axes = 0;
+    for (int a = 0; a < p->n_axes; a++) {
+        const int dim = (ending & ~axes) >> a & 1 ? ready_dim(p, a) : -1;
         if (dim < 0) continue;
-        weft_spec next = p->now;
-        clear_partial(&next, a);
-        push(&next, dim, a);
-        add_step(p, WEFT_REDUCE_SCATTER, 1u << a, &next);
-        return true;
+        clear_partial(&p->now, a);
+        push(&p->now, dim, a);
+        axes |= 1u << a;
+        a = -1; /* others may be ready now */
     }
-    return false;
+    const weft_spec next = p->now;
+    p->now = before;
+    if (axes != 0) add_step(p, WEFT_REDUCE_SCATTER, axes, &next);
+    return axes != 0;
 }
 
 static bool try_all_reduce(planner *p)
 {
-    for (int a = p->n_axes - 1; a >= 0; a--) {
-        if (!((p->now.partial & ~p->to->partial) >> a & 1)) continue;
-        weft_spec next = p->now;
-        clear_partial(&next, a);
-        add_step(p, WEFT_ALL_REDUCE, 1u << a, &next);
-        return true;
-    }
-    return false;
+    const uint32_t axes = p->now.partial & ~(uint32_t)p->to->partial;
+    if (axes == 0) return false;
+    weft_spec next = p->now;
+    for (int a = 0; a < p->n_axes; a++)
+        if (axes >> a & 1) clear_partial(&next, a);
+    add_step(p, WEFT_ALL_REDUCE, axes, &next);
+    return true;
 }
 
 /* The innermost axis of dim d, when it has to leave; -1 when the list is a beginning of the wanted
@@ -139,10 +143,30 @@ static bool try_all_gather(planner *p)
     return false;
 }
 
+/* Whole or split becomes partial without anybody else: each element counts on one rank of the axis. */
+static bool try_count_once(planner *p)
+{
+    const weft_spec before = p->now;
+    for (int a = 0; a < p->n_axes; a++) {
+        if (!((p->to->partial & ~p->now.partial) >> a & 1)) continue;
+        const int dim = weft_spec_state(&p->now, p->n_dims, a);
+        if (dim >= 0 && leaving_axis(p, dim) != a) continue;
+        if (dim >= 0) pop(&p->now, dim);
+        p->now.partial |= (uint8_t)(1u << a);
+        p->now.combine = p->to->combine;
+        a = -1; /* others may be innermost now */
+    }
+    const weft_spec next = p->now;
+    p->now = before;
+    if (next.partial == before.partial) return false;
+    add_step(p, WEFT_COUNT_ONCE, 0, &next);
+    return true;
+}
+
 typedef bool (*attempt)(planner *p);
 
 static const attempt reductions[] = {try_slice, try_reduce_scatter, try_all_reduce};
-static const attempt exchanges[] = {try_slice, try_all_to_all, try_all_gather};
+static const attempt exchanges[] = {try_slice, try_all_to_all, try_all_gather, try_count_once};
 
 /* The first attempt that succeeds, again and again, until none does. */
 static void repeat(planner *p, const attempt *attempts, int n)
@@ -176,8 +200,7 @@ int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft
     if (steps == NULL || !weft_spec_is_valid(from, mesh, shape) ||
         !weft_spec_is_valid(to, mesh, shape))
         return -1;
-    const bool keeps_combine = to->partial == 0 || to->combine == from->combine;
-    if ((to->partial & ~from->partial) != 0 || !keeps_combine) return -1;
+    if (from->partial != 0 && to->partial != 0 && to->combine != from->combine) return -1;
     planner p = {.to = to,
                  .now = *from,
                  .steps = steps,
@@ -185,7 +208,7 @@ int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft
                  .n_dims = shape->n_dims};
     repeat(&p, reductions, 3);
     planner before = p;
-    repeat(&p, exchanges, 3);
+    repeat(&p, exchanges, 4);
     if (!weft_spec_equal(&p.now, to, p.n_dims)) {
         /* One move of everything beats steps that only lead up to it. */
         p = before;
@@ -201,6 +224,7 @@ static const char *const kind_names[WEFT_CONVERTS] = {
     [WEFT_ALL_GATHER] = "all_gather",
     [WEFT_ALL_TO_ALL] = "all_to_all",
     [WEFT_MOVE] = "move",
+    [WEFT_COUNT_ONCE] = "count_once",
 };
 
 const char *weft_convert_name(weft_convert_kind kind)
@@ -269,6 +293,7 @@ static const counter counters[WEFT_CONVERTS] = {
     [WEFT_SLICE] = count_nothing,       [WEFT_ALL_REDUCE] = count_from,
     [WEFT_REDUCE_SCATTER] = count_from, [WEFT_ALL_GATHER] = count_to,
     [WEFT_ALL_TO_ALL] = count_sent,     [WEFT_MOVE] = count_sent,
+    [WEFT_COUNT_ONCE] = count_nothing,
 };
 
 int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
@@ -285,9 +310,8 @@ int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_
 
 double weft_state_cost(int from, int to, int n, double bytes)
 {
-    const double impossible = 1e300, part = n > 1 ? (double)(n - 1) / n : 0;
-    if (from == to || (from == WEFT_REPLICATED && to >= 0)) return 0;
-    if (to == WEFT_PARTIAL) return impossible;
+    const double part = n > 1 ? (double)(n - 1) / n : 0;
+    if (from == to || to == WEFT_PARTIAL || (from == WEFT_REPLICATED && to >= 0)) return 0;
     if (from == WEFT_PARTIAL) return to == WEFT_REPLICATED ? 2 * bytes * part : bytes * part;
     return to == WEFT_REPLICATED ? bytes * part : bytes * part / (n > 1 ? n : 1);
 }

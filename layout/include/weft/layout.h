@@ -169,11 +169,13 @@ WEFT_API int weft_layout_order(const weft_layout *layout, const weft_mesh *mesh,
 /* One step on the way from one spec to another. */
 typedef enum weft_convert_kind {
     WEFT_SLICE,          /* R -> S: local                                             */
-    WEFT_ALL_REDUCE,     /* P -> R                                                    */
-    WEFT_REDUCE_SCATTER, /* P -> S, innermost                                         */
+    WEFT_ALL_REDUCE,     /* P -> R, over all axes that end so                         */
+    WEFT_REDUCE_SCATTER, /* P -> S, innermost, over all axes that end so              */
     WEFT_ALL_GATHER,     /* S -> R, innermost                                         */
     WEFT_ALL_TO_ALL,     /* S(d) -> S(e), innermost of both                           */
-    WEFT_MOVE,           /* anything to anything with S and R; adds up when `from` is partial */
+    WEFT_MOVE,           /* anything to anything; adds up where `from` is partial and `to` is not */
+    WEFT_COUNT_ONCE,     /* R -> P, S -> P: local; coordinate 0 keeps what is replicated, each rank
+                            its block of what is split, and the rest is the combine's identity */
     WEFT_CONVERTS
 } weft_convert_kind;
 WEFT_API const char *weft_convert_name(weft_convert_kind kind);
@@ -186,9 +188,9 @@ typedef struct weft_convert_step {
 
 /* weft_convert_plan - the steps from one spec to another, cheapest first choice.
  *
- * Slices come first of all; several reduced axes with one kind are reduced innermost (last) first; what
- * fits no fast path is one WEFT_MOVE.
- * `to` may be partial only over axes on which `from` is partial too (with the same combine).
+ * Slices come first of all; a value that is partial over several axes is finished by one reduction over their set (two
+ * where some axes split and others do not); what begins to be partial does so last; what fits no fast path is one
+ * WEFT_MOVE. If both are partial they have the same combine.
  * steps   [WEFT_MAX_CONVERT]
  * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */
@@ -202,8 +204,9 @@ WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,
  *
  * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes
  * that `from` splits, and along axes partial in `from` but not in `to` (each adds its summand); along other
- * axes only ranks with its own coordinate. The pieces of one destination cover its box in `to` exactly once
- * (once per summand).
+ * axes only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
+ * block, and what is replicated counts on coordinate 0. The pieces of one destination (of all along such axes together)
+ * cover its box in `to` exactly once (once per summand); what no piece covers is the combine's identity.
  * returns false, and an undefined piece, when there is nothing to give
  */
 WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
@@ -212,14 +215,14 @@ WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
 
 /* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
  * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
- * its box in `from`; all_to_all and move: what it sends to other ranks; slice: 0. */
+ * its box in `from`; all_to_all and move: what it sends to other ranks; slice and count_once: 0. */
 WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape,
                                     weft_dtype dtype, const weft_convert_step *step, int rank);
 
 /* weft_state_cost - seconds-free cost, in bytes through one rank's link, of changing one axis of `n` ranks
  * from state `from` to `to` (as weft_spec_state gives) for a tensor whose box, were this axis replicated,
  * has `bytes` bytes. R->S 0, S->R bytes (n-1)/n, S->S' bytes (n-1)/n/n, P->R 2 bytes (n-1)/n,
- * P->S bytes (n-1)/n, equal 0; R->P and S->P are impossible (a huge number). */
+ * P->S bytes (n-1)/n, equal 0; R->P and S->P 0. */
 WEFT_API double weft_state_cost(int from, int to, int n, double bytes);
 
 WEFT_END

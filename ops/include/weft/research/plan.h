@@ -121,7 +121,7 @@ typedef struct weft_planned_step {
     const char *reason; /* the same as a text */
     int n_in, n_out;
     const uint32_t *in, *out;     /* [n_in], [n_out] ids of tensors */
-    weft_convert_kind collective; /* convert: which; WEFT_SLICE is local */
+    weft_convert_kind collective; /* convert: which; WEFT_SLICE and WEFT_COUNT_ONCE are local */
     uint32_t axes;      /* convert: bit a: the ranks along axis a exchange; 0: nobody does */
     int n_links;        /* loop: its element ops */
     double flops;       /* of the rank */

@@ -29,9 +29,10 @@ WEFT_BEGIN
 /* One conversion along a set of axes. */
 typedef struct weft_exchange {
     const weft_mesh *mesh;
-    uint32_t axes;          /* bit a: the ranks along axis a exchange */
-    int n_ranks;            /* of a group: the product of those axes' sizes */
-    weft_convert_kind kind; /* never WEFT_SLICE, which is local and costs nothing */
+    uint32_t axes; /* bit a: the ranks along axis a exchange */
+    int n_ranks;   /* of a group: the product of those axes' sizes */
+    weft_convert_kind
+        kind; /* never WEFT_SLICE or WEFT_COUNT_ONCE, which are local and cost nothing */
     /* of one rank's part of the tensor, were it whole along these axes; move: what is sent */
     double bytes;
     double link_bytes; /* what goes through one rank's link, n ranks: all_gather and reduce_scatter

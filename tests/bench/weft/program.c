@@ -1,0 +1,157 @@
+/* program: rows that are a compiled graph: made ready, filled, run and looked at. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rows.h"
+
+/* ---- what a graph begins with ---------------------------------------------------------------- */
+
+static weft_value filled(bench *b, weft_value value, double offset, double scale, int64_t n_indices)
+{
+    if (b->n_filled < BENCH_FILLED)
+        b->filled[b->n_filled++] = (struct bench_filled){value, offset, scale, n_indices};
+    return value;
+}
+
+static weft_value input(bench *b, weft_dtype dtype, weft_shape shape, int64_t n_indices)
+{
+    char name[16];
+    snprintf(name, sizeof name, "input%d", b->n_filled);
+    return filled(b, weft_input(b->graph, name, dtype, shape), 0.0, 1.0, n_indices);
+}
+
+weft_value bench_input(bench *b, weft_shape shape)
+{
+    return input(b, WEFT_F32, shape, 0);
+}
+
+weft_value bench_indices(bench *b, weft_shape shape, int64_t n)
+{
+    return input(b, WEFT_I32, shape, n);
+}
+
+weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_initial initial)
+{
+    const bool is_normal = initial.kind == WEFT_INITIAL_NORMAL;
+    weft_value value = weft_variable(b->graph, name, WEFT_F32, shape, initial);
+    return filled(b, value, initial.a, is_normal ? sqrt(3.0) * initial.b : 0.02, 0);
+}
+
+static int64_t count_of(weft_value value)
+{
+    const weft_shape *shape = weft_shape_of(value);
+    int64_t count = 1;
+    for (int d = 0; d < shape->n_dims; d++)
+        count *= shape->dims[d].size;
+    return count;
+}
+
+static weft_status fill(bench *b, int stream, weft_error *error)
+{
+    const struct bench_filled *f = &b->filled[stream];
+    const int64_t count = count_of(f->value), bytes = 4 * count;
+    void *data = malloc((size_t)bytes);
+    if (data == NULL) return WEFT_MEMORY;
+    for (int64_t i = 0; i < count; i++)
+        if (f->n_indices > 0)
+            ((int32_t *)data)[i] = bench_index((uint32_t)stream, (uint64_t)i, f->n_indices);
+        else
+            ((float *)data)[i] =
+                (float)(f->offset + f->scale * bench_number((uint32_t)stream, (uint64_t)i));
+    weft_status status =
+        weft_write(b->program, f->value, weft_dtype_of(f->value), data, bytes, error);
+    free(data);
+    return status;
+}
+
+/* Only inputs, where variables begin as the model says. */
+static weft_status fill_all(bench *b, weft_error *error)
+{
+    for (int i = 0; i < b->n_filled; i++) {
+        const bool is_input = b->filled[i].n_indices > 0;
+        if (b->is_random && !is_input) continue;
+        WEFT_TRY(fill(b, i, error));
+    }
+    return WEFT_OK;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static weft_status open_mesh(bench *b, weft_error *error)
+{
+    if (b->is_dry) return weft_mesh_plan(b->mesh_text, &b->mesh, error);
+    return weft_mesh_create(&b->world, b->mesh_text, &b->mesh, error);
+}
+
+static weft_status open_program(bench *b, weft_error *error)
+{
+    b->graph = weft_graph_create(1);
+    b->n_filled = 0;
+    b->values[0] = b->values[1] = (weft_value){0};
+    b->row->build(b);
+    const weft_values values = {b->values, b->values[1].graph != NULL ? 2 : 1};
+    WEFT_TRY(open_mesh(b, error));
+    WEFT_TRY(weft_layout_create(b->layout_text, &b->layout, error));
+    WEFT_TRY(weft_layout_store(b->layout, b->zero, "batch", error));
+    WEFT_TRY(weft_compile(b->mesh, b->layout, values, NULL, &b->program, error));
+    return b->is_dry ? WEFT_OK : fill_all(b, error);
+}
+
+static void close_program(bench *b)
+{
+    weft_program_destroy(&b->program);
+    weft_graph_destroy(&b->graph);
+    weft_layout_destroy(&b->layout);
+    weft_mesh_destroy(&b->mesh);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static weft_status run_op(bench *b, int64_t calls, weft_error *error)
+{
+    for (int64_t i = 0; i < calls; i++)
+        WEFT_TRY(weft_run(b->program, error));
+    return WEFT_OK;
+}
+
+static weft_status look_at_op(bench *b, int64_t steps, double *numbers, int *n, weft_error *error)
+{
+    WEFT_TRY(run_op(b, steps, error));
+    const int64_t count = count_of(b->values[0]), bytes = 4 * count;
+    float *data = malloc((size_t)bytes);
+    if (data == NULL) return WEFT_MEMORY;
+    weft_status status = weft_read(b->program, b->values[0], WEFT_F32, data, bytes, error);
+    if (status == WEFT_OK) bench_sums(data, count, numbers);
+    *n = 2;
+    free(data);
+    return status;
+}
+
+const bench_kind bench_op = {open_program, run_op, look_at_op, close_program};
+
+/* ---- trainings ------------------------------------------------------------------------------- */
+
+static weft_status step(bench *b, double *loss, weft_error *error)
+{
+    WEFT_TRY(weft_run(b->program, error));
+    return weft_read_scalar(b->program, b->values[0], loss, error);
+}
+
+static weft_status run_training(bench *b, int64_t calls, weft_error *error)
+{
+    double loss;
+    for (int64_t i = 0; i < calls; i++)
+        WEFT_TRY(step(b, &loss, error));
+    return WEFT_OK;
+}
+
+static weft_status look_at_training(bench *b, int64_t steps, double *numbers, int *n,
+                                    weft_error *error)
+{
+    for (*n = 0; *n < steps && *n < BENCH_NUMBERS; ++*n)
+        WEFT_TRY(step(b, &numbers[*n], error));
+    return WEFT_OK;
+}
+
+const bench_kind bench_training = {open_program, run_training, look_at_training, close_program};

@@ -9,6 +9,7 @@
 #define WEFT_PLAN_H
 
 #include "ir.h"
+#include "loop.h"
 #include "registry.h"
 #include "weft/collectives.h"
 #include "weft/program.h"

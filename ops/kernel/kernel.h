@@ -1,8 +1,9 @@
 /* kernel.h: what a kernel sees: local buffers with named dims, a stream, the op's attributes. No graph.
  *
- * Two forms. Element-by-element ops give block functions (weft_element); one driver, weft_loop_run, does
- * broadcasting, strides, threads and fused chains for all of them. Every other op has one or more weft_kernel, which
- * are found by op, device and dtype (registry.h).
+ * Two forms. Element-by-element ops give block functions (weft_element); one driver (loop.h) does broadcasting,
+ * strides, threads and fused chains for all of them. Every other op has one or more weft_kernel, which are found by op,
+ * device and dtype (registry.h); one that reduces a row, or finishes the state of one (weft_finish), takes part in loops
+ * as well.
  */
 #ifndef WEFT_KERNEL_H
 #define WEFT_KERNEL_H
@@ -183,42 +184,18 @@ typedef struct weft_element {
                                                    [dtype of the output]; NULL: not defined */
 } weft_element;
 
+/* n states become values: y[0][i], and y[1][i] where the op has two results, of state i; contiguous. */
+typedef void (*weft_finish)(int64_t n, void *const *y, const void *state, double number);
+/* lse: max + log(sum). argmax: the index, as i32. moments: the mean, and 1 / sqrt(M2 / count + number). By the dtype of
+ * the state; NULL: there is none. */
+extern const weft_finish weft_lse_finishes[WEFT_DTYPES], weft_argmax_finishes[WEFT_DTYPES],
+    weft_moments_finishes[WEFT_DTYPES];
+
 /* Attributes of every element op. */
 typedef struct weft_element_attributes {
     double number[4];
     uint32_t random; /* Philox stream; unique per random op of a graph */
     const char *dim; /* for WEFT_INDEX_ALONG                           */
 } weft_element_attributes;
-
-/* A fused chain. Slots: 0 .. n_in-1 are operands, n_in + k is the result of op k; the last op's result is
- * written to `out`. */
-enum { WEFT_LOOP_IN = 12, WEFT_LOOP_OPS = 32 };
-typedef struct weft_loop_operand {
-    void *data;
-    int bytes;                     /* of one element                          */
-    int64_t stride[WEFT_MAX_DIMS]; /* elements per iteration dim; 0 broadcasts */
-} weft_loop_operand;
-typedef struct weft_loop_op {
-    weft_block block;
-    weft_block_env env;  /* index, stride are set by the driver */
-    int n_in, in[3];     /* slots                              */
-    int bytes;           /* of one element of its result       */
-    int64_t index_begin; /* global index of the box's first element, and per iteration dim */
-    int64_t index_stride[WEFT_MAX_DIMS];
-} weft_loop_op;
-typedef struct weft_loop {
-    int n_dims;
-    int64_t size
-        [WEFT_MAX_DIMS]; /* iteration space: the output's local box, row-major, out contiguous */
-    int n_in;
-    weft_loop_operand in[WEFT_LOOP_IN];
-    void *out; /* may be the data of an operand that is contiguous over the whole space */
-    int n_ops;
-    weft_loop_op op[WEFT_LOOP_OPS];
-} weft_loop;
-
-/* weft_loop_run - run the chain block by block (at most WEFT_BLOCK elements), temporaries in lane scratch.
- * Collapses iteration dims where all strides allow. */
-void weft_loop_run(const weft_loop *loop, weft_stream *stream);
 
 #endif

@@ -4,90 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void view_of(const weft_rank *rank, uint32_t placed, weft_view *view)
-{
-    weft_placed_view(rank->program->plan, placed, rank->rank, view);
-    view->data = rank->memory[placed];
-}
-
 static int64_t top_of(const weft_rank *rank, uint32_t placed)
 {
     const weft_plan *plan = rank->program->plan;
     if (rank->layout.offset[placed] < 0) return 0;
     return rank->layout.offset[placed] + weft_placed_bytes(plan, placed, rank->rank);
-}
-
-static void bind_operand(const weft_view *view, const weft_shape *space, weft_loop_operand *operand)
-{
-    operand->data = view->data;
-    operand->bytes = (int)weft_dtype_bytes(view->dtype);
-    int64_t stride = 1;
-    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
-        int at = weft_shape_find(space, view->shape.dims[d].name);
-        if (at >= 0) operand->stride[at] = stride;
-        stride *= weft_view_size(view, d);
-    }
-}
-
-/* The index a block function sees, as an affine function of the iteration space. */
-static void bind_index(const weft_element *element, const weft_element_attributes *attributes,
-                       const weft_view *out, weft_loop_op *op)
-{
-    int64_t stride = 1;
-    if (element->index == WEFT_INDEX_NONE) return;
-    for (int d = out->shape.n_dims - 1; d >= 0; d--) {
-        bool counts = element->index == WEFT_INDEX_LINEAR ||
-                      strcmp(out->shape.dims[d].name, attributes->dim) == 0;
-        op->index_stride[d] = counts ? stride : 0;
-        op->index_begin += op->index_stride[d] * out->box.begin[d];
-        if (element->index == WEFT_INDEX_LINEAR) stride *= out->shape.dims[d].size;
-    }
-}
-
-static weft_status bind_link(const weft_rank *rank, const weft_link *link, const weft_view *out,
-                             weft_loop_op *op, weft_error *error)
-{
-    const weft_graph *graph = rank->program->plan->graph;
-    const weft_node *node = &graph->nodes[link->node];
-    const weft_element *element = node->op->element;
-    const weft_element_attributes *attributes = node->attributes;
-    weft_dtype made = graph->tensors[node->out].type.dtype;
-    weft_dtype read = node->n_in ? graph->tensors[node->in[node->n_in - 1]].type.dtype : made;
-    op->block = element->block[read][made];
-    if (!op->block)
-        return weft_fail(error, WEFT_INTERNAL, "op %s is not defined from %s to %s", node->op->name,
-                         weft_dtype_name(read), weft_dtype_name(made));
-    op->bytes = (int)weft_dtype_bytes(made);
-    op->n_in = link->n_in;
-    memcpy(op->in, link->in, sizeof op->in);
-    memcpy(op->env.number, attributes->number, sizeof op->env.number);
-    op->env.seed = graph->seed;
-    op->env.random = attributes->random;
-    bind_index(element, attributes, out, op);
-    return WEFT_OK;
-}
-
-static weft_status bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
-{
-    const weft_step *step = bound->step;
-    weft_view out, in;
-    weft_loop *loop = weft_arena_take(rank->program->arena, sizeof *loop);
-    if (!loop) return weft_fail_memory(error, sizeof *loop);
-    bound->loop = loop;
-    view_of(rank, step->out[0], &out);
-    loop->out = out.data;
-    loop->n_dims = out.shape.n_dims;
-    for (int d = 0; d < loop->n_dims; d++)
-        loop->size[d] = weft_view_size(&out, d);
-    loop->n_in = step->n_in;
-    for (int i = 0; i < step->n_in; i++) {
-        view_of(rank, step->in[i], &in);
-        bind_operand(&in, &out.shape, &loop->in[i]);
-    }
-    loop->n_ops = step->n_links;
-    for (int k = 0; k < step->n_links; k++)
-        WEFT_TRY(bind_link(rank, &step->links[k], &out, &loop->op[k], error));
-    return WEFT_OK;
 }
 
 static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
@@ -116,7 +37,7 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
 }
 
 static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind_kernel,
-                                                  [WEFT_STEP_LOOP] = bind_loop,
+                                                  [WEFT_STEP_LOOP] = weft_bind_loop,
                                                   [WEFT_STEP_CONVERT] = bind_convert,
                                                   [WEFT_STEP_COPY] = bind_copy};
 

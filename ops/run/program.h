@@ -13,7 +13,7 @@ typedef struct weft_bound_step {
     weft_launch launch; /* kernel */
     weft_call *call;
     void (*release)(void *prepared); /* NULL: nothing to give back */
-    weft_loop *loop;                 /* loop */
+    const weft_prepared_loop *loop;  /* loop */
     weft_move *move;                 /* convert */
     weft_comm *comm;
     const void *from; /* convert, copy */
@@ -76,6 +76,8 @@ weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error
 void weft_unbind_kernel(weft_bound_step *bound);
 /* Whether there is a kernel for every step, for a plan that no rank is going to run: as rank 0 would see it. */
 weft_status weft_check_kernels(const weft_plan *plan, weft_error *error);
+/* bind_loop.c */
+weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* initial.c: the initial values of one variable's box. */
 void weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                      const weft_view *view);

@@ -14,9 +14,7 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
 static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    for (int k = 0; k < bound->loop->n_ops; k++)
-        bound->loop->op[k].env.step = (uint64_t)rank->program->runs + 1;
-    weft_loop_run(bound->loop, rank->stream);
+    weft_loop_run(bound->loop, (uint64_t)rank->program->runs + 1, rank->stream);
     return WEFT_OK;
 }
 

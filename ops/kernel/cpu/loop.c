@@ -1,312 +1,362 @@
-/* loop.c: the one driver of all element-by-element work: broadcasting, strides, threads, fused
- * chains.
- *
- * The iteration space is cut into units of at most WEFT_BLOCK elements that are contiguous in the
- * output: a part of a long row, or several short rows. For each unit every operand is brought into
- * a contiguous block (in place where it already is one), then the ops run one after the other on
- * blocks that stay in the first-level cache. Only the last op writes to memory that is not the
- * lane's own.
+/* loop.c: prepared loops are run: what each act does, and how a lane goes through its groups and blocks. See
+ * loop_prepared.h.
  */
-#include "kernel.h"
+#include "cpu/loop_prepared.h"
 
 #include <string.h>
 
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
-enum {
-    SHORT_ROW = 64, /* below this several rows share a unit */
-    GRAIN = 16384,  /* elements times ops that are worth waking a lane */
-    BUFFER =
-        WEFT_BLOCK * 8 + 64 /* odd multiple of a line: buffers do not fall on the same cache sets */
-};
-_Static_assert((WEFT_LOOP_IN + WEFT_LOOP_OPS) * BUFFER <= WEFT_LANE_SCRATCH,
-               "a chain must fit a lane");
+/* ---- where things are ------------------------------------------------------------------------ */
 
-typedef enum way {
-    IN_PLACE,
-    REPEATED, /* the same block for every unit that starts at one address */
-    GATHERED
-} way;
-
-typedef struct plan {
-    const weft_loop *loop;
-    int n_dims; /* after collapsing; at least 1 */
-    int64_t size[WEFT_MAX_DIMS];
-    int64_t stride[WEFT_LOOP_IN][WEFT_MAX_DIMS];
-    int64_t index_stride[WEFT_LOOP_OPS][WEFT_MAX_DIMS];
-    way way[WEFT_LOOP_IN];
-    bool by_row[WEFT_LOOP_OPS]; /* the index is not linear across the rows of a unit */
-    int buffer[WEFT_LOOP_OPS];  /* scratch of op k's result; the last op has none */
-    int64_t row;                /* elements of a row: size of the last dim */
-    int64_t n_rows;
-    int64_t rows_per_unit;       /* 1 for long rows */
-    int64_t units_per_row, part; /* long rows: cut into parts */
-    int64_t n_units;
-} plan;
-
-typedef struct lane_state {
-    char *scratch;
-    const void *repeated[WEFT_LOOP_IN]; /* address a REPEATED buffer was filled from */
-    int64_t filled[WEFT_LOOP_IN];       /* and how much of it */
-} lane_state;
-
-/* ---- the plan -------------------------------------------------------------------------------- */
-
-static bool can_merge(const plan *p, int64_t inner_size, const weft_loop *loop, int d)
-{
-    const int last = p->n_dims - 1;
-    for (int k = 0; k < loop->n_in; k++)
-        if (p->stride[k][last] != loop->in[k].stride[d] * inner_size) return false;
-    for (int k = 0; k < loop->n_ops; k++)
-        if (p->index_stride[k][last] != loop->op[k].index_stride[d] * inner_size) return false;
-    return true;
-}
-
-static void collapse(plan *p, const weft_loop *loop)
-{
-    for (int d = 0; d < loop->n_dims; d++) {
-        if (loop->size[d] == 1) continue;
-        if (p->n_dims > 0 && can_merge(p, loop->size[d], loop, d)) {
-            p->size[p->n_dims - 1] *= loop->size[d];
-        } else {
-            p->size[p->n_dims] = loop->size[d];
-            p->n_dims++;
-        }
-        const int last = p->n_dims - 1;
-        for (int k = 0; k < loop->n_in; k++)
-            p->stride[k][last] = loop->in[k].stride[d];
-        for (int k = 0; k < loop->n_ops; k++)
-            p->index_stride[k][last] = loop->op[k].index_stride[d];
-    }
-    if (p->n_dims == 0) p->size[p->n_dims++] = 1; /* strides are 0 */
-}
-
-static void cut_into_units(plan *p)
-{
-    p->row = p->size[p->n_dims - 1];
-    p->n_rows = 1;
-    for (int d = 0; d < p->n_dims - 1; d++)
-        p->n_rows *= p->size[d];
-    if (p->row >= SHORT_ROW) {
-        p->rows_per_unit = 1;
-        p->units_per_row = (p->row + WEFT_BLOCK - 1) / WEFT_BLOCK;
-        /* equal parts, in whole cache lines */
-        p->part = ((p->row + p->units_per_row - 1) / p->units_per_row + 15) / 16 * 16;
-        p->units_per_row = (p->row + p->part - 1) / p->part;
-        p->n_units = p->n_rows * p->units_per_row;
-    } else {
-        p->rows_per_unit = WEFT_BLOCK / p->row;
-        p->units_per_row = 1;
-        p->part = p->row;
-        p->n_units = (p->n_rows + p->rows_per_unit - 1) / p->rows_per_unit;
-    }
-}
-
-/* Does a walk over the outer dims see equal (step 0) or evenly spaced rows? */
-static bool outer_is_linear(const plan *p, const int64_t *stride, int64_t step)
-{
-    for (int d = p->n_dims - 2; d >= 0; d--) {
-        if (stride[d] != step) return false;
-        step *= p->size[d];
-    }
-    return true;
-}
-
-static void choose_ways(plan *p)
-{
-    const int last = p->n_dims - 1;
-    const bool short_rows = p->rows_per_unit > 1;
-    for (int k = 0; k < p->loop->n_in; k++) {
-        const int64_t *stride = p->stride[k], inner = stride[last];
-        if (inner == 1 && (!short_rows || outer_is_linear(p, stride, p->row)))
-            p->way[k] = IN_PLACE;
-        else if (short_rows ? outer_is_linear(p, stride, 0) : inner == 0)
-            p->way[k] = REPEATED;
-        else
-            p->way[k] = GATHERED;
-    }
-    for (int k = 0; k < p->loop->n_ops; k++) {
-        const int64_t *stride = p->index_stride[k];
-        p->by_row[k] = short_rows && !outer_is_linear(p, stride, stride[last] * p->row);
-    }
-}
-
-/* Results share buffers once their last reader has run: fewer blocks, so that they stay in the
- * first-level cache. */
-static void assign_buffers(plan *p)
-{
-    const weft_loop *loop = p->loop;
-    int last_use[WEFT_LOOP_OPS] = {0};
-    for (int k = 0; k < loop->n_ops; k++)
-        for (int i = 0; i < loop->op[k].n_in; i++)
-            if (loop->op[k].in[i] >= loop->n_in) last_use[loop->op[k].in[i] - loop->n_in] = k;
-    int owner[WEFT_LOOP_OPS]; /* of each buffer */
-    int n_buffers = 0;
-    for (int k = 0; k + 1 < loop->n_ops; k++) {
-        int b = 0;
-        while (b < n_buffers && last_use[owner[b]] >= k)
-            b++;
-        if (b == n_buffers) n_buffers++;
-        owner[b] = k;
-        p->buffer[k] = loop->n_in + b;
-    }
-}
-
-/* ---- one unit -------------------------------------------------------------------------------- */
-
-static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
-{
-    if (stride == 1) {
-        memcpy(to, from, (size_t)(n * bytes));
-    } else if (bytes == 4) {
-        word4 *y = to;
-        const word4 *x = from;
-        for (int64_t i = 0; i < n; i++)
-            y[i] = x[i * stride];
-    } else {
-        word8 *y = to;
-        const word8 *x = from;
-        for (int64_t i = 0; i < n; i++)
-            y[i] = x[i * stride];
-    }
-}
-
-/* Step `at` to the next row. */
-static void next_row(const plan *p, int64_t *at)
-{
-    for (int d = p->n_dims - 2; d >= 0; d--) {
-        if (++at[d] < p->size[d]) return;
-        at[d] = 0;
-    }
-}
-
-static int64_t dot(const plan *p, const int64_t *at, const int64_t *stride)
+static int64_t dot(const int64_t *at, const int64_t *stride, int n)
 {
     int64_t sum = 0;
-    for (int d = 0; d < p->n_dims; d++)
+    for (int d = 0; d < n; d++)
         sum += at[d] * stride[d];
     return sum;
 }
 
-typedef struct unit {
-    int64_t at[WEFT_MAX_DIMS]; /* coordinates of its first element */
-    int64_t n_rows, n;         /* rows and elements of it          */
-    int64_t run;               /* elements of one row in it        */
-    int64_t begin;             /* linear index in out              */
-} unit;
+/* The block at hand in runs along the innermost dim. */
+typedef struct walk {
+    int64_t at[WEFT_MAX_DIMS + 1]; /* coordinates of the run */
+    int64_t done, run;             /* elements before it, and of it */
+} walk;
 
-static void locate(const plan *p, int64_t index, unit *u)
+static void set_run(const weft_space *s, const weft_lane *lane, walk *w)
 {
-    int64_t row = index / p->units_per_row * p->rows_per_unit;
-    const int64_t skip = index % p->units_per_row * p->part;
-    u->n_rows = p->n_rows - row < p->rows_per_unit ? p->n_rows - row : p->rows_per_unit;
-    u->run = p->row - skip < p->part ? p->row - skip : p->part;
-    u->n = u->n_rows * u->run;
-    u->begin = row * p->row + skip;
-    u->at[p->n_dims - 1] = skip;
-    for (int d = p->n_dims - 2; d >= 0; d--) {
-        u->at[d] = row % p->size[d];
-        row /= p->size[d];
+    const int64_t left = lane->n - w->done, room = s->size[s->n_dims - 1] - w->at[s->n_dims - 1];
+    w->run = left < room ? left : room;
+}
+
+static walk walk_begin(const weft_space *s, const weft_lane *lane)
+{
+    walk w = {.done = 0};
+    int64_t skip = lane->skip;
+    for (int d = s->n_dims - 1; d >= s->n_outer; d--) {
+        w.at[d] = skip % s->size[d];
+        skip /= s->size[d];
+    }
+    memcpy(w.at, lane->outer, (size_t)s->n_outer * sizeof *w.at);
+    set_run(s, lane, &w);
+    return w;
+}
+
+/* The next run, if there is one. */
+static bool walk_on(const weft_space *s, const weft_lane *lane, walk *w)
+{
+    w->done += w->run;
+    if (w->done >= lane->n) return false;
+    w->at[s->n_dims - 1] += w->run;
+    for (int d = s->n_dims - 1; d > 0 && w->at[d] == s->size[d]; d--) {
+        w->at[d] = 0;
+        w->at[d - 1]++;
+    }
+    set_run(s, lane, w);
+    return true;
+}
+
+/* Step coordinates of rows to the next one. */
+static void next_row(const weft_space *s, int64_t *at)
+{
+    for (int d = s->n_outer - 1; d >= 0; d--) {
+        if (++at[d] < s->size[d]) return;
+        at[d] = 0;
     }
 }
 
-static const void *bring_operand(const plan *p, lane_state *lane, const unit *u, int k)
-{
-    const weft_loop_operand *in = &p->loop->in[k];
-    const int last = p->n_dims - 1;
-    const int64_t *stride = p->stride[k];
-    const char *from = (const char *)in->data + dot(p, u->at, stride) * in->bytes;
-    char *to = lane->scratch + (size_t)k * BUFFER;
-    if (p->way[k] == IN_PLACE) return from;
-    if (p->way[k] == REPEATED && lane->repeated[k] == from && lane->filled[k] >= u->n) return to;
-    lane->repeated[k] = from;
-    lane->filled[k] = u->n;
-    int64_t at[WEFT_MAX_DIMS];
-    memcpy(at, u->at, sizeof at);
-    for (int64_t r = 0; r < u->n_rows; r++) {
-        from = (const char *)in->data + dot(p, at, stride) * in->bytes;
-        copy_run(to + r * u->run * in->bytes, from, stride[last], u->run, in->bytes);
-        next_row(p, at);
+/* ---- bringing operands ----------------------------------------------------------------------- */
+
+#define COPY_RUN(T)                                                                                \
+    static void copy_##T(void *to, const void *from, int64_t stride, int64_t n)                    \
+    {                                                                                              \
+        T *y = to;                                                                                 \
+        const T *x = from;                                                                         \
+        if (stride == 0) {                                                                         \
+            const T one = *x;                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = one;                                                                        \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = x[i * stride];                                                              \
+        }                                                                                          \
     }
-    return to;
+COPY_RUN(word4)
+COPY_RUN(word8)
+
+static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
+{
+    if (stride == 1)
+        memcpy(to, from, (size_t)(n * bytes));
+    else if (bytes == 4)
+        copy_word4(to, from, stride, n);
+    else
+        copy_word8(to, from, stride, n);
 }
 
-static int slot_bytes(const weft_loop *loop, int slot)
+void weft_act_bring(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
-    return slot < loop->n_in ? loop->in[slot].bytes : loop->op[slot - loop->n_in].bytes;
+    const int64_t *stride = s->stride[act->number];
+    const char *from = s->data[act->number];
+    char *to = lane->at[act->y[0]];
+    if (lane->n == 0) return;
+    walk w = walk_begin(s, lane);
+    do {
+        copy_run(to + w.done * act->bytes, from + dot(w.at, stride, s->n_dims) * act->bytes,
+                 stride[s->n_dims - 1], w.run, act->bytes);
+    } while (walk_on(s, lane, &w));
 }
 
-/* Op k on a unit whose rows are not evenly spaced in its index: row by row. */
-static void run_by_row(const plan *p, const unit *u, int k, char *y, const void *const *x)
+/* One number along `count` elements, or the same rows as in every group. */
+void weft_act_repeat(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
-    const weft_loop_op *op = &p->loop->op[k];
-    weft_block_env env = op->env;
-    env.stride = p->index_stride[k][p->n_dims - 1];
-    int64_t at[WEFT_MAX_DIMS];
-    memcpy(at, u->at, sizeof at);
-    for (int64_t r = 0; r < u->n_rows; r++) {
-        const void *row[3] = {NULL, NULL, NULL};
-        for (int i = 0; i < op->n_in; i++)
-            row[i] = (const char *)x[i] + r * u->run * slot_bytes(p->loop, op->in[i]);
-        env.index = op->index_begin + dot(p, at, p->index_stride[k]);
-        op->block(u->run, y + r * u->run * op->bytes, row, &env);
-        next_row(p, at);
-    }
+    const int k = act->number;
+    const char *from = lane->begin[act->x[0]];
+    const int64_t n = act->count > 0 ? act->count : lane->n;
+    if (lane->filled[k] == from && lane->n_filled[k] >= n) return;
+    lane->filled[k] = from, lane->n_filled[k] = n;
+    if (act->count > 0)
+        copy_run(lane->at[act->y[0]], from, 0, n, act->bytes);
+    else
+        weft_act_bring(s, lane, act);
 }
 
-static void run_unit(const plan *p, lane_state *lane, const unit *u)
+void weft_act_bring_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
-    const weft_loop *loop = p->loop;
-    const void *slot[WEFT_LOOP_IN + WEFT_LOOP_OPS];
-    for (int k = 0; k < loop->n_in; k++)
-        slot[k] = bring_operand(p, lane, u, k);
-    for (int k = 0; k < loop->n_ops; k++) {
-        const weft_loop_op *op = &loop->op[k];
-        char *y = k == loop->n_ops - 1 ? (char *)loop->out + u->begin * op->bytes
-                                       : lane->scratch + (size_t)p->buffer[k] * BUFFER;
+    int64_t at[WEFT_MAX_DIMS + 1];
+    memcpy(at, lane->outer, sizeof at);
+    const size_t bytes = (size_t)(act->count * act->bytes);
+    for (int64_t r = 0; r < lane->n_rows; r++, next_row(s, at))
+        memcpy(lane->at[act->y[0]] + (size_t)r * bytes,
+               s->data[act->number] + dot(at, s->stride[act->number], s->n_outer) * act->bytes,
+               bytes);
+}
+
+void weft_act_spread(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    for (int64_t r = 0; r < lane->n_rows; r++)
+        copy_run(lane->at[act->y[0]] + r * act->count * act->bytes,
+                 lane->at[act->x[0]] + r * act->bytes, 0, act->count, act->bytes);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static void run_block(const weft_lane *lane, const weft_act *act, int64_t n,
+                      const weft_block_env *env)
+{
+    const void *const x[3] = {lane->at[act->x[0]], lane->at[act->x[1]], lane->at[act->x[2]]};
+    act->block(n, lane->at[act->y[0]], x, env);
+}
+
+void weft_act_elements(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    run_block(lane, act, lane->n, &lane->env[act->number]);
+}
+
+void weft_act_indexed(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    weft_block_env *env = &lane->env[act->number];
+    const int64_t *stride = s->index_stride[act->number];
+    env->index = s->index_begin[act->number] + dot(lane->outer, stride, s->n_outer) +
+                 lane->skip * env->stride;
+    run_block(lane, act, lane->n, env);
+}
+
+void weft_act_pieces(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    weft_block_env *env = &lane->env[act->number];
+    walk w = walk_begin(s, lane);
+    do {
         const void *x[3] = {NULL, NULL, NULL};
-        for (int i = 0; i < op->n_in; i++)
-            x[i] = slot[op->in[i]];
-        slot[loop->n_in + k] = y;
-        if (p->by_row[k]) {
-            run_by_row(p, u, k, y, x);
-            continue;
+        for (int i = 0; i < act->n_in; i++)
+            x[i] = lane->at[act->x[i]] + w.done * act->x_bytes[i];
+        env->index =
+            s->index_begin[act->number] + dot(w.at, s->index_stride[act->number], s->n_dims);
+        act->block(w.run, lane->at[act->y[0]] + w.done * act->bytes, x, env);
+    } while (walk_on(s, lane, &w));
+}
+
+void weft_act_clear(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    weft_state_clear(act->combine, (double *)(void *)lane->at[act->y[0]], lane->n_rows);
+}
+
+/* Row r of the group is column r of the state. */
+void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    double *state = (double *)(void *)lane->at[act->y[0]];
+    const char *x = lane->at[act->x[0]];
+    const int64_t index = s->index_begin[act->number] + lane->skip;
+    for (int64_t r = 0; r < lane->n_rows; r++)
+        weft_reducers[act->combine].row[act->dtype](state + r, x + r * lane->run * act->bytes,
+                                                    lane->run, index);
+}
+
+void weft_act_store(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    weft_state_store(act->combine, act->dtype, (const double *)(void *)lane->at[act->x[0]],
+                     lane->n_rows, lane->at[act->y[0]], act->count);
+}
+
+void weft_act_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    run_block(lane, act, lane->n_rows, &lane->env[act->number]);
+}
+
+void weft_act_indexed_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    weft_block_env *env = &lane->env[act->number];
+    int64_t at[WEFT_MAX_DIMS + 1];
+    memcpy(at, lane->outer, sizeof at);
+    for (int64_t r = 0; r < lane->n_rows; r++, next_row(s, at)) {
+        const void *x[3] = {NULL, NULL, NULL};
+        for (int i = 0; i < act->n_in; i++)
+            x[i] = lane->at[act->x[i]] + r * act->x_bytes[i];
+        env->index =
+            s->index_begin[act->number] + dot(at, s->index_stride[act->number], s->n_outer);
+        act->block(1, lane->at[act->y[0]] + r * act->bytes, x, env);
+    }
+}
+
+void weft_act_finish(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    void *const y[2] = {lane->at[act->y[0]], lane->at[act->y[1]]};
+    act->finish(lane->n_rows, y, lane->at[act->x[0]], lane->env[act->number].number[0]);
+}
+
+/* ---- results that had to wait ---------------------------------------------------------------- */
+
+void weft_act_copy(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    memcpy(lane->at[act->y[0]], lane->at[act->x[0]], (size_t)(lane->n * act->bytes));
+}
+
+void weft_act_copy_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    (void)s;
+    memcpy(lane->at[act->y[0]], lane->at[act->x[0]],
+           (size_t)(lane->n_rows * act->count * act->bytes));
+}
+
+/* ---- a lane ---------------------------------------------------------------------------------- */
+
+int64_t weft_space_tables(const weft_space *s)
+{
+    const int64_t bytes = 3 * s->n_refs * (int64_t)sizeof(char *) +
+                          s->n_ops * (int64_t)sizeof(weft_block_env) +
+                          s->n_in * (int64_t)(sizeof(void *) + sizeof(int64_t));
+    return (bytes + 63) / 64 * 64;
+}
+
+static void lane_open(const weft_space *s, weft_lane *lane, uint64_t run)
+{
+    char *free = lane->scratch;
+    lane->base = (char **)(void *)free, lane->begin = lane->base + s->n_refs;
+    lane->at = lane->begin + s->n_refs;
+    lane->env = (weft_block_env *)(void *)(lane->at + s->n_refs);
+    lane->filled = (const void **)(void *)(lane->env + s->n_ops);
+    lane->n_filled = (int64_t *)(void *)(lane->filled + s->n_in);
+    lane->begin[0] = lane->at[0] = NULL; /* an operand that an op has not */
+    for (int k = 1; k < s->n_refs; k++)
+        lane->base[k] = (s->refs[k].data ? s->refs[k].data : lane->scratch) + s->refs[k].offset;
+    for (int k = 0; k < s->n_ops; k++) {
+        lane->env[k] = s->env[k];
+        lane->env[k].step = run;
+    }
+    for (int k = 0; k < s->n_in; k++)
+        lane->filled[k] = NULL;
+}
+
+/* To the first row of a group. */
+static void locate(const weft_space *s, weft_lane *lane, int64_t group)
+{
+    const int64_t first = group * s->rows, left = s->n_rows - first;
+    lane->first_row = first;
+    lane->n_rows = left < s->rows ? left : s->rows;
+    lane->skip = lane->run = lane->n = 0;
+    int64_t row = first;
+    for (int d = s->n_outer - 1; d >= 0 && s->needs_outer; d--) {
+        lane->outer[d] = row % s->size[d];
+        row /= s->size[d];
+    }
+    for (int k = 1; k < s->n_refs; k++) {
+        const weft_ref *ref = &s->refs[k];
+        lane->begin[k] = lane->at[k] =
+            lane->base[k] +
+            (ref->outer ? dot(lane->outer, ref->outer, s->n_outer) : first * ref->row);
+    }
+}
+
+static void set_block(const weft_space *s, weft_lane *lane, int64_t part)
+{
+    lane->skip = part * s->part;
+    lane->run = s->row - lane->skip < s->part ? s->row - lane->skip : s->part;
+    lane->n = lane->n_rows * lane->run;
+    for (int k = 1; k < s->n_refs && s->n_parts > 1; k++)
+        lane->at[k] = lane->begin[k] + lane->skip * s->refs[k].step;
+}
+
+static void run_stage(const weft_space *s, weft_lane *lane, const weft_stage *stage)
+{
+    for (const weft_act *act = stage->acts, *end = act + stage->n_acts; act < end; act++)
+        act->run(s, lane, act);
+}
+
+/* Blocks [begin, end) of a group. */
+static void run_group(const weft_space *s, weft_lane *lane, int64_t group, int64_t begin,
+                      int64_t end)
+{
+    locate(s, lane, group);
+    for (int k = 0; k < s->n_stages; k++) {
+        const bool is_once = k % 2 == 0;
+        for (int64_t b = begin; b < (is_once ? begin + 1 : end); b++) {
+            if (begin < end) set_block(s, lane, b);
+            run_stage(s, lane, &s->stages[k]);
         }
-        weft_block_env env = op->env;
-        env.index = op->index_begin + dot(p, u->at, p->index_stride[k]);
-        env.stride = p->index_stride[k][p->n_dims - 1];
-        op->block(u->n, y, x, &env);
+    }
+}
+
+/* Units [begin, end) of a space. */
+static void run_space(const weft_space *s, weft_lane *lane, uint64_t run, int64_t begin,
+                      int64_t end)
+{
+    lane_open(s, lane, run);
+    while (begin < end) {
+        const int64_t group = begin / s->cuts, first = begin % s->cuts;
+        const int64_t stop = s->cuts - first < end - begin ? s->cuts : first + end - begin;
+        run_group(s, lane, group, first, s->cuts == 1 ? s->n_parts : stop);
+        begin += stop - first;
     }
 }
 
 typedef struct task {
-    const plan *plan;
+    const weft_prepared_loop *loop;
+    uint64_t run;
     weft_stream *stream;
 } task;
 
 static void run_units(void *argument, int64_t begin, int64_t end, int lane_index)
 {
     const task *t = argument;
-    lane_state lane = {.scratch = weft_stream_scratch(t->stream, lane_index)};
-    for (int64_t i = begin; i < end; i++) {
-        unit u;
-        locate(t->plan, i, &u);
-        run_unit(t->plan, &lane, &u);
+    weft_lane lane;
+    lane.scratch = weft_stream_scratch(t->stream, lane_index);
+    for (const weft_space *s = t->loop->spaces; begin < end; s++) {
+        const int64_t n = s->n_groups * s->cuts, stop = end < n ? end : n;
+        if (begin < stop) run_space(s, &lane, t->run, begin, stop);
+        begin = begin < n ? 0 : begin - n;
+        end -= n;
     }
 }
 
-void weft_loop_run(const weft_loop *loop, weft_stream *stream)
+void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream)
 {
-    if (loop->n_ops == 0) return;
-    for (int d = 0; d < loop->n_dims; d++)
-        if (loop->size[d] == 0) return;
-    plan p = {.loop = loop};
-    collapse(&p, loop);
-    cut_into_units(&p);
-    choose_ways(&p);
-    assign_buffers(&p);
-    const int64_t unit_work = (p.rows_per_unit * p.part) * loop->n_ops;
-    const int64_t grain = GRAIN / unit_work;
-    weft_parallel(stream, p.n_units, grain > 0 ? grain : 1, run_units, &(task){&p, stream});
+    weft_parallel(stream, loop->n_units, loop->grain, run_units, &(task){loop, run, stream});
 }

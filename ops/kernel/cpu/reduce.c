@@ -86,13 +86,6 @@ static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static void clear(const reduction *r, double *state, int64_t n)
-{
-    for (int c = 0; c < r->width; c++)
-        for (int64_t i = 0; i < n; i++)
-            state[c * WEFT_COLUMNS + i] = r->reducer->identity[c];
-}
-
 /* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. */
 static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin,
                     int64_t end)
@@ -115,40 +108,16 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
     }
 }
 
-static int32_t as_int(double x)
-{
-    if (x == -(double)INFINITY) return INT32_MIN;
-    if (x == (double)INFINITY) return INT32_MAX;
-    return (int32_t)(uint32_t)(int64_t)x; /* sums wrap */
-}
-
-static void store_number(const reduction *r, char *to, int component, double x)
-{
-    if (r->dtype == WEFT_F64) {
-        *(double *)to = x;
-    } else if (r->dtype == WEFT_I32) {
-        *(int32_t *)to = as_int(x);
-    } else if (r->combine == WEFT_ARGMAX && component == 1) {
-        const int32_t index = (int32_t)x;
-        memcpy(to, &index, sizeof index);
-    } else {
-        *(float *)to = (float)x;
-    }
-}
-
-static void store(const reduction *r, const double *state, char *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        for (int c = 0; c < r->width; c++)
-            store_number(r, to + (size_t)(i * r->column_stride[OUT] + c) * r->bytes, c,
-                         state[c * WEFT_COLUMNS + i]);
-}
-
 typedef struct unit { /* where a unit reads and writes */
     const char *from;
     char *to;
     int64_t n; /* columns */
 } unit;
+
+static void store(const reduction *r, const double *state, const unit *u)
+{
+    weft_state_store(r->combine, r->dtype, state, u->n, u->to, r->column_stride[OUT]);
+}
 
 static unit locate(const reduction *r, int64_t index)
 {
@@ -170,9 +139,9 @@ static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
         double *state = r->partial != NULL ? r->partial + task * ONE_STATE : own;
         const int64_t first = task % r->n_chunks * r->chunk;
         const int64_t stop = first + r->chunk < r->n_reduced ? first + r->chunk : r->n_reduced;
-        clear(r, state, u.n);
+        weft_state_clear(r->combine, state, u.n);
         take_in(r, state, u.from, u.n, first, stop);
-        if (r->partial == NULL) store(r, state, u.to, u.n);
+        if (r->partial == NULL) store(r, state, &u);
     }
 }
 
@@ -183,7 +152,7 @@ static void merge_chunks(const reduction *r, int64_t n_units)
         double *state = r->partial + i * r->n_chunks * ONE_STATE;
         for (int64_t c = 1; c < r->n_chunks; c++)
             r->reducer->merge(state, state + c * ONE_STATE, u.n);
-        store(r, state, u.to, u.n);
+        store(r, state, &u);
     }
 }
 

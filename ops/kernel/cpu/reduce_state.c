@@ -252,3 +252,43 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
     [WEFT_ARGMAX] = {{(double)-INFINITY, -1}, merge_argmax, ALL(row_argmax), ALL(column_argmax)},
     [WEFT_MOMENTS] = {{0, 0, 0}, merge_moments, FLOATS(row_moments), FLOATS(column_moments)},
 };
+
+/* ---- a state as numbers of a dtype ----------------------------------------------------------- */
+
+void weft_state_clear(weft_combine combine, double *state, int64_t n)
+{
+    for (int c = 0; c < weft_combine_width(combine); c++)
+        for (int64_t i = 0; i < n; i++)
+            state[c * WEFT_COLUMNS + i] = weft_reducers[combine].identity[c];
+}
+
+static int32_t as_int(double x)
+{
+    if (x == -(double)INFINITY) return INT32_MIN;
+    if (x == (double)INFINITY) return INT32_MAX;
+    return (int32_t)(uint32_t)(int64_t)x; /* sums wrap */
+}
+
+static void store_number(weft_combine combine, weft_dtype dtype, char *to, int component, double x)
+{
+    if (dtype == WEFT_F64) {
+        *(double *)to = x;
+    } else if (dtype == WEFT_I32) {
+        *(int32_t *)to = as_int(x);
+    } else if (combine == WEFT_ARGMAX && component == 1) {
+        const int32_t index = (int32_t)x;
+        memcpy(to, &index, sizeof index);
+    } else {
+        *(float *)to = (float)x;
+    }
+}
+
+void weft_state_store(weft_combine combine, weft_dtype dtype, const double *state, int64_t n,
+                      void *to, int64_t stride)
+{
+    const int width = weft_combine_width(combine), bytes = (int)weft_dtype_bytes(dtype);
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < width; c++)
+            store_number(combine, dtype, (char *)to + (i * stride + c) * bytes, c,
+                         state[c * WEFT_COLUMNS + i]);
+}

@@ -23,4 +23,10 @@ typedef struct weft_reducer {
 
 extern const weft_reducer weft_reducers[WEFT_COMBINES];
 
+/* The identity, in n columns. */
+void weft_state_clear(weft_combine combine, double *state, int64_t n);
+/* What n columns of a state are as numbers of a dtype: weft_combine_width of them at to[i * stride]. */
+void weft_state_store(weft_combine combine, weft_dtype dtype, const double *state, int64_t n,
+                      void *to, int64_t stride);
+
 #endif

@@ -1,0 +1,118 @@
+/* loop_prepared.h: what a loop is between weft_loop_prepare and weft_loop_run.
+ *
+ * The space, collapsed, is rows; rows are taken in *groups* (one long row, or several short ones), and a group is cut
+ * into *blocks* of at most WEFT_BLOCK elements that are contiguous in the space. What is done is a list of acts in
+ * stages: the even ones once for a group, the odd ones for each of its blocks. So a loop with two reductions one after
+ * the other has seven: once, blocks (they end with the first reduction), once, blocks, once, blocks, once.
+ *
+ * Acts find their operands and results through *refs*: where in memory, or in the lane's scratch, the value lies, and
+ * how its address moves from row to row and from block to block.
+ */
+#ifndef WEFT_LOOP_PREPARED_H
+#define WEFT_LOOP_PREPARED_H
+
+#include "cpu/reduce_state.h"
+#include "loop.h"
+
+typedef struct weft_lane weft_lane;
+typedef struct weft_act weft_act;
+typedef struct weft_space weft_space;
+
+struct weft_act {
+    void (*run)(const weft_space *space, weft_lane *lane, const weft_act *act);
+    int x[3], y[2]; /* refs */
+    int n_in;
+    int number;     /* the op's, or the operand's                                */
+    int bytes;      /* of one number that it makes, or brings                    */
+    int x_bytes[3]; /* and of its operands: blocks that are run piece by piece   */
+    int64_t count;  /* numbers of a row that it brings, stores, copies or repeats */
+    weft_dtype dtype;
+    weft_combine combine;
+    weft_block block;
+    weft_finish finish;
+};
+
+/* data: NULL for the lane's scratch. outer: bytes per outer dim; NULL: rows lie `row` bytes apart. step: bytes per
+ * element along the row; 0: it lies in one place for all blocks of a group. */
+typedef struct weft_ref {
+    char *data;
+    int64_t offset, row, step;
+    const int64_t *outer; /* [n_outer] */
+} weft_ref;
+
+typedef struct weft_stage {
+    int n_acts;
+    const weft_act *acts;
+} weft_stage;
+
+struct weft_space {
+    /* collapsed; dims from n_outer on form the row, and there is at least one */
+    int n_dims, n_outer;
+    int64_t size[WEFT_MAX_DIMS + 1];
+    int64_t row, n_rows;    /* elements of a row; rows                                  */
+    int64_t rows, n_groups; /* rows of a group; groups                                  */
+    int64_t part, n_parts;  /* elements of a row in a block; blocks of a group          */
+    int64_t cuts;           /* units that lanes share out, of a group: 1, or its blocks */
+    bool needs_outer;       /* somebody asks for coordinates                            */
+    int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */
+    int64_t (*index_stride)[WEFT_MAX_DIMS + 1]; /* [n_ops] */
+    int64_t *index_begin;                       /* [n_ops] */
+    const char **data;                          /* [n_in] */
+    int n_in, n_ops, n_refs;
+    weft_ref *refs;            /* [n_refs], 0 is none */
+    const weft_block_env *env; /* [n_ops] */
+    int n_stages;
+    weft_stage *stages;
+    int64_t buffers; /* bytes of the lane's tables; buffers begin behind them */
+};
+
+struct weft_prepared_loop {
+    int n_spaces;
+    const weft_space *spaces;
+    int64_t n_units, grain;
+};
+
+/* What a lane knows while it works. Its tables and buffers lie in its scratch. */
+struct weft_lane {
+    char *scratch;
+    char **base, **begin, **at;       /* [n_refs] of all; of the group; of the block          */
+    weft_block_env *env;              /* [n_ops] */
+    const void **filled;              /* [n_in] where a repeated operand was brought from      */
+    int64_t *n_filled;                /* [n_in] and how much                                   */
+    int64_t first_row, n_rows;        /* of the group                                          */
+    int64_t skip, run, n;             /* of the block: first element and elements of a row; all */
+    int64_t outer[WEFT_MAX_DIMS + 1]; /* coordinates of the group's first row               */
+};
+
+/* Acts. On elements, the block at hand: */
+void weft_act_bring(const weft_space *, weft_lane *,
+                    const weft_act *); /* gather operand `number` */
+void weft_act_elements(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_indexed(const weft_space *, weft_lane *,
+                      const weft_act *); /* index even in the block */
+void weft_act_pieces(const weft_space *, weft_lane *, const weft_act *); /* run by run */
+void weft_act_reduce(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_copy(const weft_space *, weft_lane *, const weft_act *);
+/* Once for a group: */
+void weft_act_repeat(const weft_space *, weft_lane *,
+                     const weft_act *); /* bring, unless it is there already */
+void weft_act_bring_rows(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_clear(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_store(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_rows(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_indexed_rows(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_finish(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_spread(const weft_space *, weft_lane *,
+                     const weft_act *); /* values of rows along their rows */
+void weft_act_copy_rows(const weft_space *, weft_lane *, const weft_act *);
+
+/* loop_space.c: collapse, cut. The strides are set. */
+weft_status weft_space_open(weft_space *space, const weft_loop *loop,
+                            const weft_loop_segment *segment, weft_arena *arena, weft_error *error);
+/* Are elements of a row `step` apart? Rows, `step` apart? */
+bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int64_t step);
+bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
+/* loop_prepare.c */
+int64_t weft_space_tables(const weft_space *space); /* bytes of a lane's */
+
+#endif

@@ -1,0 +1,146 @@
+/* loop_space.c: the iteration space of a loop: neighbouring dims become one where all strides allow, and rows are cut
+ * into groups and blocks. See loop_prepared.h.
+ */
+#include "cpu/loop_prepared.h"
+
+#include <string.h>
+
+enum {
+    SHORT_ROW = 64 /* below this several rows without a reduction share a block */
+};
+
+/* ---- collapse -------------------------------------------------------------------------------- */
+
+typedef struct collapsing {
+    weft_space *space;
+    const weft_loop *loop;
+    const weft_loop_segment *segment;
+    int first; /* dims before it are not merged with what comes */
+} collapsing;
+
+static bool can_merge(const collapsing *c, int d)
+{
+    const weft_space *s = c->space;
+    const int last = s->n_dims - 1;
+    const int64_t size = c->segment->size[d];
+    if (s->n_dims == c->first) return false;
+    for (int k = 0; k < s->n_in; k++)
+        if (s->stride[k][last] != c->segment->in[k].stride[d] * size) return false;
+    for (int k = 0; k < s->n_ops; k++)
+        if (s->index_stride[k][last] != c->segment->index[k].stride[d] * size) return false;
+    return true;
+}
+
+static void add_dim(collapsing *c, int d)
+{
+    weft_space *s = c->space;
+    if (can_merge(c, d))
+        s->size[s->n_dims - 1] *= c->segment->size[d];
+    else
+        s->size[s->n_dims++] = c->segment->size[d];
+    for (int k = 0; k < s->n_in; k++)
+        s->stride[k][s->n_dims - 1] = c->segment->in[k].stride[d];
+    for (int k = 0; k < s->n_ops; k++)
+        s->index_stride[k][s->n_dims - 1] = c->segment->index[k].stride[d];
+}
+
+/* One element: it is next to itself. */
+static void add_dim_of_one(collapsing *c)
+{
+    weft_space *s = c->space;
+    for (int k = 0; k < s->n_in; k++)
+        s->stride[k][s->n_dims] = 1;
+    s->size[s->n_dims++] = 1;
+}
+
+/* Dims [begin, end) of the segment. */
+static void add_dims(collapsing *c, int begin, int end)
+{
+    c->first = c->space->n_dims;
+    for (int d = begin; d < end; d++)
+        if (c->segment->size[d] != 1) add_dim(c, d);
+}
+
+/* The row: the dims that are said to be one; else the last that there is. */
+static void collapse(collapsing *c)
+{
+    weft_space *s = c->space;
+    const int n = c->segment->n_dims, row = n - c->segment->n_row_dims;
+    add_dims(c, 0, row);
+    s->n_outer = s->n_dims;
+    if (row < n)
+        add_dims(c, row, n);
+    else if (s->n_outer > 0)
+        s->n_outer--;
+    if (s->n_outer == s->n_dims) add_dim_of_one(c);
+}
+
+/* ---- cut ------------------------------------------------------------------------------------- */
+
+static void cut_row(weft_space *s)
+{
+    s->n_parts = (s->row + WEFT_BLOCK - 1) / WEFT_BLOCK;
+    if (s->n_parts == 0) return;
+    s->part = (s->row + s->n_parts - 1) / s->n_parts;
+    if (s->n_parts > 1) s->part = (s->part + 15) / 16 * 16; /* equal parts, in whole cache lines */
+    s->n_parts = (s->row + s->part - 1) / s->part;
+}
+
+/* Several rows make a block where they are short; where they are reduced, at most as many as a state has columns. */
+static void cut(weft_space *s, bool has_rows)
+{
+    s->row = s->n_rows = s->rows = 1;
+    for (int d = 0; d < s->n_dims; d++)
+        *(d < s->n_outer ? &s->n_rows : &s->row) *= s->size[d];
+    cut_row(s);
+    const int64_t most = has_rows ? WEFT_COLUMNS : WEFT_BLOCK;
+    if (has_rows || s->row < SHORT_ROW) s->rows = s->row > 0 ? WEFT_BLOCK / s->row : most;
+    if (s->rows > most) s->rows = most;
+    if (s->rows > s->n_rows) s->rows = s->n_rows;
+    if (s->rows < 1) s->rows = 1;
+    s->n_groups = (s->n_rows + s->rows - 1) / s->rows;
+    s->cuts = has_rows ? 1 : s->n_parts;
+}
+
+bool weft_space_row_is_even(const weft_space *s, const int64_t *stride, int64_t step)
+{
+    for (int d = s->n_dims - 1; d >= s->n_outer; d--) {
+        if (stride[d] != step) return false;
+        step *= s->size[d];
+    }
+    return true;
+}
+
+bool weft_space_rows_are_even(const weft_space *s, const int64_t *stride, int64_t step)
+{
+    for (int d = s->n_outer - 1; d >= 0; d--) {
+        if (stride[d] != step) return false;
+        step *= s->size[d];
+    }
+    return true;
+}
+
+weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loop_segment *segment,
+                            weft_arena *arena, weft_error *error)
+{
+    const size_t n_in = (size_t)loop->n_in + 1, n_ops = (size_t)loop->n_ops + 1;
+    *s = (weft_space){.n_in = loop->n_in, .n_ops = loop->n_ops};
+    s->stride = weft_arena_take(arena, n_in * sizeof *s->stride);
+    s->data = weft_arena_take(arena, n_in * sizeof *s->data);
+    s->index_stride = weft_arena_take(arena, n_ops * sizeof *s->index_stride);
+    s->index_begin = weft_arena_take(arena, n_ops * sizeof *s->index_begin);
+    weft_block_env *env = weft_arena_take(arena, n_ops * sizeof *env);
+    if (!s->stride || !s->data || !s->index_stride || !s->index_begin || !env)
+        return weft_fail_memory(error, n_ops * sizeof *env);
+    for (int k = 0; k < loop->n_in; k++)
+        s->data[k] = segment->in[k].data;
+    collapse(&(collapsing){s, loop, segment, 0});
+    cut(s, segment->n_row_dims > 0);
+    for (int k = 0; k < loop->n_ops; k++) {
+        env[k] = loop->op[k].env;
+        env[k].index = s->index_begin[k] = segment->index[k].begin;
+        env[k].stride = s->index_stride[k][s->n_dims - 1];
+    }
+    s->env = env;
+    return WEFT_OK;
+}

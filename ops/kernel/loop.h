@@ -1,0 +1,108 @@
+/* loop.h: loops: what many ops do to the same elements, in one pass over memory.
+ *
+ *     weft_loop_take(arena, (weft_loop){.n_in = 2, .n_ops = 1, .n_out = 1, .n_segments = 1}, &loop, error)
+ *     loop->op[0] = (weft_loop_op){.block = add_f32, .n_in = 2, .in = {0, 1}, .n_out = 1, .bytes = 4};
+ *     loop->out[0] = 2;                              the slot of op 0
+ *     loop->segment[0] = ...                         sizes, pointers, strides
+ *     weft_loop_prepare(loop, arena, &prepared, error)
+ *     weft_loop_run(prepared, 1, stream)
+ *
+ * An iteration space has dims; the last `n_row_dims` of them form a *row*. An op is of one of four kinds: on elements;
+ * a reduction of the elements of each row to a state (or a value) of the row; on the values of rows; a finish, which
+ * makes values of states. Ops on elements may read values of rows: they are the same along the row.
+ *
+ * Slots number the values: 0 .. n_in - 1 are the operands, then come the results of each op in turn (n_out of them).
+ * Ops stand in an order in which each reads what stands before it.
+ *
+ * A row is read from memory once: what is needed of it after a reduction is kept in the lane's scratch when it fits,
+ * else computed again from cache. A row is never cut between lanes, and its length alone decides the order in which its
+ * elements are added: equal bits on any number of lanes.
+ */
+#ifndef WEFT_LOOP_H
+#define WEFT_LOOP_H
+
+#include "kernel.h"
+#include "weft/arena.h"
+
+typedef enum weft_loop_kind {
+    WEFT_LOOP_ELEMENTS, /* block: element by element                                              */
+    WEFT_LOOP_REDUCE,   /* combine: a row of elements to its state, numbers of the same dtype     */
+    WEFT_LOOP_ROWS,     /* block: on values of rows, one a row                                    */
+    WEFT_LOOP_FINISH    /* finish: a state of each row to one value of it, or two (n_out)         */
+} weft_loop_kind;
+
+typedef struct weft_loop_op {
+    weft_loop_kind kind;
+    weft_block block;
+    weft_finish finish;   /* with env.number[0] */
+    weft_combine combine; /* REDUCE */
+    weft_dtype dtype;     /* REDUCE: of the elements */
+    weft_block_env env;   /* index, stride and step are the driver's */
+    int n_in, in[3];      /* slots */
+    int n_out;            /* 1; 2 for a finish with two results */
+    int bytes;            /* of one number of its results */
+} weft_loop_op;
+
+/* A value as it lies: bytes of one number, and how many numbers one element has: 1, or a state's width. Operands of a
+ * width above 1 are states of rows. */
+typedef struct weft_loop_in {
+    int bytes, width;
+} weft_loop_in;
+
+typedef struct weft_loop_operand {
+    const void *data;
+    int64_t stride
+        [WEFT_MAX_DIMS]; /* numbers per dim of the space; 0 broadcasts; for values of rows 0 along the row */
+} weft_loop_operand;
+
+/* The global index that an op's block sees (weft_index), affine in the space; of a reduction, `begin` is the index of
+ * a row's first element. */
+typedef struct weft_loop_index {
+    int64_t begin, stride[WEFT_MAX_DIMS];
+} weft_loop_index;
+
+/* One space that the ops go over. A loop over several variables has a segment for each. */
+typedef struct weft_loop_segment {
+    int n_dims, n_row_dims; /* 0 row dims: every op is on elements */
+    int64_t size[WEFT_MAX_DIMS];
+    weft_loop_operand *in;  /* [n_in] */
+    weft_loop_index *index; /* [n_ops] */
+    /* [n_out] Elements: contiguous, row-major over the space. Values of rows: over its dims before the row, with a
+     * state's width innermost. May be the memory of an operand that lies in the same way, of the same bytes; of no
+     * other operand, and of no other result. */
+    void **out;
+} weft_loop_segment;
+
+typedef struct weft_loop {
+    int n_in, n_ops, n_out, n_segments;
+    weft_loop_in *in; /* [n_in] */
+    weft_loop_op *op; /* [n_ops] */
+    int *out;         /* [n_out] the slot (of an op) that result o is */
+    weft_loop_segment *segment;
+} weft_loop;
+
+/* What a lane's scratch has room for, whatever the dtypes and sizes: operands and results of ops together; reductions
+ * and operands that are states, together. */
+enum { WEFT_LOOP_SLOTS = 80, WEFT_LOOP_STATES = 16 };
+
+/* What the plan keeps to: operands of a loop, ops of one. */
+enum { WEFT_LOOP_IN = 12, WEFT_LOOP_OPS = 32 };
+
+/* weft_loop_take - a loop with room for the counts in `counts`, all else zero. Local. */
+weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop,
+                           weft_error *error);
+
+/* weft_loop_prepare - work out all that does not change from run to run. Local.
+ *
+ * arena     holds what is prepared; `loop` is not needed any more afterwards
+ * prepared  never changes: any number of streams may run it
+ * errors    MEMORY; INTERNAL where a result shares memory with what is not read in step, or the loop is too large
+ */
+typedef struct weft_prepared_loop weft_prepared_loop;
+weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
+                              const weft_prepared_loop **prepared, weft_error *error);
+
+/* weft_loop_run - `run` is the number of the run, from 1, that random ops count by. Local. */
+void weft_loop_run(const weft_prepared_loop *prepared, uint64_t run, weft_stream *stream);
+
+#endif

@@ -112,5 +112,5 @@ weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_ru
         return weft_graph_fail(graph,
                                "custom_gradient: out is i32; only float values have gradients");
     memcpy(operands + 1, in.values, (size_t)in.n_values * sizeof *in.values);
-    return weft_emit(graph, &op, operands, in.n_values + 1, &own, sizeof own);
+    return weft_emit_own(graph, &op, operands, in.n_values + 1, &own, sizeof own);
 }

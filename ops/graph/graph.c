@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ir.h"
+#include "outside.h"
 
 static const weft_error no_graph = {WEFT_MEMORY, -1,
                                     "there is no graph: it was not created, or out of memory then"};
@@ -77,6 +78,7 @@ weft_value weft_no_value(weft_graph *graph)
 weft_value weft_graph_fail(weft_graph *graph, const char *format, ...)
 {
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    if (format == NULL) format = "failed, without a word";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(graph->error.message, sizeof graph->error.message, format, arguments);
@@ -182,6 +184,7 @@ static bool check_dim_names(weft_graph *graph, const char *op, const weft_shape 
 
 bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from, weft_shape *to)
 {
+    if (to == NULL) return false;
     memset(to, 0, sizeof *to);
     if (weft_graph_status(graph) != WEFT_OK) return false;
     weft_error error = {WEFT_OK, -1, ""};
@@ -225,7 +228,11 @@ weft_dim weft_dim_of(weft_value value, const char *name)
 
 weft_value weft_result(weft_value first, int index)
 {
-    return first.id == 0 ? first : (weft_value){first.graph, first.id + (uint32_t)index};
+    if (!weft_is_value(first)) return weft_no_value(first.graph);
+    const weft_node *node = weft_node_of(first.graph, first.id);
+    const int64_t id = (int64_t)first.id + index;
+    if (id < node->out || id >= (int64_t)node->out + node->n_out) return weft_no_value(first.graph);
+    return (weft_value){first.graph, (uint32_t)id};
 }
 
 void weft_site_of(const weft_graph *graph, const weft_node *node, weft_site *site)
@@ -304,8 +311,9 @@ static const char *name_of(const weft_value *in, int n_in, int i)
 static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                           uint32_t *ids, weft_site *site)
 {
-    if (n_in > WEFT_MAX_IN) {
-        weft_graph_fail(graph, "%s: %d operands; the most is %d", op->name, n_in, WEFT_MAX_IN);
+    if (n_in < 0 || n_in > WEFT_MAX_IN || (n_in > 0 && in == NULL)) {
+        weft_graph_fail(graph, "%s: %d operands%s; there are from 0 to %d", op->name, n_in,
+                        in == NULL ? ", given as NULL" : "", WEFT_MAX_IN);
         return false;
     }
     for (int i = 0; i < n_in; i++) {
@@ -359,11 +367,47 @@ static bool take_attributes(weft_graph *graph, weft_site *site, size_t bytes)
     return site->attributes != NULL;
 }
 
+/* What an op from outside says of its results is looked at too. */
+static bool check_results(weft_graph *graph, const weft_site *site)
+{
+    bool fits = site->n_out >= 1 && site->n_out <= WEFT_MAX_OUT;
+    for (int o = 0; fits && o < site->n_out; o++)
+        fits = (unsigned)site->out[o].dtype < WEFT_DTYPES;
+    if (!fits)
+        weft_graph_fail(graph,
+                        "%s: its infer says that it has %d results, or one of no dtype; there are "
+                        "from 1 to %d",
+                        site->op->name, site->n_out, WEFT_MAX_OUT);
+    return fits;
+}
+
+/* The graph that a node goes to: the one given, else the operands'. */
+static weft_graph *graph_of(weft_graph *graph, const weft_value *in, int n_in)
+{
+    for (int i = 0; i < n_in && in != NULL && graph == NULL; i++)
+        graph = in[i].graph;
+    return graph;
+}
+
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                      const void *attributes, size_t bytes)
 {
-    for (int i = 0; i < n_in && graph == NULL; i++)
-        graph = in[i].graph;
+    if (n_in >= 0 && n_in <= WEFT_MAX_IN) graph = graph_of(graph, in, n_in);
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    if (op == NULL) return weft_graph_fail(graph, "weft_emit: op is NULL; pass an op's table");
+    if (op->size == 0 && op->infer != NULL && op->name != NULL && op->factors != NULL)
+        return weft_emit_own(graph, op, in, n_in, attributes, bytes);
+    const weft_op *known = weft_op_outside(op);
+    if (known == NULL)
+        return weft_graph_fail(graph, "weft_emit: this op has not been registered; weft_extend_op "
+                                      "it first, and pass the same table here");
+    return weft_emit_own(graph, known, in, n_in, attributes, bytes);
+}
+
+weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
+                         const void *attributes, size_t bytes)
+{
+    if (n_in > 0 && n_in <= WEFT_MAX_IN) graph = graph_of(graph, in, n_in);
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
@@ -373,6 +417,7 @@ weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in,
     weft_error error = {WEFT_OK, -1, ""};
     if (op->infer(&site, &error) != WEFT_OK)
         return weft_graph_fail(graph, "%s: %s", op->name, error.message);
+    if (!check_results(graph, &site)) return weft_no_value(graph);
 
     const weft_node *node = append(graph, &site, ids, bytes);
     if (node == NULL) return weft_no_value(graph);

@@ -11,6 +11,7 @@ const char *weft_site_name(const weft_site *site, int operand)
     static const char *const ordinal[WEFT_MAX_IN] = {
         "the first operand", "the second operand", "the third operand",   "the fourth operand",
         "the fifth operand", "the sixth operand",  "the seventh operand", "the eighth operand"};
+    if (site == NULL || operand < 0 || operand >= WEFT_MAX_IN) return "no operand";
     if (site->in_name[operand] != NULL) return site->in_name[operand];
     return site->n_in == 1 ? "the operand" : ordinal[operand];
 }
@@ -21,9 +22,18 @@ static const char *shape_text(const weft_shape *shape, char text[160])
     return text;
 }
 
+static weft_status check_operand(const weft_site *site, int operand, const char *function,
+                                 weft_error *error)
+{
+    WEFT_TRY(weft_check_given(site != NULL, function, "site", error));
+    return weft_check_range(operand, 0, site->n_in - 1, function, "operand", error);
+}
+
 weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, int64_t size,
                            weft_error *error)
 {
+    WEFT_TRY(check_operand(site, operand, __func__, error));
+    WEFT_GIVEN(dim, error);
     const weft_shape *shape = &site->in[operand].shape;
     const int d = weft_shape_find(shape, dim);
     char text[160];
@@ -46,6 +56,7 @@ weft_status weft_check_dim(const weft_site *site, int operand, const char *dim, 
 
 weft_status weft_check_dims(const weft_site *site, weft_error *error)
 {
+    WEFT_GIVEN(site, error);
     for (int i = 1; i < site->n_in; i++)
         for (int d = 0; d < site->in[i].shape.n_dims; d++)
             for (int k = 0; k < i; k++) {
@@ -65,6 +76,7 @@ weft_status weft_check_dims(const weft_site *site, weft_error *error)
 
 weft_status weft_check_float(const weft_site *site, int operand, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, operand, __func__, error));
     if (site->in[operand].dtype != WEFT_I32) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "%s is i32, and only f32 and f64 are possible here; weft_cast it",
@@ -73,6 +85,7 @@ weft_status weft_check_float(const weft_site *site, int operand, weft_error *err
 
 weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, operand, __func__, error));
     if (site->in[operand].dtype == WEFT_I32) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "%s is %s, and indices and conditions are i32; weft_cast it",
@@ -88,6 +101,7 @@ weft_status weft_check_dtype(weft_dtype dtype, weft_error *error)
 
 weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
 {
+    WEFT_GIVEN(site, error);
     for (int i = 1; i < site->n_in; i++)
         if (site->in[i].dtype != site->in[0].dtype)
             return weft_fail(error, WEFT_USAGE,
@@ -100,7 +114,7 @@ weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
 /* Whether the op's element table has block functions for these dtypes. */
 static weft_status check_block(const weft_site *site, weft_error *error)
 {
-    if (site->op->element == NULL || site->n_in == 0) return WEFT_OK;
+    if (site->op == NULL || site->op->element == NULL || site->n_in == 0) return WEFT_OK;
     const weft_dtype in = site->in[site->n_in - 1].dtype, out = site->out[0].dtype;
     if (site->op->element->block[in][out] != NULL) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "%s is %s, for which %s is not defined; weft_cast it",
@@ -111,6 +125,7 @@ static weft_status check_block(const weft_site *site, weft_error *error)
 
 weft_status weft_infer_same(weft_site *site, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, 0, __func__, error));
     site->n_out = 1;
     site->out[0] = site->in[0];
     return check_block(site, error);
@@ -118,6 +133,8 @@ weft_status weft_infer_same(weft_site *site, weft_error *error)
 
 weft_status weft_broadcast_shape(const weft_site *site, weft_shape *shape, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, 0, __func__, error));
+    WEFT_GIVEN(shape, error);
     WEFT_TRY(weft_check_dims(site, error));
     int most = 0;
     for (int i = 1; i < site->n_in; i++)
@@ -139,6 +156,7 @@ weft_status weft_broadcast_shape(const weft_site *site, weft_shape *shape, weft_
 
 weft_status weft_infer_broadcast(weft_site *site, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, 0, __func__, error));
     WEFT_TRY(weft_check_same_dtype(site, error));
     site->n_out = 1;
     site->out[0].dtype = site->in[0].dtype;
@@ -148,6 +166,7 @@ weft_status weft_infer_broadcast(weft_site *site, weft_error *error)
 
 weft_status weft_infer_compare(weft_site *site, weft_error *error)
 {
+    WEFT_TRY(check_operand(site, 0, __func__, error));
     WEFT_TRY(weft_check_same_dtype(site, error));
     site->n_out = 1;
     site->out[0].dtype = WEFT_I32;
@@ -208,6 +227,8 @@ static bool has_factor(const weft_site *site, const weft_factors *factors, const
 
 weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine)
 {
+    if (factors == NULL || factors->n_factors < 0 || factors->n_factors >= WEFT_MAX_FACTORS)
+        return NULL;
     weft_factor *factor = &factors->factors[factors->n_factors++];
     memset(factor->in, -1, sizeof factor->in);
     memset(factor->out, -1, sizeof factor->out);
@@ -234,7 +255,9 @@ static void add_by_name(const weft_site *site, const char *name, weft_combine co
 
 void weft_factors_by_name(const weft_site *site, weft_combine combine, weft_factors *factors)
 {
+    if (factors == NULL) return;
     factors->n_factors = 0;
+    if (site == NULL) return;
     for (int i = 0; i < site->n_out; i++)
         for (int d = 0; d < site->out[i].shape.n_dims; d++)
             add_by_name(site, site->out[i].shape.dims[d].name, combine, factors);
@@ -246,6 +269,7 @@ void weft_factors_by_name(const weft_site *site, weft_combine combine, weft_fact
 void weft_factors_whole(const weft_site *site, const char *name, weft_factors *factors)
 {
     int kept = 0;
+    if (site == NULL || name == NULL || factors == NULL) return;
     for (int f = 0; f < factors->n_factors; f++) {
         const weft_factors one = {1, {factors->factors[f]}};
         if (!has_factor(site, &one, name)) factors->factors[kept++] = factors->factors[f];
@@ -291,6 +315,7 @@ bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim,
 weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft_dim dim)
 {
     weft_dim_attributes attributes;
+    if (op == NULL || in == NULL || n_in < 1) return weft_emit(NULL, op, in, n_in, NULL, 0);
     if (!weft_graph_dim(in[0].graph, op->name, dim, &attributes)) return weft_no_value(in[0].graph);
     return weft_emit(in[0].graph, op, in, n_in, &attributes, sizeof attributes);
 }
@@ -313,9 +338,23 @@ int weft_values_given(weft_values values)
     return values.values == NULL || values.n_values < 0 ? 0 : values.n_values;
 }
 
+/* A user's shape may be none. */
+static int dims_of(const weft_shape *shape)
+{
+    return shape == NULL || shape->n_dims < 0 ? 0
+           : shape->n_dims > WEFT_MAX_DIMS    ? WEFT_MAX_DIMS
+                                              : shape->n_dims;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 double weft_count_of(const weft_shape *shape)
 {
     double count = 1;
+    if (shape == NULL) return 0;
     for (int d = 0; d < shape->n_dims && d < WEFT_MAX_DIMS; d++)
         count *= (double)shape->dims[d].size;
     return count;
@@ -325,24 +364,24 @@ weft_shape weft_shape_without(const weft_shape *shape, const char *name)
 {
     weft_shape rest;
     memset(&rest, 0, sizeof rest);
-    for (int d = 0; d < shape->n_dims; d++)
-        if (name == NULL || strcmp(shape->dims[d].name, name) != 0)
+    for (int d = 0; d < dims_of(shape); d++)
+        if (name == NULL || !same_name(shape->dims[d].name, name))
             rest.dims[rest.n_dims++] = shape->dims[d];
     return rest;
 }
 
 bool weft_shape_same_dims(const weft_shape *a, const weft_shape *b)
 {
-    if (a->n_dims != b->n_dims) return false;
-    for (int d = 0; d < a->n_dims; d++)
+    if (dims_of(a) != dims_of(b) || a == NULL || b == NULL) return false;
+    for (int d = 0; d < dims_of(a); d++)
         if (weft_shape_find(b, a->dims[d].name) < 0) return false;
     return true;
 }
 
 bool weft_shape_same_order(const weft_shape *a, const weft_shape *b)
 {
-    if (a->n_dims != b->n_dims) return false;
-    for (int d = 0; d < a->n_dims; d++)
-        if (strcmp(a->dims[d].name, b->dims[d].name) != 0) return false;
+    if (dims_of(a) != dims_of(b) || a == NULL || b == NULL) return false;
+    for (int d = 0; d < dims_of(a); d++)
+        if (!same_name(a->dims[d].name, b->dims[d].name)) return false;
     return true;
 }

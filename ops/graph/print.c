@@ -44,7 +44,9 @@ void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
             if (i > 0) fprintf(file, ", ");
             print_tensor(graph, node->out + i, file);
         }
-        fprintf(file, " = %s(", node->op->name);
+        fprintf(file, " = %s", node->op->name);
+        if (node->op->version != 0) fprintf(file, " version %u", (unsigned)node->op->version);
+        fputc('(', file);
         for (int i = 0; i < node->n_in; i++)
             fprintf(file, "%s%%%u", i > 0 ? ", " : "", node->in[i]);
         fputc(')', file);

@@ -2,7 +2,7 @@
  * vectorise. */
 #include "random.h"
 
-#include "cpu/math.h"
+#include "weft/extend/math.h"
 
 enum { most_blocks = WEFT_BLOCK / 4 + 1 }; /* a run may begin and end inside a block */
 

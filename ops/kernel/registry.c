@@ -27,6 +27,7 @@ static const entry own[] = {
 enum { n_own = sizeof own / sizeof own[0] };
 
 static entry outside[WEFT_MAX_KERNELS];
+static weft_kernel copies[WEFT_MAX_KERNELS]; /* what those are of */
 static atomic_int n_outside;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
@@ -160,7 +161,8 @@ static weft_status add(const char *op, const weft_kernel *kernel, weft_error *er
                          "kernel %s of %s: there are %d kernels from outside already, which is the "
                          "most",
                          kernel->name, op, n);
-    outside[n] = (entry){op, kernel};
+    copies[n] = *kernel;
+    outside[n] = (entry){op, &copies[n]};
     atomic_store(&n_outside, n + 1);
     return WEFT_OK;
 }

@@ -33,7 +33,8 @@ weft_dtype weft_call_dtype(const weft_call *call);
 /* weft_kernel_add - one more kernel for an op. Refused: one that could not be told from another that is there (op, device
  * and name the same), or not chosen between (op, device, a dtype and priority the same), or one of nothing.
  *
- * op, kernel   kept: they live as long as the process
+ * op       kept: it lives as long as the process, and so do the kernel's name and functions
+ * kernel   copied
  */
 weft_status weft_kernel_add(const char *op, const weft_kernel *kernel, weft_error *error);
 

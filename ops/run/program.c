@@ -1,6 +1,7 @@
 /* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all
  * ranks. */
 #include "hold.h"
+#include "outside.h"
 #include "program.h"
 
 #include <stdlib.h>
@@ -11,13 +12,35 @@
 typedef struct identity {
     uint64_t digest;
     int32_t stage;
-    char mesh[100], layout[400];
+    char mesh[100], layout[400], ops[300]; /* ops: those from outside, with their versions */
 } identity;
+
+/* "softsign version 1, clamp version 3": each op from outside that the plan has, once. */
+static void name_outside_ops(const weft_graph *graph, char *text, size_t room)
+{
+    const weft_op *op;
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; (op = weft_op_outside_at(i)) != NULL && used < room; i++) {
+        bool is_used = false;
+        for (uint32_t n = 1; n < graph->n_nodes && !is_used; n++)
+            is_used = graph->nodes[n].op == op;
+        if (is_used)
+            used += (size_t)snprintf(text + used, room - used, "%s%s version %u", used ? ", " : "",
+                                     op->name, (unsigned)op->version);
+    }
+}
 
 static weft_status describe_mismatch(const identity *all, int n, weft_error *error)
 {
     for (int r = 1; r < n; r++) {
         if (all[r].digest == all[0].digest) continue;
+        if (strcmp(all[r].ops, all[0].ops) != 0)
+            return weft_fail(
+                error, WEFT_MISMATCH,
+                "rank %d computes with these ops from outside: %s; rank 0 with: %s; register "
+                "the same ops, of the same versions, on all ranks",
+                r, all[r].ops[0] ? all[r].ops : "none", all[0].ops[0] ? all[0].ops : "none");
         bool same_layout = !strcmp(all[r].layout, all[0].layout) &&
                            !strcmp(all[r].mesh, all[0].mesh) && all[r].stage == all[0].stage;
         if (same_layout)
@@ -45,6 +68,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     identity own = {.digest = program->digest, .stage = weft_layout_stage(program->plan->layout)};
     snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
     snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
+    name_outside_ops(program->plan->user, own.ops, sizeof own.ops);
     identity *all = calloc((size_t)n, sizeof *all);
     int64_t *bytes = calloc(2 * (size_t)n, sizeof *bytes);
     weft_status status = WEFT_OK;

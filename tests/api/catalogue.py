@@ -31,11 +31,12 @@ BUFFER_SIZES = {
     "weft_all_reduce.count", "weft_arena_copy.bytes", "weft_shape_make.n_dims", "weft_shape_print.bytes",
     "weft_spec_print.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
-    "weft_all_gather_start.send_bytes", "weft_broadcast.bytes",
+    "weft_all_gather_start.send_bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
+    "weft_emit_dim.n_in", "weft_size_take.known",
 }  # fmt: skip
 
 # A format is the caller's own text: one that asks for more than was handed over cannot be checked.
-FORMATS = {"weft_fail.format", "weft_arena_text.format"}
+FORMATS = {"weft_fail.format", "weft_arena_text.format", "weft_graph_fail.format"}
 
 # Good arguments, where the type's own is not good enough: by function and parameter, or by parameter and type.
 GOOD = {
@@ -72,6 +73,11 @@ GOOD = {
     "weft_gradients_seeded.seeds": "f->losses", "weft_custom_gradient.in": "f->weights",
     "weft_custom_gradient.out": "f->loss", "weft_dim_of.name": '"row"', "weft_move_finish.move": "f->started",
     "weft_uniform.low": "0", "weft_wait.request": "&f->request", "weft_nearest.n_names": "2",
+    "weft_emit.in": "f->one_weight", "weft_emit.n_in": "1", "weft_emit_element.in": "f->one_weight",
+    "weft_emit_element.n_in": "1", "weft_emit_dim.in": "f->one_weight", "weft_emit_dim.n_in": "1",
+    "weft_emit.attributes": "&no_attributes", "weft_emit.bytes": "sizeof no_attributes",
+    "weft_extend_op.op": "&fresh_op", "weft_extend_kernel.op": '"einsum"', "weft_size_take.given": "&fresh_op",
+    "weft_size_take.known": "sizeof(weft_op)", "weft_size_take.least": "8",
     "weft_layout_check.n_dims": "2", "weft_shape_make.n_dims": "2", "weft_calls_check.comm": "f->comm",
 }  # fmt: skip
 

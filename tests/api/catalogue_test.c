@@ -18,6 +18,8 @@
 #define WEFT_NO_HERE /* the functions themselves, not the macros that record a place */
 #include "weft.h"
 #include "weft/arena.h"
+#include "weft/extend/element.h"
+#include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
 
@@ -55,6 +57,7 @@ typedef struct fixture {
     weft_checkpoints *checkpoints;
     weft_stored *stored;
     weft_postmortem *postmortem;
+    weft_site site;
     double numbers[24];
     /* room for whatever a call writes */
     _Alignas(64) char buffer[4096];
@@ -142,6 +145,31 @@ PLAIN(weft_piece, weft_piece, no_piece, NULL)
 PLAIN(weft_rank_body, weft_rank_body, no_body, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 
+/* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */
+WEFT_ELEMENT_1(x * 2)
+static const weft_op kept_op = {.size = sizeof(weft_op),
+                                .name = "kept",
+                                .infer = weft_infer_same,
+                                .factors = weft_factors_pass,
+                                .element = &element},
+                     fresh_op = {.size = sizeof(weft_op),
+                                 .name = "fresh",
+                                 .infer = weft_infer_same,
+                                 .factors = weft_factors_pass,
+                                 .element = &element},
+                     poor_op = {.size = sizeof(weft_op), .name = "poor"};
+static const weft_element_attributes no_attributes;
+static void no_launch(const weft_call *call)
+{
+    (void)call;
+}
+static const weft_kernel fresh_kernel = {.size = sizeof(weft_kernel),
+                                         .name = "fresh",
+                                         .dtypes = WEFT_ANY_DTYPE,
+                                         .priority = 9,
+                                         .launch = no_launch};
+static const weft_kernel poor_kernel = {.size = sizeof(weft_kernel), .name = "poor", .dtypes = 77};
+
 /* Pointers: NULL first; then the n others, objects of the type that are there before any call. */
 #define POINTER(T, kind, n, good, ...)                                                             \
     enum { n_wrong_##kind = 1 + (n) };                                                             \
@@ -181,6 +209,12 @@ POINTER(weft_dataset, weft_dataset_ptr, 0, f->dataset)
 POINTER(weft_checkpoints, weft_checkpoints_ptr, 0, f->checkpoints)
 POINTER(weft_stored, weft_stored_ptr, 0, f->stored)
 POINTER(weft_postmortem, weft_postmortem_ptr, 0, f->postmortem)
+static char filled[3][8192];
+POINTER(const weft_op, weft_op_ptr, 5, &kept_op, &fresh_op, &poor_op, (weft_op *)(void *)filled[0],
+        (weft_op *)(void *)filled[1], (weft_op *)(void *)filled[2])
+POINTER(const weft_kernel, weft_kernel_ptr, 4, &fresh_kernel, &poor_kernel,
+        (weft_kernel *)(void *)filled[0], (weft_kernel *)(void *)filled[1],
+        (weft_kernel *)(void *)filled[2])
 #define MADE(T) POINTER(T *, T##_ptr_ptr, 0, (T **)&f->made)
 MADE(weft_mesh)
 MADE(weft_layout)
@@ -209,7 +243,6 @@ static const char *const *good_char_ptr_ptr(fixture *f)
 }
 
 /* Structs that anybody may fill: zero, and every byte 0xff or 0x07, if there is no pointer in them. */
-static char filled[3][8192];
 #define STRUCT(T, kind, good) POINTER(T, kind, 1, good, (T *)(void *)filled[0])
 #define NUMBERS(T, kind, good)                                                                     \
     POINTER(T, kind, 3, good, (T *)(void *)filled[0], (T *)(void *)filled[1],                      \
@@ -219,6 +252,8 @@ NUMBERS(weft_box, weft_box_ptr, (weft_box *)(void *)f->buffer)
 NUMBERS(weft_convert_step, weft_convert_step_ptr, (weft_convert_step *)(void *)f->buffer)
 NUMBERS(weft_checkpoint_state, weft_checkpoint_state_ptr, &f->state)
 STRUCT(weft_policy, weft_policy_ptr, NULL)
+STRUCT(weft_site, weft_site_ptr, &f->site)
+STRUCT(weft_factors, weft_factors_ptr, (weft_factors *)(void *)f->buffer)
 STRUCT(weft_cost, weft_cost_ptr, NULL)
 STRUCT(weft_request, weft_request_ptr, (weft_request *)(void *)f->buffer)
 STRUCT(weft_world, weft_world_ptr, &f->world)
@@ -285,14 +320,14 @@ static weft_shape good_weft_shape(fixture *f)
 {
     return f->turned;
 }
-static const weft_shape *wrong_weft_shape_ptr(fixture *f, int v)
+static weft_shape *wrong_weft_shape_ptr(fixture *f, int v)
 {
     static weft_shape shape;
     if (v == 0) return NULL;
     shape = wrong_weft_shape(f, v - 1);
     return &shape;
 }
-static const weft_shape *good_weft_shape_ptr(fixture *f)
+static weft_shape *good_weft_shape_ptr(fixture *f)
 {
     return &f->turned;
 }
@@ -433,6 +468,7 @@ ANY(const weft_stored_tensor *, weft_stored_tensor_ptr)
 ANY(const weft_optimizer *, weft_optimizer_ptr)
 ANY(const weft_rank_report *, weft_rank_report_ptr)
 ANY(const weft_decision *, weft_decision_ptr)
+ANY(weft_factor *, weft_factor_ptr)
 /* A shape goes into a builder, as shapes do. */
 static void took_weft_shape(fixture *f, weft_shape shape)
 {
@@ -492,6 +528,8 @@ static void make_graph(fixture *f)
     f->other = weft_input(f->other_graph, "x", WEFT_F64, SHAPE(f->row, f->column));
     f->one_loss[0] = f->loss;
     f->one_weight[0] = f->w;
+    f->site = (weft_site){.op = &kept_op, .n_in = 1, .n_out = 1};
+    f->site.in[0] = f->site.out[0] = (weft_type){WEFT_F64, SHAPE(f->row, f->column)};
     f->losses = (weft_values){f->one_loss, 1};
     f->weights = (weft_values){f->one_weight, 1};
 }
@@ -502,6 +540,7 @@ static void make_programs(fixture *f)
     const weft_compile_options explained = {.explain = true};
     weft_mesh_limit_cores(1);
     MUST(weft_world_open(&f->world, error));
+    MUST(weft_extend_op(&kept_op, error));
     MUST(weft_mesh_create(&f->world, "data:1", &f->mesh, error));
     MUST(weft_mesh_create(&f->world, "data:1", &f->spare_mesh, error));
     MUST(weft_mesh_plan("data:2,model:2", &f->planned_mesh, error));

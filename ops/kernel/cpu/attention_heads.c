@@ -1,7 +1,7 @@
 /* attention_heads.c: tensors of attention seen as heads, and the row loops of its softmax; see
  * attention.h. */
 #include "cpu/attention.h"
-#include "cpu/math.h"
+#include "weft/extend/math.h"
 #include "cpu/nest.h"
 
 /* The dims that number the heads: those of q but rows and feature. Those that `first` lacks come

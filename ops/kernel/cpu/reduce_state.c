@@ -7,7 +7,7 @@
  */
 #include "cpu/reduce_state.h"
 
-#include "cpu/math.h"
+#include "weft/extend/math.h"
 
 enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 

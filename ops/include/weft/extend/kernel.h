@@ -1,0 +1,154 @@
+/* kernel.h: what a kernel sees: local buffers with named dims, a stream, the op's attributes. No graph.
+ *
+ *     static void launch(const weft_call *call) { ... call->in[0].data ... call->out[0].data ... }
+ *     static const weft_kernel kernel = {sizeof kernel, "mine", WEFT_CPU, WEFT_FLOAT_DTYPES, .launch = launch};
+ *     WEFT_TRY(weft_extend_kernel("einsum", &kernel, error));              einsum, done otherwise
+ *
+ * Two forms. Element-by-element ops give block functions (weft_element); one driver does broadcasting, strides, threads
+ * and fused chains for all of them. Every other op has one or more weft_kernel, which are found by op, device and dtype.
+ *
+ * Views, calls and block environments are made by Weft and handed to kernels: they grow at their ends from version to
+ * version. Local.
+ */
+#ifndef WEFT_EXTEND_KERNEL_H
+#define WEFT_EXTEND_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/arena.h"
+#include "weft/device.h"
+#include "weft/dtype.h"
+#include "weft/layout.h"
+
+WEFT_BEGIN
+
+enum { WEFT_MAX_IN = 8, WEFT_MAX_OUT = 4 };
+
+/* One rank's part of one tensor: a contiguous row-major box. Any size may be 0. */
+typedef struct weft_view {
+    void *data;
+    weft_dtype dtype;
+    weft_shape shape; /* names and *global* sizes               */
+    weft_box box;     /* the part of it that `data` holds       */
+} weft_view;
+
+static inline int64_t weft_view_size(const weft_view *view, int dim) /* local size of a dim */
+{
+    return view->box.end[dim] - view->box.begin[dim];
+}
+static inline int64_t weft_view_count(const weft_view *view) /* local elements */
+{
+    return weft_box_count(&view->box, view->shape.n_dims);
+}
+
+/* One application of a kernel by one rank. Outputs never share memory with inputs. */
+typedef struct weft_call {
+    weft_stream *stream;
+    int n_in, n_out;
+    weft_view in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
+    const void *attributes;
+    void *prepared; /* what the kernel's prepare made; NULL: nothing */
+    void *
+        scratch; /* the bytes that the kernel asked for, aligned to 64, of any content; NULL: none */
+} weft_call;
+typedef void (*weft_launch)(const weft_call *call);
+
+/* One way to do an op's work on one kind of device. Which op is said where it is registered.
+ *
+ * The call's dtype is that of its first operand, or without operands that of its first result. takes and scratch are pure:
+ * they see shapes, boxes, dtypes and attributes of a call whose data, stream, prepared and scratch are NULL.
+ */
+typedef struct weft_kernel {
+    size_t size; /* sizeof(weft_kernel) */
+    const char
+        *name; /* what plans call it: "blas"; with the device one of its kind among an op's */
+    weft_device_kind device;
+    uint32_t
+        dtypes; /* a bit for each dtype of calls that it can do: WEFT_DTYPE_BIT(WEFT_F32) | ...    */
+    int priority; /* of those that can do a call, the highest does it                            */
+    bool (*takes)(const weft_call *call); /* whether it can do this call; NULL: any of its dtypes */
+    int64_t (*scratch)(
+        const weft_call *call); /* bytes for each launch; NULL: none                    */
+    /* Once for each call that is bound to its memory: what can be worked out before the first launch, into `arena`, whose
+     * memory lives as long as the call. NULL: there is nothing to work out. */
+    weft_status (*prepare)(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error);
+    /* The work, put on call->stream. Allocates nothing; sums run in an order that the shapes alone decide. */
+    weft_launch launch;
+    /* Gives back what prepare took beside the arena's memory; once for each prepare that succeeded. NULL: nothing. */
+    void (*release)(void *prepared);
+} weft_kernel;
+
+#define WEFT_DTYPE_BIT(dtype) (1u << (dtype))
+#define WEFT_FLOAT_DTYPES     (WEFT_DTYPE_BIT(WEFT_F32) | WEFT_DTYPE_BIT(WEFT_F64))
+#define WEFT_ANY_DTYPE        ((1u << WEFT_DTYPES) - 1)
+
+/* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
+
+typedef struct weft_reduce_attributes { /* reduced: the dims of the input that the output lacks */
+    weft_combine combine; /* SUM, MAX, MIN: same dtype. LSE, ARGMAX, MOMENTS: state, below */
+    const char *dim;      /* ARGMAX: the one reduced dim, whose global index it gives */
+} weft_reduce_attributes;
+
+typedef struct weft_dim_attributes { /* gather, scatter_add, pick: the indexed dim */
+    const char *dim;
+    int64_t size;
+} weft_dim_attributes;
+
+typedef struct weft_attention_attributes {
+    const char *query, *memory,
+        *feature;       /* dim names: rows of q, rows of k and v, dot-product dim          */
+    double scale;       /* of q.k; usually 1/sqrt(feature)                                 */
+    int causal;         /* row i of query sees rows 0..i of memory                         */
+    int64_t window;     /* and none window or more away; 0: no window                      */
+    const char *column; /* what bias and mask call the memory rows; query's name: nothing  */
+    int bias, mask;     /* which operands they are; 0: there is none                       */
+    bool bias_gradient; /* attention_grad: with a fourth result, dbias                     */
+} weft_attention_attributes;
+
+typedef struct weft_slice_attributes {
+    const char *dim;
+    int64_t begin, end; /* in the input's global coordinates */
+} weft_slice_attributes;
+
+typedef struct weft_number_attributes { /* moments_finish: eps */
+    double number;
+} weft_number_attributes;
+
+/* ---- element-by-element ---------------------------------------------------------------------- */
+
+/* What a block function may need beside its operands. */
+typedef struct weft_block_env {
+    double number[4];      /* the op's numbers                                            */
+    uint64_t seed;         /* of the graph: Philox key                                    */
+    uint32_t random;       /* the op's Philox stream                                      */
+    uint64_t step;         /* of the run, from 1                                          */
+    int64_t index, stride; /* element i of the block has index + i * stride (see weft_index) */
+} weft_block_env;
+
+/* y[i] = f(x[0][i], x[1][i], ...), i < n: contiguous, n <= WEFT_BLOCK. y may equal any x[k]. */
+enum { WEFT_BLOCK = 512 };
+typedef void (*weft_block)(int64_t n, void *y, const void *const *x, const weft_block_env *env);
+
+/* Which global index a block function sees: none; the row-major index in the op's own output; the coordinate
+ * along the dim named in the attributes. */
+typedef enum weft_index { WEFT_INDEX_NONE = 0, WEFT_INDEX_LINEAR, WEFT_INDEX_ALONG } weft_index;
+
+typedef struct weft_element {
+    weft_index index;
+    weft_block block[WEFT_DTYPES]
+                    [WEFT_DTYPES]; /* [dtype of the last operand, or of the output if none]
+                                                   [dtype of the output]; NULL: not defined */
+} weft_element;
+
+/* Attributes of every element op. */
+typedef struct weft_element_attributes {
+    double number[4];
+    uint32_t random; /* Philox stream; unique per random op of a graph */
+    const char *dim; /* for WEFT_INDEX_ALONG                           */
+} weft_element_attributes;
+
+WEFT_END
+
+#endif

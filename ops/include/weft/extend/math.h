@@ -1,0 +1,169 @@
+/* math.h: exp, log, tanh and gelu that vectorise, and the macros that compile a loop for several
+ * instruction sets.
+ *
+ * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math
+ * (which would optimise the rounding trick below away). double: libm; correctness is what double is
+ * for. source  Moshier, Cephes 2.8: expf, logf, tanhf (coefficients)
+ */
+#ifndef WEFT_EXTEND_MATH_H
+#define WEFT_EXTEND_MATH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* gcc makes one copy per instruction set and the loader picks; clang 14 cannot together with
+ * static. Sanitizers and ifuncs do not mix. */
+#ifdef __GNUC__
+#ifndef __clang__
+#ifdef __x86_64__
+#ifndef WEFT_SANITIZE
+#define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define WEFT_IVDEP  _Pragma("GCC ivdep")
+#endif
+#endif
+#endif
+#endif
+#ifndef WEFT_CLONES
+#define WEFT_CLONES
+#define WEFT_IVDEP
+#endif
+/* WEFT_SIMD(reduction(max : m)): before a loop that clang 14 cannot vectorise and would warn about:
+ * max, min, exp. */
+#ifdef __clang__
+#define WEFT_SIMD(clause)
+#else
+#define WEFT_PRAGMA(text) _Pragma(#text)
+#define WEFT_SIMD(clause) WEFT_PRAGMA(omp simd clause)
+#endif
+#ifdef __GNUC__
+#define WEFT_INLINE static inline __attribute__((always_inline))
+#else
+#define WEFT_INLINE static inline
+#endif
+
+WEFT_INLINE float weft_float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+WEFT_INLINE uint32_t weft_bits_of_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and
+ * leaves it in the low bits. 2^n goes in as two factors, so that n = 128 is no overflow by itself.
+ * Results below 2^-126 are 0: denormals are slow and nobody wants them. NaN stays NaN. */
+WEFT_INLINE float weft_exp_f32(float x)
+{
+    const float magic = 12582912.0f;
+    float c = x < -87.33654f ? -87.33654f : x;
+    c = c > 89.0f ? 89.0f : c;
+    const float rounded = c * 1.44269504088896341f + magic;
+    const uint32_t n = weft_bits_of_float(rounded) - weft_bits_of_float(magic) + 256; /* > 0 */
+    const float whole = rounded - magic;
+    const float r = (c - whole * 0.693359375f) + whole * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    const uint32_t half = n >> 1; /* n/2 + 128 */
+    const float a = weft_float_of_bits((half - 1) << 23);
+    const float b = weft_float_of_bits((n - half - 1) << 23);
+    const float y = p * a * b;
+    return x < -87.33654f ? 0.0f : y;
+}
+
+/* log: x = 2^n m, sqrt(1/2) <= m < sqrt(2). 0 gives -inf, below 0 NaN. */
+WEFT_INLINE float weft_log_f32(float x)
+{
+    const int tiny = x < 1.17549435e-38f;
+    const float scaled = tiny ? x * 8388608.0f : x;
+    const uint32_t bits = weft_bits_of_float(scaled);
+    const uint32_t shifted =
+        bits - 0x3f3504f3u; /* so that the exponent field counts from sqrt(1/2) */
+    const float n = (float)((int32_t)shifted >> 23) - (tiny ? 23.0f : 0.0f);
+    const float m = weft_float_of_bits((shifted & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    const float z = m * m;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    float y = p * m * z - n * 2.12194440e-4f;
+    y = y - 0.5f * z;
+    y = m + y + n * 0.693359375f;
+    y = x > 3.40282347e+38f ? x : y;
+    y = x == 0.0f ? -INFINITY : y;
+    return x >= 0.0f ? y : NAN;
+}
+
+/* tanh: an odd polynomial where exp would cancel, else 1 - 2 / (exp(2|x|) + 1) with the sign of x.
+ */
+WEFT_INLINE float weft_tanh_f32(float x)
+{
+    const float z = x * x;
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    const float near_zero = p * z * x + x;
+    const float big = 1.0f - 2.0f / (weft_exp_f32(2.0f * fabsf(x)) + 1.0f);
+    const float signed_big = x < 0.0f ? -big : big;
+    return fabsf(x) < 0.625f ? near_zero : signed_big;
+}
+
+/* gelu, tanh form: x/2 (1 + tanh u) = x sigmoid(2u), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3). */
+WEFT_INLINE float weft_gelu_f32(float x)
+{
+    const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
+    return x / (1.0f + weft_exp_f32(-u2));
+}
+/* d gelu / dx = s + x s (1 - s) d(2u)/dx. Past |x| = 10 s is 0 or 1; clamping keeps inf * 0 away.
+ */
+WEFT_INLINE float weft_gelu_slope_f32(float x)
+{
+    float c = x < -10.0f ? -10.0f : x;
+    c = c > 10.0f ? 10.0f : c;
+    const float u2 = 1.5957691216057308f * (c + 0.044715f * c * c * c);
+    const float s = 1.0f / (1.0f + weft_exp_f32(-u2));
+    return s + c * s * (1.0f - s) * 1.5957691216057308f * (1.0f + 0.134145f * c * c);
+}
+
+WEFT_INLINE double weft_exp_f64(double x)
+{
+    return exp(x);
+}
+WEFT_INLINE double weft_log_f64(double x)
+{
+    return log(x);
+}
+WEFT_INLINE double weft_tanh_f64(double x)
+{
+    return tanh(x);
+}
+WEFT_INLINE double weft_gelu_f64(double x)
+{
+    return 0.5 * x * (1.0 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+WEFT_INLINE double weft_gelu_slope_f64(double x)
+{
+    const double c = x < -30.0 ? -30.0 : x > 30.0 ? 30.0 : x;
+    const double t = tanh(0.79788456080286536 * (c + 0.044715 * c * c * c));
+    return 0.5 * (1.0 + t) +
+           0.5 * c * (1.0 - t * t) * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
+}
+
+#endif

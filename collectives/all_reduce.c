@@ -1,27 +1,17 @@
-/* all_reduce: combine a buffer over a group, in rank order, by exchanges that any engine has.
+/* all_reduce: combine a buffer over a group, in rank order.
  *
- * Small: everybody gets everything and combines it all: one latency. Large: each rank combines one
- * slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. The choice
- * depends on the size only, and every element is combined as ((0 with 1) with 2) ..., so all ranks
- * and all engines get the same bits. source  Rabenseifner 2004, "Optimization of collective
- * reduction operations" (reduce-scatter, all-gather)
+ * By exchanges that any engine has - small: everybody gets everything and combines it all: one latency; large: each rank
+ * combines one slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. Or directly, where
+ * ranks see each other's memory: each combines its slice straight from the buffers of all and puts it into the results
+ * of all; nothing is read or written twice. The choice depends on the size and the engine only, and every element is
+ * combined as ((0 with 1) with 2) ..., so all ranks and all engines get the same bits.
+ * source  Rabenseifner 2004, "Optimization of collective reduction operations" (reduce-scatter, all-gather)
  */
-#include "engine.h"
+#include "reduce.h"
 
 #include <string.h>
 
-enum { SMALL_BYTES = 4096, ALIGNED = 64 };
-
-typedef struct job {
-    weft_comm *comm;
-    weft_combiner combine;
-    int64_t state_bytes; /* of one state of the combine            */
-    int64_t bytes;       /* of the buffer                          */
-    /* that this rank combines of each buffer, and their distance in the scratch */
-    int64_t part_bytes;
-    const char *send;
-    char *recv, *scratch;
-} job;
+enum { SMALL_BYTES = 4096, ALIGNED = 64, CHUNK_BYTES = 1 << 14, SLICE_STATES = 16 };
 
 /* Elements of all slices but the last ones, which may be short or empty. */
 static int64_t slice_count(int n_ranks, int width, int64_t count)
@@ -38,7 +28,7 @@ static int64_t part_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, i
     return slice_count(n_ranks, weft_combine_width(combine), count) * element;
 }
 
-int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count)
+int64_t weft_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count)
 {
     const int64_t most = (int64_t)1 << 58; /* as weft_all_reduce takes them */
     if (n_ranks <= 1 || count <= 0 || count > most || !weft_combiner_of(combine, dtype)) return 0;
@@ -49,80 +39,255 @@ int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtyp
 int64_t weft_all_reduce_scratch(const weft_comm *comm, weft_combine combine, weft_dtype dtype,
                                 int64_t count)
 {
-    return weft_all_reduce_bytes(weft_comm_n_ranks(comm), combine, dtype, count);
+    return weft_reduce_bytes(weft_comm_n_ranks(comm), combine, dtype, count);
+}
+
+static bool is_small(const weft_reduce *reduce)
+{
+    return reduce->bytes <= SMALL_BYTES;
+}
+
+void weft_reduce_make(weft_reduce *reduce, int n_ranks, int self, weft_combine combine,
+                      weft_dtype dtype, int64_t count, int64_t *numbers)
+{
+    const int64_t element = (int64_t)weft_dtype_bytes(dtype);
+    *reduce = (weft_reduce){.combine = weft_combiner_of(combine, dtype),
+                            .n_ranks = n_ranks,
+                            .self = self,
+                            .state_bytes = weft_combine_width(combine) * element,
+                            .bytes = count * element,
+                            .part_bytes = part_bytes(n_ranks, combine, dtype, count),
+                            .slice_bytes = numbers,
+                            .slice_at = numbers + n_ranks,
+                            .send_bytes = numbers + 2 * n_ranks,
+                            .recv_bytes = numbers + 3 * n_ranks,
+                            .recv_at = numbers + 4 * n_ranks};
+    for (int r = 0; r < n_ranks; r++) {
+        const int64_t begin = r * reduce->part_bytes, total = reduce->bytes;
+        const int64_t at = begin < total ? begin : total;
+        reduce->slice_at[r] = at;
+        reduce->slice_bytes[r] = total - at < reduce->part_bytes ? total - at : reduce->part_bytes;
+        reduce->send_bytes[r] = r == self ? 0 : reduce->slice_bytes[r];
+    }
+    for (int r = 0; r < n_ranks; r++) {
+        const bool comes = r != self || is_small(reduce);
+        reduce->recv_bytes[r] = !comes             ? 0
+                                : is_small(reduce) ? reduce->bytes
+                                                   : reduce->slice_bytes[self];
+        reduce->recv_at[r] = r * reduce->part_bytes;
+    }
 }
 
 /* into = all parts [bytes], in rank order. `own` is this rank's, the others lie in the scratch. */
-static void combine_parts(const job *j, char *into, const char *own, int64_t bytes)
+static void combine_parts(const weft_reduction *it, char *into, const char *own, int64_t bytes)
 {
+    const weft_reduce *reduce = it->reduce;
     const char *before = NULL;
-    for (int r = 0; r < j->comm->n_ranks; r++) {
-        const char *part = r == j->comm->self ? own : j->scratch + r * j->part_bytes;
-        if (before != NULL) j->combine(into, before, part, bytes / j->state_bytes);
+    for (int r = 0; r < reduce->n_ranks; r++) {
+        const char *part = r == reduce->self ? own : it->scratch + r * reduce->part_bytes;
+        if (before != NULL) reduce->combine(into, before, part, bytes / reduce->state_bytes);
         before = before == NULL ? part : into;
     }
 }
 
-static weft_status reduce_small(const job *j, weft_error *error)
+static weft_status begin_exchange(weft_reduction *it, weft_parts send, weft_parts recv,
+                                  weft_error *error)
 {
-    int64_t *bytes = j->comm->numbers, *at = bytes + j->comm->n_ranks;
-    for (int r = 0; r < j->comm->n_ranks; r++) {
-        bytes[r] = j->bytes;
-        at[r] = r * j->bytes;
-    }
-    weft_request request;
-    WEFT_TRY(
-        weft_all_gather_start(j->comm, j->send, j->bytes, j->scratch, bytes, at, &request, error));
-    WEFT_TRY(weft_wait(&request, error));
-    combine_parts(j, j->recv, j->scratch + at[j->comm->self], j->bytes);
-    return WEFT_OK;
+    it->exchange->send = send;
+    it->exchange->recv = recv;
+    return weft_exchange_begin(it->exchange, it->ticket + (uint64_t)it->turn, it->fingerprint,
+                               error);
 }
 
-/* Where slices begin in the buffer, and how long they are. */
-static void cut_slices(const job *j, int64_t *bytes, int64_t *at)
+/* Whether the exchange of this turn is over. */
+static bool poll_exchange(weft_reduction *it, weft_error *error)
 {
-    for (int r = 0; r < j->comm->n_ranks; r++) {
-        const int64_t begin = r * j->part_bytes;
-        at[r] = begin < j->bytes ? begin : j->bytes;
-        bytes[r] = j->bytes - at[r] < j->part_bytes ? j->bytes - at[r] : j->part_bytes;
-    }
+    weft_pending *pending = &it->exchange->pending;
+    if (!pending->poll(pending)) return false;
+    weft_fail(error, pending->error.status, "%s", pending->error.message);
+    return true;
+}
+
+/* ---- small: all get all ------------------------------------------------------------------------ */
+
+static bool takes_small(const weft_comm *comm, const weft_reduce *reduce)
+{
+    (void)comm;
+    return is_small(reduce);
+}
+
+static weft_status start_small(weft_reduction *it, weft_error *error)
+{
+    const weft_reduce *reduce = it->reduce;
+    const weft_parts send = {(char *)(uintptr_t)it->send, NULL, NULL, reduce->bytes};
+    const weft_parts recv = {it->scratch, reduce->recv_bytes, reduce->recv_at, 0};
+    return begin_exchange(it, send, recv, error);
+}
+
+static bool poll_small(weft_reduction *it, weft_error *error)
+{
+    const weft_reduce *reduce = it->reduce;
+    if (!poll_exchange(it, error)) return false;
+    if (it->exchange->pending.error.status != WEFT_OK) return true;
+    combine_parts(it, it->recv, it->scratch + reduce->recv_at[reduce->self], reduce->bytes);
+    return true;
+}
+
+/* ---- large: slices, and all gather them -------------------------------------------------------- */
+
+static bool takes_any(const weft_comm *comm, const weft_reduce *reduce)
+{
+    (void)comm, (void)reduce;
+    return true;
 }
 
 /* This rank's slice from everybody else into the scratch; own summands stay where they are. */
-static weft_status exchange_slices(const job *j, int64_t *bytes, const int64_t *at,
-                                   weft_error *error)
+static weft_status start_large(weft_reduction *it, weft_error *error)
 {
-    const int n = j->comm->n_ranks, self = j->comm->self;
-    const int64_t own_bytes = bytes[self];
-    int64_t *recv_bytes = j->comm->numbers + 2 * n, *recv_at = recv_bytes + n;
-    for (int r = 0; r < n; r++) {
-        recv_bytes[r] = r == self ? 0 : own_bytes;
-        recv_at[r] = r * j->part_bytes;
-    }
-    bytes[self] = 0;
-    weft_request request;
-    WEFT_TRY(weft_all_to_all_start(j->comm, j->send, bytes, at, j->scratch, recv_bytes, recv_at,
-                                   &request, error));
-    const weft_status status = weft_wait(&request, error);
-    bytes[self] = own_bytes;
-    return status;
+    const weft_reduce *reduce = it->reduce;
+    const weft_parts send = {(char *)(uintptr_t)it->send, reduce->send_bytes, reduce->slice_at, 0};
+    const weft_parts recv = {it->scratch, reduce->recv_bytes, reduce->recv_at, 0};
+    return begin_exchange(it, send, recv, error);
 }
 
-static weft_status reduce_large(const job *j, weft_error *error)
+/* The slice goes straight to its place, unless that would destroy own summands before their turn. */
+static weft_status gather_slices(weft_reduction *it, weft_error *error)
 {
-    const int self = j->comm->self;
-    int64_t *bytes = j->comm->numbers, *at = bytes + j->comm->n_ranks;
-    cut_slices(j, bytes, at);
-    WEFT_TRY(exchange_slices(j, bytes, at, error));
-    /* The slice goes straight to its place, unless that would destroy own summands before their
-     * turn. */
-    const bool would_destroy = j->recv == j->send && self > 1;
-    char *into = would_destroy ? j->scratch + self * j->part_bytes : j->recv + at[self];
-    combine_parts(j, into, j->send + at[self], bytes[self]);
-    weft_request request;
-    WEFT_TRY(
-        weft_all_gather_start(j->comm, into, bytes[self], j->recv, bytes, at, &request, error));
-    return weft_wait(&request, error);
+    const weft_reduce *reduce = it->reduce;
+    const int self = reduce->self;
+    const bool would_destroy = it->recv == it->send && self > 1;
+    char *into =
+        would_destroy ? it->scratch + self * reduce->part_bytes : it->recv + reduce->slice_at[self];
+    combine_parts(it, into, it->send + reduce->slice_at[self], reduce->slice_bytes[self]);
+    const weft_parts send = {into, NULL, NULL, reduce->slice_bytes[self]};
+    const weft_parts recv = {it->recv, reduce->slice_bytes, reduce->slice_at, 0};
+    it->turn = 1;
+    return begin_exchange(it, send, recv, error);
+}
+
+static bool poll_large(weft_reduction *it, weft_error *error)
+{
+    if (!poll_exchange(it, error)) return false;
+    if (it->turn == 1 || it->exchange->pending.error.status != WEFT_OK) return true;
+    return gather_slices(it, error) != WEFT_OK || poll_large(it, error);
+}
+
+/* ---- direct: ranks that see each other's memory ------------------------------------------------ */
+
+static bool takes_direct(const weft_comm *comm, const weft_reduce *reduce)
+{
+    (void)reduce;
+    return comm->engine->peer != NULL;
+}
+
+static weft_status start_direct(weft_reduction *it, weft_error *error)
+{
+    const weft_parts send = {(char *)(uintptr_t)it->send, NULL, NULL, 0};
+    const weft_parts recv = {it->recv, NULL, NULL, 0};
+    it->exchange->is_direct = true;
+    return begin_exchange(it, send, recv, error);
+}
+
+/* One chunk of all buffers into all results. Nobody else reads or writes these elements, so a result may be where its
+ * rank's summands are. */
+static void combine_chunk(const weft_reduction *it, int64_t at, int64_t bytes)
+{
+    const weft_reduce *reduce = it->reduce;
+    const weft_comm_engine *engine = it->comm->engine;
+    const int64_t n_states = bytes / reduce->state_bytes;
+    char *sum = reduce->n_ranks == 2 ? it->recv + at : it->scratch;
+    const char *before = engine->peer(it->exchange, 0)->send.data + at;
+    for (int r = 1; r < reduce->n_ranks; r++) {
+        reduce->combine(sum, before, engine->peer(it->exchange, r)->send.data + at, n_states);
+        before = sum;
+    }
+    for (int r = 0; r < reduce->n_ranks; r++) {
+        char *into = engine->peer(it->exchange, r)->recv.data + at;
+        if (into != sum) memcpy(into, sum, (size_t)bytes);
+    }
+}
+
+/* Slices end where cache lines do, at least, so that ranks do not write to the same one. */
+static void combine_slice(const weft_reduction *it)
+{
+    const weft_reduce *reduce = it->reduce;
+    const int64_t states = reduce->bytes / reduce->state_bytes;
+    const int64_t each = (states + reduce->n_ranks - 1) / reduce->n_ranks;
+    const int64_t slice =
+        (each + SLICE_STATES - 1) / SLICE_STATES * SLICE_STATES * reduce->state_bytes;
+    const int64_t chunk = CHUNK_BYTES / reduce->state_bytes * reduce->state_bytes;
+    const int64_t begin = reduce->self * slice, limit = begin + slice;
+    const int64_t end = limit < reduce->bytes ? limit : reduce->bytes;
+    for (int64_t at = begin; at < end; at += chunk)
+        combine_chunk(it, at, end - at < chunk ? end - at : chunk);
+}
+
+static bool poll_direct(weft_reduction *it, weft_error *error)
+{
+    if (it->turn == 1) return poll_exchange(it, error);
+    (void)poll_exchange(it, error); /* not over before it is released */
+    if (!it->exchange->has_all_come) return false;
+    if (it->exchange->pending.error.status == WEFT_OK) combine_slice(it);
+    it->comm->engine->release(it->exchange);
+    it->turn = 1;
+    return poll_exchange(it, error);
+}
+
+/* ---- ways ---------------------------------------------------------------------------------------- */
+
+/* The first that takes it. */
+static const weft_reduce_way ways[] = {{takes_direct, 1, start_direct, poll_direct},
+                                       {takes_small, 1, start_small, poll_small},
+                                       {takes_any, 2, start_large, poll_large}};
+
+weft_status weft_reduction_start(weft_reduction *it, weft_error *error)
+{
+    it->way = ways;
+    while (!it->way->takes(it->comm, it->reduce))
+        it->way++;
+    it->turn = 0;
+    it->ticket = it->comm->next;
+    it->comm->next += (uint64_t)it->way->n_tickets;
+    return it->way->start(it, error);
+}
+
+bool weft_reduction_poll(weft_reduction *it, weft_error *error)
+{
+    return it->way->poll(it, error);
+}
+
+/* ---- public -------------------------------------------------------------------------------------- */
+
+/* A call that blocks. */
+typedef struct call {
+    weft_pending pending; /* first */
+    weft_reduction reduction;
+} call;
+
+static bool poll_call(weft_pending *it)
+{
+    call *c = (call *)(void *)it;
+    return weft_reduction_poll(&c->reduction, &it->error);
+}
+
+static weft_status run_call(call *c, weft_error *error)
+{
+    weft_comm *comm = c->reduction.comm;
+    WEFT_TRY(weft_reduction_start(&c->reduction, error));
+    c->pending.poll = poll_call;
+    weft_error_clear(&c->pending.error);
+    weft_desk_begin(comm->desk, &c->pending);
+    return weft_desk_wait(comm->desk, &c->pending, error);
+}
+
+static weft_status check_count(weft_combine combine, int64_t count, weft_error *error)
+{
+    const int width = weft_combine_width(combine);
+    if (count >= 0 && count % width == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "all_reduce of %lld elements by %s, whose states have %d numbers each; give a "
+                     "multiple of that",
+                     (long long)count, weft_combine_name(combine), width);
 }
 
 weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dtype,
@@ -131,42 +296,32 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
 {
     WEFT_GIVEN(comm, error);
     WEFT_TRY(weft_combine_check(combine, dtype, error));
-    const int64_t element = (int64_t)weft_dtype_bytes(dtype);
-    const int width = weft_combine_width(combine);
-    if (count < 0 || count % width != 0)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "all_reduce of %lld elements by %s, whose states have %d numbers each; give a "
-            "multiple of that",
-            (long long)count, weft_combine_name(combine), width);
+    WEFT_TRY(check_count(combine, count, error));
     if (count == 0) return WEFT_OK;
     WEFT_GIVEN(send, error);
     WEFT_GIVEN(recv, error);
     WEFT_GIVEN_RANGE(count, 0, (int64_t)1 << 58, error);
     if (comm->n_ranks > 1) WEFT_GIVEN(scratch, error);
     if (comm->n_ranks == 1) {
-        if (recv != send) memcpy(recv, send, (size_t)(count * element));
+        if (recv != send) memcpy(recv, send, (size_t)count * weft_dtype_bytes(dtype));
         return WEFT_OK;
     }
-    const job j = {.comm = comm,
-                   .combine = weft_combiner_of(combine, dtype),
-                   .state_bytes = width * element,
-                   .bytes = count * element,
-                   .part_bytes = part_bytes(comm->n_ranks, combine, dtype, count),
-                   .send = send,
-                   .recv = recv,
-                   .scratch = scratch};
-    const weft_call_facts call = {.kind = WEFT_CALL_ALL_REDUCE,
-                                  .dtype = (uint8_t)dtype,
-                                  .combine = (uint8_t)combine,
-                                  .root = -1,
-                                  .count = count};
-    const weft_call_mark mark = weft_comm_begin(comm, &call);
-    const bool has_entered = weft_comm_enter(comm, &mark);
+    weft_reduce reduce;
+    call c;
+    c.reduction = (weft_reduction){
+        .reduce = &reduce, .comm = comm, .send = send, .recv = recv, .scratch = scratch};
+    const weft_call_facts facts = {.kind = WEFT_CALL_ALL_REDUCE,
+                                   .dtype = (uint8_t)dtype,
+                                   .combine = (uint8_t)combine,
+                                   .root = -1,
+                                   .count = count};
+    weft_reduce_make(&reduce, comm->n_ranks, comm->self, combine, dtype, count, comm->numbers);
+    WEFT_TRY(weft_exchange_take(comm, &c.reduction.exchange, error));
+    const weft_call_mark mark = weft_comm_begin(comm, &facts);
+    c.reduction.fingerprint = mark.fingerprint;
     weft_recorder_wait(comm->recorder, &mark);
-    const weft_status status =
-        j.bytes <= SMALL_BYTES ? reduce_small(&j, error) : reduce_large(&j, error);
+    const weft_status status = run_call(&c, error);
     weft_recorder_end(comm->recorder, &mark);
-    weft_comm_leave(comm, has_entered);
+    weft_exchange_give(c.reduction.exchange);
     return status;
 }

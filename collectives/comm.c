@@ -1,5 +1,5 @@
 /* comm: the groups of a mesh for the local ranks, and the calls that go to their engine. */
-#include "engine.h"
+#include "reduce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 struct weft_comms {
     weft_mesh *mesh;
     const weft_comm_engine *engine;
+    weft_desk *desks;                    /* [n_local] */
     weft_comm *ends[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local], NULL while not prepared */
 };
 
@@ -45,8 +46,14 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
     WEFT_GIVEN(mesh, error);
     const weft_comm_engine *engine = engine_for(mesh, error);
     if (engine == NULL) return WEFT_USAGE;
+    const size_t desks_bytes = (size_t)weft_mesh_n_local(mesh) * sizeof(weft_desk);
     weft_comms *c = calloc(1, sizeof *c);
-    if (c == NULL) return weft_fail_memory(error, sizeof *c);
+    if (c != NULL) c->desks = aligned_alloc(_Alignof(weft_desk), desks_bytes);
+    if (c == NULL || c->desks == NULL) {
+        free(c);
+        return weft_fail_memory(error, desks_bytes);
+    }
+    memset(c->desks, 0, desks_bytes);
     if (engine == &weft_engine_threads) weft_watch_begin(0, 1, NULL); /* else the world has */
     c->mesh = mesh;
     weft_mesh_keep(mesh);
@@ -58,9 +65,14 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
 static void ends_destroy(const weft_comms *comms, weft_comm *ends)
 {
     const int n_local = weft_mesh_n_local(comms->mesh);
-    comms->engine->destroy(ends, n_local);
-    for (int i = 0; i < n_local; i++)
+    for (int i = 0; i < n_local; i++) {
+        for (weft_exchange *x; (x = ends[i].free) != NULL;) {
+            ends[i].free = x->next_free;
+            comms->engine->exchange_destroy(x);
+        }
         free(ends[i].numbers);
+    }
+    comms->engine->destroy(ends, n_local);
     free(ends);
 }
 
@@ -71,6 +83,7 @@ void weft_comms_destroy(weft_comms **comms)
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
         if (c->ends[axes] != NULL) ends_destroy(c, c->ends[axes]);
     weft_mesh_release(c->mesh);
+    free(c->desks);
     free(c);
     *comms = NULL;
 }
@@ -124,7 +137,8 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
     end->engine = comms->engine;
     end->rank = rank;
     end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
-    const size_t bytes = 4 * (size_t)end->n_ranks * sizeof *end->numbers;
+    end->desk = &comms->desks[rank - weft_mesh_first_local(comms->mesh)];
+    const size_t bytes = WEFT_REDUCE_NUMBERS * (size_t)end->n_ranks * sizeof *end->numbers;
     end->numbers = malloc(bytes);
     if (end->numbers == NULL) return weft_fail_memory(error, bytes);
     return end_record(comms, axes, end, error);
@@ -177,38 +191,48 @@ const char *weft_comms_engine(const weft_comms *comms)
     return comms != NULL ? comms->engine->name : "";
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- exchanges ------------------------------------------------------------------------------- */
 
 weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call)
 {
-    if (comm == NULL || comm->is_inside) return (weft_call_mark){0};
+    if (comm == NULL) return (weft_call_mark){0};
     weft_call_mark mark = weft_recorder_begin(comm->recorder, comm->channel, call);
     /* On the wire goes the group's own: it is there when there was no room to record. */
     mark.fingerprint = comm->chain = weft_call_fingerprint(comm->chain, call);
     return mark;
 }
 
-bool weft_comm_enter(weft_comm *comm, const weft_call_mark *mark)
+weft_status weft_exchange_take(weft_comm *comm, weft_exchange **exchange, weft_error *error)
 {
-    if (comm == NULL || comm->is_inside) return false;
-    comm->is_inside = true;
-    comm->fingerprint = mark->fingerprint;
-    return true;
+    weft_status status = WEFT_OK;
+    *exchange = comm->free;
+    if (*exchange != NULL)
+        comm->free = (*exchange)->next_free;
+    else
+        status = comm->engine->exchange_create(comm, exchange, error);
+    if (status != WEFT_OK) return status;
+    (*exchange)->comm = comm;
+    (*exchange)->is_direct = false;
+    return WEFT_OK;
 }
 
-void weft_comm_leave(weft_comm *comm, bool has_entered)
+void weft_exchange_give(weft_exchange *exchange)
 {
-    if (has_entered) comm->is_inside = false;
+    exchange->next_free = exchange->comm->free;
+    exchange->comm->free = exchange;
 }
 
-/* An exchange that is a call by itself, or a part of one. */
-static void begin_exchange(weft_comm *comm, const weft_call_facts *call, weft_request *request)
+weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
+                                weft_error *error)
 {
-    const weft_call_mark mark = weft_comm_begin(comm, call);
-    request->comm = comm;
-    request->call = mark.number;
-    request->fingerprint = comm->is_inside ? comm->fingerprint : mark.fingerprint;
+    exchange->ticket = ticket;
+    exchange->fingerprint = fingerprint;
+    exchange->has_all_come = false;
+    weft_error_clear(&exchange->pending.error);
+    return exchange->comm->engine->start(exchange, error);
 }
+
+/* ---- calls ------------------------------------------------------------------------------------- */
 
 /* Counts and places of the parts of a buffer: none negative, and a buffer where there is something. */
 static weft_status check_parts(const char *call, const char *which, int n_ranks, const void *data,
@@ -231,36 +255,21 @@ static weft_status check_parts(const char *call, const char *which, int n_ranks,
 static const weft_call_facts nameless = {
     .dtype = WEFT_NO_DTYPE, .combine = WEFT_NO_COMBINE, .root = -1};
 
-/* ---- exchanges ------------------------------------------------------------------------------- */
-
-/* The next ticket, when its slot is free. */
-static weft_status take_ticket(weft_comm *comm, uint64_t *ticket, weft_error *error)
+/* What was taken is under way, and every wait of the rank brings it on. */
+static weft_status begin_request(weft_exchange *exchange, const weft_call_facts *call,
+                                 weft_request *request, weft_error *error)
 {
-    const uint32_t slot = 1u << comm->next % WEFT_SLOTS;
-    if (comm->busy & slot)
-        return weft_fail(error, WEFT_USAGE,
-                         "an exchange begins in a group of %d ranks where the one %d before it is "
-                         "still under way; weft_wait for that one first",
-                         comm->n_ranks, WEFT_SLOTS);
-    comm->busy |= slot;
-    *ticket = comm->next++;
+    weft_comm *comm = exchange->comm;
+    const weft_call_mark mark = weft_comm_begin(comm, call);
+    const weft_status status = weft_exchange_begin(exchange, comm->next++, mark.fingerprint, error);
+    if (status != WEFT_OK) { /* nothing to wait for */
+        weft_recorder_end(comm->recorder, &mark);
+        weft_exchange_give(exchange);
+        return status;
+    }
+    weft_desk_begin(comm->desk, &exchange->pending);
+    *request = (weft_request){comm, exchange, mark.number, mark.fingerprint};
     return WEFT_OK;
-}
-
-static void give_ticket(weft_comm *comm, uint64_t ticket)
-{
-    comm->busy &= ~(1u << ticket % WEFT_SLOTS);
-}
-
-/* An exchange that did not start is not waited for. */
-static weft_status started(weft_request *request, weft_status status)
-{
-    const weft_call_mark mark = {request->call, request->fingerprint};
-    if (status == WEFT_OK) return WEFT_OK;
-    weft_recorder_end(request->comm->recorder, &mark);
-    give_ticket(request->comm, request->ticket);
-    request->comm = NULL;
-    return status;
 }
 
 weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64_t *send_bytes,
@@ -268,17 +277,17 @@ weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64
                                   const int64_t *recv_at, weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
+    weft_exchange *exchange;
     WEFT_GIVEN(request, error);
     *request = (weft_request){0};
     WEFT_GIVEN(comm, error);
     WEFT_TRY(check_parts(__func__, "send", comm->n_ranks, send, send_bytes, send_at, error));
     WEFT_TRY(check_parts(__func__, "recv", comm->n_ranks, recv, recv_bytes, recv_at, error));
-    WEFT_TRY(take_ticket(comm, &request->ticket, error));
+    WEFT_TRY(weft_exchange_take(comm, &exchange, error));
     call.kind = WEFT_CALL_ALL_TO_ALL;
-    begin_exchange(comm, &call, request);
-    const weft_parts out = {(char *)(uintptr_t)send, send_bytes, send_at};
-    const weft_parts in = {recv, recv_bytes, recv_at};
-    return started(request, comm->engine->all_to_all_start(comm, &out, &in, request, error));
+    exchange->send = (weft_parts){(char *)(uintptr_t)send, send_bytes, send_at, 0};
+    exchange->recv = (weft_parts){recv, recv_bytes, recv_at, 0};
+    return begin_request(exchange, &call, request, error);
 }
 
 /* What each rank gives, all must know. */
@@ -294,19 +303,19 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
                                   weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
+    weft_exchange *exchange;
     WEFT_GIVEN(request, error);
     *request = (weft_request){0};
     WEFT_GIVEN(comm, error);
     WEFT_TRY(check_parts(__func__, "recv", comm->n_ranks, recv, recv_bytes, recv_at, error));
     WEFT_GIVEN_RANGE(send_bytes, 0, INT64_MAX, error);
     if (send_bytes > 0) WEFT_GIVEN(send, error);
-    WEFT_TRY(take_ticket(comm, &request->ticket, error));
+    WEFT_TRY(weft_exchange_take(comm, &exchange, error));
     call.kind = WEFT_CALL_ALL_GATHER;
-    if (!comm->is_inside) note_bytes(&call, recv_bytes, comm->n_ranks);
-    begin_exchange(comm, &call, request);
-    const weft_parts in = {recv, recv_bytes, recv_at};
-    return started(request,
-                   comm->engine->all_gather_start(comm, send, send_bytes, &in, request, error));
+    note_bytes(&call, recv_bytes, comm->n_ranks);
+    exchange->send = (weft_parts){(char *)(uintptr_t)send, NULL, NULL, send_bytes};
+    exchange->recv = (weft_parts){recv, recv_bytes, recv_at, 0};
+    return begin_request(exchange, &call, request, error);
 }
 
 weft_status weft_wait(weft_request *request, weft_error *error)
@@ -316,10 +325,10 @@ weft_status weft_wait(weft_request *request, weft_error *error)
     if (comm == NULL) return WEFT_OK; /* never begun, or over */
     const weft_call_mark mark = {request->call, request->fingerprint};
     weft_recorder_wait(comm->recorder, &mark);
-    const weft_status status = comm->engine->wait(request, error);
+    const weft_status status = weft_desk_wait(comm->desk, &request->exchange->pending, error);
     weft_recorder_end(comm->recorder, &mark);
-    give_ticket(comm, request->ticket);
-    request->comm = NULL;
+    weft_exchange_give(request->exchange);
+    *request = (weft_request){0};
     return status;
 }
 
@@ -330,17 +339,19 @@ weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
     WEFT_GIVEN_RANGE(bytes, 0, INT64_MAX, error);
     if (bytes > 0) WEFT_GIVEN(data, error);
     if (bytes == 0 || comm->n_ranks == 1) return WEFT_OK;
-    weft_request request = {0};
+    weft_exchange *exchange;
     weft_call_facts call = nameless;
+    WEFT_TRY(weft_exchange_take(comm, &exchange, error));
     call.kind = WEFT_CALL_BROADCAST;
     call.root = root;
     call.count = bytes;
-    WEFT_TRY(take_ticket(comm, &request.ticket, error));
-    begin_exchange(comm, &call, &request);
-    const weft_call_mark mark = {request.call, request.fingerprint};
+    const weft_call_mark mark = weft_comm_begin(comm, &call);
+    exchange->ticket = comm->next++;
+    exchange->fingerprint = mark.fingerprint;
+    weft_error_clear(&exchange->pending.error);
     weft_recorder_wait(comm->recorder, &mark);
-    const weft_status status = comm->engine->broadcast(comm, root, data, bytes, &request, error);
+    const weft_status status = comm->engine->broadcast(exchange, root, data, bytes, error);
     weft_recorder_end(comm->recorder, &mark);
-    give_ticket(comm, request.ticket);
+    weft_exchange_give(exchange);
     return status;
 }

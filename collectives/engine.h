@@ -3,15 +3,14 @@
  *
  * An engine moves bytes and knows no dtype, box or combine: everything above the table is the same
  * on every engine, so results are equal bit by bit. Bytes go only between exchanges of the same
- * fingerprint (request->fingerprint): ranks that make different calls get nothing from each other.
+ * fingerprint: ranks that make different calls get nothing from each other.
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H
 
+#include "pending.h"
 #include "recorder.h"
 #include "weft/collectives.h"
-
-enum { WEFT_SLOTS = 8 }; /* exchanges that may be under way in one group at once */
 
 typedef struct weft_comm_engine weft_comm_engine;
 
@@ -20,38 +19,52 @@ struct weft_comm {
     _Alignas(64) const weft_comm_engine *engine;
     void *group; /* the engine's */
     int rank, n_ranks, self;
-    uint32_t busy;           /* bit s: slot s has an exchange under way                      */
-    uint64_t next;           /* ticket of the next exchange; its slot is ticket % WEFT_SLOTS */
-    int64_t *numbers;        /* [4][n_ranks]: byte counts and places for weft_all_reduce      */
+    uint64_t next;           /* ticket of the next exchange: all ranks take them in one order */
+    weft_desk *desk;         /* what the rank has under way, in all groups of the mesh */
+    weft_exchange *free;     /* made for an earlier call, to be used again */
+    int64_t *numbers;        /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
     weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
-    bool is_inside;       /* of a call that is recorded as one: its exchanges are not */
-    uint64_t chain;       /* fingerprint of all calls on this group so far              */
-    uint64_t fingerprint; /* of the call that exchanges belong to                     */
+    uint64_t chain; /* fingerprint of all calls on this group so far */
 };
 
 /* The parts of a buffer, one for each rank of the group. Borrowed until the exchange is over. */
 typedef struct weft_parts {
     char *data;
-    const int64_t *bytes, *at; /* [n_ranks] */
+    const int64_t *bytes, *at; /* [n_ranks]; bytes NULL: all get the same `all_bytes` at `data` */
+    int64_t all_bytes;
 } weft_parts;
+
+/* Bytes between the ranks of a group, under way or not. The engine makes it, with more behind it. */
+struct weft_exchange {
+    weft_pending pending; /* first: the engine's poll is given that */
+    weft_comm *comm;
+    weft_exchange *next_free;
+    uint64_t ticket, fingerprint;
+    weft_parts send, recv; /* recv.bytes is never NULL, unless is_direct */
+    /* Nothing is copied: the caller looks at the peers' buffers itself, when all have come (has_all_come), and says
+     * when he has done with them (release). Only where the engine has `peer`. */
+    bool is_direct, has_all_come;
+};
 
 struct weft_comm_engine {
     const char *name;
-    /* Collective over the mesh. ends [n_local]: rank, n_ranks and self are set; the engine sets
-     * group. On failure it leaves what `destroy` can take. */
+    /* Collective over the mesh. ends [n_local]: rank, n_ranks, self and desk are set; the engine
+     * sets group. On failure it leaves what `destroy` can take. */
     weft_status (*group_create)(const weft_mesh *mesh, uint32_t axes, weft_comm *ends,
                                 weft_error *error);
     void (*destroy)(weft_comm *ends, int n_local);
-    /* request->ticket is set; the engine keeps what it needs in request->engine. */
-    weft_status (*all_to_all_start)(weft_comm *comm, const weft_parts *send, const weft_parts *recv,
-                                    weft_request *request, weft_error *error);
-    weft_status (*all_gather_start)(weft_comm *comm, const void *send, int64_t send_bytes,
-                                    const weft_parts *recv, weft_request *request,
-                                    weft_error *error);
-    weft_status (*wait)(weft_request *request, weft_error *error);
-    weft_status (*broadcast)(weft_comm *comm, int root, void *data, int64_t bytes,
-                             const weft_request *request, weft_error *error);
+    /* Local. Room for one exchange at a time; exchange->comm and pending.poll are set. */
+    weft_status (*exchange_create)(weft_comm *comm, weft_exchange **exchange, weft_error *error);
+    void (*exchange_destroy)(weft_exchange *exchange);
+    /* Begin: ticket, fingerprint, send and recv are set. Never waits. */
+    weft_status (*start)(weft_exchange *exchange, weft_error *error);
+    /* NULL: the buffers of others cannot be looked at. Of a direct exchange to which all have come: rank r's. */
+    const weft_exchange *(*peer)(const weft_exchange *exchange, int r);
+    void (*release)(weft_exchange *exchange);
+    /* One rank's bytes to all, on an exchange whose ticket and fingerprint are set; returns when it is over. */
+    weft_status (*broadcast)(weft_exchange *exchange, int root, void *data, int64_t bytes,
+                             weft_error *error);
 };
 
 extern const weft_comm_engine weft_engine_threads;
@@ -59,13 +72,20 @@ extern const weft_comm_engine weft_engine_threads;
 extern const weft_comm_engine weft_engine_mpi;
 #endif
 
-/* ---- comm.c: calls, as they are recorded ----------------------------------------------------- */
+/* ---- comm.c: calls and the exchanges that they are made of ------------------------------------- */
 
-/* weft_comm_enter - a call of several exchanges begins, or goes on: until weft_comm_leave they carry
- * its fingerprint and are not recorded by themselves. Inside another such call it does nothing. */
+/* weft_comm_begin - a call begins, as it is recorded; comm may be NULL. Exchanges of the call carry its fingerprint. */
 weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call);
-bool weft_comm_enter(weft_comm *comm, const weft_call_mark *mark);
-void weft_comm_leave(weft_comm *comm, bool has_entered);
+
+/* weft_exchange_take - an exchange of this end for a call that blocks or that a request names; made when none is free.
+ * weft_exchange_give - it is over. */
+weft_status weft_exchange_take(weft_comm *comm, weft_exchange **exchange, weft_error *error);
+void weft_exchange_give(weft_exchange *exchange);
+
+/* weft_exchange_begin - start it with a ticket that was taken in the order of calls. Whoever owns it polls it
+ * (pending.poll) until it is over; then pending.error tells how it went. */
+weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
+                                weft_error *error);
 
 /* ---- combine.c ------------------------------------------------------------------------------- */
 
@@ -75,10 +95,5 @@ typedef void (*weft_combiner)(void *out, const void *a, const void *b, int64_t n
 weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype);
 /* WEFT_USAGE when there is none. */
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error);
-
-/* ---- all_reduce.c ---------------------------------------------------------------------------- */
-
-/* weft_all_reduce_scratch for a group that need not exist. */
-int64_t weft_all_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count);
 
 #endif

@@ -1,5 +1,9 @@
 /* move: a conversion step, executed by one rank.
  *
+ * A move is what can be known before it runs, and never changes; a flight is one run of it at a time. Flights of one move
+ * and of several may be under way together, in any group, and are waited for in any order: a flight is a state machine
+ * that whatever wait of its rank brings on (pending.h).
+ *
  * All kinds but all_reduce are one algorithm: weft_move_sends says which box each rank of the group
  * gives each other; pieces are packed (unless they are contiguous where they lie), exchanged, and
  * copied or combined into place. A destination gets one summand of every element from each
@@ -8,7 +12,7 @@
  * order of addition is the same everywhere.
  */
 #include "box_run.h"
-#include "engine.h"
+#include "reduce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +32,15 @@ typedef struct piece {
 typedef struct algorithm {
     weft_status (*prepare)(weft_move *move, const weft_mesh *mesh, const weft_shape *shape,
                            const weft_convert_step *step, weft_error *error);
-    weft_status (*start)(weft_move *move, weft_error *error);
-    weft_status (*finish)(weft_move *move, weft_error *error);
+    weft_status (*start)(weft_flight *flight, weft_error *error);
+    /* As weft_pending's; not called where the rank is alone in its group. */
+    bool (*poll)(weft_flight *flight, weft_error *error);
+    void (*finish)(weft_flight *flight);
 } algorithm;
 
 struct weft_move {
     const algorithm *algorithm;
+    weft_convert_kind kind;
     weft_dtype dtype;
     weft_combine combine; /* of the partial results that end here */
     weft_combine begins;  /* of those that begin: what no piece covers is its identity */
@@ -42,22 +49,29 @@ struct weft_move {
     int64_t to_count; /* and in `to` */
     int64_t total;    /* of the whole tensor         */
     int64_t scratch_bytes, wire_bytes;
+    weft_reduce reduce; /* all_reduce */
 
     bool gathers; /* all get all of the box: the engine's all_gather, own part too */
     bool packs, unpacks;
     int n_out, n_in;
     piece *out, *in;                                      /* [n_ranks] each, in the group's order */
+    int64_t *numbers;                                     /* that the following are parts of      */
     int64_t *send_bytes, *send_at, *recv_bytes, *recv_at; /* [n_ranks] */
+    _Atomic int n_flights;                                /* that refer to it */
+};
 
-    uint32_t spot; /* as recorded */
-    uint64_t digest;
-    weft_convert_kind kind;
-    bool is_started;     /* a run is under way */
-    weft_call_mark mark; /* of the run under way, as are the following */
-    weft_comm *comm;
-    weft_request request;
+struct weft_flight {
+    weft_pending pending; /* first */
+    weft_move *move;
+    weft_comm *comm;         /* NULL: the rank is alone */
+    weft_exchange *exchange; /* its own; NULL: the rank is alone */
+    weft_reduction reduction;
     const char *from;
     char *to, *scratch;
+    bool is_started;
+    weft_call_mark mark;
+    uint32_t spot; /* as recorded */
+    uint64_t digest;
 };
 
 /* ---- all_reduce ------------------------------------------------------------------------------ */
@@ -70,24 +84,44 @@ static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh, const 
         return weft_fail(error, WEFT_INTERNAL,
                          "an all_reduce step whose value is not partial over its axes; report this "
                          "program's plan");
-    move->scratch_bytes =
-        weft_all_reduce_bytes(move->n_ranks, move->combine, move->dtype, move->count);
+    const size_t bytes = WEFT_REDUCE_NUMBERS * (size_t)move->n_ranks * sizeof *move->numbers;
+    move->numbers = malloc(bytes);
+    if (move->numbers == NULL) return weft_fail_memory(error, bytes);
+    weft_reduce_make(&move->reduce, move->n_ranks, move->self, move->combine, move->dtype,
+                     move->count, move->numbers);
+    move->scratch_bytes = weft_reduce_bytes(move->n_ranks, move->combine, move->dtype, move->count);
     return WEFT_OK;
 }
 
-static weft_status reduce_start(weft_move *move, weft_error *error)
+static weft_status reduce_start(weft_flight *flight, weft_error *error)
 {
-    (void)move, (void)error;
-    return WEFT_OK;
+    const weft_move *move = flight->move;
+    const size_t bytes = (size_t)move->count * weft_dtype_bytes(move->dtype);
+    if (move->n_ranks == 1 || bytes == 0) {
+        if (bytes > 0) memcpy(flight->to, flight->from, bytes);
+        return WEFT_OK;
+    }
+    flight->reduction = (weft_reduction){.reduce = &move->reduce,
+                                         .comm = flight->comm,
+                                         .exchange = flight->exchange,
+                                         .fingerprint = flight->mark.fingerprint,
+                                         .send = flight->from,
+                                         .recv = flight->to,
+                                         .scratch = flight->scratch};
+    return weft_reduction_start(&flight->reduction, error);
 }
 
-static weft_status reduce_finish(weft_move *move, weft_error *error)
+static bool reduce_poll(weft_flight *flight, weft_error *error)
 {
-    return weft_all_reduce(move->comm, move->combine, move->dtype, move->from, move->to,
-                           move->count, move->scratch, error);
+    return flight->move->count == 0 || weft_reduction_poll(&flight->reduction, error);
 }
 
-static const algorithm reduce = {reduce_prepare, reduce_start, reduce_finish};
+static void reduce_finish(weft_flight *flight)
+{
+    (void)flight;
+}
+
+static const algorithm reduce = {reduce_prepare, reduce_start, reduce_poll, reduce_finish};
 
 /* ---- exchange: which pieces ------------------------------------------------------------------ */
 
@@ -180,12 +214,13 @@ static weft_status exchange_prepare(weft_move *move, const weft_mesh *mesh, cons
     const size_t n = (size_t)move->n_ranks;
     int *ranks = malloc(n * sizeof *ranks);
     move->out = calloc(2 * n, sizeof *move->out);
-    move->send_bytes = calloc(4 * n, sizeof *move->send_bytes);
-    if (ranks == NULL || move->out == NULL || move->send_bytes == NULL) {
+    move->numbers = calloc(4 * n, sizeof *move->numbers);
+    if (ranks == NULL || move->out == NULL || move->numbers == NULL) {
         free(ranks);
-        return weft_fail_memory(error, n * (2 * sizeof *move->out + 4 * sizeof *move->send_bytes));
+        return weft_fail_memory(error, n * (2 * sizeof *move->out + 4 * sizeof *move->numbers));
     }
     move->in = move->out + n;
+    move->send_bytes = move->numbers;
     move->send_at = move->send_bytes + n;
     move->recv_bytes = move->send_at + n;
     move->recv_at = move->recv_bytes + n;
@@ -206,26 +241,29 @@ static weft_status exchange_prepare(weft_move *move, const weft_mesh *mesh, cons
 
 /* ---- exchange: running ----------------------------------------------------------------------- */
 
-static void settle(const weft_move *move, const piece *in)
+static void settle(const weft_flight *flight, const piece *in)
 {
+    const weft_move *move = flight->move;
     const bool is_own = in->peer == move->self && !move->gathers;
-    const char *from = is_own ? move->from : move->scratch + in->at;
+    const char *from = is_own ? flight->from : flight->scratch + in->at;
     if (in->is_first || move->combine == WEFT_NOT_PARTIAL)
-        weft_box_run_copy(&in->run, move->to, from, weft_dtype_bytes(move->dtype));
+        weft_box_run_copy(&in->run, flight->to, from, weft_dtype_bytes(move->dtype));
     else
-        weft_box_run_combine(&in->run, move->to, from, move->combine, move->dtype);
+        weft_box_run_combine(&in->run, flight->to, from, move->combine, move->dtype);
 }
 
-static weft_status exchange_begin(weft_move *move, weft_error *error)
+static weft_status exchange_begin(weft_flight *flight, weft_error *error)
 {
-    char *recv = move->unpacks ? move->scratch : move->to;
+    const weft_move *move = flight->move;
+    weft_exchange *exchange = flight->exchange;
+    char *recv = move->unpacks ? flight->scratch : flight->to;
+    char *send = move->packs ? flight->scratch : (char *)(uintptr_t)flight->from;
+    exchange->recv = (weft_parts){recv, move->recv_bytes, move->recv_at, 0};
+    exchange->send = (weft_parts){send, move->send_bytes, move->send_at, 0};
     if (move->gathers)
-        return weft_all_gather_start(move->comm, move->from,
-                                     move->count * (int64_t)weft_dtype_bytes(move->dtype), recv,
-                                     move->recv_bytes, move->recv_at, &move->request, error);
-    const char *send = move->packs ? move->scratch : move->from;
-    return weft_all_to_all_start(move->comm, send, move->send_bytes, move->send_at, recv,
-                                 move->recv_bytes, move->recv_at, &move->request, error);
+        exchange->send = (weft_parts){(char *)(uintptr_t)flight->from, NULL, NULL,
+                                      move->count * (int64_t)weft_dtype_bytes(move->dtype)};
+    return weft_exchange_begin(exchange, flight->comm->next++, flight->mark.fingerprint, error);
 }
 
 /* While the others' pieces travel, the own one is copied, if no order has to be kept. */
@@ -234,33 +272,43 @@ static bool settles_early(const weft_move *move, const piece *in)
     return in->peer == move->self && !move->gathers && move->combine == WEFT_NOT_PARTIAL;
 }
 
-static weft_status exchange_start(weft_move *move, weft_error *error)
+static weft_status exchange_start(weft_flight *flight, weft_error *error)
 {
+    const weft_move *move = flight->move;
     const size_t element = weft_dtype_bytes(move->dtype);
     if (move->begins != WEFT_NOT_PARTIAL)
         weft_combine_identity(move->begins, move->dtype, move->to, move->to_count);
     for (int i = 0; i < move->n_out && move->packs; i++)
-        weft_box_run_copy(&move->out[i].run, move->scratch + move->out[i].at, move->from, element);
-    if (move->n_ranks > 1) WEFT_TRY(exchange_begin(move, error));
+        weft_box_run_copy(&move->out[i].run, flight->scratch + move->out[i].at, flight->from,
+                          element);
+    if (move->n_ranks > 1) WEFT_TRY(exchange_begin(flight, error));
     for (int i = 0; i < move->n_in; i++)
-        if (settles_early(move, &move->in[i])) settle(move, &move->in[i]);
+        if (settles_early(move, &move->in[i])) settle(flight, &move->in[i]);
     return WEFT_OK;
 }
 
-static weft_status exchange_finish(weft_move *move, weft_error *error)
+static bool exchange_poll(weft_flight *flight, weft_error *error)
 {
-    if (move->n_ranks > 1) WEFT_TRY(weft_wait(&move->request, error));
+    weft_pending *pending = &flight->exchange->pending;
+    if (!pending->poll(pending)) return false;
+    weft_fail(error, pending->error.status, "%s", pending->error.message);
+    return true;
+}
+
+static void exchange_finish(weft_flight *flight)
+{
+    const weft_move *move = flight->move;
     for (int i = 0; i < move->n_in; i++) {
         const piece *in = &move->in[i];
         const bool is_there = settles_early(move, in) ||
                               (in->peer != move->self && !move->unpacks) ||
                               (move->gathers && !move->unpacks);
-        if (!is_there) settle(move, in);
+        if (!is_there) settle(flight, in);
     }
-    return WEFT_OK;
 }
 
-static const algorithm exchange = {exchange_prepare, exchange_start, exchange_finish};
+static const algorithm exchange = {exchange_prepare, exchange_start, exchange_poll,
+                                   exchange_finish};
 
 static const algorithm *const algorithms[WEFT_CONVERTS] = {
     [WEFT_SLICE] = &exchange, /* with itself only */
@@ -323,22 +371,11 @@ weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, wef
 void weft_move_destroy(weft_move **move)
 {
     weft_move *m = move != NULL ? *move : NULL;
-    if (m == NULL) return;
+    if (m == NULL || atomic_load(&m->n_flights) > 0) return;
     free(m->out);
-    free(m->send_bytes);
+    free(m->numbers);
     free(m);
     *move = NULL;
-}
-
-void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what,
-                    const char *where)
-{
-    char text[WEFT_SPOT_BYTES];
-    if (move == NULL || what == NULL || where == NULL) return;
-    if (comm == NULL || comm->recorder == NULL) return;
-    snprintf(text, sizeof text, "%s%s", what, where);
-    move->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
-    move->spot = weft_recorder_spot(comm->recorder, move->digest, text);
 }
 
 int64_t weft_move_scratch(const weft_move *move)
@@ -351,9 +388,19 @@ int64_t weft_move_wire_bytes(const weft_move *move)
     return move != NULL ? move->wire_bytes : 0;
 }
 
-weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
-                            void *scratch, weft_error *error)
+/* ---- flights --------------------------------------------------------------------------------- */
+
+static bool poll_flight(weft_pending *it)
 {
+    weft_flight *flight = (weft_flight *)(void *)it;
+    return flight->move->algorithm->poll(flight, &it->error);
+}
+
+weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **flight,
+                               weft_error *error)
+{
+    WEFT_GIVEN(flight, error);
+    *flight = NULL;
     WEFT_GIVEN(move, error);
     const int n_ranks = comm != NULL ? comm->n_ranks : 1;
     if (n_ranks != move->n_ranks)
@@ -361,43 +408,96 @@ weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, 
                          "a move among %d ranks was given a group of %d; prepare the group of the "
                          "step's axes and pass it",
                          move->n_ranks, n_ranks);
-    if (move->is_started)
+    weft_flight *f = calloc(1, sizeof *f);
+    if (f == NULL) return weft_fail_memory(error, sizeof *f);
+    f->move = move;
+    f->comm = comm;
+    f->pending.poll = poll_flight;
+    if (n_ranks > 1 && weft_exchange_take(comm, &f->exchange, error) != WEFT_OK) {
+        free(f);
+        return WEFT_MEMORY;
+    }
+    atomic_fetch_add(&move->n_flights, 1);
+    *flight = f;
+    return WEFT_OK;
+}
+
+void weft_flight_destroy(weft_flight **flight)
+{
+    weft_flight *f = flight != NULL ? *flight : NULL;
+    if (f == NULL || f->is_started) return;
+    if (f->exchange != NULL) weft_exchange_give(f->exchange);
+    atomic_fetch_sub(&f->move->n_flights, 1);
+    free(f);
+    *flight = NULL;
+}
+
+void weft_flight_name(weft_flight *flight, uint64_t program, const char *what, const char *where)
+{
+    char text[WEFT_SPOT_BYTES];
+    if (flight == NULL || what == NULL || where == NULL) return;
+    if (flight->comm == NULL || flight->comm->recorder == NULL) return;
+    snprintf(text, sizeof text, "%s%s", what, where);
+    flight->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
+    flight->spot = weft_recorder_spot(flight->comm->recorder, flight->digest, text);
+}
+
+static weft_call_facts facts_of(const weft_flight *flight)
+{
+    const weft_move *move = flight->move;
+    return (weft_call_facts){.kind = (uint8_t)move->kind,
+                             .dtype = (uint8_t)move->dtype,
+                             .combine = (uint8_t)move->combine,
+                             .root = -1,
+                             .count = move->total,
+                             .spot = flight->spot,
+                             .digest = flight->digest};
+}
+
+weft_status weft_flight_start(weft_flight *flight, const void *from, void *to, void *scratch,
+                              weft_error *error)
+{
+    WEFT_GIVEN(flight, error);
+    const weft_move *move = flight->move;
+    if (flight->is_started)
         return weft_fail(error, WEFT_USAGE,
-                         "weft_move_start: this move is under way already; finish it first");
+                         "weft_flight_start: this flight is under way already; finish it first, or "
+                         "create another one of its move");
     if (move->count > 0) WEFT_GIVEN(from, error);
     if (move->to_count > 0) WEFT_GIVEN(to, error);
     if (move->scratch_bytes > 0) WEFT_GIVEN(scratch, error);
-    move->comm = comm;
-    move->from = from;
-    move->to = to;
-    move->scratch = scratch;
-    const weft_call_facts call = {.kind = (uint8_t)move->kind,
-                                  .dtype = (uint8_t)move->dtype,
-                                  .combine = (uint8_t)move->combine,
-                                  .root = -1,
-                                  .count = move->total,
-                                  .spot = move->spot,
-                                  .digest = move->digest};
-    move->mark = weft_comm_begin(comm, &call);
-    const bool has_entered = weft_comm_enter(comm, &move->mark);
-    const weft_status status = move->algorithm->start(move, error);
-    move->is_started = status == WEFT_OK;
-    weft_comm_leave(comm, has_entered);
+    flight->from = from;
+    flight->to = to;
+    flight->scratch = scratch;
+    weft_error_clear(&flight->pending.error);
+    const weft_call_facts facts = facts_of(flight);
+    flight->mark = weft_comm_begin(flight->comm, &facts);
+    const weft_status status = move->algorithm->start(flight, error);
+    flight->is_started = status == WEFT_OK;
+    if (status != WEFT_OK && flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
+    if (flight->is_started && flight->exchange) /* there is something to wait for */
+        weft_desk_begin(flight->comm->desk, &flight->pending);
     return status;
 }
 
-weft_status weft_move_finish(weft_move *move, weft_error *error)
+static weft_status wait_flight(weft_flight *flight, weft_error *error)
 {
-    WEFT_GIVEN(move, error);
-    if (!move->is_started)
+    weft_comm *comm = flight->comm;
+    if (flight->exchange == NULL) return WEFT_OK;
+    weft_recorder_wait(comm->recorder, &flight->mark);
+    return weft_desk_wait(comm->desk, &flight->pending, error);
+}
+
+weft_status weft_flight_finish(weft_flight *flight, weft_error *error)
+{
+    WEFT_GIVEN(flight, error);
+    if (!flight->is_started)
         return weft_fail(error, WEFT_USAGE,
-                         "weft_move_finish: this move has not been started; weft_move_start it");
-    move->is_started = false;
-    weft_comm *comm = move->comm;
-    const bool has_entered = weft_comm_enter(comm, &move->mark);
-    if (has_entered) weft_recorder_wait(comm->recorder, &move->mark);
-    const weft_status status = move->algorithm->finish(move, error);
-    if (has_entered) weft_recorder_end(comm->recorder, &move->mark);
-    weft_comm_leave(comm, has_entered);
+                         "weft_flight_finish: this flight has not been started; weft_flight_start "
+                         "it");
+    flight->is_started = false;
+    const weft_status status = wait_flight(flight, error);
+    if (status == WEFT_OK) flight->move->algorithm->finish(flight);
+    if (flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
     return status;
 }

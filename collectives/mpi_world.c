@@ -11,10 +11,13 @@
 #include "watch.h"
 #include "world.h"
 
+enum { TURNS = 8 }; /* so that several exchanges of one call have tags of their own */
+
 /* MPI is one a process, and so is this. */
 static MPI_Comm everybody = MPI_COMM_NULL;
 static bool is_ours; /* we began MPI, so we end it */
 static uint64_t n_tags = 1;
+static int n_on_host = 1;
 
 MPI_Comm weft_mpi_comm(void)
 {
@@ -39,7 +42,13 @@ static int count_host(int *n_host)
     if (code != MPI_SUCCESS) return code;
     code = MPI_Comm_size(host, n_host);
     MPI_Comm_free(&host);
+    n_on_host = *n_host;
     return code;
+}
+
+int weft_mpi_n_on_host(void)
+{
+    return n_on_host;
 }
 
 /* Only the first thread of a process calls MPI, so FUNNELED is enough. */
@@ -58,17 +67,17 @@ static weft_status begin_mpi(weft_error *error)
         "MPI that grants MPI_THREAD_FUNNELED");
 }
 
-/* Bits that tags have beside the slot's; MPI promises 15 in all, Open MPI has 31. */
+/* Tags there are for each turn; MPI promises 15 bits in all, Open MPI has 31. */
 static uint64_t find_tags(void)
 {
     int *most = NULL, has = 0;
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most, &has);
-    return (has && *most > 32767 ? (uint64_t)*most : 32767) / WEFT_SLOTS;
+    return (has && *most > 32767 ? (uint64_t)*most : 32767) / TURNS;
 }
 
-int weft_mpi_tag(uint64_t fingerprint, int slot)
+int weft_mpi_tag(uint64_t fingerprint, uint64_t ticket)
 {
-    return (int)(fingerprint % n_tags) * WEFT_SLOTS + slot;
+    return (int)(fingerprint % n_tags) * TURNS + (int)(ticket % TURNS);
 }
 
 /* ---- what all processes do together ---------------------------------------------------------- */

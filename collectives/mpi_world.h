@@ -10,13 +10,16 @@
  * Local. */
 MPI_Comm weft_mpi_comm(void);
 
+/* Processes of the job on this host. Local. */
+int weft_mpi_n_on_host(void);
+
 /* weft_mpi_same - whether all processes make this call now; count: what else must be equal. WEFT_MISMATCH says who does
  * not. Collective over the job. */
 weft_status weft_mpi_same(int kind, int64_t count, weft_error *error);
 
-/* weft_mpi_tag - of the messages of a call in a slot: as many of the fingerprint's bits as MPI's tags have room for. Local.
- */
-int weft_mpi_tag(uint64_t fingerprint, int slot);
+/* weft_mpi_tag - of the messages of an exchange: as many of the fingerprint's bits as MPI's tags have room for, and the
+ * ticket's last. Local. */
+int weft_mpi_tag(uint64_t fingerprint, uint64_t ticket);
 
 /* The sentence for an MPI error code; WEFT_COMM. `what` names the call: "all_to_all". Local. */
 weft_status weft_mpi_fail(weft_error *error, const char *what, int code);

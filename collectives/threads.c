@@ -1,116 +1,75 @@
 /* threads: the engine for ranks that are threads of one process.
  *
- * A rank posts where its data lie; when all have posted, each copies its parts straight from the
- * senders' memory; when all have copied, everybody's wait returns. Each of the WEFT_SLOTS exchanges
- * that may be under way has two counters, `posted` and `copied`, that only grow: round k of a slot
- * is complete at (k + 1) * ranks, and no rank can post round k + 1 before its wait for round k has
- * seen that. So nothing is ever reset.
- *
- * There may be many more ranks than cores: a waiter looks a few times, then lets others run, and
- * sleeps in the kernel only when the wait is long (measured: sleeping early costs 8 to 10 times at
- * 4 bytes).
+ * A rank shows where its data lie; each copies its parts straight from the memory of those that have shown theirs, and
+ * counts on their exchange that it has; an exchange is over when it has got everything and all have counted. A rank's
+ * exchange is shown under its ticket in one of SHOWN places, which the others read without a lock; one whose place
+ * is still taken by an exchange under way goes on a list behind a lock. So any number may be under way, and nothing is
+ * allocated for it. What others may look at stays as it is until they all have counted: a place or an entry of the list
+ * that bears the ticket that a rank looks for cannot go away under its eyes.
  */
 #include "engine.h"
 #include "view.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <sched.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LINE = 64, SPINS = 50, YIELD_NS = 2000000 };
+enum { LINE = 64, SHOWN = 8, N_SPINS = 100, N_SPINS_CROWDED = 50 };
 
-typedef struct counter {
-    _Alignas(LINE) _Atomic uint32_t value;
-    _Atomic uint32_t sleepers;
-} counter;
+/* One rank's side of one exchange. */
+typedef struct side {
+    weft_exchange base;
+    int n_seen; /* peers that have shown theirs, in the order from this rank on */
+    bool is_released;
+    _Atomic int n_done; /* peers that have done with this side */
+    struct side *next_late;
+    const struct side *peers[]; /* [n_ranks] as far as seen */
+} side;
 
-/* What one rank gives in one exchange. */
-typedef struct offer {
-    _Alignas(LINE) const char *data;
-    const int64_t *bytes, *at; /* [n_ranks]; NULL: all get the same `same_bytes` at `data` */
-    int64_t same_bytes;
-    uint64_t fingerprint; /* of its call */
-    const weft_comm *comm;
-} offer;
+/* What one rank shows. */
+typedef struct board {
+    struct {
+        _Alignas(2 * sizeof(uint64_t)) _Atomic uint64_t ticket; /* 1 + the ticket; 0: free */
+        side *shown;
+    } places[SHOWN];
+    _Alignas(LINE) _Atomic uint32_t n_late;
+    pthread_mutex_t lock;
+    side *late;
+} board;
 
 typedef struct group {
-    struct {
-        counter posted, copied;
-    } slots[WEFT_SLOTS];
-    offer offers[]; /* [WEFT_SLOTS][n_ranks] */
+    _Alignas(LINE) _Atomic uint64_t n_shown; /* by all ranks, ever */
+    _Alignas(LINE) weft_comm **ends;         /* [n_ranks] */
+    board boards[];
 } group;
-
-/* ---- counters -------------------------------------------------------------------------------- */
-
-/* The counters wrap; a difference does not mind. */
-static bool has_reached(counter *c, uint32_t target)
-{
-    return (int32_t)(atomic_load(&c->value) - target) >= 0;
-}
-
-/* The last one to arrive wakes those that sleep. Both sides use sequentially consistent operations
- * on `value` and `sleepers`, so either the sleeper sees the value or this sees the sleeper. */
-static void arrive(counter *c, uint32_t target)
-{
-    if (atomic_fetch_add(&c->value, 1) + 1 != target) return;
-    if (atomic_load(&c->sleepers) > 0)
-        syscall(SYS_futex, &c->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void sleep_until(counter *c, uint32_t target)
-{
-    atomic_fetch_add(&c->sleepers, 1);
-    while (!has_reached(c, target)) {
-        const uint32_t seen = atomic_load(&c->value);
-        if ((int32_t)(seen - target) < 0)
-            syscall(SYS_futex, &c->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-    }
-    atomic_fetch_sub(&c->sleepers, 1);
-}
-
-static void wait_until(counter *c, uint32_t target)
-{
-    for (int i = 0; i < SPINS; i++)
-        if (has_reached(c, target)) return;
-    const int64_t begin = now_ns();
-    do {
-        sched_yield();
-        if (has_reached(c, target)) return;
-    } while (now_ns() - begin < YIELD_NS);
-    sleep_until(c, target);
-}
-
-/* What the counters of the ticket's slot read when all ranks have done their part. */
-static uint32_t target_of(const weft_comm *comm, uint64_t ticket)
-{
-    return (uint32_t)((ticket / WEFT_SLOTS + 1) * (uint64_t)comm->n_ranks);
-}
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 static group *group_new(int n_ranks, weft_error *error)
 {
-    const size_t bytes = sizeof(group) + WEFT_SLOTS * (size_t)n_ranks * sizeof(offer);
+    const size_t n = (size_t)n_ranks, bytes = sizeof(group) + n * sizeof(board);
     group *g = aligned_alloc(LINE, bytes); /* a sum of multiples of LINE */
-    if (g == NULL)
+    weft_comm **ends = calloc(n, sizeof *ends);
+    if (g == NULL || ends == NULL) {
         weft_fail_memory(error, bytes);
-    else
-        memset(g, 0, bytes);
+        free(g);
+        free(ends);
+        return NULL;
+    }
+    memset(g, 0, bytes);
+    g->ends = ends;
+    for (int r = 0; r < n_ranks; r++)
+        pthread_mutex_init(&g->boards[r].lock, NULL);
     return g;
+}
+
+static void prepare_desk(weft_desk *desk, int n_local)
+{
+    desk->can_sleep = true;
+    desk->n_spins = n_local <= sysconf(_SC_NPROCESSORS_ONLN) ? N_SPINS : N_SPINS_CROWDED;
 }
 
 /* All ranks are local, so end r is rank r. */
@@ -122,12 +81,15 @@ static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm 
     if (ranks == NULL) return weft_fail_memory(error, (size_t)ends[0].n_ranks * sizeof *ranks);
     weft_status status = WEFT_OK;
     for (int r = 0; r < n_local && status == WEFT_OK; r++) {
+        prepare_desk(ends[r].desk, n_local);
         if (ends[r].self != 0) continue;
         group *g = group_new(ends[r].n_ranks, error);
         if (g == NULL) status = WEFT_MEMORY;
         const int n = weft_mesh_group(mesh, axes, ends[r].rank, ranks, NULL);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             ends[ranks[i]].group = g;
+            if (g != NULL) g->ends[i] = &ends[ranks[i]];
+        }
     }
     free(ranks);
     return status;
@@ -135,150 +97,224 @@ static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm 
 
 static void destroy(weft_comm *ends, int n_local)
 {
-    for (int r = 0; r < n_local; r++)
-        if (ends[r].self == 0) free(ends[r].group);
+    for (int r = 0; r < n_local; r++) {
+        group *g = ends[r].group;
+        if (ends[r].self != 0 || g == NULL) continue;
+        for (int i = 0; i < ends[r].n_ranks; i++)
+            pthread_mutex_destroy(&g->boards[i].lock);
+        free(g->ends);
+        free(g);
+    }
+}
+
+/* ---- showing ----------------------------------------------------------------------------------- */
+
+/* The last of a group to show wakes those that sleep: exact where every rank has one exchange under way, else nearly. */
+static void show(side *mine)
+{
+    weft_comm *comm = mine->base.comm;
+    group *g = comm->group;
+    board *b = &g->boards[comm->self];
+    const uint64_t ticket = mine->base.ticket;
+    const uint64_t n_ranks = (uint64_t)comm->n_ranks;
+    _Atomic uint64_t *place = &b->places[ticket % SHOWN].ticket;
+    if (atomic_load_explicit(place, memory_order_relaxed) == 0) {
+        b->places[ticket % SHOWN].shown = mine;
+        atomic_store(place, ticket + 1);
+    } else {
+        pthread_mutex_lock(&b->lock);
+        mine->next_late = b->late;
+        b->late = mine;
+        atomic_fetch_add(&b->n_late, 1);
+        pthread_mutex_unlock(&b->lock);
+    }
+    if ((atomic_fetch_add(&g->n_shown, 1) + 1) % n_ranks != 0) return;
+    for (uint64_t r = 0; r < n_ranks; r++)
+        weft_desk_ring(g->ends[r]->desk);
+}
+
+static void take_down(side *mine)
+{
+    board *b = &((group *)mine->base.comm->group)->boards[mine->base.comm->self];
+    _Atomic uint64_t *place = &b->places[mine->base.ticket % SHOWN].ticket;
+    if (atomic_load_explicit(place, memory_order_relaxed) == mine->base.ticket + 1) {
+        atomic_store_explicit(place, 0, memory_order_release);
+        return;
+    }
+    pthread_mutex_lock(&b->lock);
+    side **at = &b->late;
+    while (*at != mine)
+        at = &(*at)->next_late;
+    *at = mine->next_late;
+    atomic_fetch_sub(&b->n_late, 1);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* What rank r of the group has shown under a ticket; NULL: nothing yet. */
+static side *find(group *g, int r, uint64_t ticket)
+{
+    board *b = &g->boards[r];
+    if (atomic_load(&b->places[ticket % SHOWN].ticket) == ticket + 1)
+        return b->places[ticket % SHOWN].shown;
+    if (atomic_load(&b->n_late) == 0) return NULL;
+    pthread_mutex_lock(&b->lock);
+    side *found = b->late;
+    while (found != NULL && found->base.ticket != ticket)
+        found = found->next_late;
+    pthread_mutex_unlock(&b->lock);
+    return found;
 }
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
-static offer *offers_of(const weft_comm *comm, uint64_t ticket)
-{
-    group *g = comm->group;
-    return g->offers + ticket % WEFT_SLOTS * (uint64_t)comm->n_ranks;
-}
-
-static void post(weft_comm *comm, const offer *mine, uint64_t ticket)
-{
-    group *g = comm->group;
-    offers_of(comm, ticket)[comm->self] = *mine;
-    arrive(&g->slots[ticket % WEFT_SLOTS].posted, target_of(comm, ticket));
-}
-
-static void keep_parts(const weft_parts *recv, weft_request *request)
-{
-    request->engine[0] = recv->data;
-    request->engine[1] = (void *)(uintptr_t)recv->bytes;
-    request->engine[2] = (void *)(uintptr_t)recv->at;
-}
-
-static weft_status all_to_all_start(weft_comm *comm, const weft_parts *send, const weft_parts *recv,
-                                    weft_request *request, weft_error *error)
-{
-    (void)error;
-    keep_parts(recv, request);
-    post(comm,
-         &(offer){.data = send->data,
-                  .bytes = send->bytes,
-                  .at = send->at,
-                  .fingerprint = request->fingerprint,
-                  .comm = comm},
-         request->ticket);
-    return WEFT_OK;
-}
-
-static weft_status all_gather_start(weft_comm *comm, const void *send, int64_t send_bytes,
-                                    const weft_parts *recv, weft_request *request,
-                                    weft_error *error)
-{
-    (void)error;
-    keep_parts(recv, request);
-    post(comm,
-         &(offer){.data = send,
-                  .same_bytes = send_bytes,
-                  .fingerprint = request->fingerprint,
-                  .comm = comm},
-         request->ticket);
-    return WEFT_OK;
-}
-
-static void print_call(const weft_comm *comm, char *text, size_t bytes)
+/* The call that an exchange belongs to, as its rank's recorder has it. */
+static void print_call(const weft_exchange *exchange, char *text, size_t bytes)
 {
     weft_record record;
-    const weft_recorder *recorder = comm->recorder;
+    const weft_recorder *recorder = exchange->comm->recorder;
+    const uint64_t n_begun = recorder ? atomic_load(&recorder->head.n_begun) : 0;
     snprintf(text, bytes, "a call");
-    if (recorder && weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &record))
+    for (uint64_t number = n_begun; number > 0 && n_begun - number < WEFT_RECORDS - 1; number--) {
+        if (!weft_record_read(recorder, number, &record)) return;
+        if (number < n_begun && record.fingerprint != exchange->fingerprint) continue;
         weft_record_print(recorder, &record, text, bytes);
+        if (record.fingerprint == exchange->fingerprint) return;
+    }
 }
 
-static weft_status fail_other_call(weft_comm *comm, const weft_comm *other, weft_error *error)
+static weft_status fail_other_call(const weft_exchange *mine, const weft_exchange *other,
+                                   weft_error *error)
 {
     char own[180], its[180];
-    print_call(comm, own, sizeof own);
+    print_call(mine, own, sizeof own);
     print_call(other, its, sizeof its);
-    comm->chain = 0; /* all know, and go on to say so */
-    weft_recorder_settle(comm->recorder, comm->channel);
+    mine->comm->chain = 0; /* all know, and go on to say so */
+    weft_recorder_settle(mine->comm->recorder, mine->comm->channel);
     return weft_fail(
         error, WEFT_MISMATCH,
         "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
         "calls in the same order",
-        comm->rank, own, other->rank, its);
+        mine->comm->rank, own, other->comm->rank, its);
 }
 
 /* Copy what `sender` has for this rank. */
-static weft_status take(weft_comm *comm, const offer *from, int sender, const weft_request *request,
-                        char *to, int64_t expected, weft_error *error)
+static weft_status take(side *mine, const side *from, int sender, weft_error *error)
 {
-    if (from->fingerprint != request->fingerprint) return fail_other_call(comm, from->comm, error);
-    const int64_t bytes = from->bytes != NULL ? from->bytes[comm->self] : from->same_bytes;
-    if (bytes != expected) {
+    weft_comm *comm = mine->base.comm;
+    const weft_parts *send = &from->base.send, *recv = &mine->base.recv;
+    if (from->base.fingerprint != mine->base.fingerprint)
+        return fail_other_call(&mine->base, &from->base, error);
+    if (mine->base.is_direct) return WEFT_OK;
+    const int64_t bytes = send->bytes != NULL ? send->bytes[comm->self] : send->all_bytes;
+    if (bytes != recv->bytes[sender]) {
         weft_recorder_settle(comm->recorder, comm->channel);
         return weft_fail(error, WEFT_MISMATCH,
                          "rank %d of a group of %d sends %lld bytes to rank %d, which expects "
                          "%lld; both sides must give the same count",
-                         sender, comm->n_ranks, (long long)bytes, comm->self, (long long)expected);
+                         sender, comm->n_ranks, (long long)bytes, comm->self,
+                         (long long)recv->bytes[sender]);
     }
     if (bytes == 0) return WEFT_OK;
-    const char *data = from->bytes != NULL ? from->data + from->at[comm->self] : from->data;
+    const char *data = send->bytes != NULL ? send->data + send->at[comm->self] : send->data;
+    char *to = recv->data + recv->at[sender];
     if (data != to) memcpy(to, data, (size_t)bytes);
     return WEFT_OK;
 }
 
-static weft_status wait_request(weft_request *request, weft_error *error)
+/* The peer may be gone as soon as it has been counted. */
+static void count_done(const side *peer, int n_ranks)
 {
-    weft_comm *comm = request->comm;
-    group *g = comm->group;
-    char *to = request->engine[0];
-    const int64_t *bytes = request->engine[1], *at = request->engine[2];
-    const uint32_t target = target_of(comm, request->ticket);
-    const offer *offers = offers_of(comm, request->ticket);
-    weft_status status = WEFT_OK;
-    wait_until(&g->slots[request->ticket % WEFT_SLOTS].posted, target);
-    for (int i = 0; i < comm->n_ranks; i++) {
-        const int sender = (comm->self + i) % comm->n_ranks; /* not all from one at a time */
-        char *part = bytes[sender] > 0 ? to + at[sender] : NULL;
-        const weft_status taken =
-            take(comm, &offers[sender], sender, request, part, bytes[sender], error);
-        if (status == WEFT_OK) status = taken;
-    }
-    arrive(&g->slots[request->ticket % WEFT_SLOTS].copied, target);
-    wait_until(&g->slots[request->ticket % WEFT_SLOTS].copied, target);
-    return status;
+    side *its = (side *)(uintptr_t)peer;
+    weft_desk *desk = its->base.comm->desk;
+    if (atomic_fetch_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);
 }
 
-static weft_status broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
-                             const weft_request *request, weft_error *error)
+static void release(weft_exchange *exchange)
 {
-    group *g = comm->group;
-    const uint64_t ticket = request->ticket;
-    const uint32_t target = target_of(comm, ticket);
-    post(comm,
-         &(offer){
-             .data = data, .same_bytes = bytes, .fingerprint = request->fingerprint, .comm = comm},
-         ticket);
-    wait_until(&g->slots[ticket % WEFT_SLOTS].posted, target);
-    const weft_status status =
-        take(comm, &offers_of(comm, ticket)[root], root, request, data, bytes, error);
-    arrive(&g->slots[ticket % WEFT_SLOTS].copied, target);
-    wait_until(&g->slots[ticket % WEFT_SLOTS].copied, target);
-    return status;
+    side *mine = (side *)exchange;
+    mine->is_released = true;
+    for (int r = 0; r < exchange->comm->n_ranks; r++)
+        if (r != exchange->comm->self) count_done(mine->peers[r], exchange->comm->n_ranks);
+}
+
+static bool poll(weft_pending *it)
+{
+    side *mine = (side *)(void *)it;
+    weft_comm *comm = mine->base.comm;
+    for (const int n = comm->n_ranks; mine->n_seen < n; mine->n_seen++) {
+        const int sender = (comm->self + mine->n_seen) % n; /* not all from one at a time */
+        const side *its =
+            sender == comm->self ? mine : find(comm->group, sender, mine->base.ticket);
+        if (its == NULL) return false;
+        (void)!take(mine, its, sender, &it->error);
+        mine->peers[sender] = its;
+        if (!mine->base.is_direct && its != mine) count_done(its, n);
+    }
+    mine->base.has_all_come = true;
+    if (mine->base.is_direct && !mine->is_released) return false;
+    if (atomic_load_explicit(&mine->n_done, memory_order_acquire) < comm->n_ranks - 1) return false;
+    take_down(mine);
+    return true;
+}
+
+static weft_status exchange_create(weft_comm *comm, weft_exchange **exchange, weft_error *error)
+{
+    const size_t bytes = sizeof(side) + (size_t)comm->n_ranks * sizeof(side *);
+    side *mine = calloc(1, bytes);
+    *exchange = (weft_exchange *)mine;
+    if (mine == NULL) return weft_fail_memory(error, bytes);
+    mine->base.pending.poll = poll;
+    return WEFT_OK;
+}
+
+static void exchange_destroy(weft_exchange *exchange)
+{
+    free(exchange);
+}
+
+static weft_status start(weft_exchange *exchange, weft_error *error)
+{
+    (void)error;
+    side *mine = (side *)exchange;
+    mine->n_seen = 0;
+    mine->is_released = false;
+    atomic_store_explicit(&mine->n_done, 0, memory_order_relaxed);
+    show(mine);
+    return WEFT_OK;
+}
+
+static const weft_exchange *peer(const weft_exchange *exchange, int r)
+{
+    return &((const side *)exchange)->peers[r]->base;
+}
+
+/* An exchange in which one has something for the others. */
+static weft_status broadcast(weft_exchange *exchange, int root, void *data, int64_t bytes,
+                             weft_error *error)
+{
+    weft_comm *comm = exchange->comm;
+    const int n = comm->n_ranks;
+    int64_t *send_bytes = comm->numbers, *recv_bytes = send_bytes + n, *at = recv_bytes + n;
+    for (int r = 0; r < n; r++) {
+        send_bytes[r] = comm->self == root && r != root ? bytes : 0;
+        recv_bytes[r] = comm->self != root && r == root ? bytes : 0;
+        at[r] = 0;
+    }
+    exchange->send = (weft_parts){data, send_bytes, at, 0};
+    exchange->recv = (weft_parts){data, recv_bytes, at, 0};
+    WEFT_TRY(start(exchange, error));
+    weft_desk_begin(comm->desk, &exchange->pending);
+    return weft_desk_wait(comm->desk, &exchange->pending, error);
 }
 
 const weft_comm_engine weft_engine_threads = {
     .name = "threads",
     .group_create = group_create,
     .destroy = destroy,
-    .all_to_all_start = all_to_all_start,
-    .all_gather_start = all_gather_start,
-    .wait = wait_request,
+    .exchange_create = exchange_create,
+    .exchange_destroy = exchange_destroy,
+    .start = start,
+    .peer = peer,
+    .release = release,
     .broadcast = broadcast,
 };

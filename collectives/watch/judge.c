@@ -384,13 +384,19 @@ static bool find_stalled(const bench *b)
     return false;
 }
 
+/* The call that a rank waits in: it may wait for several that it has begun, one after another. */
+static uint64_t call_of(const weft_rank_view *view)
+{
+    return view->n_begun ^ view->call.key ^ view->call.sequence << 32;
+}
+
 void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds)
 {
     const bench b = {views, n, 0, NULL};
     for (int i = 0; i < n; i++) {
         const bool is_held = views[i].is_waiting && awaited_by(&b, &views[i]) == NULL;
-        if (!is_held || holds[i].call != views[i].n_begun)
-            holds[i] = (weft_hold){is_held ? views[i].n_begun : 0, now};
+        if (!is_held || holds[i].call != call_of(&views[i]))
+            holds[i] = (weft_hold){is_held ? call_of(&views[i]) : 0, now};
         views[i].stalled = now - holds[i].since;
     }
 }

@@ -23,7 +23,7 @@ static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_er
     WEFT_TRY(weft_move_create(plan->mesh, &type->shape, type->dtype, &step->convert, rank->rank,
                               &bound->move, error));
     bound->scratch_bytes = weft_move_scratch(bound->move);
-    return WEFT_OK;
+    return weft_flight_create(bound->move, bound->comm, &bound->flight, error);
 }
 
 static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
@@ -61,7 +61,7 @@ static void bind_spot(weft_rank *rank, weft_bound_step *bound)
     if (node->origin.file)
         snprintf(where, sizeof where, ", called at %.40s:%d", node->origin.file, node->origin.line);
     if (bound->move != NULL && bound->comm != NULL) {
-        weft_move_name(bound->move, bound->comm, rank->program->mark, what, where);
+        weft_flight_name(bound->flight, rank->program->mark, what, where);
     } else {
         strncat(what, where, sizeof what - strlen(what) - 1);
         bound->spot = weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
@@ -100,6 +100,7 @@ void weft_unbind(weft_rank *rank)
 {
     if (!rank->steps) return;
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
+        weft_flight_destroy(&rank->steps[s].flight);
         weft_move_destroy(&rank->steps[s].move);
         weft_unbind_kernel(&rank->steps[s]);
     }

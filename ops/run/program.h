@@ -16,6 +16,7 @@ typedef struct weft_bound_step {
     const weft_prepared_loop *loop;  /* loop */
     weft_move *move;                 /* convert */
     weft_comm *comm;
+    weft_flight *flight;
     const void *from; /* convert, copy */
     void *to;
     void *scratch;

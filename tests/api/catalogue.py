@@ -18,7 +18,7 @@ LEFT_OUT = {"weft_world_close"}
 MAY_BE_NULL = {
     "weft_mesh_create.text", "weft_mesh_plan.text", "weft_layout_create.text", "weft_layout_check.dims",
     "weft_layout_store.dim", "weft_compile.layout", "weft_compile.options", "weft_compile.values",
-    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_move_start.comm", "weft_move_start.scratch",
+    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_flight_create.comm", "weft_flight_start.scratch",
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
@@ -71,7 +71,7 @@ GOOD = {
     "weft_stored_export.path": "f->exported", "weft_gradients.with_respect_to": "f->weights",
     "weft_gradients_seeded.with_respect_to": "f->weights", "weft_gradients_seeded.of": "f->losses",
     "weft_gradients_seeded.seeds": "f->losses", "weft_custom_gradient.in": "f->weights",
-    "weft_custom_gradient.out": "f->loss", "weft_dim_of.name": '"row"', "weft_move_finish.move": "f->started",
+    "weft_custom_gradient.out": "f->loss", "weft_dim_of.name": '"row"', "weft_flight_finish.flight": "f->started",
     "weft_uniform.low": "0", "weft_wait.request": "&f->request", "weft_nearest.n_names": "2",
     "weft_emit.in": "f->one_weight", "weft_emit.n_in": "1", "weft_emit_element.in": "f->one_weight",
     "weft_emit_element.n_in": "1", "weft_emit_dim.in": "f->one_weight", "weft_emit_dim.n_in": "1",

@@ -49,7 +49,8 @@ typedef struct fixture {
     weft_comms *comms;
     weft_comm *comm;
     weft_convert_step step;
-    weft_move *move, *started;
+    weft_move *move;
+    weft_flight *flight, *started;
     weft_request request;
     weft_checkpoint_state state;
     weft_arena *arena;
@@ -203,7 +204,8 @@ POINTER(weft_program, weft_program_ptr, 2, f->program, the.planned_program, the.
 POINTER(weft_stream, weft_stream_ptr, 0, weft_mesh_stream(f->mesh, 0))
 POINTER(weft_comms, weft_comms_ptr, 0, f->comms)
 POINTER(weft_comm, weft_comm_ptr, 0, f->comm)
-POINTER(weft_move, weft_move_ptr, 1, f->move, the.started)
+POINTER(weft_move, weft_move_ptr, 0, f->move)
+POINTER(weft_flight, weft_flight_ptr, 1, f->flight, the.started)
 POINTER(weft_arena, weft_arena_ptr, 0, f->arena)
 POINTER(weft_dataset, weft_dataset_ptr, 0, f->dataset)
 POINTER(weft_checkpoints, weft_checkpoints_ptr, 0, f->checkpoints)
@@ -222,6 +224,7 @@ MADE(weft_graph)
 MADE(weft_program)
 MADE(weft_comms)
 MADE(weft_move)
+MADE(weft_flight)
 MADE(weft_arena)
 MADE(weft_dataset)
 MADE(weft_checkpoints)
@@ -566,8 +569,9 @@ static void make_exchanges(fixture *f)
     MUST(weft_comms_prepare(f->comms, 1, error));
     f->comm = weft_comm_of(f->comms, 0, 1);
     MUST(weft_move_create(f->mesh, &f->turned, WEFT_F64, &f->step, 0, &f->move, error));
-    MUST(weft_move_create(f->mesh, &f->turned, WEFT_F64, &f->step, 0, &f->started, error));
-    MUST(weft_move_start(f->started, f->comm, f->numbers, f->buffer, f->buffer + 1024, error));
+    MUST(weft_flight_create(f->move, f->comm, &f->flight, error));
+    MUST(weft_flight_create(f->move, f->comm, &f->started, error));
+    MUST(weft_flight_start(f->started, f->numbers, f->buffer, f->buffer + 1024, error));
 }
 
 static void make_files(fixture *f)

@@ -157,6 +157,7 @@ static void test_a_move_that_was_not_started(void)
     weft_mesh *mesh = NULL;
     weft_comms *comms = NULL;
     weft_move *move = NULL;
+    weft_flight *flight = NULL;
     weft_error error = {0};
     weft_shape shape = {1, {{"row", 5}}};
     weft_convert_step step = {.kind = WEFT_SLICE};
@@ -165,14 +166,20 @@ static void test_a_move_that_was_not_started(void)
     CHECK_OK(weft_mesh_create(&world, NULL, &mesh, &error), error);
     const int rank = weft_mesh_first_local(mesh);
     CHECK_OK(weft_move_create(mesh, &shape, WEFT_F64, &step, rank, &move, &error), error);
-    CHECK_EQ_INT(weft_move_finish(move, &error), WEFT_USAGE);
+    CHECK_OK(weft_flight_create(move, NULL, &flight, &error), error);
+    CHECK_EQ_INT(weft_flight_finish(flight, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "has not been started");
     weft_error_clear(&error);
-    CHECK_OK(weft_move_start(move, NULL, from, to, NULL, &error), error);
-    CHECK_EQ_INT(weft_move_start(move, NULL, from, to, NULL, &error), WEFT_USAGE);
+    CHECK_OK(weft_flight_start(flight, from, to, NULL, &error), error);
+    CHECK_EQ_INT(weft_flight_start(flight, from, to, NULL, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "finish it first");
     weft_error_clear(&error);
-    CHECK_OK(weft_move_finish(move, &error), error);
+    weft_move_destroy(&move); /* in use: refused */
+    weft_flight_destroy(&flight);
+    CHECK(move != NULL && flight != NULL);
+    CHECK_OK(weft_flight_finish(flight, &error), error);
+    weft_flight_destroy(&flight);
+    CHECK(flight == NULL);
     weft_request request = {0};
     CHECK_OK(weft_wait(&request, &error), error); /* never begun: nothing to wait for */
     weft_move_destroy(&move);

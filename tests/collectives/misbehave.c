@@ -244,10 +244,13 @@ static weft_status move_step(turn *t, const weft_shape *shape, const weft_conver
                              weft_error *error)
 {
     weft_move *move = NULL;
+    weft_flight *flight = NULL;
     WEFT_TRY(weft_move_create(the.mesh, shape, WEFT_F32, step, t->rank, &move, error));
     weft_comm *comm = step->axes ? weft_comm_of(the.comms, t->rank, step->axes) : NULL;
-    weft_status status = weft_move_start(move, comm, t->from, t->to, t->scratch, error);
-    if (status == WEFT_OK) status = weft_move_finish(move, error);
+    weft_status status = weft_flight_create(move, comm, &flight, error);
+    if (status == WEFT_OK) status = weft_flight_start(flight, t->from, t->to, t->scratch, error);
+    if (status == WEFT_OK) status = weft_flight_finish(flight, error);
+    weft_flight_destroy(&flight);
     weft_move_destroy(&move);
     memcpy(t->from, t->to, BATCH * HIDDEN * sizeof(float));
     return status;

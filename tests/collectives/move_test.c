@@ -75,11 +75,14 @@ static void *run_step(const ranks *all, int rank, const weft_convert_step *step,
     char *scratch = dirty(scratch_bytes + 1);
     void *to = dirty(weft_box_count(&box, c->shape.n_dims) * (int64_t)weft_dtype_bytes(c->dtype));
     weft_comm *comm = step->axes ? weft_comm_of(all->comms, rank, step->axes) : NULL;
+    weft_flight *flight;
+    CHECK_OK(weft_flight_create(move, comm, &flight, &error), error);
     for (int round = 0; round < 2; round++) { /* a move is run many times */
-        CHECK_OK(weft_move_start(move, comm, from, to, scratch, &error), error);
-        CHECK_OK(weft_move_finish(move, &error), error);
+        CHECK_OK(weft_flight_start(flight, from, to, scratch, &error), error);
+        CHECK_OK(weft_flight_finish(flight, &error), error);
     }
     CHECK_EQ_INT(scratch[scratch_bytes], (char)0xA5);
+    weft_flight_destroy(&flight);
     weft_move_destroy(&move);
     free(scratch), free(from);
     return to;
@@ -116,9 +119,21 @@ static bool counts_here(const weft_mesh *mesh, const conversion *c, int rank, in
     return false;
 }
 
-static void check_result(const ranks *all, int rank, const void *data)
+/* What the rank has of the tensor before. */
+static void *fill(const ranks *all, int rank, const conversion *c)
 {
-    const conversion *c = current;
+    weft_box box;
+    weft_spec_box(&c->from, all->mesh, &c->shape, rank, &box);
+    const int64_t count = weft_box_count(&box, c->shape.n_dims);
+    void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
+    for (int64_t i = 0; i < count; i++)
+        store(c->dtype, data, i,
+              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+    return data;
+}
+
+static void check_result(const ranks *all, int rank, const conversion *c, const void *data)
+{
     const uint32_t partial = c->from.partial, ended = partial & ~(uint32_t)c->to.partial;
     weft_box box;
     weft_spec_box(&c->to, all->mesh, &c->shape, rank, &box);
@@ -141,18 +156,12 @@ static void convert_on_rank(void *argument, int rank)
 {
     const ranks *all = argument;
     const conversion *c = current;
-    weft_box box;
-    weft_spec_box(&c->from, all->mesh, &c->shape, rank, &box);
-    const int64_t count = weft_box_count(&box, c->shape.n_dims);
-    void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
-    for (int64_t i = 0; i < count; i++)
-        store(c->dtype, data, i,
-              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+    void *data = fill(all, rank, c);
     weft_convert_step steps[WEFT_MAX_CONVERT];
     const int n = weft_convert_plan(all->mesh, &c->shape, &c->from, &c->to, steps);
     for (int s = 0; s < n; s++)
         data = run_step(all, rank, &steps[s], data);
-    check_result(all, rank, data);
+    check_result(all, rank, c, data);
     free(data);
 }
 
@@ -191,16 +200,10 @@ static void move_on_rank(void *argument, int rank)
 {
     const ranks *all = argument;
     const conversion *c = current;
-    weft_box box;
-    weft_spec_box(&c->from, all->mesh, &c->shape, rank, &box);
-    const int64_t count = weft_box_count(&box, c->shape.n_dims);
-    void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
-    for (int64_t i = 0; i < count; i++)
-        store(c->dtype, data, i,
-              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+    void *data = fill(all, rank, c);
     const weft_convert_step step = {WEFT_MOVE, everybody(all), c->from, c->to};
     data = run_step(all, rank, &step, data);
-    check_result(all, rank, data);
+    check_result(all, rank, c, data);
     free(data);
 }
 
@@ -244,8 +247,11 @@ static void *run_alone(const reduction *r, int rank, weft_convert_step step, con
         return to;
     void *scratch = dirty(weft_move_scratch(move));
     weft_comm *comm = weft_comm_of(r->all->comms, rank, step.axes);
-    CHECK_OK(weft_move_start(move, comm, data, to, scratch, &error), error);
-    CHECK_OK(weft_move_finish(move, &error), error);
+    weft_flight *flight;
+    CHECK_OK(weft_flight_create(move, comm, &flight, &error), error);
+    CHECK_OK(weft_flight_start(flight, data, to, scratch, &error), error);
+    CHECK_OK(weft_flight_finish(flight, &error), error);
+    weft_flight_destroy(&flight);
     weft_move_destroy(&move);
     free(scratch);
     return to;
@@ -301,6 +307,137 @@ static void test_reduce_scatter_then_all_gather_is_all_reduce(void)
     }
 }
 
+/* ---- many under way ---------------------------------------------------------------------------- */
+
+enum { MOVES = 30, FLIGHTS = 3 };
+
+static struct {
+    int n;
+    conversion conversions[MOVES];
+    weft_convert_step steps[MOVES];
+} many; /* the same on all ranks */
+
+typedef struct trip {
+    int which; /* of the conversions */
+    weft_flight *flight;
+    void *from, *to, *scratch;
+} trip;
+
+static void begin_trip(const ranks *all, int rank, weft_move *move, trip *t)
+{
+    const conversion *c = &many.conversions[t->which];
+    const weft_convert_step *step = &many.steps[t->which];
+    weft_comm *comm = step->axes ? weft_comm_of(all->comms, rank, step->axes) : NULL;
+    weft_error error = {0};
+    weft_box box;
+    weft_spec_box(&c->to, all->mesh, &c->shape, rank, &box);
+    t->from = fill(all, rank, c);
+    t->to = dirty(weft_box_count(&box, c->shape.n_dims) * (int64_t)weft_dtype_bytes(c->dtype));
+    t->scratch = dirty(weft_move_scratch(move));
+    CHECK_OK(weft_flight_create(move, comm, &t->flight, &error), error);
+    CHECK_OK(weft_flight_start(t->flight, t->from, t->to, t->scratch, &error), error);
+    weft_flight_destroy(&t->flight); /* under way: refused */
+    CHECK(t->flight != NULL);
+}
+
+static void end_trip(const ranks *all, int rank, trip *t)
+{
+    weft_error error = {0};
+    CHECK_OK(weft_flight_finish(t->flight, &error), error);
+    check_result(all, rank, &many.conversions[t->which], t->to);
+    weft_flight_destroy(&t->flight);
+    free(t->from), free(t->to), free(t->scratch);
+}
+
+/* Calls that block, while all the others are under way. */
+static void reduce_between(const ranks *all, int rank, int64_t count)
+{
+    weft_comm *comm = weft_comm_of(all->comms, rank, everybody(all));
+    weft_error error = {0};
+    double *data = dirty(count * (int64_t)sizeof *data), sum = 0;
+    void *scratch = dirty(weft_all_reduce_scratch(comm, WEFT_SUM, WEFT_F64, count));
+    for (int64_t i = 0; i < count; i++)
+        data[i] = rank + 1;
+    for (int r = 0; r < weft_mesh_n_ranks(all->mesh); r++)
+        sum += r + 1;
+    CHECK_OK(weft_all_reduce(comm, WEFT_SUM, WEFT_F64, data, data, count, scratch, &error), error);
+    CHECK(data[0] == sum && data[count - 1] == sum);
+    CHECK_OK(weft_broadcast(comm, 0, data, 8, &error), error);
+    free(data), free(scratch);
+}
+
+/* Each rank finishes them in an order of its own. */
+static void shuffle(trip *trips, int n, int rank)
+{
+    uint64_t state = 88172645463325252u + (uint64_t)rank;
+    for (int i = n - 1; i > 0; i--) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const int k = (int)((state >> 33) % (uint64_t)(i + 1));
+        const trip swapped = trips[i];
+        trips[i] = trips[k];
+        trips[k] = swapped;
+    }
+}
+
+static void many_on_rank(void *argument, int rank)
+{
+    const ranks *all = argument;
+    weft_error error = {0};
+    weft_move *moves[MOVES];
+    trip trips[MOVES * FLIGHTS];
+    for (int m = 0; m < many.n; m++)
+        CHECK_OK(weft_move_create(all->mesh, &many.conversions[m].shape, many.conversions[m].dtype,
+                                  &many.steps[m], rank, &moves[m], &error),
+                 error);
+    const int n = many.n * FLIGHTS;
+    for (int i = 0; i < n; i++) {
+        trips[i].which = i % many.n;
+        begin_trip(all, rank, moves[trips[i].which], &trips[i]);
+        if (i == n / 3) reduce_between(all, rank, 10);
+    }
+    reduce_between(all, rank, 3000);
+    shuffle(trips, n, rank);
+    for (int i = 0; i < n; i++) {
+        end_trip(all, rank, &trips[i]);
+        if (i == n / 2) reduce_between(all, rank, 700);
+    }
+    for (int m = 0; m < many.n; m++)
+        weft_move_destroy(&moves[m]);
+}
+
+/* One step each: from and to are its own. */
+static void pick_many(const weft_mesh *mesh, uint32_t axes)
+{
+    for (many.n = 0; many.n < MOVES;) {
+        conversion c = {.shape = random_shape(), .dtype = (weft_dtype)pick(WEFT_DTYPES)};
+        weft_convert_step steps[WEFT_MAX_CONVERT];
+        c.from = random_spec(mesh, &c.shape, 3);
+        c.to = random_spec(mesh, &c.shape, 0);
+        const int n = weft_convert_plan(mesh, &c.shape, &c.from, &c.to, steps);
+        weft_convert_step step = {WEFT_MOVE, axes, c.from, c.to};
+        if (n > 0 && pick(4) > 0) step = steps[0];
+        c.from = step.from;
+        c.to = step.to;
+        many.conversions[many.n] = c;
+        many.steps[many.n++] = step;
+    }
+}
+
+static void test_many_flights_are_finished_in_any_order(void)
+{
+    char texts[MAX_MESHES][48];
+    const int n_meshes = meshes_here(texts);
+    for (int m = 0; m < n_meshes; m++) {
+        ranks all;
+        if (open_ranks(texts[m], &all))
+            for (int trial = 0; trial < 6; trial++) {
+                pick_many(all.mesh, everybody(&all));
+                weft_mesh_each(all.mesh, many_on_rank, &all);
+            }
+        close_ranks(&all);
+    }
+}
+
 /* ---- planning, and misuse -------------------------------------------------------------------- */
 
 static void test_a_plan_of_many_ranks_knows_its_bytes(void)
@@ -315,7 +452,8 @@ static void test_a_plan_of_many_ranks_knows_its_bytes(void)
     CHECK_OK(weft_move_create(mesh, &shape, WEFT_F32, &step, 77, &move, &error), error);
     CHECK_EQ_INT(weft_move_wire_bytes(move), 640 * 16 * 4);
     CHECK_EQ_INT(weft_move_scratch(move), 0); /* rows come straight to their places */
-    CHECK_EQ_INT(weft_move_start(move, NULL, NULL, NULL, NULL, &error), WEFT_USAGE);
+    weft_flight *flight;
+    CHECK_EQ_INT(weft_flight_create(move, NULL, &flight, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "among 64 ranks");
     weft_move_destroy(&move);
     error = (weft_error){0};
@@ -333,6 +471,7 @@ int main(void)
         RUN(test_random_conversions_move_every_element);
         RUN(test_the_mover_alone_can_do_everything);
         RUN(test_reduce_scatter_then_all_gather_is_all_reduce);
+        RUN(test_many_flights_are_finished_in_any_order);
         RUN(test_a_plan_of_many_ranks_knows_its_bytes);
     }
     weft_world_close();

@@ -56,18 +56,21 @@ WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
 WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi" */
 
-/* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. */
+typedef struct weft_exchange weft_exchange; /* opaque */
+
+/* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. Any number may be
+ * under way, in any groups, and be waited for in any order, not the same on all ranks: a wait brings on all that its
+ * rank has under way. They are *started* in one order in each group, the same on all its ranks. */
 typedef struct weft_request {
-    weft_comm *comm;
-    void *engine[4]; /* the engine's own */
-    uint64_t ticket;
+    weft_comm *comm; /* NULL: never begun, or over */
+    weft_exchange *exchange;
     uint64_t call, fingerprint; /* as recorded (watch.h) */
 } weft_request;
 
 /* weft_all_to_all_start - rank i gets what each rank has for it.
  *
  * Collective over the group: all call, in one order. Offsets and counts in bytes, arrays [n_ranks], borrowed
- * until weft_wait has returned; 0 allowed. At most 8 exchanges may be under way in a group.
+ * until weft_wait has returned; 0 allowed.
  * send_at, recv_at  where each rank's part begins in send and recv
  */
 WEFT_API weft_status weft_all_to_all_start(weft_comm *comm, const void *send,
@@ -113,10 +116,10 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_calls_check(weft_comm *comm, weft_erro
 
 /* ---- conversions, executed ------------------------------------------------------------------- */
 
-/* A conversion step made ready for one rank: pieces to pack, exchange, combine and unpack. All kinds but
- * all_reduce are one mechanism, the mover: it intersects source boxes with destination boxes, sends every
- * element once, and copies or combines. A value replicated over an axis is sent by the nearest holder
- * (itself when it has it). */
+/* A conversion step made ready for one rank: pieces to pack, exchange, combine and unpack. It never changes, and may be
+ * run by several at once. All kinds but all_reduce are one mechanism, the mover: it intersects source boxes with
+ * destination boxes, sends every element once, and copies or combines. A value replicated over an axis is sent by the
+ * nearest holder (itself when it has it). */
 typedef struct weft_move weft_move; /* opaque */
 
 /* weft_move_create - Local; pure. from_box and to_box of every rank of the group come from the step's specs.
@@ -127,22 +130,33 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
                                                       const weft_shape *shape, weft_dtype dtype,
                                                       const weft_convert_step *step, int rank,
                                                       weft_move **move, weft_error *error);
+/* weft_move_destroy - refused, and changes nothing, while it has flights. */
 WEFT_API void weft_move_destroy(weft_move **move);
-/* weft_move_name - what reports call it: "of w.grad [hidden:64] f32", and where it comes from: ", called at model.c:88".
- * The first part must be the same on all ranks, and so must be `program`, a mark of what the move is a part of. Local. */
-WEFT_API void weft_move_name(weft_move *move, weft_comm *comm, uint64_t program, const char *what,
-                             const char *where);
 WEFT_API int64_t weft_move_scratch(const weft_move *move);    /* bytes, aligned to 64 */
 WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert_bytes */
 
-/* weft_move_start / weft_move_finish - run it. Collective over the step's group (comm, NULL when axes is 0).
+/* A move that can be under way: one run of it at a time, as often as wanted. Flights of one move, and of many, may be
+ * under way together: they are started in one order on all ranks of a group, and finished in any. */
+typedef struct weft_flight weft_flight; /* opaque */
+
+/* weft_flight_create - Local. comm: the group of the step's axes, NULL when axes is 0; borrowed, as the move. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_flight_create(weft_move *move, weft_comm *comm,
+                                                        weft_flight **flight, weft_error *error);
+/* weft_flight_destroy - refused, and changes nothing, while it is under way. Before its group is destroyed. Local. */
+WEFT_API void weft_flight_destroy(weft_flight **flight);
+/* weft_flight_name - what reports call it: "of w.grad [hidden:64] f32", and where it comes from: ", called at model.c:88".
+ * The first part must be the same on all ranks, and so must be `program`, a mark of what the move is a part of. Local. */
+WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char *what,
+                               const char *where);
+
+/* weft_flight_start / weft_flight_finish - run it. Collective over the step's group; start never waits for others.
  *
  * from, to   the rank's boxes, contiguous; distinct memory
  * scratch    [weft_move_scratch] bytes, untouched by others between start and finish
  */
-WEFT_API weft_status weft_move_start(weft_move *move, weft_comm *comm, const void *from, void *to,
-                                     void *scratch, weft_error *error);
-WEFT_API weft_status weft_move_finish(weft_move *move, weft_error *error);
+WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, void *to,
+                                       void *scratch, weft_error *error);
+WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
 
 WEFT_END
 

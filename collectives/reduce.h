@@ -1,0 +1,54 @@
+/* reduce.h (private): an all_reduce: what is known of it before it runs, and one under way. */
+#ifndef WEFT_REDUCE_H
+#define WEFT_REDUCE_H
+
+#include "engine.h"
+
+enum { WEFT_REDUCE_NUMBERS = 5 };
+
+/* Of one rank; the same in every run. */
+typedef struct weft_reduce {
+    weft_combiner combine;
+    int n_ranks, self;
+    int64_t state_bytes; /* of one state of the combine            */
+    int64_t bytes;       /* of the buffer                          */
+    /* that this rank combines of each buffer, and their distance in the scratch */
+    int64_t part_bytes;
+    /* [n_ranks] each: the ranks' slices of the buffer; as this rank sends them; what it gets, in the scratch */
+    int64_t *slice_bytes, *slice_at, *send_bytes, *recv_bytes, *recv_at;
+} weft_reduce;
+
+/* weft_reduce_make - numbers [WEFT_REDUCE_NUMBERS][n_ranks] is borrowed. weft_reduce_bytes - of scratch. Local. */
+void weft_reduce_make(weft_reduce *reduce, int n_ranks, int self, weft_combine combine,
+                      weft_dtype dtype, int64_t count, int64_t *numbers);
+int64_t weft_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, int64_t count);
+
+typedef struct weft_reduction weft_reduction;
+
+/* How it is done. All give the same bits. */
+typedef struct weft_reduce_way {
+    bool (*takes)(const weft_comm *comm, const weft_reduce *reduce);
+    int n_tickets;
+    weft_status (*start)(weft_reduction *it, weft_error *error);
+    bool (*poll)(weft_reduction *it, weft_error *error);
+} weft_reduce_way;
+
+/* One under way. All but `way`, `ticket` and `turn` is set by whoever starts it. */
+struct weft_reduction {
+    const weft_reduce *reduce;
+    weft_comm *comm;
+    weft_exchange *exchange; /* to be used for it */
+    uint64_t fingerprint;
+    const char *send;
+    char *recv, *scratch;
+    const weft_reduce_way *way;
+    uint64_t ticket;
+    int turn;
+};
+
+/* weft_reduction_start - begin it, on all ranks in one order; never waits. weft_reduction_poll - go on as far as possible
+ * without waiting; true: it is over, and error tells how it went. */
+weft_status weft_reduction_start(weft_reduction *it, weft_error *error);
+bool weft_reduction_poll(weft_reduction *it, weft_error *error);
+
+#endif

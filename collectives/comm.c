@@ -227,7 +227,6 @@ weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64
 {
     exchange->ticket = ticket;
     exchange->fingerprint = fingerprint;
-    exchange->has_all_come = false;
     weft_error_clear(&exchange->pending.error);
     return exchange->comm->engine->start(exchange, error);
 }

@@ -277,7 +277,7 @@ static weft_status exchange_start(weft_flight *flight, weft_error *error)
     const weft_move *move = flight->move;
     const size_t element = weft_dtype_bytes(move->dtype);
     if (move->begins != WEFT_NOT_PARTIAL)
-        weft_combine_identity(move->begins, move->dtype, move->to, move->to_count);
+        weft_combine_identity(move->begins, move->dtype, flight->to, move->to_count);
     for (int i = 0; i < move->n_out && move->packs; i++)
         weft_box_run_copy(&move->out[i].run, flight->scratch + move->out[i].at, flight->from,
                           element);

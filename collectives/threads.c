@@ -22,7 +22,7 @@ enum { LINE = 64, SHOWN = 8, N_SPINS = 100, N_SPINS_CROWDED = 50 };
 /* One rank's side of one exchange. */
 typedef struct side {
     weft_exchange base;
-    int n_seen; /* peers that have shown theirs, in the order from this rank on */
+    int n_seen; /* ranks that have shown theirs, in their order */
     bool is_released;
     _Atomic int n_done; /* peers that have done with this side */
     struct side *next_late;
@@ -237,20 +237,29 @@ static void release(weft_exchange *exchange)
         if (r != exchange->comm->self) count_done(mine->peers[r], exchange->comm->n_ranks);
 }
 
+/* Nothing is said of calls that differ before all have come: those that find it out do so together. */
+static void take_all(side *mine)
+{
+    const int n = mine->base.comm->n_ranks, self = mine->base.comm->self;
+    for (int i = 0; i < n; i++) {
+        const int sender = (self + i) % n; /* not all from one at a time */
+        const side *its = mine->peers[sender];
+        (void)!take(mine, its, sender, &mine->base.pending.error);
+        if (!mine->base.is_direct && its != mine) count_done(its, n);
+    }
+    mine->base.has_all_come = true;
+}
+
 static bool poll(weft_pending *it)
 {
     side *mine = (side *)(void *)it;
     weft_comm *comm = mine->base.comm;
-    for (const int n = comm->n_ranks; mine->n_seen < n; mine->n_seen++) {
-        const int sender = (comm->self + mine->n_seen) % n; /* not all from one at a time */
-        const side *its =
-            sender == comm->self ? mine : find(comm->group, sender, mine->base.ticket);
-        if (its == NULL) return false;
-        (void)!take(mine, its, sender, &it->error);
-        mine->peers[sender] = its;
-        if (!mine->base.is_direct && its != mine) count_done(its, n);
+    for (; mine->n_seen < comm->n_ranks; mine->n_seen++) {
+        const int r = mine->n_seen;
+        mine->peers[r] = r == comm->self ? mine : find(comm->group, r, mine->base.ticket);
+        if (mine->peers[r] == NULL) return false;
     }
-    mine->base.has_all_come = true;
+    if (!mine->base.has_all_come) take_all(mine);
     if (mine->base.is_direct && !mine->is_released) return false;
     if (atomic_load_explicit(&mine->n_done, memory_order_acquire) < comm->n_ranks - 1) return false;
     take_down(mine);
@@ -277,7 +286,7 @@ static weft_status start(weft_exchange *exchange, weft_error *error)
     (void)error;
     side *mine = (side *)exchange;
     mine->n_seen = 0;
-    mine->is_released = false;
+    mine->base.has_all_come = mine->is_released = false;
     atomic_store_explicit(&mine->n_done, 0, memory_order_relaxed);
     show(mine);
     return WEFT_OK;

@@ -1,7 +1,7 @@
 /* random_normal: normal with a mean and a deviation; new numbers every run.
  *
  * Philox keyed by (seed, this op's stream, step), counted by the element's global index: the same
- * numbers on every mesh and layout. Computed in double, then rounded.
+ * numbers on every mesh and layout. Computed in double, then rounded. Initial values are these numbers too.
  */
 #include "element.h"
 #include "random.h"
@@ -13,9 +13,10 @@
         T *out_ = out;                                                                             \
         (void)in;                                                                                  \
         const double n0 = env->number[0], n1 = env->number[1];                                     \
-        const weft_philox_key key = weft_random_key(env);                                          \
+        double numbers[WEFT_BLOCK];                                                                \
+        weft_random_gauss(weft_random_key(env), n, env, numbers);                                  \
         for (int64_t i = 0; i < n; i++)                                                            \
-            out_[i] = (T)(n0 + n1 * weft_random_gauss(key, env->index + i * env->stride));         \
+            out_[i] = (T)(n0 + n1 * numbers[i]);                                                   \
     }
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)

@@ -1,9 +1,12 @@
 /* initial.c: initial values, a pure function of (seed, variable's name, element index): the same
- * bits on every mesh, layout and launcher.
+ * bits on every mesh, layout, launcher and processor.
+ *
+ * They are the numbers of the ops that make such numbers, in the stream of the variable's name and of no run, in double
+ * and then cast. All lanes write, each its part of the box, and nothing is written that is there: taken memory is zero.
  */
 #include "program.h"
 
-#include "random.h"
+#include "weft/ops.h"
 
 #include <math.h>
 
@@ -16,58 +19,93 @@ static uint32_t stream_of(const char *name)
     return hash;
 }
 
-typedef double (*initial_rule)(const weft_initial *initial, weft_philox_key key, int64_t index);
-
-static double constant(const weft_initial *initial, weft_philox_key key, int64_t index)
+static void formula(int64_t n, void *out, const void *const *in, const weft_block_env *env)
 {
-    (void)key, (void)index;
-    return initial->a;
+    double *numbers = out;
+    (void)in;
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = env->number[0] * cos(env->number[1] * (double)(env->index + i));
 }
+static const weft_element formula_element = {.block[WEFT_F64][WEFT_F64] = formula};
+static const weft_op formula_op = {.name = "formula", .element = &formula_element};
 
-static double uniform(const weft_initial *initial, weft_philox_key key, int64_t index)
+/* Those whose numbers are what weft_initial says of a and b. */
+static const weft_op *const makers[] = {[WEFT_INITIAL_CONSTANT] = &weft_op_constant,
+                                        [WEFT_INITIAL_NORMAL] = &weft_op_random_normal,
+                                        [WEFT_INITIAL_UNIFORM] = &weft_op_random_uniform,
+                                        [WEFT_INITIAL_FORMULA] = &formula_op};
+
+typedef struct filling {
+    const weft_view *view;
+    weft_block make, cast; /* cast NULL: the numbers are doubles */
+    weft_block_env env;    /* all but the index */
+    int outer; /* dims up to this one are gone through one by one; those after it are whole, ... */
+    int64_t
+        run; /* ... so that as many elements follow each other in the tensor as well           */
+} filling;
+
+/* Dims from the last: as long as a dim is whole, what stands before it goes on behind it. */
+static void find_run(filling *f)
 {
-    return initial->a + (initial->b - initial->a) * weft_random_unit(key, index);
-}
-
-static double normal(const weft_initial *initial, weft_philox_key key, int64_t index)
-{
-    return initial->a + initial->b * weft_random_gauss(key, index);
-}
-
-static double formula(const weft_initial *initial, weft_philox_key key, int64_t index)
-{
-    (void)key;
-    return initial->a * cos(initial->b * (double)index);
-}
-
-static const initial_rule rules[] = {[WEFT_INITIAL_CONSTANT] = constant,
-                                     [WEFT_INITIAL_NORMAL] = normal,
-                                     [WEFT_INITIAL_UNIFORM] = uniform,
-                                     [WEFT_INITIAL_FORMULA] = formula};
-
-static void put(void *data, weft_dtype dtype, int64_t at, double value)
-{
-    if (dtype == WEFT_F32) ((float *)data)[at] = (float)value;
-    if (dtype == WEFT_F64) ((double *)data)[at] = value;
-    if (dtype == WEFT_I32) ((int32_t *)data)[at] = (int32_t)value;
-}
-
-void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view)
-{
-    weft_philox_key key = {.seed = seed, .stream = stream_of(variable->name), .step = 0};
-    initial_rule rule = rules[variable->initial.kind];
-    int n_dims = view->shape.n_dims;
-    int64_t at[WEFT_MAX_DIMS], count = weft_view_count(view);
-    for (int d = 0; d < n_dims; d++)
-        at[d] = view->box.begin[d];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = 0;
-        for (int d = 0; d < n_dims; d++)
-            index = index * view->shape.dims[d].size + at[d];
-        put(view->data, view->dtype, i, rule(&variable->initial, key, index));
-        for (int d = n_dims - 1; d >= 0; d--) { /* the next element, row-major */
-            if (++at[d] < view->box.end[d]) break;
-            at[d] = view->box.begin[d];
-        }
+    const weft_view *view = f->view;
+    f->outer = view->shape.n_dims;
+    f->run = 1;
+    while (f->outer > 0) {
+        const int64_t size = weft_view_size(view, --f->outer);
+        f->run *= size;
+        if (size != view->shape.dims[f->outer].size) return;
     }
+}
+
+/* The index in the whole tensor of element `run * f->run` of the box. */
+static int64_t index_of(const filling *f, int64_t run)
+{
+    const weft_view *view = f->view;
+    int64_t index = 0, weight = 1;
+    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
+        int64_t at = 0;
+        if (d < f->outer) {
+            at = run % weft_view_size(view, d);
+            run /= weft_view_size(view, d);
+        }
+        index += weight * (view->box.begin[d] + at);
+        weight *= view->shape.dims[d].size;
+    }
+    return index;
+}
+
+/* Elements [begin, end) of the box. */
+static void fill(void *argument, int64_t begin, int64_t end, int lane)
+{
+    (void)lane;
+    const filling *f = argument;
+    const size_t bytes = weft_dtype_bytes(f->view->dtype);
+    double numbers[WEFT_BLOCK];
+    weft_block_env env = f->env;
+    for (int64_t i = begin, n; i < end; i += n) {
+        const int64_t in_run = i % f->run;
+        n = f->run - in_run < end - i ? f->run - in_run : end - i;
+        n = n < WEFT_BLOCK ? n : WEFT_BLOCK;
+        env.index = index_of(f, i / f->run) + in_run;
+        void *to = (char *)f->view->data + (size_t)i * bytes;
+        f->make(n, f->cast ? numbers : to, NULL, &env);
+        if (f->cast) f->cast(n, to, (const void *[]){numbers}, &env);
+    }
+}
+
+void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view,
+                     weft_stream *stream)
+{
+    enum { GRAIN = 16 << 10 }; /* elements: some 60 microseconds */
+    const weft_initial *initial = &variable->initial;
+    if (initial->kind == WEFT_INITIAL_CONSTANT && initial->a == 0.0 && !signbit(initial->a)) return;
+    filling f = {.view = view,
+                 .make = makers[initial->kind]->element->block[WEFT_F64][WEFT_F64],
+                 .cast = weft_op_cast.element->block[WEFT_F64][view->dtype],
+                 .env = {.number = {initial->a, initial->b},
+                         .seed = seed,
+                         .random = stream_of(variable->name),
+                         .stride = 1}};
+    find_run(&f);
+    weft_parallel(stream, weft_view_count(view), GRAIN, fill, &f);
 }

@@ -185,7 +185,8 @@ static weft_status take_home(weft_rank *rank, uint32_t placed, weft_error *error
     weft_view view;
     weft_placed_view(plan, placed, rank->rank, &view);
     view.data = rank->memory[placed];
-    weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view);
+    weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view,
+                    rank->stream);
     return WEFT_OK;
 }
 

@@ -79,9 +79,9 @@ void weft_unbind_kernel(weft_bound_step *bound);
 weft_status weft_check_kernels(const weft_plan *plan, weft_error *error);
 /* bind_loop.c */
 weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error);
-/* initial.c: the initial values of one variable's box. */
-void weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
-                     const weft_view *view);
+/* initial.c: the initial values of one variable's box, which is zero as it is. */
+void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view,
+                     weft_stream *stream);
 /* run.c: how a step of each kind is run. */
 typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* The placed tensor that keeps a user's value; 0: it is not kept. */

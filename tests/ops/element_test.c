@@ -78,19 +78,49 @@ static void test_random_numbers_depend_on_the_index_alone(void)
     }
 }
 
-static void test_random_numbers_have_their_moments(void)
+/* One definition, written with libm; and one hash of the bits, which every instruction set and every compiler gives. */
+static void test_normal_numbers_are_what_box_and_muller_say(void)
 {
-    enum { N = 20000 };
+    enum { N = 64 * WEFT_BLOCK };
+    static double x[N];
+    uint64_t hash = 0;
     const weft_philox_key key = {11, 1, 1};
-    double sum = 0.0, squares = 0.0, units = 0.0;
+    weft_block_env env = {.seed = 11, .random = 1, .step = 1, .stride = 1};
+    for (; env.index < N; env.index += WEFT_BLOCK)
+        weft_random_gauss(key, WEFT_BLOCK, &env, x + env.index);
     for (int64_t i = 0; i < N; i++) {
-        const double x = weft_random_gauss(key, i), u = weft_random_unit(key, i);
-        sum += x, squares += x * x, units += u;
-        if (u < 0.0 || u >= 1.0) CHECK(u >= 0.0 && u < 1.0);
+        uint32_t words[4];
+        uint64_t bits;
+        weft_philox(key, (uint64_t)i / 4, words);
+        const uint32_t *pair = words + i % 4 / 2 * 2;
+        const double radius = sqrt(-2.0 * log(1.0 - weft_philox_unit(pair[0])));
+        const double angle = 2.0 * acos(-1.0) * weft_philox_unit(pair[1]);
+        const double expected = radius * (i % 2 == 0 ? cos(angle) : sin(angle));
+        if (!(fabs(x[i] - expected) < 1e-14)) CHECK_CLOSE(x[i], expected, 1e-14);
+        memcpy(&bits, &x[i], sizeof bits);
+        hash = (hash ^ bits) * 0x100000001B3u;
     }
-    CHECK(fabs(sum / N) < 4.0 / sqrt(N));
-    CHECK(fabs(squares / N - 1.0) < 4.0 * sqrt(2.0 / N));
-    CHECK(fabs(units / N - 0.5) < 4.0 * sqrt(1.0 / 12.0 / N));
+    CHECK_EQ_INT((int64_t)hash, -1630218224785432425);
+}
+
+/* The ends of what words can say: no radius at all, and the largest; angles of whole quarters of a turn. */
+static void test_normal_numbers_at_the_ends(void)
+{
+    enum { N = 1 << 20 };
+    const weft_philox_key key = {3, 1, 1};
+    static double x[WEFT_BLOCK];
+    weft_block_env env = {.stride = 1};
+    double largest = 0.0;
+    bool is_finite = true;
+    for (; env.index < N; env.index += WEFT_BLOCK) {
+        weft_random_gauss(key, WEFT_BLOCK, &env, x);
+        for (int i = 0; i < WEFT_BLOCK; i++) {
+            is_finite = is_finite && isfinite(x[i]);
+            largest = fmax(largest, fabs(x[i]));
+        }
+    }
+    CHECK(is_finite);
+    CHECK(largest > 4.0 && largest <= sqrt(48.0 * log(2.0)));
 }
 
 static void test_dropout_keeps_the_mean(void)
@@ -117,7 +147,8 @@ int main(void)
     RUN(test_cast_keeps_to_the_range_of_i32);
     RUN(test_where_does_not_leak_the_other_branch);
     RUN(test_random_numbers_depend_on_the_index_alone);
-    RUN(test_random_numbers_have_their_moments);
+    RUN(test_normal_numbers_are_what_box_and_muller_say);
+    RUN(test_normal_numbers_at_the_ends);
     RUN(test_dropout_keeps_the_mean);
     return weft_test_report();
 }

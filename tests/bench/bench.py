@@ -12,6 +12,7 @@ import fnmatch
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -20,10 +21,11 @@ from pathlib import Path
 
 import page
 import rows
-from process import Failed, Worker, first_line
+from process import Failed, Worker, first_line, hurry, memory_left
 from peers import Peers
 
 HERE = Path(__file__).resolve().parent
+SPARE = 3 << 30  # bytes of memory that have to be there before another worker is started
 TURN = 0.1  # seconds that a worker is measured in a round, or one call if that takes longer
 BLOCK = 0.002  # seconds of the calls that are timed together
 MOVED = 0.10  # of a probe
@@ -41,7 +43,8 @@ def say(*words):
 def machine(cores):
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return {"processor": model, "cores": len(cores), "system": platform.platform(), "python": platform.python_version()}
+    return {"processor": model, "cores": len(cores), "system": platform.platform(), "python": platform.python_version(),
+            "priority": os.getpriority(os.PRIO_PROCESS, 0)}
 
 
 def commit():
@@ -86,12 +89,13 @@ class Probe:
         self.worker = Worker("probe", [str(programs / "bench_probe")], {})
         self.amount = self.worker.ask("about")
 
-    def measure(self):
+    def measure(self, calm):
+        calm.wait()
         found = {}
         for kind, calls in (("product", 100), ("stream", 4)):
             self.worker.ask(f"open {kind}")
             self.worker.ask(f"look {calls}")
-            wall = self.worker.ask(f"time 25 {calls}")["wall"]
+            wall = self.worker.ask(f"time 80 {calls}")["wall"]
             found[kind] = self.amount[kind] * calls / min(wall)
         self.worker.stop()
         return found
@@ -104,29 +108,69 @@ def moved(before, after):
 # ---- a row --------------------------------------------------------------------------------------------
 
 
-def open_workers(row, contenders, peers, environment):
-    """Each contender's worker with the row open and a few steps done; or why there is none."""
-    workers, told = {}, {}
-    for c in contenders:
-        told[c.name] = {}
-        worker = None
+class Workers:
+    """Of the row at hand. Those of single ops live on into the next row; a training's begin afresh, for its memory."""
+
+    def __init__(self, peers, environment):
+        self.peers, self.environment, self.group, self.kept = peers, environment, None, {}
+
+    def _get(self, row, contender):
+        if row.group != self.group:
+            self.end()
+            self.group = row.group
+        if contender.name in self.kept:
+            return self.kept[contender.name]
+        command = self.peers.command(contender)
+        if memory_left() < SPARE:
+            raise Failed(f"less than {SPARE >> 30} GiB of memory were left")
+        self.kept[contender.name] = Worker(contender.name, command, {**self.environment, **contender.environment})
+        return self.kept[contender.name]
+
+    def open(self, row, contender):
+        """The worker with the row open and a few steps done, stopped, and what it says; or why there is none."""
         try:
-            command = peers.command(c)
-            worker = Worker(c.name, command, {**environment, **c.environment})
-            about, opened = worker.ask("about"), worker.ask(f"open {row.name}")
+            worker = self._get(row, contender)
+            told = {"about": worker.ask("about")}
+            opened = worker.ask(f"open {row.asked}")
             if "skipped" in opened:
-                raise Failed(opened["skipped"])
-            told[c.name] = {"about": about, "open": opened["seconds"], **worker.ask(f"look {row.steps}")}
+                worker.stop()
+                return None, {"skipped": opened["skipped"]}
+            told.update(open=opened["seconds"], **worker.ask(f"look {row.steps}"))
             worker.forget_peak()
             worker.plan(TURN, BLOCK)
             worker.stop()
-            workers[c.name] = worker
+            return worker, told
         except Failed as why:
-            told[c.name] = {"skipped": str(why)}
-            if worker:
-                worker.end()
+            self.drop(contender.name)
+            return None, {"skipped": str(why)}
+
+    def drop(self, name):
+        if name in self.kept:
+            self.kept.pop(name).end()
+
+    def close(self, row):
+        if row.is_training:
+            self.end()
+        for name, worker in list(self.kept.items()):
+            try:
+                worker.ask("close")
+                worker.stop()
+            except Failed:
+                self.drop(name)
+
+    def end(self):
+        for name in list(self.kept):
+            self.drop(name)
+
+
+def open_all(row, contenders, workers):
+    found, told = {}, {}
+    for c in contenders:
+        worker, told[c.name] = workers.open(row, c)
+        if worker:
+            found[c.name] = worker
         say(f"  {c.name}: " + (told[c.name].get("skipped") or "ready, " + shown(told[c.name]["numbers"])))
-    return workers, told
+    return found, told
 
 
 def shown(numbers):
@@ -147,42 +191,53 @@ def disagreement(told):
     return None
 
 
-def interleave(workers, rounds, calm):
+def take_turn(worker, told, times):
+    """One worker, while the others are stopped. One that fails is out, with the reason."""
+    t = times.setdefault(worker.name, {"wall": [], "cpu": 0.0, "calls": 0})
+    began = worker.cpu()
+    try:
+        blocks = worker.ask(f"time {worker.blocks} {worker.calls}")["wall"]
+    except Failed as why:
+        told[worker.name] = {"skipped": str(why)}
+        del times[worker.name]
+        worker.end()
+        return
+    t["cpu"] += worker.cpu() - began
+    t["calls"] += worker.blocks * worker.calls
+    t["wall"] += [block / worker.calls for block in blocks]
+    worker.stop()
+
+
+def interleave(workers, told, rounds, calm):
     """name -> seconds a call of every block, and CPU seconds a call."""
-    wall, cpu, calls = ({name: [] for name in workers}, dict.fromkeys(workers, 0.0), dict.fromkeys(workers, 0))
-    names = list(workers)
+    times, names = {}, list(workers)
     for r in range(rounds):
         calm.wait()
         for name in names[r % len(names):] + names[:r % len(names)]:
-            worker = workers[name]
-            began = worker.cpu()
-            blocks = worker.ask(f"time {worker.blocks} {worker.calls}")["wall"]
-            cpu[name] += worker.cpu() - began
-            calls[name] += worker.blocks * worker.calls
-            wall[name] += [block / worker.calls for block in blocks]
-            worker.stop()
-    return {name: {"wall": wall[name], "cpu": cpu[name] / calls[name]} for name in workers}
+            if "skipped" not in told[name]:
+                take_turn(workers[name], told, times)
+    return {name: {"wall": t["wall"], "cpu": t["cpu"] / t["calls"]} for name, t in times.items()}
 
 
-def start_each(row, contenders, peers, environment, rounds):
+def start_each(contenders, peers, environment, told, rounds):
     """The same of processes that begin with nothing: seconds until their first line."""
-    told, times = {}, {}
+    times = {}
     for r in range(rounds):
         for c in contenders[r % len(contenders):] + contenders[:r % len(contenders)]:
             if "skipped" in told.get(c.name, {}):
                 continue
             try:
                 wall, cpu, answer = first_line(peers.command(c), {**environment, **c.environment})
-                told.setdefault(c.name, {"numbers": [answer["loss"]]})
-                t = times.setdefault(c.name, {"wall": [], "cpus": []})
-                t["wall"].append(wall)
-                t["cpus"].append(cpu)
             except Failed as why:
                 told[c.name] = {"skipped": str(why)}
-            say(f"  {c.name}: {told[c.name].get('skipped') or f'{wall:.3f} s'}")
-    for t in times.values():
-        t["cpu"] = statistics.mean(t.pop("cpus"))
-    return told, times
+                times.pop(c.name, None)
+                continue
+            told.setdefault(c.name, {"numbers": [answer["loss"]]})
+            t = times.setdefault(c.name, {"wall": [], "cpu": 0.0})
+            t["wall"].append(wall)
+            t["cpu"] += cpu / rounds
+            say(f"  {c.name}: {wall:.3f} s")
+    return times
 
 
 def summary(row, told, times):
@@ -198,37 +253,33 @@ def summary(row, told, times):
     return told
 
 
-def measure(row, contenders, peers, probe, calm, environment, rounds, tries):
-    record = {"name": row.name, "what": row.what, "load": os.getloadavg()[0], "commit": commit(),
+def times_of(row, contenders, workers, opened, told, rounds, calm):
+    if row.is_start:
+        return start_each(contenders, workers.peers, workers.environment, told, rounds)
+    return interleave(opened, told, rounds, calm)
+
+
+def measure(row, contenders, workers, probe, calm, rounds, tries):
+    record = {"name": row.name, "what": row.what, "load": os.getloadavg()[0], "commit": commit(), "rounds": rounds,
               "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")}
-    workers = {}
-    if not row.is_start:
-        workers, told = open_workers(row, contenders, peers, environment)
-        record["why"] = disagreement(told)
-    for attempt in range(tries):
-        if not row.is_start and record["why"]:
-            break
-        calm.wait()
-        before = probe.measure()
-        if row.is_start:
-            told, times = start_each(row, contenders, peers, environment, rounds)
-        else:
-            times = interleave(workers, rounds, calm)
-        calm.wait()
-        after = probe.measure()
-        record.update(probes={"before": before, "after": after}, moved=moved(before, after), rounds=rounds)
-        record["contenders"] = summary(row, told, times)
+    opened, told = ({}, {}) if row.is_start else open_all(row, contenders, workers)
+    record["why"] = None if row.is_start else disagreement(told)
+    calm.begin()
+    for attempt in range(tries if record["why"] is None else 0):
+        before = probe.measure(calm)
+        times = times_of(row, contenders, workers, opened, told, rounds, calm)
+        after = probe.measure(calm)
+        told = summary(row, told, times)
+        record.update(probes={"before": before, "after": after}, moved=moved(before, after))
         record["why"] = None if record["moved"] <= MOVED else f"the probes moved by {100 * record['moved']:.0f} %"
         if record["why"] is None:
             break
         say(f"  {record['why']}" + (": once more" if attempt + 1 < tries else ""))
-    for name, worker in workers.items():
-        if row.is_training:
+    for name, worker in opened.items():
+        if row.is_training and worker in Worker.alive:
             told[name]["peak"] = worker.peak()
-        worker.end()
-    record.setdefault("contenders", told)
-    record["is_result"] = record["why"] is None
-    return record
+    workers.close(row)
+    return {**record, "contenders": told, "is_result": record["why"] is None}
 
 
 # ---- the command ----------------------------------------------------------------------------------------
@@ -281,21 +332,21 @@ def main():
     wanted = chosen(a.only)
     cores = sorted(os.sched_getaffinity(0))[:a.cores]
     os.sched_setaffinity(0, cores)
+    hurry(os.getpid())
     environment = {**os.environ, "OMP_NUM_THREADS": str(len(cores)), "MKL_NUM_THREADS": str(len(cores))}
     programs, also = Path(a.programs).resolve(), dict(text.split("=", 1) for text in a.also)
     peers = Peers(Path(a.peers).resolve(), programs, HERE, say)
+    workers = Workers(peers, environment)
     probe, calm, records = Probe(programs), Calm(a.wait), []
     for row in wanted:
         contenders = rows.contenders(row, also)
         peers.make(contenders)
         say(f"{row.name}: {row.what}")
-        calm.begin()
-        record = measure(row, contenders, peers, probe, calm, environment, a.rounds or row.rounds, max(1, a.tries))
+        record = measure(row, contenders, workers, probe, calm, a.rounds or row.rounds, max(1, a.tries))
         records.append(record)
         print(page.text(row, record), flush=True)
         if a.json:
             keep(a.json, {"machine": machine(cores)}, records)
-    probe.worker.end()
     refused = [r["name"] for r in records if not r["is_result"]]
     if refused:
         print("not a result:", " ".join(refused))
@@ -303,4 +354,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        sys.exit(main())
+    finally:
+        for left in list(Worker.alive):
+            left.end()

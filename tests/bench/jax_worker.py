@@ -104,7 +104,7 @@ def drawn(row):
 
 def training(row, is_filled=True):
     p = {name: jnp.asarray(x) for name, x in gpt2.begin(row).items()} if is_filled else drawn(row)
-    zeros = lambda: {name: jnp.zeros_like(x) for name, x in p.items()}
+    m, v = ({name: jnp.zeros_like(x) for name, x in p.items()} for _ in range(2))
     tokens, targets = (jnp.asarray(x) for x in gpt2.batch(row))
 
     def step(p, m, v, t, tokens, targets):
@@ -114,8 +114,8 @@ def training(row, is_filled=True):
         return (*({name: new[name][i] for name in p} for i in range(3)), t + 1), loss
 
     step = jax.jit(step, donate_argnums=(0, 1, 2, 3))
-    state = [p, zeros(), zeros(), jnp.float32(1)]
-    del p
+    state = [p, m, v, jnp.float32(1)]
+    del p, m, v  # else they would live as long as the row
 
     def call():
         state[:], loss = step(*state, tokens, targets)

@@ -38,10 +38,10 @@ def _cells(row, record):
 
 
 def text(row, record):
-    head = ["", "minimum", "median", "CPU", "efficiency" if row.is_efficiency else "ratio", "", "of the stream", "peak memory"]
+    head = ["", "minimum", "median", "CPU", "efficiency" if row.is_efficiency else "ratio", "", "of stream", "memory"]
     table = [head] + list(_cells(row, record))
-    widths = [max(len(line[i]) for line in table) if i else max(len(line[0]) for line in table) for i in range(len(head))]
-    widths[1] = max(len(line[1]) for line in table if not line[1].startswith("skipped"))
+    is_reason = lambda cell: cell.startswith("skipped")
+    widths = [max(len(line[i]) for line in table if not is_reason(line[i])) for i in range(len(head))]
     lines = [f"{row.name}: {row.what}"]
     lines += ["  " + "  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths)))
               .rstrip() for line in table]
@@ -57,7 +57,10 @@ def text(row, record):
 # ---- docs/performance.md --------------------------------------------------------------------------------
 
 TITLES = {"op": "Single ops", "executor": "The executor", "training": "Training steps", "all_reduce": "all_reduce",
-          "ranks": "Ranks", "start": "From the command to the first loss"}
+          "ranks": "Data parallel", "split": "Shared weights", "start": "From the command to the first loss"}
+
+
+DULL = ("cores", "threads", "processor")  # what workers say of themselves that is said elsewhere
 
 
 def _markdown(lines):
@@ -70,7 +73,7 @@ def _group(group, found):
     has_stream = any(row.unit == "B" and row.group == "op" for row, _ in found)
     has_peak = any("peak" in c for _, r in found for c in r["contenders"].values())
     has_rate = any(rate(row, 1) for row, _ in found)
-    head = ["", "", "minimum", "median", "CPU", "efficiency" if group == "ranks" else "ratio"]
+    head = ["", "", "minimum", "median", "CPU", "efficiency" if found[0][0].is_efficiency else "ratio"]
     head += ["rate"] * has_rate + ["of the stream"] * has_stream + ["peak memory"] * has_peak
     lines = [head]
     for row, record in found:
@@ -94,9 +97,10 @@ def _conditions(data, found):
     about = {}
     for record in records:
         for c in record["contenders"].values():
-            about.update({k: str(v) for k, v in c.get("about", {}).items() if k not in ("cores", "threads", "processor")})
+            about.update({k: str(v) for k, v in c.get("about", {}).items() if k not in DULL})
     probes = [p for record in records for p in record["probes"].values()]
-    lines = [["", ""], ["processor", f"{m['processor']}, {m['cores']} cores"], ["system", f"{m['system']}, Python {m['python']}"],
+    lines = [["", ""], ["processor", f"{m['processor']}, {m['cores']} cores"],
+             ["system", f"{m['system']}, Python {m['python']}"],
              ["versions", ", ".join(f"{k} {v}" for k, v in about.items())],
              ["commit", ", ".join(sorted({record["commit"] for record in records}))],
              ["measured", ", ".join(sorted({record["when"][:10] for record in records}))],

@@ -52,4 +52,4 @@ class Peers:
         mpirun = shutil.which("mpirun")
         if mpirun is None:
             raise Failed("there is no mpirun")
-        return [mpirun, "-n", str(contender.processes), "--oversubscribe", "--bind-to", "none", *command]
+        return [mpirun, "-n", str(contender.processes), "--oversubscribe", "--bind-to", "core", *command]

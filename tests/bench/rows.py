@@ -24,10 +24,12 @@ class Row:
     unit: str = "s"  # what the amount is of: "FLOP", "B"; "op": calls are `amount` ops; "s": a call is what counts
     steps: int = 3  # done and compared before anything is timed
     rounds: int = 7
+    work: str = ""  # what workers call it, where that is another name
 
-    is_training = property(lambda self: self.group in ("training", "ranks"))
+    asked = property(lambda self: self.work or self.name)
+    is_training = property(lambda self: self.group in ("training", "ranks", "split"))
     is_start = property(lambda self: self.group == "start")
-    is_efficiency = property(lambda self: self.group == "ranks")
+    is_efficiency = property(lambda self: self.group in ("ranks", "split"))
 
     def base(self, name):
         """Whose minimum another's is divided by."""
@@ -64,9 +66,11 @@ GROUPS = {
     "all_reduce": [weft("Weft, processes", "--mesh", "data:2", processes=2), weft("Weft, threads", "--mesh", "data:2"),
                    Contender("MPI_Allreduce", "bench_mpi", processes=2),
                    torch("gloo", "--ddp", environment=ONE_THREAD)],
-    "ranks": [weft("Weft"), weft("Weft, data parallel", *DATA), weft("Weft, data parallel, zero 1", *DATA, "--zero", "1"),
-              weft("Weft, data parallel, processes", *DATA, processes=2), weft("Weft, tensor parallel", *TENSOR),
-              torch("PyTorch"), torch("PyTorch, DDP", "--ddp", environment=ONE_THREAD)],
+    "ranks": [weft("Weft"), weft("Weft, data parallel", *DATA),
+              weft("Weft, data parallel, processes", *DATA, processes=2), torch("PyTorch"),
+              torch("PyTorch, DDP", "--ddp", environment=ONE_THREAD)],
+    "split": [weft("Weft"), weft("Weft, data parallel, zero 1", *DATA, "--zero", "1"),
+              weft("Weft, tensor parallel", *TENSOR), weft("Weft, tensor parallel, processes", *TENSOR, processes=2)],
 }
 
 
@@ -93,6 +97,7 @@ _linears = [Row(name, f"x w: {m} x {k} by {k} x {n}", "op", 2.0 * m * k * n, "FL
 _fused = [Row(name, f"gelu(x w + b): {m} x {k} by {k} x {n}", "op", 2.0 * m * k * n, "FLOP")
           for name, (m, k, n) in sizes.LINEAR_GELU.items()]
 _shape = "{} x {}".format(*sizes.MATRIX)
+_body = "a step of GPT-2's 12 layers x 768, vocabulary 256, 4 x 64"
 _all_reduces = [Row(name, f"a sum over 2 ranks, {n} bytes", "all_reduce", n, "B", steps=1)
                 for name, n in sizes.ALL_REDUCE.items()]
 
@@ -108,8 +113,9 @@ ROWS = _linears + _fused + [
     Row("gpt2_4x64", "a step of GPT-2 124M, vocabulary 50,304, 4 x 64", "training"),
     Row("gpt2_1x1024", "a step of GPT-2 124M, vocabulary 50,304, 1 x 1024", "training"),
     *_all_reduces,
-    Row("gpt2_bytes", "a step of GPT-2's 12 layers x 768, vocabulary 256, 4 x 64, on 2 cores", "ranks"),
-    Row("start_char", "from the command to the first loss, 4 layers x 128", "start"),
+    Row("data_parallel", f"{_body}: 1 process on 2 cores, 2 ranks on 1 each", "ranks", work="gpt2_bytes"),
+    Row("split_weights", f"{_body}, where ranks share the weights", "split", work="gpt2_bytes"),
+    Row("start_char", "from the command to the first loss, 4 layers x 128", "start", rounds=3),
     Row("start_gpt2_4x64", "from the command to the first loss, GPT-2 124M, 4 x 64", "start", rounds=3),
 ]
-assert {row.name for row in ROWS if row.is_training} == set(sizes.GPT2)
+assert {row.asked for row in ROWS if row.is_training} == set(sizes.GPT2)

@@ -30,6 +30,7 @@ compiled = torch.compile if arguments.compile else lambda function: function
 
 def op(function, *operands, out=None):
     """A row of one op; `out` is memory for its result, where the op takes it."""
+    torch._dynamo.reset()  # shapes of earlier rows make no code of this row's general
     operands = [torch.from_numpy(x) for x in operands]
     function = compiled(function)
     kept = {}

@@ -36,7 +36,7 @@ static const struct {
 enum { n_numbers = sizeof numbers / sizeof numbers[0] };
 
 /* The rule's defaults where the user has 0; false: one is not what it may be. */
-static bool take_numbers(weft_update *u, const weft_named_rule *rule)
+static bool take_numbers(weft_update *u, const weft_optimizer_rule *rule)
 {
     for (int i = 0; i < n_numbers; i++) {
         double *number = (double *)((char *)&u->options + numbers[i].offset);
@@ -81,13 +81,22 @@ weft_value weft_scalar_for(weft_value scalar, weft_value like)
 
 void weft_update_at(const weft_update *u, weft_value variable)
 {
-    u->graph->place_as = variable.id;
+    if (u == NULL || u->graph == NULL) return;
+    u->graph->place_as =
+        variable.graph == u->graph && variable.id < u->graph->n_tensors ? variable.id : 0;
 }
 
 weft_value weft_update_slot(const weft_update *u, weft_value variable, const char *name,
                             const weft_shape *shape)
 {
-    if (weft_graph_status(u->graph) != WEFT_OK) return weft_no_value(u->graph);
+    if (u == NULL || weft_graph_status(u->graph) != WEFT_OK)
+        return weft_no_value(u == NULL ? NULL : u->graph);
+    if (!weft_graph_takes(u->graph, u->name, "variable", (weft_values){&variable, 1}))
+        return weft_no_value(u->graph);
+    if (name == NULL || shape == NULL)
+        return weft_graph_fail(u->graph, "%s: a slot of %s without a %s", u->name,
+                               u->graph->tensors[variable.id].name,
+                               name == NULL ? "name" : "shape");
     const weft_node *other = weft_slot_called(variable, name);
     if (other == NULL) return weft_slot_of(variable, name, *shape, weft_constant_of(0.0));
     char where[160] = "before";
@@ -143,7 +152,7 @@ static void clip_all(const weft_update *u, const weft_selection *s)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static weft_value update_all(weft_update *u, const weft_selection *s, weft_rule rule,
+static weft_value update_all(weft_update *u, const weft_selection *s, weft_update_rule rule,
                              weft_value loss)
 {
     const bool has_loss = weft_is_value(loss);
@@ -154,7 +163,12 @@ static weft_value update_all(weft_update *u, const weft_selection *s, weft_rule 
     int n_tokens = 0;
     for (int i = 0; i < s->n && weft_graph_status(u->graph) == WEFT_OK; i++) {
         weft_update_at(u, s->variables[i]);
-        n_tokens += rule(u, s->variables[i], s->gradients[i], s->tokens + n_tokens);
+        const int n = rule(u, s->variables[i], s->gradients[i], s->tokens + n_tokens);
+        if (n < 1 || n > WEFT_MAX_TOKENS)
+            weft_graph_fail(u->graph, "%s: its rule gave %d tokens for %s; it gives from 1 to %d",
+                            u->name, n, u->graph->tensors[s->variables[i].id].name,
+                            WEFT_MAX_TOKENS);
+        n_tokens += n;
     }
     weft_update_at(u, weft_no_value(u->graph));
     return weft_group(u->graph, (weft_values){s->tokens, n_tokens});
@@ -168,10 +182,25 @@ static weft_graph *graph_of(weft_value loss, const weft_optimizer_options *optio
     return list.values != NULL && list.n_values > 0 ? list.values[0].graph : NULL;
 }
 
-weft_value weft_optimize(const weft_named_rule *rule, weft_value loss,
+/* The rule as this version has it; false: it says too little, which is the graph's error. */
+static bool take_rule(weft_graph *graph, const weft_optimizer_rule *given,
+                      weft_optimizer_rule *rule)
+{
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_optimizer_rule_take(given, rule, &error) == WEFT_OK) return true;
+    weft_graph_fail(graph, "weft_optimize: %s", error.message);
+    return false;
+}
+
+weft_value weft_optimize(const weft_optimizer_rule *given, weft_value loss,
                          const weft_optimizer_options *options)
 {
-    weft_update u = {.name = rule->name, .graph = graph_of(loss, options)};
+    weft_optimizer_rule taken, *rule = &taken;
+    weft_update u = {.graph = graph_of(loss, options)};
+    if (options != NULL && options->gradient_norm != NULL)
+        *options->gradient_norm = weft_no_value(u.graph);
+    if (!take_rule(u.graph, given, rule)) return weft_no_value(u.graph);
+    u.name = rule->name;
     if (options != NULL) u.options = *options;
     if (u.options.gradient_norm != NULL) *u.options.gradient_norm = weft_no_value(u.graph);
     if (weft_graph_status(u.graph) != WEFT_OK) return weft_no_value(u.graph);
@@ -189,33 +218,4 @@ weft_value weft_optimize(const weft_named_rule *rule, weft_value loss,
     if (u.options.gradient_norm != NULL) *u.options.gradient_norm = weft_no_value(u.graph);
     weft_graph_rewind(u.graph, begin);
     return weft_no_value(u.graph);
-}
-
-/* "sgd, momentum, adam or adamw" */
-static void print_names(char *text, size_t bytes)
-{
-    int used = 0;
-    for (int i = 0; i < weft_n_optimizers && used < (int)bytes; i++)
-        used += snprintf(text + used, bytes - (size_t)used, "%s%s",
-                         i == 0                      ? ""
-                         : i + 1 < weft_n_optimizers ? ", "
-                                                     : " or ",
-                         weft_optimizers[i].name);
-}
-
-const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
-{
-    const char *names[16];
-    char all[200];
-    if (weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK) return NULL;
-    for (int i = 0; i < weft_n_optimizers; i++) {
-        names[i] = weft_optimizers[i].name;
-        if (strcmp(name, names[i]) == 0) return &weft_optimizers[i];
-    }
-    const char *near = weft_nearest(name, names, weft_n_optimizers);
-    print_names(all, sizeof all);
-    weft_fail(error, WEFT_USAGE, "there is no optimizer %.100s; %s%s%s", name,
-              near == NULL ? "choose " : "did you mean ", near == NULL ? all : near,
-              near == NULL ? "" : "?");
-    return NULL;
 }

@@ -155,7 +155,8 @@ static int adafactor(const weft_update *u, weft_value variable, weft_value gradi
 #define BUILDER(name_, rate_, ...)                                                                 \
     weft_value weft_##name_(weft_value loss, const weft_optimizer_options *options)                \
     {                                                                                              \
-        static const weft_named_rule rule = {#name_, name_, {.rate = rate_, __VA_ARGS__}};         \
+        static const weft_optimizer_rule rule = {                                                  \
+            sizeof rule, #name_, name_, weft_##name_, {.rate = rate_, __VA_ARGS__}};               \
         return weft_optimize(&rule, loss, options);                                                \
     }
 RULES(BUILDER)

@@ -19,6 +19,7 @@
 #include "weft.h"
 #include "weft/arena.h"
 #include "weft/extend/element.h"
+#include "weft/extend/optimizer.h"
 #include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
@@ -59,6 +60,7 @@ typedef struct fixture {
     weft_stored *stored;
     weft_postmortem *postmortem;
     weft_site site;
+    weft_update working;
     double numbers[24];
     /* room for whatever a call writes */
     _Alignas(64) char buffer[4096];
@@ -171,6 +173,24 @@ static const weft_kernel fresh_kernel = {.size = sizeof(weft_kernel),
                                          .launch = no_launch};
 static const weft_kernel poor_kernel = {.size = sizeof(weft_kernel), .name = "poor", .dtypes = 77};
 
+static int no_update(const weft_update *u, weft_value variable, weft_value gradient,
+                     weft_value *tokens)
+{
+    (void)u, (void)gradient;
+    tokens[0] = weft_assign(variable, weft_scale(variable, 0.5));
+    return 1;
+}
+static int no_tokens(const weft_update *u, weft_value variable, weft_value gradient,
+                     weft_value *tokens)
+{
+    (void)u, (void)variable, (void)gradient, (void)tokens;
+    return 0;
+}
+static const weft_optimizer_rule fresh_rule = {
+    sizeof fresh_rule, "fresh", no_update, weft_sgd, {.rate = 1}};
+static const weft_optimizer_rule poor_rule = {
+    sizeof poor_rule, "poor", no_tokens, NULL, {.rate = 1}};
+
 /* Pointers: NULL first; then the n others, objects of the type that are there before any call. */
 #define POINTER(T, kind, n, good, ...)                                                             \
     enum { n_wrong_##kind = 1 + (n) };                                                             \
@@ -217,6 +237,10 @@ POINTER(const weft_op, weft_op_ptr, 5, &kept_op, &fresh_op, &poor_op, (weft_op *
 POINTER(const weft_kernel, weft_kernel_ptr, 4, &fresh_kernel, &poor_kernel,
         (weft_kernel *)(void *)filled[0], (weft_kernel *)(void *)filled[1],
         (weft_kernel *)(void *)filled[2])
+POINTER(const weft_optimizer_rule, weft_optimizer_rule_ptr, 4, &fresh_rule, &poor_rule,
+        (weft_optimizer_rule *)(void *)filled[0], (weft_optimizer_rule *)(void *)filled[1],
+        (weft_optimizer_rule *)(void *)filled[2])
+POINTER(const weft_update, weft_update_ptr, 1, &f->working, (weft_update *)(void *)filled[0])
 #define MADE(T) POINTER(T *, T##_ptr_ptr, 0, (T **)&f->made)
 MADE(weft_mesh)
 MADE(weft_layout)
@@ -533,6 +557,7 @@ static void make_graph(fixture *f)
     f->one_weight[0] = f->w;
     f->site = (weft_site){.op = &kept_op, .n_in = 1, .n_out = 1};
     f->site.in[0] = f->site.out[0] = (weft_type){WEFT_F64, SHAPE(f->row, f->column)};
+    f->working = (weft_update){.name = "sgd", .graph = g, .run = f->loss, .rate = f->loss};
     f->losses = (weft_values){f->one_loss, 1};
     f->weights = (weft_values){f->one_weight, 1};
 }

@@ -77,8 +77,10 @@ typedef struct weft_optimizer {
     weft_value (*build)(weft_value loss, const weft_optimizer_options *options);
     double default_rate;
 } weft_optimizer;
-WEFT_API extern const weft_optimizer weft_optimizers[];
+WEFT_API extern const weft_optimizer weft_optimizers[]; /* Weft's own */
 WEFT_API extern const int weft_n_optimizers;
+/* weft_optimizer_at - of all there are: Weft's own, then those from outside (weft/extend/optimizer.h). NULL past the end. */
+WEFT_API const weft_optimizer *weft_optimizer_at(int index);
 /* NULL and WEFT_USAGE with the nearest name when there is none. */
 WEFT_API const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error);
 

@@ -1,0 +1,105 @@
+/* find.c: optimizers by name: Weft's own, and those from outside.
+ *
+ * Nothing is ever taken out, so readers need no lock: an entry is written before the count that lets them see it.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "update.h"
+#include "weft/extend/size.h"
+#include "weft/name.h"
+
+static weft_optimizer outside[WEFT_MAX_OUTSIDE_OPTIMIZERS];
+static atomic_int n_outside;
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+
+const weft_optimizer *weft_optimizer_at(int index)
+{
+    if (index < 0 || index >= weft_n_optimizers + atomic_load(&n_outside)) return NULL;
+    return index < weft_n_optimizers ? &weft_optimizers[index]
+                                     : &outside[index - weft_n_optimizers];
+}
+
+/* "sgd, momentum, adam or adamw" */
+static void print_names(const char *const *names, int n, char *text, size_t bytes)
+{
+    int used = 0;
+    for (int i = 0; i < n && used < (int)bytes; i++)
+        used += snprintf(text + used, bytes - (size_t)used, "%s%s",
+                         i == 0      ? ""
+                         : i + 1 < n ? ", "
+                                     : " or ",
+                         names[i]);
+}
+
+const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
+{
+    const char *names[16 + WEFT_MAX_OUTSIDE_OPTIMIZERS];
+    char all[300];
+    const weft_optimizer *at;
+    int n = 0;
+    if (weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK) return NULL;
+    for (; (at = weft_optimizer_at(n)) != NULL; n++) {
+        names[n] = at->name;
+        if (strcmp(name, at->name) == 0) return at;
+    }
+    const char *near = weft_nearest(name, names, n);
+    print_names(names, n, all, sizeof all);
+    weft_fail(error, WEFT_USAGE, "there is no optimizer %.100s; %s%s%s", name,
+              near == NULL ? "choose " : "did you mean ", near == NULL ? all : near,
+              near == NULL ? "" : "?");
+    return NULL;
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_optimizer_rule *rule,
+                                     weft_error *error)
+{
+    WEFT_TRY(weft_check_given(given != NULL, "weft_optimizer_rule", "rule", error));
+    WEFT_TRY(weft_size_take(given, rule, offsetof(weft_optimizer_rule, defaults.gradients),
+                            sizeof *rule, "optimizer rule", error));
+    WEFT_TRY(weft_name_check("optimizer", rule->name, error));
+    if (rule->rule == NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "optimizer %s: rule is NULL; it says how a variable changes", rule->name);
+    return WEFT_OK;
+}
+
+static weft_status add(const weft_optimizer_rule *rule, weft_error *error)
+{
+    const int n = atomic_load(&n_outside);
+    const weft_optimizer *at;
+    for (int i = 0; (at = weft_optimizer_at(i)) != NULL; i++)
+        if (strcmp(at->name, rule->name) == 0)
+            return weft_fail(error, WEFT_USAGE,
+                             "there is an optimizer %s already; give this one another name",
+                             rule->name);
+    if (n == WEFT_MAX_OUTSIDE_OPTIMIZERS)
+        return weft_fail(error, WEFT_USAGE,
+                         "optimizer %s: there are %d from outside already, which is the most",
+                         rule->name, n);
+    outside[n] = (weft_optimizer){rule->name, rule->build, rule->defaults.rate};
+    atomic_store(&n_outside, n + 1);
+    return WEFT_OK;
+}
+
+weft_status weft_extend_optimizer(const weft_optimizer_rule *given, weft_error *error)
+{
+    weft_optimizer_rule rule;
+    WEFT_TRY(weft_check_given(given != NULL, __func__, "rule", error));
+    WEFT_TRY(weft_optimizer_rule_take(given, &rule, error));
+    if (rule.build == NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "optimizer %s: build is NULL; it hands this table to weft_optimize",
+                         rule.name);
+    if (!(rule.defaults.rate > 0))
+        return weft_fail(error, WEFT_USAGE, "optimizer %s: its default rate is %g; it is above 0",
+                         rule.name, rule.defaults.rate);
+    pthread_mutex_lock(&adding);
+    const weft_status status = add(&rule, error);
+    pthread_mutex_unlock(&adding);
+    return status;
+}

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef void (*identity_rule)(void *into, int64_t n_states);
-
 #define EACH(name, T, expression)                                                                  \
     static void name(void *out_, const void *a_, const void *b_, int64_t n_states)                 \
     {                                                                                              \
@@ -165,7 +163,7 @@ static const weft_combiner combiners[WEFT_COMBINES][WEFT_DTYPES] = {
     [WEFT_ARGMAX] = {argmax_f32, argmax_f64, argmax_i32},
     [WEFT_MOMENTS] = {moments_f32, moments_f64, NULL},
 };
-static const identity_rule identities[WEFT_COMBINES][WEFT_DTYPES] = {
+static const weft_identity identities[WEFT_COMBINES][WEFT_DTYPES] = {
     [WEFT_SUM] = {zero_f32, zero_f64, zero_i32},
     [WEFT_MAX] = {low_f32, low_f64, low_i32},
     [WEFT_MIN] = {high_f32, high_f64, high_i32},
@@ -174,14 +172,20 @@ static const identity_rule identities[WEFT_COMBINES][WEFT_DTYPES] = {
     [WEFT_MOMENTS] = {no_moments_f32, no_moments_f64, NULL},
 };
 
-static bool is_known(weft_combine combine, weft_dtype dtype)
-{
-    return (unsigned)combine < WEFT_COMBINES && (unsigned)dtype < WEFT_DTYPES;
-}
-
 weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype)
 {
-    return is_known(combine, dtype) ? combiners[combine][dtype] : NULL;
+    const weft_combine_rule *rule = weft_combine_outside(combine);
+    if ((unsigned)dtype >= WEFT_DTYPES) return NULL;
+    if (rule != NULL) return rule->combine[dtype];
+    return (unsigned)combine < WEFT_COMBINES ? combiners[combine][dtype] : NULL;
+}
+
+static weft_identity identity_of(weft_combine combine, weft_dtype dtype)
+{
+    const weft_combine_rule *rule = weft_combine_outside(combine);
+    if ((unsigned)dtype >= WEFT_DTYPES) return NULL;
+    if (rule != NULL) return rule->identity[dtype];
+    return (unsigned)combine < WEFT_COMBINES ? identities[combine][dtype] : NULL;
 }
 
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
@@ -207,6 +211,6 @@ void weft_combine_into(weft_combine combine, weft_dtype dtype, void *into, const
 
 void weft_combine_identity(weft_combine combine, weft_dtype dtype, void *into, int64_t count)
 {
-    if (is_known(combine, dtype) && identities[combine][dtype] && into != NULL && count > 0)
-        identities[combine][dtype](into, count / weft_combine_width(combine));
+    const weft_identity rule = identity_of(combine, dtype);
+    if (rule != NULL && into != NULL && count > 0) rule(into, count / weft_combine_width(combine));
 }

@@ -11,6 +11,7 @@
 #include "pending.h"
 #include "recorder.h"
 #include "weft/collectives.h"
+#include "weft/extend/combine.h"
 
 typedef struct weft_comm_engine weft_comm_engine;
 
@@ -89,9 +90,7 @@ weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64
 
 /* ---- combine.c ------------------------------------------------------------------------------- */
 
-/* out[s] = a[s] combined with b[s], `n_states` states; out may be a or b. NULL where a combine has
- * no meaning for a dtype. */
-typedef void (*weft_combiner)(void *out, const void *a, const void *b, int64_t n_states);
+/* NULL where a combine has no meaning for a dtype. */
 weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype);
 /* WEFT_USAGE when there is none. */
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error);

@@ -6,25 +6,7 @@
 
 #include "print.h"
 #include "sane.h"
-
-static const struct {
-    const char *name;
-    int width;
-} combines[WEFT_COMBINES] = {
-    [WEFT_NOT_PARTIAL] = {"none", 1}, [WEFT_SUM] = {"sum", 1}, [WEFT_MAX] = {"max", 1},
-    [WEFT_MIN] = {"min", 1},          [WEFT_LSE] = {"lse", 2}, [WEFT_ARGMAX] = {"argmax", 2},
-    [WEFT_MOMENTS] = {"moments", 3},
-};
-
-const char *weft_combine_name(weft_combine combine)
-{
-    return (unsigned)combine < WEFT_COMBINES ? combines[combine].name : "no combine";
-}
-
-int weft_combine_width(weft_combine combine)
-{
-    return (unsigned)combine < WEFT_COMBINES ? combines[combine].width : 1;
-}
+#include "weft/extend/combine.h"
 
 int weft_spec_state(const weft_spec *spec, int n_dims, int axis)
 {
@@ -39,7 +21,8 @@ int weft_spec_state(const weft_spec *spec, int n_dims, int axis)
 bool weft_spec_is_valid(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape)
 {
     if (spec == NULL || mesh == NULL || shape == NULL) return false;
-    if (shape->n_dims != weft_dims_of(shape) || spec->combine >= WEFT_COMBINES) return false;
+    if (shape->n_dims != weft_dims_of(shape) || !weft_combine_is_known((weft_combine)spec->combine))
+        return false;
     uint32_t seen = spec->partial;
     for (int d = 0; d < WEFT_MAX_DIMS; d++) {
         const int n = spec->n_split[d];

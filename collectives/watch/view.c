@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "weft/extend/combine.h"
 #include "weft/layout.h"
 
 bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_record *record)
@@ -52,7 +53,8 @@ static const char *spot_text(const weft_recorder *recorder, uint32_t spot)
 static void print_facts(const weft_record *record, char *text, size_t bytes)
 {
     const bool has_dtype = record->dtype < WEFT_DTYPES,
-               has_combine = record->combine != WEFT_NO_COMBINE && record->combine < WEFT_COMBINES;
+               has_combine = record->combine != WEFT_NO_COMBINE &&
+                             weft_combine_is_known((weft_combine)record->combine);
     int used = 0;
     text[0] = '\0';
     if (record->count > 0)

@@ -5,6 +5,7 @@
  * cheapest is the default, and a policy may pick another. Ways that nothing asks for (no operand is
  * along the direction, and no result wants to be) are listed last, for policies only.
  */
+#include "weft/extend/combine.h"
 #include "choose.h"
 
 #include <math.h>
@@ -192,16 +193,20 @@ static void add_cuts(choosing *c, bool is_wanted, bool is_usual)
 static void add_partial(choosing *c, uint32_t mask)
 {
     int axis = c->decision.axis;
+    weft_combine combine = WEFT_NOT_PARTIAL;
     for (int i = 0; i < c->decision.n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
-        bool is_sum = holding->now[axis] == WEFT_PARTIAL && holding->combine == WEFT_SUM;
-        if ((mask >> i & 1) && !is_sum) return;
+        if (!(mask >> i & 1)) continue;
+        const weft_combine its = (weft_combine)holding->combine;
+        if (holding->now[axis] != WEFT_PARTIAL || !weft_combine_adds(its)) return;
+        if (combine != WEFT_NOT_PARTIAL && combine != its) return;
+        combine = its;
     }
     weft_way *way = new_way(c, WEFT_WAY_PARTIAL, -1);
     for (int i = 0; i < c->decision.n_in; i++)
         if (mask >> i & 1) c->need[c->decision.n_ways - 1][i] = WEFT_PARTIAL;
     memset(c->make[c->decision.n_ways - 1], WEFT_PARTIAL, sizeof c->make[0]);
-    way->combine = WEFT_SUM;
+    way->combine = combine;
     way->price = price_of(c, way);
 }
 

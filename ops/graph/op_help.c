@@ -320,11 +320,16 @@ weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft
     return weft_emit(in[0].graph, op, in, n_in, &attributes, sizeof attributes);
 }
 
+weft_dim weft_state_dim(weft_graph *graph, weft_combine combine)
+{
+    if (weft_graph_status(graph) != WEFT_OK) return (weft_dim){NULL, 0};
+    return (weft_dim){weft_graph_intern(graph, WEFT_STATE_DIM), weft_combine_width(combine)};
+}
+
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x)
 {
     weft_shape out = weft_shape_without(weft_shape_of(x), dim);
-    out.dims[out.n_dims++] =
-        (weft_dim){weft_graph_intern(x.graph, WEFT_STATE_DIM), weft_combine_width(combine)};
+    out.dims[out.n_dims++] = weft_state_dim(x.graph, combine);
     weft_reduced_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(x.graph, op->name, &out, &attributes.out)) return weft_no_value(x.graph);

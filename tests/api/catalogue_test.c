@@ -18,6 +18,7 @@
 #define WEFT_NO_HERE /* the functions themselves, not the macros that record a place */
 #include "weft.h"
 #include "weft/arena.h"
+#include "weft/extend/combine.h"
 #include "weft/extend/element.h"
 #include "weft/extend/optimizer.h"
 #include "weft/extend/size.h"
@@ -191,6 +192,21 @@ static const weft_optimizer_rule fresh_rule = {
 static const weft_optimizer_rule poor_rule = {
     sizeof poor_rule, "poor", no_tokens, NULL, {.rate = 1}};
 
+static void no_combination(void *out, const void *a, const void *b, int64_t n_states)
+{
+    (void)b;
+    memmove(out, a, (size_t)n_states * sizeof(double));
+}
+static void no_identity(void *into, int64_t n_states)
+{
+    memset(into, 0, (size_t)n_states * sizeof(double));
+}
+static const weft_combine_rule fresh_combine = {
+    sizeof fresh_combine,      "fresh", 1, false, {[WEFT_F64] = no_combination},
+    {[WEFT_F64] = no_identity}};
+static const weft_combine_rule poor_combine = {
+    sizeof poor_combine, "poor", 65, true, {NULL}, {NULL}};
+
 /* Pointers: NULL first; then the n others, objects of the type that are there before any call. */
 #define POINTER(T, kind, n, good, ...)                                                             \
     enum { n_wrong_##kind = 1 + (n) };                                                             \
@@ -241,6 +257,10 @@ POINTER(const weft_optimizer_rule, weft_optimizer_rule_ptr, 4, &fresh_rule, &poo
         (weft_optimizer_rule *)(void *)filled[0], (weft_optimizer_rule *)(void *)filled[1],
         (weft_optimizer_rule *)(void *)filled[2])
 POINTER(const weft_update, weft_update_ptr, 1, &f->working, (weft_update *)(void *)filled[0])
+POINTER(const weft_combine_rule, weft_combine_rule_ptr, 4, &fresh_combine, &poor_combine,
+        (weft_combine_rule *)(void *)filled[0], (weft_combine_rule *)(void *)filled[1],
+        (weft_combine_rule *)(void *)filled[2])
+POINTER(weft_combine, weft_combine_ptr, 0, (weft_combine *)(void *)f->buffer)
 #define MADE(T) POINTER(T *, T##_ptr_ptr, 0, (T **)&f->made)
 MADE(weft_mesh)
 MADE(weft_layout)
@@ -495,6 +515,7 @@ ANY(const weft_stored_tensor *, weft_stored_tensor_ptr)
 ANY(const weft_optimizer *, weft_optimizer_ptr)
 ANY(const weft_rank_report *, weft_rank_report_ptr)
 ANY(const weft_decision *, weft_decision_ptr)
+ANY(const weft_combine_rule *, weft_combine_rule_ptr)
 ANY(weft_factor *, weft_factor_ptr)
 /* A shape goes into a builder, as shapes do. */
 static void took_weft_shape(fixture *f, weft_shape shape)

@@ -137,9 +137,8 @@ typedef enum weft_index { WEFT_INDEX_NONE = 0, WEFT_INDEX_LINEAR, WEFT_INDEX_ALO
 
 typedef struct weft_element {
     weft_index index;
-    weft_block block[WEFT_DTYPES]
-                    [WEFT_DTYPES]; /* [dtype of the last operand, or of the output if none]
-                                                   [dtype of the output]; NULL: not defined */
+    /* [dtype of the last operand, or of the output if none][dtype of the output]; NULL: not defined */
+    weft_block block[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];
 } weft_element;
 
 /* Attributes of every element op. */

@@ -192,6 +192,10 @@ WEFT_API uint32_t weft_graph_next_random(weft_graph *graph);
 WEFT_API bool weft_graph_shape(weft_graph *graph, const char *op, const weft_shape *from,
                                weft_shape *to);
 
+/* weft_state_dim - the dim of a state of `combine`, last in the result of an op whose states have more than one number: no
+ * layout can name it, so nothing splits it. A builder puts it into its attributes. Without a graph: no name. */
+WEFT_API weft_dim weft_state_dim(weft_graph *graph, weft_combine combine);
+
 /* ---- for infer ------------------------------------------------------------------------------- */
 
 /* Result 0 has operand 0's type / the union of all operands' dims (broadcast by name) and operand 0's dtype / the same

@@ -24,6 +24,30 @@ void weft_print_more(weft_print *print, const char *format, ...)
     if (length > 0) print->length += length;
 }
 
+void weft_print_text(weft_print *print, const char *text)
+{
+    const size_t length = strlen(text), at = (size_t)print->length;
+    if (at + 1 < print->bytes) {
+        const size_t room = print->bytes - 1 - at, taken = length < room ? length : room;
+        memcpy(print->text + at, text, taken);
+        print->text[at + taken] = '\0';
+    }
+    print->length += (int)length;
+}
+
+void weft_print_number(weft_print *print, int64_t number)
+{
+    char text[24], *at = text + sizeof text - 1;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0) *--at = '-';
+    weft_print_text(print, at);
+}
+
 int weft_shape_find(const weft_shape *shape, const char *name)
 {
     for (int d = 0; name != NULL && d < weft_dims_of(shape); d++)
@@ -73,13 +97,20 @@ weft_status weft_shape_check(const weft_shape *shape, weft_error *error)
     return WEFT_OK;
 }
 
+void weft_print_dim(weft_print *print, const weft_shape *shape, int d)
+{
+    weft_print_text(print, d > 0 ? ", " : "");
+    weft_print_text(print, weft_dim_name(shape, d));
+    weft_print_text(print, ":");
+    weft_print_number(print, shape->dims[d].size);
+}
+
 int weft_shape_print(const weft_shape *shape, char *text, size_t bytes)
 {
     weft_print print = weft_print_begin(text, text != NULL ? bytes : 0);
-    weft_print_more(&print, "[");
+    weft_print_text(&print, "[");
     for (int d = 0; d < weft_dims_of(shape); d++)
-        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", weft_dim_name(shape, d),
-                        (long long)shape->dims[d].size);
-    weft_print_more(&print, "]");
+        weft_print_dim(&print, shape, d);
+    weft_print_text(&print, "]");
     return print.length;
 }

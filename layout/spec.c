@@ -64,15 +64,15 @@ int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_sha
                     char *text, size_t bytes)
 {
     weft_print print = weft_print_begin(text, text != NULL ? bytes : 0);
-    weft_print_more(&print, "[");
+    weft_print_text(&print, "[");
     for (int d = 0; d < weft_dims_of(shape); d++) {
-        weft_print_more(&print, "%s%s:%lld", d > 0 ? ", " : "", weft_dim_name(shape, d),
-                        (long long)shape->dims[d].size);
-        for (int i = 0; spec != NULL && i < weft_splits_of(spec, d); i++)
-            weft_print_more(&print, "%s%s", i > 0 ? "+" : "/",
-                            weft_mesh_axis_name(mesh, spec->split[d][i]));
+        weft_print_dim(&print, shape, d);
+        for (int i = 0; spec != NULL && i < weft_splits_of(spec, d); i++) {
+            weft_print_text(&print, i > 0 ? "+" : "/");
+            weft_print_text(&print, weft_mesh_axis_name(mesh, spec->split[d][i]));
+        }
     }
-    weft_print_more(&print, "]");
+    weft_print_text(&print, "]");
     if (spec != NULL) print_partial(&print, spec, mesh);
     return print.length;
 }

@@ -119,36 +119,54 @@ static int larger_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The lowest place for `b` beside those of `placed` [n], sorted by offset, that live at the same
+/* A buffer that has its place, by itself: all that looking for another's place reads, side by side. */
+typedef struct placing {
+    int64_t begin, end;
+    uint32_t first, last;
+} placing;
+
+/* The lowest place for `b` beside those of `placed` [n], sorted by begin, that live at the same
  * time. */
-static int64_t lowest_place(buffer *const *placed, uint32_t n, const buffer *b)
+static int64_t lowest_place(const placing *placed, uint32_t n, const buffer *b)
 {
     int64_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const buffer *other = placed[i];
-        if (other->last < b->first || b->last < other->first) continue;
-        if (other->offset - at >= b->bytes) break;
-        if (other->offset + other->bytes > at) at = other->offset + other->bytes;
+        const placing other = placed[i];
+        if (other.last < b->first || b->last < other.first) continue;
+        if (other.begin - at >= b->bytes) break;
+        at = other.end > at ? other.end : at;
     }
     return at;
+}
+
+/* Behind those that begin at the same place or before. */
+static void insert(placing *placed, uint32_t n, placing new)
+{
+    uint32_t at = 0;
+    for (uint32_t above = n; at < above;) {
+        const uint32_t middle = at + (above - at) / 2;
+        if (placed[middle].begin > new.begin)
+            above = middle;
+        else
+            at = middle + 1;
+    }
+    memmove(placed + at + 1, placed + at, (n - at) * sizeof *placed);
+    placed[at] = new;
 }
 
 static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
 {
     buffer **sorted = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *sorted);
-    buffer **placed = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *placed);
-    if (!sorted || !placed) return weft_fail_memory(error, p->n_buffers * sizeof *sorted);
+    placing *placed = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *placed);
+    if (!sorted || !placed) return weft_fail_memory(error, p->n_buffers * sizeof *placed);
     for (uint32_t b = 0; b < p->n_buffers; b++)
         sorted[b] = &p->buffers[b];
     qsort(sorted, p->n_buffers, sizeof *sorted, larger_first);
-    uint32_t n = 0;
-    for (uint32_t b = 0; b < p->n_buffers && sorted[b]->bytes > 0; b++) {
-        sorted[b]->offset = lowest_place(placed, n, sorted[b]);
-        uint32_t at = n++;
-        for (; at > 0 && placed[at - 1]->offset > sorted[b]->offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = sorted[b];
-        int64_t end = sorted[b]->offset + sorted[b]->bytes;
+    for (uint32_t n = 0; n < p->n_buffers && sorted[n]->bytes > 0; n++) {
+        buffer *b = sorted[n];
+        b->offset = lowest_place(placed, n, b);
+        const int64_t end = b->offset + b->bytes;
+        insert(placed, n, (placing){b->offset, end, b->first, b->last});
         if (end > memory->arena_bytes) memory->arena_bytes = end;
     }
     return WEFT_OK;

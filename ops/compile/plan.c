@@ -158,7 +158,9 @@ static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
     const weft_placed *placed = &plan->placed[id];
     char spec[240];
     weft_spec_print(&placed->spec, plan->mesh, &placed->type.shape, spec, sizeof spec);
-    fprintf(file, "%%%u%s %s", id, placed->home == WEFT_TEMPORARY ? "" : "!", spec);
+    weft_id_print(id, file);
+    fputs(placed->home == WEFT_TEMPORARY ? " " : "! ", file);
+    fputs(spec, file);
     if (placed->shares) fprintf(file, " in %%%u", placed->shares);
 }
 
@@ -171,15 +173,18 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         print_placed(plan, step->out[o], file);
     }
     fputs(" <-", file);
-    for (int i = 0; i < step->n_in; i++)
-        fprintf(file, " %%%u", step->in[i]);
+    for (int i = 0; i < step->n_in; i++) {
+        fputc(' ', file);
+        weft_id_print(step->in[i], file);
+    }
     if (step->kind == WEFT_STEP_CONVERT && /* lowered */
         !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     if (is_kernel) fprintf(file, "  %s", plan->graph->nodes[step->node].op->name);
     for (int k = 0; k < step->n_links; k++) {
         const weft_link *link = &step->links[k];
-        fprintf(file, "%s%s", k ? " " : "  ", plan->graph->nodes[link->node].op->name);
+        fputs(k ? " " : "  ", file);
+        fputs(plan->graph->nodes[link->node].op->name, file);
         if (link->out >= 0 && step->n_out > 1) fprintf(file, "=%%%u", step->out[link->out]);
     }
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "ir.h"
@@ -41,7 +42,11 @@ static void print_name(const void *field, FILE *file)
 
 static void print_number(const void *field, FILE *file)
 {
-    fprintf(file, "%.17g", *(const double *)field);
+    const double number = *(const double *)field;
+    if (number == 0.0 && !signbit(number))
+        fputc('0', file); /* as below, but most numbers are this one */
+    else
+        fprintf(file, "%.17g", number);
 }
 
 static void print_bool(const void *field, FILE *file)

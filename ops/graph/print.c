@@ -14,14 +14,28 @@ int weft_origin_print(const weft_node *node, char *text, size_t bytes)
     return snprintf(text, bytes, "%s at %s:%d", origin->builder, origin->file, origin->line);
 }
 
+void weft_id_print(uint32_t id, FILE *file)
+{
+    char text[12], *at = text + sizeof text - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + id % 10);
+        id /= 10;
+    } while (id > 0);
+    *--at = '%';
+    fputs(at, file);
+}
+
 static void print_tensor(const weft_graph *graph, uint32_t id, FILE *file)
 {
     const weft_tensor *tensor = &graph->tensors[id];
     char shape[512];
     weft_shape_print(&tensor->type.shape, shape, sizeof shape);
-    fprintf(file, "%%%u", id);
+    weft_id_print(id, file);
     if (tensor->name != NULL) fprintf(file, " %s", tensor->name);
-    fprintf(file, " %s%s", weft_dtype_name(tensor->type.dtype), shape);
+    fputc(' ', file);
+    fputs(weft_dtype_name(tensor->type.dtype), file);
+    fputs(shape, file);
     if (tensor->placement != NULL) fprintf(file, " placed \"%s\"", tensor->placement);
     if (tensor->place_as != 0) fprintf(file, " stored as %%%u", tensor->place_as);
 }
@@ -41,21 +55,25 @@ void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
         const weft_node *node = &graph->nodes[n];
         char origin[160];
         for (uint32_t i = 0; i < node->n_out; i++) {
-            if (i > 0) fprintf(file, ", ");
+            if (i > 0) fputs(", ", file);
             print_tensor(graph, node->out + i, file);
         }
-        fprintf(file, " = %s", node->op->name);
+        fputs(" = ", file);
+        fputs(node->op->name, file);
         if (node->op->version != 0) fprintf(file, " version %u", (unsigned)node->op->version);
         fputc('(', file);
-        for (int i = 0; i < node->n_in; i++)
-            fprintf(file, "%s%%%u", i > 0 ? ", " : "", node->in[i]);
+        for (int i = 0; i < node->n_in; i++) {
+            fputs(i > 0 ? ", " : "", file);
+            weft_id_print(node->in[i], file);
+        }
         fputc(')', file);
         print_attributes(node, file);
-        fprintf(file, "  %s", weft_phase_name((weft_phase)node->phase));
+        fputs("  ", file);
+        fputs(weft_phase_name((weft_phase)node->phase), file);
         if (with_origins && node->origin.file != NULL) {
             weft_origin_print(node, origin, sizeof origin);
             fprintf(file, " %s", origin);
         }
-        fprintf(file, "\n");
+        fputc('\n', file);
     }
 }

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int64_t top_of(const weft_rank *rank, uint32_t placed)
@@ -41,32 +42,100 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind
                                                   [WEFT_STEP_CONVERT] = bind_convert,
                                                   [WEFT_STEP_COPY] = bind_copy};
 
-/* What reports call the step: the tensor, and the place in the user's program. */
-static void bind_spot(weft_rank *rank, weft_bound_step *bound)
+/* ---- what reports call the steps ------------------------------------------------------------- */
+
+/* What the text is made of. Layers and unrolled steps say the same again and again: only the first is printed. */
+typedef struct spot_facts {
+    const void *maker; /* an op, or a variable's name */
+    const char *file;
+    uint64_t line, dtype;
+    weft_shape shape;
+} spot_facts;
+
+/* Which spot has been found for which facts: open addressing; key 0 is free. */
+enum { KNOWN = 2 * WEFT_SPOTS };
+typedef struct known_spots {
+    int n;
+    uint64_t key[KNOWN];
+    uint32_t spot[KNOWN];
+} known_spots;
+
+/* The place of `key`, or the free one where it belongs. */
+static int find_known(const known_spots *known, uint64_t key)
 {
-    char what[WEFT_SPOT_BYTES], where[64] = "", shape[96];
+    int at = (int)(key % KNOWN);
+    while (known->key[at] != 0 && known->key[at] != key)
+        at = (at + 1) % KNOWN;
+    return at;
+}
+
+static void print_spot(const spot_facts *facts, bool is_variable, char *what, char *where)
+{
+    char shape[96];
+    weft_shape_print(&facts->shape, shape, sizeof shape);
+    snprintf(what, WEFT_SPOT_BYTES, "of %.48s%s %.64s %s",
+             is_variable ? (const char *)facts->maker : ((const weft_op *)facts->maker)->name,
+             is_variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype));
+    *where = '\0';
+    if (facts->file)
+        snprintf(where, WEFT_SPOT_BYTES, ", called at %.40s:%d", facts->file, (int)facts->line);
+}
+
+static uint32_t make_spot(weft_rank *rank, const spot_facts *facts, bool is_variable)
+{
+    char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
+    print_spot(facts, is_variable, what, where);
+    strncat(what, where, sizeof what - strlen(what) - 1);
+    return weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
+}
+
+static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts,
+                          bool is_variable)
+{
+    const uint64_t key = weft_digest(0, facts, sizeof *facts) | 1;
+    const int at = known ? find_known(known, key) : 0;
+    if (known && known->key[at] == key) return known->spot[at];
+    const uint32_t spot = make_spot(rank, facts, is_variable);
+    if (known && known->n < KNOWN / 2) {
+        known->n++;
+        known->key[at] = key;
+        known->spot[at] = spot;
+    }
+    return spot;
+}
+
+/* The tensor, and the place in the user's program. A move's calls are told by it on all ranks. */
+static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *bound)
+{
     const weft_plan *plan = rank->program->plan;
     const weft_step *step = bound->step;
-    const weft_node *node = &plan->graph->nodes[step->node];
+    const weft_origin *origin = &plan->graph->nodes[step->node].origin;
     const uint32_t placed = step->n_out > 0 ? step->out[0] : step->n_in > 0 ? step->in[0] : 0;
     if (rank->recorder == NULL || placed == 0) return;
     const weft_placed *p = &plan->placed[placed];
     const weft_node *maker = weft_node_of(plan->graph, p->value);
     const bool is_variable = p->home == WEFT_VARIABLE_HOME;
-    weft_shape_print(&p->type.shape, shape, sizeof shape);
-    snprintf(what, sizeof what, "of %.48s%s %.64s %s",
-             is_variable ? ((const weft_variable_attributes *)maker->attributes)->name
-                         : maker->op->name,
-             is_variable ? "" : "'s result", shape, weft_dtype_name(p->type.dtype));
-    if (node->origin.file)
-        snprintf(where, sizeof where, ", called at %.40s:%d", node->origin.file, node->origin.line);
+    spot_facts facts;
+    memset(&facts, 0, sizeof facts); /* padding too: the bytes are the key */
+    facts.maker = is_variable
+                      ? (const void *)((const weft_variable_attributes *)maker->attributes)->name
+                      : maker->op;
+    facts.file = origin->file;
+    facts.line = (uint64_t)origin->line;
+    facts.dtype = p->type.dtype;
+    facts.shape.n_dims = p->type.shape.n_dims;
+    for (int d = 0; d < p->type.shape.n_dims; d++)
+        facts.shape.dims[d] = p->type.shape.dims[d];
     if (bound->move != NULL && bound->comm != NULL) {
+        char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
+        print_spot(&facts, is_variable, what, where);
         weft_flight_name(bound->flight, rank->program->mark, what, where);
     } else {
-        strncat(what, where, sizeof what - strlen(what) - 1);
-        bound->spot = weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
+        bound->spot = know_spot(rank, known, &facts, is_variable);
     }
 }
+
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bound)
 {
@@ -85,15 +154,19 @@ static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bou
 weft_status weft_bind(weft_rank *rank, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
-    for (uint32_t s = 0; s < plan->n_steps; s++) {
+    known_spots *known = rank->recorder ? calloc(1, sizeof *known) : NULL; /* saves time only */
+    weft_status status = WEFT_OK;
+    for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
         weft_bound_step *bound = &rank->steps[s];
         bound->step = &plan->steps[s];
         bound->traffic = weft_step_traffic(plan, bound->step);
-        WEFT_TRY(binders[bound->step->kind](rank, bound, error));
+        status = binders[bound->step->kind](rank, bound, error);
+        if (status != WEFT_OK) break;
         bind_scratch(rank, s, bound);
-        bind_spot(rank, bound);
+        bind_spot(rank, known, bound);
     }
-    return WEFT_OK;
+    free(known);
+    return status;
 }
 
 void weft_unbind(weft_rank *rank)

@@ -295,10 +295,10 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
 }
 
 /* Compiling is collective, so all ranks count alike; one graph may be compiled twice. */
-static uint64_t make_mark(const weft_plan *plan)
+static uint64_t make_mark(const weft_program *program)
 {
     static uint64_t n_made;
-    const uint64_t facts[2] = {weft_plan_digest(plan), ++n_made};
+    const uint64_t facts[2] = {program->digest, ++n_made};
     return weft_digest(0, facts, sizeof facts);
 }
 
@@ -306,7 +306,7 @@ static weft_status start(weft_program *program, weft_error *error)
 {
     WEFT_TRY(weft_comms_create(program->mesh, &program->comms, error));
     WEFT_TRY(compare_digests(program, error));
-    program->mark = make_mark(program->plan);
+    program->mark = make_mark(program);
     WEFT_TRY(prepare_groups(program, error));
     return start_ranks(program, error);
 }

@@ -19,16 +19,26 @@ static void add_homes(const weft_plan *plan, int rank, weft_usage *usage)
     }
 }
 
-static weft_status add_memory(const weft_plan *plan, int rank, weft_usage *usage, weft_error *error)
+static void add_layout(const weft_memory *memory, weft_usage *usage)
 {
+    memcpy(usage->peak_bytes, memory->peak_bytes, sizeof usage->peak_bytes);
+    usage->arena_bytes = memory->arena_bytes;
+}
+
+/* A rank that is here has its arena laid out already. */
+static weft_status add_memory(const weft_program *program, int rank, weft_usage *usage,
+                              weft_error *error)
+{
+    const weft_rank *self = weft_rank_of(program, rank);
+    if (self) {
+        add_layout(&self->layout, usage);
+        return WEFT_OK;
+    }
     weft_arena *arena = weft_arena_create();
     if (!arena) return weft_fail_memory(error, sizeof *usage);
     weft_memory memory;
-    weft_status status = weft_plan_memory(plan, rank, arena, &memory, error);
-    if (status == WEFT_OK) {
-        memcpy(usage->peak_bytes, memory.peak_bytes, sizeof usage->peak_bytes);
-        usage->arena_bytes = memory.arena_bytes;
-    }
+    weft_status status = weft_plan_memory(program->plan, rank, arena, &memory, error);
+    if (status == WEFT_OK) add_layout(&memory, usage);
     weft_arena_destroy(&arena);
     return status;
 }
@@ -47,7 +57,7 @@ weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *u
     const weft_plan *plan = program->plan;
     *usage = (weft_usage){0};
     WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
-    WEFT_TRY(add_memory(plan, rank, usage, error));
+    WEFT_TRY(add_memory(program, rank, usage, error));
     add_homes(plan, rank, usage);
     usage->n_steps = (int)plan->n_steps;
     for (uint32_t s = 0; s < plan->n_steps; s++)

@@ -46,8 +46,8 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind
 
 /* What the text is made of. Layers and unrolled steps say the same again and again: only the first is printed. */
 typedef struct spot_facts {
-    const void *maker; /* an op, or a variable's name */
-    const char *file;
+    const weft_op *maker;
+    const char *variable, *file; /* NULL: none */
     uint64_t line, dtype;
     weft_shape shape;
 } spot_facts;
@@ -69,33 +69,32 @@ static int find_known(const known_spots *known, uint64_t key)
     return at;
 }
 
-static void print_spot(const spot_facts *facts, bool is_variable, char *what, char *where)
+static void print_spot(const spot_facts *facts, char *what, char *where)
 {
     char shape[96];
     weft_shape_print(&facts->shape, shape, sizeof shape);
     snprintf(what, WEFT_SPOT_BYTES, "of %.48s%s %.64s %s",
-             is_variable ? (const char *)facts->maker : ((const weft_op *)facts->maker)->name,
-             is_variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype));
+             facts->variable ? facts->variable : facts->maker->name,
+             facts->variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype));
     *where = '\0';
     if (facts->file)
         snprintf(where, WEFT_SPOT_BYTES, ", called at %.40s:%d", facts->file, (int)facts->line);
 }
 
-static uint32_t make_spot(weft_rank *rank, const spot_facts *facts, bool is_variable)
+static uint32_t make_spot(weft_rank *rank, const spot_facts *facts)
 {
     char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-    print_spot(facts, is_variable, what, where);
+    print_spot(facts, what, where);
     strncat(what, where, sizeof what - strlen(what) - 1);
     return weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
 }
 
-static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts,
-                          bool is_variable)
+static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts)
 {
     const uint64_t key = weft_digest(0, facts, sizeof *facts) | 1;
     const int at = known ? find_known(known, key) : 0;
     if (known && known->key[at] == key) return known->spot[at];
-    const uint32_t spot = make_spot(rank, facts, is_variable);
+    const uint32_t spot = make_spot(rank, facts);
     if (known && known->n < KNOWN / 2) {
         known->n++;
         known->key[at] = key;
@@ -104,34 +103,38 @@ static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts 
     return spot;
 }
 
+static void facts_of(const weft_plan *plan, uint32_t placed, const weft_origin *origin,
+                     spot_facts *facts)
+{
+    const weft_placed *p = &plan->placed[placed];
+    const weft_node *maker = weft_node_of(plan->graph, p->value);
+    memset(facts, 0, sizeof *facts); /* padding too: the bytes are the key */
+    facts->maker = maker->op;
+    if (p->home == WEFT_VARIABLE_HOME)
+        facts->variable = ((const weft_variable_attributes *)maker->attributes)->name;
+    facts->file = origin->file;
+    facts->line = (uint64_t)origin->line;
+    facts->dtype = p->type.dtype;
+    facts->shape.n_dims = p->type.shape.n_dims;
+    for (int d = 0; d < p->type.shape.n_dims; d++)
+        facts->shape.dims[d] = p->type.shape.dims[d];
+}
+
 /* The tensor, and the place in the user's program. A move's calls are told by it on all ranks. */
 static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *bound)
 {
     const weft_plan *plan = rank->program->plan;
     const weft_step *step = bound->step;
-    const weft_origin *origin = &plan->graph->nodes[step->node].origin;
     const uint32_t placed = step->n_out > 0 ? step->out[0] : step->n_in > 0 ? step->in[0] : 0;
     if (rank->recorder == NULL || placed == 0) return;
-    const weft_placed *p = &plan->placed[placed];
-    const weft_node *maker = weft_node_of(plan->graph, p->value);
-    const bool is_variable = p->home == WEFT_VARIABLE_HOME;
     spot_facts facts;
-    memset(&facts, 0, sizeof facts); /* padding too: the bytes are the key */
-    facts.maker = is_variable
-                      ? (const void *)((const weft_variable_attributes *)maker->attributes)->name
-                      : maker->op;
-    facts.file = origin->file;
-    facts.line = (uint64_t)origin->line;
-    facts.dtype = p->type.dtype;
-    facts.shape.n_dims = p->type.shape.n_dims;
-    for (int d = 0; d < p->type.shape.n_dims; d++)
-        facts.shape.dims[d] = p->type.shape.dims[d];
+    facts_of(plan, placed, &plan->graph->nodes[step->node].origin, &facts);
     if (bound->move != NULL && bound->comm != NULL) {
         char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-        print_spot(&facts, is_variable, what, where);
+        print_spot(&facts, what, where);
         weft_flight_name(bound->flight, rank->program->mark, what, where);
     } else {
-        bound->spot = know_spot(rank, known, &facts, is_variable);
+        bound->spot = know_spot(rank, known, &facts);
     }
 }
 

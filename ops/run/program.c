@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef WEFT_SANITIZE
+#include <sanitizer/asan_interface.h>
+#endif
 
 /* ---- do all ranks run the same? -------------------------------------------------------------- */
 
@@ -168,33 +171,74 @@ static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, 
     return WEFT_OK;
 }
 
-static weft_status take_home(weft_rank *rank, uint32_t placed, weft_error *error)
+/* Homes lie side by side in one piece of memory: few pages, and those large. Under the sanitizers with something between
+ * them that nobody may touch. */
+#ifdef WEFT_SANITIZE
+enum { HOME_GAP = 64 };
+#define FORBID(from, bytes) ASAN_POISON_MEMORY_REGION(from, bytes)
+#define ALLOW(from, bytes)  ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+#else
+enum { HOME_GAP = 0 };
+#define FORBID(from, bytes) (void)0
+#define ALLOW(from, bytes)  (void)0
+#endif
+
+static int64_t home_room(const weft_rank *rank, uint32_t placed)
+{
+    const int64_t bytes = weft_placed_bytes(rank->program->plan, placed, rank->rank);
+    return bytes > 0 ? (bytes + 63) / 64 * 64 + HOME_GAP : 0;
+}
+
+/* What another program keeps is found there. */
+static weft_status find_homes(weft_rank *rank, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        if (plan->placed[id].home == WEFT_TEMPORARY) continue;
+        if (plan->placed[id].home == WEFT_VARIABLE_HOME && rank->program->share)
+            WEFT_TRY(find_shared(rank, id, &rank->memory[id], error));
+        if (!rank->memory[id] &&
+            __builtin_add_overflow(rank->homes_bytes, home_room(rank, id), &rank->homes_bytes))
+            return weft_fail_memory(error, SIZE_MAX);
+    }
+    return WEFT_OK;
+}
+
+static void initialize(const weft_rank *rank, uint32_t placed)
 {
     const weft_plan *plan = rank->program->plan;
     const weft_placed *p = &plan->placed[placed];
-    bool is_variable = p->home == WEFT_VARIABLE_HOME;
-    if (is_variable && rank->program->share) {
-        WEFT_TRY(find_shared(rank, placed, &rank->memory[placed], error));
-        if (rank->memory[placed]) return WEFT_OK;
-    }
-    int64_t bytes = weft_placed_bytes(plan, placed, rank->rank);
-    if (bytes == 0) return WEFT_OK;
-    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)bytes, &rank->memory[placed], error));
-    rank->is_owner[placed] = true;
-    if (!is_variable) return WEFT_OK;
     weft_view view;
+    if (p->home != WEFT_VARIABLE_HOME) return;
     weft_placed_view(plan, placed, rank->rank, &view);
     view.data = rank->memory[placed];
     weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view,
                     rank->stream);
+}
+
+static weft_status take_homes(weft_rank *rank, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    WEFT_TRY(find_homes(rank, error));
+    if (rank->homes_bytes == 0) return WEFT_OK;
+    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
+    char *at = rank->homes;
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        if (plan->placed[id].home == WEFT_TEMPORARY || rank->memory[id]) continue;
+        const int64_t room = home_room(rank, id);
+        if (room == 0) continue;
+        rank->memory[id] = at;
+        at += room;
+        FORBID(at - HOME_GAP, HOME_GAP);
+        initialize(rank, id);
+    }
     return WEFT_OK;
 }
 
 static weft_status take_memory(weft_rank *rank, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
-    for (uint32_t id = 1; id < plan->n_placed; id++)
-        if (plan->placed[id].home != WEFT_TEMPORARY) WEFT_TRY(take_home(rank, id, error));
+    WEFT_TRY(take_homes(rank, error));
     void *arena = NULL;
     if (rank->layout.arena_bytes)
         WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
@@ -224,11 +268,10 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     rank->stream = weft_mesh_stream(program->mesh, rank->rank);
     rank->recorder = weft_recorder_of(rank->rank);
     rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);
-    rank->is_owner = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->is_owner);
     rank->steps = weft_arena_take(program->arena, (plan->n_steps + 1) * sizeof *rank->steps);
     rank->traffic = weft_arena_copy(program->arena, plan->traffic,
                                     (size_t)plan->n_traffic * sizeof *rank->traffic);
-    if (!rank->memory || !rank->is_owner || !rank->steps || !rank->traffic)
+    if (!rank->memory || !rank->steps || !rank->traffic)
         return weft_fail_memory(error, plan->n_placed * sizeof *rank->memory);
     return weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error);
 }
@@ -352,10 +395,10 @@ static void release_rank(weft_rank *rank)
     weft_program *program = rank->program;
     if (!program) return;
     weft_unbind(rank);
-    for (uint32_t id = 1; id < program->plan->n_placed; id++)
-        if (rank->is_owner && rank->is_owner[id])
-            weft_devices[WEFT_CPU]->give(rank->memory[id],
-                                         (size_t)weft_placed_bytes(program->plan, id, rank->rank));
+    if (rank->homes) {
+        ALLOW(rank->homes, (size_t)rank->homes_bytes);
+        weft_devices[WEFT_CPU]->give(rank->homes, (size_t)rank->homes_bytes);
+    }
     if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
 }
 

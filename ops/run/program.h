@@ -34,8 +34,9 @@ struct weft_rank {
     weft_recorder *recorder; /* NULL: nothing is recorded */
     weft_memory layout;
     char *arena;
-    void **memory;  /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
-    bool *is_owner; /* [plan->n_placed] whether that memory is this program's to give back    */
+    void **memory; /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
+    void *homes;   /* those of them that are this program's to give back, in one piece */
+    int64_t homes_bytes;
     weft_bound_step *steps; /* [plan->n_steps] */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */

@@ -6,6 +6,9 @@
  * gotoblas_dynamic_quit and _init read OPENBLAS_CORETYPE anew. All symbols are weak: with another
  * BLAS nothing is done.
  *
+ * The library's own threads, which it starts as it is loaded, have nothing to do here, and look for work for 30 ms before
+ * they sleep: that is the time a small program needs to start, so they are ended.
+ *
  * A call packs its operands into one of the library's buffers, which are made when more calls than
  * before are under way at once, and kept. When the system refuses the memory, the library asks
  * again, for ever. So the buffers are made before anything runs, each after its room was found.
@@ -24,6 +27,7 @@ extern char *openblas_get_config(void) WEAK;
 extern void openblas_set_num_threads(int n) WEAK;
 extern void gotoblas_dynamic_quit(void) WEAK;
 extern void gotoblas_dynamic_init(void) WEAK;
+extern int blas_thread_shutdown_(void) WEAK;
 extern void *blas_memory_alloc(int position) WEAK;
 extern void blas_memory_free(void *buffer) WEAK;
 
@@ -98,6 +102,7 @@ static void start(void)
     snprintf(kernel_found, sizeof kernel_found, "%s", weft_blas_kernel());
     read_name();
     if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
+    if (blas_thread_shutdown_ != NULL) blas_thread_shutdown_();
     const char *chosen = getenv(variable);
     if (chosen != NULL && chosen[0] != '\0') return;
     const char *wanted = weft_blas_kernel_wanted(kernel_found, has_avx2, has_avx512);

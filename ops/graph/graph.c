@@ -4,6 +4,7 @@
  * A sentence of a failed builder begins with the op that found out: "maximum: ...". The macro around the builder (weft_at)
  * then knows what was called, and where, and makes it "minimum at file.c:41: ...".
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,16 +266,30 @@ static bool grow(void **array, uint32_t *cap, uint32_t used, uint32_t more, size
     return true;
 }
 
+static bool make_room(weft_graph *graph, uint32_t n_out)
+{
+    if (grow((void **)&graph->nodes, &graph->cap_nodes, graph->n_nodes, 1, sizeof(weft_node)) &&
+        grow((void **)&graph->tensors, &graph->cap_tensors, graph->n_tensors, n_out,
+             sizeof(weft_tensor)))
+        return true;
+    fail_memory(graph, sizeof(weft_tensor) * graph->cap_tensors);
+    return false;
+}
+
+/* The graph's own copy of operands; NULL: no memory, or there is none. */
+static const uint32_t *take_ids(weft_graph *graph, const uint32_t *in, int n_in)
+{
+    const size_t bytes = (size_t)n_in * sizeof *in;
+    const uint32_t *taken = n_in > 0 ? weft_arena_copy(graph->arena, in, bytes) : NULL;
+    if (n_in > 0 && taken == NULL) fail_memory(graph, bytes);
+    return taken;
+}
+
 /* Append a node with its operands copied, attributes that the graph holds, and its results with their types; NULL: no
  * memory. */
 static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_t *in, size_t bytes)
 {
-    if (!grow((void **)&graph->nodes, &graph->cap_nodes, graph->n_nodes, 1, sizeof(weft_node)) ||
-        !grow((void **)&graph->tensors, &graph->cap_tensors, graph->n_tensors,
-              (uint32_t)site->n_out, sizeof(weft_tensor))) {
-        fail_memory(graph, sizeof(weft_tensor) * graph->cap_tensors);
-        return NULL;
-    }
+    if (!make_room(graph, (uint32_t)site->n_out)) return NULL;
     weft_node node = {.op = site->op,
                       .out = graph->n_tensors,
                       .n_in = (uint8_t)site->n_in,
@@ -282,12 +297,8 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
                       .phase = (uint8_t)graph->phase,
                       .attributes = site->attributes,
                       .attribute_bytes = (uint32_t)bytes};
-    if (site->n_in > 0)
-        node.in = weft_arena_copy(graph->arena, in, (size_t)site->n_in * sizeof *in);
-    if (site->n_in > 0 && node.in == NULL) {
-        fail_memory(graph, (size_t)site->n_in * sizeof *in);
-        return NULL;
-    }
+    node.in = take_ids(graph, in, site->n_in);
+    if (site->n_in > 0 && node.in == NULL) return NULL;
     for (int i = 0; i < site->n_out; i++) {
         weft_tensor *tensor = &graph->tensors[graph->n_tensors + (uint32_t)i];
         *tensor = (weft_tensor){.node = graph->n_nodes, .type.dtype = site->out[i].dtype};
@@ -428,28 +439,28 @@ weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value 
     return (weft_value){graph, node->out};
 }
 
-/* Names and placements travel along; place_as and the owner of a slot are ids, which the caller
- * translates. */
+/* Both graphs have one arena, so what the node points at is there already, but for operands that differ. place_as and the
+ * owner of a slot are ids, which the caller translates. */
 uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node *node,
                         const uint32_t *in)
 {
-    if (to->error.status != WEFT_OK) return 0;
-    weft_site site;
-    weft_site_of(from, node, &site);
-    if (!take_attributes(to, &site, node->attribute_bytes)) return 0;
-    weft_node *copy = append(to, &site, in, node->attribute_bytes);
-    if (copy == NULL) return 0;
-    copy->phase = node->phase;
-    copy->origin = take_origin(to, &node->origin);
+    assert(to->arena == from->arena);
+    if (to->error.status != WEFT_OK || !make_room(to, node->n_out)) return 0;
+    weft_node copy = *node;
+    copy.out = to->n_tensors;
+    if (node->n_in > 0 && memcmp(in, node->in, node->n_in * sizeof *in) != 0)
+        copy.in = take_ids(to, in, node->n_in);
+    if (node->n_in > 0 && copy.in == NULL) return 0;
     for (uint32_t i = 0; i < node->n_out; i++) {
-        const weft_tensor *old = &from->tensors[node->out + i];
-        weft_tensor *tensor = &to->tensors[copy->out + i];
-        if (old->name != NULL) tensor->name = weft_graph_intern(to, old->name);
-        if (old->placement != NULL) tensor->placement = weft_graph_intern(to, old->placement);
-        tensor->placed_by = take_origin(to, &old->placed_by);
+        weft_tensor *tensor = &to->tensors[copy.out + i];
+        *tensor = from->tensors[node->out + i];
+        tensor->node = to->n_nodes;
+        tensor->place_as = 0;
     }
+    to->n_tensors += node->n_out;
+    to->nodes[to->n_nodes++] = copy;
     if (to->n_random < from->n_random) to->n_random = from->n_random;
-    return to->error.status == WEFT_OK ? copy->out : 0;
+    return copy.out;
 }
 
 /* ---- marks on values ------------------------------------------------------------------------- */

@@ -13,46 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpt_layouts.h"
 #include "test.h"
 
 enum { STEPS = 20, MAX_VARIABLES = 64 };
-
-typedef struct layout_case {
-    const char *mesh, *layout;
-    int zero;
-} layout_case;
-
-#define TWO_D "batch:data,hidden:model,heads:model,vocab:model"
-static const layout_case cases[] = {
-    {"data:2", "", 0},
-    {"data:2", "batch:data", 0},
-    {"data:2", "batch:data", 1},
-    {"data:2", "batch:data", 2},
-    {"data:2", "batch:data", 3},
-    {"model:2", "hidden:model,heads:model,vocab:model", 0},
-    {"model:2", "seq:model", 0},
-    {"model:2", "embed:model", 0},
-    {"model:2", "kv:model", 0},
-    {"data:3", "batch:data", 0},
-    {"data:3", "batch:data", 3},
-    {"model:3", "hidden:model,heads:model,vocab:model", 0},
-    {"model:3", "seq:model", 0},
-    {"model:3", "embed:model", 0},
-    {"data:2,model:2", "", 0},
-    {"data:2,model:2", TWO_D, 0},
-    {"data:2,model:2", TWO_D, 1},
-    {"data:2,model:2", TWO_D, 3},
-    {"data:2,model:2", "batch:data+model", 0},
-    {"data:2,model:2", "batch:data+model", 3},
-    {"data:2,model:2", "batch:data,seq:model", 0},
-    {"data:2,model:2", "batch:data,embed:model", 3},
-    {"model:4", "hidden:model,heads:model,vocab:model", 0}, /* one rank without a head */
-    {"data:8", "batch:data", 0},                            /* one rank without a sample */
-    {"data:8", "batch:data", 3},
-    {"data:2,model:2,seq:2", TWO_D ",seq:seq", 0},
-    {"data:2,model:2,seq:2", TWO_D ",seq:seq", 3},
-};
-enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 /* A model made ready to train on one mesh. */
 typedef struct training {
@@ -85,7 +49,7 @@ static gpt_shape shape_of(weft_dtype dtype)
                        .dtype = dtype};
 }
 
-static weft_status open_training(weft_mesh *mesh, const layout_case *c, weft_dtype dtype,
+static weft_status open_training(weft_mesh *mesh, const gpt_layout *c, weft_dtype dtype,
                                  training *t, weft_error *error)
 {
     weft_layout *layout = NULL;
@@ -151,7 +115,7 @@ static void free_outcome(outcome *o)
 
 /* ---- the checks ------------------------------------------------------------------------------ */
 
-static void check_text(bool passed, int line, const layout_case *c, weft_dtype dtype,
+static void check_text(bool passed, int line, const gpt_layout *c, weft_dtype dtype,
                        const char *what)
 {
     char text[900];
@@ -160,7 +124,7 @@ static void check_text(bool passed, int line, const layout_case *c, weft_dtype d
     weft_test_check(passed, __FILE__, line, text);
 }
 
-static void check_same(const layout_case *c, weft_dtype dtype, const outcome *expected,
+static void check_same(const gpt_layout *c, weft_dtype dtype, const outcome *expected,
                        const outcome *found)
 {
     const double tolerance = dtype == WEFT_F64 ? 1e-10 : 1e-4;
@@ -185,7 +149,7 @@ static void check_same(const layout_case *c, weft_dtype dtype, const outcome *ex
 }
 
 /* What was sent is what was planned, with the same counts and bytes. */
-static void check_traffic(const layout_case *c, weft_dtype dtype, int rank,
+static void check_traffic(const gpt_layout *c, weft_dtype dtype, int rank,
                           const weft_program *program)
 {
     enum { room = 64 };
@@ -206,7 +170,7 @@ static void check_traffic(const layout_case *c, weft_dtype dtype, int rank,
     }
 }
 
-static void check_measured(const layout_case *c, weft_dtype dtype, weft_mesh *mesh,
+static void check_measured(const gpt_layout *c, weft_dtype dtype, weft_mesh *mesh,
                            const training *t)
 {
     const int first = weft_mesh_first_local(mesh);
@@ -231,7 +195,7 @@ static weft_mesh *mesh_of(const char *text)
     return NULL;
 }
 
-static weft_status check_case(const layout_case *c, weft_dtype dtype, const outcome *expected,
+static weft_status check_case(const gpt_layout *c, weft_dtype dtype, const outcome *expected,
                               weft_error *error)
 {
     weft_mesh *mesh = mesh_of(c->mesh);
@@ -250,7 +214,7 @@ static weft_status check_case(const layout_case *c, weft_dtype dtype, const outc
 
 static void check_dtype(weft_dtype dtype)
 {
-    static const layout_case plain = {"data:1", "", 0};
+    static const gpt_layout plain = {"data:1", "", 0};
     weft_error error = {0};
     training t;
     outcome expected = {0};
@@ -258,11 +222,11 @@ static void check_dtype(weft_dtype dtype)
         CHECK_OK(run_training(&t, &expected, &error), error)) {
         CHECK(fabs(expected.losses[STEPS - 1] - expected.losses[0]) >
               1e-3); /* it is being trained */
-        for (int i = 0; i < N_CASES; i++) {
+        for (int i = 0; i < GPT_LAYOUTS; i++) {
             weft_error failed = {0};
-            if (mesh_of(cases[i].mesh) == NULL) continue;
-            check_text(check_case(&cases[i], dtype, &expected, &failed) == WEFT_OK, __LINE__,
-                       &cases[i], dtype, failed.message);
+            if (mesh_of(gpt_layouts[i].mesh) == NULL) continue;
+            check_text(check_case(&gpt_layouts[i], dtype, &expected, &failed) == WEFT_OK, __LINE__,
+                       &gpt_layouts[i], dtype, failed.message);
         }
     }
     free_outcome(&expected);
@@ -282,7 +246,7 @@ static void test_layouts_equal_one_rank_in_f32(void)
 }
 
 /* Bytes of parameters and of slots, summed over all ranks. */
-static void state_bytes(const layout_case *c, weft_mesh *mesh, int64_t *variables, int64_t *slots)
+static void state_bytes(const gpt_layout *c, weft_mesh *mesh, int64_t *variables, int64_t *slots)
 {
     weft_error error = {0};
     training t;
@@ -300,14 +264,14 @@ static void state_bytes(const layout_case *c, weft_mesh *mesh, int64_t *variable
 static void test_zero_divides_the_state(void)
 {
     int64_t variables, slots, one_variables, one_slots;
-    state_bytes(&(layout_case){"data:1", "", 0}, oracle.alone, &one_variables, &one_slots);
+    state_bytes(&(gpt_layout){"data:1", "", 0}, oracle.alone, &one_variables, &one_slots);
     CHECK_EQ_INT(one_slots, 2 * one_variables); /* adamw's two moments */
     for (int i = 0; i < oracle.n_meshes; i++) {
         weft_mesh *mesh = oracle.meshes[i];
         const int n = weft_mesh_n_ranks(mesh);
         if (weft_mesh_n_axes(mesh) != 1 || weft_mesh_find_axis(mesh, "data") != 0) continue;
         for (int zero = 0; zero <= 3; zero++) {
-            state_bytes(&(layout_case){weft_mesh_text(mesh), "batch:data", zero}, mesh, &variables,
+            state_bytes(&(gpt_layout){weft_mesh_text(mesh), "batch:data", zero}, mesh, &variables,
                         &slots);
             CHECK_EQ_INT(variables, zero == 3 ? one_variables : n * one_variables);
             CHECK_EQ_INT(slots, zero >= 1 ? one_slots : n * one_slots);
@@ -324,9 +288,9 @@ static void test_zero_3_shares_evenly(void)
     training t;
     int64_t variables, slots;
     if (mesh == NULL) return; /* under MPI with another number of ranks */
-    state_bytes(&(layout_case){"data:1", "", 0}, oracle.alone, &variables, &slots);
+    state_bytes(&(gpt_layout){"data:1", "", 0}, oracle.alone, &variables, &slots);
     if (CHECK_OK(
-            open_training(mesh, &(layout_case){"data:2", "batch:data", 3}, WEFT_F32, &t, &error),
+            open_training(mesh, &(gpt_layout){"data:2", "batch:data", 3}, WEFT_F32, &t, &error),
             error)) {
         CHECK_OK(weft_plan_usage(t.program, 0, &usage, &error), error);
         CHECK(usage.variable_bytes <= variables * 53 / 100);

@@ -81,16 +81,61 @@ static void merge_moments(double *state, const double *other, int64_t n)
 
 /* ---- a contiguous run into column 0, for element type T -------------------------------------- */
 
-#define ROWS(T, suffix, LOW, HIGH)                                                                 \
+/* Sums of floats: four accumulators of 64 bytes, added up in halves. So n alone decides the order, whatever the width of
+ * the processor's vectors. add(a, x): the accumulator a with the vector, or the number, x. */
+#define SUM_RUN(T, suffix, x, n, add)                                                              \
+    enum { WIDTH = 64 / sizeof(T) };                                                               \
+    vector_##suffix a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                        \
+    const vector_##suffix *v = (const vector_##suffix *)(const void *)(x);                         \
+    int64_t i = 0;                                                                                 \
+    for (; i + 4 * WIDTH <= (n); i += 4 * WIDTH, v += 4) {                                         \
+        a0 = add(a0, v[0]), a1 = add(a1, v[1]);                                                    \
+        a2 = add(a2, v[2]), a3 = add(a3, v[3]);                                                    \
+    }                                                                                              \
+    for (; i + WIDTH <= (n); i += WIDTH, v++)                                                      \
+        a0 = add(a0, v[0]);                                                                        \
+    union {                                                                                        \
+        vector_##suffix all;                                                                       \
+        half_##suffix half[2];                                                                     \
+    } u = {(a0 + a1) + (a2 + a3)};                                                                 \
+    union {                                                                                        \
+        half_##suffix all;                                                                         \
+        quarter_##suffix half[2];                                                                  \
+    } w = {u.half[0] + u.half[1]};                                                                 \
+    const quarter_##suffix q = w.half[0] + w.half[1];                                              \
+    T sum = 0;                                                                                     \
+    for (int k = 0; k < WIDTH / 4; k++)                                                            \
+        sum += q[k];                                                                               \
+    for (; i < (n); i++)                                                                           \
+        sum = add(sum, (x)[i]);
+#define ADD(a, x)        ((a) + (x))
+#define ADD_SQUARE(a, x) ((a) + ((x)-mean) * ((x)-mean))
+
+#define FLOAT_SUM(T, suffix)                                                                       \
+    typedef T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias)) vector_##suffix;     \
+    typedef T __attribute__((vector_size(32))) half_##suffix;                                      \
+    typedef T __attribute__((vector_size(16))) quarter_##suffix;                                   \
     WEFT_CLONES static void row_sum_##suffix(double *state, const void *data, int64_t n,           \
                                              int64_t index)                                        \
     {                                                                                              \
-        const T *x = data;                                                                         \
-        SUM_##suffix sum = 0;                                                                      \
         (void)index;                                                                               \
-        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i];        \
+        SUM_RUN(T, suffix, (const T *)data, n, ADD)                                                \
         state[0] += (double)sum;                                                                   \
-    }                                                                                              \
+    }
+FLOAT_SUM(float, f32)
+FLOAT_SUM(double, f64)
+
+WEFT_CLONES static void row_sum_i32(double *state, const void *data, int64_t n, int64_t index)
+{
+    const int32_t *x = data;
+    int64_t sum = 0;
+    (void)index;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    state[0] += (double)sum;
+}
+
+#define ROWS(T, suffix, LOW, HIGH)                                                                 \
     WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \
     {                                                                                              \
         T best = LOW;                                                                              \
@@ -134,9 +179,6 @@ static void merge_moments(double *state, const double *other, int64_t n)
         merge_argmax(state, other, 1);                                                             \
     }
 
-typedef float SUM_f32;
-typedef double SUM_f64;
-typedef int64_t SUM_i32;
 #define NAN_f32 NAN
 #define NAN_f64 (double)NAN
 #define NAN_i32 best /* an integer is never NaN */
@@ -165,9 +207,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     }                                                                                              \
     WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
     {                                                                                              \
-        T sum = 0;                                                                                 \
-        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum +=              \
-            (x[i] - mean) * (x[i] - mean);                                                         \
+        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                       \
         return sum;                                                                                \
     }                                                                                              \
     /* Of elements whose sum overflows. */                                                         \

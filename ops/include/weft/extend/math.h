@@ -55,18 +55,15 @@ WEFT_INLINE uint32_t weft_bits_of_float(float x)
     return bits;
 }
 
-/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and
- * leaves it in the low bits. 2^n goes in as two factors, so that n = 128 is no overflow by itself.
- * Results below 2^-126 are 0: denormals are slow and nobody wants them. NaN stays NaN. */
+/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and leaves it in the low
+ * bits; from there it is added to the exponent of p. Results below 2^-126 are 0: denormals are slow and nobody wants
+ * them. NaN stays NaN. */
 WEFT_INLINE float weft_exp_f32(float x)
 {
-    const float magic = 12582912.0f;
-    float c = x < -87.33654f ? -87.33654f : x;
-    c = c > 89.0f ? 89.0f : c;
-    const float rounded = c * 1.44269504088896341f + magic;
-    const uint32_t n = weft_bits_of_float(rounded) - weft_bits_of_float(magic) + 256; /* > 0 */
+    const float magic = 12582912.0f, least = -87.33654f, most = 88.72283f;
+    const float rounded = x * 1.44269504088896341f + magic;
     const float whole = rounded - magic;
-    const float r = (c - whole * 0.693359375f) + whole * 2.12194440e-4f;
+    const float r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
@@ -74,11 +71,9 @@ WEFT_INLINE float weft_exp_f32(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    const uint32_t half = n >> 1; /* n/2 + 128 */
-    const float a = weft_float_of_bits((half - 1) << 23);
-    const float b = weft_float_of_bits((n - half - 1) << 23);
-    const float y = p * a * b;
-    return x < -87.33654f ? 0.0f : y;
+    float y = weft_float_of_bits(weft_bits_of_float(p) + (weft_bits_of_float(rounded) << 23));
+    y = x >= least ? y : 0.0f;
+    return x <= most ? y : x * INFINITY; /* or NaN */
 }
 
 /* log: x = 2^n m, sqrt(1/2) <= m < sqrt(2). 0 gives -inf, below 0 NaN. */

@@ -2,12 +2,14 @@
  * hash. */
 #include "weft/arena.h"
 
+#include "mesh_internal.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 << 10, ALIGNMENT = 16, BUCKETS = 512 };
+enum { BLOCK_BYTES = 64 << 10, MOST_BYTES = 2 << 20, ALIGNMENT = 16, BUCKETS = 512 };
 
 /* No graph has so much to say: somebody's size overflowed. */
 static const size_t TOO_MUCH = (size_t)1 << 39;
@@ -26,6 +28,7 @@ typedef struct kept_text {
 
 struct weft_arena {
     block *blocks; /* newest first; only the newest has room */
+    size_t next;   /* bytes of the next block: they double, up to MOST_BYTES; 0: BLOCK_BYTES */
     kept_text *buckets[BUCKETS];
 };
 
@@ -34,33 +37,54 @@ weft_arena *weft_arena_create(void)
     return calloc(1, sizeof(weft_arena));
 }
 
-void weft_arena_destroy(weft_arena **arena)
+/* Zeroed. Large blocks lie on huge pages: a plan of thousands of steps fills them all, and a fault a page would take as
+ * long as making the plan. */
+static block *take_block(size_t bytes)
 {
-    if (arena == NULL || *arena == NULL) return;
-    for (block *b = (*arena)->blocks, *next; b != NULL; b = next) {
-        next = b->next;
+    void *taken = NULL;
+    if (bytes < MOST_BYTES) return calloc(1, bytes);
+    return weft_take_cpu(bytes, &taken, NULL) == WEFT_OK ? taken : NULL;
+}
+
+static void give_block(block *b)
+{
+    const size_t bytes = sizeof *b + b->bytes;
+    if (bytes < MOST_BYTES)
         free(b);
-    }
-    free(*arena);
-    *arena = NULL;
+    else
+        weft_give_cpu(b, bytes);
 }
 
 /* A new block in front, with room for `bytes`. A large piece gets a block of its own behind the
  * newest, so that the room left in that one is not lost. */
 static block *add_block(weft_arena *arena, size_t bytes)
 {
-    size_t capacity = bytes > BLOCK_BYTES / 4 ? bytes : BLOCK_BYTES;
-    block *b = calloc(1, sizeof *b + capacity);
+    const size_t usual = (arena->next > 0 ? arena->next : BLOCK_BYTES) - sizeof(block);
+    const bool is_usual = bytes <= usual / 4;
+    const size_t capacity = is_usual ? usual : bytes;
+    block *b = take_block(sizeof *b + capacity);
     if (b == NULL) return NULL;
     b->bytes = capacity;
-    if (capacity != BLOCK_BYTES && arena->blocks != NULL) {
+    if (!is_usual && arena->blocks != NULL) {
         b->next = arena->blocks->next;
         arena->blocks->next = b;
     } else {
         b->next = arena->blocks;
         arena->blocks = b;
     }
+    if (is_usual && arena->next < MOST_BYTES) arena->next = 2 * (usual + sizeof(block));
     return b;
+}
+
+void weft_arena_destroy(weft_arena **arena)
+{
+    if (arena == NULL || *arena == NULL) return;
+    for (block *b = (*arena)->blocks, *next; b != NULL; b = next) {
+        next = b->next;
+        give_block(b);
+    }
+    free(*arena);
+    *arena = NULL;
 }
 
 void *weft_arena_take(weft_arena *arena, size_t bytes)

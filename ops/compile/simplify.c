@@ -14,11 +14,16 @@ static bool stands_for_memory(const weft_op *op)
            op == &weft_op_group;
 }
 
+/* Eight bytes at a time; the upper bits come down, since the lower ones choose the place in the table. */
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
 {
     const unsigned char *byte = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ byte[i]) * 0x100000001B3u;
+    for (size_t i = 0; i < bytes; i += sizeof hash) {
+        uint64_t word = 0;
+        memcpy(&word, byte + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
     return hash;
 }
 

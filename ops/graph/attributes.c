@@ -193,7 +193,9 @@ void weft_attributes_print(const weft_attributes *attributes, const void *values
         const weft_field *field = &attributes->fields[f];
         const void *value = (const char *)values + field->offset;
         if (is_zero(value, field->kind->bytes)) continue;
-        fprintf(file, "%s%s=", between, weft_field_key(field));
+        fputs(between, file);
+        fputs(weft_field_key(field), file);
+        fputc('=', file);
         field->kind->print(value, file);
         between = ", ";
     }

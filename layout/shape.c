@@ -48,10 +48,16 @@ void weft_print_number(weft_print *print, int64_t number)
     weft_print_text(print, at);
 }
 
+/* Asked for every dim of every op: most names are one text, or differ in the first letter. */
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a[0] == b[0] && strcmp(a, b) == 0);
+}
+
 int weft_shape_find(const weft_shape *shape, const char *name)
 {
     for (int d = 0; name != NULL && d < weft_dims_of(shape); d++)
-        if (strcmp(weft_dim_name(shape, d), name) == 0) return d;
+        if (same_name(weft_dim_name(shape, d), name)) return d;
     return -1;
 }
 

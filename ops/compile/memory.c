@@ -4,6 +4,7 @@
  * it meets no other that lives at the same time. A loop may write over an operand that dies there.
  * Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
+#include "pack.h"
 #include "plan.h"
 
 #include <stdlib.h>
@@ -11,16 +12,11 @@
 
 enum { alignment = 64 };
 
-typedef struct buffer {
-    int64_t bytes, offset;
-    uint32_t first, last; /* steps, inclusive */
-} buffer;
-
 typedef struct packing {
     const weft_plan *plan;
     int rank;
     weft_arena *arena;
-    buffer *buffers; /* [n_buffers] */
+    weft_buffer *buffers; /* [n_buffers] */
     uint32_t n_buffers;
     uint32_t *of_placed; /* [n_placed] buffer + 1; 0: none */
     uint32_t *of_step;   /* [n_steps] scratch              */
@@ -35,7 +31,7 @@ static void use(packing *p, uint32_t placed, uint32_t step)
 {
     uint32_t owner = weft_placed_owner(p->plan, placed);
     if (p->plan->placed[owner].home != WEFT_TEMPORARY) return;
-    buffer *buffer = &p->buffers[p->of_placed[owner] - 1];
+    weft_buffer *buffer = &p->buffers[p->of_placed[owner] - 1];
     if (step > buffer->last) buffer->last = step;
 }
 
@@ -73,7 +69,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int o = 0; o < step->n_out; o++) {
             uint32_t owner = weft_placed_owner(plan, step->out[o]);
             if (plan->placed[owner].home != WEFT_TEMPORARY || p->of_placed[owner]) continue;
-            p->buffers[p->n_buffers] = (buffer){
+            p->buffers[p->n_buffers] = (weft_buffer){
                 .bytes = round_up(weft_placed_bytes(plan, owner, p->rank)), .first = s, .last = s};
             p->of_placed[owner] = ++p->n_buffers;
         }
@@ -82,7 +78,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         int64_t scratch = 0;
         WEFT_TRY(weft_step_scratch(plan, step, p->rank, &scratch, error));
         if (!scratch) continue;
-        p->buffers[p->n_buffers] = (buffer){.bytes = round_up(scratch), .first = s, .last = s};
+        p->buffers[p->n_buffers] = (weft_buffer){.bytes = round_up(scratch), .first = s, .last = s};
         p->of_step[s] = ++p->n_buffers;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
@@ -114,62 +110,20 @@ static weft_status merge_in_place(packing *p, weft_error *error)
 
 static int larger_first(const void *a, const void *b)
 {
-    const buffer *x = *(buffer *const *)a, *y = *(buffer *const *)b;
+    const weft_buffer *x = *(weft_buffer *const *)a, *y = *(weft_buffer *const *)b;
     if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* A buffer that has its place, by itself: all that looking for another's place reads, side by side. */
-typedef struct placing {
-    int64_t begin, end;
-    uint32_t first, last;
-} placing;
-
-/* The lowest place for `b` beside those of `placed` [n], sorted by begin, that live at the same
- * time. */
-static int64_t lowest_place(const placing *placed, uint32_t n, const buffer *b)
-{
-    int64_t at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const placing other = placed[i];
-        if (other.last < b->first || b->last < other.first) continue;
-        if (other.begin - at >= b->bytes) break;
-        at = other.end > at ? other.end : at;
-    }
-    return at;
-}
-
-/* Behind those that begin at the same place or before. */
-static void insert(placing *placed, uint32_t n, placing new)
-{
-    uint32_t at = 0;
-    for (uint32_t above = n; at < above;) {
-        const uint32_t middle = at + (above - at) / 2;
-        if (placed[middle].begin > new.begin)
-            above = middle;
-        else
-            at = middle + 1;
-    }
-    memmove(placed + at + 1, placed + at, (n - at) * sizeof *placed);
-    placed[at] = new;
-}
-
 static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
 {
-    buffer **sorted = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *sorted);
-    placing *placed = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *placed);
-    if (!sorted || !placed) return weft_fail_memory(error, p->n_buffers * sizeof *placed);
+    uint32_t n = 0;
+    weft_buffer **order = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *order);
+    if (!order) return weft_fail_memory(error, p->n_buffers * sizeof *order);
     for (uint32_t b = 0; b < p->n_buffers; b++)
-        sorted[b] = &p->buffers[b];
-    qsort(sorted, p->n_buffers, sizeof *sorted, larger_first);
-    for (uint32_t n = 0; n < p->n_buffers && sorted[n]->bytes > 0; n++) {
-        buffer *b = sorted[n];
-        b->offset = lowest_place(placed, n, b);
-        const int64_t end = b->offset + b->bytes;
-        insert(placed, n, (placing){b->offset, end, b->first, b->last});
-        if (end > memory->arena_bytes) memory->arena_bytes = end;
-    }
-    return WEFT_OK;
+        if (p->buffers[b].bytes > 0) order[n++] = &p->buffers[b];
+    qsort(order, n, sizeof *order, larger_first);
+    return weft_pack(order, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes, error);
 }
 
 static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)

@@ -1,0 +1,20 @@
+/* pack.h (private): places in one piece of memory for buffers whose lifetimes are known. */
+#ifndef WEFT_COMPILE_PACK_H
+#define WEFT_COMPILE_PACK_H
+
+#include <stdint.h>
+
+#include "weft/arena.h"
+
+typedef struct weft_buffer {
+    int64_t bytes, offset;
+    uint32_t first, last; /* steps, inclusive */
+} weft_buffer;
+
+/* weft_pack - the offset of each buffer of `order` [n], one after the other: the lowest place where it meets none before
+ * it that lives at the same time. Bytes are more than 0, `last` is below n_steps. *end is where the highest ends. What it
+ * needs while it works it takes from `arena`. Local; pure. */
+weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, weft_arena *arena,
+                      int64_t *end, weft_error *error);
+
+#endif

@@ -38,6 +38,8 @@ static const option options[] = {
     {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
      "sgd, momentum, adam, adamw or adafactor"},
+    {"plugin", OPTION_TEXT, "", "FILE", "Training",
+     "a shared library that adds optimizers and kernels: load it first"},
     {"rate", OPTION_REAL, "1e-3", "X", "Training",
      "highest learning rate; falls to a tenth as a cosine"},
     {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},

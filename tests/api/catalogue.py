@@ -22,7 +22,7 @@ MAY_BE_NULL = {
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
-    "weft_mesh_destroy.mesh", "weft_graph_destroy.graph", "weft_program_destroy.program",
+    "weft_check_op.n_runs", "weft_mesh_destroy.mesh", "weft_graph_destroy.graph", "weft_program_destroy.program",
 }  # fmt: skip
 
 # A number that tells how large the caller's own buffer is cannot be checked: it is not called with more than there is.
@@ -76,7 +76,7 @@ GOOD = {
     "weft_emit.in": "f->one_weight", "weft_emit.n_in": "1", "weft_emit_element.in": "f->one_weight",
     "weft_emit_element.n_in": "1", "weft_emit_dim.in": "f->one_weight", "weft_emit_dim.n_in": "1",
     "weft_emit.attributes": "&no_attributes", "weft_emit.bytes": "sizeof no_attributes",
-    "weft_extend_op.op": "&fresh_op", "weft_extend_combine.rule": "&fresh_combine", "weft_update_slot.variable": "f->w", "weft_update_at.variable": "f->w",
+    "weft_extend_op.op": "&fresh_op", "weft_check_op.check": "&fresh_check", "weft_extend_combine.rule": "&fresh_combine", "weft_update_slot.variable": "f->w", "weft_update_at.variable": "f->w",
     "weft_scalar_for.scalar": "f->loss", "weft_extend_optimizer.rule": "&fresh_rule", "weft_extend_kernel.op": '"einsum"', "weft_size_take.given": "&fresh_op",
     "weft_size_take.known": "sizeof(weft_op)", "weft_size_take.least": "8",
     "weft_layout_check.n_dims": "2", "weft_shape_make.n_dims": "2", "weft_calls_check.comm": "f->comm",

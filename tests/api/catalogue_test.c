@@ -18,9 +18,11 @@
 #define WEFT_NO_HERE /* the functions themselves, not the macros that record a place */
 #include "weft.h"
 #include "weft/arena.h"
+#include "weft/extend/check.h"
 #include "weft/extend/combine.h"
 #include "weft/extend/element.h"
 #include "weft/extend/optimizer.h"
+#include "weft/extend/plugin.h"
 #include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
@@ -207,6 +209,32 @@ static const weft_combine_rule fresh_combine = {
 static const weft_combine_rule poor_combine = {
     sizeof poor_combine, "poor", 65, true, {NULL}, {NULL}};
 
+static weft_value build_check(weft_graph *graph, const weft_value *in, void *argument)
+{
+    (void)graph, (void)argument;
+    return weft_scale(in[0], 2);
+}
+static void double_all(const weft_check_tensor *in, weft_check_tensor *out, void *argument)
+{
+    (void)argument;
+    for (int64_t i = 0; i < out->count; i++)
+        out->data[i] = 2 * in[0].data[i];
+}
+static const char *const no_meshes[] = {NULL};
+static const weft_check fresh_check = {.size = sizeof(weft_check),
+                                       .name = "fresh",
+                                       .build = build_check,
+                                       .reference = double_all,
+                                       .n_in = 1,
+                                       .in = {{.dims = WEFT_CHECK_DIMS({"row", 2})}},
+                                       .meshes = no_meshes},
+                        poor_check = {.size = sizeof(weft_check),
+                                      .name = "poor",
+                                      .build = build_check,
+                                      .reference = double_all,
+                                      .n_in = 1,
+                                      .in = {{.n_dims = 3}}};
+
 /* Pointers: NULL first; then the n others, objects of the type that are there before any call. */
 #define POINTER(T, kind, n, good, ...)                                                             \
     enum { n_wrong_##kind = 1 + (n) };                                                             \
@@ -261,6 +289,9 @@ POINTER(const weft_combine_rule, weft_combine_rule_ptr, 4, &fresh_combine, &poor
         (weft_combine_rule *)(void *)filled[0], (weft_combine_rule *)(void *)filled[1],
         (weft_combine_rule *)(void *)filled[2])
 POINTER(weft_combine, weft_combine_ptr, 0, (weft_combine *)(void *)f->buffer)
+POINTER(const weft_check, weft_check_ptr, 4, &fresh_check, &poor_check,
+        (weft_check *)(void *)filled[0], (weft_check *)(void *)filled[1],
+        (weft_check *)(void *)filled[2])
 #define MADE(T) POINTER(T *, T##_ptr_ptr, 0, (T **)&f->made)
 MADE(weft_mesh)
 MADE(weft_layout)

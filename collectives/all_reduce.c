@@ -3,7 +3,7 @@
  * By exchanges that any engine has - small: everybody gets everything and combines it all: one latency; large: each rank
  * combines one slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. Or directly, where
  * ranks see each other's memory: each combines its slice straight from the buffers of all and puts it into the results
- * of all; nothing is read or written twice. The choice depends on the size and the engine only, and every element is
+ * of all; nothing is read or written twice. Or through memory that processes of one host share (window.c). The choice depends on the size and the engine only, and every element is
  * combined as ((0 with 1) with 2) ..., so all ranks and all engines get the same bits.
  * source  Rabenseifner 2004, "Optimization of collective reduction operations" (reduce-scatter, all-gather)
  */
@@ -237,6 +237,7 @@ static bool poll_direct(weft_reduction *it, weft_error *error)
 
 /* The first that takes it. */
 static const weft_reduce_way ways[] = {{takes_direct, 1, start_direct, poll_direct},
+                                       {weft_window_takes, 0, weft_window_start, weft_window_poll},
                                        {takes_small, 1, start_small, poll_small},
                                        {takes_any, 2, start_large, poll_large}};
 

@@ -10,6 +10,7 @@
 
 #include "pending.h"
 #include "recorder.h"
+#include "window.h"
 #include "weft/collectives.h"
 #include "weft/extend/combine.h"
 
@@ -22,6 +23,7 @@ struct weft_comm {
     int rank, n_ranks, self;
     uint64_t next;           /* ticket of the next exchange: all ranks take them in one order */
     weft_desk *desk;         /* what the rank has under way, in all groups of the mesh */
+    weft_window *window;     /* the engine's, for reductions; NULL: there is none */
     weft_exchange *free;     /* made for an earlier call, to be used again */
     int64_t *numbers;        /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
     weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */

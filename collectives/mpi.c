@@ -40,7 +40,7 @@ typedef struct side {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static weft_status group_start(group *g, const weft_comm *end, int lowest, weft_error *error)
+static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error *error)
 {
     g->comm = MPI_COMM_NULL;
     g->block = MPI_DATATYPE_NULL;
@@ -49,7 +49,8 @@ static weft_status group_start(group *g, const weft_comm *end, int lowest, weft_
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
     if (code == MPI_SUCCESS) code = MPI_Type_commit(&g->block);
-    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "making a group of ranks", code);
+    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "making a group of ranks", code);
+    return weft_mpi_window_create(g->comm, &end->window, error);
 }
 
 static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *ends,
@@ -80,6 +81,7 @@ static void destroy(weft_comm *ends, int n_local)
     group *g = ends->group;
     int is_over = 0;
     (void)n_local; /* one */
+    weft_mpi_window_destroy(&ends->window);
     if (g == NULL) return;
     MPI_Finalized(&is_over);
     if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);

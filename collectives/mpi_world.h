@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "weft/collectives.h"
+#include "window.h"
 
 /* All processes, apart from whatever else talks over MPI_COMM_WORLD; MPI_COMM_NULL while not open.
  * Local. */
@@ -16,6 +17,11 @@ int weft_mpi_n_on_host(void);
 /* weft_mpi_same - whether all processes make this call now; count: what else must be equal. WEFT_MISMATCH says who does
  * not. Collective over the job. */
 weft_status weft_mpi_same(int kind, int64_t count, weft_error *error);
+
+/* mpi_window.c: memory that all ranks of a group share; *window is NULL where they are not all on one host, or where one of
+ * them is refused it. Collective over `comm`. */
+weft_status weft_mpi_window_create(MPI_Comm comm, weft_window **window, weft_error *error);
+void weft_mpi_window_destroy(weft_window **window);
 
 /* weft_mpi_tag - of the messages of an exchange: as many of the fingerprint's bits as MPI's tags have room for, and the
  * ticket's last. Local. */

@@ -44,11 +44,19 @@ struct weft_reduction {
     const weft_reduce_way *way;
     uint64_t ticket;
     int turn;
+    weft_reduction
+        *next; /* in a window, as the following: its pieces, how far each is, and those before */
+    uint64_t n_pieces, n_given, n_combined, n_taken, base;
 };
 
 /* weft_reduction_start - begin it, on all ranks in one order; never waits. weft_reduction_poll - go on as far as possible
  * without waiting; true: it is over, and error tells how it went. */
 weft_status weft_reduction_start(weft_reduction *it, weft_error *error);
 bool weft_reduction_poll(weft_reduction *it, weft_error *error);
+
+/* window.c: between processes of one host. */
+bool weft_window_takes(const weft_comm *comm, const weft_reduce *reduce);
+weft_status weft_window_start(weft_reduction *it, weft_error *error);
+bool weft_window_poll(weft_reduction *it, weft_error *error);
 
 #endif

@@ -55,8 +55,8 @@ static void check_one(weft_comm *comm, weft_combine combine, weft_dtype dtype, i
 
 static void reduce_on_rank(const ranks *all, int rank)
 {
-    static const int64_t states[] = {0,   1,    5,
-                                     333, 1367, 4099}; /* small, and large with short last slices */
+    static const int64_t states[] = {
+        0, 1, 5, 333, 1367, 4099, 70001}; /* small, and large with short last slices */
     for (int combine = WEFT_SUM; combine < WEFT_COMBINES; combine++)
         for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
             if (dtype == WEFT_I32 && (combine == WEFT_LSE || combine == WEFT_MOMENTS)) continue;

@@ -1,0 +1,36 @@
+/* window.h (private): memory that the ranks of a group share when they are processes of one host, and reductions in it. */
+#ifndef WEFT_WINDOW_H
+#define WEFT_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct weft_reduction;
+
+enum {
+    WEFT_WINDOW_SLOTS = 4,            /* of a rank: pieces that may be on their way */
+    WEFT_WINDOW_SLOT_BYTES = 1 << 16, /* several fit into a core's own cache        */
+    WEFT_WINDOW_LINE = 64
+};
+
+/* What a rank tells the others: of how many pieces, of all reductions so far, its summands lie in its slot, and of how many
+ * its slice of the sum lies in all slots. fingerprints: of the calls that its slots are of, guarded by `given`. Written by
+ * that rank alone. */
+typedef struct weft_window_line {
+    _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t given;
+    uint64_t fingerprints[WEFT_WINDOW_SLOTS];
+    _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t combined;
+} weft_window_line;
+
+/* One rank's end. */
+typedef struct weft_window {
+    char *memory; /* lines [n_ranks], slots [n_ranks][WEFT_WINDOW_SLOTS]; zeros at first */
+    int n_ranks, self;
+    uint64_t n_pieces;                   /* of all reductions that have begun */
+    struct weft_reduction *first, *last; /* under way, one after the other as they began */
+} weft_window;
+
+/* weft_window_bytes - of memory for so many ranks. */
+int64_t weft_window_bytes(int n_ranks);
+
+#endif

@@ -5,9 +5,11 @@
  * not collapse into it is looped over: batch, m and n as independent products, k by adding up.
  * Where no unit stride can be found (or the product is tiny) strided loops do the work.
  *
- * Products are cut into slices by their shape alone, never by the number of lanes: the result has
- * the same bits on any number of them. Each slice is one single-threaded BLAS call.
+ * All of that is worked out once, and with it which of three ways does the work: our own packed kernels (gemm.h), BLAS, or
+ * the loops. The result has the same bits on any number of lanes: our kernels may be cut anywhere, so each lane gets one
+ * piece; calls of BLAS are cut by shape alone.
  */
+#include "cpu/gemm.h"
 #include "cpu/matrix.h"
 #include "cpu/nest.h"
 
@@ -20,7 +22,12 @@ typedef struct matrix_dim { /* size 1 where a group is empty */
 } matrix_dim;
 
 /* out[batch, m, n] = sum over k, rest of a * b; strides by tensor. */
-typedef struct product {
+typedef struct product product;
+struct product {
+    void (*run)(const product *p, weft_stream *stream); /* one of the ways */
+    weft_piece body;                                    /* what a lane does of it */
+    int64_t count, grain;                               /* of the lanes' work     */
+    weft_stream *stream;
     weft_dtype dtype;
     char *data[WEFT_NEST_TENSORS];
     size_t bytes;
@@ -28,7 +35,7 @@ typedef struct product {
     weft_nest k, lone;    /* lone: summed dims of one operand only           */
     matrix_dim dm, dn, dk;
     int64_t slices, slice; /* of the longer of m and n */
-} product;
+};
 
 /* ---- sorting dims into groups ---------------------------------------------------------------- */
 
@@ -127,33 +134,89 @@ static weft_matrix matrix_at(const product *p, int tensor, int64_t offset, const
                          column->stride[tensor]};
 }
 
-static void run_products(void *argument, int64_t begin, int64_t end, int lane)
+/* All of k, for the part [first, first + count) of the longer of m and n. */
+static void multiply_part(const product *p, const int64_t free[3], int64_t first, int64_t count,
+                          void *scratch)
+{
+    int64_t at[3], added[3];
+    matrix_dim m = p->dm, n = p->dn;
+    matrix_dim *cut = m.size >= n.size ? &m : &n;
+    cut->size = cut->size - first < count ? cut->size - first : count;
+    for (int t = 0; t < 3; t++) /* first is 0 where a tensor lacks it */
+        at[t] = free[t] + (first > 0 ? first * cut->stride[t] : 0);
+    const int64_t n_added = weft_nest_count(&p->k);
+    for (int64_t l = 0; l < n_added; l++) {
+        weft_nest_offset(&p->k, l, added);
+        const weft_product one = {.dtype = p->dtype,
+                                  .m = m.size,
+                                  .n = n.size,
+                                  .k = p->dk.size,
+                                  .alpha = 1,
+                                  .beta = l == 0 ? 0 : 1,
+                                  .a = matrix_at(p, A, at[A] + added[A], &m, &p->dk),
+                                  .b = matrix_at(p, B, at[B] + added[B], &p->dk, &n),
+                                  .c = matrix_at(p, OUT, at[OUT], &m, &n)};
+        if (scratch != NULL)
+            weft_gemm(&one, scratch);
+        else
+            weft_multiply(&one);
+    }
+}
+
+static void run_slices(void *argument, int64_t begin, int64_t end, int lane)
 {
     const product *p = argument;
-    const int64_t n_added = weft_nest_count(&p->k);
     (void)lane;
     for (int64_t i = begin; i < end; i++) {
-        int64_t at[3], added[3];
-        weft_nest_offset(&p->free, i / p->slices, at);
-        matrix_dim m = p->dm, n = p->dn;
-        matrix_dim *cut = m.size >= n.size ? &m : &n;
-        const int64_t first = i % p->slices * p->slice;
-        cut->size = cut->size - first < p->slice ? cut->size - first : p->slice;
-        for (int t = 0; t < 3; t++)
-            if (first > 0) at[t] += first * cut->stride[t]; /* 0 in the tensor without it */
-        for (int64_t l = 0; l < n_added; l++) {
-            weft_nest_offset(&p->k, l, added);
-            weft_multiply(&(weft_product){.dtype = p->dtype,
-                                          .m = m.size,
-                                          .n = n.size,
-                                          .k = p->dk.size,
-                                          .alpha = 1,
-                                          .beta = l == 0 ? 0 : 1,
-                                          .a = matrix_at(p, A, at[A] + added[A], &m, &p->dk),
-                                          .b = matrix_at(p, B, at[B] + added[B], &p->dk, &n),
-                                          .c = matrix_at(p, OUT, at[OUT], &m, &n)});
-        }
+        int64_t free[3];
+        weft_nest_offset(&p->free, i / p->slices, free);
+        multiply_part(p, free, i % p->slices * p->slice, p->slice, NULL);
     }
+}
+
+/* A lane's slices of one product are one call. */
+static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const product *p = argument;
+    void *scratch = weft_stream_scratch(p->stream, lane);
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t free[3];
+        const int64_t left = p->slices - i % p->slices;
+        n = end - i < left ? end - i : left;
+        weft_nest_offset(&p->free, i / p->slices, free);
+        multiply_part(p, free, i % p->slices * p->slice, n * p->slice, scratch);
+    }
+}
+
+static void run_lanes(const product *p, weft_stream *stream)
+{
+    weft_parallel(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
+}
+
+/* Whole panels of the longer of m and n. */
+static void cut_panels(product *p)
+{
+    p->slice = p->dm.size >= p->dn.size ? WEFT_GEMM_ROWS : WEFT_GEMM_COLUMNS;
+    const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
+    p->slices = (longer + p->slice - 1) / p->slice;
+}
+
+static void plan_matrices(product *p, weft_stream *stream)
+{
+    const int64_t work = p->dm.size * p->dn.size * p->dk.size;
+    /* a vector goes to BLAS: its matrix is read once, and packing would be the greater part */
+    const bool is_packed =
+        stream != NULL && weft_gemm_has(p->dtype) && p->dm.size > 1 && p->dn.size > 1;
+    weft_nest_append(&p->free, &p->m);
+    weft_nest_append(&p->free, &p->n);
+    if (is_packed)
+        cut_panels(p);
+    else
+        cut_slices(p);
+    p->run = run_lanes;
+    p->body = is_packed ? run_packed : run_slices;
+    p->count = weft_nest_count(&p->free) * p->slices;
+    p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);
 }
 
 /* ---- strided loops --------------------------------------------------------------------------- */
@@ -205,7 +268,7 @@ static void run_rows(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void run_strided(product *p, weft_stream *stream)
+static void plan_strided(product *p)
 {
     weft_nest_append(&p->free, &p->m);
     weft_nest_append(&p->free, &p->n);
@@ -215,36 +278,64 @@ static void run_strided(product *p, weft_stream *stream)
     p->slices = (p->dm.size + CHUNK - 1) / CHUNK;
     const int64_t chunk = p->dm.size < CHUNK ? p->dm.size : CHUNK;
     const int64_t work = chunk * weft_nest_count(&p->k) * weft_nest_count(&p->lone);
-    weft_parallel(stream, weft_nest_count(&p->free) * p->slices, weft_grain(work), run_rows, p);
+    p->run = run_lanes;
+    p->body = run_rows;
+    p->count = weft_nest_count(&p->free) * p->slices;
+    p->grain = weft_grain(work);
+}
+
+static void run_zeros(const product *p, weft_stream *stream)
+{
+    (void)stream;
+    if (p->count > 0) memset(p->data[OUT], 0, (size_t)p->count * p->bytes);
+}
+
+/* ---- once, before any run -------------------------------------------------------------------- */
+
+static void plan(product *p, const weft_call *call)
+{
+    const weft_view *out = &call->out[0];
+    const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
+                                    weft_strided_view(&call->in[1]), weft_strided_view(out)};
+    *p = (product){.dtype = out->dtype,
+                   .bytes = weft_dtype_bytes(out->dtype),
+                   .stream = call->stream,
+                   .run = run_zeros,
+                   .count = weft_view_count(out)};
+    p->data[A] = call->in[0].data, p->data[B] = call->in[1].data, p->data[OUT] = out->data;
+    if (p->count == 0) return;
+    sort_dims(p, tensor);
+    if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
+    product matrices = *p;
+    const bool found = p->dtype != WEFT_I32 && p->lone.n_dims == 0 && choose_matrix(&matrices);
+    if (!found || matrices.dm.size * matrices.dn.size * matrices.dk.size < 16) {
+        plan_strided(p); /* a call costs more than that */
+        return;
+    }
+    *p = matrices;
+    plan_matrices(p, call->stream);
+}
+
+static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error)
+{
+    product *p = *prepared = weft_arena_take(arena, sizeof *p);
+    if (p == NULL) return weft_fail_memory(error, sizeof *p);
+    plan(p, call);
+    return WEFT_OK;
+}
+
+static void launch(const weft_call *call)
+{
+    const product *p = call->prepared;
+    p->run(p, call->stream);
 }
 
 void weft_einsum_cpu(const weft_call *call)
 {
-    const weft_view *out = &call->out[0];
-    const int64_t count = weft_view_count(out);
-    if (count == 0) return;
-    const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
-                                    weft_strided_view(&call->in[1]), weft_strided_view(out)};
-    product p = {.dtype = out->dtype, .bytes = weft_dtype_bytes(out->dtype)};
-    p.data[A] = call->in[0].data, p.data[B] = call->in[1].data, p.data[OUT] = out->data;
-    sort_dims(&p, tensor);
-    if (weft_nest_count(&p.k) == 0 || weft_nest_count(&p.lone) == 0) {
-        memset(out->data, 0, (size_t)count * p.bytes);
-        return;
-    }
-    product blas = p;
-    const bool found = p.dtype != WEFT_I32 && p.lone.n_dims == 0 && choose_matrix(&blas);
-    const int64_t work = found ? blas.dm.size * blas.dn.size * blas.dk.size : 0;
-    if (work < 16) { /* a call of BLAS costs more than that */
-        run_strided(&p, call->stream);
-        return;
-    }
-    weft_nest_append(&blas.free, &blas.m);
-    weft_nest_append(&blas.free, &blas.n);
-    cut_slices(&blas);
-    const int64_t grain = weft_grain(work / blas.slices * weft_nest_count(&blas.k) / 16);
-    weft_parallel(call->stream, weft_nest_count(&blas.free) * blas.slices, grain, run_products,
-                  &blas);
+    product p;
+    plan(&p, call);
+    p.run(&p, call->stream);
 }
 
 const weft_kernel weft_kernel_einsum = {
@@ -252,5 +343,6 @@ const weft_kernel weft_kernel_einsum = {
     .name = "einsum",
     .device = WEFT_CPU,
     .dtypes = WEFT_ANY_DTYPE,
-    .launch = weft_einsum_cpu,
+    .prepare = prepare,
+    .launch = launch,
 };

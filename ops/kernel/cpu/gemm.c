@@ -1,0 +1,189 @@
+/* gemm.c: c = alpha a b, by blocks that stay in cache.
+ *
+ * k is cut into depths by its own size alone, and each element is summed up along a depth in one register, so the bits of
+ * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
+ * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
+ * other. What is packed next is fetched while tiles are computed.
+ * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
+ */
+#include "cpu/gemm_tile.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+#define ELEMENT    float
+#define TILE(name) JOIN(name, f32)
+#include "cpu/gemm_tile.inc"
+#undef ELEMENT
+#undef TILE
+#define ELEMENT    double
+#define TILE(name) JOIN(name, f64)
+#include "cpu/gemm_tile.inc"
+#undef ELEMENT
+#undef TILE
+
+static const tile_kernels *const kernels[WEFT_DTYPES] = {
+    [WEFT_F32] = &kernels_f32, [WEFT_F64] = &kernels_f64};
+
+bool weft_gemm_has(weft_dtype dtype)
+{
+    return kernels[dtype] != NULL && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#else
+static const tile_kernels *const kernels[WEFT_DTYPES];
+
+bool weft_gemm_has(weft_dtype dtype)
+{
+    (void)dtype;
+    return false;
+}
+#endif
+
+/* A panel of b at full depth is in L1, what stays and a block of what flows in L2. In rows or columns; both are
+ * multiples of every panel. */
+enum { DEPTH_BYTES = 768, STAYS = 1008, FLOWS = 192 };
+_Static_assert(STAYS % WEFT_GEMM_COLUMNS == 0 && FLOWS % WEFT_GEMM_COLUMNS == 0, "whole panels");
+_Static_assert((STAYS + FLOWS) * DEPTH_BYTES <= WEFT_LANE_SCRATCH, "a lane's scratch holds both");
+
+typedef struct product {
+    const tile_kernels *kernels;
+    size_t bytes; /* of an element */
+    int64_t m, n, k, leading;
+    side a, b;
+    char *c;
+    double alpha;
+    bool add;
+} product;
+
+/* Rows [first, first + n) of a side at the depth [l, l + k). */
+typedef struct part {
+    int64_t first, n, l, k;
+} part;
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static const char *at(const product *p, const side *s, int64_t first, int64_t l)
+{
+    return s->data + (first * s->step + l * s->deep) * (int64_t)p->bytes;
+}
+
+static void pack(const product *p, const side *s, const part *part, char *to)
+{
+    for (int64_t i = 0; i < part->n; i += s->panel) {
+        const int n = (int)smaller(s->panel, part->n - i);
+        const int width = (n + s->pad - 1) / s->pad * s->pad;
+        side panel = *s;
+        panel.data = at(p, s, part->first + i, part->l);
+        p->kernels->pack(&panel, n, width, part->k, to);
+        to += (size_t)(width * part->k) * p->bytes;
+    }
+}
+
+/* The same memory, to be fetched in `n_times` goes. */
+static ahead ahead_of(const product *p, const side *s, const part *part, int64_t n_times)
+{
+    const bool by_row = s->step != 1;
+    const int64_t bytes = (int64_t)p->bytes;
+    ahead next = {.at = at(p, s, part->first, part->l),
+                  .rows = by_row ? part->n : part->k,
+                  .stride = (by_row ? s->step : s->deep) * bytes,
+                  .lines = (int)(((by_row ? part->k : part->n) * bytes + 63) / 64)};
+    next.share = (int)((next.rows * next.lines + n_times - 1) / n_times);
+    return next;
+}
+
+/* All tiles of m by n at one depth. */
+static void run_block(const product *p, const part *rows, const part *columns, const char *a,
+                      const char *b, ahead *next)
+{
+    const int panel = p->b.panel, width = p->kernels->width;
+    tile t = {.k = rows->k,
+              .leading = p->leading,
+              .add = p->add || rows->l > 0,
+              .alpha = p->alpha,
+              .next = next};
+    for (int64_t j = 0; j < columns->n; j += panel) {
+        t.columns = (int)smaller(panel, columns->n - j);
+        const int n_vectors = (t.columns + width - 1) / width;
+        t.b = b + (size_t)(j * t.k) * p->bytes;
+        for (int64_t i = 0; i < rows->n; i += TILE_ROWS) {
+            t.a = a + (size_t)(i * t.k) * p->bytes;
+            t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
+            p->kernels->compute[smaller(TILE_ROWS, rows->n - i) - 1][n_vectors - 1](&t);
+        }
+    }
+}
+
+static int64_t count_tiles(const product *p, int64_t m, int64_t n)
+{
+    return ((m + TILE_ROWS - 1) / TILE_ROWS) * ((n + p->b.panel - 1) / p->b.panel);
+}
+
+/* What stays is packed: all that flows goes past it. */
+static void run_depth(const product *p, const part *stays, bool a_stays, int64_t depth,
+                      char *scratch)
+{
+    const side *still = a_stays ? &p->a : &p->b, *moving = a_stays ? &p->b : &p->a;
+    const int64_t n_moving = a_stays ? p->n : p->m, deeper = stays->l + depth;
+    char *flowing = scratch + (size_t)STAYS * DEPTH_BYTES;
+    ahead next[2] = {{0}};
+    pack(p, still, stays, scratch);
+    if (deeper < p->k)
+        next[1] = ahead_of(p, still,
+                           &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
+                           TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
+                                                : count_tiles(p, p->m, stays->n)));
+    for (int64_t first = 0; first < n_moving; first += FLOWS) {
+        const part flows = {first, smaller(FLOWS, n_moving - first), stays->l, stays->k};
+        const part *rows = a_stays ? stays : &flows, *columns = a_stays ? &flows : stays;
+        part later = {first + FLOWS, smaller(FLOWS, n_moving - first - FLOWS), stays->l, stays->k};
+        if (later.n <= 0)
+            later = (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
+        pack(p, moving, &flows, flowing);
+        next[0] = (ahead){0};
+        if (later.k > 0)
+            next[0] = ahead_of(p, moving, &later, TILE_ROWS * count_tiles(p, rows->n, columns->n));
+        run_block(p, rows, columns, a_stays ? scratch : flowing, a_stays ? flowing : scratch, next);
+    }
+}
+
+static void run(const product *p, char *scratch)
+{
+    const int64_t most = DEPTH_BYTES / (int64_t)p->bytes, n_depths = (p->k + most - 1) / most;
+    const int64_t depth = smaller(most, ((p->k + n_depths - 1) / n_depths + 7) / 8 * 8);
+    const bool a_stays = p->m < p->n;
+    const int64_t n = a_stays ? p->m : p->n;
+    for (int64_t first = 0; first < n; first += STAYS)
+        for (int64_t l = 0; l < p->k; l += depth)
+            run_depth(p, &(part){first, smaller(STAYS, n - first), l, smaller(depth, p->k - l)},
+                      a_stays, depth, scratch);
+}
+
+void weft_gemm(const weft_product *x, void *scratch)
+{
+    const tile_kernels *table = kernels[x->dtype];
+    product p = {.kernels = table,
+                 .bytes = weft_dtype_bytes(x->dtype),
+                 .k = x->k,
+                 .c = x->c.data,
+                 .alpha = x->alpha,
+                 .add = x->beta != 0};
+    /* of an element of one row or column no stride is meant: c's rows, or those of its transpose, are contiguous */
+    const bool is_turned = x->c.column != 1 && x->n > 1;
+    const weft_matrix *a = is_turned ? &x->b : &x->a, *b = is_turned ? &x->a : &x->b;
+    p.m = is_turned ? x->n : x->m, p.n = is_turned ? x->m : x->n;
+    p.leading = is_turned ? x->c.column : x->c.row;
+    p.a = (side){a->data, is_turned ? a->column : a->row, is_turned ? a->row : a->column, TILE_ROWS,
+                 1};
+    p.b = (side){b->data, is_turned ? b->row : b->column, is_turned ? b->column : b->row,
+                 table->width * TILE_VECTORS, table->width};
+    run(&p, scratch);
+}

@@ -1,0 +1,65 @@
+/* gemm_tile.h: what gemm.c hands to the inner loops of one element type (gemm_tile.inc). */
+#ifndef WEFT_GEMM_TILE_H
+#define WEFT_GEMM_TILE_H
+
+#include "cpu/gemm.h"
+
+enum { TILE_ROWS = WEFT_GEMM_ROWS, TILE_VECTORS = 3, VECTOR_BYTES = 64 };
+
+#if defined(__clang__)
+#define WEFT_UNROLL(n) _Pragma("unroll")
+#else
+#define WEFT_UNROLL_(text) _Pragma(#text)
+#define WEFT_UNROLL(n)     WEFT_UNROLL_(GCC unroll n)
+#endif
+#define TILE_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define TILE_INLINE static inline __attribute__((always_inline))
+
+/* Memory that is packed next: rows of some cache lines each. `share` lines are asked for at a time, while a tile is
+ * computed: asked for all at once they would take every buffer that the tile's own loads need. */
+typedef struct ahead {
+    const char *at;
+    int64_t stride, rows; /* bytes; left */
+    int lines, line, share;
+} ahead;
+
+TILE_INLINE void fetch_ahead(ahead *a)
+{
+    for (int i = 0; i < a->share && a->rows > 0; i++) {
+        __builtin_prefetch(a->at + (ptrdiff_t)a->line * 64, 0, 2);
+        if (++a->line < a->lines) continue;
+        a->line = 0;
+        a->at += a->stride;
+        a->rows--;
+    }
+}
+
+/* c [rows, columns] = or += alpha a b, with a [k, rows] and b [k, vectors] packed. */
+typedef struct tile {
+    int64_t k;
+    const void *a, *b;
+    void *c;
+    int64_t leading; /* of c, in elements */
+    int columns;     /* of c; b has zeros in the rest of its last vector */
+    bool add;
+    double alpha;
+    ahead *next; /* [2] */
+} tile;
+
+/* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
+typedef struct side {
+    const char *data;
+    int64_t step, deep;
+    int panel; /* of so many i; the last may be narrower */
+    int pad;   /* and is filled with zeros to a multiple of this */
+} side;
+
+typedef void (*tile_function)(const tile *t);
+typedef struct tile_kernels {
+    int width; /* elements of a vector */
+    tile_function compute[TILE_ROWS][TILE_VECTORS];
+    /* One panel of n <= panel elements by k, to [k, width]. */
+    void (*pack)(const side *from, int n, int width, int64_t k, void *to);
+} tile_kernels;
+
+#endif

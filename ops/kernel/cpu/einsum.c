@@ -3,10 +3,10 @@
  * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k
  * (a, b). Of m, n and k the largest loop that BLAS can walk becomes the matrix direction; what does
  * not collapse into it is looped over: batch, m and n as independent products, k by adding up.
- * Where no unit stride can be found (or the product is tiny) strided loops do the work.
+ * Where no unit stride can be found strided loops do the work.
  *
- * All of that is worked out once, and with it which of three ways does the work: our own packed kernels (gemm.h), BLAS, or
- * the loops. The result has the same bits on any number of lanes: our kernels may be cut anywhere, so each lane gets one
+ * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), BLAS, plain loops
+ * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be cut anywhere, so each lane gets one
  * piece; calls of BLAS are cut by shape alone.
  */
 #include "cpu/gemm.h"
@@ -227,7 +227,9 @@ enum { CHUNK = 256 };
     static void name(const product *p, const matrix_dim *row, const int64_t *at,                   \
                      const weft_nest *summed)                                                      \
     {                                                                                              \
-        SUM sum[CHUNK] = {0};                                                                      \
+        SUM sum[CHUNK];                                                                            \
+        for (int64_t i = 0; i < row->size; i++)                                                    \
+            sum[i] = 0;                                                                            \
         const int64_t count = weft_nest_count(summed), sa = row->stride[A], sb = row->stride[B];   \
         for (int64_t l = 0; l < count; l++) {                                                      \
             int64_t added[3];                                                                      \
@@ -266,6 +268,52 @@ static void run_rows(void *argument, int64_t begin, int64_t end, int lane)
             at[t] += first * row.stride[t];
         strided_rows[p->dtype](p, &row, at, &summed);
     }
+}
+
+/* ---- tiny matrices --------------------------------------------------------------------------- */
+
+/* Of so many multiply-adds a loop is done before a call of BLAS, or packing, has begun. */
+enum { TINY = 64 };
+
+#define TINY_PRODUCT(name, T)                                                                      \
+    static void name(const product *p, const int64_t *at)                                          \
+    {                                                                                              \
+        const T *a = (const T *)(const void *)p->data[A] + at[A],                                  \
+                *b = (const T *)(const void *)p->data[B] + at[B];                                  \
+        T *out = (T *)(void *)p->data[OUT] + at[OUT];                                              \
+        const int64_t *m = p->dm.stride, *n = p->dn.stride, *k = p->dk.stride;                     \
+        for (int64_t i = 0; i < p->dm.size; i++)                                                   \
+            for (int64_t j = 0; j < p->dn.size; j++) {                                             \
+                double sum = 0;                                                                    \
+                for (int64_t l = 0; l < p->dk.size; l++)                                           \
+                    sum += (double)a[i * m[A] + l * k[A]] * (double)b[l * k[B] + j * n[B]];        \
+                out[i * m[OUT] + j * n[OUT]] = (T)sum;                                             \
+            }                                                                                      \
+    }
+TINY_PRODUCT(tiny_f32, float)
+TINY_PRODUCT(tiny_f64, double)
+static void (*const tiny_products[WEFT_I32])(const product *p, const int64_t *at) = {tiny_f32,
+                                                                                     tiny_f64};
+
+static void run_tiny(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const product *p = argument;
+    (void)lane;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[3];
+        weft_nest_offset(&p->free, i, at);
+        tiny_products[p->dtype](p, at);
+    }
+}
+
+static void plan_tiny(product *p, int64_t work)
+{
+    weft_nest_append(&p->free, &p->m);
+    weft_nest_append(&p->free, &p->n);
+    p->run = run_lanes;
+    p->body = run_tiny;
+    p->count = weft_nest_count(&p->free);
+    p->grain = weft_grain(work);
 }
 
 static void plan_strided(product *p)
@@ -308,12 +356,17 @@ static void plan(product *p, const weft_call *call)
     if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
     product matrices = *p;
     const bool found = p->dtype != WEFT_I32 && p->lone.n_dims == 0 && choose_matrix(&matrices);
-    if (!found || matrices.dm.size * matrices.dn.size * matrices.dk.size < 16) {
-        plan_strided(p); /* a call costs more than that */
+    const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
+    const bool is_tiny = work <= TINY;
+    if (!found || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
+        plan_strided(p);
         return;
     }
     *p = matrices;
-    plan_matrices(p, call->stream);
+    if (is_tiny)
+        plan_tiny(p, work);
+    else
+        plan_matrices(p, call->stream);
 }
 
 static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,

@@ -65,6 +65,7 @@ class Worker:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said,
                                             env=environment or None, start_new_session=True)
         except OSError as error:
+            self.said.close()
             raise Failed(f"{command[0]}: {error.strerror}")
         Worker.alive.append(self)
         hurry(self.process.pid)

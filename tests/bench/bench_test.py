@@ -1,0 +1,191 @@
+"""What ./run bench rests on: workers that compute the same, a refusal where machines or results moved, a page of it."""
+import json
+import os
+import sys
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "guards"))
+import numpy as np
+
+import bench
+import gpt2
+import guards
+import ops
+import page
+import process
+import rows
+import sizes
+import worker
+
+PROGRAMS = Path(os.environ["WEFT_BENCH"])
+CALM = mock.Mock()  # nobody waits here
+
+
+def weft(*arguments):
+    return process.Worker("Weft", [str(PROGRAMS / "bench_weft"), *arguments], {})
+
+
+def looked(w, row, steps=1):
+    opened = w.ask(f"open {row}")
+    assert "seconds" in opened, opened
+    return w.ask(f"look {steps}")["numbers"]
+
+
+class Speaking(unittest.TestCase):
+    def tearDown(self):
+        for left in list(process.Worker.alive):
+            left.end()
+
+    def near(self, found, expected):
+        for a, b in zip(found, expected, strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-6 * max(map(abs, expected)))
+
+    def test_both_languages_begin_with_equal_numbers(self):
+        x, y = ops.data(0, sizes.MATRIX), ops.data(1, sizes.MATRIX)
+        self.near(looked(weft(), "add"), worker.sums(x + y))
+        m, k, n = sizes.LINEAR["linear_256_768_768"]
+        product = ops.data(0, (m, k)).astype(np.float64) @ ops.weight(1, (k, n))
+        self.near(looked(weft(), "linear_256_768_768"), worker.sums(product))
+
+    def test_weft_knows_every_row(self):
+        w = weft("--mesh", "data:1")
+        for row in rows.ROWS:
+            # GPT-2 124M would take a second a step; that it is planned is enough
+            if row.asked.startswith(("start_", "gpt2_", "all_reduce")):
+                continue
+            self.assertIn("seconds", w.ask(f"open {row.asked}"), row.name)
+            w.ask("close")
+        for name in sizes.GPT2:
+            _, _, answer = process.first_line([str(PROGRAMS / "bench_weft"), "--dry", name], None)
+            self.assertEqual(answer, {"loss": 0})
+
+    def test_the_model_has_the_peers_variables(self):
+        """Losses of three steps are the same number for every mesh, and fall; a first loss is about log(letters)."""
+        alone = looked(weft(), "char", 3)
+        self.near(looked(weft("--mesh", "data:2", "--layout", "batch:data"), "char", 3), alone)
+        self.assertAlmostEqual(alone[0], np.log(65), delta=0.1)
+        self.assertEqual(alone, sorted(alone, reverse=True))
+        names = [name for name, *_ in gpt2.variables("gpt2_4x64")]
+        self.assertEqual(len(names), len(set(names)))
+        count = sum(int(np.prod(shape)) for _, shape, *_ in gpt2.variables("gpt2_4x64"))
+        self.assertEqual(count, 124_439_808 + (50304 - 50257 + 64 - 1024) * 768)  # as published, but for two tables
+
+    def test_all_reduce_sums_over_ranks(self):
+        self.assertAlmostEqual(looked(weft("--mesh", "data:2"), "all_reduce_4KiB")[0], 3.0)
+
+    def test_blocks_are_timed(self):
+        w = weft()
+        looked(w, "executor")
+        wall = w.ask("time 5 2")["wall"]
+        self.assertEqual(len(wall), 5)
+        self.assertTrue(all(second > 0 for second in wall))
+
+    def test_what_is_not_there_is_skipped_with_the_reason(self):
+        w = weft()
+        self.assertIn("no row of this name", w.ask("open nosuch")["skipped"])
+        with self.assertRaisesRegex(process.Failed, "all there is"):
+            w.ask("dance")
+
+    def test_a_worker_that_dies_says_its_last_words(self):
+        with self.assertRaisesRegex(process.Failed, "no such option: --nosuch"):
+            weft("--nosuch").ask("about")
+        with self.assertRaises(process.Failed):
+            process.Worker("none", ["/nosuch/program"], {})
+
+    def test_a_stopped_worker_does_nothing_and_goes_on(self):
+        w = weft()
+        looked(w, "executor")
+        w.stop()
+        states = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                  for pid in process.family(w.process.pid)]
+        self.assertEqual(set(states), {"T"})
+        self.assertEqual(len(w.ask("time 1 1")["wall"]), 1)
+
+
+class Refusing(unittest.TestCase):
+    ROW = rows.Row("add", "x + y", "op", 12.0, "B")
+
+    def measure(self, before, after, numbers):
+        """A row of two contenders that answer so, between probes that find so."""
+        probe = mock.Mock()
+        probe.measure.side_effect = [before, after] * 2
+        found = {name: mock.Mock(blocks=2, calls=1) for name in numbers}
+        for name, w in found.items():
+            w.name, w.cpu.return_value, w.ask.return_value = name, 0.0, {"wall": [2.0, 1.0]}
+        contenders = [rows.Contender(name, "bench_weft") for name in numbers]
+        workers = mock.Mock()
+        workers.open.side_effect = lambda row, c: (found[c.name], {"numbers": numbers[c.name]})
+        with mock.patch.object(bench, "say"):
+            return bench.measure(self.ROW, contenders, workers, probe, CALM, rounds=3, tries=2)
+
+    STILL = {"product": 100.0, "stream": 50.0}
+
+    def test_a_still_machine_and_equal_results_make_a_result(self):
+        record = self.measure(self.STILL, self.STILL, {"Weft": [1.0, 0.5], "PyTorch": [1.00005, 0.5]})
+        self.assertTrue(record["is_result"])
+        self.assertEqual(record["contenders"]["PyTorch"]["minimum"], 1.0)
+        self.assertEqual(record["contenders"]["PyTorch"]["median"], 1.5)
+        self.assertEqual(record["contenders"]["PyTorch"]["ratio"], 1.0)
+        self.assertEqual(record["contenders"]["PyTorch"]["samples"], 6)
+
+    def test_probes_that_moved_refuse_it(self):
+        for moved in ({"product": 89.0, "stream": 50.0}, {"product": 100.0, "stream": 56.0}):
+            record = self.measure(self.STILL, moved, {"Weft": [1.0]})
+            self.assertFalse(record["is_result"])
+            self.assertIn("probes moved", record["why"])
+            self.assertIn("NOT A RESULT", page.text(self.ROW, record))
+
+    def test_other_losses_are_not_timed(self):
+        record = self.measure(self.STILL, self.STILL, {"Weft": [4.0], "PyTorch": [4.0005]})
+        self.assertFalse(record["is_result"])
+        self.assertNotIn("minimum", record["contenders"]["PyTorch"])
+        self.assertIn("PyTorch computed 4.0005 where Weft computed 4", record["why"])
+        self.assertIsNotNone(bench.disagreement({"Weft": {"numbers": [4.0]}, "JAX": {"numbers": [float("nan")]}}))
+
+
+class Telling(unittest.TestCase):
+    def test_efficiency_is_one_process_over_ranks(self):
+        row = rows.Row("r", "ranks", "ranks")
+        told = bench.summary(row, {"Weft": {}, "Weft, data parallel": {}},
+                             {"Weft": {"wall": [3.0], "cpu": 1}, "Weft, data parallel": {"wall": [4.0], "cpu": 1}})
+        self.assertEqual(told["Weft, data parallel"]["ratio"], 0.75)
+
+    def test_the_page_has_every_row_and_only_results(self):
+        c = {"minimum": 1e-3, "median": 2e-3, "cpu": 2e-3, "ratio": 1.0, "about": {"weft": "0.1.0"}}
+        record = {"is_result": True, "load": 0.0, "commit": "abc", "when": "2026-11-22T00:00",
+                  "probes": {"before": {"product": 9e10, "stream": 5e10}, "after": {"product": 9e10, "stream": 5e10}},
+                  "contenders": {"Weft": c, "JAX": {"skipped": "it is not there"}}}
+        data = {"machine": {"processor": "p", "cores": 2, "system": "s", "python": "3"},
+                "rows": [{**record, "name": row.name} for row in rows.ROWS[1:]] +
+                        [{**record, "name": rows.ROWS[0].name, "is_result": False, "why": "the probes moved"}]}
+        text = page.tables(json.loads(json.dumps(data)))
+        for row in rows.ROWS[1:]:
+            self.assertIn(f"`{row.name}`: ", text)
+        self.assertNotIn(f"`{rows.ROWS[0].name}`: ", text)
+        self.assertIn("workers disagreed: " + rows.ROWS[0].name, text)
+        self.assertIn("skipped: it is not there", text)
+
+
+class Guarding(unittest.TestCase):
+    PLAN = {"bytes": 100, "collectives": 4, "arena": 640, "steps": 9, "digest": "aa"}
+
+    def test_growth_is_worse_and_any_other_change_is_told(self):
+        compare = lambda **now: guards.compare_plans({"p": self.PLAN}, {"p": {**self.PLAN, **now}})
+        self.assertEqual(compare(), ([], []))
+        self.assertEqual(len(compare(bytes=101)[0]), 1)
+        self.assertEqual(len(compare(arena=704)[0]), 1)
+        self.assertEqual(len(compare(bytes=99)[1]), 1)
+        self.assertEqual(len(compare(digest="bb")[1]), 1)
+        self.assertEqual(len(guards.compare_plans({"p": self.PLAN}, {})[1]), 1)
+
+    def test_two_per_cent_of_instructions(self):
+        compare = lambda n: list(guards.compare_instructions({"f": 1000}, {"f": n}))
+        self.assertEqual((compare(1019), compare(981)), ([], []))
+        self.assertEqual((len(compare(1021)), len(compare(979))), (1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -123,7 +123,7 @@ static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
     for (uint32_t b = 0; b < p->n_buffers; b++)
         if (p->buffers[b].bytes > 0) order[n++] = &p->buffers[b];
     qsort(order, n, sizeof *order, larger_first);
-    return weft_pack(order, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes, error);
+    return weft_pack(order, n, p->plan->n_steps + 1, &memory->arena_bytes, error);
 }
 
 static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)

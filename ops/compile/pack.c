@@ -121,23 +121,32 @@ static bool enter(timeline *t, uint32_t node, uint32_t from, uint32_t steps, con
     return b->last < from + half || enter(t, 2 * node + 1, from + half, half, b);
 }
 
-weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, weft_arena *arena,
-                      int64_t *end, weft_error *error)
+static weft_status place_all(timeline *t, weft_buffer *const *order, uint32_t n, int64_t *end,
+                             weft_error *error)
 {
-    timeline t = {.width = 1, .arena = arena};
-    while (t.width < n_steps)
-        t.width *= 2;
-    const size_t bytes = 2 * (size_t)t.width * sizeof *t.nodes;
-    t.nodes = weft_arena_take(arena, bytes);
-    if (t.nodes == NULL) return weft_fail_memory(error, bytes);
+    const size_t bytes = 2 * (size_t)t->width * sizeof *t->nodes;
+    t->nodes = weft_arena_take(t->arena, bytes);
+    if (t->nodes == NULL) return weft_fail_memory(error, bytes);
     *end = 0;
     for (uint32_t i = 0; i < n; i++) {
         weft_buffer *b = order[i];
-        t.n_near = 0;
-        look(&t, 1, 0, t.width, b);
-        b->offset = lowest_place(&t, b->bytes);
-        if (!enter(&t, 1, 0, t.width, b)) return weft_fail_memory(error, n * sizeof(span));
+        t->n_near = 0;
+        look(t, 1, 0, t->width, b);
+        b->offset = lowest_place(t, b->bytes);
+        if (!enter(t, 1, 0, t->width, b)) return weft_fail_memory(error, n * sizeof(span));
         if (b->offset + b->bytes > *end) *end = b->offset + b->bytes;
     }
     return WEFT_OK;
+}
+
+weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, int64_t *end,
+                      weft_error *error)
+{
+    timeline t = {.width = 1, .arena = weft_arena_create()};
+    if (t.arena == NULL) return weft_fail_memory(error, sizeof t);
+    while (t.width < n_steps)
+        t.width *= 2;
+    weft_status status = place_all(&t, order, n, end, error);
+    weft_arena_destroy(&t.arena);
+    return status;
 }

@@ -12,9 +12,9 @@ typedef struct weft_buffer {
 } weft_buffer;
 
 /* weft_pack - the offset of each buffer of `order` [n], one after the other: the lowest place where it meets none before
- * it that lives at the same time. Bytes are more than 0, `last` is below n_steps. *end is where the highest ends. What it
- * needs while it works it takes from `arena`. Local; pure. */
-weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, weft_arena *arena,
-                      int64_t *end, weft_error *error);
+ * it that lives at the same time. Bytes are more than 0, `last` is below n_steps. *end is where the highest ends. Local;
+ * pure. */
+weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, int64_t *end,
+                      weft_error *error);
 
 #endif

@@ -84,11 +84,10 @@ static void test_every_buffer_lies_at_the_lowest_place(void)
         weft_buffer buffers[60], *order[60];
         const uint32_t n = 1 + draw(&state, 60), n_steps = 1 + draw(&state, 100);
         int64_t end, highest = 0;
-        weft_arena *arena = weft_arena_create();
         draw_buffers(&state, buffers, n, n_steps);
         for (uint32_t i = 0; i < n; i++)
             order[i] = &buffers[i];
-        CHECK_OK(weft_pack(order, n, n_steps, arena, &end, &error), error);
+        CHECK_OK(weft_pack(order, n, n_steps, &end, &error), error);
         for (uint32_t i = 0; i < n; i++) {
             bool is_lowest = !meets_any(buffers, i, buffers[i].offset);
             for (int64_t at = 0; at < buffers[i].offset && is_lowest; at += 64)
@@ -98,7 +97,6 @@ static void test_every_buffer_lies_at_the_lowest_place(void)
                 highest = buffers[i].offset + buffers[i].bytes;
         }
         CHECK_EQ_INT(end, highest);
-        weft_arena_destroy(&arena);
     }
 }
 
@@ -112,17 +110,15 @@ static void test_many_lie_where_all_pairs_put_them(void)
         const uint32_t n = 1 + draw(&state, MOST), n_steps = 1 + draw(&state, 2 * MOST);
         int64_t end = -1;
         bool is_same = true;
-        weft_arena *arena = weft_arena_create();
         draw_buffers(&state, buffers, n, n_steps);
         memcpy(again, buffers, sizeof buffers);
         for (uint32_t i = 0; i < n; i++)
             order[i] = &buffers[i];
-        CHECK_OK(weft_pack(order, n, n_steps, arena, &end, &error), error);
+        CHECK_OK(weft_pack(order, n, n_steps, &end, &error), error);
         CHECK_EQ_INT(end, pack_plainly(again, n));
         for (uint32_t i = 0; i < n; i++)
             is_same = is_same && buffers[i].offset == again[i].offset;
         CHECK(is_same);
-        weft_arena_destroy(&arena);
     }
 }
 
@@ -130,10 +126,8 @@ static void test_nothing_takes_no_room(void)
 {
     weft_error error = {0};
     int64_t end = -1;
-    weft_arena *arena = weft_arena_create();
-    CHECK_OK(weft_pack(NULL, 0, 1, arena, &end, &error), error);
+    CHECK_OK(weft_pack(NULL, 0, 1, &end, &error), error);
     CHECK_EQ_INT(end, 0);
-    weft_arena_destroy(&arena);
 }
 
 int main(void)

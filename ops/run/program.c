@@ -319,6 +319,20 @@ static weft_status check_share(const weft_program *program, weft_error *error)
         weft_mesh_text(program->share->mesh));
 }
 
+/* The user's values that the variables stand for, in the order of the graph: checkpoints go through them again and again. */
+static weft_status list_variables(weft_program *program, weft_error *error)
+{
+    const weft_plan *plan = program->plan;
+    const weft_graph *graph = plan->graph;
+    const size_t bytes = graph->n_nodes * sizeof *program->variables;
+    program->variables = weft_arena_take(program->arena, bytes);
+    if (!program->variables) return weft_fail_memory(error, bytes);
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        if (graph->nodes[id].op == &weft_op_variable)
+            program->variables[program->n_variables++] = plan->user_of[graph->nodes[id].out];
+    return WEFT_OK;
+}
+
 static weft_status create(weft_program *program, const weft_layout *layout, weft_values values,
                           const weft_compile_options *options, weft_error *error)
 {
@@ -334,7 +348,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     program->is_written =
         weft_arena_take(program->arena, program->plan->n_placed * sizeof *program->is_written);
     if (!program->is_written) return weft_fail_memory(error, program->plan->n_placed);
-    return WEFT_OK;
+    return list_variables(program, error);
 }
 
 /* Compiling is collective, so all ranks count alike; one graph may be compiled twice. */

@@ -58,10 +58,11 @@ struct weft_program {
     bool has_run; /* what it computes has been computed */
     /* [plan->n_placed] inputs that the host has written, or was given memory of */
     bool *is_written;
-    bool inputs_are_written; /* all of them: nothing more to look at before a run */
-    uint64_t digest;         /* of the plan */
-    uint32_t first_store;    /* the first step that writes a variable; n_steps: none does */
-    struct weft_hold *hold;  /* variables must stay as they are; NULL: they need not */
+    bool inputs_are_written;          /* all of them: nothing more to look at before a run */
+    uint32_t n_variables, *variables; /* the user's values [n_variables] */
+    uint64_t digest;                  /* of the plan */
+    uint32_t first_store;   /* the first step that writes a variable; n_steps: none does */
+    struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)

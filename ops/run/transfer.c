@@ -252,16 +252,6 @@ uint64_t weft_program_digest(const weft_program *program)
     return program ? program->digest : 0;
 }
 
-/* The user's value that a value of the plan's graph stands for. */
-static weft_value user_value_of(const weft_program *program, uint32_t value)
-{
-    const weft_plan *plan = program->plan;
-    for (uint32_t id = 1; id < plan->n_user_values; id++)
-        if (plan->user_value[id] == value)
-            return (weft_value){(weft_graph *)(uintptr_t)program->user, id};
-    return (weft_value){(weft_graph *)(uintptr_t)program->user, 0};
-}
-
 static bool keeps(const void *program, weft_value value)
 {
     return weft_home_of(program, value) != 0;
@@ -303,11 +293,9 @@ weft_value weft_find_input(const weft_program *program, const char *name)
 weft_value weft_variable_at(const weft_program *program, int index)
 {
     if (!program || index < 0) return (weft_value){NULL, 0};
-    const weft_graph *graph = program->plan->graph;
-    for (uint32_t id = 1; id < graph->n_nodes; id++)
-        if (graph->nodes[id].op == &weft_op_variable && index-- == 0)
-            return user_value_of(program, graph->nodes[id].out);
-    return (weft_value){(weft_graph *)(uintptr_t)program->user, 0};
+    const bool is_there = (uint32_t)index < program->n_variables;
+    return (weft_value){(weft_graph *)(uintptr_t)program->user,
+                        is_there ? program->variables[index] : 0};
 }
 
 const char *weft_name_of(weft_value value)

@@ -162,13 +162,24 @@ static void print_placed(const weft_plan *plan, uint32_t id, FILE *file)
     weft_id_print(id, file);
     fputs(placed->home == WEFT_TEMPORARY ? " " : "! ", file);
     fputs(spec, file);
-    if (placed->shares) fprintf(file, " in %%%u", placed->shares);
+    if (placed->shares) {
+        fputs(" in ", file);
+        weft_id_print(placed->shares, file);
+    }
+}
+
+static void print_padded(const char *text, int width, FILE *file)
+{
+    fputs(text, file);
+    for (int n = (int)strlen(text); n < width; n++)
+        fputc(' ', file);
 }
 
 static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
 {
     const bool is_kernel = step->kind == WEFT_STEP_KERNEL;
-    fprintf(file, "%-8s %-7s", weft_phase_name(step->phase), weft_step_kind_name(step->kind));
+    print_padded(weft_phase_name(step->phase), 9, file);
+    print_padded(weft_step_kind_name(step->kind), 7, file);
     for (int o = 0; o < step->n_out; o++) {
         fputs(o ? ", " : " ", file);
         print_placed(plan, step->out[o], file);
@@ -181,12 +192,15 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     if (step->kind == WEFT_STEP_CONVERT && /* lowered */
         !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
-    if (is_kernel) fprintf(file, "  %s", plan->graph->nodes[step->node].op->name);
+    fputs(is_kernel ? "  " : "", file);
+    fputs(is_kernel ? plan->graph->nodes[step->node].op->name : "", file);
     for (int k = 0; k < step->n_links; k++) {
         const weft_link *link = &step->links[k];
         fputs(k ? " " : "  ", file);
         fputs(plan->graph->nodes[link->node].op->name, file);
-        if (link->out >= 0 && step->n_out > 1) fprintf(file, "=%%%u", step->out[link->out]);
+        if (link->out < 0 || step->n_out < 2) continue;
+        fputc('=', file);
+        weft_id_print(step->out[link->out], file);
     }
 }
 

@@ -2,7 +2,6 @@
 #include "attributes.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -43,8 +42,9 @@ static void print_name(const void *field, FILE *file)
 static void print_number(const void *field, FILE *file)
 {
     const double number = *(const double *)field;
-    if (number == 0.0 && !signbit(number))
-        fputc('0', file); /* as below, but most numbers are this one */
+    const bool is_whole = number > -1e6 && number < 1e6 && number == trunc(number);
+    if (is_whole && !(number == 0.0 && signbit(number)))
+        weft_decimal_print((int64_t)number, file); /* as below */
     else
         fprintf(file, "%.17g", number);
 }
@@ -56,17 +56,17 @@ static void print_bool(const void *field, FILE *file)
 
 static void print_int(const void *field, FILE *file)
 {
-    fprintf(file, "%d", *(const int *)field);
+    weft_decimal_print(*(const int *)field, file);
 }
 
 static void print_unsigned(const void *field, FILE *file)
 {
-    fprintf(file, "%u", *(const unsigned *)field);
+    weft_decimal_print(*(const unsigned *)field, file);
 }
 
 static void print_int64(const void *field, FILE *file)
 {
-    fprintf(file, "%" PRId64, *(const int64_t *)field);
+    weft_decimal_print(*(const int64_t *)field, file);
 }
 
 static bool take_shape(weft_graph *graph, void *to, const void *from)
@@ -88,7 +88,8 @@ static void print_shape(const void *field, FILE *file)
     for (int d = 0; d < shape->n_dims; d++) {
         fputs(d > 0 ? ", " : "", file);
         print_text(shape->dims[d].name, file);
-        fprintf(file, ":%" PRId64, shape->dims[d].size);
+        fputc(':', file);
+        weft_decimal_print(shape->dims[d].size, file);
     }
     fputc(']', file);
 }

@@ -97,8 +97,10 @@ void weft_graph_release(const weft_graph *graph);
 
 /* "layer_norm at mlp.c:41": the builder that the program called, which may have made nodes of other ops. */
 int weft_origin_print(const weft_node *node, char *text, size_t bytes);
-/* "%12", as values are called in a graph that is printed. */
+/* "%12", as values are called in a graph that is printed. Plans are printed to be compared, every one: without a format to
+ * be read, as is a number by itself. */
 void weft_id_print(uint32_t id, FILE *file);
+void weft_decimal_print(int64_t number, FILE *file);
 /* The first error's sentence begins with this from now on, in place of the op's name; nothing where it has one. */
 void weft_graph_error_at(weft_graph *graph, const weft_origin *origin);
 /* The graph as text, a node a line, with everything that says what it computes; with_origins: and where in the program

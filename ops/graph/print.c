@@ -14,16 +14,23 @@ int weft_origin_print(const weft_node *node, char *text, size_t bytes)
     return snprintf(text, bytes, "%s at %s:%d", origin->builder, origin->file, origin->line);
 }
 
-void weft_id_print(uint32_t id, FILE *file)
+void weft_decimal_print(int64_t number, FILE *file)
 {
-    char text[12], *at = text + sizeof text - 1;
+    char text[24], *at = text + sizeof text - 1;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
     *at = '\0';
     do {
-        *--at = (char)('0' + id % 10);
-        id /= 10;
-    } while (id > 0);
-    *--at = '%';
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0) *--at = '-';
     fputs(at, file);
+}
+
+void weft_id_print(uint32_t id, FILE *file)
+{
+    fputc('%', file);
+    weft_decimal_print(id, file);
 }
 
 static void print_tensor(const weft_graph *graph, uint32_t id, FILE *file)
@@ -32,12 +39,18 @@ static void print_tensor(const weft_graph *graph, uint32_t id, FILE *file)
     char shape[512];
     weft_shape_print(&tensor->type.shape, shape, sizeof shape);
     weft_id_print(id, file);
-    if (tensor->name != NULL) fprintf(file, " %s", tensor->name);
+    if (tensor->name != NULL) {
+        fputc(' ', file);
+        fputs(tensor->name, file);
+    }
     fputc(' ', file);
     fputs(weft_dtype_name(tensor->type.dtype), file);
     fputs(shape, file);
     if (tensor->placement != NULL) fprintf(file, " placed \"%s\"", tensor->placement);
-    if (tensor->place_as != 0) fprintf(file, " stored as %%%u", tensor->place_as);
+    if (tensor->place_as != 0) {
+        fputs(" stored as ", file);
+        weft_id_print(tensor->place_as, file);
+    }
 }
 
 static void print_attributes(const weft_node *node, FILE *file)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 << 10, MOST_BYTES = 2 << 20, ALIGNMENT = 16, BUCKETS = 512 };
+enum { BLOCK_BYTES = 64 << 10, MOST_BYTES = 4 << 20, ALIGNMENT = 16, BUCKETS = 512 };
 
 /* No graph has so much to say: somebody's size overflowed. */
 static const size_t TOO_MUCH = (size_t)1 << 39;
@@ -37,8 +37,8 @@ weft_arena *weft_arena_create(void)
     return calloc(1, sizeof(weft_arena));
 }
 
-/* Zeroed. Large blocks lie on huge pages: a plan of thousands of steps fills them all, and a fault a page would take as
- * long as making the plan. */
+/* Zeroed. A plan of thousands of steps fills the largest blocks, and a fault a page would take as long as making it: they
+ * lie on huge pages. A small plan would touch more than it needs. */
 static block *take_block(size_t bytes)
 {
     void *taken = NULL;

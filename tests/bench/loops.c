@@ -3,7 +3,8 @@
  *     loops [ROWS [ROW [ROUNDS [NAME]]]]     default 1024 3072 15, all; else the loops whose name has NAME in it
  *
  * Streams to compare with: x = a x + b in place, and z = a x + y into other memory, by plain loops on the same lanes.
- * Bytes are those that have to be read and written. The least time of all rounds counts. Last: a loop of 2 x 2.
+ * Bytes are those that have to be read and written. The least time of all rounds counts. Last: small loops, one
+ * right after the other.
  */
 #include "bench.h"
 #include "loop.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPS = 24, MOST_IN = 8 };
+enum { MOST_OPS = 24, MOST_IN = 8, SMALL = 64 * 512 };
 
 typedef struct one_op {
     weft_loop_kind kind;
@@ -161,7 +162,7 @@ static const one_loop loops[] = {
 enum { N_LOOPS = sizeof loops / sizeof *loops };
 
 typedef struct bench {
-    int64_t rows, row;
+    int64_t rows, row, bytes; /* of each memory */
     weft_stream *stream;
     weft_arena *arena;
     float *memory[MOST_IN + 4];
@@ -257,7 +258,7 @@ enum { N_STREAMS = 3 };
 static void fill(bench *b)
 {
     for (int k = 0; k < MOST_IN + 4; k++)
-        for (int64_t i = 0; i < b->rows * b->row; i++)
+        for (int64_t i = 0; i < b->bytes / 4; i++)
             b->memory[k][i] = (float)((i * 2654435761u >> 7) % 1000) * 1e-3f + 0.01f;
 }
 
@@ -302,10 +303,10 @@ static weft_status run(bench *b, int rounds, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status run_tiny(bench *b, weft_error *error)
+static weft_status run_small(bench *b, int64_t n_rows, int64_t n_row, int times, weft_error *error)
 {
     const int64_t rows = b->rows, row = b->row;
-    b->rows = b->row = 2;
+    b->rows = n_rows, b->row = n_row;
     for (int i = 0; i < N_LOOPS; i++) {
         if (!is_asked(b, i)) continue;
         const weft_prepared_loop *prepared;
@@ -313,12 +314,13 @@ static weft_status run_tiny(bench *b, weft_error *error)
         WEFT_TRY(prepare(b, &loops[i], &prepared, error));
         for (int round = 0; round < 20; round++) {
             const double begin = bench_now();
-            for (int k = 0; k < 20000; k++)
+            for (int k = 0; k < times; k++)
                 weft_loop_run(prepared, 1, b->stream);
-            const double took = (bench_now() - begin) / 20000;
+            const double took = (bench_now() - begin) / times;
             if (took < best) best = took;
         }
-        printf("2 x 2 %-24s %6.0f ns\n", loops[i].name, best * 1e9);
+        printf("%lld x %lld %-24s %6.0f ns\n", (long long)n_rows, (long long)n_row, loops[i].name,
+               best * 1e9);
     }
     b->rows = rows, b->row = row;
     return WEFT_OK;
@@ -330,19 +332,21 @@ int main(int n_arguments, char **arguments)
     bench b = {.arena = weft_arena_create()};
     b.rows = n_arguments > 1 ? atoll(arguments[1]) : 1024;
     b.row = n_arguments > 2 ? atoll(arguments[2]) : 3072;
+    b.bytes = 4 * (b.rows * b.row > SMALL ? b.rows * b.row : SMALL);
     const int rounds = n_arguments > 3 ? atoi(arguments[3]) : 15;
     b.name = n_arguments > 4 ? arguments[4] : NULL;
     weft_status status = weft_devices[WEFT_CPU]->stream_create(2, &b.stream, &error);
     for (int k = 0; k < MOST_IN + 4 && status == WEFT_OK; k++) {
         void *memory;
-        status = weft_devices[WEFT_CPU]->take((size_t)(b.rows * b.row) * 4 + 64, &memory, &error);
+        status = weft_devices[WEFT_CPU]->take((size_t)b.bytes, &memory, &error);
         b.memory[k] = memory;
     }
     if (status == WEFT_OK) fill(&b);
     if (status == WEFT_OK) status = run(&b, rounds, &error);
-    if (status == WEFT_OK) status = run_tiny(&b, &error);
+    if (status == WEFT_OK) status = run_small(&b, 2, 2, 20000, &error);
+    if (status == WEFT_OK) status = run_small(&b, 64, 512, 200, &error);
     for (int k = 0; k < MOST_IN + 4; k++)
-        weft_devices[WEFT_CPU]->give(b.memory[k], (size_t)(b.rows * b.row) * 4 + 64);
+        weft_devices[WEFT_CPU]->give(b.memory[k], (size_t)b.bytes);
     weft_devices[WEFT_CPU]->stream_destroy(&b.stream);
     weft_arena_destroy(&b.arena);
     return bench_end("loops", status, &error);

@@ -106,7 +106,8 @@ static weft_status check_op(const making *m, int k, int n_slots, weft_error *err
     }
     if (op->kind != WEFT_LOOP_ELEMENTS && m->segment->n_row_dims == 0)
         return weft_fail(error, WEFT_INTERNAL, "op %d of a loop without rows needs them", k);
-    if (op->kind == WEFT_LOOP_REDUCE && !weft_reducers[op->combine].row[op->dtype])
+    if (op->kind == WEFT_LOOP_REDUCE &&
+        ((int)op->combine >= WEFT_COMBINES || !weft_reducers[op->combine].row[op->dtype]))
         return weft_fail(error, WEFT_INTERNAL, "op %d of a loop reduces what it cannot", k);
     return WEFT_OK;
 }

@@ -323,8 +323,8 @@ weft_status weft_check_op(const weft_check *check, int64_t *n_runs, weft_error *
     checking c = {.n_runs = 0};
     if (n_runs != NULL) *n_runs = 0;
     WEFT_GIVEN(check, error);
-    WEFT_TRY(
-        weft_size_take(check, &c.check, sizeof c.check, sizeof c.check, "weft_check_op", error));
+    WEFT_TRY(weft_size_take(check, &c.check, WEFT_SIZE_TO(weft_check, most), sizeof c.check,
+                            "weft_check_op", error));
     WEFT_TRY(look_at(&c.check, error));
     const weft_status status = check_all(&c, error);
     (void)weft_mesh_destroy(&c.alone);

@@ -123,8 +123,8 @@ weft_status weft_extend_combine(const weft_combine_rule *rule, weft_combine *kin
     weft_combine_rule taken;
     WEFT_GIVEN(rule, error);
     WEFT_GIVEN(kind, error);
-    WEFT_TRY(
-        weft_size_take(rule, &taken, sizeof taken, sizeof taken, "weft_extend_combine", error));
+    WEFT_TRY(weft_size_take(rule, &taken, WEFT_SIZE_TO(weft_combine_rule, identity), sizeof taken,
+                            "weft_extend_combine", error));
     WEFT_TRY(check_rule(&taken, error));
     pthread_mutex_lock(&adding);
     const weft_status status = add(&taken, kind, error);

@@ -1,5 +1,5 @@
 /* math.h against libm in double: the float polynomials are right to a few ulp, and at the edges. */
-#include "kernel/cpu/math.h"
+#include "weft/extend/math.h"
 #include "tests/test.h"
 
 #include <float.h>

@@ -11,6 +11,9 @@
 
 #include "weft/error.h"
 
+/* The size of a struct that ends with field `last`: what a version had that knew no more. */
+#define WEFT_SIZE_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+
 WEFT_BEGIN
 
 /* weft_size_take - a struct from outside as this Weft has it.

@@ -66,7 +66,7 @@ static void ends_destroy(const weft_comms *comms, weft_comm *ends)
 {
     const int n_local = weft_mesh_n_local(comms->mesh);
     for (int i = 0; i < n_local; i++) {
-        for (weft_exchange *x; (x = ends[i].free) != NULL;) {
+        for (weft_comm_exchange *x; (x = ends[i].free) != NULL;) {
             ends[i].free = x->next_free;
             comms->engine->exchange_destroy(x);
         }
@@ -202,7 +202,7 @@ weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call)
     return mark;
 }
 
-weft_status weft_exchange_take(weft_comm *comm, weft_exchange **exchange, weft_error *error)
+weft_status weft_exchange_take(weft_comm *comm, weft_comm_exchange **exchange, weft_error *error)
 {
     weft_status status = WEFT_OK;
     *exchange = comm->free;
@@ -216,13 +216,13 @@ weft_status weft_exchange_take(weft_comm *comm, weft_exchange **exchange, weft_e
     return WEFT_OK;
 }
 
-void weft_exchange_give(weft_exchange *exchange)
+void weft_exchange_give(weft_comm_exchange *exchange)
 {
     exchange->next_free = exchange->comm->free;
     exchange->comm->free = exchange;
 }
 
-weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
+weft_status weft_exchange_begin(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
                                 weft_error *error)
 {
     exchange->ticket = ticket;
@@ -255,7 +255,7 @@ static const weft_call_facts nameless = {
     .dtype = WEFT_NO_DTYPE, .combine = WEFT_NO_COMBINE, .root = -1};
 
 /* What was taken is under way, and every wait of the rank brings it on. */
-static weft_status begin_request(weft_exchange *exchange, const weft_call_facts *call,
+static weft_status begin_request(weft_comm_exchange *exchange, const weft_call_facts *call,
                                  weft_request *request, weft_error *error)
 {
     weft_comm *comm = exchange->comm;
@@ -276,7 +276,7 @@ weft_status weft_all_to_all_start(weft_comm *comm, const void *send, const int64
                                   const int64_t *recv_at, weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
-    weft_exchange *exchange;
+    weft_comm_exchange *exchange;
     WEFT_GIVEN(request, error);
     *request = (weft_request){0};
     WEFT_GIVEN(comm, error);
@@ -302,7 +302,7 @@ weft_status weft_all_gather_start(weft_comm *comm, const void *send, int64_t sen
                                   weft_request *request, weft_error *error)
 {
     weft_call_facts call = nameless;
-    weft_exchange *exchange;
+    weft_comm_exchange *exchange;
     WEFT_GIVEN(request, error);
     *request = (weft_request){0};
     WEFT_GIVEN(comm, error);
@@ -338,7 +338,7 @@ weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
     WEFT_GIVEN_RANGE(bytes, 0, INT64_MAX, error);
     if (bytes > 0) WEFT_GIVEN(data, error);
     if (bytes == 0 || comm->n_ranks == 1) return WEFT_OK;
-    weft_exchange *exchange;
+    weft_comm_exchange *exchange;
     weft_call_facts call = nameless;
     WEFT_TRY(weft_exchange_take(comm, &exchange, error));
     call.kind = WEFT_CALL_BROADCAST;

@@ -21,12 +21,12 @@ struct weft_comm {
     _Alignas(64) const weft_comm_engine *engine;
     void *group; /* the engine's */
     int rank, n_ranks, self;
-    uint64_t next;           /* ticket of the next exchange: all ranks take them in one order */
-    weft_desk *desk;         /* what the rank has under way, in all groups of the mesh */
-    weft_window *window;     /* the engine's, for reductions; NULL: there is none */
-    weft_exchange *free;     /* made for an earlier call, to be used again */
-    int64_t *numbers;        /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
-    weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
+    uint64_t next;            /* ticket of the next exchange: all ranks take them in one order */
+    weft_desk *desk;          /* what the rank has under way, in all groups of the mesh */
+    weft_window *window;      /* the engine's, for reductions; NULL: there is none */
+    weft_comm_exchange *free; /* made for an earlier call, to be used again */
+    int64_t *numbers;         /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
+    weft_recorder *recorder;  /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     uint64_t chain; /* fingerprint of all calls on this group so far */
 };
@@ -39,10 +39,10 @@ typedef struct weft_parts {
 } weft_parts;
 
 /* Bytes between the ranks of a group, under way or not. The engine makes it, with more behind it. */
-struct weft_exchange {
+struct weft_comm_exchange {
     weft_pending pending; /* first: the engine's poll is given that */
     weft_comm *comm;
-    weft_exchange *next_free;
+    weft_comm_exchange *next_free;
     uint64_t ticket, fingerprint;
     weft_parts send, recv; /* recv.bytes is never NULL, unless is_direct */
     /* Nothing is copied: the caller looks at the peers' buffers itself, when all have come (has_all_come), and says
@@ -58,15 +58,16 @@ struct weft_comm_engine {
                                 weft_error *error);
     void (*destroy)(weft_comm *ends, int n_local);
     /* Local. Room for one exchange at a time; exchange->comm and pending.poll are set. */
-    weft_status (*exchange_create)(weft_comm *comm, weft_exchange **exchange, weft_error *error);
-    void (*exchange_destroy)(weft_exchange *exchange);
+    weft_status (*exchange_create)(weft_comm *comm, weft_comm_exchange **exchange,
+                                   weft_error *error);
+    void (*exchange_destroy)(weft_comm_exchange *exchange);
     /* Begin: ticket, fingerprint, send and recv are set. Never waits. */
-    weft_status (*start)(weft_exchange *exchange, weft_error *error);
+    weft_status (*start)(weft_comm_exchange *exchange, weft_error *error);
     /* NULL: the buffers of others cannot be looked at. Of a direct exchange to which all have come: rank r's. */
-    const weft_exchange *(*peer)(const weft_exchange *exchange, int r);
-    void (*release)(weft_exchange *exchange);
+    const weft_comm_exchange *(*peer)(const weft_comm_exchange *exchange, int r);
+    void (*release)(weft_comm_exchange *exchange);
     /* One rank's bytes to all, on an exchange whose ticket and fingerprint are set; returns when it is over. */
-    weft_status (*broadcast)(weft_exchange *exchange, int root, void *data, int64_t bytes,
+    weft_status (*broadcast)(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
                              weft_error *error);
 };
 
@@ -82,12 +83,12 @@ weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call);
 
 /* weft_exchange_take - an exchange of this end for a call that blocks or that a request names; made when none is free.
  * weft_exchange_give - it is over. */
-weft_status weft_exchange_take(weft_comm *comm, weft_exchange **exchange, weft_error *error);
-void weft_exchange_give(weft_exchange *exchange);
+weft_status weft_exchange_take(weft_comm *comm, weft_comm_exchange **exchange, weft_error *error);
+void weft_exchange_give(weft_comm_exchange *exchange);
 
 /* weft_exchange_begin - start it with a ticket that was taken in the order of calls. Whoever owns it polls it
  * (pending.poll) until it is over; then pending.error tells how it went. */
-weft_status weft_exchange_begin(weft_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
+weft_status weft_exchange_begin(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
                                 weft_error *error);
 
 /* ---- combine.c ------------------------------------------------------------------------------- */

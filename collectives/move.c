@@ -63,8 +63,8 @@ struct weft_move {
 struct weft_flight {
     weft_pending pending; /* first */
     weft_move *move;
-    weft_comm *comm;         /* NULL: the rank is alone */
-    weft_exchange *exchange; /* its own; NULL: the rank is alone */
+    weft_comm *comm;              /* NULL: the rank is alone */
+    weft_comm_exchange *exchange; /* its own; NULL: the rank is alone */
     weft_reduction reduction;
     const char *from;
     char *to, *scratch;
@@ -255,7 +255,7 @@ static void settle(const weft_flight *flight, const piece *in)
 static weft_status exchange_begin(weft_flight *flight, weft_error *error)
 {
     const weft_move *move = flight->move;
-    weft_exchange *exchange = flight->exchange;
+    weft_comm_exchange *exchange = flight->exchange;
     char *recv = move->unpacks ? flight->scratch : flight->to;
     char *send = move->packs ? flight->scratch : (char *)(uintptr_t)flight->from;
     exchange->recv = (weft_parts){recv, move->recv_bytes, move->recv_at, 0};

@@ -30,7 +30,7 @@ typedef struct group {
 
 /* This rank's side of one exchange. */
 typedef struct side {
-    weft_exchange base;
+    weft_comm_exchange base;
     int n_requests, n_over; /* posted; and finished, in the order they were posted */
     struct {
         MPI_Request request;
@@ -191,23 +191,24 @@ static bool poll(weft_pending *it)
 
 /* ---- exchanges --------------------------------------------------------------------------------- */
 
-static weft_status exchange_create(weft_comm *comm, weft_exchange **exchange, weft_error *error)
+static weft_status exchange_create(weft_comm *comm, weft_comm_exchange **exchange,
+                                   weft_error *error)
 {
     side *mine = NULL;
     const size_t bytes = sizeof *mine + PER_PEER * (size_t)comm->n_ranks * sizeof *mine->requests;
     mine = calloc(1, bytes);
-    *exchange = (weft_exchange *)mine;
+    *exchange = (weft_comm_exchange *)mine;
     if (mine == NULL) return weft_fail_memory(error, bytes);
     mine->base.pending.poll = poll;
     return WEFT_OK;
 }
 
-static void exchange_destroy(weft_exchange *exchange)
+static void exchange_destroy(weft_comm_exchange *exchange)
 {
     free(exchange);
 }
 
-static weft_status copy_own(const weft_exchange *exchange, weft_error *error)
+static weft_status copy_own(const weft_comm_exchange *exchange, weft_error *error)
 {
     const weft_parts *send = &exchange->send, *recv = &exchange->recv;
     const int self = exchange->comm->self;
@@ -226,7 +227,7 @@ static weft_status copy_own(const weft_exchange *exchange, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status start(weft_exchange *exchange, weft_error *error)
+static weft_status start(weft_comm_exchange *exchange, weft_error *error)
 {
     side *mine = (side *)exchange;
     mine->n_requests = mine->n_over = 0;
@@ -249,7 +250,7 @@ static weft_status wait_messages(side *mine, weft_error *error)
 }
 
 /* A binomial tree over the ranks counted from the root: who has the bytes after k rounds is 2^k. */
-static weft_status broadcast(weft_exchange *exchange, int root, void *data, int64_t bytes,
+static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
                              weft_error *error)
 {
     side *mine = (side *)exchange;

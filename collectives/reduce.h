@@ -37,7 +37,7 @@ typedef struct weft_reduce_way {
 struct weft_reduction {
     const weft_reduce *reduce;
     weft_comm *comm;
-    weft_exchange *exchange; /* to be used for it */
+    weft_comm_exchange *exchange; /* to be used for it */
     uint64_t fingerprint;
     const char *send;
     char *recv, *scratch;

@@ -21,7 +21,7 @@ enum { LINE = 64, SHOWN = 8, N_SPINS = 100, N_SPINS_CROWDED = 50 };
 
 /* One rank's side of one exchange. */
 typedef struct side {
-    weft_exchange base;
+    weft_comm_exchange base;
     int n_seen; /* ranks that have shown theirs, in their order */
     bool is_released;
     _Atomic int n_done; /* peers that have done with this side */
@@ -168,7 +168,7 @@ static side *find(group *g, int r, uint64_t ticket)
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
 /* The call that an exchange belongs to, as its rank's recorder has it. */
-static void print_call(const weft_exchange *exchange, char *text, size_t bytes)
+static void print_call(const weft_comm_exchange *exchange, char *text, size_t bytes)
 {
     weft_record record;
     const weft_recorder *recorder = exchange->comm->recorder;
@@ -182,7 +182,7 @@ static void print_call(const weft_exchange *exchange, char *text, size_t bytes)
     }
 }
 
-static weft_status fail_other_call(const weft_exchange *mine, const weft_exchange *other,
+static weft_status fail_other_call(const weft_comm_exchange *mine, const weft_comm_exchange *other,
                                    weft_error *error)
 {
     char own[180], its[180];
@@ -229,7 +229,7 @@ static void count_done(const side *peer, int n_ranks)
     if (atomic_fetch_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);
 }
 
-static void release(weft_exchange *exchange)
+static void release(weft_comm_exchange *exchange)
 {
     side *mine = (side *)exchange;
     mine->is_released = true;
@@ -266,22 +266,23 @@ static bool poll(weft_pending *it)
     return true;
 }
 
-static weft_status exchange_create(weft_comm *comm, weft_exchange **exchange, weft_error *error)
+static weft_status exchange_create(weft_comm *comm, weft_comm_exchange **exchange,
+                                   weft_error *error)
 {
     const size_t bytes = sizeof(side) + (size_t)comm->n_ranks * sizeof(side *);
     side *mine = calloc(1, bytes);
-    *exchange = (weft_exchange *)mine;
+    *exchange = (weft_comm_exchange *)mine;
     if (mine == NULL) return weft_fail_memory(error, bytes);
     mine->base.pending.poll = poll;
     return WEFT_OK;
 }
 
-static void exchange_destroy(weft_exchange *exchange)
+static void exchange_destroy(weft_comm_exchange *exchange)
 {
     free(exchange);
 }
 
-static weft_status start(weft_exchange *exchange, weft_error *error)
+static weft_status start(weft_comm_exchange *exchange, weft_error *error)
 {
     (void)error;
     side *mine = (side *)exchange;
@@ -292,13 +293,13 @@ static weft_status start(weft_exchange *exchange, weft_error *error)
     return WEFT_OK;
 }
 
-static const weft_exchange *peer(const weft_exchange *exchange, int r)
+static const weft_comm_exchange *peer(const weft_comm_exchange *exchange, int r)
 {
     return &((const side *)exchange)->peers[r]->base;
 }
 
 /* An exchange in which one has something for the others. */
-static weft_status broadcast(weft_exchange *exchange, int root, void *data, int64_t bytes,
+static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
                              weft_error *error)
 {
     weft_comm *comm = exchange->comm;

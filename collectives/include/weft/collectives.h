@@ -56,14 +56,14 @@ WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
 WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi" */
 
-typedef struct weft_exchange weft_exchange; /* opaque */
+typedef struct weft_comm_exchange weft_comm_exchange; /* opaque */
 
 /* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. Any number may be
  * under way, in any groups, and be waited for in any order, not the same on all ranks: a wait brings on all that its
  * rank has under way. They are *started* in one order in each group, the same on all its ranks. */
 typedef struct weft_request {
     weft_comm *comm; /* NULL: never begun, or over */
-    weft_exchange *exchange;
+    weft_comm_exchange *exchange;
     uint64_t call, fingerprint; /* as recorded (watch.h) */
 } weft_request;
 

@@ -113,9 +113,10 @@ WEFT_CLONES static void box_muller(int n, const uint32_t *radius, const uint32_t
         const double q = (4.0 * turns + magic) - magic; /* 0 to 4 */
         const double a = (turns - 0.25 * q) * 6.2831853071795865, z = a * a;
         const double s = r * sin_near(a, z), c = r * cos_near(z);
-        const double x = (q == 1.0) | (q == 3.0) ? s : c, y = (q == 1.0) | (q == 3.0) ? c : s;
-        even[k] = (q == 1.0) | (q == 2.0) ? -x : x;
-        odd[k] = (q == 2.0) | (q == 3.0) ? -y : y;
+        const double x = ((q == 1.0) | (q == 3.0)) ? s : c;
+        const double y = ((q == 1.0) | (q == 3.0)) ? c : s;
+        even[k] = ((q == 1.0) | (q == 2.0)) ? -x : x;
+        odd[k] = ((q == 2.0) | (q == 3.0)) ? -y : y;
     }
 }
 

@@ -6,8 +6,8 @@
  * Where no unit stride can be found strided loops do the work.
  *
  * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), BLAS, plain loops
- * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be cut anywhere, so each lane gets one
- * piece; calls of BLAS are cut by shape alone.
+ * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
+ * cut anywhere, so each lane gets one piece; calls of BLAS are cut by shape alone.
  */
 #include "cpu/gemm.h"
 #include "cpu/matrix.h"

@@ -200,7 +200,7 @@ int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft
     if (steps == NULL || !weft_spec_is_valid(from, mesh, shape) ||
         !weft_spec_is_valid(to, mesh, shape))
         return -1;
-    if (from->partial != 0 && to->partial != 0 && to->combine != from->combine) return -1;
+    if ((from->partial & to->partial) != 0 && to->combine != from->combine) return -1;
     planner p = {.to = to,
                  .now = *from,
                  .steps = steps,

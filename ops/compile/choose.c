@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_WAYS = WEFT_MAX_FACTORS + WEFT_MAX_IN + 2 };
+enum { MAX_WAYS = WEFT_MAX_FACTORS + 2 * WEFT_MAX_IN + 3 };
 
 typedef struct choosing {
     const weft_choice_in *in;
@@ -66,7 +66,7 @@ static double operand_price(const choosing *c, int i, int need)
     const weft_holding *holding = &c->in->in[i];
     int now = holding->now[c->decision.axis], finished = holding->finished[c->decision.axis];
     double bytes = bytes_without(c, holding, holding->now);
-    if (now == need) return 0;
+    if (now == need || holding->is_free) return 0;
     if (now != WEFT_PARTIAL) return convert_price(c, now, need, bytes);
     int readers = holding->readers > 1 ? holding->readers : 1;
     return convert_price(c, now, finished, bytes) / readers +
@@ -91,6 +91,8 @@ static weft_price price_of(const choosing *c, const weft_way *way)
         double bytes = bytes_without(c, holding, holding->finished);
         int finished = holding->finished[decision->axis];
         double result = convert_price(c, way->make[o], finished, bytes);
+        if (way->make[o] == WEFT_PARTIAL && weft_combine_adds(way->combine))
+            result *= holding->share[decision->axis];
         price.results += result;
         price.total += result;
     }
@@ -115,7 +117,7 @@ static bool is_mentioned(const choosing *c, const weft_factor *factor)
     int axis = c->decision.axis;
     for (int i = 0; i < c->in->site->n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
-        if (factor->in[i] < 0) continue;
+        if (factor->in[i] < 0 || holding->is_generated) continue;
         if (holding->now[axis] == factor->in[i]) return true;
         if (holding->now[axis] == WEFT_PARTIAL && holding->finished[axis] == factor->in[i])
             return true;
@@ -128,6 +130,12 @@ static bool is_mentioned(const choosing *c, const weft_factor *factor)
 static bool divides(int64_t size, int64_t parts)
 {
     return size % parts == 0;
+}
+
+/* A tensor that is partial over several axes is so by one combine. */
+static bool is_another(const choosing *c, weft_combine combine)
+{
+    return c->choice->combine != WEFT_NOT_PARTIAL && c->choice->combine != combine;
 }
 
 static bool is_legal(const choosing *c, int f)
@@ -143,6 +151,7 @@ static bool is_legal(const choosing *c, int f)
             return false;
     for (int o = 0; o < site->n_out; o++) {
         if (factor->out[o] < 0 && factor->combine == WEFT_NOT_PARTIAL) return false;
+        if (factor->out[o] < 0 && is_another(c, (weft_combine)factor->combine)) return false;
         if (factor->even && factor->out[o] >= 0 &&
             !divides(site->out[o].shape.dims[factor->out[o]].size, parts))
             return false;
@@ -189,39 +198,61 @@ static void add_cuts(choosing *c, bool is_wanted, bool is_usual)
     }
 }
 
-/* The operands in `mask` are partial sums and stay so; the others are whole. */
-static void add_partial(choosing *c, uint32_t mask)
+/* How a partial way gets its partial operands: by how many of them are partial already. */
+typedef enum summands { ARE_PARTIAL, SOME_ARE_PARTIAL, NONE_IS_PARTIAL, CANNOT_BE } summands;
+
+static summands summands_in(const choosing *c, uint32_t mask, weft_combine *combine)
 {
-    int axis = c->decision.axis;
-    weft_combine combine = WEFT_NOT_PARTIAL;
+    int axis = c->decision.axis, n_partial = 0, n_others = 0;
     for (int i = 0; i < c->decision.n_in; i++) {
         const weft_holding *holding = &c->in->in[i];
-        if (!(mask >> i & 1)) continue;
+        if (!(mask >> i & 1) || holding->is_generated) continue;
+        const bool is_partial = holding->now[axis] == WEFT_PARTIAL;
         const weft_combine its = (weft_combine)holding->combine;
-        if (holding->now[axis] != WEFT_PARTIAL || !weft_combine_adds(its)) return;
-        if (combine != WEFT_NOT_PARTIAL && combine != its) return;
-        combine = its;
+        if (is_partial && !weft_combine_adds(its)) return CANNOT_BE;
+        if (is_partial && n_partial > 0 && its != *combine) return CANNOT_BE;
+        if (is_partial) *combine = its;
+        n_partial += is_partial;
+        n_others += !is_partial;
     }
+    if (n_partial == 0) return NONE_IS_PARTIAL;
+    return n_others == 0 ? ARE_PARTIAL : SOME_ARE_PARTIAL;
+}
+
+/* The operands in `mask` are partial sums, or are counted once as if they were; the others are whole. */
+static void add_partial(choosing *c, uint32_t mask, summands kind)
+{
+    weft_combine combine = WEFT_SUM;
+    if (mask == 0 || summands_in(c, mask, &combine) != kind || is_another(c, combine)) return;
     weft_way *way = new_way(c, WEFT_WAY_PARTIAL, -1);
     for (int i = 0; i < c->decision.n_in; i++)
         if (mask >> i & 1) c->need[c->decision.n_ways - 1][i] = WEFT_PARTIAL;
     memset(c->make[c->decision.n_ways - 1], WEFT_PARTIAL, sizeof c->make[0]);
     way->combine = combine;
+    way->is_usual = kind != NONE_IS_PARTIAL;
     way->price = price_of(c, way);
+}
+
+static void add_partials(choosing *c, summands kind)
+{
+    const weft_op *op = c->in->site->op;
+    for (int i = 0; i < c->decision.n_in; i++)
+        if (op->linear >> i & 1) add_partial(c, 1u << i, kind);
+    add_partial(c, op->additive, kind);
 }
 
 static void list_ways(choosing *c)
 {
-    const weft_op *op = c->in->site->op;
     c->decision.n_ways = 0;
-    add_cuts(c, true, true); /* what the result's names ask for */
-    for (int i = 0; i < c->decision.n_in; i++)
-        if (op->linear >> i & 1) add_partial(c, 1u << i);
-    if (op->additive) add_partial(c, op->additive);
+    add_cuts(c, true, true); /* where the result goes */
+    add_partials(c, ARE_PARTIAL);
     add_cuts(c, false, true);
     weft_way *whole = new_way(c, WEFT_WAY_WHOLE, -1);
     whole->price = price_of(c, whole);
-    if (c->is_shown) add_cuts(c, false, false);
+    add_partials(c, SOME_ARE_PARTIAL);
+    if (!c->is_shown) return;
+    add_cuts(c, false, false);
+    add_partials(c, NONE_IS_PARTIAL);
 }
 
 /* ---- the decision ---------------------------------------------------------------------------- */
@@ -271,7 +302,7 @@ static weft_status pick(choosing *c)
     const weft_policy *policy = c->in->plan->policy;
     int picked = WEFT_DEFAULT_WAY;
     c->decision.picked = -1;
-    if (policy && policy->pick) picked = policy->pick(policy->context, &c->decision);
+    if (c->is_shown && policy && policy->pick) picked = policy->pick(policy->context, &c->decision);
     if (picked < WEFT_DEFAULT_WAY || picked >= c->decision.n_ways)
         return refuse(c,
                       "the policy \"%.60s\" picks way %d; there are 0 to %d, and %d is the default",
@@ -320,7 +351,9 @@ static void show_operand(const choosing *c, const weft_holding *holding, bool is
                               .shape = &tensor->type.shape,
                               .now = is_in ? holding->now : NULL,
                               .wanted = holding->finished,
-                              .n_readers = holding->readers};
+                              .n_readers = holding->readers,
+                              .share = is_in ? NULL : holding->share,
+                              .is_generated = is_in && holding->is_generated};
 }
 
 static void show(choosing *c)
@@ -361,7 +394,11 @@ static const weft_operand *keep_operands(weft_arena *arena, const weft_operand *
     for (int i = 0; kept && i < n; i++) {
         if (kept[i].now) kept[i].now = weft_arena_copy(arena, kept[i].now, WEFT_MAX_AXES);
         kept[i].wanted = weft_arena_copy(arena, kept[i].wanted, WEFT_MAX_AXES);
-        if ((operands[i].now && !kept[i].now) || !kept[i].wanted) return NULL;
+        if (kept[i].share)
+            kept[i].share = weft_arena_copy(arena, kept[i].share, WEFT_MAX_AXES * sizeof(double));
+        if ((operands[i].now && !kept[i].now) || !kept[i].wanted ||
+            (operands[i].share && !kept[i].share))
+            return NULL;
     }
     return kept;
 }
@@ -387,7 +424,7 @@ static weft_status decide(choosing *c)
     list_ways(c);
     WEFT_TRY(find_cheapest(c));
     WEFT_TRY(pick(c));
-    return c->in->plan->is_explained ? keep(c) : WEFT_OK;
+    return c->is_shown && c->in->plan->is_explained ? keep(c) : WEFT_OK;
 }
 
 static double flops_of(const weft_site *site)
@@ -403,7 +440,8 @@ weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_erro
                   .choice = choice,
                   .error = error,
                   .n_axes = weft_mesh_n_axes(plan->mesh),
-                  .is_shown = plan->is_explained || (plan->policy && plan->policy->pick)};
+                  .is_shown = !in->is_draft &&
+                              (plan->is_explained || (plan->policy && plan->policy->pick))};
     memset(choice, 0, sizeof *choice);
     c.decision = (weft_decision){.mesh = plan->mesh,
                                  .node = in->node,
@@ -417,5 +455,6 @@ weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_erro
         WEFT_TRY(decide(&c));
         take(&c);
     }
+    choice->flops = c.decision.flops;
     return WEFT_OK;
 }

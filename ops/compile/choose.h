@@ -9,18 +9,24 @@
  * WEFT_REPLICATED or WEFT_PARTIAL. */
 typedef struct weft_holding {
     uint32_t value;
-    int8_t now[WEFT_MAX_AXES];      /* operand: the state it is in                               */
-    int8_t finished[WEFT_MAX_AXES]; /* operand: where it goes when it must not be partial;
-                                       result: where the names want it                           */
-    uint8_t combine;                /* of the partial states in `now`                            */
-    double bytes;                   /* of the whole tensor                                       */
-    int readers; /* operand: how many ops read it; they share the cost of finishing it */
+    /* operand: the state it is in */
+    int8_t now[WEFT_MAX_AXES];
+    /* where it goes when it must not be partial (ahead.h: goal) */
+    int8_t finished[WEFT_MAX_AXES];
+    /* result: the part of the price of finishing it that it pays when it is a partial sum */
+    double share[WEFT_MAX_AXES];
+    uint8_t combine;   /* of the partial states in `now`          */
+    bool is_free;      /* operand: comes in any state, for nothing */
+    bool is_generated; /* and because it is made where it is needed */
+    double bytes;      /* of the whole tensor                     */
+    int readers;       /* operand: how many ops read it; they share the cost of finishing it */
 } weft_holding;
 
 typedef struct weft_choice_in {
     weft_plan *plan;
     uint32_t node;
     const weft_site *site;
+    bool is_draft; /* the policy is not asked, and nothing is kept */
     weft_factors factors;
     weft_holding in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
 } weft_choice_in;
@@ -30,14 +36,16 @@ typedef struct weft_choice {
     int8_t need[WEFT_MAX_IN][WEFT_MAX_AXES], make[WEFT_MAX_OUT][WEFT_MAX_AXES];
     int8_t factor[WEFT_MAX_AXES]; /* the direction the axis cuts; -1: none */
     uint8_t combine;              /* of partial results */
+    double flops;                 /* of one rank */
 } weft_choice;
 
 /* weft_choose - the cheapest way, or the one the plan's policy picks, axis by axis in the mesh's
  * order. Local; pure, as the policy and the cost function are.
  *
- * Cost of a way = converting operands + converting results to where the names want them + work done
- * more than once, all in bytes through one rank's link. Ties: the direction that the names want for
- * the result, then partial operands kept partial, then another direction, then everything whole.
+ * Cost of a way = converting operands + converting results to where they go + work done more than
+ * once, all in bytes through one rank's link. Ties: the direction in which the result goes, then
+ * partial operands kept partial, then another direction, then everything whole, then a sum of partial
+ * operands and others.
  * returns WEFT_USAGE for a policy that picks no way, and for a price that is none
  */
 weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error);

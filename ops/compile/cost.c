@@ -23,17 +23,14 @@ static int group_size(const weft_mesh *mesh, uint32_t axes)
     return n;
 }
 
-bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
-                        weft_exchange *exchange)
+bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
+                           const weft_convert_step *convert, int rank, weft_exchange *exchange)
 {
-    if (step->kind != WEFT_STEP_CONVERT || !step->convert.axes) return false;
-    const weft_convert_step *convert = &step->convert;
-    const weft_type *type = &plan->placed[step->in[0]].type;
-    int n = group_size(plan->mesh, convert->axes);
+    int n = group_size(mesh, convert->axes);
     if (n < 2) return false;
     double part = (double)(n - 1) / n;
-    double wire = (double)weft_convert_bytes(plan->mesh, &type->shape, type->dtype, convert, rank);
-    *exchange = (weft_exchange){.mesh = plan->mesh,
+    double wire = (double)weft_convert_bytes(mesh, &type->shape, type->dtype, convert, rank);
+    *exchange = (weft_exchange){.mesh = mesh,
                                 .axes = convert->axes,
                                 .n_ranks = n,
                                 .kind = convert->kind,
@@ -42,7 +39,19 @@ bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
     if (convert->kind == WEFT_ALL_REDUCE) exchange->link_bytes = 2 * wire * part;
     if (convert->kind == WEFT_REDUCE_SCATTER || convert->kind == WEFT_ALL_GATHER)
         exchange->link_bytes = wire * part;
-    if (convert->kind == WEFT_ALL_TO_ALL) /* the wire's bytes are those sent to others */
-        exchange->bytes = (double)weft_placed_bytes(plan, step->in[0], rank) * n;
+    if (convert->kind == WEFT_ALL_TO_ALL) { /* the wire's bytes are those sent to others */
+        weft_box box;
+        weft_spec_box(&convert->from, mesh, &type->shape, rank, &box);
+        exchange->bytes = (double)weft_box_count(&box, type->shape.n_dims) *
+                          (double)weft_dtype_bytes(type->dtype) * n;
+    }
     return true;
+}
+
+bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
+                        weft_exchange *exchange)
+{
+    return step->kind == WEFT_STEP_CONVERT &&
+           weft_convert_exchange(plan->mesh, &plan->placed[step->in[0]].type, &step->convert, rank,
+                                 exchange);
 }

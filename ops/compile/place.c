@@ -1,17 +1,22 @@
 /* place: decide for every op how its work is cut, and convert operands to where they have to be.
  *
- * Names want a spec for every value; weft_choose decides how each op is cut; this pass keeps, for
- * every value, the versions it exists in, and makes new ones by conversion steps. A partial value
- * is finished once, into the spec its names want, the first time that somebody cannot use it as it
- * is. It never learns an op's name: factors say all.
+ * Names want a spec for every value; weft_look_ahead says where each goes; weft_choose decides how
+ * each op is cut; this pass keeps, for every value, the versions it exists in, and makes new ones by
+ * conversion steps. A partial value is finished once, into the spec it goes to, the first time that
+ * somebody cannot use it as it is. What ops without operands make is made in every spec that is
+ * needed. It never learns an op's name: factors say all.
  */
-#include "choose.h"
+#include "ahead.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct placing {
     weft_plan *plan;
+    weft_ahead ahead;
+    weft_planned_draft *draft; /* what it costs is added up here; NULL: this is no draft */
+    double flops;
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */
     uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
@@ -77,6 +82,7 @@ static weft_step_reason why(const placing *p, const weft_placed *source, const w
 static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
                               const weft_node *asking)
 {
+    if (p->draft) return "a draft";
     weft_plan *plan = p->plan;
     const weft_placed *source = &plan->placed[from];
     if (source->spec.partial && source->reason) return source->reason;
@@ -87,6 +93,23 @@ static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
     return weft_arena_text(plan->arena, "%s needs it as %s", place, where);
 }
 
+static void add_exchanges(placing *p, const weft_type *type, const weft_spec *from,
+                          const weft_spec *to)
+{
+    weft_convert_step steps[WEFT_MAX_CONVERT];
+    weft_exchange exchange;
+    const weft_plan *plan = p->plan;
+    const int n = weft_convert_plan(plan->mesh, &type->shape, from, to, steps);
+    for (int s = 0; s < n; s++) {
+        if (!weft_convert_exchange(plan->mesh, type, &steps[s], 0, &exchange)) continue;
+        p->draft->exchange += weft_exchange_price(&plan->cost, &exchange);
+        p->draft->link_bytes += exchange.link_bytes;
+        p->draft->wire_bytes +=
+            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &steps[s], 0);
+        p->draft->n_exchanges++;
+    }
+}
+
 static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32_t asking)
 {
     weft_plan *plan = p->plan;
@@ -94,6 +117,7 @@ static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32
     uint32_t value = plan->placed[from].value;
     uint32_t to = add_version(p, value, spec, node->phase);
     if (!to) return 0;
+    if (p->draft) add_exchanges(p, type_of(plan, value), &plan->placed[from].spec, spec);
     weft_step step = {.kind = WEFT_STEP_CONVERT,
                       .phase = node->phase,
                       .node = asking,
@@ -119,11 +143,10 @@ static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32
 /* Make the first version one that is not partial: everybody after this starts from it. */
 static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
 {
-    weft_spec wanted;
+    const weft_spec *goal = &p->ahead.goal[value];
     uint32_t partial = p->primary[value];
-    if (weft_wanted_spec(p->plan, value, &wanted, p->error) != WEFT_OK) return 0;
-    uint32_t id = find_version(p, value, &wanted, p->plan->graph->nodes[asking].phase);
-    if (!id) id = convert(p, partial, &wanted, asking);
+    uint32_t id = find_version(p, value, goal, p->plan->graph->nodes[asking].phase);
+    if (!id) id = convert(p, partial, goal, asking);
     if (!id) return 0;
     for (uint32_t at = partial; at; at = p->plan->placed[at].next) /* unlink, then put in front */
         if (p->plan->placed[at].next == id) p->plan->placed[at].next = p->plan->placed[id].next;
@@ -132,24 +155,33 @@ static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
     return id;
 }
 
-/* The first version that is still partial over all of `axes`. */
-static uint32_t find_partial(const placing *p, uint32_t value, uint8_t axes)
+/* The first version of those that are partial as `wanted` is over most axes, and otherwise over fewest. */
+static uint32_t find_partial(const placing *p, uint32_t value, const weft_spec *wanted)
 {
-    uint32_t id = p->primary[value];
-    while (id && (p->plan->placed[id].spec.partial & axes) != axes)
-        id = p->plan->placed[id].next;
-    return id;
+    uint32_t found = 0;
+    int best = -2 * WEFT_MAX_AXES;
+    for (uint32_t id = p->primary[value]; id; id = p->plan->placed[id].next) {
+        const weft_spec *spec = &p->plan->placed[id].spec;
+        const uint8_t serves =
+            spec->combine == wanted->combine ? spec->partial & wanted->partial : 0;
+        const int fits =
+            __builtin_popcount(serves) - __builtin_popcount(spec->partial & (uint8_t)~serves);
+        if (fits > best) best = fits, found = id;
+    }
+    return found;
 }
 
-/* The version of a value in `spec`, made if need be. 0 on failure. Who keeps some axes partial and
- * needs others finished gets a version of his own; who needs all finished has it done for
- * everybody. */
+static uint32_t generate(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking);
+
+/* The version of a value in `spec`, made if need be. 0 on failure. Who needs some axes partial gets a version of his
+ * own; who needs all finished has it done for everybody. */
 static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
 {
     weft_phase phase = p->plan->graph->nodes[asking].phase;
     uint32_t id = find_version(p, value, spec, phase);
     if (id) return id;
-    uint32_t from = find_partial(p, value, spec->partial);
+    if (weft_is_generated(p->plan, value)) return generate(p, value, spec, asking);
+    uint32_t from = spec->partial ? find_partial(p, value, spec) : p->primary[value];
     if (!spec->partial && p->plan->placed[from].spec.partial) {
         from = finish(p, value, asking);
         if (!from) return 0;
@@ -157,6 +189,34 @@ static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t
         if (id) return id;
     }
     return convert(p, from, spec, asking);
+}
+
+/* What has no operands is made where it is needed. Zeros are a partial sum of zero as they are; anything else is made
+ * whole, and counted once. */
+static uint32_t generate(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
+{
+    weft_plan *plan = p->plan;
+    const uint32_t id = plan->graph->tensors[value].node;
+    const weft_node *node = &plan->graph->nodes[id];
+    weft_site site;
+    weft_site_of(plan->graph, node, &site);
+    if (spec->partial && !(node->op->is_zero && node->op->is_zero(&site))) {
+        weft_spec whole = *spec;
+        whole.partial = 0;
+        whole.combine = WEFT_NOT_PARTIAL;
+        const uint32_t from = want(p, value, &whole, asking);
+        return from ? convert(p, from, spec, asking) : 0;
+    }
+    uint32_t made = add_version(p, value, spec, plan->graph->nodes[asking].phase);
+    const weft_step step = {.kind = WEFT_STEP_KERNEL,
+                            .phase = plan->graph->nodes[asking].phase,
+                            .node = id,
+                            .n_out = 1,
+                            .out = &made};
+    if (!made) return 0;
+    if (weft_plan_step(plan, &step)) return made;
+    weft_fail_memory(p->error, sizeof step);
+    return 0;
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
@@ -167,33 +227,22 @@ static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, 
         states[a] = (int8_t)weft_spec_state(spec, n_dims, a);
 }
 
-static double whole_bytes(const weft_type *type)
-{
-    return (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
-}
-
-static weft_status describe(placing *p, const weft_node *node, weft_choice_in *in)
+static void describe(const placing *p, const weft_node *node, weft_choice_in *in)
 {
     const weft_plan *plan = p->plan;
-    weft_spec wanted;
     for (int i = 0; i < node->n_in; i++) {
-        const weft_placed *placed = &plan->placed[p->primary[node->in[i]]];
-        int n_dims = placed->type.shape.n_dims;
-        WEFT_TRY(weft_wanted_spec(plan, node->in[i], &wanted, p->error));
-        in->in[i] = (weft_holding){.value = node->in[i],
-                                   .combine = placed->spec.combine,
-                                   .bytes = whole_bytes(&placed->type),
-                                   .readers = p->readers[node->in[i]]};
-        states_of(plan, &placed->spec, n_dims, in->in[i].now);
-        states_of(plan, &wanted, n_dims, in->in[i].finished);
+        const uint32_t value = node->in[i];
+        weft_holding *holding = &in->in[i];
+        weft_ahead_of(plan, &p->ahead, value, holding);
+        holding->readers = p->readers[value];
+        const uint32_t first = p->primary[value]; /* 0: generated, and nobody has needed it yet */
+        const weft_spec *spec =
+            holding->is_generated ? &p->ahead.goal[value] : &plan->placed[first].spec;
+        holding->combine = spec->combine;
+        states_of(plan, spec, type_of(plan, value)->shape.n_dims, holding->now);
     }
-    for (int o = 0; o < node->n_out; o++) {
-        uint32_t value = node->out + (uint32_t)o;
-        WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
-        in->out[o] = (weft_holding){.value = value, .bytes = whole_bytes(type_of(plan, value))};
-        states_of(plan, &wanted, type_of(plan, value)->shape.n_dims, in->out[o].finished);
-    }
-    return WEFT_OK;
+    for (int o = 0; o < node->n_out; o++)
+        weft_ahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
 }
 
 /* From states per axis to a spec: the axes of each dim in the order of its direction. */
@@ -223,6 +272,7 @@ static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_
 {
     const weft_mesh *mesh = p->plan->mesh;
     const char *text = NULL;
+    if (p->draft) return NULL;
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
         if (choice->factor[a] < 0) continue;
         const weft_factor *factor = &in->factors.factors[choice->factor[a]];
@@ -247,11 +297,12 @@ static weft_status place_op(placing *p, uint32_t id)
     const weft_node *node = &plan->graph->nodes[id];
     weft_site site;
     weft_site_of(plan->graph, node, &site);
-    weft_choice_in in = {.plan = plan, .node = id, .site = &site};
+    weft_choice_in in = {.plan = plan, .node = id, .site = &site, .is_draft = p->draft != NULL};
     weft_choice choice;
-    WEFT_TRY(describe(p, node, &in));
+    describe(p, node, &in);
     node->op->factors(&site, &in.factors);
     WEFT_TRY(weft_choose(&in, &choice, p->error));
+    p->flops += choice.flops;
 
     uint32_t operands[WEFT_MAX_IN], results[WEFT_MAX_OUT];
     weft_step step = {.kind = WEFT_STEP_KERNEL,
@@ -264,7 +315,7 @@ static weft_status place_op(placing *p, uint32_t id)
     const char *reason = dims_reason(p, &in, &choice);
     for (int i = 0; i < node->n_in; i++) {
         weft_spec spec;
-        spec_from(&in, &choice, choice.need[i], in.in[i].combine, &spec);
+        spec_from(&in, &choice, choice.need[i], choice.combine, &spec); /* as the results are */
         operands[i] = want(p, node->in[i], &spec, id);
         if (!operands[i]) return p->error->status;
         if (spec.partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
@@ -275,6 +326,7 @@ static weft_status place_op(placing *p, uint32_t id)
         results[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
+        weft_ahead_made(&p->ahead, node->out + (uint32_t)o, &spec);
     }
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
@@ -355,17 +407,19 @@ static weft_status place_node(placing *p, uint32_t id)
     if (op == &weft_op_variable) return place_home(p, id, WEFT_VARIABLE_HOME);
     if (op == &weft_op_assign) return place_store(p, id);
     if (op == &weft_op_group) return WEFT_OK;
+    if (weft_is_generated(p->plan, p->plan->graph->nodes[id].out))
+        return WEFT_OK; /* where needed */
     return place_op(p, id);
 }
 
 /* What is read after a run: in the spec its names want. */
-static weft_status place_outputs(placing *p, const bool *is_output)
+static weft_status place_outputs(placing *p)
 {
     weft_plan *plan = p->plan;
     p->is_end = true;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_node *node = weft_node_of(plan->graph, value);
-        if (!is_output[value] || node->op->makes_token || plan->kept[value]) continue;
+        if (!p->ahead.is_output[value] || node->op->makes_token || plan->kept[value]) continue;
         weft_spec wanted;
         WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
         uint32_t placed = want(p, value, &wanted, plan->graph->tensors[value].node);
@@ -376,10 +430,113 @@ static weft_status place_outputs(placing *p, const bool *is_output)
     return WEFT_OK;
 }
 
+/* ---- drafts ---------------------------------------------------------------------------------- */
+
+static weft_status place_all(placing *p, weft_outlook outlook)
+{
+    weft_plan *plan = p->plan;
+    const weft_graph *graph = plan->graph;
+    memset(p->primary, 0, graph->n_tensors * sizeof *p->primary);
+    memset(p->writer, 0, graph->n_tensors * sizeof *p->writer);
+    memset(plan->kept, 0, graph->n_tensors * sizeof *plan->kept);
+    p->is_end = false;
+    p->flops = 0;
+    WEFT_TRY(weft_look_ahead(plan, outlook, &p->ahead, p->error));
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        WEFT_TRY(place_node(p, id));
+    return place_outputs(p);
+}
+
+/* The most bytes of rank 0's temporaries that are alive at once, were every step run by itself. */
+static int64_t peak_of(weft_plan *plan)
+{
+    int64_t alive = 0, peak = 0;
+    for (uint32_t s = plan->n_steps; s-- > 0;) { /* from the last: what is met first is used last */
+        const weft_step *step = &plan->steps[s];
+        for (int i = 0; i < step->n_in + step->n_out; i++) {
+            const uint32_t id = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
+            weft_placed *placed = &plan->placed[id];
+            if (placed->home != WEFT_TEMPORARY || placed->last_step) continue;
+            placed->last_step = 1;
+            alive += weft_placed_bytes(plan, id, 0);
+        }
+        if (alive > peak) peak = alive;
+        for (int o = 0; o < step->n_out; o++)
+            if (plan->placed[step->out[o]].home == WEFT_TEMPORARY)
+                alive -= weft_placed_bytes(plan, step->out[o], 0);
+    }
+    return peak;
+}
+
+/* Everything as if it were for good, in memory that is given back. */
+static weft_status make_draft(placing *p, weft_outlook outlook, weft_planned_draft *draft)
+{
+    weft_plan *plan = p->plan;
+    weft_arena *own = plan->arena;
+    plan->arena = weft_arena_create();
+    if (!plan->arena) {
+        plan->arena = own;
+        return weft_fail_memory(p->error, sizeof *draft);
+    }
+    p->draft = draft;
+    const weft_status status = place_all(p, outlook);
+    p->draft = NULL;
+    if (status == WEFT_OK) draft->peak_bytes = peak_of(plan);
+    weft_arena_destroy(&plan->arena);
+    plan->arena = own;
+    plan->n_placed = plan->n_steps = 0;
+    draft->work = weft_work_price(&plan->cost, p->flops);
+    draft->total = draft->exchange + draft->work;
+    return status;
+}
+
+static const struct {
+    const char *name;
+    weft_outlook outlook;
+} outlooks[WEFT_DRAFTS] = {
+    {"names", {false, false}},
+    {"readers and sums", {true, true}},
+    {"sums", {false, true}},
+    {"readers", {true, false}},
+};
+
+static bool is_allowed(const weft_planned_draft *draft, const weft_planned_draft *first)
+{
+    return draft->wire_bytes <= first->wire_bytes && draft->link_bytes <= first->link_bytes &&
+           draft->peak_bytes <= first->peak_bytes;
+}
+
+/* Prices that differ by rounding alone are equal; then the fewer messages. */
+static bool is_better(const weft_planned_draft *draft, const weft_planned_draft *than)
+{
+    if (fabs(draft->total - than->total) > 1e-9 * than->total) return draft->total < than->total;
+    return draft->n_exchanges < than->n_exchanges;
+}
+
+/* The cheapest of those that take no more than the first, in each measure. Where nothing has to be moved by names,
+ * nothing can be better; where all that is believed of the future may be, half of it is not tried. */
+static weft_status compare_drafts(placing *p, int *best)
+{
+    weft_planned_draft *drafts = p->plan->drafts;
+    *best = 0;
+    for (int i = 0; i < WEFT_DRAFTS; i++) {
+        if (i == 1 && drafts[0].n_exchanges == 0) break;
+        if (i == 2 && drafts[1].is_allowed) break;
+        drafts[i] = (weft_planned_draft){.name = outlooks[i].name};
+        WEFT_TRY(make_draft(p, outlooks[i].outlook, &drafts[i]));
+        drafts[i].is_allowed = is_allowed(&drafts[i], &drafts[0]);
+        if (drafts[i].is_allowed && is_better(&drafts[i], &drafts[*best])) *best = i;
+        p->plan->n_drafts = i + 1;
+    }
+    drafts[*best].is_taken = true;
+    return WEFT_OK;
+}
+
 weft_status weft_pass_place(weft_plan *plan, weft_error *error)
 {
     weft_error own = {0};
     const weft_graph *graph = plan->graph;
+    int best = 0;
     placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
     p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
@@ -387,17 +544,15 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
     if (!p.primary || !p.readers || !p.writer || !is_output)
         return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
-    for (uint32_t value = 1; value < graph->n_tensors; value++) {
+    for (uint32_t value = 1; value < graph->n_tensors; value++)
         is_output[value] =
             plan->kept[value] != 0; /* until now a mark; from now on a placed tensor */
-        plan->kept[value] = 0;
-    }
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         for (int i = 0; i < graph->nodes[id].n_in; i++)
             p.readers[graph->nodes[id].in[i]]++;
     WEFT_TRY(weft_ask_policy(plan, p.error));
     WEFT_TRY(weft_find_skipped(plan, p.error));
-    for (uint32_t id = 1; id < graph->n_nodes; id++)
-        WEFT_TRY(place_node(&p, id));
-    return place_outputs(&p, is_output);
+    WEFT_TRY(weft_ahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
+    if (weft_mesh_n_ranks(plan->mesh) > 1) WEFT_TRY(compare_drafts(&p, &best));
+    return place_all(&p, outlooks[best].outlook);
 }

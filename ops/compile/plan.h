@@ -74,6 +74,8 @@ typedef struct weft_plan {
     uint32_t n_steps, cap_steps;
     weft_planned_skip *skips; /* [n_skips] rules that were skipped */
     uint32_t n_skips, cap_skips;
+    weft_planned_draft drafts[WEFT_DRAFTS]; /* what place compared */
+    int n_drafts;
     weft_decision *decisions; /* [n_decisions] when explained */
     uint32_t n_decisions, cap_decisions;
     /* By weft_plan_index, when all passes are done: */
@@ -153,6 +155,8 @@ int weft_step_traffic(const weft_plan *plan, const weft_step *step);
 double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange);
 double weft_work_price(const weft_cost *cost, double flops);
 /* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
+bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
+                           const weft_convert_step *convert, int rank, weft_exchange *exchange);
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
 void weft_plan_dump(const weft_plan *plan, FILE *file);

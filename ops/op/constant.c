@@ -9,11 +9,18 @@ static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
                                      .block[WEFT_I32][WEFT_I32] = block_i32};
 
+static bool is_zero(const weft_site *site)
+{
+    const weft_generator_attributes *attributes = site->attributes;
+    return attributes->element.number[0] == 0.0;
+}
+
 const weft_op weft_op_constant = {
     .name = "constant",
     .attributes = &weft_attributes_generator,
     .infer = weft_infer_generator,
     .factors = weft_factors_pass,
+    .is_zero = is_zero,
     .element = &element,
 };
 

@@ -258,6 +258,21 @@ weft_status weft_plan_skipped_at(const weft_program *program, int index, weft_pl
     return WEFT_OK;
 }
 
+int weft_plan_n_drafts(const weft_program *program)
+{
+    return program ? program->plan->n_drafts : 0;
+}
+
+weft_status weft_plan_draft_at(const weft_program *program, int index, weft_planned_draft *draft,
+                               weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(draft, error);
+    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_drafts, __func__, "draft", error));
+    *draft = program->plan->drafts[index];
+    return WEFT_OK;
+}
+
 int weft_plan_n_decisions(const weft_program *program)
 {
     return program ? (int)program->plan->n_decisions : 0;

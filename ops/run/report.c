@@ -231,9 +231,24 @@ static const char *way_text(const weft_way *way)
     return way->kind == WEFT_WAY_CUT ? way->dim : weft_way_kind_name(way->kind);
 }
 
+static weft_status print_drafts(const weft_program *program, FILE *file, weft_error *error)
+{
+    if (!weft_plan_n_drafts(program)) return WEFT_OK;
+    fputs("\ndrafts compared (prices in bytes: of exchanges, of work)\n", file);
+    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
+        weft_planned_draft draft;
+        WEFT_TRY(weft_plan_draft_at(program, i, &draft, error));
+        fprintf(file, "  by %s: %.0f + %.0f, %d exchanges%s\n", draft.name, draft.exchange,
+                draft.work, draft.n_exchanges,
+                draft.is_taken     ? ": taken"
+                : draft.is_allowed ? ""
+                                   : ": more bytes than by names");
+    }
+    return WEFT_OK;
+}
+
 static void print_decisions(const weft_program *program, FILE *file)
 {
-    if (!weft_plan_n_decisions(program)) return;
     fputs("\nways compared (axis, the one taken, all usual ones with their prices in bytes)\n",
           file);
     for (int i = 0; i < weft_plan_n_decisions(program); i++) {
@@ -272,6 +287,9 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     WEFT_TRY(print_traffic(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
     WEFT_TRY(print_kernels(program, file, error));
-    print_decisions(program, file);
+    if (weft_plan_n_decisions(program)) {
+        WEFT_TRY(print_drafts(program, file, error));
+        print_decisions(program, file);
+    }
     return ferror(file) ? weft_report_fail(error) : WEFT_OK;
 }

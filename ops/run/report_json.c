@@ -183,6 +183,21 @@ static weft_status decisions_json(const weft_program *program, json_t *list, wef
     return WEFT_OK;
 }
 
+static weft_status drafts_json(const weft_program *program, json_t *list, weft_error *error)
+{
+    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
+        weft_planned_draft d;
+        WEFT_TRY(weft_plan_draft_at(program, i, &d, error));
+        WEFT_TRY(add(list,
+                     json_pack("{s:s, s:o, s:o, s:o, s:I, s:i, s:b, s:b}", "by", d.name, "exchange",
+                               number(d.exchange), "work", number(d.work), "total", number(d.total),
+                               "bytes", (json_int_t)d.wire_bytes, "exchanges", d.n_exchanges,
+                               "allowed", d.is_allowed, "taken", d.is_taken),
+                     error));
+    }
+    return WEFT_OK;
+}
+
 static json_t *usage_json(const weft_usage *usage)
 {
     json_t *phases = json_object();
@@ -252,16 +267,18 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     errno = 0;
     json_t *root = json_object(), *traffic = json_array(), *skipped = json_array();
     json_t *homes = json_array(), *versions = json_array(), *moves = json_array();
-    json_t *steps = json_array(), *decisions = json_array();
+    json_t *steps = json_array(), *decisions = json_array(), *drafts = json_array();
     weft_status status = head_json(program, root, error);
     if (status == WEFT_OK) status = traffic_json(program, traffic, error);
     if (status == WEFT_OK) status = skipped_json(program, skipped, error);
     if (status == WEFT_OK) status = tensors_json(program, homes, versions, error);
     if (status == WEFT_OK) status = steps_json(program, moves, steps, error);
+    if (status == WEFT_OK) status = drafts_json(program, drafts, error);
     if (status == WEFT_OK) status = decisions_json(program, decisions, error);
-    json_t *lists = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traffic", traffic, "skipped",
-                              skipped, "tensors", homes, "collectives", moves, "versions", versions,
-                              "step_list", steps, "decisions", decisions);
+    json_t *lists =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traffic", traffic, "skipped",
+                  skipped, "tensors", homes, "collectives", moves, "versions", versions,
+                  "step_list", steps, "drafts", drafts, "decisions", decisions);
     if (status == WEFT_OK && (!lists || json_object_update(root, lists) != 0))
         status = weft_fail_memory(error, sizeof *traffic);
     if (status == WEFT_OK) status = write_json(root, file, error);

@@ -342,6 +342,7 @@ STRUCT(weft_planned_tensor, weft_planned_tensor_ptr, (weft_planned_tensor *)(voi
 STRUCT(weft_planned_step, weft_planned_step_ptr, (weft_planned_step *)(void *)f->buffer)
 STRUCT(weft_planned_link, weft_planned_link_ptr, (weft_planned_link *)(void *)f->buffer)
 STRUCT(weft_planned_skip, weft_planned_skip_ptr, (weft_planned_skip *)(void *)f->buffer)
+STRUCT(weft_planned_draft, weft_planned_draft_ptr, (weft_planned_draft *)(void *)f->buffer)
 STRUCT(weft_planned_cost, weft_planned_cost_ptr, (weft_planned_cost *)(void *)f->buffer)
 
 /* ---- dims, shapes, values -------------------------------------------------------------------- */

@@ -65,6 +65,7 @@ static void test_what_becomes_partial_moves_nothing(void)
     weft_convert_step steps[WEFT_MAX_CONVERT];
     largest.combine = WEFT_MAX;
     CHECK_EQ_INT(weft_convert_plan(mesh, &shape, &largest, &sum, steps), -1);
+    CHECK(plans(largest, partial(split("", ""), 2), "all_reduce/a count_once"));
 }
 
 static void test_partial_axes_end_together(void)

@@ -127,15 +127,20 @@ static void test_prices_are_what_moves(void)
         if (strcmp(dim, "batch") == 0) operands = x / 4 + w / 2, results = h / 4;
         if (strcmp(dim, "hidden") == 0) operands = x / 2 + w / 4;
         if (strcmp(dim, "pixel") == 0) operands = 0, results = h / 2;
-        if (way->kind == WEFT_WAY_WHOLE)
+        if (way->kind != WEFT_WAY_CUT)
             repeated = 16 * 48 * 64 * 2 / 2 / (double)WEFT_FLOPS_PER_BYTE;
+        if (way->kind ==
+            WEFT_WAY_PARTIAL) { /* one of them counts as partial where it is, the other is gathered */
+            operands = way->need[0] == WEFT_PARTIAL ? w / 2 : x / 2;
+            results = h / 2;
+        }
         CHECK_CLOSE(way->price.operands, operands, 1e-12);
         CHECK_CLOSE(way->price.results, results, 1e-12);
         CHECK_CLOSE(way->price.repeated, repeated, 1e-12);
-        CHECK_EQ_INT(way->is_usual, strcmp(dim, "batch") != 0);
+        CHECK_EQ_INT(way->is_usual, strcmp(dim, "batch") != 0 && way->kind != WEFT_WAY_PARTIAL);
         n_found++;
     }
-    CHECK_EQ_INT(n_found, 4);
+    CHECK_EQ_INT(n_found, 6);
     CHECK(d && d->ways[d->picked].dim && strcmp(d->ways[d->picked].dim, "pixel") == 0);
     end(&p);
     weft_mesh_destroy(&mesh);
@@ -293,12 +298,12 @@ static void check_refused(const weft_compile_options *options, const char *sente
 
 static void test_answers_that_are_none_are_refused(void)
 {
-    static const int picks[] = {4, 5, -2, INT32_MAX, INT32_MIN};
+    static const int picks[] = {6, 7, -2, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < sizeof picks / sizeof *picks; i++) {
         int pick = picks[i];
         char sentence[100];
         const weft_policy policy = {.name = "wrong", .pick = answer, .context = &pick};
-        snprintf(sentence, sizeof sentence, "the policy \"wrong\" picks way %d; there are 0 to 3",
+        snprintf(sentence, sizeof sentence, "the policy \"wrong\" picks way %d; there are 0 to 5",
                  pick);
         check_refused(&(weft_compile_options){.policy = &policy}, sentence);
     }

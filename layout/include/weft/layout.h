@@ -190,7 +190,7 @@ typedef struct weft_convert_step {
  *
  * Slices come first of all; a value that is partial over several axes is finished by one reduction over their set (two
  * where some axes split and others do not); what begins to be partial does so last; what fits no fast path is one
- * WEFT_MOVE. If both are partial they have the same combine.
+ * WEFT_MOVE. Over axes on which both are partial they have the same combine.
  * steps   [WEFT_MAX_CONVERT]
  * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */

@@ -158,6 +158,9 @@ struct weft_op {
      * ops alone */
     bool makes_token, takes_tokens;
     const weft_element *element; /* element by element; then it has no kernel */
+    /* Of an element op without operands: whether the result is all zeros, which are a partial sum of zero as they are.
+     * NULL: it is not */
+    bool (*is_zero)(const weft_site *site);
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

@@ -175,6 +175,33 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_skipped_at(const weft_program *pr
 WEFT_API int weft_plan_n_decisions(const weft_program *program);
 WEFT_API const weft_decision *weft_plan_decision_at(const weft_program *program, int index);
 
+/* ---- drafts ---------------------------------------------------------------------------------- */
+
+/* Op by op, the cheapest way depends on two things that are known only at the end: where the readers of a result will
+ * need it, and whether a partial result goes on into a sum that is finished once. So the whole program is placed several
+ * times, each time as if this or that were so, and the cheapest draft becomes the plan. */
+enum { WEFT_DRAFTS = 4 };
+typedef struct weft_planned_draft {
+    /* "names": every result goes where its names want it, and is finished there. "sums": partial results share the
+     * price of finishing the sum they go into. "readers": results go where all of their readers ask for them.
+     * "readers and sums": both */
+    const char *name;
+    double exchange, work, total; /* as in weft_planned_cost, of rank 0, before steps are joined */
+    double link_bytes;            /* of all exchanges, before the cost function prices them      */
+    int64_t wire_bytes;
+    int64_t peak_bytes; /* most bytes of temporaries alive at once, before steps are joined */
+    int n_exchanges;
+    /* false: moves or holds more bytes than the first, and is not taken whatever its price */
+    bool is_allowed;
+    bool is_taken;
+} weft_planned_draft;
+
+/* "names" is the first, then "readers and sums", and where that is not allowed, either alone. None on one rank. */
+WEFT_API int weft_plan_n_drafts(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_draft_at(const weft_program *program, int index,
+                                                        weft_planned_draft *draft,
+                                                        weft_error *error);
+
 /* ---- what it costs --------------------------------------------------------------------------- */
 
 /* One run of one rank, in bytes through its link. A prediction to compare plans by: exchanges and work one after the

@@ -54,7 +54,7 @@ enum { WEFT_FLOPS_PER_BYTE = 30 }; /* 100 GFLOP/s a core against about 3 GB/s */
 /* The price of one way, in its parts. */
 typedef struct weft_price {
     double operands; /* bringing the operands to where the way needs them */
-    /* bringing the results from where it leaves them to where their names want them */
+    /* bringing the results from where it leaves them to where they go; of a partial sum its share */
     double results;
     double repeated; /* work that the ranks of the axis all do, beyond a share each */
     double total;
@@ -92,9 +92,16 @@ typedef struct weft_operand {
     /* of the whole tensor */
     const weft_shape *shape;
     const int8_t *now; /* [n_axes] the state it is in; NULL for results                       */
-    /* [n_axes] where its names want it; where it goes when it may not stay partial */
+    /* [n_axes] where it goes when it may not stay partial: where its placement wants it, else where all of its readers
+     * would need it, or if they disagree where its names want it */
     const int8_t *wanted;
     int n_readers; /* operands: ops that read it; they share the price of finishing a partial sum */
+    /* [n_axes] results, NULL for operands: the part of the price of finishing it that it pays when it comes out as a
+     * partial sum. Less than 1: it goes into a sum of several such, which is finished once; 0: that will be partial
+     * anyway */
+    const double *share;
+    bool
+        is_generated; /* operands: made by an op without operands in whatever state is needed, for nothing */
 } weft_operand;
 
 /* One op and one axis: the question, and, once it is decided, the answer. */

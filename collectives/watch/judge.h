@@ -18,7 +18,7 @@ typedef struct weft_verdict {
 
 /* Since when a rank has been in a call where all have arrived. */
 typedef struct weft_hold {
-    uint64_t call; /* the rank's calls begun; 0: it is in no such call */
+    uint64_t call; /* which, and how many the rank has begun; 0: it is in no such call */
     double since;
 } weft_hold;
 

@@ -383,6 +383,25 @@ static void test_hold_begins_when_the_last_arrives(void)
     CHECK_EQ_INT(verdict.rank, 1);
 }
 
+/* Calls that were begun together are waited for one after the other: each wait is one of its own. */
+static void test_hold_begins_anew_with_the_next_call_under_way(void)
+{
+    weft_hold holds[2] = {{0}};
+    make_views(2);
+    for (int r = 0; r < 2; r++)
+        for (int calls = 0; calls < 2; calls++)
+            wait_on(r, WORLD, 0, 2, 100);
+    const uint64_t begun = views[0].n_begun;
+    views[0].call.sequence--; /* of the two that both have begun, the first */
+    weft_judge_hold(views, 2, 1000, holds);
+    weft_judge_hold(views, 2, 1000 + PATIENCE / 2, holds);
+    CHECK(views[0].stalled == PATIENCE / 2);
+    views[0].call.sequence++;
+    weft_judge_hold(views, 2, 1000 + PATIENCE, holds);
+    CHECK(views[0].stalled == 0 && views[0].n_begun == begun);
+    CHECK(views[1].stalled == PATIENCE);
+}
+
 static void test_infinite_patience_ends_only_what_cannot_go_on(void)
 {
     make_idle(1e9, 1e9);
@@ -768,6 +787,7 @@ int main(void)
     RUN(test_stalled_with_allowance_for_bytes);
     RUN(test_one_view_alone_is_not_everybody);
     RUN(test_hold_begins_when_the_last_arrives);
+    RUN(test_hold_begins_anew_with_the_next_call_under_way);
     RUN(test_infinite_patience_ends_only_what_cannot_go_on);
     RUN(test_unknown_ranks_are_not_judged);
     RUN(test_no_checkpoint_is_said);

@@ -2,8 +2,8 @@
 """bench.py: Weft, PyTorch and JAX on the same work, in one interleaved run.
 
 Workers are processes that live through a row; one is measured, the others are stopped (SIGSTOP), and so on in turn for
---rounds rounds. Before anything is timed all do the same steps from the same numbers, and what they computed is compared.
-Two probes with nothing of anybody's in them run before and after each row: where they moved by more than a tenth the
+--rounds rounds. Before anything is timed all do the same steps from the same numbers, and what they computed is
+compared. Two probes with nothing of anybody's in them run before and after each row: where they moved by more than a tenth the
 machine was not the same machine, and the row is no result. protocol.h says how workers are spoken to.
 """
 import argparse

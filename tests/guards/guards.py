@@ -4,7 +4,7 @@ bytes, collectives and memory of gpt's plans, and the plans' digests. Never a cl
 
     ./run guards                 compare; status 1 where something differs that should not
     ./run guards --update        keep what is there now; meant when the change was
-    ./run guards --before PLANS  write docs/performance.md's table of bytes: PLANS is the program `plans` of another commit
+    ./run guards --before PLANS  write docs/performance.md's table of bytes: PLANS is another commit's program `plans`
 """
 import argparse
 import json

@@ -1,139 +1,283 @@
-/* fuse: a loop whose only reader is another loop over the same elements becomes part of it.
+/* fuse: a loop becomes part of the loop that reads what it makes: one pass over memory for both.
  *
- * The value in between never reaches memory. Values with several readers stay: they are computed
- * once.
+ * The value in between never reaches memory, unless somebody else reads it: then it is one result more of the loop. So
+ * that nobody reads what is not made yet, the joined loop stands where the reader stood, if all others come after it, or
+ * where the maker stood, if everything else that the reader needs is there by then.
+ *
+ * Moving a step changes what is alive at one time: a loop moves only where the bytes that live longer fit under the most
+ * that are alive anywhere. Stores of variables do not count as readers: order puts them where they may be, or drops them.
  */
-#include "plan.h"
-
-#include <string.h>
+#include "loops.h"
 
 typedef struct fusing {
     weft_plan *plan;
-    uint32_t *readers; /* [n_placed] steps that read it, outputs count as one more */
-    uint32_t *maker;   /* [n_placed] step + 1 that makes it; 0: none                */
-    bool *is_gone;     /* [n_steps] became part of a later step                      */
+    uint32_t *first_read; /* [n_placed + 1] into `reads`                                          */
+    uint32_t *reads;      /* the steps that read a tensor's memory, tensor by tensor; not stores  */
+    uint32_t *maker;      /* [n_placed] step + 1 that makes it; 0: none                           */
+    uint32_t *went;       /* [n_steps] the step that a step became part of; itself                */
+    bool *is_output, *is_stored; /* [n_placed] it is in memory, whoever else reads it             */
+    int64_t *alive; /* [n_steps] bytes of temporaries at a step                             */
+    int64_t most_alive;
 } fusing;
 
-static bool same_space(const weft_plan *plan, uint32_t a, uint32_t b)
+static uint32_t place_of(const fusing *f, uint32_t s)
 {
-    const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
-    const weft_shape *x = &p->type.shape, *y = &q->type.shape;
-    if (x->n_dims != y->n_dims || !weft_spec_equal(&p->spec, &q->spec, x->n_dims)) return false;
-    for (int d = 0; d < x->n_dims; d++)
-        if (strcmp(x->dims[d].name, y->dims[d].name) || x->dims[d].size != y->dims[d].size)
-            return false;
+    while (f->went[s] != s)
+        s = f->went[s] = f->went[f->went[s]];
+    return s;
+}
+
+static int64_t bytes_of(const fusing *f, uint32_t placed) /* rank 0 has no fewer than others */
+{
+    return (weft_placed_bytes(f->plan, placed, 0) + 63) / 64 * 64;
+}
+
+/* The place of the step that makes it, + 1; 0: it is there before the run. */
+static uint32_t made_at(const fusing *f, uint32_t placed)
+{
+    const uint32_t maker = f->maker[weft_placed_owner(f->plan, placed)];
+    return maker ? place_of(f, maker - 1) + 1 : 0;
+}
+
+/* ---- who reads ------------------------------------------------------------------------------- */
+
+typedef struct readers {
+    bool others;          /* somebody but these two           */
+    uint32_t first, last; /* of the others; UINT32_MAX, 0: nobody */
+} readers;
+
+static readers readers_beside(const fusing *f, uint32_t placed, uint32_t a, uint32_t b)
+{
+    const uint32_t owner = weft_placed_owner(f->plan, placed);
+    const bool is_kept = f->is_output[owner] || f->is_stored[owner];
+    readers r = {is_kept, UINT32_MAX, is_kept ? f->plan->n_steps : 0};
+    for (uint32_t i = f->first_read[owner]; i < f->first_read[owner + 1]; i++) {
+        const uint32_t at = place_of(f, f->reads[i]);
+        if (at == a || at == b) continue;
+        r.others = true;
+        if (at < r.first) r.first = at;
+        if (at > r.last) r.last = at;
+    }
+    return r;
+}
+
+/* ---- where the joined loop may stand --------------------------------------------------------- */
+
+/* At the reader's place: whoever else reads what the maker makes comes after it. */
+static bool may_sink(const fusing *f, uint32_t m, uint32_t s)
+{
+    const weft_step *maker = &f->plan->steps[m];
+    for (int o = 0; o < maker->n_out; o++)
+        if (readers_beside(f, maker->out[o], m, s).first < s) return false;
     return true;
 }
 
-static int find_operand(const uint32_t *in, int n_in, uint32_t placed)
+/* At the maker's place: what else the reader reads is made before it. */
+static bool may_rise(const fusing *f, uint32_t m, uint32_t s)
 {
-    for (int i = 0; i < n_in; i++)
-        if (in[i] == placed) return i;
-    return -1;
+    const weft_step *step = &f->plan->steps[s];
+    for (int i = 0; i < step->n_in; i++)
+        if (made_at(f, step->in[i]) > m + 1) return false;
+    return true;
 }
 
-/* Can `maker`, whose result is operand `which` of `step`, be joined into it? */
-static bool can_join(const fusing *f, const weft_step *maker, const weft_step *step, int which)
+/* Bytes that live from `m` to `s` because of a join, less those that do not any more. */
+static int64_t growth_of_sinking(const fusing *f, uint32_t m, uint32_t s)
 {
-    const weft_plan *plan = f->plan;
-    uint32_t between = step->in[which];
-    if (maker->kind != WEFT_STEP_LOOP || maker->phase != step->phase) return false;
-    if (f->readers[between] != 1 || plan->placed[between].home != WEFT_TEMPORARY) return false;
-    if (!same_space(plan, between, step->out[0])) return false;
-    int added = 0;
-    for (int i = 0; i < maker->n_in; i++)
-        added += find_operand(step->in, step->n_in, maker->in[i]) < 0;
-    return step->n_in - 1 + added <= WEFT_LOOP_IN &&
-           step->n_links + maker->n_links <= WEFT_LOOP_OPS;
-}
-
-/* The links of `old` as part of a loop that has its operands in slots `slot_of` and its results from `first` on. */
-static void copy_links(const weft_step *old, const int *slot_of, int first, weft_link *links)
-{
-    for (int k = 0; k < old->n_links; k++) {
-        links[k] = old->links[k];
-        for (int i = 0; i < links[k].n_in; i++) {
-            int slot = links[k].in[i];
-            links[k].in[i] = slot < old->n_in ? slot_of[slot] : first + slot - old->n_in;
-        }
-    }
-}
-
-/* Operands: step's without the one between, then maker's new ones. Links: maker's, then step's. */
-static weft_status join(fusing *f, const weft_step *maker, weft_step *step, int which,
-                        weft_error *error)
-{
-    const int room = maker->n_in + step->n_in, n_links = maker->n_links + step->n_links;
-    uint32_t *in = weft_arena_take(f->plan->arena, (size_t)room * sizeof *in);
-    int *slot_of = weft_arena_take(f->plan->arena, (size_t)room * sizeof *slot_of);
-    weft_link *links = weft_arena_take(f->plan->arena, (size_t)n_links * sizeof *links);
-    if (!in || !slot_of || !links) return weft_fail_memory(error, (size_t)n_links * sizeof *links);
-    int *slot_of_maker = slot_of + step->n_in, n_in = 0;
-    for (int i = 0; i < step->n_in; i++) {
-        slot_of[i] = n_in;
-        if (i != which) in[n_in++] = step->in[i];
-    }
+    const weft_step *maker = &f->plan->steps[m];
+    int64_t bytes = 0;
     for (int i = 0; i < maker->n_in; i++) {
-        int at = find_operand(in, n_in, maker->in[i]);
-        slot_of_maker[i] = at < 0 ? n_in : at;
-        if (at < 0) in[n_in++] = maker->in[i];
+        const bool is_alive = made_at(f, maker->in[i]) == 0 ||
+                              readers_beside(f, maker->in[i], m, UINT32_MAX).last >= s;
+        if (!is_alive) bytes += bytes_of(f, maker->in[i]);
     }
-    slot_of[which] = n_in + maker->n_links - 1; /* the maker's last result */
-    copy_links(maker, slot_of_maker, n_in, links);
-    copy_links(step, slot_of, n_in + maker->n_links, links + maker->n_links);
-    for (int k = 0; k < maker->n_links; k++)
-        links[k].out = -1;
-    step->in = in, step->n_in = n_in;
-    step->links = links, step->n_links = n_links;
+    for (int o = 0; o < maker->n_out; o++)
+        bytes -= bytes_of(f, maker->out[o]);
+    return bytes;
+}
+
+static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
+{
+    const weft_step *step = &f->plan->steps[s];
+    int64_t bytes = 0;
+    for (int i = 0; i < step->n_in; i++) {
+        const readers r = readers_beside(f, step->in[i], m, s);
+        if (made_at(f, step->in[i]) && !(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
+    }
+    for (int o = 0; o < step->n_out; o++)
+        bytes += bytes_of(f, step->out[o]);
+    return bytes;
+}
+
+/* Is there room for as many bytes more at all steps between the two? */
+static bool fits_between(const fusing *f, uint32_t m, uint32_t s, int64_t bytes)
+{
+    for (uint32_t at = m + 1; at < s && bytes > 0; at++)
+        if (f->alive[at] + bytes > f->most_alive) return false;
+    return true;
+}
+
+/* Where the loop of both stands: `m`, `s`, or UINT32_MAX: nowhere. */
+static uint32_t find_place(const fusing *f, uint32_t m, uint32_t s, int64_t *growth)
+{
+    if (may_sink(f, m, s)) {
+        *growth = growth_of_sinking(f, m, s);
+        if (fits_between(f, m, s, *growth)) return s;
+    }
+    if (may_rise(f, m, s)) {
+        *growth = growth_of_rising(f, m, s);
+        if (fits_between(f, m, s, *growth)) return m;
+    }
+    return UINT32_MAX;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* What one reads under another name of the same memory would be read before it is there. */
+static bool reads_under_another_name(const fusing *f, const weft_step *maker, const weft_step *step)
+{
+    for (int i = 0; i < step->n_in; i++) {
+        const uint32_t owner = weft_placed_owner(f->plan, step->in[i]);
+        if (owner != step->in[i] && weft_find_placed(maker->out, maker->n_out, owner) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* Join the step at `m` into the one at `s`, or that one into it; `place`: where it went; UINT32_MAX: they stay two. */
+static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place, weft_error *error)
+{
+    weft_plan *plan = f->plan;
+    weft_link links[2][2];
+    weft_step maker, step;
+    *place = UINT32_MAX;
+    if (plan->steps[m].phase != plan->steps[s].phase) return WEFT_OK;
+    if (!weft_as_loop(plan, &plan->steps[m], links[0], &maker) ||
+        !weft_as_loop(plan, &plan->steps[s], links[1], &step))
+        return WEFT_OK;
+    if (!weft_can_join(plan, &maker, &step) || reads_under_another_name(f, &maker, &step))
+        return WEFT_OK;
+    int64_t growth = 0;
+    const uint32_t at = find_place(f, m, s, &growth);
+    if (at == UINT32_MAX) return WEFT_OK;
+    for (uint32_t between = m + 1; between < s; between++)
+        f->alive[between] += growth;
+    bool *keeps = weft_arena_take(plan->arena, (size_t)maker.n_out * sizeof *keeps);
+    if (!keeps) return weft_fail_memory(error, sizeof *keeps);
+    for (int o = 0; o < maker.n_out; o++)
+        keeps[o] = readers_beside(f, maker.out[o], m, s).others;
+    WEFT_TRY(weft_join(plan, &maker, &step, keeps, &plan->steps[at], error));
+    f->went[at == m ? s : m] = at;
+    *place = at;
     return WEFT_OK;
 }
 
+/* The step at `s` with all who make what it reads. A joined loop has new operands: begin again. */
 static weft_status fuse_into(fusing *f, uint32_t s, weft_error *error)
 {
-    weft_step *step = &f->plan->steps[s];
-    for (int i = 0; i < step->n_in;) {
-        uint32_t maker = f->maker[step->in[i]];
-        if (maker && can_join(f, &f->plan->steps[maker - 1], step, i)) {
-            WEFT_TRY(join(f, &f->plan->steps[maker - 1], step, i, error));
-            f->is_gone[maker - 1] = true;
-            i = 0; /* the operands are new */
-        } else {
-            i++;
-        }
+    for (int i = 0; i < f->plan->steps[s].n_in;) {
+        const uint32_t maker = f->maker[f->plan->steps[s].in[i]];
+        uint32_t place = UINT32_MAX;
+        if (maker) WEFT_TRY(join_pair(f, place_of(f, maker - 1), s, &place, error));
+        i = place == UINT32_MAX ? i + 1 : 0;
+        if (place != UINT32_MAX) s = place;
     }
     return WEFT_OK;
 }
 
-static void count_readers(fusing *f)
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+static bool is_store(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_COPY && plan->placed[step->out[0]].home == WEFT_VARIABLE_HOME;
+}
+
+/* Count the reads of step s in `n`, by tensor, and note it there where there is room. */
+static void add_reads(const fusing *f, uint32_t s, uint32_t *n, uint32_t *room)
+{
+    const weft_step *step = &f->plan->steps[s];
+    if (is_store(f->plan, step)) return;
+    for (int i = 0; i < step->n_in; i++) {
+        const uint32_t owner = weft_placed_owner(f->plan, step->in[i]);
+        if (room) room[n[owner]] = s;
+        n[owner]++;
+    }
+}
+
+/* Counted, summed up, filled in: the readers of each tensor side by side. */
+static weft_status list_readers(fusing *f, weft_error *error)
 {
     const weft_plan *plan = f->plan;
+    uint32_t n_reads = 0;
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        n_reads += (uint32_t)plan->steps[s].n_in;
+    f->first_read = weft_arena_take(plan->arena, (plan->n_placed + 2) * sizeof *f->first_read);
+    f->reads = weft_arena_take(plan->arena, (n_reads + 1) * sizeof *f->reads);
+    if (!f->first_read || !f->reads) return weft_fail_memory(error, n_reads * sizeof *f->reads);
+    /* one ahead: while they are filled in, next[i] is the end of tensor i; then the begin of the one after it */
+    uint32_t *next = f->first_read + 1;
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        add_reads(f, s, next + 1, NULL);
+    for (uint32_t id = 1; id <= plan->n_placed; id++)
+        next[id] += next[id - 1];
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        add_reads(f, s, next, f->reads);
+    return WEFT_OK;
+}
+
+/* Bytes that are alive at each step, as the plan stands. What is stored is taken to be in the variable's memory. */
+static weft_status count_alive(fusing *f, weft_error *error)
+{
+    const weft_plan *plan = f->plan;
+    f->alive = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->alive);
+    if (!f->alive) return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        for (int o = 0; o < plan->steps[s].n_out; o++) {
+            const uint32_t made = plan->steps[s].out[o];
+            const readers r = readers_beside(f, made, UINT32_MAX, UINT32_MAX);
+            if (plan->placed[made].home != WEFT_TEMPORARY || f->is_stored[made]) continue;
+            f->alive[s] += bytes_of(f, made);
+            const uint32_t dies = r.last > s ? r.last + 1 : s + 1;
+            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= bytes_of(f, made);
+        }
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        if (s > 0) f->alive[s] += f->alive[s - 1];
+        if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
+    }
+    return WEFT_OK;
+}
+
+static weft_status open_fusing(fusing *f, weft_error *error)
+{
+    const weft_plan *plan = f->plan;
+    f->maker = weft_arena_take(plan->arena, plan->n_placed * sizeof *f->maker);
+    f->is_output = weft_arena_take(plan->arena, plan->n_placed * sizeof *f->is_output);
+    f->is_stored = weft_arena_take(plan->arena, plan->n_placed * sizeof *f->is_stored);
+    f->went = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->went);
+    if (!f->maker || !f->is_output || !f->is_stored || !f->went)
+        return weft_fail_memory(error, plan->n_placed * sizeof *f->maker);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        for (int i = 0; i < step->n_in; i++)
-            f->readers[step->in[i]] += find_operand(step->in, step->n_in, step->in[i]) == i;
-        for (int o = 0; o < step->n_out; o++)
+        f->went[s] = s;
+        if (is_store(plan, step)) f->is_stored[weft_placed_owner(plan, step->in[0])] = true;
+        for (int o = 0; o < step->n_out && !is_store(plan, step); o++)
             f->maker[step->out[o]] = s + 1;
     }
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        f->readers[id] += plan->placed[id].is_output;
-        if (plan->placed[id].shares) f->readers[plan->placed[id].shares] += 2;
-    }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].is_output) f->is_output[weft_placed_owner(plan, id)] = true;
+    WEFT_TRY(list_readers(f, error));
+    return count_alive(f, error);
 }
 
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error)
 {
     fusing f = {.plan = plan};
-    f.readers = weft_arena_take(plan->arena, plan->n_placed * sizeof *f.readers);
-    f.maker = weft_arena_take(plan->arena, plan->n_placed * sizeof *f.maker);
-    f.is_gone = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f.is_gone);
-    if (!f.readers || !f.maker || !f.is_gone)
-        return weft_fail_memory(error, plan->n_placed * sizeof *f.readers);
-    count_readers(&f);
+    WEFT_TRY(open_fusing(&f, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        if (plan->steps[s].kind == WEFT_STEP_LOOP) WEFT_TRY(fuse_into(&f, s, error));
+        if (f.went[s] == s) WEFT_TRY(fuse_into(&f, s, error));
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        if (!f.is_gone[s]) plan->steps[kept++] = plan->steps[s];
+        if (f.went[s] == s) plan->steps[kept++] = plan->steps[s];
     plan->n_steps = kept;
     return WEFT_OK;
 }

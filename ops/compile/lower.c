@@ -3,7 +3,7 @@
  *
  * A kernel step of an element op becomes a loop of one link, which fuse can then join with others.
  */
-#include "plan.h"
+#include "loops.h"
 
 #include <stdlib.h>
 
@@ -40,17 +40,17 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
     return WEFT_OK;
 }
 
+/* Ops that have no kernel, or whose numbers would not be the same in a loop as in it, are loops from the start; others
+ * become part of a loop when they join one. */
 static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_error *error)
 {
-    weft_step lowered = *step;
-    const weft_node *node = &plan->graph->nodes[step->node];
-    weft_link link = {.node = step->node, .n_in = node->n_in, .in = {0, 1, 2}};
-    if (node->op->element) {
-        lowered.kind = WEFT_STEP_LOOP;
-        lowered.n_links = 1;
-        lowered.links = &link;
-    }
-    return weft_plan_step(plan, &lowered) ? WEFT_OK : weft_fail_memory(error, sizeof lowered);
+    weft_link links[2];
+    weft_step loop;
+    const weft_op *op = plan->graph->nodes[step->node].op;
+    const bool is_loop =
+        (op->element || (op->row && op->row->each)) && weft_as_loop(plan, step, links, &loop);
+    return weft_plan_step(plan, is_loop ? &loop : step) ? WEFT_OK
+                                                        : weft_fail_memory(error, sizeof loop);
 }
 
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error)

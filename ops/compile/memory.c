@@ -8,7 +8,6 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { alignment = 64 };
 
@@ -35,26 +34,38 @@ static void use(packing *p, uint32_t placed, uint32_t step)
     if (step > buffer->last) buffer->last = step;
 }
 
-/* An operand whose memory the loop's result can take over: it dies here, has the same elements,
- * read in step. */
-static uint32_t dying_operand(const packing *p, uint32_t s, const uint32_t *last_use)
+/* Operands [begin, end) of a step: those of one segment. */
+typedef struct segment {
+    uint32_t step;
+    int begin, end;
+} segment;
+
+static bool is_read_outside(const packing *p, const weft_step *step, const segment *g,
+                            uint32_t buffer)
+{
+    for (int i = 0; i < step->n_in; i++)
+        if ((i < g->begin || i >= g->end) &&
+            p->of_placed[weft_placed_owner(p->plan, step->in[i])] == buffer)
+            return true;
+    return false;
+}
+
+/* An operand whose memory a loop's result can take over: it dies here, lies as the result does, no other segment reads
+ * it, and no other result has it already. */
+static uint32_t dying_operand(const packing *p, const segment *g, uint32_t result,
+                              const uint32_t *last_use, const bool *is_taken)
 {
     const weft_plan *plan = p->plan;
-    const weft_step *step = &plan->steps[s];
-    const weft_placed *out = &plan->placed[step->out[0]];
-    for (int i = 0; i < step->n_in; i++) {
-        const weft_placed *in = &plan->placed[step->in[i]];
-        const weft_placed *owner = &plan->placed[weft_placed_owner(plan, step->in[i])];
-        if (owner->home != WEFT_TEMPORARY || in->type.shape.n_dims != out->type.shape.n_dims)
+    const weft_step *step = &plan->steps[g->step];
+    for (int i = g->begin; i < g->end; i++) {
+        const uint32_t owner = weft_placed_owner(plan, step->in[i]);
+        if (plan->placed[owner].home != WEFT_TEMPORARY ||
+            !weft_lie_alike(plan, step->in[i], result))
             continue;
-        if (weft_dtype_bytes(in->type.dtype) != weft_dtype_bytes(out->type.dtype)) continue;
-        uint32_t buffer = p->of_placed[weft_placed_owner(plan, step->in[i])];
-        if (last_use[buffer - 1] != s) continue;
-        bool same = weft_spec_equal(&in->spec, &out->spec, in->type.shape.n_dims);
-        for (int d = 0; d < in->type.shape.n_dims && same; d++)
-            same = !strcmp(in->type.shape.dims[d].name, out->type.shape.dims[d].name) &&
-                   in->type.shape.dims[d].size == out->type.shape.dims[d].size;
-        if (same) return buffer;
+        const uint32_t buffer = p->of_placed[owner];
+        if (last_use[buffer - 1] == g->step && !is_taken[buffer - 1] &&
+            !is_read_outside(p, step, g, buffer))
+            return buffer;
     }
     return 0;
 }
@@ -86,25 +97,42 @@ static weft_status make_buffers(packing *p, weft_error *error)
     return WEFT_OK;
 }
 
+/* The results of one loop, each into an operand of its segment. */
+static void merge_loop(packing *p, uint32_t s, uint32_t *last_use, bool *is_taken)
+{
+    const weft_plan *plan = p->plan;
+    const weft_step *step = &plan->steps[s];
+    const int n_in = step->n_in / step->n_segments, n_out = step->n_out / step->n_segments;
+    for (int o = 0; o < step->n_out; o++) {
+        const uint32_t result = step->out[o], own = p->of_placed[result];
+        if (plan->placed[result].shares || plan->placed[result].home != WEFT_TEMPORARY) continue;
+        const segment g = {s, o / n_out * n_in, (o / n_out + 1) * n_in};
+        const uint32_t taken = dying_operand(p, &g, result, last_use, is_taken);
+        if (!taken) continue;
+        is_taken[taken - 1] = true;
+        if (p->buffers[own - 1].last > p->buffers[taken - 1].last)
+            p->buffers[taken - 1].last = p->buffers[own - 1].last;
+        p->buffers[own - 1].bytes = 0;
+        p->of_placed[result] = taken;
+    }
+    for (int o = 0; o < step->n_out; o++) {
+        const uint32_t buffer = p->of_placed[weft_placed_owner(plan, step->out[o])];
+        if (!buffer) continue;
+        last_use[buffer - 1] = p->buffers[buffer - 1].last;
+        is_taken[buffer - 1] = false;
+    }
+}
+
 static weft_status merge_in_place(packing *p, weft_error *error)
 {
     const weft_plan *plan = p->plan;
     uint32_t *last_use = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *last_use);
-    if (!last_use) return weft_fail_memory(error, p->n_buffers * sizeof *last_use);
+    bool *is_taken = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *is_taken);
+    if (!last_use || !is_taken) return weft_fail_memory(error, p->n_buffers * sizeof *last_use);
     for (uint32_t b = 0; b < p->n_buffers; b++)
         last_use[b] = p->buffers[b].last;
-    for (uint32_t s = 0; s < plan->n_steps; s++) {
-        const weft_step *step = &plan->steps[s];
-        if (step->kind != WEFT_STEP_LOOP) continue;
-        uint32_t owner = weft_placed_owner(plan, step->out[0]);
-        if (owner != step->out[0] || plan->placed[owner].home != WEFT_TEMPORARY) continue;
-        uint32_t taken = dying_operand(p, s, last_use);
-        if (!taken) continue;
-        uint32_t own = p->of_placed[owner];
-        last_use[taken - 1] = p->buffers[taken - 1].last = p->buffers[own - 1].last;
-        p->buffers[own - 1].bytes = 0;
-        p->of_placed[owner] = taken;
-    }
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (plan->steps[s].kind == WEFT_STEP_LOOP) merge_loop(p, s, last_use, is_taken);
     return WEFT_OK;
 }
 

@@ -7,12 +7,11 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct uses {
     uint32_t *last_reader; /* [n_placed] step + 1; 0: nobody */
     uint32_t *maker;       /* [n_placed] step + 1            */
-    uint32_t *readers;     /* [n_placed] how many            */
+    bool *is_output;       /* [n_placed] read after the run, under this name or another */
 } uses;
 
 static bool is_store(const weft_plan *plan, const weft_step *step)
@@ -22,57 +21,55 @@ static bool is_store(const weft_plan *plan, const weft_step *step)
 
 static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
 {
-    size_t bytes = plan->n_placed * sizeof(uint32_t);
+    const size_t bytes = plan->n_placed * sizeof(uint32_t);
     u->last_reader = weft_arena_take(plan->arena, bytes);
     u->maker = weft_arena_take(plan->arena, bytes);
-    u->readers = weft_arena_take(plan->arena, bytes);
-    if (!u->last_reader || !u->maker || !u->readers) return weft_fail_memory(error, bytes);
+    u->is_output = weft_arena_take(plan->arena, plan->n_placed * sizeof *u->is_output);
+    if (!u->last_reader || !u->maker || !u->is_output) return weft_fail_memory(error, bytes);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        for (int i = 0; i < step->n_in; i++) {
-            uint32_t owner = weft_placed_owner(plan, step->in[i]);
-            u->last_reader[owner] = s + 1;
-            u->readers[owner]++;
-        }
+        for (int i = 0; i < step->n_in; i++)
+            u->last_reader[weft_placed_owner(plan, step->in[i])] = s + 1;
         if (is_store(plan, step)) continue;
         for (int o = 0; o < step->n_out; o++)
             u->maker[step->out[o]] = s + 1;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
-        if (plan->placed[id].is_output) u->readers[weft_placed_owner(plan, id)]++;
+        if (plan->placed[id].is_output) u->is_output[weft_placed_owner(plan, id)] = true;
     return WEFT_OK;
 }
 
-static bool same_type(const weft_placed *a, const weft_placed *b)
-{
-    if (a->type.shape.n_dims != b->type.shape.n_dims) return false;
-    for (int d = 0; d < a->type.shape.n_dims; d++)
-        if (strcmp(a->type.shape.dims[d].name, b->type.shape.dims[d].name)) return false;
-    return weft_spec_equal(&a->spec, &b->spec, a->type.shape.n_dims);
-}
-
-/* A kernel's results never share memory with its operands; a loop may read the place it writes, if
- * it reads all of it in step. */
-static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t variable)
+/* A kernel's results never share memory with its operands; a loop may write what it reads, if it reads it in step with
+ * that result. So no operand may have the memory of `variable` and lie there in another way. */
+static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t value,
+                          uint32_t variable)
 {
     for (int i = 0; i < maker->n_in; i++) {
         if (weft_placed_owner(plan, maker->in[i]) != variable) continue;
-        if (maker->kind != WEFT_STEP_LOOP) return false;
-        if (!same_type(&plan->placed[maker->in[i]], &plan->placed[maker->out[0]])) return false;
+        if (maker->kind != WEFT_STEP_LOOP || !weft_lie_alike(plan, maker->in[i], value))
+            return false;
     }
     return true;
 }
 
-/* Can the value of this store be made right in the variable's memory? */
+/* Can the value of this store be made right in the variable's memory? Others may read it there. */
 static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *store)
 {
     uint32_t value = store->in[0], variable = store->out[0];
     const weft_placed *placed = &plan->placed[value];
-    if (placed->home != WEFT_TEMPORARY || placed->shares || placed->is_output) return false;
-    if (u->readers[value] != 1 || !u->maker[value]) return false;
+    if (placed->home != WEFT_TEMPORARY || placed->shares || u->is_output[value] || !u->maker[value])
+        return false;
     const weft_step *maker = &plan->steps[u->maker[value] - 1];
-    return u->last_reader[variable] <= u->maker[value] && maker->n_out == 1 &&
-           may_overwrite(plan, maker, variable);
+    return u->last_reader[variable] <= u->maker[value] &&
+           may_overwrite(plan, maker, value, variable);
+}
+
+/* The step that makes it, under this name or that of its memory. */
+static uint32_t made_at(const weft_plan *plan, const uses *u, uint32_t placed)
+{
+    while (!u->maker[placed] && plan->placed[placed].shares)
+        placed = plan->placed[placed].shares;
+    return u->maker[placed];
 }
 
 typedef struct slot {
@@ -108,7 +105,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
             plan->placed[step->in[0]].shares = step->out[0];
             continue;
         }
-        uint32_t made = u.maker[weft_placed_owner(plan, step->in[0])];
+        uint32_t made = made_at(plan, &u, step->in[0]);
         uint32_t read = u.last_reader[step->out[0]];
         slots[n++] = (slot){.place = 2 * (made > read ? made : read) + 1, .step = s};
     }

@@ -41,16 +41,17 @@ static bool keep_list(weft_arena *arena, const void **list, int n, size_t bytes)
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
 {
     void *all = plan->steps;
-    const void *in = step->in, *out = step->out, *links = step->links;
+    const void *in = step->in, *out = step->out, *links = step->links, *space = step->space;
     if (!grow(&all, sizeof *step, plan->n_steps, &plan->cap_steps)) return NULL;
     plan->steps = all;
     if (!keep_list(plan->arena, &in, step->n_in, sizeof *step->in) ||
         !keep_list(plan->arena, &out, step->n_out, sizeof *step->out) ||
-        !keep_list(plan->arena, &links, step->n_links, sizeof *step->links))
+        !keep_list(plan->arena, &links, step->n_links, sizeof *step->links) ||
+        !keep_list(plan->arena, &space, step->n_segments, sizeof *step->space))
         return NULL;
     weft_step *kept = &plan->steps[plan->n_steps++];
     *kept = *step;
-    kept->in = in, kept->out = out, kept->links = links;
+    kept->in = in, kept->out = out, kept->links = links, kept->space = space;
     return kept;
 }
 
@@ -93,6 +94,35 @@ int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
     return weft_view_count(&view) * (int64_t)weft_dtype_bytes(view.dtype);
 }
 
+bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n)
+{
+    const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
+    if (a == b) return true;
+    if (p->type.shape.n_dims < n || q->type.shape.n_dims < n) return false;
+    for (int d = 0; d < n; d++) {
+        const weft_dim *x = &p->type.shape.dims[d], *y = &q->type.shape.dims[d];
+        if (x->size != y->size || strcmp(x->name, y->name) != 0) return false;
+        if (p->spec.n_split[d] != q->spec.n_split[d] ||
+            memcmp(p->spec.split[d], q->spec.split[d], (size_t)p->spec.n_split[d]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b)
+{
+    const weft_type *x = &plan->placed[a].type, *y = &plan->placed[b].type;
+    return x->shape.n_dims == y->shape.n_dims &&
+           weft_dtype_bytes(x->dtype) == weft_dtype_bytes(y->dtype) &&
+           weft_same_dims(plan, a, b, x->shape.n_dims);
+}
+
+const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link)
+{
+    const weft_op *op = plan->graph->nodes[link->node].op;
+    return op->row && link->kind == WEFT_LOOP_ELEMENTS ? op->row->each : op;
+}
+
 static weft_status kernel_scratch(const weft_plan *plan, const weft_step *step, int rank,
                                   int64_t *bytes, weft_error *error)
 {
@@ -119,32 +149,55 @@ weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int 
     return WEFT_OK;
 }
 
-static double node_flops(const weft_plan *plan, uint32_t id, const weft_step *step, int rank)
+/* The type with the sizes of one rank's part of `view`. */
+static void make_local(weft_type *type, const weft_view *view)
 {
-    const weft_node *node = &plan->graph->nodes[id];
+    for (int d = 0; d < type->shape.n_dims; d++) {
+        const int at = weft_shape_find(&view->shape, type->shape.dims[d].name);
+        if (at >= 0) type->shape.dims[d].size = weft_view_size(view, at);
+    }
+}
+
+static double kernel_flops(const weft_plan *plan, const weft_step *step, int rank)
+{
+    const weft_node *node = &plan->graph->nodes[step->node];
     weft_site site;
-    weft_site_of(plan->graph, node, &site);
     weft_view view;
-    for (int i = 0; i < node->n_in && step->kind == WEFT_STEP_KERNEL; i++) {
+    weft_site_of(plan->graph, node, &site);
+    for (int i = 0; i < node->n_in; i++) {
         weft_placed_view(plan, step->in[i], rank, &view);
-        for (int d = 0; d < view.shape.n_dims; d++)
-            site.in[i].shape.dims[d].size = weft_view_size(&view, d);
+        make_local(&site.in[i], &view);
     }
     for (int o = 0; o < node->n_out; o++) {
-        weft_placed_view(plan, step->out[step->kind == WEFT_STEP_KERNEL ? o : 0], rank, &view);
-        for (int d = 0; d < view.shape.n_dims; d++)
-            site.out[o].shape.dims[d].size = weft_view_size(&view, d);
+        weft_placed_view(plan, step->out[o], rank, &view);
+        make_local(&site.out[o], &view);
     }
-    if (step->kind == WEFT_STEP_KERNEL && node->op->flops) return node->op->flops(&site);
-    return (double)weft_view_count(&view);
+    return node->op->flops ? node->op->flops(&site) : (double)weft_view_count(&view);
+}
+
+static double link_flops(const weft_plan *plan, const weft_link *link, const weft_view *space)
+{
+    const weft_node *node = &plan->graph->nodes[link->node];
+    weft_site site;
+    weft_site_of(plan->graph, node, &site);
+    if (weft_link_op(plan, link) != node->op) return 0; /* counted with the reduction */
+    for (int i = 0; i < node->n_in; i++)
+        make_local(&site.in[i], space);
+    for (int o = 0; o < node->n_out; o++)
+        make_local(&site.out[o], space);
+    return node->op->flops ? node->op->flops(&site) : weft_count_of(&site.out[0].shape);
 }
 
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
 {
-    if (step->kind == WEFT_STEP_KERNEL) return node_flops(plan, step->node, step, rank);
     double flops = 0;
-    for (int k = 0; k < step->n_links; k++)
-        flops += node_flops(plan, step->links[k].node, step, rank);
+    if (step->kind == WEFT_STEP_KERNEL) return kernel_flops(plan, step, rank);
+    for (int g = 0; g < step->n_segments; g++) {
+        weft_view space;
+        weft_placed_view(plan, step->space[g], rank, &space);
+        for (int k = 0; k < step->n_links; k++)
+            flops += link_flops(plan, &step->links[k], &space);
+    }
     return flops;
 }
 
@@ -197,10 +250,12 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     for (int k = 0; k < step->n_links; k++) {
         const weft_link *link = &step->links[k];
         fputs(k ? " " : "  ", file);
-        fputs(plan->graph->nodes[link->node].op->name, file);
-        if (link->out < 0 || step->n_out < 2) continue;
-        fputc('=', file);
-        weft_id_print(step->out[link->out], file);
+        fputs(weft_link_op(plan, link)->name, file);
+        for (int o = 0; o < link->n_out && step->n_out > 1; o++) {
+            if (link->out[o] < 0) continue;
+            fputc(o ? ',' : '=', file);
+            weft_id_print(step->out[link->out[o]], file);
+        }
     }
 }
 

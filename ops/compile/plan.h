@@ -35,8 +35,9 @@ typedef struct weft_placed {
 /* One element op of a loop: slots as in weft_loop. */
 typedef struct weft_link {
     uint32_t node;
+    weft_loop_kind kind;
     int n_in, in[3];
-    int out; /* which result of the step it is; -1: none, it stays in the loop */
+    int n_out, out[2]; /* which results of the step they are; -1: none, it stays in the loop */
 } weft_link;
 
 /* Any number of operands and results. Lists live in the plan's arena. */
@@ -48,6 +49,10 @@ typedef struct weft_step {
     int n_in, n_out, n_links;
     const uint32_t *in, *out; /* [n_in], [n_out] placed tensors */
     const weft_link *links;   /* [n_links] */
+    /* A loop: the tensor over whose elements it goes, which need not be in memory, and how many of its last dims are a
+     * row. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
+    int n_segments, n_row_dims;
+    const uint32_t *space; /* [n_segments] */
     weft_convert_step convert;
     const char *reason;
 } weft_step;
@@ -159,6 +164,12 @@ bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
                            const weft_convert_step *convert, int rank, weft_exchange *exchange);
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
+/* The op that a link applies: its node's, or what that reduces of its operands. */
+const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link);
+/* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */
+bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n);
+/* Do two tensors lie in memory in the same way, so that one may be written over the other, element by element? */
+bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b);
 void weft_plan_dump(const weft_plan *plan, FILE *file);
 /* Equal on all ranks that run the same program. */
 uint64_t weft_plan_digest(const weft_plan *plan);

@@ -6,6 +6,16 @@
 #include "kernel.h"
 #include "weft/extend/op.h"
 
+/* What a kernel's op is in a loop over rows (loop.h): a reduction of the last dims of its operands, or what makes values
+ * of its states. */
+struct weft_row {
+    weft_combine combine;
+    /* what is reduced is this element op of all its operands, which have equal dims. Then it is always a loop where it
+     * reduces the last dims: its kernel adds in another order. NULL: its one operand */
+    const weft_op *each;
+    const weft_finish *finish; /* [WEFT_DTYPES] of the state; NULL: it is a reduction */
+};
+
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */
 #define WEFT_OP(name) extern const weft_op weft_op_##name;
 #include "../op/op_list.inc"

@@ -85,9 +85,6 @@ typedef struct weft_loop {
  * and operands that are states, together. */
 enum { WEFT_LOOP_SLOTS = 80, WEFT_LOOP_STATES = 16 };
 
-/* What the plan keeps to: operands of a loop, ops of one. */
-enum { WEFT_LOOP_IN = 12, WEFT_LOOP_OPS = 32 };
-
 /* weft_loop_take - a loop with room for the counts in `counts`, all else zero. Local. */
 weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop,
                            weft_error *error);

@@ -16,4 +16,5 @@ const weft_op weft_op_argmax_state = {
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .flops = flops,
+    .row = &(const weft_row){.combine = WEFT_ARGMAX},
 };

@@ -78,6 +78,7 @@ const weft_op weft_op_einsum = {
     .linear = 1 | 2,
     .gradient = gradient,
     .flops = flops,
+    .row = &(const weft_row){.combine = WEFT_SUM, .each = &weft_op_mul},
 };
 
 /* A dim that only x has is summed before the product: that is less work, and every dim of an

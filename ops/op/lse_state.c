@@ -17,4 +17,5 @@ const weft_op weft_op_lse_state = {
     .infer = weft_infer_reduce,
     .factors = weft_factors_reduce,
     .flops = flops,
+    .row = &(const weft_row){.combine = WEFT_LSE},
 };

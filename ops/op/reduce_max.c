@@ -25,6 +25,7 @@ const weft_op weft_op_reduce_max = {
     .factors = weft_factors_reduce,
     .gradient = gradient,
     .flops = flops,
+    .row = &(const weft_row){.combine = WEFT_MAX},
 };
 
 weft_value weft_max(weft_shape out, weft_value x)

@@ -26,6 +26,7 @@ const weft_op weft_op_sum = {
     .linear = 1,
     .gradient = gradient,
     .flops = flops,
+    .row = &(const weft_row){.combine = WEFT_SUM},
 };
 
 /* Whether x has all dims of `out` with their sizes; if not, that is the graph's error. */

@@ -214,7 +214,9 @@ weft_status weft_plan_step_at(const weft_program *program, int index, int rank,
                                 .n_out = from->n_out,
                                 .in = from->in,
                                 .out = from->out,
-                                .n_links = from->kind == WEFT_STEP_LOOP ? from->n_links : 0};
+                                .n_links = from->kind == WEFT_STEP_LOOP ? from->n_links : 0,
+                                .n_segments = from->n_segments,
+                                .n_row_dims = from->n_row_dims};
     return amounts_of(plan, from, rank, step, error);
 }
 
@@ -231,12 +233,13 @@ weft_status weft_plan_link_at(const weft_program *program, int step, int index,
     const weft_link *from = &loop->links[index];
     const weft_node *node = &plan->graph->nodes[from->node];
     *link = (weft_planned_link){.node = from->node,
-                                .op = node->op->name,
+                                .op = weft_link_op(plan, from)->name,
                                 .builder = node->origin.builder,
                                 .file = node->origin.file,
                                 .line = node->origin.line,
                                 .n_in = from->n_in,
                                 .in = from->in,
+                                .n_out = from->n_out,
                                 .out = from->out};
     return WEFT_OK;
 }

@@ -36,10 +36,13 @@ static json_t *ids_json(const uint32_t *ids, int n)
 
 static json_t *slots_json(const int *slots, int n)
 {
-    uint32_t ids[3];
+    json_t *list = json_array();
     for (int i = 0; i < n; i++)
-        ids[i] = (uint32_t)slots[i];
-    return ids_json(ids, n);
+        if (add(list, json_integer(slots[i]), NULL) != WEFT_OK) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
 }
 
 static json_t *home_json(const weft_tensor_line *line)
@@ -84,11 +87,12 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
     for (int k = 0; k < step->n_links; k++) {
         weft_planned_link link;
         WEFT_TRY(weft_plan_link_at(program, step->index, k, &link, error));
-        WEFT_TRY(add(list,
-                     json_pack("{s:s, s:s?, s:s?, s:i, s:o, s:i}", "op", link.op, "builder",
-                               link.builder, "file", link.file, "line", link.line, "in",
-                               slots_json(link.in, link.n_in), "out", link.out),
-                     error));
+        WEFT_TRY(
+            add(list,
+                json_pack("{s:s, s:s?, s:s?, s:i, s:o, s:o}", "op", link.op, "builder",
+                          link.builder, "file", link.file, "line", link.line, "in",
+                          slots_json(link.in, link.n_in), "out", slots_json(link.out, link.n_out)),
+                error));
     }
     return WEFT_OK;
 }

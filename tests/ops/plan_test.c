@@ -150,7 +150,7 @@ static void check_order(const planned *p, int rank)
     for (int s = 0; s < weft_plan_n_steps(p->program); s++) {
         const weft_planned_step step = step_at(p, s, rank);
         int64_t in_bytes = 0, out_bytes = 0;
-        int n_written = 0;
+        int n_written = 0, n_slots = step.n_links ? step.n_in / step.n_segments : 0;
         check_reason(&step);
         CHECK(step.op && step.builder && strcmp(step.file, "plan_test.c") == 0 && step.line > 0);
         if (strcmp(step.op, "lse_state") == 0) CHECK_TEXT(step.builder, "cross_entropy");
@@ -174,11 +174,15 @@ static void check_order(const planned *p, int rank)
             CHECK_OK(weft_plan_link_at(p->program, s, k, &link, &error), error);
             CHECK(link.op && link.builder && link.file && link.line > 0);
             for (int i = 0; i < link.n_in; i++)
-                CHECK(link.in[i] >= 0 && link.in[i] < step.n_in + k);
-            CHECK(link.out >= -1 && link.out < step.n_out);
-            n_written += link.out >= 0;
+                CHECK(link.in[i] >= 0 && link.in[i] < n_slots);
+            n_slots += link.n_out;
+            for (int o = 0; o < link.n_out; o++) {
+                CHECK(link.out[o] >= -1 && link.out[o] < step.n_out / step.n_segments);
+                n_written += link.out[o] >= 0;
+            }
         }
-        CHECK_EQ_INT(n_written, step.n_links > 0 ? step.n_out : 0); /* each result by one link */
+        CHECK_EQ_INT(n_written, step.n_links > 0 ? step.n_out / step.n_segments
+                                                 : 0); /* each result by one link */
         CHECK_EQ_INT(step.n_links > 0, step.kind == WEFT_STEP_LOOP);
     }
     free(is_made);

@@ -131,6 +131,8 @@ WEFT_API extern const weft_attributes weft_attributes_element;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+typedef struct weft_row weft_row; /* opaque */
+
 struct weft_op {
     size_t size; /* sizeof(weft_op), as its author's compiler saw it; Weft's own leave it 0 */
     const char *name;
@@ -161,6 +163,8 @@ struct weft_op {
     /* Of an element op without operands: whether the result is all zeros, which are a partial sum of zero as they are.
      * NULL: it is not */
     bool (*is_zero)(const weft_site *site);
+    /* what it is in a loop over rows, beside its kernel; NULL: no part of one. Of Weft's own ops alone */
+    const weft_row *row;
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

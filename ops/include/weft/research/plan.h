@@ -88,7 +88,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_offsets(const weft_program *progr
 
 typedef enum weft_step_kind {
     WEFT_STEP_KERNEL,  /* one op's kernel                               */
-    WEFT_STEP_LOOP,    /* a chain of element ops: see weft_plan_link_at */
+    WEFT_STEP_LOOP,    /* element ops and reductions of rows in one pass: see weft_plan_link_at */
     WEFT_STEP_CONVERT, /* one conversion step                           */
     WEFT_STEP_COPY,    /* copy in[0] to out[0]; a variable's is a store */
     WEFT_STEPS
@@ -130,6 +130,9 @@ typedef struct weft_planned_step {
     int64_t scratch_bytes;
     const char *kernel; /* kernel: the one that does the work; else NULL */
     int n_kernels;      /* kernel: how many could have done it           */
+    /* loop: how many tensors it goes over, each with its own part of `in` and `out`, in turn; and how many of the last
+     * dims are a row that is gone through at once, reductions and what follows them included */
+    int n_segments, n_row_dims;
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);
@@ -143,9 +146,11 @@ typedef struct weft_planned_link {
     const char *op, *builder, *file;
     int line;
     int n_in;
-    /* [n_in] i < step.n_in: the step's operand i; else the result of link i - step.n_in */
+    /* [n_in] i < step.n_in / step.n_segments: operand i of a segment; above are the results of all links in turn */
     const int *in;
-    int out; /* which result of the step it is, from 0; -1: none, its result stays in the loop */
+    int n_out;
+    /* [n_out] which results of the step they are, from 0; -1: none, it stays in the loop */
+    const int *out;
 } weft_planned_link;
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_link_at(const weft_program *program, int step,
                                                        int index, weft_planned_link *link,

@@ -1,0 +1,296 @@
+/* loops: what a step is as a loop, and how two loops become one.
+ *
+ * A loop walks over a space: all elements of a tensor. With rows, the last dims of the space form a row: links on
+ * elements, reductions of a row, links on values of rows. Which of these a link is follows from its op and from the dims
+ * of its result, so a loop over rows and a loop over the elements of these rows join by counting dims.
+ */
+#include "loops.h"
+
+#include <string.h>
+
+/* Rows that are worth a loop: enough of them for all lanes, or short ones, which the reduction's kernel would not cut
+ * either: so a sum has the same bits in a loop and alone. */
+enum { MANY_ROWS = 16, SHORT_ROW = 32768 };
+/* A row that is read again after its reduction: with several values an element it stays in the second-level cache. */
+enum { MOST_ROW_BYTES = WEFT_LANE_SCRATCH / 4 };
+
+static int n_dims_of(const weft_plan *plan, uint32_t placed)
+{
+    return plan->placed[placed].type.shape.n_dims;
+}
+
+int weft_find_placed(const uint32_t *list, int n, uint32_t placed)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == placed) return i;
+    return -1;
+}
+
+int weft_link_slot(const weft_step *loop, int k)
+{
+    int slot = 0;
+    for (int i = 0; i < k; i++)
+        slot += loop->links[i].n_out;
+    return slot;
+}
+
+/* ---- a step as a loop ------------------------------------------------------------------------ */
+
+/* Elements of rank 0, which has no fewer than others, of dims [begin, end). */
+static int64_t count_dims(const weft_plan *plan, uint32_t placed, int begin, int end)
+{
+    weft_view view;
+    int64_t count = 1;
+    weft_placed_view(plan, placed, 0, &view);
+    for (int d = begin; d < end; d++)
+        count *= weft_view_size(&view, d);
+    return count;
+}
+
+/* Does the kernel reduce the last dims of its operands, and is it no loss to do that in a loop? */
+static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_row_dims)
+{
+    const uint32_t in = step->in[0], out = step->out[0];
+    const weft_row *row = plan->graph->nodes[step->node].op->row;
+    const int n_dims = n_dims_of(plan, in);
+    const int n_kept = n_dims_of(plan, out) - (weft_combine_width(row->combine) > 1);
+    if (n_kept >= n_dims || !weft_same_dims(plan, in, out, n_kept)) return false;
+    for (int i = 1; i < step->n_in; i++)
+        if (n_dims_of(plan, step->in[i]) != n_dims ||
+            !weft_same_dims(plan, in, step->in[i], n_dims))
+            return false;
+    *n_row_dims = n_dims - n_kept;
+    return count_dims(plan, in, 0, n_kept) >= MANY_ROWS ||
+           count_dims(plan, in, n_kept, n_dims) < SHORT_ROW;
+}
+
+/* One link: an element op, a finish, or a reduction. */
+static void one_link(weft_step *loop, weft_loop_kind kind, const uint32_t *space, weft_link *links)
+{
+    links[0] = (weft_link){.node = loop->node,
+                           .kind = kind,
+                           .n_in = loop->n_in,
+                           .in = {0, 1, 2},
+                           .n_out = loop->n_out,
+                           .out = {0, 1}};
+    loop->kind = WEFT_STEP_LOOP;
+    loop->n_segments = loop->n_links = 1;
+    loop->space = space;
+    loop->links = links;
+}
+
+/* In front of a reduction: what it reduces is made of its operands. */
+static void reduce_each(weft_step *loop, weft_link *links)
+{
+    links[1] = (weft_link){
+        .node = loop->node, .kind = WEFT_LOOP_REDUCE, .n_in = 1, .in = {loop->n_in}, .n_out = 1};
+    links[0].kind = WEFT_LOOP_ELEMENTS;
+    links[0].out[0] = -1;
+    loop->n_links = 2;
+}
+
+bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_link *links, weft_step *loop)
+{
+    *loop = *step;
+    if (step->kind == WEFT_STEP_LOOP) return step->n_segments == 1;
+    if (step->kind != WEFT_STEP_KERNEL) return false;
+    const weft_op *op = plan->graph->nodes[step->node].op;
+    if (op->element) {
+        one_link(loop, WEFT_LOOP_ELEMENTS, step->out, links);
+        return true;
+    }
+    if (op->row && op->row->finish) {
+        one_link(loop, WEFT_LOOP_FINISH, step->out, links);
+        return true;
+    }
+    if (!op->row || !reduces_rows(plan, step, &loop->n_row_dims)) return false;
+    one_link(loop, WEFT_LOOP_REDUCE, step->in, links);
+    if (op->row->each) reduce_each(loop, links);
+    return true;
+}
+
+/* ---- one space for both ---------------------------------------------------------------------- */
+
+typedef struct space {
+    uint32_t placed;
+    int n_row_dims;
+} space;
+
+/* Over the elements of the same tensor, or one over the rows of the other. What follows the reduction of a whole tensor
+ * is about one number, and stays with others of that kind: so reductions of several tensors do not wait for each other. */
+static bool find_space(const weft_plan *plan, const weft_step *maker, const weft_step *step,
+                       space *both)
+{
+    const uint32_t a = maker->space[0], b = step->space[0];
+    const int n_a = n_dims_of(plan, a), n_b = n_dims_of(plan, b);
+    const bool is_finish = step->links[0].kind == WEFT_LOOP_FINISH;
+    const int n = n_a < n_b ? n_a : n_b;
+    if (!weft_same_dims(plan, a, b, n)) return false;
+    if (maker->links[0].kind == WEFT_LOOP_FINISH) return false; /* of states that are in memory */
+    if (maker->n_row_dims == n_a && n_a > 0) return false;
+    if (n_a > n_b || is_finish) {
+        *both = (space){a, maker->n_row_dims};
+        return maker->n_row_dims > 0 && !step->n_row_dims && n_b == n_a - maker->n_row_dims;
+    }
+    *both = (space){b, step->n_row_dims > 0 ? step->n_row_dims : maker->n_row_dims};
+    if (n_a < n_b)
+        return step->n_row_dims > 0 && !maker->n_row_dims && n_a == n_b - step->n_row_dims;
+    return !maker->n_row_dims || !step->n_row_dims || maker->n_row_dims == step->n_row_dims;
+}
+
+/* What a link is in a space: told by the dims of its result. */
+static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const weft_link *link)
+{
+    if (link->kind == WEFT_LOOP_REDUCE || link->kind == WEFT_LOOP_FINISH) return link->kind;
+    const weft_node *node = &plan->graph->nodes[link->node];
+    if (node->op->row || !space->n_row_dims) return WEFT_LOOP_ELEMENTS;
+    const int n_dims = plan->graph->tensors[node->out].type.shape.n_dims;
+    return n_dims == n_dims_of(plan, space->placed) ? WEFT_LOOP_ELEMENTS : WEFT_LOOP_ROWS;
+}
+
+/* Does an op on elements read a value of rows that the loop makes? Then the row is gone through again. */
+static bool reads_rows_again(const weft_plan *plan, const space *space, const weft_step *maker,
+                             const weft_step *step)
+{
+    const weft_step *const both[] = {maker, step};
+    bool has_rows = false;
+    for (int which = 0; which < 2; which++)
+        for (int k = 0; k < both[which]->n_links; k++) {
+            const weft_loop_kind kind = kind_in(plan, space, &both[which]->links[k]);
+            if (kind == WEFT_LOOP_ELEMENTS && has_rows) return true;
+            has_rows = has_rows || kind == WEFT_LOOP_REDUCE;
+        }
+    return false;
+}
+
+static int count_states(const weft_step *loop)
+{
+    int n = 0;
+    for (int k = 0; k < loop->n_links; k++)
+        n += loop->links[k].kind == WEFT_LOOP_REDUCE || loop->links[k].kind == WEFT_LOOP_FINISH;
+    return n;
+}
+
+bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_step *step)
+{
+    space both;
+    if (!find_space(plan, maker, step, &both)) return false;
+    int n_in = maker->n_in;
+    for (int i = 0; i < step->n_in; i++)
+        n_in += weft_find_placed(maker->in, maker->n_in, step->in[i]) < 0 &&
+                weft_find_placed(maker->out, maker->n_out, step->in[i]) < 0;
+    const int n_slots =
+        n_in + weft_link_slot(maker, maker->n_links) + weft_link_slot(step, step->n_links);
+    if (n_slots > WEFT_LOOP_SLOTS || count_states(maker) + count_states(step) > WEFT_LOOP_STATES)
+        return false;
+    const int n_dims = n_dims_of(plan, both.placed);
+    const int64_t row = count_dims(plan, both.placed, n_dims - both.n_row_dims, n_dims);
+    const size_t bytes = weft_dtype_bytes(plan->placed[both.placed].type.dtype);
+    return !both.n_row_dims || row * (int64_t)bytes <= MOST_ROW_BYTES ||
+           !reads_rows_again(plan, &both, maker, step);
+}
+
+/* ---- one loop of two ------------------------------------------------------------------------- */
+
+/* A loop under construction, with room for all of both. */
+typedef struct joining {
+    uint32_t *in, *out;
+    int n_in, n_out, n_links;
+    weft_link *links;
+    int *slot_of; /* [operands of both] where step's, then maker's are now */
+} joining;
+
+static weft_status open_joining(weft_plan *plan, const weft_step *maker, const weft_step *step,
+                                joining *j, weft_error *error)
+{
+    const size_t n_in = (size_t)(maker->n_in + step->n_in),
+                 n_out = (size_t)(maker->n_out + step->n_out);
+    const size_t n_links = (size_t)(maker->n_links + step->n_links);
+    *j = (joining){.in = weft_arena_take(plan->arena, n_in * sizeof *j->in),
+                   .out = weft_arena_take(plan->arena, n_out * sizeof *j->out),
+                   .slot_of = weft_arena_take(plan->arena, n_in * sizeof *j->slot_of),
+                   .links = weft_arena_take(plan->arena, n_links * sizeof *j->links)};
+    if ((n_in && (!j->in || !j->slot_of)) || !j->out || !j->links)
+        return weft_fail_memory(error, n_links * sizeof *j->links);
+    return WEFT_OK;
+}
+
+/* The slot of a loop's result o, past its operands. */
+static int slot_of_result(const weft_step *loop, int o)
+{
+    for (int k = 0; k < loop->n_links; k++)
+        for (int i = 0; i < loop->links[k].n_out; i++)
+            if (loop->links[k].out[i] == o) return weft_link_slot(loop, k) + i;
+    return -1;
+}
+
+/* Operands: step's, without those that maker makes, then maker's new ones. */
+static void place_operands(joining *j, const weft_step *maker, const weft_step *step)
+{
+    int *slot_of_maker = j->slot_of + step->n_in;
+    for (int i = 0; i < step->n_in; i++) {
+        if (weft_find_placed(maker->out, maker->n_out, step->in[i]) >= 0) continue;
+        j->slot_of[i] = j->n_in;
+        j->in[j->n_in++] = step->in[i];
+    }
+    for (int i = 0; i < maker->n_in; i++) {
+        const int at = weft_find_placed(j->in, j->n_in, maker->in[i]);
+        slot_of_maker[i] = at < 0 ? j->n_in : at;
+        if (at < 0) j->in[j->n_in++] = maker->in[i];
+    }
+    for (int i = 0; i < step->n_in; i++) {
+        const int o = weft_find_placed(maker->out, maker->n_out, step->in[i]);
+        if (o >= 0) j->slot_of[i] = j->n_in + slot_of_result(maker, o);
+    }
+}
+
+/* The links of `old`, whose operands are in `slot_of` and whose results begin at slot `first`. */
+static void add_links(const weft_plan *plan, joining *j, const space *space, const weft_step *old,
+                      const int *slot_of, int first)
+{
+    for (int k = 0; k < old->n_links; k++) {
+        weft_link *link = &j->links[j->n_links++];
+        *link = old->links[k];
+        link->kind = kind_in(plan, space, link);
+        for (int i = 0; i < link->n_in; i++) {
+            const int slot = link->in[i];
+            link->in[i] = slot < old->n_in ? slot_of[slot] : first + slot - old->n_in;
+        }
+    }
+}
+
+/* Results: step's, then those of maker that are kept. */
+static void place_results(joining *j, const weft_step *maker, const weft_step *step,
+                          const bool *keeps)
+{
+    for (int o = 0; o < step->n_out; o++)
+        j->out[j->n_out++] = step->out[o];
+    for (int k = 0; k < maker->n_links; k++)
+        for (int i = 0; i < j->links[k].n_out; i++) {
+            const int o = j->links[k].out[i];
+            j->links[k].out[i] = o >= 0 && keeps[o] ? j->n_out : -1;
+            if (o >= 0 && keeps[o]) j->out[j->n_out++] = maker->out[o];
+        }
+}
+
+weft_status weft_join(weft_plan *plan, const weft_step *maker, const weft_step *step,
+                      const bool *keeps, weft_step *joined, weft_error *error)
+{
+    joining j;
+    space both;
+    find_space(plan, maker, step, &both);
+    WEFT_TRY(open_joining(plan, maker, step, &j, error));
+    uint32_t *space = weft_arena_take(plan->arena, sizeof *space);
+    if (!space) return weft_fail_memory(error, sizeof *space);
+    *space = both.placed;
+    place_operands(&j, maker, step);
+    add_links(plan, &j, &both, maker, j.slot_of + step->n_in, j.n_in);
+    add_links(plan, &j, &both, step, j.slot_of, j.n_in + weft_link_slot(maker, maker->n_links));
+    place_results(&j, maker, step, keeps);
+    *joined = *step;
+    joined->n_in = j.n_in, joined->in = j.in;
+    joined->n_out = j.n_out, joined->out = j.out;
+    joined->n_links = j.n_links, joined->links = j.links;
+    joined->space = space, joined->n_row_dims = both.n_row_dims;
+    return WEFT_OK;
+}

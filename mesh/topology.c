@@ -74,7 +74,9 @@ enum { HWLOC_ROOM = 16 << 20 };
 static int init_without_plugins(hwloc_topology_t *topology)
 {
     static const char path[] = "HWLOC_PLUGINS_PATH";
-    const bool is_set = getenv(path) != NULL || setenv(path, "", 1) != 0;
+    /* not setenv, which loses its copy where memory is refused */
+    static char nowhere[] = "HWLOC_PLUGINS_PATH=";
+    const bool is_set = getenv(path) != NULL || putenv(nowhere) != 0;
     const int failure = hwloc_topology_init(topology);
     if (!is_set) unsetenv(path);
     return failure;

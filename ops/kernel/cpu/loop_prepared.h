@@ -112,7 +112,7 @@ weft_status weft_space_open(weft_space *space, const weft_loop *loop,
 /* Are elements of a row `step` apart? Rows, `step` apart? */
 bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int64_t step);
 bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
-/* loop_prepare.c */
+/* loop.c */
 int64_t weft_space_tables(const weft_space *space); /* bytes of a lane's */
 
 #endif

@@ -79,10 +79,8 @@ static void collapse(collapsing *c)
 
 static void cut_row(weft_space *s)
 {
-    s->n_parts = (s->row + WEFT_BLOCK - 1) / WEFT_BLOCK;
-    if (s->n_parts == 0) return;
-    s->part = (s->row + s->n_parts - 1) / s->n_parts;
-    if (s->n_parts > 1) s->part = (s->part + 15) / 16 * 16; /* equal parts, in whole cache lines */
+    if (s->row == 0) return;
+    s->part = weft_row_part(s->row);
     s->n_parts = (s->row + s->part - 1) / s->part;
 }
 

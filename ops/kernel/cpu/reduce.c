@@ -31,6 +31,7 @@ typedef struct reduction {
     int64_t column_units;
     int64_t last, last_stride; /* innermost reduced loop, not in `reduced`                 */
     bool rows;
+    int64_t part;        /* rows: how many elements enter at a time   */
     int64_t first_index; /* argmax: global coordinate of the first element */
     int64_t n_reduced, n_chunks, chunk;
     double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
@@ -62,6 +63,7 @@ static void choose_direction(reduction *r)
         weft_nest_drop(&r->reduced, inner);
     }
     r->rows = r->last_stride == 1;
+    r->part = weft_row_part(r->last);
     for (int d = 0; d < r->kept.n_dims && !r->rows; d++) {
         if (r->kept.stride[d][IN] != 1) continue;
         r->n_columns = r->kept.size[d];
@@ -99,9 +101,9 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
         const char *x = from + (size_t)at[IN] * r->bytes;
         const int64_t index =
             r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
-        for (; r->rows && i < stop; i += WEFT_RUN)
+        for (; r->rows && i < stop; i += r->part)
             r->reducer->row[r->dtype](state, x + (size_t)i * r->bytes,
-                                      stop - i < WEFT_RUN ? stop - i : WEFT_RUN, index + i);
+                                      stop - i < r->part ? stop - i : r->part, index + i);
         for (; i < stop; i++)
             r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n,
                                          index + i);

@@ -1,7 +1,7 @@
 /* reduce_state.c: the mathematics of sum, max, min, lse, argmax and moments; see reduce_state.h.
  *
  * States are doubles, whatever the elements: float runs are summed in float by SIMD, at most
- * WEFT_RUN at a time, and runs are added in double. NaN wins a max, a min and an argmax, so that it
+ * WEFT_BLOCK at a time, and runs are added in double. NaN wins a max, a min and an argmax, so that it
  * is seen. source  Chan, Golub, LeVeque 1983 (merging moments); Milakov, Gimelshein 2018 (online
  * softmax)
  */
@@ -14,6 +14,14 @@ enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 /* b after a, NaN first of all */
 #define LARGER(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
+
+/* Equal parts, in whole cache lines. */
+int64_t weft_row_part(int64_t row)
+{
+    const int64_t n = (row + WEFT_BLOCK - 1) / WEFT_BLOCK;
+    if (n < 2) return row;
+    return ((row + n - 1) / n + 15) / 16 * 16;
+}
 
 /* ---- merging two states ---------------------------------------------------------------------- */
 

@@ -8,13 +8,13 @@
 
 #include "kernel.h"
 
-enum { WEFT_COLUMNS = 256, WEFT_RUN = 1024, WEFT_STATE = 3 };
+enum { WEFT_COLUMNS = 256, WEFT_STATE = 3 };
 
 typedef struct weft_reducer {
     double identity[WEFT_STATE];
     void (*merge)(double *state, const double *other,
                   int64_t n_columns); /* other comes after state */
-    /* n <= WEFT_RUN contiguous elements enter column 0; element i is number index + i of the
+    /* n <= WEFT_BLOCK contiguous elements enter column 0; element i is number index + i of the
      * reduced range */
     void (*row[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* one element enters each of n columns; it is number index of the reduced range */
@@ -23,6 +23,9 @@ typedef struct weft_reducer {
 
 extern const weft_reducer weft_reducers[WEFT_COMBINES];
 
+/* In parts of how many elements a row of so many enters its state: of at most WEFT_BLOCK. A row's length alone says it, in
+ * the kernel and in loops alike, so its sum has the same bits in both. */
+int64_t weft_row_part(int64_t row);
 /* The identity, in n columns. */
 void weft_state_clear(weft_combine combine, double *state, int64_t n);
 /* What n columns of a state are as numbers of a dtype: weft_combine_width of them at to[i * stride]. */

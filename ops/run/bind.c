@@ -162,6 +162,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
     for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
         weft_bound_step *bound = &rank->steps[s];
         bound->step = &plan->steps[s];
+        bound->run = weft_runners[bound->step->kind];
         bound->traffic = weft_step_traffic(plan, bound->step);
         status = binders[bound->step->kind](rank, bound, error);
         if (status != WEFT_OK) break;

@@ -188,5 +188,7 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
     WEFT_TRY(bind_ops(rank->program->plan, step, loop, error));
     for (int g = 0; g < step->n_segments; g++)
         bind_segment(rank, step, g, &loop->segment[g]);
-    return weft_loop_prepare(loop, rank->program->arena, &bound->loop, error);
+    const weft_prepared_loop *prepared;
+    WEFT_TRY(weft_loop_prepare(loop, rank->program->arena, &prepared, error));
+    return weft_loop_bind(prepared, rank->stream, rank->program->arena, &bound->loop, error);
 }

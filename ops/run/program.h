@@ -7,25 +7,30 @@
 
 typedef struct weft_rank weft_rank;
 
-/* One step of one rank, ready to run. */
-typedef struct weft_bound_step {
-    const weft_step *step;
+typedef struct weft_bound_step weft_bound_step;
+/* How a step is bound to memory, and run. */
+typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+
+/* One step of one rank, ready to run. What every run needs comes first: one cache line. */
+struct weft_bound_step {
+    weft_step_run run;
+    int64_t top_bytes;  /* the highest byte of the arena that the step touches */
+    uint32_t spot;      /* as the recorder names it */
+    int traffic;        /* its kind among the rank's; -1: it makes none        */
     weft_launch launch; /* kernel */
     weft_call *call;
-    void (*release)(void *prepared); /* NULL: nothing to give back */
-    const weft_prepared_loop *loop;  /* loop */
-    weft_move *move;                 /* convert */
-    weft_comm *comm;
-    weft_flight *flight;
-    const void *from; /* convert, copy */
+    weft_bound_loop *loop; /* loop */
+    weft_flight *flight;   /* convert */
+    const void *from;      /* convert, copy */
     void *to;
     void *scratch;
     int64_t bytes; /* copy */
     int64_t scratch_bytes;
-    int64_t top_bytes; /* the highest byte of the arena that the step touches */
-    int traffic;       /* its kind among the rank's; -1: it makes none        */
-    uint32_t spot;     /* as the recorder names it */
-} weft_bound_step;
+    const weft_step *step;
+    void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
+    weft_move *move;                 /* convert */
+    weft_comm *comm;
+};
 
 struct weft_rank {
     struct weft_program *program;
@@ -85,7 +90,7 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
 void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view,
                      weft_stream *stream);
 /* run.c: how a step of each kind is run. */
-typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+extern const weft_step_run weft_runners[WEFT_STEPS];
 /* The placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);
 

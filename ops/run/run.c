@@ -14,7 +14,7 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
 static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    weft_loop_run(bound->loop, (uint64_t)rank->program->runs + 1, rank->stream);
+    weft_bound_loop_run(bound->loop, (uint64_t)rank->program->runs + 1);
     return WEFT_OK;
 }
 
@@ -37,10 +37,24 @@ static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error 
     return WEFT_OK;
 }
 
-static const weft_step_run runners[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = run_kernel,
-                                                  [WEFT_STEP_LOOP] = run_loop,
-                                                  [WEFT_STEP_CONVERT] = run_convert,
-                                                  [WEFT_STEP_COPY] = run_copy};
+const weft_step_run weft_runners[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = run_kernel,
+                                                [WEFT_STEP_LOOP] = run_loop,
+                                                [WEFT_STEP_CONVERT] = run_convert,
+                                                [WEFT_STEP_COPY] = run_copy};
+
+/* Steps [begin, end); false: one failed, and those after it were not run. */
+static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
+{
+    weft_usage *measured = &rank->measured;
+    for (uint32_t s = begin; s < end; s++) {
+        weft_bound_step *bound = &rank->steps[s];
+        weft_recorder_step(rank->recorder, s, bound->spot);
+        if (bound->run(rank, bound, &rank->error) != WEFT_OK) return false;
+        measured->n_steps++;
+        if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
+    }
+    return true;
+}
 
 static void run_rank(void *argument, int number)
 {
@@ -49,14 +63,10 @@ static void run_rank(void *argument, int number)
     for (int i = 0; i < rank->program->plan->n_traffic; i++)
         rank->traffic[i].count = rank->traffic[i].bytes = 0;
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
-    for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
-        weft_bound_step *bound = &rank->steps[s];
-        if (s == rank->program->first_store) weft_hold_wait(rank->program);
-        weft_recorder_step(rank->recorder, s, bound->spot);
-        if (runners[bound->step->kind](rank, bound, &rank->error) != WEFT_OK) break;
-        rank->measured.n_steps++;
-        if (bound->top_bytes > rank->measured.arena_bytes)
-            rank->measured.arena_bytes = bound->top_bytes;
+    const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
+    if (run_steps(rank, 0, first) && first < n_steps) {
+        weft_hold_wait(rank->program);
+        (void)run_steps(rank, first, n_steps);
     }
     weft_devices[WEFT_CPU]->wait(rank->stream);
     weft_recorder_run(rank->recorder, 0);

@@ -428,6 +428,35 @@ static void check_results(const one_case *c, void *const *first, int lanes)
 
 static weft_stream *streams[MOST_LANES + 1];
 
+static void set_operands(const one_case *c, bool to_zeros)
+{
+    for (int k = 0; k < c->loop->n_in; k++)
+        for (int g = 0; g < c->loop->n_segments; g++) {
+            const held *held = &c->slot[k].held[g];
+            const size_t bytes = (size_t)held->count * weft_dtype_bytes(c->slot[k].dtype);
+            if (bytes == 0) continue;
+            if (to_zeros)
+                memset(held->data, 0, bytes);
+            else
+                memcpy(held->data, held->original, bytes);
+        }
+}
+
+/* Nothing of an earlier run is left in what is bound. */
+static void run_bound(one_case *c, const weft_prepared_loop *prepared, void *const *first,
+                      int lanes)
+{
+    weft_error error = {0};
+    weft_bound_loop *bound;
+    if (!CHECK_OK(weft_loop_bind(prepared, streams[lanes], c->arena, &bound, &error), error))
+        return;
+    set_operands(c, true);
+    weft_bound_loop_run(bound, RUN_NUMBER + 1);
+    set_operands(c, false);
+    weft_bound_loop_run(bound, RUN_NUMBER);
+    check_results(c, first, lanes);
+}
+
 static void run_case(one_case *c)
 {
     weft_error error = {0};
@@ -447,12 +476,10 @@ static void run_case(one_case *c)
         for (int g = 0; g < n_segments; g++)
             first[n_first++] = malloc((size_t)numbers_of(c, &c->slot[c->loop->out[o]], g) * 8 + 1);
     for (int lanes = 1; lanes <= MOST_LANES; lanes++) {
-        for (int k = 0; k < c->loop->n_in; k++)
-            for (int g = 0; g < n_segments; g++)
-                memcpy(c->slot[k].held[g].data, c->slot[k].held[g].original,
-                       (size_t)c->slot[k].held[g].count * weft_dtype_bytes(c->slot[k].dtype));
+        set_operands(c, false);
         weft_loop_run(prepared, RUN_NUMBER, streams[lanes]);
         check_results(c, first, lanes);
+        run_bound(c, prepared, first, lanes);
     }
     for (int i = 0; i < n_first; i++)
         free(first[i]);

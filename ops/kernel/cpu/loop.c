@@ -256,10 +256,9 @@ int64_t weft_space_tables(const weft_space *s)
     return (bytes + 63) / 64 * 64;
 }
 
-static void lane_open(const weft_space *s, weft_lane *lane, uint64_t run)
+static void lane_open(const weft_space *s, weft_lane *lane, void *tables, uint64_t run)
 {
-    char *free = lane->scratch;
-    lane->base = (char **)(void *)free, lane->begin = lane->base + s->n_refs;
+    lane->base = tables, lane->begin = lane->base + s->n_refs;
     lane->at = lane->begin + s->n_refs;
     lane->env = (weft_block_env *)(void *)(lane->at + s->n_refs);
     lane->filled = (const void **)(void *)(lane->env + s->n_ops);
@@ -328,7 +327,7 @@ static void run_group(const weft_space *s, weft_lane *lane, int64_t group, int64
 static void run_space(const weft_space *s, weft_lane *lane, uint64_t run, int64_t begin,
                       int64_t end)
 {
-    lane_open(s, lane, run);
+    lane_open(s, lane, lane->scratch, run);
     while (begin < end) {
         const int64_t group = begin / s->cuts, first = begin % s->cuts;
         const int64_t stop = s->cuts - first < end - begin ? s->cuts : first + end - begin;
@@ -359,4 +358,55 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane_index
 void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream)
 {
     weft_parallel(stream, loop->n_units, loop->grain, run_units, &(task){loop, run, stream});
+}
+
+/* ---- for one stream -------------------------------------------------------------------------- */
+
+/* A loop that is one group of one block has its lane opened and located once for all: its acts are gone through, and
+ * nothing else is left to do. */
+struct weft_bound_loop {
+    const weft_prepared_loop *loop;
+    weft_stream *stream;
+    const weft_space *space; /* NULL: lanes share its units out */
+    weft_lane lane;
+};
+
+static bool is_one_block(const weft_prepared_loop *loop)
+{
+    const weft_space *s = loop->spaces;
+    return loop->n_spaces == 1 && loop->n_units == 1 && s->n_groups == 1 && s->n_parts == 1;
+}
+
+weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_stream *stream, weft_arena *arena,
+                           weft_bound_loop **bound, weft_error *error)
+{
+    weft_bound_loop *b = *bound = weft_arena_take(arena, sizeof *b);
+    if (b == NULL) return weft_fail_memory(error, sizeof *b);
+    b->loop = loop;
+    b->stream = stream;
+    if (stream == NULL || !is_one_block(loop)) return WEFT_OK;
+    const size_t bytes = (size_t)weft_space_tables(loop->spaces);
+    void *tables = weft_arena_take(arena, bytes);
+    if (tables == NULL) return weft_fail_memory(error, bytes);
+    b->space = loop->spaces;
+    b->lane.scratch = weft_stream_scratch(stream, 0);
+    lane_open(b->space, &b->lane, tables, 0);
+    locate(b->space, &b->lane, 0);
+    set_block(b->space, &b->lane, 0);
+    return WEFT_OK;
+}
+
+void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run)
+{
+    const weft_space *s = bound->space;
+    if (s == NULL) {
+        weft_loop_run(bound->loop, run, bound->stream);
+        return;
+    }
+    for (int k = 0; k < s->n_ops; k++)
+        bound->lane.env[k].step = run;
+    for (int k = 0; k < s->n_in; k++) /* another run's numbers */
+        bound->lane.filled[k] = NULL;
+    for (int k = 0; k < s->n_stages; k++)
+        run_stage(s, &bound->lane, &s->stages[k]);
 }

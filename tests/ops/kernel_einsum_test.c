@@ -109,6 +109,31 @@ static void test_vectors(void)
         }
 }
 
+/* Sums down columns of a product element by element: what the gradient of a layer norm's gain is. */
+static void test_products_of_elements_summed_down_columns(void)
+{
+    const part b = {"batch", 5, 1, 5}, s = {"seq", 31, 0, 31}, e = {"embed", 700, 3, 673},
+               h = {"heads", 3, 0, 3};
+    const struct {
+        int n_a, n_b, n_out;
+        part a[4], b[4], out[2];
+    } cases[] = {
+        {3, 3, 1, {b, s, e}, {b, s, e}, {e}},          {3, 2, 1, {b, s, e}, {s, e}, {e}},
+        {4, 4, 2, {b, s, h, e}, {b, s, h, e}, {h, e}}, {3, 3, 1, {b, s, e}, {s, b, e}, {e}},
+        {4, 3, 2, {b, s, h, e}, {s, h, e}, {h, e}},    {3, 3, 1, {b, e, s}, {b, s, e}, {e}},
+        {3, 3, 2, {b, s, e}, {b, s, e}, {b, e}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            weft_call call = {.n_in = 2, .n_out = 1};
+            call.in[0] = view_of((weft_dtype)dtype, cases[i].n_a, cases[i].a);
+            call.in[1] = view_of((weft_dtype)dtype, cases[i].n_b, cases[i].b);
+            call.out[0] = view_of((weft_dtype)dtype, cases[i].n_out, cases[i].out);
+            compare(&call, dtype == WEFT_F32 ? 1e-5 : dtype == WEFT_F64 ? 1e-12 : 0);
+            call_free(&call);
+        }
+}
+
 static void test_empty_contraction_gives_zeros(void)
 {
     const part m = {"m", 5, 0, 5}, none = {"k", 8, 8, 8};
@@ -128,6 +153,7 @@ int main(void)
     RUN(test_random_products_equal_plain_loops);
     RUN(test_large_matrices_in_every_order);
     RUN(test_vectors);
+    RUN(test_products_of_elements_summed_down_columns);
     RUN(test_empty_contraction_gives_zeros);
     streams_close();
     return weft_test_report();

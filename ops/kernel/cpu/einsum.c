@@ -9,37 +9,15 @@
  * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
  * cut anywhere, so each lane gets one piece; calls of BLAS are cut by shape alone.
  */
+#include "cpu/einsum.h"
 #include "cpu/gemm.h"
 #include "cpu/matrix.h"
-#include "cpu/nest.h"
 
 #include <string.h>
 
-enum { A, B, OUT };
-
-typedef struct matrix_dim { /* size 1 where a group is empty */
-    int64_t size, stride[WEFT_NEST_TENSORS];
-} matrix_dim;
-
-/* out[batch, m, n] = sum over k, rest of a * b; strides by tensor. */
-typedef struct product product;
-struct product {
-    void (*run)(const product *p, weft_stream *stream); /* one of the ways */
-    weft_piece body;                                    /* what a lane does of it */
-    int64_t count, grain;                               /* of the lanes' work     */
-    weft_stream *stream;
-    weft_dtype dtype;
-    char *data[WEFT_NEST_TENSORS];
-    size_t bytes;
-    weft_nest free, m, n; /* free: batch; later also what is left of m and n */
-    weft_nest k, lone;    /* lone: summed dims of one operand only           */
-    matrix_dim dm, dn, dk;
-    int64_t slices, slice; /* of the longer of m and n */
-};
-
 /* ---- sorting dims into groups ---------------------------------------------------------------- */
 
-static void add_dim(product *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
+static void add_dim(weft_einsum *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
 {
     int64_t stride[3];
     bool has[3];
@@ -47,16 +25,17 @@ static void add_dim(product *p, const weft_dim *dim, int64_t size, const weft_st
         has[t] = weft_shape_find(&tensor[t].view->shape, dim->name) >= 0;
         stride[t] = weft_strided_of(&tensor[t], dim->name);
     }
-    weft_nest *group = has[A] && has[B] ? (has[OUT] ? &p->free : &p->k)
-                       : !has[OUT]      ? &p->lone
-                       : has[A]         ? &p->m
-                                        : &p->n;
+    weft_nest *group = has[WEFT_A] && has[WEFT_B] ? (has[WEFT_OUT] ? &p->free : &p->k)
+                       : !has[WEFT_OUT]           ? &p->lone
+                       : has[WEFT_A]              ? &p->m
+                                                  : &p->n;
     weft_nest_add(group, size, stride);
 }
 
-static void sort_dims(product *p, const weft_strided tensor[3])
+static void sort_dims(weft_einsum *p, const weft_strided tensor[3])
 {
-    const weft_view *out = tensor[OUT].view, *a = tensor[A].view, *b = tensor[B].view;
+    const weft_view *out = tensor[WEFT_OUT].view, *a = tensor[WEFT_A].view,
+                    *b = tensor[WEFT_B].view;
     for (int d = 0; d < out->shape.n_dims; d++)
         add_dim(p, &out->shape.dims[d], weft_view_size(out, d), tensor);
     for (int d = 0; d < a->shape.n_dims; d++)
@@ -70,32 +49,48 @@ static void sort_dims(product *p, const weft_strided tensor[3])
 
 /* ---- choosing the matrix --------------------------------------------------------------------- */
 
-static matrix_dim pick_dim(const weft_nest *nest, int d)
+static weft_einsum_dim pick_dim(const weft_nest *nest, int d)
 {
-    matrix_dim dim = {1, {1, 1, 1}};
+    weft_einsum_dim dim = {1, {1, 1, 1}};
     if (d >= nest->n_dims) return dim;
     dim.size = nest->size[d];
     memcpy(dim.stride, nest->stride[d], sizeof dim.stride);
     return dim;
 }
 
-static bool fits(const matrix_dim *row, const matrix_dim *column, int tensor)
+static bool fits(const weft_einsum_dim *row, const weft_einsum_dim *column, int tensor)
 {
     return weft_matrix_fits(row->size, column->size, row->stride[tensor], column->stride[tensor]);
 }
 
+weft_einsum_dim weft_einsum_take_last(weft_nest *nest)
+{
+    const weft_einsum_dim dim = pick_dim(nest, nest->n_dims > 0 ? nest->n_dims - 1 : 0);
+    if (nest->n_dims > 0) weft_nest_drop(nest, nest->n_dims - 1);
+    return dim;
+}
+
+/* Many dots, each of which would be read across rows, where the dots themselves are neighbours in a and b. */
+static bool is_dots_across(const weft_einsum *p)
+{
+    if (p->m.n_dims > 0 || p->n.n_dims > 0 || p->free.n_dims == 0) return false;
+    const int64_t *dot = p->free.stride[p->free.n_dims - 1];
+    return dot[WEFT_A] == 1 && dot[WEFT_B] == 1;
+}
+
 /* The largest product BLAS can do; false: none. Leaves the chosen loops out of m, n and k. */
-static bool choose_matrix(product *p)
+static bool choose_matrix(weft_einsum *p)
 {
     int best[3] = {-1, -1, -1};
     double best_work = 0;
     for (int i = 0; i == 0 || i < p->m.n_dims; i++)
         for (int j = 0; j == 0 || j < p->n.n_dims; j++)
             for (int l = 0; l == 0 || l < p->k.n_dims; l++) {
-                const matrix_dim m = pick_dim(&p->m, i), n = pick_dim(&p->n, j),
-                                 k = pick_dim(&p->k, l);
+                const weft_einsum_dim m = pick_dim(&p->m, i), n = pick_dim(&p->n, j),
+                                      k = pick_dim(&p->k, l);
                 const double work = (double)m.size * (double)n.size * (double)k.size;
-                if (!fits(&m, &k, A) || !fits(&k, &n, B) || !fits(&m, &n, OUT) || work <= best_work)
+                if (!fits(&m, &k, WEFT_A) || !fits(&k, &n, WEFT_B) || !fits(&m, &n, WEFT_OUT) ||
+                    work <= best_work)
                     continue;
                 best_work = work;
                 best[0] = i, best[1] = j, best[2] = l;
@@ -114,7 +109,7 @@ static bool choose_matrix(product *p)
 
 /* By shape alone. Long slices, because each packs the other operand again; an even number of them,
  * for even lanes. */
-static void cut_slices(product *p)
+static void cut_slices(weft_einsum *p)
 {
     const double work = 2.0 * (double)p->dm.size * (double)p->dn.size * (double)p->dk.size;
     const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
@@ -127,20 +122,20 @@ static void cut_slices(product *p)
     p->slices = (longer + p->slice - 1) / p->slice;
 }
 
-static weft_matrix matrix_at(const product *p, int tensor, int64_t offset, const matrix_dim *row,
-                             const matrix_dim *column)
+static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
+                             const weft_einsum_dim *row, const weft_einsum_dim *column)
 {
     return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes, row->stride[tensor],
                          column->stride[tensor]};
 }
 
 /* All of k, for the part [first, first + count) of the longer of m and n. */
-static void multiply_part(const product *p, const int64_t free[3], int64_t first, int64_t count,
+static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t count,
                           void *scratch)
 {
     int64_t at[3], added[3];
-    matrix_dim m = p->dm, n = p->dn;
-    matrix_dim *cut = m.size >= n.size ? &m : &n;
+    weft_einsum_dim m = p->dm, n = p->dn;
+    weft_einsum_dim *cut = m.size >= n.size ? &m : &n;
     cut->size = cut->size - first < count ? cut->size - first : count;
     for (int t = 0; t < 3; t++) /* first is 0 where a tensor lacks it */
         at[t] = free[t] + (first > 0 ? first * cut->stride[t] : 0);
@@ -153,9 +148,9 @@ static void multiply_part(const product *p, const int64_t free[3], int64_t first
                                   .k = p->dk.size,
                                   .alpha = 1,
                                   .beta = l == 0 ? 0 : 1,
-                                  .a = matrix_at(p, A, at[A] + added[A], &m, &p->dk),
-                                  .b = matrix_at(p, B, at[B] + added[B], &p->dk, &n),
-                                  .c = matrix_at(p, OUT, at[OUT], &m, &n)};
+                                  .a = matrix_at(p, WEFT_A, at[WEFT_A] + added[WEFT_A], &m, &p->dk),
+                                  .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
+                                  .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n)};
         if (scratch != NULL)
             weft_gemm(&one, scratch);
         else
@@ -165,7 +160,7 @@ static void multiply_part(const product *p, const int64_t free[3], int64_t first
 
 static void run_slices(void *argument, int64_t begin, int64_t end, int lane)
 {
-    const product *p = argument;
+    const weft_einsum *p = argument;
     (void)lane;
     for (int64_t i = begin; i < end; i++) {
         int64_t free[3];
@@ -177,7 +172,7 @@ static void run_slices(void *argument, int64_t begin, int64_t end, int lane)
 /* A lane's slices of one product are one call. */
 static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
 {
-    const product *p = argument;
+    const weft_einsum *p = argument;
     void *scratch = weft_stream_scratch(p->stream, lane);
     for (int64_t i = begin, n; i < end; i += n) {
         int64_t free[3];
@@ -188,20 +183,20 @@ static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void run_lanes(const product *p, weft_stream *stream)
+static void run_lanes(const weft_einsum *p, weft_stream *stream)
 {
     weft_parallel(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
 }
 
 /* Whole panels of the longer of m and n. */
-static void cut_panels(product *p)
+static void cut_panels(weft_einsum *p)
 {
     p->slice = p->dm.size >= p->dn.size ? WEFT_GEMM_ROWS : WEFT_GEMM_COLUMNS;
     const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
     p->slices = (longer + p->slice - 1) / p->slice;
 }
 
-static void plan_matrices(product *p, weft_stream *stream)
+static void plan_matrices(weft_einsum *p, weft_stream *stream)
 {
     const int64_t work = p->dm.size * p->dn.size * p->dk.size;
     /* a vector goes to BLAS: its matrix is read once, and packing would be the greater part */
@@ -219,85 +214,35 @@ static void plan_matrices(product *p, weft_stream *stream)
     p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);
 }
 
-/* ---- strided loops --------------------------------------------------------------------------- */
-
-enum { CHUNK = 256 };
-
-#define STRIDED(name, T, SUM)                                                                      \
-    static void name(const product *p, const matrix_dim *row, const int64_t *at,                   \
-                     const weft_nest *summed)                                                      \
-    {                                                                                              \
-        SUM sum[CHUNK];                                                                            \
-        for (int64_t i = 0; i < row->size; i++)                                                    \
-            sum[i] = 0;                                                                            \
-        const int64_t count = weft_nest_count(summed), sa = row->stride[A], sb = row->stride[B];   \
-        for (int64_t l = 0; l < count; l++) {                                                      \
-            int64_t added[3];                                                                      \
-            weft_nest_offset(summed, l, added);                                                    \
-            const T *a = (const T *)p->data[A] + at[A] + added[A],                                 \
-                    *b = (const T *)p->data[B] + at[B] + added[B];                                 \
-            for (int64_t i = 0; i < row->size; i++)                                                \
-                sum[i] += (SUM)a[i * sa] * (SUM)b[i * sb];                                         \
-        }                                                                                          \
-        T *out = (T *)p->data[OUT] + at[OUT];                                                      \
-        for (int64_t i = 0; i < row->size; i++)                                                    \
-            out[i * row->stride[OUT]] = (T)sum[i];                                                 \
-    }
-STRIDED(strided_f32, float, double)
-STRIDED(strided_f64, double, double)
-STRIDED(strided_i32, int32_t, uint32_t)
-
-typedef void (*strided_row)(const product *p, const matrix_dim *row, const int64_t *at,
-                            const weft_nest *summed);
-static const strided_row strided_rows[WEFT_DTYPES] = {strided_f32, strided_f64, strided_i32};
-
-/* The innermost loop of out, in chunks, with all sums inside. */
-static void run_rows(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const product *p = argument;
-    weft_nest summed = p->k;
-    weft_nest_append(&summed, &p->lone);
-    (void)lane;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t at[3];
-        weft_nest_offset(&p->free, i / p->slices, at);
-        matrix_dim row = p->dm;
-        const int64_t first = i % p->slices * CHUNK;
-        row.size = row.size - first < CHUNK ? row.size - first : CHUNK;
-        for (int t = 0; t < 3; t++)
-            at[t] += first * row.stride[t];
-        strided_rows[p->dtype](p, &row, at, &summed);
-    }
-}
-
 /* ---- tiny matrices --------------------------------------------------------------------------- */
 
 /* Of so many multiply-adds a loop is done before a call of BLAS, or packing, has begun. */
 enum { TINY = 64 };
 
 #define TINY_PRODUCT(name, T)                                                                      \
-    static void name(const product *p, const int64_t *at)                                          \
+    static void name(const weft_einsum *p, const int64_t *at)                                      \
     {                                                                                              \
-        const T *a = (const T *)(const void *)p->data[A] + at[A],                                  \
-                *b = (const T *)(const void *)p->data[B] + at[B];                                  \
-        T *out = (T *)(void *)p->data[OUT] + at[OUT];                                              \
+        const T *a = (const T *)(const void *)p->data[WEFT_A] + at[WEFT_A],                        \
+                *b = (const T *)(const void *)p->data[WEFT_B] + at[WEFT_B];                        \
+        T *out = (T *)(void *)p->data[WEFT_OUT] + at[WEFT_OUT];                                    \
         const int64_t *m = p->dm.stride, *n = p->dn.stride, *k = p->dk.stride;                     \
         for (int64_t i = 0; i < p->dm.size; i++)                                                   \
             for (int64_t j = 0; j < p->dn.size; j++) {                                             \
                 double sum = 0;                                                                    \
                 for (int64_t l = 0; l < p->dk.size; l++)                                           \
-                    sum += (double)a[i * m[A] + l * k[A]] * (double)b[l * k[B] + j * n[B]];        \
-                out[i * m[OUT] + j * n[OUT]] = (T)sum;                                             \
+                    sum += (double)a[i * m[WEFT_A] + l * k[WEFT_A]] *                              \
+                           (double)b[l * k[WEFT_B] + j * n[WEFT_B]];                               \
+                out[i * m[WEFT_OUT] + j * n[WEFT_OUT]] = (T)sum;                                   \
             }                                                                                      \
     }
 TINY_PRODUCT(tiny_f32, float)
 TINY_PRODUCT(tiny_f64, double)
-static void (*const tiny_products[WEFT_I32])(const product *p, const int64_t *at) = {tiny_f32,
-                                                                                     tiny_f64};
+static void (*const tiny_products[WEFT_I32])(const weft_einsum *p, const int64_t *at) = {tiny_f32,
+                                                                                         tiny_f64};
 
 static void run_tiny(void *argument, int64_t begin, int64_t end, int lane)
 {
-    const product *p = argument;
+    const weft_einsum *p = argument;
     (void)lane;
     for (int64_t i = begin; i < end; i++) {
         int64_t at[3];
@@ -306,7 +251,7 @@ static void run_tiny(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void plan_tiny(product *p, int64_t work)
+static void plan_tiny(weft_einsum *p, int64_t work)
 {
     weft_nest_append(&p->free, &p->m);
     weft_nest_append(&p->free, &p->n);
@@ -316,50 +261,36 @@ static void plan_tiny(product *p, int64_t work)
     p->grain = weft_grain(work);
 }
 
-static void plan_strided(product *p)
-{
-    weft_nest_append(&p->free, &p->m);
-    weft_nest_append(&p->free, &p->n);
-    const int last = p->free.n_dims - 1;
-    p->dm = pick_dim(&p->free, last < 0 ? 0 : last);
-    if (last >= 0) weft_nest_drop(&p->free, last);
-    p->slices = (p->dm.size + CHUNK - 1) / CHUNK;
-    const int64_t chunk = p->dm.size < CHUNK ? p->dm.size : CHUNK;
-    const int64_t work = chunk * weft_nest_count(&p->k) * weft_nest_count(&p->lone);
-    p->run = run_lanes;
-    p->body = run_rows;
-    p->count = weft_nest_count(&p->free) * p->slices;
-    p->grain = weft_grain(work);
-}
-
-static void run_zeros(const product *p, weft_stream *stream)
+static void run_zeros(const weft_einsum *p, weft_stream *stream)
 {
     (void)stream;
-    if (p->count > 0) memset(p->data[OUT], 0, (size_t)p->count * p->bytes);
+    if (p->count > 0) memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */
 
-static void plan(product *p, const weft_call *call)
+static void plan(weft_einsum *p, const weft_call *call)
 {
     const weft_view *out = &call->out[0];
     const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
                                     weft_strided_view(&call->in[1]), weft_strided_view(out)};
-    *p = (product){.dtype = out->dtype,
-                   .bytes = weft_dtype_bytes(out->dtype),
-                   .stream = call->stream,
-                   .run = run_zeros,
-                   .count = weft_view_count(out)};
-    p->data[A] = call->in[0].data, p->data[B] = call->in[1].data, p->data[OUT] = out->data;
+    *p = (weft_einsum){.dtype = out->dtype,
+                       .bytes = weft_dtype_bytes(out->dtype),
+                       .stream = call->stream,
+                       .run = run_zeros,
+                       .count = weft_view_count(out)};
+    p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data,
+    p->data[WEFT_OUT] = out->data;
     if (p->count == 0) return;
     sort_dims(p, tensor);
     if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
-    product matrices = *p;
-    const bool found = p->dtype != WEFT_I32 && p->lone.n_dims == 0 && choose_matrix(&matrices);
+    weft_einsum matrices = *p;
+    const bool found = p->dtype != WEFT_I32 && p->lone.n_dims == 0 && !is_dots_across(p) &&
+                       choose_matrix(&matrices);
     const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
     const bool is_tiny = work <= TINY;
     if (!found || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
-        plan_strided(p);
+        weft_einsum_plan_strided(p);
         return;
     }
     *p = matrices;
@@ -372,7 +303,7 @@ static void plan(product *p, const weft_call *call)
 static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
                            weft_error *error)
 {
-    product *p = *prepared = weft_arena_take(arena, sizeof *p);
+    weft_einsum *p = *prepared = weft_arena_take(arena, sizeof *p);
     if (p == NULL) return weft_fail_memory(error, sizeof *p);
     plan(p, call);
     return WEFT_OK;
@@ -380,13 +311,13 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 
 static void launch(const weft_call *call)
 {
-    const product *p = call->prepared;
+    const weft_einsum *p = call->prepared;
     p->run(p, call->stream);
 }
 
 void weft_einsum_cpu(const weft_call *call)
 {
-    product p;
+    weft_einsum p;
     plan(&p, call);
     p.run(&p, call->stream);
 }

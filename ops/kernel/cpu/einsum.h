@@ -1,0 +1,34 @@
+/* einsum.h: a product of two tensors as einsum.c has worked it out, for the ways there are to do it. */
+#ifndef WEFT_EINSUM_H
+#define WEFT_EINSUM_H
+
+#include "cpu/nest.h"
+
+enum { WEFT_A, WEFT_B, WEFT_OUT };
+
+typedef struct weft_einsum_dim { /* size 1 where a group is empty */
+    int64_t size, stride[WEFT_NEST_TENSORS];
+} weft_einsum_dim;
+
+/* out[batch, m, n] = sum over k, rest of a * b; strides by tensor. */
+typedef struct weft_einsum weft_einsum;
+struct weft_einsum {
+    void (*run)(const weft_einsum *e, weft_stream *stream); /* one of the ways */
+    weft_piece body;                                        /* what a lane does of it */
+    int64_t count, grain;                                   /* of the lanes' work     */
+    weft_stream *stream;
+    weft_dtype dtype;
+    char *data[WEFT_NEST_TENSORS];
+    size_t bytes;
+    weft_nest free, m, n; /* free: batch; later also what is left of m and n */
+    weft_nest k, lone;    /* lone: summed dims of one operand only           */
+    weft_einsum_dim dm, dn, dk;
+    int64_t slices, slice; /* of the longer of m and n */
+};
+
+/* The innermost loop of `nest`, taken out of it; size 1 where there is none. */
+weft_einsum_dim weft_einsum_take_last(weft_nest *nest);
+/* einsum_strided.c: loops for any strides and any dtype, which are fast where neighbours of out are neighbours in a and b. */
+void weft_einsum_plan_strided(weft_einsum *e);
+
+#endif

@@ -1,0 +1,99 @@
+/* einsum_strided.c: the product of two tensors by loops, for any strides and any dtype.
+ *
+ * out's innermost loop is a row. A chunk of it has its sums side by side in the first-level cache while all that is
+ * summed goes past, so where a and b lie as out does, they are read as they lie. Each element is one sum in one order,
+ * floats in double: rows may be cut anywhere.
+ */
+#include "cpu/einsum.h"
+#include "weft/extend/math.h"
+
+enum {
+    CHUNK = 256,
+    UNIT = 16
+}; /* elements: of the sums in cache; what lanes share out, a cache line of floats */
+
+/* sum [n] += a b over `times` steps, all in one place of the row. */
+typedef struct strip {
+    int64_t n, a, b; /* elements of the row, and a's and b's strides along it */
+    int64_t times, next_a, next_b;
+} strip;
+
+#define STRIDED(s, T, SUM)                                                                         \
+    WEFT_CLONES static void add_rows_##s(SUM *sum, const T *a, const T *b, const strip *x)         \
+    {                                                                                              \
+        for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b) {                   \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < x->n; i++)                                                     \
+                sum[i] += (SUM)a[i] * (SUM)b[i];                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void add_any_##s(SUM *sum, const T *a, const T *b, const strip *x)                      \
+    {                                                                                              \
+        for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b)                     \
+            for (int64_t i = 0; i < x->n; i++)                                                     \
+                sum[i] += (SUM)a[i * x->a] * (SUM)b[i * x->b];                                     \
+    }                                                                                              \
+    static void chunk_##s(const weft_einsum *e, const int64_t *at, int64_t n)                      \
+    {                                                                                              \
+        SUM sum[CHUNK] = {0};                                                                      \
+        const weft_einsum_dim *row = &e->dm, *k = &e->dk;                                          \
+        const int64_t *stride = row->stride, count = weft_nest_count(&e->k);                       \
+        const strip x = {n,       stride[WEFT_A],    stride[WEFT_B],                               \
+                         k->size, k->stride[WEFT_A], k->stride[WEFT_B]};                           \
+        const bool is_plain = x.a == 1 && x.b == 1;                                                \
+        for (int64_t l = 0; l < count; l++) {                                                      \
+            int64_t added[WEFT_NEST_TENSORS];                                                      \
+            weft_nest_offset(&e->k, l, added);                                                     \
+            const T *a = (const T *)(const void *)e->data[WEFT_A] + at[WEFT_A] + added[WEFT_A],    \
+                    *b = (const T *)(const void *)e->data[WEFT_B] + at[WEFT_B] + added[WEFT_B];    \
+            if (is_plain)                                                                          \
+                add_rows_##s(sum, a, b, &x);                                                       \
+            else                                                                                   \
+                add_any_##s(sum, a, b, &x);                                                        \
+        }                                                                                          \
+        T *out = (T *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i * stride[WEFT_OUT]] = (T)sum[i];                                                 \
+    }
+STRIDED(f32, float, double)
+STRIDED(f64, double, double)
+STRIDED(i32, int32_t, uint32_t)
+
+typedef void (*chunk)(const weft_einsum *e, const int64_t *at, int64_t n);
+static const chunk chunks[WEFT_DTYPES] = {chunk_f32, chunk_f64, chunk_i32};
+
+/* Units [begin, end) of all rows, one after the other; a row's are done together. */
+static void run_units(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const weft_einsum *e = argument;
+    (void)lane;
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t at[WEFT_NEST_TENSORS];
+        const int64_t unit = i % e->slices, first = unit * UNIT, most = CHUNK / UNIT;
+        n = end - i < most ? end - i : most;
+        if (n > e->slices - unit) n = e->slices - unit;
+        const int64_t left = e->dm.size - first;
+        weft_nest_offset(&e->free, i / e->slices, at);
+        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+            at[t] += first * e->dm.stride[t];
+        chunks[e->dtype](e, at, left < n * UNIT ? left : n * UNIT);
+    }
+}
+
+static void run_lanes(const weft_einsum *e, weft_stream *stream)
+{
+    weft_parallel(stream, e->count, e->grain, run_units, (void *)(uintptr_t)e);
+}
+
+void weft_einsum_plan_strided(weft_einsum *e)
+{
+    weft_nest_append(&e->free, &e->m);
+    weft_nest_append(&e->free, &e->n);
+    weft_nest_append(&e->k, &e->lone);
+    e->dm = weft_einsum_take_last(&e->free);
+    e->dk = weft_einsum_take_last(&e->k);
+    e->slices = (e->dm.size + UNIT - 1) / UNIT;
+    e->run = run_lanes;
+    e->count = weft_nest_count(&e->free) * e->slices;
+    e->grain = weft_grain(UNIT * e->dk.size * weft_nest_count(&e->k));
+}

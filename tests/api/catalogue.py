@@ -18,7 +18,7 @@ LEFT_OUT = {"weft_world_close"}
 MAY_BE_NULL = {
     "weft_mesh_create.text", "weft_mesh_plan.text", "weft_layout_create.text", "weft_layout_check.dims",
     "weft_layout_store.dim", "weft_compile.layout", "weft_compile.options", "weft_compile.values",
-    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_flight_create.comm", "weft_flight_start.scratch",
+    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_flight_create.comm", "weft_flight_start.scratch", "weft_flight_start_joined.scratch",
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
@@ -32,7 +32,7 @@ BUFFER_SIZES = {
     "weft_spec_print.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_all_gather_start.send_bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
-    "weft_emit_dim.n_in", "weft_size_take.known",
+    "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts",
 }  # fmt: skip
 
 # A format is the caller's own text: one that asks for more than was handed over cannot be checked.
@@ -64,7 +64,7 @@ GOOD = {
     "weft_read.value": "f->x", "weft_read.bytes": "(int64_t)sizeof f->numbers", "weft_read_scalar.value": "f->loss",
     "weft_find.name": '"x"', "weft_find_input.name": '"x"', "weft_graph_find.name": '"x"',
     "weft_optimizer_find.name": '"adam"', "weft_mesh_find_axis.name": '"data"',
-    "weft_move_create.step": "&f->step", "weft_move_sends.step": "&f->step", "weft_convert_bytes.step": "&f->step",
+    "weft_move_create.step": "&f->step", "weft_move_create_joined.n_parts": "1", "weft_move_sends.step": "&f->step", "weft_convert_bytes.step": "&f->step",
     "weft_checkpoints_restore.step": "WEFT_NEWEST", "weft_all_reduce.combine": "WEFT_SUM",
     "weft_all_reduce.count": "4", "weft_combine_into.count": "4", "weft_combine_identity.count": "4",
     "weft_broadcast.bytes": "16", "weft_all_gather_start.send_bytes": "16", "weft_plan_tensor_at.id": "1",

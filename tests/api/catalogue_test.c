@@ -53,6 +53,8 @@ typedef struct fixture {
     weft_comms *comms;
     weft_comm *comm;
     weft_convert_step step;
+    weft_move_part part;
+    weft_move_memory moved;
     weft_move *move;
     weft_flight *flight, *started;
     weft_request request;
@@ -329,6 +331,8 @@ NUMBERS(weft_spec, weft_spec_ptr, &f->step.from)
 NUMBERS(weft_box, weft_box_ptr, (weft_box *)(void *)f->buffer)
 NUMBERS(weft_convert_step, weft_convert_step_ptr, (weft_convert_step *)(void *)f->buffer)
 NUMBERS(weft_checkpoint_state, weft_checkpoint_state_ptr, &f->state)
+STRUCT(weft_move_part, weft_move_part_ptr, &f->part)
+STRUCT(weft_move_memory, weft_move_memory_ptr, &f->moved)
 STRUCT(weft_policy, weft_policy_ptr, NULL)
 STRUCT(weft_site, weft_site_ptr, &f->site)
 STRUCT(weft_factors, weft_factors_ptr, (weft_factors *)(void *)f->buffer)
@@ -643,6 +647,8 @@ static void make_exchanges(fixture *f)
     f->step.kind = WEFT_ALL_GATHER;
     f->step.axes = 1;
     f->step.from.n_split[0] = 1; /* column is split over data */
+    f->part = (weft_move_part){&f->turned, f->step};
+    f->moved = (weft_move_memory){f->numbers, f->buffer};
     MUST(weft_comms_create(f->mesh, &f->comms, error));
     MUST(weft_comms_prepare(f->comms, 1, error));
     f->comm = weft_comm_of(f->comms, 0, 1);

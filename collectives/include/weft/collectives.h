@@ -130,10 +130,27 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
                                                       const weft_shape *shape, weft_dtype dtype,
                                                       const weft_convert_step *step, int rank,
                                                       weft_move **move, weft_error *error);
+/* One tensor of a move: its step, of which only `kind`, `axes`, `from` and `to` count. */
+typedef struct weft_move_part {
+    const weft_shape *shape;
+    weft_convert_step step;
+} weft_move_part;
+
+/* weft_move_create_joined - several tensors in one exchange: what is small costs an exchange's latency once, not once
+ * for each. Every element goes where it would alone, and is combined as it would be alone, to the bit. Local; pure.
+ *
+ * parts   [n_parts] their steps have one kind, the same axes, and partial results that end by one combine
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_move_create_joined(const weft_mesh *mesh,
+                                                             const weft_move_part *parts,
+                                                             int n_parts, weft_dtype dtype,
+                                                             int rank, weft_move **move,
+                                                             weft_error *error);
 /* weft_move_destroy - refused, and changes nothing, while it has flights. */
 WEFT_API void weft_move_destroy(weft_move **move);
-WEFT_API int64_t weft_move_scratch(const weft_move *move);    /* bytes, aligned to 64 */
-WEFT_API int64_t weft_move_wire_bytes(const weft_move *move); /* == weft_convert_bytes */
+WEFT_API int64_t weft_move_scratch(const weft_move *move); /* bytes, aligned to 64 */
+/* == weft_convert_bytes, of all its tensors together */
+WEFT_API int64_t weft_move_wire_bytes(const weft_move *move);
 
 /* A move that can be under way: one run of it at a time, as often as wanted. Flights of one move, and of many, may be
  * under way together: they are started in one order on all ranks of a group, and finished in any. */
@@ -151,12 +168,24 @@ WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char
 
 /* weft_flight_start / weft_flight_finish - run it. Collective over the step's group; start never waits for others.
  *
- * from, to   the rank's boxes, contiguous; distinct memory
+ * from, to   the rank's boxes, contiguous; distinct memory, or the same where the step is an all_reduce
  * scratch    [weft_move_scratch] bytes, untouched by others between start and finish
  */
 WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, void *to,
                                        void *scratch, weft_error *error);
 WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
+/* The memory of one of several tensors, as `from` and `to` above. */
+typedef struct weft_move_memory {
+    const void *from;
+    void *to;
+} weft_move_memory;
+
+/* weft_flight_start_joined - the same of a move of several tensors.
+ *
+ * memory   [n_parts] in the order of the move's parts; copied
+ */
+WEFT_API weft_status weft_flight_start_joined(weft_flight *flight, const weft_move_memory *memory,
+                                              void *scratch, weft_error *error);
 
 WEFT_END
 

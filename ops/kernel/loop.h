@@ -102,11 +102,18 @@ weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
 /* weft_loop_run - `run` is the number of the run, from 1, that random ops count by. Local. */
 void weft_loop_run(const weft_prepared_loop *prepared, uint64_t run, weft_stream *stream);
 
-/* weft_loop_bind - for one stream: what does not change from run to run on it is looked up once, which is all there is to
+/* The units of a loop are shared out among `count`, of which this is number `index`; {0, 1}: all are one's own. Each
+ * element is somebody's, in whatever order they are done. */
+typedef struct weft_loop_part {
+    int index, count;
+} weft_loop_part;
+
+/* weft_loop_bind - a part, for one stream: what does not change from run to run on it is looked up once, which is all there is to
  * look up in a loop of one block. It is run by one thread at a time, the stream's owner. Local. */
 typedef struct weft_bound_loop weft_bound_loop;
-weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_stream *stream,
-                           weft_arena *arena, weft_bound_loop **bound, weft_error *error);
+weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part part,
+                           weft_stream *stream, weft_arena *arena, weft_bound_loop **bound,
+                           weft_error *error);
 void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE = 64 };
+
 static int64_t top_of(const weft_rank *rank, uint32_t placed)
 {
     const weft_plan *plan = rank->program->plan;
@@ -31,9 +33,14 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
 {
     (void)error;
     const weft_step *step = bound->step;
-    bound->from = rank->memory[step->in[0]];
-    bound->to = rank->memory[step->out[0]];
-    bound->bytes = weft_placed_bytes(rank->program->plan, step->in[0], rank->rank);
+    const int64_t bytes = weft_placed_bytes(rank->program->plan, step->in[0], rank->rank);
+    const int64_t lines = (bytes + LINE - 1) / LINE;
+    const int64_t begin = lines * bound->part.index / bound->part.count * LINE;
+    const int64_t end = lines * (bound->part.index + 1) / bound->part.count * LINE;
+    if (bytes == 0) return WEFT_OK;
+    bound->from = (const char *)rank->memory[step->in[0]] + begin;
+    bound->to = (char *)rank->memory[step->out[0]] + begin;
+    bound->bytes = (end < bytes ? end : bytes) - begin;
     return WEFT_OK;
 }
 
@@ -163,8 +170,11 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
         weft_bound_step *bound = &rank->steps[s];
         bound->step = &plan->steps[s];
         bound->run = weft_runners[bound->step->kind];
+        bound->part = (weft_loop_part){0, 1};
         bound->traffic = weft_step_traffic(plan, bound->step);
-        status = binders[bound->step->kind](rank, bound, error);
+        status = weft_together_begin(rank, bound, error);
+        if (status == WEFT_OK) status = binders[bound->step->kind](rank, bound, error);
+        weft_together_end(rank, bound);
         if (status != WEFT_OK) break;
         bind_scratch(rank, s, bound);
         bind_spot(rank, known, bound);

@@ -190,5 +190,6 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
         bind_segment(rank, step, g, &loop->segment[g]);
     const weft_prepared_loop *prepared;
     WEFT_TRY(weft_loop_prepare(loop, rank->program->arena, &prepared, error));
-    return weft_loop_bind(prepared, rank->stream, rank->program->arena, &bound->loop, error);
+    return weft_loop_bind(prepared, bound->part, rank->stream, rank->program->arena, &bound->loop,
+                          error);
 }

@@ -6,9 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef WEFT_SANITIZE
-#include <sanitizer/asan_interface.h>
-#endif
 
 /* ---- do all ranks run the same? -------------------------------------------------------------- */
 
@@ -110,154 +107,11 @@ static weft_status prepare_groups(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
-static const char *variable_name(const weft_plan *plan, uint32_t placed)
-{
-    const weft_variable_attributes *variable =
-        weft_node_of(plan->graph, plan->placed[placed].value)->attributes;
-    return variable->name;
-}
-
-static bool same_part(const weft_view *a, const weft_view *b)
-{
-    if (a->dtype != b->dtype || a->shape.n_dims != b->shape.n_dims) return false;
-    for (int d = 0; d < a->shape.n_dims; d++)
-        if (strcmp(a->shape.dims[d].name, b->shape.dims[d].name) != 0 ||
-            a->shape.dims[d].size != b->shape.dims[d].size)
-            return false;
-    return memcmp(&a->box, &b->box, sizeof a->box) == 0;
-}
-
-/* "f32 [a:8, b:6], of which rank 1 keeps [a:4, b:6]" */
-static void print_part(const weft_view *view, int rank, char *text, size_t bytes)
-{
-    char whole[200], part[200];
-    weft_shape local = view->shape;
-    for (int d = 0; d < local.n_dims; d++)
-        local.dims[d].size = weft_view_size(view, d);
-    weft_shape_print(&view->shape, whole, sizeof whole);
-    weft_shape_print(&local, part, sizeof part);
-    snprintf(text, bytes, "%s %.80s, of which rank %d keeps %.80s", weft_dtype_name(view->dtype),
-             whole, rank, part);
-}
-
-static weft_status refuse_shared(const weft_rank *rank, const char *name, const weft_view *own,
-                                 const weft_view *its, weft_error *error)
-{
-    char mine[240], other[240];
-    print_part(own, rank->rank, mine, sizeof mine);
-    print_part(its, rank->rank, other, sizeof other);
-    return weft_fail(
-        error, WEFT_USAGE,
-        "variable %s cannot be shared: here it is %s, and in the program to share with "
-        "%s; give both the same dtype, dims and layout",
-        name, mine, other);
-}
-
-/* The shared program's variable of the same name; its part must be the same. */
-static weft_status find_shared(weft_rank *rank, uint32_t placed, void **memory, weft_error *error)
-{
-    const weft_plan *plan = rank->program->plan, *other = rank->program->share->plan;
-    const char *name = variable_name(plan, placed);
-    for (uint32_t id = 1; id < other->n_placed; id++) {
-        if (other->placed[id].home != WEFT_VARIABLE_HOME || strcmp(variable_name(other, id), name))
-            continue;
-        weft_view own, its;
-        weft_placed_view(plan, placed, rank->rank, &own);
-        weft_placed_view(other, id, rank->rank, &its);
-        if (!same_part(&own, &its)) return refuse_shared(rank, name, &own, &its, error);
-        *memory = weft_rank_of(rank->program->share, rank->rank)->memory[id];
-        return WEFT_OK;
-    }
-    return WEFT_OK;
-}
-
-/* Homes lie side by side in one piece of memory: few pages, and those large. Under the sanitizers with something between
- * them that nobody may touch. */
-#ifdef WEFT_SANITIZE
-enum { HOME_GAP = 64 };
-#define FORBID(from, bytes) ASAN_POISON_MEMORY_REGION(from, bytes)
-#define ALLOW(from, bytes)  ASAN_UNPOISON_MEMORY_REGION(from, bytes)
-#else
-enum { HOME_GAP = 0 };
-#define FORBID(from, bytes) (void)0
-#define ALLOW(from, bytes)  (void)0
-#endif
-
-static int64_t home_room(const weft_rank *rank, uint32_t placed)
-{
-    const int64_t bytes = weft_placed_bytes(rank->program->plan, placed, rank->rank);
-    return bytes > 0 ? (bytes + 63) / 64 * 64 + HOME_GAP : 0;
-}
-
-/* What another program keeps is found there. */
-static weft_status find_homes(weft_rank *rank, weft_error *error)
-{
-    const weft_plan *plan = rank->program->plan;
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        if (plan->placed[id].home == WEFT_TEMPORARY) continue;
-        if (plan->placed[id].home == WEFT_VARIABLE_HOME && rank->program->share)
-            WEFT_TRY(find_shared(rank, id, &rank->memory[id], error));
-        if (!rank->memory[id] &&
-            __builtin_add_overflow(rank->homes_bytes, home_room(rank, id), &rank->homes_bytes))
-            return weft_fail_memory(error, SIZE_MAX);
-    }
-    return WEFT_OK;
-}
-
-static void initialize(const weft_rank *rank, uint32_t placed)
-{
-    const weft_plan *plan = rank->program->plan;
-    const weft_placed *p = &plan->placed[placed];
-    weft_view view;
-    if (p->home != WEFT_VARIABLE_HOME) return;
-    weft_placed_view(plan, placed, rank->rank, &view);
-    view.data = rank->memory[placed];
-    weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view,
-                    rank->stream);
-}
-
-static weft_status take_homes(weft_rank *rank, weft_error *error)
-{
-    const weft_plan *plan = rank->program->plan;
-    WEFT_TRY(find_homes(rank, error));
-    if (rank->homes_bytes == 0) return WEFT_OK;
-    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
-    char *at = rank->homes;
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        if (plan->placed[id].home == WEFT_TEMPORARY || rank->memory[id]) continue;
-        const int64_t room = home_room(rank, id);
-        if (room == 0) continue;
-        rank->memory[id] = at;
-        at += room;
-        FORBID(at - HOME_GAP, HOME_GAP);
-        initialize(rank, id);
-    }
-    return WEFT_OK;
-}
-
-static weft_status take_memory(weft_rank *rank, weft_error *error)
-{
-    const weft_plan *plan = rank->program->plan;
-    WEFT_TRY(take_homes(rank, error));
-    void *arena = NULL;
-    if (rank->layout.arena_bytes)
-        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
-    rank->arena = arena;
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        uint32_t owner = weft_placed_owner(plan, id);
-        if (plan->placed[owner].home != WEFT_TEMPORARY)
-            rank->memory[id] = rank->memory[owner];
-        else if (rank->layout.offset[id] >= 0)
-            rank->memory[id] = rank->arena + rank->layout.offset[id];
-    }
-    return WEFT_OK;
-}
-
 /* On the rank's own thread, so that its memory is near. */
 static void start_rank(void *argument, int rank)
 {
     weft_rank *self = weft_rank_of(argument, rank);
-    (void)take_memory(self, &self->error);
+    (void)weft_take_memory(self, &self->error);
 }
 
 static weft_status plan_rank(weft_program *program, int at, weft_error *error)
@@ -286,6 +140,9 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     for (int at = 0; at < program->n_local; at++) {
         const weft_error *first = &program->ranks[at].error;
         if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
+    }
+    for (int at = 0; at < program->n_local; at++) {
+        weft_find_memory(&program->ranks[at]);
         WEFT_TRY(weft_bind(&program->ranks[at], error)); /* here: the arena serves one thread */
     }
     return WEFT_OK;
@@ -365,6 +222,8 @@ static weft_status start(weft_program *program, weft_error *error)
     WEFT_TRY(compare_digests(program, error));
     program->mark = make_mark(program);
     WEFT_TRY(prepare_groups(program, error));
+    WEFT_TRY(weft_find_given(program, error));
+    WEFT_TRY(weft_find_common(program, error));
     return start_ranks(program, error);
 }
 
@@ -409,11 +268,7 @@ static void release_rank(weft_rank *rank)
     weft_program *program = rank->program;
     if (!program) return;
     weft_unbind(rank);
-    if (rank->homes) {
-        ALLOW(rank->homes, (size_t)rank->homes_bytes);
-        weft_devices[WEFT_CPU]->give(rank->homes, (size_t)rank->homes_bytes);
-    }
-    if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
+    weft_give_memory(rank);
 }
 
 weft_status weft_program_destroy(weft_program **program)
@@ -427,6 +282,7 @@ weft_status weft_program_destroy(weft_program **program)
     }
     for (int at = 0; p->ranks && at < p->n_local; at++)
         release_rank(&p->ranks[at]);
+    weft_together_close(p);
     weft_comms_destroy(&p->comms);
     weft_plan_destroy(&p->plan);
     weft_arena_destroy(&p->arena);

@@ -2,6 +2,7 @@
 #ifndef WEFT_RUN_PROGRAM_H
 #define WEFT_RUN_PROGRAM_H
 
+#include "meeting.h"
 #include "plan.h"
 #include "recorder.h"
 
@@ -10,6 +11,24 @@ typedef struct weft_rank weft_rank;
 typedef struct weft_bound_step weft_bound_step;
 /* How a step is bound to memory, and run. */
 typedef weft_status (*weft_step_run)(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+
+/* A variable's memory that others use too: a step that cannot be shared out is done there by one rank, and by this one in
+ * a copy, for the sake of its other results. */
+typedef struct weft_aside weft_aside;
+struct weft_aside {
+    weft_aside *next;
+    uint32_t variable; /* placed */
+    void *memory, *copy;
+    size_t bytes;
+};
+
+/* A step that writes what ranks of this process hold in common: none begins before all have read what was there, and none
+ * goes on before all is written. */
+typedef struct weft_together {
+    weft_meeting *meeting;
+    bool is_aside; /* one does it, on all ranks alike; else each does its part */
+    weft_aside *asides;
+} weft_together;
 
 /* One step of one rank, ready to run. What every run needs comes first: one cache line. */
 struct weft_bound_step {
@@ -27,6 +46,8 @@ struct weft_bound_step {
     int64_t bytes; /* copy */
     int64_t scratch_bytes;
     const weft_step *step;
+    weft_loop_part part;             /* loop, copy: which of its work is this rank's */
+    const weft_together *together;   /* NULL: it concerns this rank alone */
     void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
     weft_move *move;                 /* convert */
     weft_comm *comm;
@@ -59,6 +80,10 @@ struct weft_program {
     weft_rank *ranks; /* [n_local] */
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
     int n_local;
+    /* [plan->n_placed] of a variable: the one of `share` that it is; 0: none. And the axes over which the ranks of this
+     * process hold it in common; 0: each has its own */
+    uint32_t *given, *common;
+    weft_meeting *meetings[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local] by their first rank */
     int64_t runs;
     bool has_run; /* what it computes has been computed */
     /* [plan->n_placed] inputs that the host has written, or was given memory of */
@@ -79,6 +104,21 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
 weft_status weft_bind(weft_rank *rank, weft_error *error);
 void weft_unbind(weft_rank *rank);
+/* homes.c: what this program's variables are in the one whose variables it shares; then, on each rank's own thread, memory
+ * for what is its own; then, when all have theirs, where everything is. */
+weft_status weft_find_given(weft_program *program, weft_error *error);
+weft_status weft_take_memory(weft_rank *rank, weft_error *error);
+void weft_find_memory(weft_rank *rank);
+void weft_give_memory(weft_rank *rank);
+/* together.c: which variables ranks hold in common; the rank in whose memory one lies; the steps that write them, bound
+ * between _begin and _end; _leave: this rank has failed, and will not meet the others. */
+weft_status weft_find_common(weft_program *program, weft_error *error);
+int weft_holder_of(const weft_program *program, uint32_t placed, int rank);
+weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+void weft_together_end(weft_rank *rank, weft_bound_step *bound);
+void weft_together_leave(weft_program *program);
+void weft_together_close(weft_program *program);
+weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* bind_kernel.c */
 weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 void weft_unbind_kernel(weft_bound_step *bound);

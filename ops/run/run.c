@@ -49,7 +49,10 @@ static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
     for (uint32_t s = begin; s < end; s++) {
         weft_bound_step *bound = &rank->steps[s];
         weft_recorder_step(rank->recorder, s, bound->spot);
-        if (bound->run(rank, bound, &rank->error) != WEFT_OK) return false;
+        if (bound->run(rank, bound, &rank->error) != WEFT_OK) {
+            weft_together_leave(rank->program);
+            return false;
+        }
         measured->n_steps++;
         if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
     }

@@ -109,6 +109,7 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;
+        if (weft_holder_of(program, home, rank->rank) != rank->rank) continue;
         weft_placed_view(program->plan, home, rank->rank, &view);
         copy_box(&view, rank->memory[home], (char *)(uintptr_t)data, false);
     }

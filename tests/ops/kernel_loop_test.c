@@ -448,7 +448,9 @@ static void run_bound(one_case *c, const weft_prepared_loop *prepared, void *con
 {
     weft_error error = {0};
     weft_bound_loop *bound;
-    if (!CHECK_OK(weft_loop_bind(prepared, streams[lanes], c->arena, &bound, &error), error))
+    if (!CHECK_OK(weft_loop_bind(prepared, (weft_loop_part){0, 1}, streams[lanes], c->arena, &bound,
+                                 &error),
+                  error))
         return;
     set_operands(c, true);
     weft_bound_loop_run(bound, RUN_NUMBER + 1);

@@ -77,7 +77,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, wef
 
 /* weft_local - the part of an input or variable that a local rank holds, for loaders and checkpoints. Local.
  * box      its place in the whole tensor
- * returns  memory to read and write between runs; NULL when empty or not this process's rank */
+ * returns  memory to read and write between runs; NULL when empty or not this process's rank. Ranks of one process may hold
+ *          a variable in common: it is the same memory then */
 WEFT_API void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box);
 /* weft_box_of - the part of an input or variable that any rank of the mesh holds, here or elsewhere. Local. */
 WEFT_API void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box);

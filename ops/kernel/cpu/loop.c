@@ -340,6 +340,7 @@ typedef struct task {
     const weft_prepared_loop *loop;
     uint64_t run;
     weft_stream *stream;
+    int64_t first; /* of the units that lanes share out */
 } task;
 
 static void run_units(void *argument, int64_t begin, int64_t end, int lane_index)
@@ -347,6 +348,7 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane_index
     const task *t = argument;
     weft_lane lane;
     lane.scratch = weft_stream_scratch(t->stream, lane_index);
+    begin += t->first, end += t->first;
     for (const weft_space *s = t->loop->spaces; begin < end; s++) {
         const int64_t n = s->n_groups * s->cuts, stop = end < n ? end : n;
         if (begin < stop) run_space(s, &lane, t->run, begin, stop);
@@ -357,7 +359,7 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane_index
 
 void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream)
 {
-    weft_parallel(stream, loop->n_units, loop->grain, run_units, &(task){loop, run, stream});
+    weft_parallel(stream, loop->n_units, loop->grain, run_units, &(task){loop, run, stream, 0});
 }
 
 /* ---- for one stream -------------------------------------------------------------------------- */
@@ -367,7 +369,8 @@ void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *st
 struct weft_bound_loop {
     const weft_prepared_loop *loop;
     weft_stream *stream;
-    const weft_space *space; /* NULL: lanes share its units out */
+    int64_t begin, end;      /* units */
+    const weft_space *space; /* NULL: lanes share them out */
     weft_lane lane;
 };
 
@@ -377,14 +380,16 @@ static bool is_one_block(const weft_prepared_loop *loop)
     return loop->n_spaces == 1 && loop->n_units == 1 && s->n_groups == 1 && s->n_parts == 1;
 }
 
-weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_stream *stream, weft_arena *arena,
-                           weft_bound_loop **bound, weft_error *error)
+weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_loop_part part, weft_stream *stream,
+                           weft_arena *arena, weft_bound_loop **bound, weft_error *error)
 {
     weft_bound_loop *b = *bound = weft_arena_take(arena, sizeof *b);
     if (b == NULL) return weft_fail_memory(error, sizeof *b);
     b->loop = loop;
     b->stream = stream;
-    if (stream == NULL || !is_one_block(loop)) return WEFT_OK;
+    b->begin = loop->n_units * part.index / part.count;
+    b->end = loop->n_units * (part.index + 1) / part.count;
+    if (stream == NULL || b->begin == b->end || !is_one_block(loop)) return WEFT_OK;
     const size_t bytes = (size_t)weft_space_tables(loop->spaces);
     void *tables = weft_arena_take(arena, bytes);
     if (tables == NULL) return weft_fail_memory(error, bytes);
@@ -400,7 +405,8 @@ void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run)
 {
     const weft_space *s = bound->space;
     if (s == NULL) {
-        weft_loop_run(bound->loop, run, bound->stream);
+        weft_parallel(bound->stream, bound->end - bound->begin, bound->loop->grain, run_units,
+                      &(task){bound->loop, run, bound->stream, bound->begin});
         return;
     }
     for (int k = 0; k < s->n_ops; k++)

@@ -1,0 +1,23 @@
+/* meeting.h (private): ranks of one process wait for each other. */
+#ifndef WEFT_MEETING_H
+#define WEFT_MEETING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct weft_meeting {
+    _Alignas(64) _Atomic uint32_t n_here;
+    int n_ranks;
+    _Alignas(64) _Atomic uint32_t round; /* advanced by the last to come */
+    _Atomic uint32_t n_asleep;
+    _Atomic int is_broken;
+} weft_meeting;
+
+/* weft_meeting_open - of so many ranks, in memory that is zero else. weft_meet - until all of them are here; false: one
+ * will not come. weft_meeting_break - this rank will not come any more: nobody waits for it from now on. Any thread. */
+void weft_meeting_open(weft_meeting *meeting, int n_ranks);
+bool weft_meet(weft_meeting *meeting);
+void weft_meeting_break(weft_meeting *meeting);
+
+#endif

@@ -1,0 +1,205 @@
+/* together.c: variables that ranks of one process hold in common.
+ *
+ * Where ranks are threads, those that would hold equal copies of a variable hold it once. What writes it is then done
+ * once: each rank does its part of the work, as its lanes do theirs, so there are the same bits. An update rule of
+ * replicated parameters costs what it does on one rank, whatever the number of ranks, and so do their bytes in memory.
+ *
+ * That can be done where a variable is written by loops and copies alone, all of whose results are variables that the
+ * same ranks hold in common; each rank keeps its own where it cannot. Which it is the program decides that takes the
+ * memory. One that shares its variables may write them otherwise: then one rank does the step where they lie, and the others
+ * in copies made before, so that what else it makes is made on all.
+ */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+static uint32_t replicated_axes(const weft_plan *plan, uint32_t placed)
+{
+    const weft_placed *p = &plan->placed[placed];
+    uint32_t axes = 0;
+    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
+        if (weft_mesh_axis_size(plan->mesh, a) > 1 &&
+            weft_spec_state(&p->spec, p->type.shape.n_dims, a) == WEFT_REPLICATED)
+            axes |= 1u << a;
+    return axes;
+}
+
+/* The axes over which ranks hold in common what result `o` is written to; 0: none do. */
+static uint32_t axes_of(const weft_program *program, const weft_step *step, int o)
+{
+    return program->common[weft_placed_owner(program->plan, step->out[o])];
+}
+
+/* The axes over which the ranks can share the step out among them; 0: they cannot. */
+static uint32_t axes_shared_out(const weft_program *program, const weft_step *step)
+{
+    const bool has_parts = step->kind == WEFT_STEP_LOOP || step->kind == WEFT_STEP_COPY;
+    if (!has_parts || step->n_out == 0) return 0;
+    const uint32_t axes = axes_of(program, step, 0);
+    for (int o = 1; o < step->n_out; o++)
+        if (axes_of(program, step, o) != axes) return 0;
+    return axes;
+}
+
+/* What it writes is held by each rank, if it cannot be shared out. Whether that is new. */
+static bool settle(weft_program *program, const weft_step *step)
+{
+    bool is_new = false;
+    if (axes_shared_out(program, step)) return false;
+    for (int o = 0; o < step->n_out; o++) {
+        const uint32_t owner = weft_placed_owner(program->plan, step->out[o]);
+        if (!program->common[owner] || program->given[owner]) continue;
+        program->common[owner] = 0;
+        is_new = true;
+    }
+    return is_new;
+}
+
+weft_status weft_find_common(weft_program *program, weft_error *error)
+{
+    const weft_plan *plan = program->plan;
+    program->common = weft_arena_take(program->arena, plan->n_placed * sizeof *program->common);
+    if (!program->common) return weft_fail_memory(error, plan->n_placed * sizeof *program->common);
+    if (program->n_local < 2) return WEFT_OK;
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].home == WEFT_VARIABLE_HOME)
+            program->common[id] = program->given[id] ? program->share->common[program->given[id]]
+                                                     : replicated_axes(plan, id);
+    for (bool is_settled = false; !is_settled;) {
+        is_settled = true;
+        for (uint32_t s = 0; s < plan->n_steps; s++)
+            if (settle(program, &plan->steps[s])) is_settled = false;
+    }
+    return WEFT_OK;
+}
+
+int weft_holder_of(const weft_program *program, uint32_t placed, int rank)
+{
+    int coordinates[WEFT_MAX_AXES];
+    const uint32_t axes = program->common[placed];
+    if (!axes) return rank;
+    weft_mesh_coordinates(program->mesh, rank, coordinates);
+    for (int a = 0; a < WEFT_MAX_AXES; a++)
+        if (axes >> a & 1) coordinates[a] = 0;
+    return weft_mesh_rank(program->mesh, coordinates);
+}
+
+/* ---- bound ----------------------------------------------------------------------------------- */
+
+/* Where the ranks meet that differ from this one along some axes only. */
+static weft_status find_meeting(weft_rank *rank, uint32_t axes, weft_meeting **meeting, int *self,
+                                weft_error *error)
+{
+    weft_program *program = rank->program;
+    const size_t bytes = (size_t)program->n_local * sizeof **meeting;
+    const int n = weft_mesh_group(program->mesh, axes, rank->rank, NULL, self);
+    int *ranks = malloc((size_t)n * sizeof *ranks);
+    weft_meeting **meetings = &program->meetings[axes];
+    if (!*meetings && (*meetings = aligned_alloc(_Alignof(weft_meeting), bytes)))
+        memset(*meetings, 0, bytes);
+    if (!*meetings || !ranks) {
+        free(ranks);
+        return weft_fail_memory(error, bytes);
+    }
+    weft_mesh_group(program->mesh, axes, rank->rank, ranks, NULL);
+    *meeting = *meetings + ranks[0];
+    weft_meeting_open(*meeting, n);
+    free(ranks);
+    return WEFT_OK;
+}
+
+/* The first of those who hold it in common does the step where it lies. */
+static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_together *t,
+                             weft_error *error)
+{
+    const weft_program *program = rank->program;
+    const size_t bytes = (size_t)weft_placed_bytes(program->plan, variable, rank->rank);
+    if (weft_holder_of(program, variable, rank->rank) == rank->rank || bytes == 0) return WEFT_OK;
+    for (const weft_aside *a = t->asides; a; a = a->next)
+        if (a->variable == variable) return WEFT_OK;
+    weft_aside *a = weft_arena_take(program->arena, sizeof *a);
+    if (!a) return weft_fail_memory(error, sizeof *a);
+    *a = (weft_aside){t->asides, variable, rank->memory[variable], NULL, bytes};
+    t->asides = a;
+    return weft_devices[WEFT_CPU]->take(bytes, &a->copy, error);
+}
+
+/* All that lies in a variable's memory is found in the copy, or in its own place again. */
+static void put_aside(weft_rank *rank, const weft_aside *asides, bool is_away)
+{
+    const weft_plan *plan = rank->program->plan;
+    for (const weft_aside *a = asides; a; a = a->next)
+        for (uint32_t id = 1; id < plan->n_placed; id++)
+            if (weft_placed_owner(plan, id) == a->variable)
+                rank->memory[id] = is_away ? a->copy : a->memory;
+}
+
+static bool writes_common(const weft_program *program, const weft_step *step)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (axes_of(program, step, o)) return true;
+    return false;
+}
+
+weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    weft_program *program = rank->program;
+    const weft_step *step = bound->step;
+    if (!writes_common(program, step)) return WEFT_OK;
+    weft_together *t = weft_arena_take(program->arena, sizeof *t);
+    if (!t) return weft_fail_memory(error, sizeof *t);
+    const uint32_t axes = axes_shared_out(program, step);
+    const uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
+    int self = 0;
+    bound->together = t;
+    bound->run = weft_run_together;
+    t->is_aside = axes == 0;
+    WEFT_TRY(find_meeting(rank, axes ? axes : everybody, &t->meeting, &self, error));
+    if (axes) bound->part = (weft_loop_part){self, t->meeting->n_ranks};
+    for (int o = 0; o < step->n_out && t->is_aside; o++)
+        if (axes_of(program, step, o))
+            WEFT_TRY(add_aside(rank, weft_placed_owner(program->plan, step->out[o]), t, error));
+    put_aside(rank, t->asides, true);
+    return WEFT_OK;
+}
+
+void weft_together_end(weft_rank *rank, weft_bound_step *bound)
+{
+    if (bound->together) put_aside(rank, bound->together->asides, false);
+}
+
+void weft_together_close(weft_program *program)
+{
+    for (int at = 0; program->ranks && at < program->n_local; at++)
+        for (uint32_t s = 0; program->ranks[at].steps && s < program->plan->n_steps; s++) {
+            const weft_together *t = program->ranks[at].steps[s].together;
+            for (const weft_aside *a = t ? t->asides : NULL; a; a = a->next)
+                weft_devices[WEFT_CPU]->give(a->copy, a->bytes);
+        }
+    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
+        free(program->meetings[axes]);
+}
+
+/* ---- run ------------------------------------------------------------------------------------- */
+
+/* Where one rank has failed, it says why; the others only do not go on. */
+weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_together *t = bound->together;
+    if (!weft_meet(t->meeting)) return WEFT_INTERNAL;
+    for (const weft_aside *a = t->asides; a; a = a->next)
+        memcpy(a->copy, a->memory, a->bytes);
+    if (t->is_aside && !weft_meet(t->meeting)) return WEFT_INTERNAL;
+    WEFT_TRY(weft_runners[bound->step->kind](rank, bound, error));
+    return weft_meet(t->meeting) ? WEFT_OK : WEFT_INTERNAL;
+}
+
+void weft_together_leave(weft_program *program)
+{
+    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
+        for (int r = 0; program->meetings[axes] && r < program->n_local; r++)
+            weft_meeting_break(&program->meetings[axes][r]);
+}

@@ -7,6 +7,7 @@
 
 #include "json.h"
 #include "weft/checkpoint.h"
+#include "weft/extend/plugin.h"
 
 static const int exits[][APP_PHASES] = {
     [WEFT_OK] = {0, 0},       [WEFT_USAGE] = {2, 2},       [WEFT_IO] = {2, 74},
@@ -43,11 +44,27 @@ int app_leave(const char *program, app_phase phase, const weft_error *error)
     return exits[first.status][phase];
 }
 
+weft_status app_extend(const settings *s, weft_error *error)
+{
+    const char *files = settings_text(s, "plugin");
+    for (size_t n; files[0] != '\0'; files += n + (files[n] == ':')) {
+        char path[4096];
+        n = strcspn(files, ":");
+        if (n >= sizeof path)
+            return weft_fail(error, WEFT_USAGE, "--plugin: a path of %zu letters; it may have %zu",
+                             n, sizeof path - 1);
+        snprintf(path, sizeof path, "%.*s", (int)n, files);
+        if (n > 0) WEFT_TRY(weft_extend_load(path, error));
+    }
+    return weft_engine_choose(settings_text(s, "engine"), error);
+}
+
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)
 {
     weft_world world;
     WEFT_TRY(app_join(&world, error));
-    if (weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
+    if (app_extend(s, error) == WEFT_OK &&
+        weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         (void)!weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch", error);
     return weft_world_agree(error);

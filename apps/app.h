@@ -18,7 +18,22 @@ weft_status app_join(weft_world *world, weft_error *error);
  * ends all ranks when the first one fails, so nobody may be gone before the root has spoken. */
 int app_leave(const char *program, app_phase phase, const weft_error *error);
 
-/* app_open - join the world; mesh and layout as --mesh, --layout and --zero say. Collective over
+/* The options of what comes from outside, for a program's table. */
+#define APP_EXTEND_OPTIONS(group)                                                                  \
+    {"plugin",                                                                                     \
+     OPTION_TEXT,                                                                                  \
+     "",                                                                                           \
+     "FILES",                                                                                      \
+     group,                                                                                        \
+     "shared libraries that add optimizers, kernels, engines, with : between them; loaded first"}, \
+    {                                                                                              \
+        "engine", OPTION_TEXT, "", "NAME", group,                                                  \
+            "by which ranks exchange: threads, mpi, or of a plug-in; without it, what is there"    \
+    }
+/* app_extend - load what --plugin names, and choose --engine. Local, before the mesh is made; the caller agrees. */
+weft_status app_extend(const settings *s, weft_error *error);
+
+/* app_open - join the world, app_extend; mesh and layout as --mesh, --layout and --zero say. Collective over
  * the job. */
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error);
 /* app_close - destroys what app_open made, then app_leave. */

@@ -102,9 +102,8 @@ static weft_status begin_exchange(weft_reduction *it, weft_parts send, weft_part
 /* Whether the exchange of this turn is over. */
 static bool poll_exchange(weft_reduction *it, weft_error *error)
 {
-    weft_pending *pending = &it->exchange->pending;
-    if (!pending->poll(pending)) return false;
-    weft_fail(error, pending->error.status, "%s", pending->error.message);
+    if (!weft_exchange_poll(it->exchange)) return false;
+    weft_fail(error, it->exchange->error.status, "%s", it->exchange->error.message);
     return true;
 }
 
@@ -128,7 +127,7 @@ static bool poll_small(weft_reduction *it, weft_error *error)
 {
     const weft_reduce *reduce = it->reduce;
     if (!poll_exchange(it, error)) return false;
-    if (it->exchange->pending.error.status != WEFT_OK) return true;
+    if (it->exchange->error.status != WEFT_OK) return true;
     combine_parts(it, it->recv, it->scratch + reduce->recv_at[reduce->self], reduce->bytes);
     return true;
 }
@@ -168,7 +167,7 @@ static weft_status gather_slices(weft_reduction *it, weft_error *error)
 static bool poll_large(weft_reduction *it, weft_error *error)
 {
     if (!poll_exchange(it, error)) return false;
-    if (it->turn == 1 || it->exchange->pending.error.status != WEFT_OK) return true;
+    if (it->turn == 1 || it->exchange->error.status != WEFT_OK) return true;
     return gather_slices(it, error) != WEFT_OK || poll_large(it, error);
 }
 
@@ -193,7 +192,7 @@ static weft_status start_direct(weft_reduction *it, weft_error *error)
 static void combine_chunk(const weft_reduction *it, int64_t at, int64_t bytes)
 {
     const weft_reduce *reduce = it->reduce;
-    const weft_comm_engine *engine = it->comm->engine;
+    const weft_engine *engine = it->comm->engine;
     const int64_t n_states = bytes / reduce->state_bytes;
     char *sum = reduce->n_ranks == 2 ? it->recv + at : it->scratch;
     const char *before = engine->peer(it->exchange, 0)->send.data + at;
@@ -227,7 +226,7 @@ static bool poll_direct(weft_reduction *it, weft_error *error)
     if (it->turn == 1) return poll_exchange(it, error);
     (void)poll_exchange(it, error); /* not over before it is released */
     if (!it->exchange->has_all_come) return false;
-    if (it->exchange->pending.error.status == WEFT_OK) combine_slice(it);
+    if (it->exchange->error.status == WEFT_OK) combine_slice(it);
     it->comm->engine->release(it->exchange);
     it->turn = 1;
     return poll_exchange(it, error);
@@ -315,7 +314,8 @@ weft_status weft_all_reduce(weft_comm *comm, weft_combine combine, weft_dtype dt
                                    .dtype = (uint8_t)dtype,
                                    .combine = (uint8_t)combine,
                                    .root = -1,
-                                   .count = count};
+                                   .count = count,
+                                   .digest = weft_combine_digest(combine)};
     weft_reduce_make(&reduce, comm->n_ranks, comm->self, combine, dtype, count, comm->numbers);
     WEFT_TRY(weft_exchange_take(comm, &c.reduction.exchange, error));
     const weft_call_mark mark = weft_comm_begin(comm, &facts);

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EACH(name, T, expression)                                                                  \
@@ -199,6 +200,23 @@ weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_erro
     return weft_fail(error, WEFT_USAGE,
                      "partial results of kind %s are not defined for %s; use a float dtype",
                      weft_combine_name(combine), weft_dtype_name(dtype));
+}
+
+uint64_t weft_combine_digest(weft_combine combine)
+{
+    const weft_combine_rule *rule = weft_combine_outside(combine);
+    if (rule == NULL) return 0;
+    const int32_t facts[] = {rule->width, rule->is_sum};
+    return weft_digest(weft_digest(0, rule->name, strlen(rule->name)), facts, sizeof facts);
+}
+
+void weft_combines_print(char *text, size_t bytes)
+{
+    size_t used = 0;
+    snprintf(text, bytes, "none");
+    for (int k = WEFT_COMBINES; weft_combine_is_known((weft_combine)k) && used < bytes; k++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "",
+                                 weft_combine_name((weft_combine)k));
 }
 
 void weft_combine_into(weft_combine combine, weft_dtype dtype, void *into, const void *with,

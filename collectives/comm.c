@@ -4,39 +4,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "watch.h"
+#include "world.h"
+
+#define MOST_STATE_BYTES ((int64_t)1 << 40)
+enum { N_SPINS = 100, N_SPINS_CROWDED = 50 };
+
+/* Whether all ranks of a mesh are in this process. */
+static bool is_here(const weft_mesh *mesh)
+{
+    return weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh);
+}
+
+/* All ends of a group on one engine, and those on the engine that it stands on. */
+typedef struct level {
+    const weft_engine *engine;
+    weft_comm *ends;  /* [n_local] */
+    weft_comm **list; /* [n_local]: they, as engines are given them */
+    struct level *below;
+} level;
 
 struct weft_comms {
     weft_mesh *mesh;
-    const weft_comm_engine *engine;
-    weft_desk *desks;                    /* [n_local] */
-    weft_comm *ends[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local], NULL while not prepared */
+    const weft_engine *engine;
+    weft_desk *desks;                  /* [n_local] */
+    level *groups[1 << WEFT_MAX_AXES]; /* by set of axes; NULL while not prepared */
 };
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-/* All ranks in this process: threads; else one rank a process. */
-static const weft_comm_engine *engine_for(const weft_mesh *mesh, weft_error *error)
+/* Long looks only where every rank of the host has a core of its own. A rank sleeps if whoever brings something on for it,
+ * at the bottom of what carries it, wakes it. */
+static void prepare_desks(const weft_comms *comms)
 {
-    if (weft_mesh_n_local(mesh) == 0) {
-        weft_fail(error, WEFT_USAGE,
-                  "mesh %.200s is only a plan and has no ranks to exchange anything; make it with "
-                  "weft_mesh_create",
-                  weft_mesh_text(mesh));
-        return NULL;
+    const int n_local = weft_mesh_n_local(comms->mesh);
+    const int n_near = is_here(comms->mesh) ? n_local : weft_world_n_near();
+    for (int i = 0; i < n_local; i++) {
+        comms->desks[i].can_sleep = comms->engine->wakes;
+        comms->desks[i].n_spins =
+            n_near <= sysconf(_SC_NPROCESSORS_ONLN) ? N_SPINS : N_SPINS_CROWDED;
     }
-    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return &weft_engine_threads;
-#ifdef WEFT_HAVE_MPI
-    return &weft_engine_mpi;
-#else
-    weft_fail(
-        error, WEFT_USAGE,
-        "mesh %.200s has ranks in other processes, but this Weft was built without MPI; build "
-        "it with MPI, or run all ranks in one process",
-        weft_mesh_text(mesh));
-    return NULL;
-#endif
 }
 
 weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *error)
@@ -44,7 +53,7 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
     WEFT_GIVEN(comms, error);
     *comms = NULL;
     WEFT_GIVEN(mesh, error);
-    const weft_comm_engine *engine = engine_for(mesh, error);
+    const weft_engine *engine = weft_engine_for(mesh, error);
     if (engine == NULL) return WEFT_USAGE;
     const size_t desks_bytes = (size_t)weft_mesh_n_local(mesh) * sizeof(weft_desk);
     weft_comms *c = calloc(1, sizeof *c);
@@ -54,26 +63,39 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
         return weft_fail_memory(error, desks_bytes);
     }
     memset(c->desks, 0, desks_bytes);
-    if (engine == &weft_engine_threads) weft_watch_begin(0, 1, NULL); /* else the world has */
+    if (is_here(mesh)) weft_watch_begin(0, 1, NULL); /* else the world has */
     c->mesh = mesh;
     weft_mesh_keep(mesh);
     c->engine = engine;
+    prepare_desks(c);
     *comms = c;
     return WEFT_OK;
 }
 
-static void ends_destroy(const weft_comms *comms, weft_comm *ends)
+static void slot_destroy(weft_slot *slot)
 {
-    const int n_local = weft_mesh_n_local(comms->mesh);
-    for (int i = 0; i < n_local; i++) {
-        for (weft_comm_exchange *x; (x = ends[i].free) != NULL;) {
-            ends[i].free = x->next_free;
-            comms->engine->exchange_destroy(x);
+    const weft_engine *engine = slot->exchange.comm->engine;
+    if (engine->exchange_destroy != NULL) engine->exchange_destroy(&slot->exchange);
+    free(slot);
+}
+
+/* What stands above goes first: it gives back what it has of the one below. */
+static void level_destroy(level *l, int n_local)
+{
+    if (l == NULL) return;
+    for (int i = 0; l->ends != NULL && i < n_local; i++) {
+        for (weft_slot *slot; (slot = l->ends[i].free) != NULL;) {
+            l->ends[i].free = slot->next_free;
+            slot_destroy(slot);
         }
-        free(ends[i].numbers);
+        free(l->ends[i].numbers);
     }
-    comms->engine->destroy(ends, n_local);
-    free(ends);
+    if (l->list != NULL && l->engine->group_destroy != NULL)
+        l->engine->group_destroy(l->list, n_local);
+    level_destroy(l->below, n_local);
+    free(l->list);
+    free(l->ends);
+    free(l);
 }
 
 void weft_comms_destroy(weft_comms **comms)
@@ -81,7 +103,7 @@ void weft_comms_destroy(weft_comms **comms)
     weft_comms *c = comms != NULL ? *comms : NULL;
     if (c == NULL) return;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
-        if (c->ends[axes] != NULL) ends_destroy(c, c->ends[axes]);
+        level_destroy(c->groups[axes], weft_mesh_n_local(c->mesh));
     weft_mesh_release(c->mesh);
     free(c->desks);
     free(c);
@@ -134,7 +156,6 @@ static weft_status end_record(const weft_comms *comms, uint32_t axes, weft_comm 
 static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, weft_comm *end,
                             weft_error *error)
 {
-    end->engine = comms->engine;
     end->rank = rank;
     end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
     end->desk = &comms->desks[rank - weft_mesh_first_local(comms->mesh)];
@@ -144,27 +165,68 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
     return end_record(comms, axes, end, error);
 }
 
+static weft_status level_fill(const weft_comms *comms, uint32_t axes, level *l, level *above,
+                              weft_error *error)
+{
+    const int n_local = weft_mesh_n_local(comms->mesh);
+    const size_t bytes = (size_t)n_local * sizeof(weft_comm);
+    l->ends = aligned_alloc(_Alignof(weft_comm), bytes);
+    if (l->ends == NULL) return weft_fail_memory(error, bytes);
+    memset(l->ends, 0, bytes);
+    for (int i = 0; i < n_local; i++) {
+        l->ends[i].engine = l->engine;
+        l->ends[i].above = above != NULL ? &above->ends[i] : NULL;
+        if (above != NULL) above->ends[i].below = &l->ends[i];
+        WEFT_TRY(end_fill(comms, axes, weft_mesh_first_local(comms->mesh) + i, &l->ends[i], error));
+    }
+    return WEFT_OK;
+}
+
+/* The ends of a group on an engine and on all that it stands on, without what is the engines'. */
+static weft_status level_create(const weft_comms *comms, const weft_engine *engine, uint32_t axes,
+                                level *above, level **made, weft_error *error)
+{
+    weft_error why = WEFT_NO_ERROR;
+    level *l = *made = calloc(1, sizeof *l);
+    if (l == NULL) return weft_fail_memory(error, sizeof *l);
+    l->engine = engine;
+    WEFT_TRY(level_fill(comms, axes, l, above, error));
+    const weft_engine *below = weft_engine_below(engine, comms->mesh, &why);
+    if (below != NULL) return level_create(comms, below, axes, l, &l->below, error);
+    return weft_fail(error, why.status, "%s", why.message);
+}
+
+/* What is the engines': from the one at the bottom up. */
+static weft_status level_start(const weft_comms *comms, uint32_t axes, level *l, weft_error *error)
+{
+    const int n_local = weft_mesh_n_local(comms->mesh);
+    if (l->below != NULL) WEFT_TRY(level_start(comms, axes, l->below, error));
+    l->list = calloc((size_t)n_local, sizeof *l->list);
+    if (l->list == NULL) return weft_fail_memory(error, (size_t)n_local * sizeof *l->list);
+    for (int i = 0; i < n_local; i++)
+        l->list[i] = &l->ends[i];
+    if (l->engine->group_create == NULL) return WEFT_OK;
+    return l->engine->group_create(comms->mesh, axes, l->list, n_local, error);
+}
+
 weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *error)
 {
     WEFT_GIVEN(comms, error);
-    const int n_local = weft_mesh_n_local(comms->mesh), n_axes = weft_mesh_n_axes(comms->mesh);
+    const int n_axes = weft_mesh_n_axes(comms->mesh);
+    level *made = NULL;
     if (axes >> n_axes != 0)
         return weft_fail(error, WEFT_USAGE,
                          "a group over axes 0x%x of mesh %.200s, which has %d; name axes it has",
                          axes, weft_mesh_text(comms->mesh), n_axes);
-    if (comms->ends[axes] != NULL) return WEFT_OK;
-    const size_t bytes = (size_t)n_local * sizeof(weft_comm);
-    weft_comm *ends = aligned_alloc(_Alignof(weft_comm), bytes);
-    if (ends == NULL) return weft_fail_memory(error, bytes);
-    memset(ends, 0, bytes);
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < n_local && status == WEFT_OK; i++)
-        status = end_fill(comms, axes, weft_mesh_first_local(comms->mesh) + i, &ends[i], error);
-    if (status == WEFT_OK) status = comms->engine->group_create(comms->mesh, axes, ends, error);
+    if (comms->groups[axes] != NULL) return WEFT_OK;
+    weft_status status = level_create(comms, comms->engine, axes, NULL, &made, error);
+    if (status == WEFT_OK && !is_here(comms->mesh))
+        status = weft_world_same_group(comms->engine->name, made->ends[0].n_ranks, error);
+    if (status == WEFT_OK) status = level_start(comms, axes, made, error);
     if (status == WEFT_OK)
-        comms->ends[axes] = ends;
+        comms->groups[axes] = made;
     else
-        ends_destroy(comms, ends);
+        level_destroy(made, weft_mesh_n_local(comms->mesh));
     return status;
 }
 
@@ -172,8 +234,9 @@ weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
 {
     if (comms == NULL || rank < 0) return NULL;
     const int local = rank - weft_mesh_first_local(comms->mesh);
-    if (axes >> WEFT_MAX_AXES != 0 || comms->ends[axes] == NULL) return NULL;
-    return local < 0 || local >= weft_mesh_n_local(comms->mesh) ? NULL : &comms->ends[axes][local];
+    if (axes >> WEFT_MAX_AXES != 0 || comms->groups[axes] == NULL) return NULL;
+    if (local < 0 || local >= weft_mesh_n_local(comms->mesh)) return NULL;
+    return &comms->groups[axes]->ends[local];
 }
 
 int weft_comm_n_ranks(const weft_comm *comm)
@@ -184,6 +247,31 @@ int weft_comm_n_ranks(const weft_comm *comm)
 int weft_comm_self(const weft_comm *comm)
 {
     return comm != NULL ? comm->self : -1;
+}
+
+int weft_comm_rank(const weft_comm *comm)
+{
+    return comm != NULL ? comm->rank : -1;
+}
+
+void *weft_comm_state(const weft_comm *comm)
+{
+    return comm != NULL ? comm->state : NULL;
+}
+
+void weft_comm_set_state(weft_comm *comm, void *state)
+{
+    if (comm != NULL) comm->state = state;
+}
+
+weft_comm *weft_comm_below(const weft_comm *comm)
+{
+    return comm != NULL ? comm->below : NULL;
+}
+
+void weft_comm_wake(weft_comm *comm)
+{
+    if (comm != NULL) weft_desk_ring(comm->desk);
 }
 
 const char *weft_comms_engine(const weft_comms *comms)
@@ -202,33 +290,106 @@ weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call)
     return mark;
 }
 
+void weft_comm_settle(weft_comm *comm)
+{
+    for (weft_comm *end = comm; end != NULL; end = end->above)
+        end->chain = 0;
+    weft_recorder_settle(comm->recorder, comm->channel);
+}
+
+static weft_slot *slot_of(weft_comm_exchange *exchange)
+{
+    return (weft_slot *)(void *)((char *)exchange - offsetof(weft_slot, exchange));
+}
+
+static bool poll_slot(weft_pending *it)
+{
+    weft_slot *slot = (weft_slot *)(void *)it;
+    if (!weft_exchange_poll(&slot->exchange)) return false;
+    weft_fail(&it->error, slot->exchange.error.status, "%s", slot->exchange.error.message);
+    return true;
+}
+
+static weft_status slot_create(weft_comm *comm, weft_slot **made, weft_error *error)
+{
+    const weft_engine *engine = comm->engine;
+    const int64_t state_bytes = engine->exchange_bytes != NULL ? engine->exchange_bytes(comm) : 0;
+    if (state_bytes < 0 || state_bytes > MOST_STATE_BYTES)
+        return weft_fail(error, WEFT_USAGE,
+                         "engine %s: exchange_bytes says %lld; it is from 0 to 2^40", engine->name,
+                         (long long)state_bytes);
+    const size_t line = _Alignof(weft_slot);
+    const size_t bytes = (sizeof(weft_slot) + (size_t)state_bytes + line - 1) / line * line;
+    weft_slot *slot = *made = aligned_alloc(line, bytes);
+    if (slot == NULL) return weft_fail_memory(error, bytes);
+    memset(slot, 0, bytes);
+    slot->pending.poll = poll_slot;
+    slot->exchange.comm = comm;
+    slot->exchange.state = state_bytes > 0 ? slot->state : NULL;
+    if (engine->exchange_create == NULL) return WEFT_OK;
+    const weft_status status = engine->exchange_create(&slot->exchange, error);
+    if (status != WEFT_OK) free(slot);
+    return status;
+}
+
 weft_status weft_exchange_take(weft_comm *comm, weft_comm_exchange **exchange, weft_error *error)
 {
-    weft_status status = WEFT_OK;
-    *exchange = comm->free;
-    if (*exchange != NULL)
-        comm->free = (*exchange)->next_free;
+    weft_slot *slot;
+    WEFT_GIVEN(exchange, error);
+    *exchange = NULL;
+    WEFT_GIVEN(comm, error);
+    if ((slot = comm->free) != NULL)
+        comm->free = slot->next_free;
     else
-        status = comm->engine->exchange_create(comm, exchange, error);
-    if (status != WEFT_OK) return status;
-    (*exchange)->comm = comm;
-    (*exchange)->is_direct = false;
+        WEFT_TRY(slot_create(comm, &slot, error));
+    slot->exchange.is_direct = slot->is_begun = false;
+    *exchange = &slot->exchange;
     return WEFT_OK;
 }
 
 void weft_exchange_give(weft_comm_exchange *exchange)
 {
-    exchange->next_free = exchange->comm->free;
-    exchange->comm->free = exchange;
+    if (exchange == NULL) return;
+    weft_slot *slot = slot_of(exchange);
+    slot->is_begun = false;
+    slot->next_free = exchange->comm->free;
+    exchange->comm->free = slot;
+}
+
+static void mark_begun(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint)
+{
+    weft_slot *slot = slot_of(exchange);
+    exchange->ticket = ticket;
+    exchange->fingerprint = fingerprint;
+    slot->is_begun = true;
+    if (exchange->error.status != WEFT_OK) weft_error_clear(&exchange->error);
+    if (slot->pending.error.status != WEFT_OK) weft_error_clear(&slot->pending.error);
 }
 
 weft_status weft_exchange_begin(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint,
                                 weft_error *error)
 {
-    exchange->ticket = ticket;
-    exchange->fingerprint = fingerprint;
-    weft_error_clear(&exchange->pending.error);
+    WEFT_GIVEN(exchange, error);
+    if (exchange->recv.bytes == NULL && !exchange->is_direct)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s: recv.bytes is NULL; say how many bytes come from each rank",
+                         __func__);
+    mark_begun(exchange, ticket, fingerprint);
     return exchange->comm->engine->start(exchange, error);
+}
+
+bool weft_exchange_poll(weft_comm_exchange *exchange)
+{
+    if (exchange == NULL || !slot_of(exchange)->is_begun) return true;
+    return exchange->comm->engine->poll(exchange);
+}
+
+weft_status weft_exchange_wait(weft_comm_exchange *exchange, weft_error *error)
+{
+    WEFT_GIVEN(exchange, error);
+    weft_slot *slot = slot_of(exchange);
+    weft_desk_begin(exchange->comm->desk, &slot->pending);
+    return weft_desk_wait(exchange->comm->desk, &slot->pending, error);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------- */
@@ -266,7 +427,7 @@ static weft_status begin_request(weft_comm_exchange *exchange, const weft_call_f
         weft_exchange_give(exchange);
         return status;
     }
-    weft_desk_begin(comm->desk, &exchange->pending);
+    weft_desk_begin(comm->desk, &slot_of(exchange)->pending);
     *request = (weft_request){comm, exchange, mark.number, mark.fingerprint};
     return WEFT_OK;
 }
@@ -324,11 +485,30 @@ weft_status weft_wait(weft_request *request, weft_error *error)
     if (comm == NULL) return WEFT_OK; /* never begun, or over */
     const weft_call_mark mark = {request->call, request->fingerprint};
     weft_recorder_wait(comm->recorder, &mark);
-    const weft_status status = weft_desk_wait(comm->desk, &request->exchange->pending, error);
+    const weft_status status =
+        weft_desk_wait(comm->desk, &slot_of(request->exchange)->pending, error);
     weft_recorder_end(comm->recorder, &mark);
     weft_exchange_give(request->exchange);
     *request = (weft_request){0};
     return status;
+}
+
+/* An exchange in which one has something for the others. */
+static weft_status broadcast_by_exchange(weft_comm_exchange *exchange, int root, void *data,
+                                         int64_t bytes, weft_error *error)
+{
+    const weft_comm *comm = exchange->comm;
+    const int n = comm->n_ranks;
+    int64_t *send_bytes = comm->numbers, *recv_bytes = send_bytes + n, *at = recv_bytes + n;
+    for (int r = 0; r < n; r++) {
+        send_bytes[r] = comm->self == root && r != root ? bytes : 0;
+        recv_bytes[r] = comm->self != root && r == root ? bytes : 0;
+        at[r] = 0;
+    }
+    exchange->send = (weft_parts){data, send_bytes, at, 0};
+    exchange->recv = (weft_parts){data, recv_bytes, at, 0};
+    WEFT_TRY(comm->engine->start(exchange, error));
+    return weft_exchange_wait(exchange, error);
 }
 
 weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes, weft_error *error)
@@ -345,11 +525,11 @@ weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
     call.root = root;
     call.count = bytes;
     const weft_call_mark mark = weft_comm_begin(comm, &call);
-    exchange->ticket = comm->next++;
-    exchange->fingerprint = mark.fingerprint;
-    weft_error_clear(&exchange->pending.error);
+    mark_begun(exchange, comm->next++, mark.fingerprint);
     weft_recorder_wait(comm->recorder, &mark);
-    const weft_status status = comm->engine->broadcast(exchange, root, data, bytes, error);
+    const weft_status status = comm->engine->broadcast != NULL
+                                   ? comm->engine->broadcast(exchange, root, data, bytes, error)
+                                   : broadcast_by_exchange(exchange, root, data, bytes, error);
     weft_recorder_end(comm->recorder, &mark);
     weft_exchange_give(exchange);
     return status;

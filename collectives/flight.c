@@ -157,9 +157,8 @@ static weft_status exchange_start(weft_flight *flight, weft_error *error)
 
 static bool exchange_poll(weft_flight *flight, weft_error *error)
 {
-    weft_pending *pending = &flight->exchange->pending;
-    if (!pending->poll(pending)) return false;
-    weft_fail(error, pending->error.status, "%s", pending->error.message);
+    if (!weft_exchange_poll(flight->exchange)) return false;
+    weft_fail(error, flight->exchange->error.status, "%s", flight->exchange->error.message);
     return true;
 }
 
@@ -204,9 +203,11 @@ weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **f
     f->move = move;
     f->comm = comm;
     f->pending.poll = poll_flight;
-    if (n_ranks > 1 && weft_exchange_take(comm, &f->exchange, error) != WEFT_OK) {
+    const weft_status status =
+        n_ranks > 1 ? weft_exchange_take(comm, &f->exchange, error) : WEFT_OK;
+    if (status != WEFT_OK) {
         free(f);
-        return WEFT_MEMORY;
+        return status;
     }
     atomic_fetch_add(&move->n_flights, 1);
     *flight = f;
@@ -242,7 +243,7 @@ static weft_call_facts facts_of(const weft_flight *flight)
                              .root = -1,
                              .count = move->total,
                              .spot = flight->spot,
-                             .digest = flight->digest};
+                             .digest = flight->digest + weft_combine_digest(move->combine)};
 }
 
 /* Every tensor of which the rank has something has memory. */

@@ -14,13 +14,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     BLOCK_BYTES = 1 << 20,
-    PER_PEER = 4, /* blocks and rest, sent and received */
-    N_SPINS = 100,
-    N_SPINS_CROWDED = 50
+    PER_PEER = 4 /* blocks and rest, sent and received */
 };
 
 typedef struct group {
@@ -30,7 +27,6 @@ typedef struct group {
 
 /* This rank's side of one exchange. */
 typedef struct side {
-    weft_comm_exchange base;
     int n_requests, n_over; /* posted; and finished, in the order they were posted */
     struct {
         MPI_Request request;
@@ -40,11 +36,22 @@ typedef struct side {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
+static weft_status takes(const weft_mesh *mesh, weft_error *error)
+{
+    if (weft_mpi_comm() == MPI_COMM_NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "mesh %.200s: engine mpi carries ranks that are processes, and none were "
+                         "joined; start them with mpirun or srun, and call weft_world_open first",
+                         weft_mesh_text(mesh));
+    if (weft_mesh_n_local(mesh) == 1) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "engine mpi carries one rank a process, and mesh %.200s has %d in this one; "
+                     "choose threads, or none",
+                     weft_mesh_text(mesh), weft_mesh_n_local(mesh));
+}
+
 static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error *error)
 {
-    g->comm = MPI_COMM_NULL;
-    g->block = MPI_DATATYPE_NULL;
-    WEFT_TRY(weft_mpi_same(WEFT_CALL_GROUP, end->n_ranks, error));
     int code = MPI_Comm_split(weft_mpi_comm(), lowest, end->self, &g->comm);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
@@ -53,41 +60,39 @@ static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error 
     return weft_mpi_window_create(g->comm, &end->window, error);
 }
 
-static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *ends,
-                                weft_error *error)
+static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *const *ends,
+                                int n_ends, weft_error *error)
 {
-    if (weft_mpi_comm() == MPI_COMM_NULL)
-        return weft_fail(error, WEFT_USAGE,
-                         "mesh %.200s has ranks in other processes, but they were not joined; call "
-                         "weft_world_open first",
-                         weft_mesh_text(mesh));
-    int *ranks = malloc((size_t)ends->n_ranks * sizeof *ranks);
-    group *g = ends->group = calloc(1, sizeof *g);
+    weft_comm *end = ends[0];
+    int *ranks = malloc((size_t)end->n_ranks * sizeof *ranks);
+    group *g = end->state = calloc(1, sizeof *g);
     weft_status status = WEFT_OK;
-    ends->desk->n_spins =
-        weft_mpi_n_on_host() <= sysconf(_SC_NPROCESSORS_ONLN) ? N_SPINS : N_SPINS_CROWDED;
+    (void)n_ends; /* one */
     if (ranks == NULL || g == NULL) {
         status = weft_fail_memory(error, sizeof *g);
     } else {
-        weft_mesh_group(mesh, axes, ends->rank, ranks, NULL);
-        status = group_start(g, ends, ranks[0], error); /* groups have no rank in common */
+        g->comm = MPI_COMM_NULL;
+        g->block = MPI_DATATYPE_NULL;
+        weft_mesh_group(mesh, axes, end->rank, ranks, NULL);
+        status = group_start(g, end, ranks[0], error); /* groups have no rank in common */
     }
     free(ranks);
     return status;
 }
 
-static void destroy(weft_comm *ends, int n_local)
+static void group_destroy(weft_comm *const *ends, int n_ends)
 {
-    group *g = ends->group;
+    weft_comm *end = ends[0];
+    group *g = end->state;
     int is_over = 0;
-    (void)n_local; /* one */
-    weft_mpi_window_destroy(&ends->window);
+    (void)n_ends; /* one */
+    weft_mpi_window_destroy(&end->window);
     if (g == NULL) return;
     MPI_Finalized(&is_over);
     if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);
     if (!is_over && g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
     free(g);
-    ends->group = NULL;
+    end->state = NULL;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -100,9 +105,11 @@ typedef struct message {
     bool is_send;
 } message;
 
-static int post(side *mine, const message *m, char *data, int count, MPI_Datatype type)
+static int post(weft_comm_exchange *exchange, const message *m, char *data, int count,
+                MPI_Datatype type)
 {
-    const group *g = mine->base.comm->group;
+    side *mine = exchange->state;
+    const group *g = exchange->comm->state;
     MPI_Request *request = &mine->requests[mine->n_requests].request;
     const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->tag, g->comm, request)
                                 : MPI_Irecv(data, count, type, m->peer, m->tag, g->comm, request);
@@ -114,22 +121,22 @@ static int post(side *mine, const message *m, char *data, int count, MPI_Datatyp
 }
 
 /* Both sides cut a message in the same way, from its bytes alone. */
-static int post_message(side *mine, const message *m)
+static int post_message(weft_comm_exchange *exchange, const message *m)
 {
-    const group *g = mine->base.comm->group;
+    const group *g = exchange->comm->state;
     if (m->bytes == 0) return MPI_SUCCESS;
-    if (m->bytes <= INT_MAX) return post(mine, m, m->data, (int)m->bytes, MPI_BYTE);
+    if (m->bytes <= INT_MAX) return post(exchange, m, m->data, (int)m->bytes, MPI_BYTE);
     const int64_t n_blocks = m->bytes / BLOCK_BYTES, rest = m->bytes % BLOCK_BYTES;
     if (n_blocks > INT_MAX) return MPI_ERR_COUNT;
-    const int code = post(mine, m, m->data, (int)n_blocks, g->block);
+    const int code = post(exchange, m, m->data, (int)n_blocks, g->block);
     if (code != MPI_SUCCESS || rest == 0) return code;
-    return post(mine, m, m->data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE);
+    return post(exchange, m, m->data + n_blocks * BLOCK_BYTES, (int)rest, MPI_BYTE);
 }
 
-static int post_all(side *mine, const weft_parts *parts, bool is_send)
+static int post_all(weft_comm_exchange *exchange, const weft_parts *parts, bool is_send)
 {
-    const weft_comm *comm = mine->base.comm;
-    const int tag = weft_mpi_tag(mine->base.fingerprint, mine->base.ticket);
+    const weft_comm *comm = exchange->comm;
+    const int tag = weft_mpi_tag(exchange->fingerprint, exchange->ticket);
     for (int i = 1; i < comm->n_ranks; i++) {
         const int step = is_send ? i : comm->n_ranks - i; /* not all to one at a time */
         const int peer = (comm->self + step) % comm->n_ranks;
@@ -137,7 +144,7 @@ static int post_all(side *mine, const weft_parts *parts, bool is_send)
         if (bytes == 0) continue;
         const message m = {parts->data + (parts->bytes ? parts->at[peer] : 0), bytes, peer, tag,
                            is_send};
-        const int code = post_message(mine, &m);
+        const int code = post_message(exchange, &m);
         if (code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
@@ -173,39 +180,28 @@ static weft_status check_length(const weft_comm *comm, const MPI_Status *about, 
 }
 
 /* One by one: where a message was longer than expected, MPI_Testall of Open MPI 4.1 does not come to an end. */
-static bool poll(weft_pending *it)
+static bool poll(weft_comm_exchange *exchange)
 {
-    side *mine = (side *)(void *)it;
+    side *mine = exchange->state;
     for (; mine->n_over < mine->n_requests; mine->n_over++) {
         MPI_Status about;
         int is_over = 0;
         const int code = MPI_Test(&mine->requests[mine->n_over].request, &is_over, &about);
         const int64_t expected = mine->requests[mine->n_over].expected;
         if (code != MPI_SUCCESS)
-            return fail_wait(mine->base.comm, code, &about, expected, &it->error) != WEFT_OK;
+            return fail_wait(exchange->comm, code, &about, expected, &exchange->error) != WEFT_OK;
         if (!is_over) return false;
-        (void)!check_length(mine->base.comm, &about, expected, &it->error);
+        (void)!check_length(exchange->comm, &about, expected, &exchange->error);
     }
     return true;
 }
 
 /* ---- exchanges --------------------------------------------------------------------------------- */
 
-static weft_status exchange_create(weft_comm *comm, weft_comm_exchange **exchange,
-                                   weft_error *error)
+static int64_t exchange_bytes(const weft_comm *comm)
 {
-    side *mine = NULL;
-    const size_t bytes = sizeof *mine + PER_PEER * (size_t)comm->n_ranks * sizeof *mine->requests;
-    mine = calloc(1, bytes);
-    *exchange = (weft_comm_exchange *)mine;
-    if (mine == NULL) return weft_fail_memory(error, bytes);
-    mine->base.pending.poll = poll;
-    return WEFT_OK;
-}
-
-static void exchange_destroy(weft_comm_exchange *exchange)
-{
-    free(exchange);
+    const side *any = NULL;
+    return (int64_t)(sizeof *any + PER_PEER * (size_t)comm->n_ranks * sizeof *any->requests);
 }
 
 static weft_status copy_own(const weft_comm_exchange *exchange, weft_error *error)
@@ -229,31 +225,25 @@ static weft_status copy_own(const weft_comm_exchange *exchange, weft_error *erro
 
 static weft_status start(weft_comm_exchange *exchange, weft_error *error)
 {
-    side *mine = (side *)exchange;
+    side *mine = exchange->state;
     mine->n_requests = mine->n_over = 0;
-    int code = post_all(mine, &exchange->recv, false);
-    if (code == MPI_SUCCESS) code = post_all(mine, &exchange->send, true);
+    int code = post_all(exchange, &exchange->recv, false);
+    if (code == MPI_SUCCESS) code = post_all(exchange, &exchange->send, true);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "an exchange", code);
     return copy_own(exchange, error);
 }
 
-static weft_status pass_on(side *mine, const message *m, weft_error *error)
+static weft_status pass_on(weft_comm_exchange *exchange, const message *m, weft_error *error)
 {
-    const int code = post_message(mine, m);
+    const int code = post_message(exchange, m);
     return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "broadcast", code);
-}
-
-static weft_status wait_messages(side *mine, weft_error *error)
-{
-    weft_desk_begin(mine->base.comm->desk, &mine->base.pending);
-    return weft_desk_wait(mine->base.comm->desk, &mine->base.pending, error);
 }
 
 /* A binomial tree over the ranks counted from the root: who has the bytes after k rounds is 2^k. */
 static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
                              weft_error *error)
 {
-    side *mine = (side *)exchange;
+    side *mine = exchange->state;
     const int n = exchange->comm->n_ranks, own = (exchange->comm->self - root + n) % n;
     message m = {data, bytes, 0, weft_mpi_tag(exchange->fingerprint, exchange->ticket), false};
     int bit = 1;
@@ -262,24 +252,26 @@ static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data,
         bit <<= 1;
     if (own > 0) {
         m.peer = (own - bit + root) % n;
-        WEFT_TRY(pass_on(mine, &m, error));
-        WEFT_TRY(wait_messages(mine, error));
+        WEFT_TRY(pass_on(exchange, &m, error));
+        WEFT_TRY(weft_exchange_wait(exchange, error));
     }
     m.is_send = true;
     for (bit >>= 1; bit > 0; bit >>= 1) {
         if (own + bit >= n) continue;
         m.peer = (own + bit + root) % n;
-        WEFT_TRY(pass_on(mine, &m, error));
+        WEFT_TRY(pass_on(exchange, &m, error));
     }
-    return wait_messages(mine, error);
+    return weft_exchange_wait(exchange, error);
 }
 
-const weft_comm_engine weft_engine_mpi = {
+const weft_engine weft_engine_mpi = {
+    .size = sizeof(weft_engine),
     .name = "mpi",
+    .takes = takes,
     .group_create = group_create,
-    .destroy = destroy,
-    .exchange_create = exchange_create,
-    .exchange_destroy = exchange_destroy,
+    .group_destroy = group_destroy,
+    .exchange_bytes = exchange_bytes,
     .start = start,
+    .poll = poll,
     .broadcast = broadcast,
 };

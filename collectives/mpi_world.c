@@ -2,7 +2,9 @@
  * them. */
 #include "mpi_world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "build_id.h"
@@ -17,7 +19,6 @@ enum { TURNS = 8 }; /* so that several exchanges of one call have tags of their 
 static MPI_Comm everybody = MPI_COMM_NULL;
 static bool is_ours; /* we began MPI, so we end it */
 static uint64_t n_tags = 1;
-static int n_on_host = 1;
 
 MPI_Comm weft_mpi_comm(void)
 {
@@ -42,13 +43,7 @@ static int count_host(int *n_host)
     if (code != MPI_SUCCESS) return code;
     code = MPI_Comm_size(host, n_host);
     MPI_Comm_free(&host);
-    n_on_host = *n_host;
     return code;
-}
-
-int weft_mpi_n_on_host(void)
-{
-    return n_on_host;
 }
 
 /* Only the first thread of a process calls MPI, so FUNNELED is enough. */
@@ -87,18 +82,43 @@ static int channel = -1;
 /* fingerprint of all such calls so far: there is one when there is no recorder */
 static uint64_t chain;
 
+/* What a process tells the others when they differ. */
+typedef struct account {
+    uint64_t fingerprint;
+    char text[192];                                /* the call that it is in */
+    char engine[WEFT_MAX_NAME + 1], combines[152]; /* where it makes a group */
+} account;
+
+static weft_status fail_other(const account *first, const account *other, int process,
+                              weft_error *error)
+{
+    if (strcmp(first->engine, other->engine) != 0 && first->engine[0] && other->engine[0])
+        return weft_fail(error, WEFT_MISMATCH,
+                         "rank %d exchanges by engine %s, but rank 0 by %s; choose the same on all "
+                         "ranks",
+                         process, other->engine, first->engine);
+    if (strcmp(first->combines, other->combines) != 0 && first->engine[0] && other->engine[0])
+        return weft_fail(error, WEFT_MISMATCH,
+                         "rank %d has these combines from outside: %s; rank 0 has: %s; register "
+                         "the same ones in the same order on all ranks",
+                         process, other->combines, first->combines);
+    return weft_fail(error, WEFT_MISMATCH,
+                     "rank %d is in %s, but rank 0 is in %s; all ranks must make the same calls in "
+                     "the same order",
+                     process, other->text, first->text);
+}
+
 /* What this process is doing and since which call, to everybody; the first that differs from process 0 is named. Only when
  * they do differ. */
-static weft_status fail_mismatch(const weft_call_mark *mark, weft_error *error)
+static weft_status fail_mismatch(const weft_call_mark *mark, const char *engine, weft_error *error)
 {
-    struct {
-        uint64_t fingerprint;
-        char text[192];
-    } own = {.fingerprint = mark->fingerprint}, *all;
+    account own = {.fingerprint = mark->fingerprint}, *all;
     int n = 0, other = 0;
     weft_record record;
     if (recorder && weft_record_read(recorder, mark->number, &record))
         weft_record_print(recorder, &record, own.text, sizeof own.text);
+    snprintf(own.engine, sizeof own.engine, "%s", engine);
+    weft_combines_print(own.combines, sizeof own.combines);
     MPI_Comm_size(everybody, &n);
     all = calloc((size_t)n, sizeof *all);
     if (all == NULL) return weft_fail_memory(error, (size_t)n * sizeof *all);
@@ -106,21 +126,16 @@ static weft_status fail_mismatch(const weft_call_mark *mark, weft_error *error)
         MPI_Allgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE, everybody);
     while (other + 1 < n && all[other].fingerprint == all[0].fingerprint)
         other++;
-    const weft_status status =
-        code != MPI_SUCCESS
-            ? weft_mpi_fail(error, "comparing calls", code)
-            : weft_fail(
-                  error, WEFT_MISMATCH,
-                  "rank %d is in %s, but rank 0 is in %s; all ranks must make the same calls in "
-                  "the same order",
-                  other, all[other].text, all[0].text);
+    const weft_status status = code != MPI_SUCCESS ? weft_mpi_fail(error, "comparing calls", code)
+                                                   : fail_other(&all[0], &all[other], other, error);
     free(all);
     return status;
 }
 
 /* The lowest of everybody's numbers, if all make the same call: with it travels the fingerprint of all such calls so far,
- * as it is and negated, so that the lowest of both tells whether all are equal. */
-static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_error *error)
+ * as it is and negated, so that the lowest of both tells whether all are equal. engine: of a group that is made, else "". */
+static weft_status lowest(const weft_call_facts *call, const char *engine, int64_t *number,
+                          weft_error *error)
 {
     weft_call_mark mark = weft_recorder_begin(recorder, channel, call);
     mark.fingerprint = chain = weft_call_fingerprint(chain, call);
@@ -132,7 +147,7 @@ static weft_status lowest(const weft_call_facts *call, int64_t *number, weft_err
     if (code != MPI_SUCCESS)
         status = weft_mpi_fail(error, weft_call_name(call->kind), code);
     else if (all[1] != -all[2])
-        status = fail_mismatch(&mark, error);
+        status = fail_mismatch(&mark, engine, error);
     if (status == WEFT_MISMATCH) {
         chain = 0; /* all know, and go on to say so */
         weft_recorder_settle(recorder, channel);
@@ -151,11 +166,16 @@ static weft_call_facts call_of(int kind, int64_t count)
                              .count = count};
 }
 
-weft_status weft_mpi_same(int kind, int64_t count, weft_error *error)
+weft_status weft_mpi_same_group(const char *engine, int n_ranks, weft_error *error)
 {
-    const weft_call_facts call = call_of(kind, count);
+    weft_call_facts call = call_of(WEFT_CALL_GROUP, n_ranks);
     int64_t nothing = 0;
-    return lowest(&call, &nothing, error);
+    call.digest = weft_digest(0, engine, strlen(engine));
+    for (int kind = WEFT_COMBINES; weft_combine_is_known((weft_combine)kind); kind++) {
+        const uint64_t digest = weft_combine_digest((weft_combine)kind);
+        call.digest = weft_digest(call.digest, &digest, sizeof digest);
+    }
+    return lowest(&call, engine, &nothing, error);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -215,9 +235,10 @@ weft_status weft_mpi_open(weft_world *world, weft_error *error)
 static void leave_together(void)
 {
     enum { MOST = 1000 };
+    const weft_call_facts call = call_of(WEFT_CALL_LEAVE, 0);
     weft_status status = WEFT_MISMATCH;
     for (int i = 0; i < MOST && status == WEFT_MISMATCH; i++)
-        status = weft_mpi_same(WEFT_CALL_LEAVE, 0, NULL);
+        status = lowest(&call, "", &(int64_t){0}, NULL);
 }
 
 void weft_mpi_close(void)
@@ -241,7 +262,7 @@ weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
 {
     const weft_call_facts call = call_of(WEFT_CALL_AGREE, 0);
     int64_t first = error->status == WEFT_OK ? world->n_processes : world->process;
-    WEFT_TRY(lowest(&call, &first, error));
+    WEFT_TRY(lowest(&call, "", &first, error));
     if (first == world->n_processes) return WEFT_OK;
     const int code = MPI_Bcast(error, (int)sizeof *error, MPI_BYTE, (int)first, everybody);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "agreeing on failure", code);
@@ -253,7 +274,7 @@ weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
 {
     const weft_call_facts call = call_of(WEFT_CALL_DECIDE, 0);
     int64_t none = !mine;
-    WEFT_TRY(lowest(&call, &none, error));
+    WEFT_TRY(lowest(&call, "", &none, error));
     *any = none == 0;
     return WEFT_OK;
 }

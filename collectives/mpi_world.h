@@ -11,13 +11,6 @@
  * Local. */
 MPI_Comm weft_mpi_comm(void);
 
-/* Processes of the job on this host. Local. */
-int weft_mpi_n_on_host(void);
-
-/* weft_mpi_same - whether all processes make this call now; count: what else must be equal. WEFT_MISMATCH says who does
- * not. Collective over the job. */
-weft_status weft_mpi_same(int kind, int64_t count, weft_error *error);
-
 /* mpi_window.c: memory that all ranks of a group share; *window is NULL where they are not all on one host, or where one of
  * them is refused it. Collective over `comm`. */
 weft_status weft_mpi_window_create(MPI_Comm comm, weft_window **window, weft_error *error);

@@ -15,15 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LINE = 64, SHOWN = 8, N_SPINS = 100, N_SPINS_CROWDED = 50 };
+enum { LINE = 64, SHOWN = 8 };
 
 /* One rank's side of one exchange. */
 typedef struct side {
-    weft_comm_exchange base;
+    weft_comm_exchange *exchange;
     int n_seen; /* ranks that have shown theirs, in their order */
-    bool is_released;
+    bool is_released, is_over;
     _Atomic int n_done; /* peers that have done with this side */
     struct side *next_late;
     const struct side *peers[]; /* [n_ranks] as far as seen */
@@ -66,45 +65,52 @@ static group *group_new(int n_ranks, weft_error *error)
     return g;
 }
 
-static void prepare_desk(weft_desk *desk, int n_local)
-{
-    desk->can_sleep = true;
-    desk->n_spins = n_local <= sysconf(_SC_NPROCESSORS_ONLN) ? N_SPINS : N_SPINS_CROWDED;
-}
-
 /* All ranks are local, so end r is rank r. */
-static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *ends,
-                                weft_error *error)
+static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *const *ends,
+                                int n_ends, weft_error *error)
 {
-    const int n_local = weft_mesh_n_local(mesh);
-    int *ranks = malloc((size_t)ends[0].n_ranks * sizeof *ranks);
-    if (ranks == NULL) return weft_fail_memory(error, (size_t)ends[0].n_ranks * sizeof *ranks);
+    int *ranks = malloc((size_t)ends[0]->n_ranks * sizeof *ranks);
+    if (ranks == NULL) return weft_fail_memory(error, (size_t)ends[0]->n_ranks * sizeof *ranks);
     weft_status status = WEFT_OK;
-    for (int r = 0; r < n_local && status == WEFT_OK; r++) {
-        prepare_desk(ends[r].desk, n_local);
-        if (ends[r].self != 0) continue;
-        group *g = group_new(ends[r].n_ranks, error);
+    for (int r = 0; r < n_ends && status == WEFT_OK; r++) {
+        if (ends[r]->self != 0) continue;
+        group *g = group_new(ends[r]->n_ranks, error);
         if (g == NULL) status = WEFT_MEMORY;
-        const int n = weft_mesh_group(mesh, axes, ends[r].rank, ranks, NULL);
+        const int n = weft_mesh_group(mesh, axes, ends[r]->rank, ranks, NULL);
         for (int i = 0; i < n; i++) {
-            ends[ranks[i]].group = g;
-            if (g != NULL) g->ends[i] = &ends[ranks[i]];
+            ends[ranks[i]]->state = g;
+            if (g != NULL) g->ends[i] = ends[ranks[i]];
         }
     }
     free(ranks);
     return status;
 }
 
-static void destroy(weft_comm *ends, int n_local)
+static void group_destroy(weft_comm *const *ends, int n_ends)
 {
-    for (int r = 0; r < n_local; r++) {
-        group *g = ends[r].group;
-        if (ends[r].self != 0 || g == NULL) continue;
-        for (int i = 0; i < ends[r].n_ranks; i++)
+    for (int r = 0; r < n_ends; r++) {
+        group *g = ends[r]->state;
+        if (ends[r]->self != 0 || g == NULL) continue;
+        for (int i = 0; i < ends[r]->n_ranks; i++)
             pthread_mutex_destroy(&g->boards[i].lock);
         free(g->ends);
         free(g);
     }
+}
+
+#ifdef WEFT_HAVE_MPI
+#define ELSE "choose mpi, or none"
+#else
+#define ELSE "this Weft was built without MPI: build it with MPI, or run all ranks in one process"
+#endif
+
+static weft_status takes(const weft_mesh *mesh, weft_error *error)
+{
+    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "engine threads carries ranks of one process, and mesh %.200s has ranks in "
+                     "other processes; " ELSE,
+                     weft_mesh_text(mesh));
 }
 
 /* ---- showing ----------------------------------------------------------------------------------- */
@@ -112,10 +118,10 @@ static void destroy(weft_comm *ends, int n_local)
 /* The last of a group to show wakes those that sleep: exact where every rank has one exchange under way, else nearly. */
 static void show(side *mine)
 {
-    weft_comm *comm = mine->base.comm;
-    group *g = comm->group;
+    weft_comm *comm = mine->exchange->comm;
+    group *g = comm->state;
     board *b = &g->boards[comm->self];
-    const uint64_t ticket = mine->base.ticket;
+    const uint64_t ticket = mine->exchange->ticket;
     const uint64_t n_ranks = (uint64_t)comm->n_ranks;
     _Atomic uint64_t *place = &b->places[ticket % SHOWN].ticket;
     if (atomic_load_explicit(place, memory_order_relaxed) == 0) {
@@ -135,9 +141,9 @@ static void show(side *mine)
 
 static void take_down(side *mine)
 {
-    board *b = &((group *)mine->base.comm->group)->boards[mine->base.comm->self];
-    _Atomic uint64_t *place = &b->places[mine->base.ticket % SHOWN].ticket;
-    if (atomic_load_explicit(place, memory_order_relaxed) == mine->base.ticket + 1) {
+    board *b = &((group *)mine->exchange->comm->state)->boards[mine->exchange->comm->self];
+    _Atomic uint64_t *place = &b->places[mine->exchange->ticket % SHOWN].ticket;
+    if (atomic_load_explicit(place, memory_order_relaxed) == mine->exchange->ticket + 1) {
         atomic_store_explicit(place, 0, memory_order_release);
         return;
     }
@@ -159,7 +165,7 @@ static side *find(group *g, int r, uint64_t ticket)
     if (atomic_load(&b->n_late) == 0) return NULL;
     pthread_mutex_lock(&b->lock);
     side *found = b->late;
-    while (found != NULL && found->base.ticket != ticket)
+    while (found != NULL && found->exchange->ticket != ticket)
         found = found->next_late;
     pthread_mutex_unlock(&b->lock);
     return found;
@@ -188,8 +194,7 @@ static weft_status fail_other_call(const weft_comm_exchange *mine, const weft_co
     char own[180], its[180];
     print_call(mine, own, sizeof own);
     print_call(other, its, sizeof its);
-    mine->comm->chain = 0; /* all know, and go on to say so */
-    weft_recorder_settle(mine->comm->recorder, mine->comm->channel);
+    weft_comm_settle(mine->comm);
     return weft_fail(
         error, WEFT_MISMATCH,
         "rank %d is in %s, but rank %d is in %s; all ranks of a group must make the same "
@@ -200,11 +205,11 @@ static weft_status fail_other_call(const weft_comm_exchange *mine, const weft_co
 /* Copy what `sender` has for this rank. */
 static weft_status take(side *mine, const side *from, int sender, weft_error *error)
 {
-    weft_comm *comm = mine->base.comm;
-    const weft_parts *send = &from->base.send, *recv = &mine->base.recv;
-    if (from->base.fingerprint != mine->base.fingerprint)
-        return fail_other_call(&mine->base, &from->base, error);
-    if (mine->base.is_direct) return WEFT_OK;
+    weft_comm *comm = mine->exchange->comm;
+    const weft_parts *send = &from->exchange->send, *recv = &mine->exchange->recv;
+    if (from->exchange->fingerprint != mine->exchange->fingerprint)
+        return fail_other_call(mine->exchange, from->exchange, error);
+    if (mine->exchange->is_direct) return WEFT_OK;
     const int64_t bytes = send->bytes != NULL ? send->bytes[comm->self] : send->all_bytes;
     if (bytes != recv->bytes[sender]) {
         weft_recorder_settle(comm->recorder, comm->channel);
@@ -225,13 +230,13 @@ static weft_status take(side *mine, const side *from, int sender, weft_error *er
 static void count_done(const side *peer, int n_ranks)
 {
     side *its = (side *)(uintptr_t)peer;
-    weft_desk *desk = its->base.comm->desk;
+    weft_desk *desk = its->exchange->comm->desk;
     if (atomic_fetch_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);
 }
 
 static void release(weft_comm_exchange *exchange)
 {
-    side *mine = (side *)exchange;
+    side *mine = exchange->state;
     mine->is_released = true;
     for (int r = 0; r < exchange->comm->n_ranks; r++)
         if (r != exchange->comm->self) count_done(mine->peers[r], exchange->comm->n_ranks);
@@ -240,54 +245,45 @@ static void release(weft_comm_exchange *exchange)
 /* Nothing is said of calls that differ before all have come: those that find it out do so together. */
 static void take_all(side *mine)
 {
-    const int n = mine->base.comm->n_ranks, self = mine->base.comm->self;
+    const int n = mine->exchange->comm->n_ranks, self = mine->exchange->comm->self;
     for (int i = 0; i < n; i++) {
         const int sender = (self + i) % n; /* not all from one at a time */
         const side *its = mine->peers[sender];
-        (void)!take(mine, its, sender, &mine->base.pending.error);
-        if (!mine->base.is_direct && its != mine) count_done(its, n);
+        (void)!take(mine, its, sender, &mine->exchange->error);
+        if (!mine->exchange->is_direct && its != mine) count_done(its, n);
     }
-    mine->base.has_all_come = true;
+    mine->exchange->has_all_come = true;
 }
 
-static bool poll(weft_pending *it)
+static bool poll(weft_comm_exchange *exchange)
 {
-    side *mine = (side *)(void *)it;
-    weft_comm *comm = mine->base.comm;
+    side *mine = exchange->state;
+    weft_comm *comm = exchange->comm;
     for (; mine->n_seen < comm->n_ranks; mine->n_seen++) {
         const int r = mine->n_seen;
-        mine->peers[r] = r == comm->self ? mine : find(comm->group, r, mine->base.ticket);
+        mine->peers[r] = r == comm->self ? mine : find(comm->state, r, exchange->ticket);
         if (mine->peers[r] == NULL) return false;
     }
-    if (!mine->base.has_all_come) take_all(mine);
-    if (mine->base.is_direct && !mine->is_released) return false;
+    if (mine->is_over) return true;
+    if (!exchange->has_all_come) take_all(mine);
+    if (exchange->is_direct && !mine->is_released) return false;
     if (atomic_load_explicit(&mine->n_done, memory_order_acquire) < comm->n_ranks - 1) return false;
     take_down(mine);
-    return true;
+    return mine->is_over = true;
 }
 
-static weft_status exchange_create(weft_comm *comm, weft_comm_exchange **exchange,
-                                   weft_error *error)
+static int64_t exchange_bytes(const weft_comm *comm)
 {
-    const size_t bytes = sizeof(side) + (size_t)comm->n_ranks * sizeof(side *);
-    side *mine = calloc(1, bytes);
-    *exchange = (weft_comm_exchange *)mine;
-    if (mine == NULL) return weft_fail_memory(error, bytes);
-    mine->base.pending.poll = poll;
-    return WEFT_OK;
-}
-
-static void exchange_destroy(weft_comm_exchange *exchange)
-{
-    free(exchange);
+    return (int64_t)(sizeof(side) + (size_t)comm->n_ranks * sizeof(side *));
 }
 
 static weft_status start(weft_comm_exchange *exchange, weft_error *error)
 {
     (void)error;
-    side *mine = (side *)exchange;
+    side *mine = exchange->state;
+    mine->exchange = exchange;
     mine->n_seen = 0;
-    mine->base.has_all_come = mine->is_released = false;
+    exchange->has_all_come = mine->is_released = mine->is_over = false;
     atomic_store_explicit(&mine->n_done, 0, memory_order_relaxed);
     show(mine);
     return WEFT_OK;
@@ -295,36 +291,19 @@ static weft_status start(weft_comm_exchange *exchange, weft_error *error)
 
 static const weft_comm_exchange *peer(const weft_comm_exchange *exchange, int r)
 {
-    return &((const side *)exchange)->peers[r]->base;
+    return ((const side *)exchange->state)->peers[r]->exchange;
 }
 
-/* An exchange in which one has something for the others. */
-static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
-                             weft_error *error)
-{
-    weft_comm *comm = exchange->comm;
-    const int n = comm->n_ranks;
-    int64_t *send_bytes = comm->numbers, *recv_bytes = send_bytes + n, *at = recv_bytes + n;
-    for (int r = 0; r < n; r++) {
-        send_bytes[r] = comm->self == root && r != root ? bytes : 0;
-        recv_bytes[r] = comm->self != root && r == root ? bytes : 0;
-        at[r] = 0;
-    }
-    exchange->send = (weft_parts){data, send_bytes, at, 0};
-    exchange->recv = (weft_parts){data, recv_bytes, at, 0};
-    WEFT_TRY(start(exchange, error));
-    weft_desk_begin(comm->desk, &exchange->pending);
-    return weft_desk_wait(comm->desk, &exchange->pending, error);
-}
-
-const weft_comm_engine weft_engine_threads = {
+const weft_engine weft_engine_threads = {
+    .size = sizeof(weft_engine),
     .name = "threads",
+    .wakes = true,
+    .takes = takes,
     .group_create = group_create,
-    .destroy = destroy,
-    .exchange_create = exchange_create,
-    .exchange_destroy = exchange_destroy,
+    .group_destroy = group_destroy,
+    .exchange_bytes = exchange_bytes,
     .start = start,
+    .poll = poll,
     .peer = peer,
     .release = release,
-    .broadcast = broadcast,
 };

@@ -125,6 +125,12 @@ static weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status weft_mpi_same_group(const char *engine, int n_ranks, weft_error *error)
+{
+    (void)engine, (void)n_ranks, (void)error;
+    return WEFT_OK;
+}
+
 #endif
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -174,4 +180,17 @@ weft_status weft_world_any(bool mine, bool *any, weft_error *error)
     *any = mine;
     if (!job.is_open || job.world.n_processes == 1) return WEFT_OK;
     return weft_mpi_any(mine, any, error);
+}
+
+/* ---- for this room ------------------------------------------------------------------------------- */
+
+int weft_world_n_near(void)
+{
+    return job.is_open ? job.world.n_host_processes : 1;
+}
+
+weft_status weft_world_same_group(const char *engine, int n_ranks, weft_error *error)
+{
+    if (!job.is_open || job.world.n_processes == 1) return WEFT_OK;
+    return weft_mpi_same_group(engine, n_ranks, error);
 }

@@ -22,6 +22,7 @@ static const option options[] = {
      "shard over the axes that split batch: 1, 2 optimizer state, 3 parameters too", "0 1 2 3"},
     {"strict", OPTION_FLAG, "no", "", "Where it runs",
      "a rule that does not apply somewhere is an error"},
+    APP_EXTEND_OPTIONS("Where it runs"),
 
     {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},
     {"width", OPTION_COUNT, "128", "N", "Model",
@@ -38,8 +39,6 @@ static const option options[] = {
     {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
      "sgd, momentum, adam, adamw or adafactor"},
-    {"plugin", OPTION_TEXT, "", "FILE", "Training",
-     "a shared library that adds optimizers and kernels: load it first"},
     {"rate", OPTION_REAL, "1e-3", "X", "Training",
      "highest learning rate; falls to a tenth as a cosine"},
     {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},
@@ -152,6 +151,7 @@ static weft_status work(gpt_job *job, const phase *phases, weft_error *error)
     weft_world world;
     WEFT_TRY(gpt_job_check(job, error));
     WEFT_TRY(app_join(&world, error));
+    (void)!app_extend(job->settings, error);
     WEFT_TRY(agree_on_work(job->settings, phases, error));
     if (!settings_flag(job->settings, "dry-run")) return run(job, phases, &world, error);
     if (weft_world_is_root()) (void)!plan(job, error);

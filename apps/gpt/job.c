@@ -1,8 +1,6 @@
 /* job: from settings to a program ready to run. */
 #include "job.h"
 
-#include "weft/extend/plugin.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,8 +49,6 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
 static weft_status build_update(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
-    if (settings_text(s, "plugin")[0] != '\0')
-        WEFT_TRY(weft_extend_load(settings_text(s, "plugin"), error));
     const weft_optimizer *optimizer = weft_optimizer_find(settings_text(s, "optimizer"), error);
     if (!optimizer) return error->status;
     const double rate = settings_real(s, "rate");

@@ -13,6 +13,7 @@ static const option options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Where it runs", "as data:2,model:2; else data:N"},
     {"layout", OPTION_TEXT, "", "RULES", "Where it runs", "of dims batch pixel hidden digit"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs", "sharded storage", "0 1 2 3"},
+    APP_EXTEND_OPTIONS("Where it runs"),
     {"hidden", OPTION_COUNT, "256", "N", "Model", "width of the hidden layer", NULL, 1},
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model", "numbers to compute in", "f32 f64"},
     {"steps", OPTION_COUNT, "800", "N", "Learning", "800 of 100 images are 10 epochs", NULL, 1},

@@ -11,6 +11,7 @@ static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
     {"layout", OPTION_TEXT, "", "RULES", "Options", "check these rules against the mesh"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
+    APP_EXTEND_OPTIONS("Options"),
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 static const option_table info_table = {

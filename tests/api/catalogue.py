@@ -18,7 +18,7 @@ LEFT_OUT = {"weft_world_close"}
 MAY_BE_NULL = {
     "weft_mesh_create.text", "weft_mesh_plan.text", "weft_layout_create.text", "weft_layout_check.dims",
     "weft_layout_store.dim", "weft_compile.layout", "weft_compile.options", "weft_compile.values",
-    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_flight_create.comm", "weft_flight_start.scratch", "weft_flight_start_joined.scratch",
+    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_engine_choose.text", "weft_flight_create.comm", "weft_flight_start.scratch", "weft_flight_start_joined.scratch",
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
@@ -77,7 +77,7 @@ GOOD = {
     "weft_emit_element.n_in": "1", "weft_emit_dim.in": "f->one_weight", "weft_emit_dim.n_in": "1",
     "weft_emit.attributes": "&no_attributes", "weft_emit.bytes": "sizeof no_attributes",
     "weft_extend_op.op": "&fresh_op", "weft_check_op.check": "&fresh_check", "weft_extend_combine.rule": "&fresh_combine", "weft_update_slot.variable": "f->w", "weft_update_at.variable": "f->w",
-    "weft_scalar_for.scalar": "f->loss", "weft_extend_optimizer.rule": "&fresh_rule", "weft_extend_kernel.op": '"einsum"', "weft_size_take.given": "&fresh_op",
+    "weft_scalar_for.scalar": "f->loss", "weft_extend_optimizer.rule": "&fresh_rule", "weft_extend_engine.engine": "&fresh_engine", "weft_engine_choose.text": '"threads"', "weft_extend_kernel.op": '"einsum"', "weft_size_take.given": "&fresh_op",
     "weft_size_take.known": "sizeof(weft_op)", "weft_size_take.least": "8",
     "weft_layout_check.n_dims": "2", "weft_shape_make.n_dims": "2", "weft_calls_check.comm": "f->comm",
 }  # fmt: skip

@@ -21,6 +21,7 @@
 #include "weft/extend/check.h"
 #include "weft/extend/combine.h"
 #include "weft/extend/element.h"
+#include "weft/extend/engine.h"
 #include "weft/extend/optimizer.h"
 #include "weft/extend/plugin.h"
 #include "weft/extend/size.h"
@@ -57,6 +58,7 @@ typedef struct fixture {
     weft_move_memory moved;
     weft_move *move;
     weft_flight *flight, *started;
+    weft_comm_exchange *exchange;
     weft_request request;
     weft_checkpoint_state state;
     weft_arena *arena;
@@ -211,6 +213,21 @@ static const weft_combine_rule fresh_combine = {
 static const weft_combine_rule poor_combine = {
     sizeof poor_combine, "poor", 65, true, {NULL}, {NULL}};
 
+static weft_status no_start(weft_comm_exchange *exchange, weft_error *error)
+{
+    (void)exchange, (void)error;
+    return WEFT_OK;
+}
+static bool no_poll(weft_comm_exchange *exchange)
+{
+    (void)exchange;
+    return true;
+}
+static const weft_engine fresh_engine = {
+    .size = sizeof fresh_engine, .name = "fresh", .below = "", .start = no_start, .poll = no_poll};
+static const weft_engine poor_engine = {
+    .size = sizeof poor_engine, .name = "poor", .below = "nosuch", .start = no_start};
+
 static weft_value build_check(weft_graph *graph, const weft_value *in, void *argument)
 {
     (void)graph, (void)argument;
@@ -290,6 +307,10 @@ POINTER(const weft_update, weft_update_ptr, 1, &f->working, (weft_update *)(void
 POINTER(const weft_combine_rule, weft_combine_rule_ptr, 4, &fresh_combine, &poor_combine,
         (weft_combine_rule *)(void *)filled[0], (weft_combine_rule *)(void *)filled[1],
         (weft_combine_rule *)(void *)filled[2])
+POINTER(const weft_engine, weft_engine_ptr, 4, &fresh_engine, &poor_engine,
+        (weft_engine *)(void *)filled[0], (weft_engine *)(void *)filled[1],
+        (weft_engine *)(void *)filled[2])
+POINTER(weft_comm_exchange, weft_comm_exchange_ptr, 0, f->exchange)
 POINTER(weft_combine, weft_combine_ptr, 0, (weft_combine *)(void *)f->buffer)
 POINTER(const weft_check, weft_check_ptr, 4, &fresh_check, &poor_check,
         (weft_check *)(void *)filled[0], (weft_check *)(void *)filled[1],
@@ -300,6 +321,7 @@ MADE(weft_layout)
 MADE(weft_graph)
 MADE(weft_program)
 MADE(weft_comms)
+MADE(weft_comm_exchange)
 MADE(weft_move)
 MADE(weft_flight)
 MADE(weft_arena)
@@ -652,6 +674,7 @@ static void make_exchanges(fixture *f)
     MUST(weft_comms_create(f->mesh, &f->comms, error));
     MUST(weft_comms_prepare(f->comms, 1, error));
     f->comm = weft_comm_of(f->comms, 0, 1);
+    MUST(weft_exchange_take(f->comm, &f->exchange, error));
     MUST(weft_move_create(f->mesh, &f->turned, WEFT_F64, &f->step, 0, &f->move, error));
     MUST(weft_flight_create(f->move, f->comm, &f->flight, error));
     MUST(weft_flight_create(f->move, f->comm, &f->started, error));

@@ -2,6 +2,7 @@
  * RANKS: 2 3 4 8
  */
 #include "on_ranks.h"
+#include "stacked.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,12 +112,19 @@ static void test_more_groups_than_are_recorded(void)
     on_mesh("b:4", reduce_on_rank);
 }
 
+static void run_all(void)
+{
+    RUN(test_every_combine_is_the_fold_in_rank_order);
+    RUN(test_states_that_are_none_are_refused);
+    RUN(test_more_groups_than_are_recorded);
+}
+
 int main(void)
 {
     if (open_world()) {
-        RUN(test_every_combine_is_the_fold_in_rank_order);
-        RUN(test_states_that_are_none_are_refused);
-        RUN(test_more_groups_than_are_recorded);
+        run_all();
+        if (world_now.n_processes <= 4)
+            test_again_by_stacked(run_all); /* without a window it is slow */
     }
     weft_world_close();
     return weft_test_report();

@@ -2,6 +2,9 @@
  * RANKS: 2 3 4 8
  */
 #include "on_ranks.h"
+#include "stacked.h"
+
+static bool is_again; /* by stacked */
 
 /* What rank `from` has for rank `to`: some have nothing, and sizes differ in every direction. */
 static int64_t part_bytes(int from, int to, int round)
@@ -208,7 +211,8 @@ static void groups_on_rank(const ranks *all, int rank)
     CHECK(weft_comm_of(all->comms, rank, 1u << 5) == NULL);
     CHECK(weft_comm_of(all->comms, weft_mesh_n_ranks(all->mesh), 1) == NULL);
     const bool is_local = weft_mesh_n_local(all->mesh) == weft_mesh_n_ranks(all->mesh);
-    CHECK_TEXT(weft_comms_engine(all->comms), is_local ? "threads" : "mpi");
+    const char *own = is_local ? "threads" : "mpi";
+    CHECK_TEXT(weft_comms_engine(all->comms), is_again ? "stacked" : own);
 }
 
 static void test_groups_follow_the_axes(void)
@@ -247,17 +251,24 @@ static void test_a_plan_has_no_groups(void)
     weft_mesh_destroy(&mesh);
 }
 
+static void run_all(void)
+{
+    RUN(test_groups_follow_the_axes);
+    RUN(test_all_to_all_with_uneven_and_zero_counts);
+    RUN(test_several_exchanges_may_be_under_way);
+    RUN(test_any_number_of_exchanges_may_be_under_way);
+    RUN(test_all_gather_with_uneven_counts);
+    RUN(test_broadcast_from_every_root);
+    RUN(test_counts_that_differ_are_found);
+    RUN(test_a_plan_has_no_groups);
+}
+
 int main(void)
 {
     if (open_world()) {
-        RUN(test_groups_follow_the_axes);
-        RUN(test_all_to_all_with_uneven_and_zero_counts);
-        RUN(test_several_exchanges_may_be_under_way);
-        RUN(test_any_number_of_exchanges_may_be_under_way);
-        RUN(test_all_gather_with_uneven_counts);
-        RUN(test_broadcast_from_every_root);
-        RUN(test_counts_that_differ_are_found);
-        RUN(test_a_plan_has_no_groups);
+        run_all();
+        is_again = true;
+        test_again_by_stacked(run_all);
     }
     weft_world_close();
     return weft_test_report();

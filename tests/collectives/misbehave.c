@@ -17,6 +17,7 @@
 
 #include "apps/app.h"
 #include "weft/collectives.h"
+#include "weft/extend/combine.h"
 #include "weft/ops.h"
 #include "weft/program.h"
 #include "weft/watch.h"
@@ -411,6 +412,34 @@ static weft_status run_other(int rank, int round, weft_error *error)
     return perform(rank, round, the.site, &s, error);
 }
 
+static void least(void *out, const void *a, const void *b, int64_t n)
+{
+    weft_combine_into(WEFT_MIN, WEFT_F32, memmove(out, a, (size_t)n * sizeof(float)), b, n);
+}
+
+static void infinite(void *into, int64_t n)
+{
+    weft_combine_identity(WEFT_MIN, WEFT_F32, into, n);
+}
+
+/* The same number is another combine. */
+static weft_status reduce_by_number(int rank, int round, weft_error *error)
+{
+    const weft_combine_rule rule = {sizeof rule,
+                                    rank == the.rank ? "other" : "least",
+                                    1,
+                                    false,
+                                    {[WEFT_F32] = least},
+                                    {[WEFT_F32] = infinite}};
+    static _Alignas(64) char scratch[MOST_RANKS * 64];
+    float own = (float)rank, all = 0;
+    weft_combine kind;
+    (void)round;
+    WEFT_TRY(weft_extend_combine(&rule, &kind, error));
+    return weft_all_reduce(weft_comm_of(the.comms, rank, 3), kind, WEFT_F32, &own, &all, 1, scratch,
+                           error);
+}
+
 static weft_status exit_0(int rank, int round, weft_error *error)
 {
     (void)rank, (void)round, (void)error;
@@ -534,6 +563,7 @@ static const kind kinds[] = {
     {"layout", EVERYWHERE, .act = compile_layout, .by_all = true},
     {"config", EVERYWHERE, .act = compile_config, .by_all = true},
     {"program", EVERYWHERE, .act = run_other, .by_all = true},
+    {"number", EVERYWHERE, .act = reduce_by_number, .by_all = true},
     {"exit0", EVERYWHERE, .act = exit_0},
     {"exit3", EVERYWHERE, .act = exit_3},
     {"abort", EVERYWHERE, .act = abort_it},

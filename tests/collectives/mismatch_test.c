@@ -1,7 +1,7 @@
 /* mismatch_test: one rank that does not run the same as the others ends the job with status 73 and
  * a sentence that names both sides, and no rank is ever given a wrong number.
  *
- * 12 ways to differ, on threads and over MPI. mismatch_test --all: at each of 20 call sites, with a
+ * 13 ways to differ, on threads and over MPI. mismatch_test --all: at each of 20 call sites, with a
  * table of figures.
  */
 #include "jobs.h"
@@ -11,7 +11,7 @@
 
 #include "test.h"
 
-enum { SITES = 20, KINDS = 12, ENGINES = 3, BESIDE = 4 };
+enum { SITES = 20, KINDS = 13, ENGINES = 3, BESIDE = 4 };
 
 typedef struct engine {
     const char *name, *format; /* kind, site */
@@ -24,10 +24,11 @@ static const engine engines[ENGINES] = {
     {"4 processes", JOBS_MPIRUN "-n 4 " JOBS_MISBEHAVE " %s %d --patience 3 2>&1", true},
 };
 
-/* The last three ask for several processes: ranks that are threads share one program and one
+/* The last four ask for several processes: ranks that are threads share one program and one
  * command line. */
-static const char *const kinds[KINDS] = {"op",   "count", "dtype", "combine", "axis",   "order",
-                                         "skip", "extra", "steps", "layout",  "config", "program"};
+static const char *const kinds[KINDS] = {"op",     "count",   "dtype", "combine", "axis",
+                                         "order",  "skip",    "extra", "steps",   "layout",
+                                         "config", "program", "number"};
 enum { OF_PROCESSES = 9 };
 
 typedef struct figures {

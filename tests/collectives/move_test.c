@@ -2,6 +2,7 @@
  * RANKS: 2 3 4 6 8
  */
 #include "on_ranks.h"
+#include "stacked.h"
 
 #include "layout/random_specs.h"
 
@@ -465,14 +466,20 @@ static void test_a_plan_of_many_ranks_knows_its_bytes(void)
     weft_mesh_destroy(&mesh);
 }
 
+static void run_all(void)
+{
+    RUN(test_random_conversions_move_every_element);
+    RUN(test_the_mover_alone_can_do_everything);
+    RUN(test_reduce_scatter_then_all_gather_is_all_reduce);
+    RUN(test_many_flights_are_finished_in_any_order);
+    RUN(test_a_plan_of_many_ranks_knows_its_bytes);
+}
+
 int main(void)
 {
     if (open_world()) {
-        RUN(test_random_conversions_move_every_element);
-        RUN(test_the_mover_alone_can_do_everything);
-        RUN(test_reduce_scatter_then_all_gather_is_all_reduce);
-        RUN(test_many_flights_are_finished_in_any_order);
-        RUN(test_a_plan_of_many_ranks_knows_its_bytes);
+        run_all();
+        test_again_by_stacked(run_all);
     }
     weft_world_close();
     return weft_test_report();

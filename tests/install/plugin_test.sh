@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# plugin_test.sh BUILD: installs what is in the folder BUILD under a prefix, and builds the example plug-in against it, by
-# CMake and by pkg-config. Its ops pass the oracle, it trains split over 4 ranks to the same losses, and the installed gpt
-# loads it and trains by its optimizer.
+# plugin_test.sh BUILD: installs what is in the folder BUILD under a prefix, and builds the example plug-ins against it, by
+# CMake and by pkg-config. Ops pass the oracle, and so does the engine; split over 4 ranks training gives the same losses;
+# the installed gpt and mnist load them, train by their optimizer, and by their engine to the same bits.
 set -euo pipefail
 build=$(readlink -f "$1")
 work=$(mktemp -d)
@@ -38,3 +38,42 @@ if "${gpt[@]}" --optimizer lion --run "$work/other" 2>"$work/said"; then die "li
 grep -q 'no optimizer lion' "$work/said" || { cat "$work/said"; die "the sentence without the plug-in"; }
 if "${gpt[@]}" --plugin "$work/nowhere.so" --run "$work/other" 2>"$work/said"; then die "a plug-in that is not there"; fi
 grep -q 'plug-in .*nowhere.so cannot be loaded' "$work/said" || { cat "$work/said"; die "the sentence of a missing one"; }
+# ---- an engine
+
+cmake -S "$prefix/share/weft/examples/link" -B "$work/link" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/link" >>"$work/log" 2>&1 || { cat "$work/log"; die "the engine does not build"; }
+"$work/link/check" || die "the engine under the oracle"
+link=$work/link/liblink.so
+four=(--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 1)
+bits() { sed -n 's/.*"loss": *\([^,}]*\).*/\1/p' "$1"; } # all the digits that there are
+launch() { "$@"; }
+for how in threads mpi; do
+    if [ $how = mpi ]; then
+        command -v mpiexec >/dev/null && "$prefix/bin/weft" info --json | grep -q '"mpi": true' || { echo "no MPI here"; continue; }
+        launch() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec --oversubscribe -n 4 "$@"; }
+    fi
+    launch "${gpt[@]}" "${four[@]}" --run "$work/$how.own" --metrics "$work/$how.own.json" || die "gpt by $how"
+    launch "${gpt[@]}" "${four[@]}" --plugin "$plugin:$link" --engine link:20us,2GB,report --run "$work/$how.link" \
+        --metrics "$work/$how.link.json" 2>"$work/said" || { cat "$work/said"; die "gpt by link over $how"; }
+    [ "$(bits "$work/$how.own.json" | wc -l)" = 3 ] || die "no losses of three steps"
+    cmp <(bits "$work/$how.own.json") <(bits "$work/$how.link.json") || die "link over $how gives other bits"
+    awk '/^link: / { n += $2; bytes += $4 } END { exit !(n > 100 && bytes > 10000) }' "$work/said" ||
+        { cat "$work/said"; die "link over $how carried nothing"; }
+    echo "gpt over link over $how: the same bits; $(grep -m1 '^link: ' "$work/said")"
+done
+[ ! -e "$work/mpi.own.json" ] || cmp <(bits "$work/threads.own.json") <(bits "$work/mpi.own.json") || die "threads and MPI differ"
+
+refused() { # sentence, command...
+    local sentence=$1
+    shift
+    if "$@" 2>"$work/said"; then die "taken: $*"; fi
+    grep -q "$sentence" "$work/said" || { cat "$work/said"; die "this should say: $sentence"; }
+}
+refused 'no engine lnik; did you mean link?' "${gpt[@]}" --plugin "$link" --engine lnik:1us,1GB --run "$work/other"
+refused 'it takes a latency and the bytes a second' "${gpt[@]}" --plugin "$link" --engine link --run "$work/other"
+refused 'no engine link' "${gpt[@]}" --engine link:1us,1GB --run "$work/other"
+WEFT_ENGINE=link:1us,1GB "$prefix/bin/weft" info --plugin "$link" --mesh data:2 | grep -q link || die "weft info"
+# mnist has the same options; without its images it gets no further than to have understood them.
+refused 'no optimizer lien; did you mean lion?' "$prefix/bin/mnist" --plugin "$plugin" --optimizer lien --run "$work/other"
+refused 'plug-in .*nowhere.so cannot be loaded' "$prefix/bin/mnist" --plugin "$work/nowhere.so" --run "$work/other"
+refused 'no engine link' "$prefix/bin/mnist" --engine link:1us,1GB --run "$work/other"

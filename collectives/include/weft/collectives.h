@@ -5,8 +5,8 @@
  *     weft_comm *comm = weft_comm_of(comms, rank, axes, &error); one rank's end of a group
  *     WEFT_TRY(weft_all_reduce(comm, WEFT_SUM, WEFT_F32, send, recv, count, scratch, &error));
  *
- * Two engines behind one table: threads (all ranks in this process) and MPI (one rank a process). Both add
- * in rank order, so their results are equal bit by bit.
+ * Engines behind one table: threads (all ranks in this process), MPI (one rank a process), and those from outside
+ * (weft/extend/engine.h). Whatever moves the bytes, parts are combined in rank order, so results are equal bit by bit.
  */
 #ifndef WEFT_COLLECTIVES_H
 #define WEFT_COLLECTIVES_H
@@ -37,6 +37,14 @@ WEFT_API weft_status weft_world_agree(weft_error *error);
  * the job; alone *any is `mine`. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_world_any(bool mine, bool *any, weft_error *error);
 
+/* weft_engine_choose - by which engine groups are made from now on, of whatever mesh: its name, and behind a colon what it
+ * is to be told, if it takes that: "threads", "link:50us,1GB". NULL or "": for each mesh the one of Weft's own that can,
+ * as it is at first. All processes of a job choose the same; groups are refused where they do not. Local.
+ *
+ * returns WEFT_USAGE for an engine that is not there (with the nearest name), or settings that it does not take
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_engine_choose(const char *text, weft_error *error);
+
 typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
 typedef struct weft_comm weft_comm;   /* one rank's end of one group               */
 
@@ -54,9 +62,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_comms_prepare(weft_comms *comms, uint3
 WEFT_API weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes);
 WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
-WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi" */
+WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi", ... */
 
-typedef struct weft_comm_exchange weft_comm_exchange; /* opaque */
+typedef struct weft_comm_exchange weft_comm_exchange; /* weft/extend/engine.h */
 
 /* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. Any number may be
  * under way, in any groups, and be waited for in any order, not the same on all ranks: a wait brings on all that its

@@ -1,7 +1,11 @@
 """What ./run bench rests on: workers that compute the same, a refusal where machines or results moved, a page of it."""
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -32,6 +36,48 @@ def looked(w, row, steps=1):
     opened = w.ask(f"open {row}")
     assert "seconds" in opened, opened
     return w.ask(f"look {steps}")["numbers"]
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import process
+workers = [process.Worker("one", command.split(), {}) for command in sys.argv[2:]]
+for w in workers:
+    w.ask("open add")
+    w.stop()
+print(*(pid for w in workers for pid in process.family(w.process.pid)), flush=True)
+time.sleep(600)
+"""
+
+
+def is_there(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Ending(unittest.TestCase):
+    def test_nothing_stays_of_a_bench_that_is_killed(self):
+        commands = [str(PROGRAMS / "bench_weft")]
+        if shutil.which("mpirun"):
+            commands.append(f"mpirun --allow-run-as-root --oversubscribe -n 2 {commands[0]}")
+        for number in (signal.SIGKILL, signal.SIGINT):
+            bench_process = subprocess.Popen([sys.executable, "-c", KILLED, str(Path(__file__).parent), *commands],
+                                             stdout=subprocess.PIPE, text=True)
+            with bench_process:
+                pids = [int(word) for word in bench_process.stdout.readline().split()]
+                self.assertGreaterEqual(len(pids), 1 if len(commands) == 1 else 4)
+                self.assertTrue(all(map(is_there, pids)))
+                bench_process.send_signal(number)
+            left = pids
+            for _ in range(300):
+                left = list(filter(is_there, left))
+                if not left:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(left, [])
 
 
 class Speaking(unittest.TestCase):

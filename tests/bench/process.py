@@ -49,6 +49,43 @@ def _words(pid, name):
         return []
 
 
+class Guardian:
+    """A process that ends workers, stopped ones too, when this program has been killed and can no longer do so itself."""
+
+    pipe = None  # to it; the kernel closes it, whatever becomes of this program
+
+    @classmethod
+    def tell(cls, word):
+        if cls.pipe is None:
+            end, cls.pipe = os.pipe()
+            if os.fork() == 0:
+                os.close(cls.pipe)
+                cls._watch(end)
+            os.close(end)
+        os.write(cls.pipe, f"{word}\n".encode())
+
+    @classmethod
+    def _watch(cls, end):
+        try:
+            os.setsid()  # Ctrl-C is for the others
+            workers = set()
+            for line in os.fdopen(end):
+                workers.symmetric_difference_update([abs(int(line))])
+            for pid in workers:
+                cls._kill(pid)
+        finally:
+            os._exit(0)
+
+    @staticmethod
+    def _kill(pid):
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # who is stopped starts no more of them
+            for member in family(pid):
+                try:
+                    os.kill(member, number)
+                except ProcessLookupError:
+                    pass
+
+
 def memory_left():
     """Bytes that a process may still have before others would be killed for it."""
     lines = Path("/proc/meminfo").read_text().splitlines()
@@ -68,6 +105,7 @@ class Worker:
             self.said.close()
             raise Failed(f"{command[0]}: {error.strerror}")
         Worker.alive.append(self)
+        Guardian.tell(self.process.pid)
         hurry(self.process.pid)
         self.pending = b""
 
@@ -117,6 +155,12 @@ class Worker:
         if self not in Worker.alive:
             return
         Worker.alive.remove(self)
+        try:
+            self._end()
+        finally:
+            Guardian.tell(-self.process.pid)
+
+    def _end(self):
         self._signal(signal.SIGCONT)
         try:
             self.process.stdin.close()

@@ -225,12 +225,11 @@ static weft_status list_readers(fusing *f, weft_error *error)
     return WEFT_OK;
 }
 
-/* Bytes that are alive at each step, as the plan stands. What is stored is taken to be in the variable's memory. */
-static weft_status count_alive(fusing *f, weft_error *error)
+/* Bytes of results from the step that makes each to the last that reads it. What is stored is taken to be in the
+ * variable's memory. */
+static void add_results(fusing *f)
 {
     const weft_plan *plan = f->plan;
-    f->alive = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->alive);
-    if (!f->alive) return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
     for (uint32_t s = 0; s < plan->n_steps; s++)
         for (int o = 0; o < plan->steps[s].n_out; o++) {
             const uint32_t made = plan->steps[s].out[o];
@@ -240,8 +239,21 @@ static weft_status count_alive(fusing *f, weft_error *error)
             const uint32_t dies = r.last > s ? r.last + 1 : s + 1;
             f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= bytes_of(f, made);
         }
+    for (uint32_t s = 1; s < plan->n_steps; s++)
+        f->alive[s] += f->alive[s - 1];
+}
+
+/* Bytes that are alive at each step, as the plan stands: results, and the step's scratch. */
+static weft_status count_alive(fusing *f, weft_error *error)
+{
+    const weft_plan *plan = f->plan;
+    f->alive = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->alive);
+    if (!f->alive) return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
+    add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
-        if (s > 0) f->alive[s] += f->alive[s - 1];
+        int64_t scratch = 0;
+        WEFT_TRY(weft_step_scratch(plan, &plan->steps[s], 0, &scratch, error));
+        f->alive[s] += (scratch + 63) / 64 * 64;
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }
     return WEFT_OK;

@@ -1,8 +1,8 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
- * Lifetimes are known, so it is packing: the largest buffer first, each at the lowest place where
- * it meets no other that lives at the same time. A loop may write over an operand that dies there.
- * Boxes differ from rank to rank, so this pass works for one rank at a time.
+ * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
+ * other that lives at the same time. A loop may write over an operand that dies there. Boxes differ from rank to rank,
+ * so this pass works for one rank at a time.
  */
 #include "pack.h"
 #include "plan.h"
@@ -136,22 +136,14 @@ static weft_status merge_in_place(packing *p, weft_error *error)
     return WEFT_OK;
 }
 
-static int larger_first(const void *a, const void *b)
-{
-    const weft_buffer *x = *(weft_buffer *const *)a, *y = *(weft_buffer *const *)b;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
 static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
 {
     uint32_t n = 0;
-    weft_buffer **order = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *order);
-    if (!order) return weft_fail_memory(error, p->n_buffers * sizeof *order);
+    weft_buffer **all = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *all);
+    if (!all) return weft_fail_memory(error, p->n_buffers * sizeof *all);
     for (uint32_t b = 0; b < p->n_buffers; b++)
-        if (p->buffers[b].bytes > 0) order[n++] = &p->buffers[b];
-    qsort(order, n, sizeof *order, larger_first);
-    return weft_pack(order, n, p->plan->n_steps + 1, &memory->arena_bytes, error);
+        if (p->buffers[b].bytes > 0) all[n++] = &p->buffers[b];
+    return weft_pack_tight(all, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes, error);
 }
 
 static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)

@@ -12,6 +12,7 @@
 #include "mpi_world.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,7 +181,7 @@ static weft_status check_length(const weft_comm *comm, const MPI_Status *about, 
 }
 
 /* One by one: where a message was longer than expected, MPI_Testall of Open MPI 4.1 does not come to an end. */
-static bool poll(weft_comm_exchange *exchange)
+static bool test_all(weft_comm_exchange *exchange)
 {
     side *mine = exchange->state;
     for (; mine->n_over < mine->n_requests; mine->n_over++) {
@@ -194,6 +195,23 @@ static bool poll(weft_comm_exchange *exchange)
         (void)!check_length(exchange->comm, &about, expected, &exchange->error);
     }
     return true;
+}
+
+/* Open MPI yields the core whenever it is asked and has nothing to tell, where more processes were started than there are
+ * cores. How a rank waits is decided where it waits (pending.c): no yielding while requests are looked at. Other libraries
+ * have no such switch. */
+extern bool opal_progress_set_yield_when_idle(bool yields) __attribute__((weak));
+static _Atomic int yields_else = -1; /* as it was set for the process */
+
+static bool poll(weft_comm_exchange *exchange)
+{
+    if (!opal_progress_set_yield_when_idle) return test_all(exchange);
+    const bool before = opal_progress_set_yield_when_idle(false);
+    int unknown = -1;
+    atomic_compare_exchange_strong(&yields_else, &unknown, before);
+    const bool is_over = test_all(exchange);
+    opal_progress_set_yield_when_idle(atomic_load(&yields_else) == 1);
+    return is_over;
 }
 
 /* ---- exchanges --------------------------------------------------------------------------------- */

@@ -24,8 +24,9 @@ struct weft_pending {
 /* Of one rank, in all groups of a mesh. Touched by its rank only, but for the bell. */
 typedef struct weft_desk {
     _Alignas(64) weft_pending *first, *last;
-    int n_spins;    /* looks before others are let run */
-    bool can_sleep; /* whoever brings something on rings */
+    int n_spins;     /* looks before others are let run */
+    int n_no_yields; /* waits to come in which the core is not yielded: strangers would have it */
+    bool can_sleep;  /* whoever brings something on rings */
     _Alignas(64) _Atomic uint32_t bell;
     _Atomic uint32_t is_asleep;
 } weft_desk;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, YIELDS = 500, SLEEP_NS = 5000000 };
+enum { SPINS = 2000, YIELDS = 4, SLEEP_NS = 5000000 };
 
 static void relax(void)
 {

@@ -24,8 +24,11 @@ static const char *open_row(void *state, const char *row)
     static const struct {
         const char *name;
         size_t bytes;
-    } rows[] = {
-        {"all_reduce_4KiB", 4096}, {"all_reduce_1MiB", 1 << 20}, {"all_reduce_64MiB", 64 << 20}};
+    } rows[] = {{"all_reduce_4KiB", 4096},
+                {"all_reduce_1MiB", 1 << 20},
+                {"all_reduce_4MiB", 4 << 20},
+                {"all_reduce_16MiB", 16 << 20},
+                {"all_reduce_64MiB", 64 << 20}};
     group *g = state;
     close_row(g);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -6,7 +6,8 @@ LINEAR_GELU = {f"linear_gelu_{m}": (m, 768, 3072) for m in (256, 1024)}
 MATRIX = (1024, 3072)  # softmax, layer_norm, gelu, add
 ADAMW = (768, 3072)
 EXECUTOR = 500  # products of 2 x 2, and as many softmaxes
-ALL_REDUCE = {"all_reduce_4KiB": 4096, "all_reduce_1MiB": 1 << 20, "all_reduce_64MiB": 64 << 20}  # bytes
+ALL_REDUCE = {"all_reduce_4KiB": 4096, "all_reduce_1MiB": 1 << 20, "all_reduce_4MiB": 4 << 20,
+              "all_reduce_16MiB": 16 << 20, "all_reduce_64MiB": 64 << 20}  # bytes
 GPT2 = {  # batch, seq, layers, width, heads, vocab
     "gpt2_4x64": (4, 64, 12, 768, 12, 50304),
     "gpt2_1x1024": (1, 1024, 12, 768, 12, 50304),

@@ -106,6 +106,8 @@ const bench_kind bench_all_reduce = {open_group, run_group, look_at_group, close
 const bench_row bench_rank_rows[] = {
     {"all_reduce_4KiB", &bench_all_reduce, NULL, {4096}},
     {"all_reduce_1MiB", &bench_all_reduce, NULL, {1 << 20}},
+    {"all_reduce_4MiB", &bench_all_reduce, NULL, {4 << 20}},
+    {"all_reduce_16MiB", &bench_all_reduce, NULL, {16 << 20}},
     {"all_reduce_64MiB", &bench_all_reduce, NULL, {64 << 20}},
     {0},
 };

@@ -93,6 +93,7 @@ void weft_attention_cpu(const weft_call *call)
     if (weft_view_count(&call->out[0]) == 0) return;
     weft_heads h;
     weft_heads_open(&h, call);
+    if (weft_attention_panels(&h)) return;
     if (!weft_heads_fit_tiles(&h)) {
         weft_attention_plain(call);
         return;

@@ -114,6 +114,10 @@ bool weft_tile_is_hidden(const weft_heads *heads, const weft_tile *tile);
 /* Products scale q.k [n_rows, n] become scores: with the bias, and -inf where the mask is 0. */
 void weft_tile_score(const weft_heads *heads, const weft_tile *tile, char *scores);
 
+/* attention_panels.c: attention, or its gradient, by kernels of ours; false: this is not for them, and nothing is done. */
+bool weft_attention_panels(const weft_heads *heads);
+bool weft_attention_grad_panels(const weft_heads *heads);
+
 /* The same by loops over whole rows, for any strides; the oracle of the tiled kernels. */
 void weft_attention_plain(const weft_call *call);
 void weft_attention_grad_plain(const weft_call *call);

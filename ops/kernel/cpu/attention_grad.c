@@ -222,16 +222,23 @@ static void run(const weft_heads *h)
     run_pass(p);
 }
 
-void weft_attention_grad_cpu(const weft_call *call)
+static void clear(const weft_call *call)
 {
     for (int i = 0; i < call->n_out; i++) { /* rows that see or are seen by nothing stay 0 */
         const size_t bytes =
             (size_t)weft_view_count(&call->out[i]) * weft_dtype_bytes(call->out[i].dtype);
         if (bytes > 0) memset(call->out[i].data, 0, bytes);
     }
-    if (weft_view_count(&call->in[0]) == 0 || weft_view_count(&call->in[1]) == 0) return;
+}
+
+void weft_attention_grad_cpu(const weft_call *call)
+{
+    const bool is_empty = weft_view_count(&call->in[0]) == 0 || weft_view_count(&call->in[1]) == 0;
     weft_heads h;
-    weft_heads_open(&h, call);
+    if (!is_empty) weft_heads_open(&h, call);
+    if (!is_empty && weft_attention_grad_panels(&h)) return;
+    clear(call);
+    if (is_empty) return;
     if (weft_heads_fit_tiles(&h))
         run(&h);
     else

@@ -199,10 +199,17 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] *= (T)by;                                                                         \
     }                                                                                              \
-    static void store_##suffix(void *to, int64_t stride, const void *from, int64_t n, double by)   \
+    WEFT_CLONES static void store_##suffix(void *to, int64_t stride, const void *from, int64_t n,  \
+                                           double by)                                              \
     {                                                                                              \
         T *y = to;                                                                                 \
         const T *x = from;                                                                         \
+        if (stride == 1) {                                                                         \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = x[i] * (T)by;                                                               \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             y[i * stride] = x[i] * (T)by;                                                          \
     }                                                                                              \

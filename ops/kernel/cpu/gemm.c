@@ -44,6 +44,11 @@ bool weft_gemm_has(weft_dtype dtype)
 }
 #endif
 
+const tile_kernels *weft_gemm_kernels(weft_dtype dtype)
+{
+    return weft_gemm_has(dtype) ? kernels[dtype] : NULL;
+}
+
 /* A panel of b at full depth is in L1, what stays and a block of what flows in L2. In rows or columns; both are
  * multiples of every panel. */
 enum { DEPTH_BYTES = 768, STAYS = 1008, FLOWS = 192 };

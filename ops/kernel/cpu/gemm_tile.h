@@ -46,6 +46,18 @@ typedef struct tile {
     ahead *next; /* [2] */
 } tile;
 
+/* c [8, vectors] = or += alpha a b, of operands as they lie, for products too small to be worth packing: element (i, l) of
+ * a is a[i * a_row + l * a_step], row l of b begins at b[l * b_step]. */
+typedef struct loose_tile {
+    int64_t k;
+    const void *a, *b;
+    int64_t a_row, a_step, b_step;
+    void *c;
+    int64_t leading; /* of c */
+    bool add;
+    double alpha;
+} loose_tile;
+
 /* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
 typedef struct side {
     const char *data;
@@ -55,11 +67,16 @@ typedef struct side {
 } side;
 
 typedef void (*tile_function)(const tile *t);
+typedef void (*loose_function)(const loose_tile *t);
 typedef struct tile_kernels {
     int width; /* elements of a vector */
     tile_function compute[TILE_ROWS][TILE_VECTORS];
+    loose_function loose[TILE_VECTORS];
     /* One panel of n <= panel elements by k, to [k, width]. */
     void (*pack)(const side *from, int n, int width, int64_t k, void *to);
 } tile_kernels;
+
+/* NULL where weft_gemm_has says no. */
+const tile_kernels *weft_gemm_kernels(weft_dtype dtype);
 
 #endif

@@ -147,6 +147,7 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
     WEFT_TRY(find_homes(rank, error));
     if (rank->homes_bytes == 0) return WEFT_OK;
     WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
+    weft_devices[WEFT_CPU]->touch(rank->stream, rank->homes, (size_t)rank->homes_bytes);
     char *at = rank->homes;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         if (!is_own(rank, id)) continue;
@@ -166,6 +167,8 @@ weft_status weft_take_memory(weft_rank *rank, weft_error *error)
     void *arena = NULL;
     if (rank->layout.arena_bytes)
         WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
+    if (arena != NULL)
+        weft_devices[WEFT_CPU]->touch(rank->stream, arena, (size_t)rank->layout.arena_bytes);
     rank->arena = arena;
     return WEFT_OK;
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <sys/mman.h>
+
 #include "test.h"
 
 enum { MAX_LANES = 7 };
@@ -114,6 +116,44 @@ static void test_memory_is_aligned_zeroed_and_given_back(void)
     weft_devices[WEFT_CPU]->give(NULL, 10);
 }
 
+/* Under the sanitizers memory is the heap's; before Linux 5.14 nobody makes pages in advance. */
+#if defined(MADV_POPULATE_WRITE) && !defined(WEFT_SANITIZE)
+static const bool is_mapped_here = true;
+#else
+static const bool is_mapped_here = false;
+#endif
+
+/* Whether all pages of memory are there. */
+static bool is_there(char *memory, size_t bytes)
+{
+    static unsigned char pages[(9 << 20) / 4096];
+    if (mincore(memory, bytes, pages) != 0) return false;
+    for (size_t p = 0; p < bytes / 4096; p++)
+        if (!(pages[p] & 1)) return false;
+    return true;
+}
+
+static void test_memory_that_is_touched_is_there_and_zero(void)
+{
+    const size_t sizes[] = {1, 1 << 20, (2 << 20) + 5, 9 << 20};
+    weft_stream *stream;
+    weft_error error = {0};
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &stream, &error), error);
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        void *memory = NULL;
+        CHECK_OK(weft_devices[WEFT_CPU]->take(sizes[s], &memory, &error), error);
+        weft_devices[WEFT_CPU]->touch(stream, memory, sizes[s]);
+        if (sizes[s] >= 1 << 20 && is_mapped_here) CHECK(is_there(memory, sizes[s]));
+        size_t n_dirty = 0;
+        for (size_t i = 0; i < sizes[s]; i++)
+            n_dirty += ((char *)memory)[i] != 0;
+        CHECK_EQ_INT(n_dirty, 0);
+        weft_devices[WEFT_CPU]->give(memory, sizes[s]);
+    }
+    weft_devices[WEFT_CPU]->touch(stream, NULL, 10);
+    weft_devices[WEFT_CPU]->stream_destroy(&stream);
+}
+
 static void test_too_much_memory_is_an_error(void)
 {
     weft_error error = {0};
@@ -147,6 +187,7 @@ int main(void)
     RUN(test_many_short_loops_lose_nothing);
     RUN(test_scratch_is_each_lanes_own);
     RUN(test_memory_is_aligned_zeroed_and_given_back);
+    RUN(test_memory_that_is_touched_is_there_and_zero);
     RUN(test_too_much_memory_is_an_error);
     RUN(test_copy_copies_all);
     return weft_test_report();

@@ -24,6 +24,8 @@ typedef struct weft_device {
     void (*stream_destroy)(weft_stream **stream);
     void (*copy)(weft_stream *stream, void *to, const void *from, size_t bytes);
     void (*wait)(weft_stream *stream); /* until all that was launched on it is done */
+    /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. */
+    void (*touch)(weft_stream *stream, void *memory, size_t bytes);
 } weft_device;
 
 WEFT_API extern const weft_device *const weft_devices[WEFT_DEVICES];

@@ -10,11 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "weft/extend/clones.h"
+
+/* `out` is a or b, or neither. */
 #define EACH(name, T, expression)                                                                  \
-    static void name(void *out_, const void *a_, const void *b_, int64_t n_states)                 \
+    WEFT_CLONES static void name(void *out_, const void *a_, const void *b_, int64_t n_states)     \
     {                                                                                              \
         T *out = out_;                                                                             \
         const T *as = a_, *bs = b_;                                                                \
+        WEFT_IVDEP                                                                                 \
         for (int64_t i = 0; i < n_states; i++) {                                                   \
             const T a = as[i], b = bs[i];                                                          \
             out[i] = (expression);                                                                 \

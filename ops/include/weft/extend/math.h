@@ -12,22 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* gcc makes one copy per instruction set and the loader picks; clang 14 cannot together with
- * static. Sanitizers and ifuncs do not mix. */
-#ifdef __GNUC__
-#ifndef __clang__
-#ifdef __x86_64__
-#ifndef WEFT_SANITIZE
-#define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#define WEFT_IVDEP  _Pragma("GCC ivdep")
-#endif
-#endif
-#endif
-#endif
-#ifndef WEFT_CLONES
-#define WEFT_CLONES
-#define WEFT_IVDEP
-#endif
+#include "weft/extend/clones.h"
+
 /* WEFT_SIMD(reduction(max : m)): before a loop that clang 14 cannot vectorise and would warn about:
  * max, min, exp. */
 #ifdef __clang__

@@ -111,6 +111,20 @@ static void test_scatter_add_sums_rows_of_one_id(void)
         }
 }
 
+/* So large that lanes clear it together, and its last piece is not a whole one. */
+static void test_scatter_add_to_a_large_table(void)
+{
+    const part vocab = {"vocab", 3100, 50, 3051}, batch = {"batch", 40, 0, 40},
+               embed = {"embed", 67, 0, 67};
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        weft_call call = {.n_in = 2, .n_out = 1};
+        call.in[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, embed});
+        call.in[1] = random_ids(1, &batch, vocab.size);
+        call.out[0] = view_of((weft_dtype)dtype, 2, (part[]){vocab, embed});
+        check_scatter(&call, &(weft_dim_attributes){"vocab", vocab.size});
+    }
+}
+
 static void test_empty_boxes(void)
 {
     const part none = {"vocab", 7, 7, 7}, batch = {"batch", 3, 0, 3}, embed = {"embed", 5, 0, 5};
@@ -133,6 +147,7 @@ int main(void)
     RUN(test_gather_reads_the_rows_it_holds);
     RUN(test_pick_takes_one_element_of_each_row);
     RUN(test_scatter_add_sums_rows_of_one_id);
+    RUN(test_scatter_add_to_a_large_table);
     RUN(test_empty_boxes);
     streams_close();
     return weft_test_report();

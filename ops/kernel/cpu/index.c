@@ -200,12 +200,34 @@ static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first + begin, x->first + end, 0, x->run);
 }
 
+enum { CLEARED = 1 << 16 }; /* bytes that a lane clears at a time */
+typedef struct clearing {
+    char *data;
+    size_t bytes;
+} clearing;
+
+static void clear_pieces(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const clearing *c = argument;
+    const size_t first = (size_t)begin * CLEARED, stop = (size_t)end * CLEARED;
+    (void)lane;
+    memset(c->data + first, 0, (stop < c->bytes ? stop : c->bytes) - first);
+}
+
+/* A table of tokens is mostly what nobody adds to. */
+static void clear(weft_stream *stream, const weft_view *out)
+{
+    clearing c = {out->data, (size_t)weft_view_count(out) * weft_dtype_bytes(out->dtype)};
+    weft_parallel(stream, (int64_t)((c.bytes + CLEARED - 1) / CLEARED), weft_grain(CLEARED / 16),
+                  clear_pieces, &c);
+}
+
 void weft_scatter_add_cpu(const weft_call *call)
 {
     const weft_dim_attributes *attributes = call->attributes;
     const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
     if (weft_view_count(out) == 0) return;
-    memset(out->data, 0, (size_t)weft_view_count(out) * weft_dtype_bytes(out->dtype));
+    clear(call->stream, out);
     if (weft_view_count(rows) == 0) return;
     indexing x = {0};
     make_nests(&x, out, ids, rows, attributes->dim);

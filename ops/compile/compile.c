@@ -12,6 +12,7 @@ static const struct {
 } passes[] = {
     {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
     {"lower", weft_pass_lower},   {"fuse", weft_pass_fuse},         {"order", weft_pass_order},
+    {"join", weft_pass_join},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 
@@ -26,7 +27,7 @@ static weft_status check_dump(const char *dump, weft_error *error)
     return weft_fail(
         error, WEFT_USAGE,
         "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
-        "fuse, order",
+        "fuse, order, join",
         dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
@@ -139,6 +140,11 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
             "compile: flops_per_byte of the cost function is %g; give more than 0, or 0 "
             "for the usual %d",
             plan->cost.flops_per_byte, WEFT_FLOPS_PER_BYTE);
+    if (!(plan->cost.latency >= 0))
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: latency of the cost function is %g; give bytes through a link "
+                         "that take as long as an exchange of nothing, or 0 for the usual %d",
+                         plan->cost.latency, WEFT_LATENCY);
     if (!plan->policy) return WEFT_OK;
     const char *name = plan->policy->name ? plan->policy->name : "policy";
     plan->policy_name = weft_arena_intern(plan->arena, name);

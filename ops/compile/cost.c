@@ -1,8 +1,10 @@
 /* cost: the price of an exchange and of work, and what a step of a plan exchanges.
  *
- * choose prices ways by these before there are steps; weft_plan_cost prices the steps by them.
+ * choose prices ways by these before there are steps, join by these and a latency; weft_plan_cost prices the steps.
  */
 #include "plan.h"
+
+#include <stdlib.h>
 
 double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange)
 {
@@ -13,6 +15,11 @@ double weft_work_price(const weft_cost *cost, double flops)
 {
     if (cost->work) return cost->work(cost->context, flops);
     return flops / (cost->flops_per_byte > 0 ? cost->flops_per_byte : WEFT_FLOPS_PER_BYTE);
+}
+
+double weft_latency_price(const weft_cost *cost)
+{
+    return cost->latency > 0 ? cost->latency : WEFT_LATENCY;
 }
 
 static int group_size(const weft_mesh *mesh, uint32_t axes)
@@ -48,10 +55,51 @@ bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
     return true;
 }
 
+weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k)
+{
+    weft_convert_step convert = step->convert;
+    convert.from = plan->placed[step->in[k]].spec;
+    convert.to = plan->placed[step->out[k]].spec;
+    return convert;
+}
+
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange)
 {
-    return step->kind == WEFT_STEP_CONVERT &&
-           weft_convert_exchange(plan->mesh, &plan->placed[step->in[0]].type, &step->convert, rank,
-                                 exchange);
+    if (step->kind != WEFT_STEP_CONVERT) return false;
+    for (int k = 0; k < step->n_in; k++) {
+        const weft_convert_step convert = weft_step_convert(plan, step, k);
+        const weft_type *type = &plan->placed[step->in[k]].type;
+        weft_exchange part;
+        if (!weft_convert_exchange(plan->mesh, type, &convert, rank, &part)) return false;
+        if (k > 0) part.bytes += exchange->bytes, part.link_bytes += exchange->link_bytes;
+        *exchange = part;
+    }
+    return true;
+}
+
+int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < step->n_in; k++) {
+        const weft_convert_step convert = weft_step_convert(plan, step, k);
+        const weft_type *type = &plan->placed[step->in[k]].type;
+        bytes += weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &convert, rank);
+    }
+    return bytes;
+}
+
+weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
+                           weft_error *error)
+{
+    const size_t bytes = (size_t)step->n_in * sizeof(weft_move_part);
+    weft_move_part *parts = malloc(bytes);
+    if (!parts) return weft_fail_memory(error, bytes);
+    for (int k = 0; k < step->n_in; k++)
+        parts[k] = (weft_move_part){&plan->placed[step->in[k]].type.shape,
+                                    weft_step_convert(plan, step, k)};
+    const weft_status status = weft_move_create_joined(
+        plan->mesh, parts, step->n_in, plan->placed[step->in[0]].type.dtype, rank, move, error);
+    free(parts);
+    return status;
 }

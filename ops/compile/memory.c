@@ -1,7 +1,7 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
  * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
- * other that lives at the same time. A loop may write over an operand that dies there. Boxes differ from rank to rank,
+ * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce. Boxes differ from rank to rank,
  * so this pass works for one rank at a time.
  */
 #include "pack.h"
@@ -34,7 +34,7 @@ static void use(packing *p, uint32_t placed, uint32_t step)
     if (step > buffer->last) buffer->last = step;
 }
 
-/* Operands [begin, end) of a step: those of one segment. */
+/* Operands [begin, end) of a step: those of one segment, or tensor. */
 typedef struct segment {
     uint32_t step;
     int begin, end;
@@ -50,7 +50,7 @@ static bool is_read_outside(const packing *p, const weft_step *step, const segme
     return false;
 }
 
-/* An operand whose memory a loop's result can take over: it dies here, lies as the result does, no other segment reads
+/* An operand whose memory a result can take over: it dies here, lies as the result does, no other segment reads
  * it, and no other result has it already. */
 static uint32_t dying_operand(const packing *p, const segment *g, uint32_t result,
                               const uint32_t *last_use, const bool *is_taken)
@@ -97,12 +97,19 @@ static weft_status make_buffers(packing *p, weft_error *error)
     return WEFT_OK;
 }
 
-/* The results of one loop, each into an operand of its segment. */
-static void merge_loop(packing *p, uint32_t s, uint32_t *last_use, bool *is_taken)
+/* Parts of a step whose results may be where their operands were: segments of a loop, tensors of an all_reduce. */
+static int parts_in_place(const weft_step *step)
+{
+    const bool reduces = step->kind == WEFT_STEP_CONVERT && step->convert.kind == WEFT_ALL_REDUCE;
+    return step->kind == WEFT_STEP_LOOP ? step->n_segments : reduces ? step->n_in : 0;
+}
+
+/* The results of one step, each into an operand of its part. */
+static void merge_step(packing *p, uint32_t s, int n_parts, uint32_t *last_use, bool *is_taken)
 {
     const weft_plan *plan = p->plan;
     const weft_step *step = &plan->steps[s];
-    const int n_in = step->n_in / step->n_segments, n_out = step->n_out / step->n_segments;
+    const int n_in = step->n_in / n_parts, n_out = step->n_out / n_parts;
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t result = step->out[o], own = p->of_placed[result];
         if (plan->placed[result].shares || plan->placed[result].home != WEFT_TEMPORARY) continue;
@@ -131,8 +138,10 @@ static weft_status merge_in_place(packing *p, weft_error *error)
     if (!last_use || !is_taken) return weft_fail_memory(error, p->n_buffers * sizeof *last_use);
     for (uint32_t b = 0; b < p->n_buffers; b++)
         last_use[b] = p->buffers[b].last;
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        if (plan->steps[s].kind == WEFT_STEP_LOOP) merge_loop(p, s, last_use, is_taken);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const int n_parts = parts_in_place(&plan->steps[s]);
+        if (n_parts > 0) merge_step(p, s, n_parts, last_use, is_taken);
+    }
     return WEFT_OK;
 }
 

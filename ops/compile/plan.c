@@ -140,10 +140,8 @@ weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int 
     *bytes = 0;
     if (step->kind == WEFT_STEP_KERNEL) return kernel_scratch(plan, step, rank, bytes, error);
     if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
-    const weft_placed *from = &plan->placed[step->in[0]];
     weft_move *move = NULL;
-    WEFT_TRY(weft_move_create(plan->mesh, &from->type.shape, from->type.dtype, &step->convert, rank,
-                              &move, error));
+    WEFT_TRY(weft_step_move(plan, step, rank, &move, error));
     *bytes = weft_move_scratch(move);
     weft_move_destroy(&move);
     return WEFT_OK;

@@ -2,8 +2,8 @@
  *
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
- * element ops, order moves stores to where they may happen, memory lays the temporaries out (for
- * one rank at a time, since boxes differ).
+ * element ops, order moves stores to where they may happen, join makes one exchange of several, memory
+ * lays the temporaries out (for one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -53,6 +53,7 @@ typedef struct weft_step {
      * row. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
     int n_segments, n_row_dims;
     const uint32_t *space; /* [n_segments] */
+    /* Of operand 0; the others go the same way from where they are to where their result is (weft_step_convert). */
     weft_convert_step convert;
     const char *reason;
 } weft_step;
@@ -114,6 +115,7 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
+weft_status weft_pass_join(weft_plan *plan, weft_error *error);
 
 /* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`. Local; pure.
  */
@@ -164,6 +166,15 @@ bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
                            const weft_convert_step *convert, int rank, weft_exchange *exchange);
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
+/* What begins with every exchange, as a price. */
+double weft_latency_price(const weft_cost *cost);
+/* What a conversion step does to operand k. */
+weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k);
+/* The bytes that a conversion step puts on the wire, as `rank` counts them (weft_convert_bytes). */
+int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank);
+/* A conversion step made ready for a rank; the caller destroys it. */
+weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
+                           weft_error *error);
 /* The op that a link applies: its node's, or what that reduces of its operands. */
 const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link);
 /* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */

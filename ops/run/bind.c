@@ -17,14 +17,14 @@ static int64_t top_of(const weft_rank *rank, uint32_t placed)
 static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     const weft_step *step = bound->step;
-    const weft_plan *plan = rank->program->plan;
-    const weft_type *type = &plan->placed[step->in[0]].type;
-    bound->from = rank->memory[step->in[0]];
-    bound->to = rank->memory[step->out[0]];
+    const size_t bytes = (size_t)step->n_in * sizeof *bound->moved;
+    bound->moved = weft_arena_take(rank->program->arena, bytes);
+    if (!bound->moved) return weft_fail_memory(error, bytes);
+    for (int i = 0; i < step->n_in; i++)
+        bound->moved[i] = (weft_move_memory){rank->memory[step->in[i]], rank->memory[step->out[i]]};
     if (step->convert.axes)
         bound->comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
-    WEFT_TRY(weft_move_create(plan->mesh, &type->shape, type->dtype, &step->convert, rank->rank,
-                              &bound->move, error));
+    WEFT_TRY(weft_step_move(rank->program->plan, step, rank->rank, &bound->move, error));
     bound->scratch_bytes = weft_move_scratch(bound->move);
     return weft_flight_create(bound->move, bound->comm, &bound->flight, error);
 }
@@ -54,8 +54,8 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind
 /* What the text is made of. Layers and unrolled steps say the same again and again: only the first is printed. */
 typedef struct spot_facts {
     const weft_op *maker;
-    const char *variable, *file; /* NULL: none */
-    uint64_t line, dtype;
+    const char *variable, *file;  /* NULL: none */
+    uint64_t line, dtype, n_more; /* tensors that move with it */
     weft_shape shape;
 } spot_facts;
 
@@ -78,11 +78,13 @@ static int find_known(const known_spots *known, uint64_t key)
 
 static void print_spot(const spot_facts *facts, char *what, char *where)
 {
-    char shape[96];
+    char shape[96], more[24] = "";
     weft_shape_print(&facts->shape, shape, sizeof shape);
-    snprintf(what, WEFT_SPOT_BYTES, "of %.48s%s %.64s %s",
+    if (facts->n_more) snprintf(more, sizeof more, " and %d more", (int)facts->n_more);
+    snprintf(what, WEFT_SPOT_BYTES, "of %.48s%s %.64s %s%s",
              facts->variable ? facts->variable : facts->maker->name,
-             facts->variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype));
+             facts->variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype),
+             more);
     *where = '\0';
     if (facts->file)
         snprintf(where, WEFT_SPOT_BYTES, ", called at %.40s:%d", facts->file, (int)facts->line);
@@ -136,6 +138,7 @@ static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *boun
     if (rank->recorder == NULL || placed == 0) return;
     spot_facts facts;
     facts_of(plan, placed, &plan->graph->nodes[step->node].origin, &facts);
+    if (step->kind == WEFT_STEP_CONVERT) facts.n_more = (uint64_t)step->n_in - 1;
     if (bound->move != NULL && bound->comm != NULL) {
         char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
         print_spot(&facts, what, where);

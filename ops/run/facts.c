@@ -180,12 +180,9 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
     if (from->kind == WEFT_STEP_KERNEL) WEFT_TRY(kernel_of(plan, from, rank, step, error));
     WEFT_TRY(weft_step_scratch(plan, from, rank, &step->scratch_bytes, error));
     if (from->kind != WEFT_STEP_CONVERT) return WEFT_OK;
-    const weft_type *type = &plan->placed[from->in[0]].type;
     step->collective = from->convert.kind;
     step->axes = from->convert.axes;
-    if (step->axes)
-        step->wire_bytes =
-            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &from->convert, rank);
+    if (step->axes) step->wire_bytes = weft_step_wire_bytes(plan, from, rank);
     return WEFT_OK;
 }
 

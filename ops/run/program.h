@@ -38,9 +38,10 @@ struct weft_bound_step {
     int traffic;        /* its kind among the rank's; -1: it makes none        */
     weft_launch launch; /* kernel */
     weft_call *call;
-    weft_bound_loop *loop; /* loop */
-    weft_flight *flight;   /* convert */
-    const void *from;      /* convert, copy */
+    weft_bound_loop *loop;   /* loop */
+    weft_flight *flight;     /* convert */
+    weft_move_memory *moved; /* [step->n_in] */
+    const void *from;        /* copy */
     void *to;
     void *scratch;
     int64_t bytes; /* copy */

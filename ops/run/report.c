@@ -68,6 +68,7 @@ weft_status weft_report_step(const weft_program *program, int index, weft_step_l
     uint32_t id = s->collective == WEFT_ALL_GATHER ? s->out[0] : s->in[0];
     WEFT_TRY(weft_plan_tensor_at(program, id, 0, &moved, error));
     box_text(&moved, line->box, sizeof line->box);
+    line->n_more = s->n_in - 1;
     weft_report_axes(weft_program_mesh(program), s->axes, line->axes, sizeof line->axes);
     line->value = moved.name;
     return WEFT_OK;
@@ -204,8 +205,10 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
         human_bytes((double)line.s.wire_bytes, bytes, sizeof bytes);
         fprintf(file, "  %-8s %s", weft_phase_name(line.s.phase), line.place);
         if (line.value) fprintf(file, " (%s)", line.value);
-        fprintf(file, ": %s -> %s of %s, %s over %s\n", line.s.reason,
-                weft_convert_name(line.s.collective), line.box, bytes, line.axes);
+        fprintf(file, ": %s -> %s of %s", line.s.reason, weft_convert_name(line.s.collective),
+                line.box);
+        if (line.n_more) fprintf(file, " and %d more", line.n_more);
+        fprintf(file, ", %s over %s\n", bytes, line.axes);
     }
     return WEFT_OK;
 }

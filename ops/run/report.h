@@ -17,6 +17,7 @@ typedef struct weft_step_line {
     weft_planned_step s;
     char place[160], axes[100], box[240];
     const char *value; /* the name of what a collective moves; NULL: none */
+    int n_more;        /* tensors that go with it in one exchange */
 } weft_step_line;
 
 weft_status weft_report_tensor(const weft_program *program, uint32_t id, weft_tensor_line *line,

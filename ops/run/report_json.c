@@ -100,10 +100,11 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
 static json_t *move_json(const weft_step_line *line)
 {
     const weft_planned_step *s = &line->s;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I}", "phase",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:I}", "phase",
                      weft_phase_name(s->phase), "place", line->place, "reason", s->reason,
                      "collective", weft_convert_name(s->collective), "axes", line->axes, "box",
-                     line->box, "value", line->value, "bytes", (json_int_t)s->wire_bytes);
+                     line->box, "value", line->value, "tensors", s->n_in, "bytes",
+                     (json_int_t)s->wire_bytes);
 }
 
 /* Takes `links`. */

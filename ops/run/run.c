@@ -20,7 +20,7 @@ static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error 
 
 static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    WEFT_TRY(weft_flight_start(bound->flight, bound->from, bound->to, bound->scratch, error));
+    WEFT_TRY(weft_flight_start_joined(bound->flight, bound->moved, bound->scratch, error));
     WEFT_TRY(weft_flight_finish(bound->flight, error));
     if (bound->traffic < 0) return WEFT_OK;
     weft_traffic *traffic = &rank->traffic[bound->traffic];

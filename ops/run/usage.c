@@ -77,10 +77,8 @@ int weft_plan_traffic(const weft_program *program, int rank, weft_traffic *traff
         const weft_step *step = &plan->steps[s];
         int at = weft_step_traffic(plan, step);
         if (at < 0 || at >= room) continue;
-        const weft_type *type = &plan->placed[step->in[0]].type;
         traffic[at].count++;
-        traffic[at].bytes +=
-            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &step->convert, rank);
+        traffic[at].bytes += weft_step_wire_bytes(plan, step, rank);
     }
     return plan->n_traffic;
 }

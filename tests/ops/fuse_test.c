@@ -1,4 +1,4 @@
-/* fuse_test: a program that fuse has joined gives the same bits as one without it, in memory that is full of NaN before
+/* fuse_test: a program that fuse and join have worked on gives the same bits as one without them, in memory that is full of NaN before
  * each run: random graphs with their gradients under random layouts, and gpt's training under every layout of its own.
  *
  * Equal bits, not nearly equal ones: every number goes through the same operations in the same order, alone and joined.
@@ -179,7 +179,8 @@ int main(int argc, char **argv)
         } else {
             RUN(test_random_graphs_have_the_same_bits);
             RUN(test_gpt_has_the_same_bits_under_every_layout);
-            RUN(test_there_was_something_to_fuse);
+            RUN(test_there_was_something_to_fuse_and_to_join);
+            RUN(test_nothing_grows_by_joining);
         }
     }
     weft_oracle_close(&oracle);

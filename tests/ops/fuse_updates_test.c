@@ -1,5 +1,5 @@
 /* fuse_updates_test: networks whose variables are shared out at random among optimizers, under random layouts and ZeRO
- * stages: a program that fuse has joined gives the bits of one without it, in memory that is full of NaN before each run.
+ * stages: a program that fuse and join have worked on gives the bits of one without them, in memory that is full of NaN before each run.
  * Here results are stored, in place, and read again by the next run.
  *
  *     fuse_updates_test [SEED]    only the case of that seed, as a failure prints it
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
             check_fused(strtoull(argv[1], NULL, 10));
         } else {
             RUN(test_random_trainings_have_the_same_bits);
-            RUN(test_there_was_something_to_fuse);
+            RUN(test_there_was_something_to_fuse_and_to_join);
+            RUN(test_nothing_grows_by_joining);
         }
     }
     weft_oracle_close(&oracle);

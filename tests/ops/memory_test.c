@@ -44,13 +44,23 @@ static int find_lives(const weft_plan *plan, const weft_memory *memory, int rank
     return n;
 }
 
-/* Two lives may share memory only when one's last step makes the other, in a loop over the same
- * elements. */
+/* What is made in the place of an operand: by a loop over the same elements, or an all_reduce of it. */
+static bool is_in_place(const weft_plan *plan, const weft_step *step, uint32_t from, uint32_t to)
+{
+    if (step->kind == WEFT_STEP_LOOP) return true;
+    if (step->kind != WEFT_STEP_CONVERT || step->convert.kind != WEFT_ALL_REDUCE) return false;
+    for (int k = 0; k < step->n_in; k++)
+        if (weft_placed_owner(plan, step->in[k]) == from && step->out[k] == to) return true;
+    return false;
+}
+
+/* Two lives may share memory only when one's last step makes the other in its place. */
 static bool may_share(const weft_plan *plan, const life *a, const life *b)
 {
     const life *early = a->first < b->first ? a : b, *late = a->first < b->first ? b : a;
     if (early->last < late->first) return true;
-    return early->last == late->first && plan->steps[late->first].kind == WEFT_STEP_LOOP &&
+    return early->last == late->first &&
+           is_in_place(plan, &plan->steps[late->first], early->placed, late->placed) &&
            early->offset == late->offset && early->bytes == late->bytes;
 }
 

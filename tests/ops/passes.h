@@ -17,7 +17,7 @@
 /* How a program is compiled and run. */
 typedef struct way {
     const char *name;
-    bool fuses;
+    bool fuses, joins;
     bool poisons; /* before each run: what is read before it is written is NaN, or -1 */
 } way;
 
@@ -26,20 +26,62 @@ static const way ways[] = {
     {"without fuse", .fuses = false},
     {"without fuse, in poisoned memory", .poisons = true},
     {"with fuse, in poisoned memory", .fuses = true, .poisons = true},
+    {"with fuse and join, in poisoned memory", .fuses = true, .joins = true, .poisons = true},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 static const way *now = ways;
 
-static uint64_t n_steps[2]; /* of all programs: without fuse, with it */
-static uint64_t n_poisoned; /* bytes of all runs */
+static uint64_t n_steps[2];     /* of all programs: without fuse, with it; none of them joined   */
+static uint64_t n_exchanges[2]; /* of all programs that are joined: before, and after            */
+static uint64_t n_grown;        /* of those: with more bytes moved, or a larger arena of rank 0 */
+static uint64_t n_poisoned;     /* bytes of all runs */
 
 weft_status __real_weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error)
 {
     const weft_status status = now->fuses ? __real_weft_pass_fuse(plan, error) : WEFT_OK;
-    n_steps[now->fuses] += plan->n_steps;
+    if (!now->joins) n_steps[now->fuses] += plan->n_steps;
     return status;
+}
+
+/* Exchanges, bytes and arena of rank 0. */
+typedef struct amounts {
+    int64_t count, bytes, arena;
+} amounts;
+
+static weft_status find_amounts(const weft_plan *plan, amounts *found, weft_error *error)
+{
+    weft_arena *arena = weft_arena_create();
+    weft_memory memory;
+    *found = (amounts){0};
+    if (!arena) return weft_fail_memory(error, sizeof memory);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        weft_exchange exchange;
+        if (!weft_step_exchange(plan, &plan->steps[s], 0, &exchange)) continue;
+        found->count++;
+        found->bytes += weft_step_wire_bytes(plan, &plan->steps[s], 0);
+    }
+    const weft_status status = weft_plan_memory(plan, 0, arena, &memory, error);
+    found->arena = memory.arena_bytes;
+    weft_arena_destroy(&arena);
+    return status;
+}
+
+weft_status __real_weft_pass_join(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_join(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_join(weft_plan *plan, weft_error *error)
+{
+    amounts before, after;
+    if (!now->joins) return WEFT_OK;
+    WEFT_TRY(find_amounts(plan, &before, error));
+    WEFT_TRY(__real_weft_pass_join(plan, error));
+    WEFT_TRY(find_amounts(plan, &after, error));
+    n_exchanges[0] += (uint64_t)before.count;
+    n_exchanges[1] += (uint64_t)after.count;
+    n_grown +=
+        after.count > before.count || after.bytes != before.bytes || after.arena > before.arena;
+    return WEFT_OK;
 }
 
 weft_status __real_weft_run(weft_program *program, weft_error *error);
@@ -67,12 +109,18 @@ static bool same_bits(const double *a, const double *b, int64_t n, char *text, s
     return true;
 }
 
-/* The tests did fuse, and did poison: else they say nothing. */
-static void test_there_was_something_to_fuse(void)
+/* The tests did fuse, did join, and did poison: else they say nothing. */
+static void test_there_was_something_to_fuse_and_to_join(void)
 {
     /* per program: one way of those without, and the one with */
     CHECK(n_steps[1] > 0 && n_steps[1] < n_steps[0] / 2);
+    CHECK(n_exchanges[1] > 0 && n_exchanges[1] < n_exchanges[0]);
     CHECK(n_poisoned > 0);
+}
+
+static void test_nothing_grows_by_joining(void)
+{
+    CHECK_EQ_INT(n_grown, 0);
 }
 
 #endif

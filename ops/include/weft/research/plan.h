@@ -87,10 +87,10 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_offsets(const weft_program *progr
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 typedef enum weft_step_kind {
-    WEFT_STEP_KERNEL,  /* one op's kernel                               */
-    WEFT_STEP_LOOP,    /* element ops and reductions of rows in one pass: see weft_plan_link_at */
-    WEFT_STEP_CONVERT, /* one conversion step                           */
-    WEFT_STEP_COPY,    /* copy in[0] to out[0]; a variable's is a store */
+    WEFT_STEP_KERNEL, /* one op's kernel                               */
+    WEFT_STEP_LOOP,   /* element ops and reductions of rows in one pass: see weft_plan_link_at */
+    WEFT_STEP_CONVERT, /* one conversion step, of in[i] to out[i]: several small ones may be one exchange */
+    WEFT_STEP_COPY, /* copy in[0] to out[0]; a variable's is a store */
     WEFT_STEPS
 } weft_step_kind;
 WEFT_API const char *weft_step_kind_name(weft_step_kind kind); /* "kernel"; "?" for no kind */
@@ -122,10 +122,11 @@ typedef struct weft_planned_step {
     int n_in, n_out;
     const uint32_t *in, *out;     /* [n_in], [n_out] ids of tensors */
     weft_convert_kind collective; /* convert: which; WEFT_SLICE and WEFT_COUNT_ONCE are local */
-    uint32_t axes;      /* convert: bit a: the ranks along axis a exchange; 0: nobody does */
-    int n_links;        /* loop: its element ops */
-    double flops;       /* of the rank */
-    int64_t wire_bytes; /* convert: as the rank counts them (weft_convert_bytes) */
+    uint32_t axes; /* convert: bit a: the ranks along axis a exchange; 0: nobody does */
+    int n_links;   /* loop: its element ops */
+    double flops;  /* of the rank */
+    int64_t
+        wire_bytes; /* convert: of all its tensors, as the rank counts them (weft_convert_bytes) */
     int64_t in_bytes, out_bytes; /* the rank's parts of all operands and of all results */
     int64_t scratch_bytes;
     const char *kernel; /* kernel: the one that does the work; else NULL */

@@ -48,8 +48,17 @@ struct weft_cost {
     /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
     double (*work)(void *context, double flops);
     void *context; /* handed to both */
+    /* Bytes that would be through a link in the time that an exchange takes whatever it moves: until all have come and
+     * the first byte is there. 0: WEFT_LATENCY. Not a part of an exchange's price, since placing differs by it in hardly
+     * anything; exchanges that are ready together become one where the latencies saved are more than what the one
+     * exchange's price is above theirs, and what is copied to pack and unpack. */
+    double latency;
 };
-enum { WEFT_FLOPS_PER_BYTE = 30 }; /* 100 GFLOP/s a core against about 3 GB/s */
+enum {
+    WEFT_FLOPS_PER_BYTE = 30, /* 100 GFLOP/s a core against about 3 GB/s */
+    WEFT_LATENCY = 16384,     /* 5 us                                    */
+    WEFT_COPIES_PER_BYTE = 4 /* bytes copied in memory in the time of one through a link: 12 GB/s */
+};
 
 /* The price of one way, in its parts. */
 typedef struct weft_price {

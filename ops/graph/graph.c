@@ -392,10 +392,10 @@ static bool check_results(weft_graph *graph, const weft_site *site)
     return fits;
 }
 
-/* The graph that a node goes to: the one given, else the operands'. */
+/* The graph that a node goes to: the one given, else the operands', also if there are too many. */
 static weft_graph *graph_of(weft_graph *graph, const weft_value *in, int n_in)
 {
-    for (int i = 0; i < n_in && in != NULL && graph == NULL; i++)
+    for (int i = 0; i < n_in && i < WEFT_MAX_IN && in != NULL && graph == NULL; i++)
         graph = in[i].graph;
     return graph;
 }
@@ -403,7 +403,7 @@ static weft_graph *graph_of(weft_graph *graph, const weft_value *in, int n_in)
 weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                      const void *attributes, size_t bytes)
 {
-    if (n_in >= 0 && n_in <= WEFT_MAX_IN) graph = graph_of(graph, in, n_in);
+    graph = graph_of(graph, in, n_in);
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     if (op == NULL) return weft_graph_fail(graph, "weft_emit: op is NULL; pass an op's table");
     if (op->size == 0 && op->infer != NULL && op->name != NULL && op->factors != NULL)
@@ -418,7 +418,7 @@ weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_value *in,
 weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                          const void *attributes, size_t bytes)
 {
-    if (n_in > 0 && n_in <= WEFT_MAX_IN) graph = graph_of(graph, in, n_in);
+    graph = graph_of(graph, in, n_in);
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};

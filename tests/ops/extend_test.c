@@ -141,6 +141,42 @@ static void test_an_op_that_was_not_registered_is_the_graphs_error(void)
     weft_graph_destroy(&graph);
 }
 
+static weft_status infer_too_many(weft_site *site, weft_error *error)
+{
+    (void)error;
+    site->n_out = WEFT_MAX_OUT + 1;
+    for (int o = 0; o < WEFT_MAX_OUT; o++)
+        site->out[o] = site->in[0];
+    return WEFT_OK;
+}
+
+/* A site and a call have room for so many: more are refused, never lost or written past the end. */
+static void test_more_operands_or_results_than_there_is_room_for_are_the_graphs_error(void)
+{
+    static const weft_op many = {.size = sizeof(weft_op),
+                                 .name = "many",
+                                 .infer = infer_too_many,
+                                 .factors = weft_factors_pass};
+    weft_error error = {0};
+    CHECK_OK(weft_extend_op(&many, &error), error);
+    for (int way = 0; way < 3; way++) {
+        weft_graph *graph = weft_graph_create(1);
+        weft_value in[WEFT_MAX_IN + 1];
+        weft_value x = weft_input(graph, "x", WEFT_F64, WEFT_DIMS({"row", 5}));
+        for (int i = 0; i <= WEFT_MAX_IN; i++)
+            in[i] = x;
+        const int n_in = way < 2 ? WEFT_MAX_IN + 1 : 1;
+        const weft_value made = way == 0 ? weft_emit_element(&softsign, in, n_in, 0, 0)
+                                         : weft_emit(NULL, &many, in, n_in, NULL, 0);
+        CHECK_EQ_INT(made.id, 0);
+        CHECK_TEXT(weft_graph_error(graph)->message,
+                   way < 2 ? "9 operands; there are from 0 to 8"
+                           : "its infer says that it has 5 results, or one of no dtype; there are "
+                             "from 1 to 4");
+        weft_graph_destroy(&graph);
+    }
+}
+
 /* ---- older and newer ------------------------------------------------------------------------- */
 
 /* A struct as a newer Weft has it: more at the end. */
@@ -336,6 +372,7 @@ int main(void)
     RUN(test_wrong_ops_are_refused);
     RUN(test_wrong_kernels_are_refused);
     RUN(test_an_op_that_was_not_registered_is_the_graphs_error);
+    RUN(test_more_operands_or_results_than_there_is_room_for_are_the_graphs_error);
     RUN(test_a_newer_struct_is_taken_when_it_says_no_more);
     RUN(test_an_older_struct_is_read_up_to_its_size);
     RUN(test_ops_from_outside_run_split);

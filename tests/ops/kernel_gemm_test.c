@@ -96,10 +96,11 @@ static void test_depths_and_blocks(void)
 
 static void test_the_same_bits_however_it_is_cut(void)
 {
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 120;
+         i++) { /* whole vectors, of which a few panels take rows as they lie, or any columns */
         const weft_dtype dtype = (weft_dtype)(i % 2);
-        const int64_t m = 1 + random_below(300), n = 1 + random_below(300),
-                      k = 1 + random_below(500);
+        const int64_t m = 1 + random_below(300), k = 1 + random_below(500),
+                      n = i % 3 ? 1 + random_below(300) : 16 * (1 + random_below(10));
         matrix a = matrix_of(dtype, m, k, random_below(2)), b = matrix_of(dtype, k, n, i & 2),
                whole = matrix_of(dtype, m, n, false), cut = matrix_of(dtype, m, n, false);
         weft_product p = product_of(&a, &b, &whole);

@@ -3,7 +3,7 @@
  * k is cut into depths by its own size alone, and each element is summed up along a depth in one register, so the bits of
  * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
  * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
- * other. What is packed next is fetched while tiles are computed.
+ * other. What is packed next is fetched while tiles are computed. Rows that few columns go past are not packed.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"
@@ -105,6 +105,38 @@ static ahead ahead_of(const product *p, const side *s, const part *part, int64_t
     return next;
 }
 
+/* So few columns that packing rows for them takes longer than it saves: their elements are read as they lie. */
+enum { FEW_PANELS = 3 };
+
+static bool is_loose(const product *p, const part *columns)
+{
+    return p->a.deep == 1 && columns->n <= FEW_PANELS * p->b.panel &&
+           columns->n % p->kernels->width == 0;
+}
+
+/* All whole tiles of m by n at one depth, a not packed; returns their rows. */
+static int64_t run_loose(const product *p, const part *rows, const part *columns, const char *b)
+{
+    const int panel = p->b.panel, width = p->kernels->width;
+    const int64_t whole = rows->n / TILE_ROWS * TILE_ROWS;
+    loose_tile t = {.k = rows->k,
+                    .a_row = p->a.step,
+                    .a_step = p->a.deep,
+                    .leading = p->leading,
+                    .add = p->add || rows->l > 0,
+                    .alpha = p->alpha};
+    for (int64_t i = 0; i < whole; i += TILE_ROWS)
+        for (int64_t j = 0; j < columns->n; j += panel) {
+            const int64_t n = smaller(panel, columns->n - j);
+            t.a = at(p, &p->a, rows->first + i, rows->l);
+            t.b = b + (size_t)(j * t.k) * p->bytes;
+            t.b_step = n;
+            t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
+            p->kernels->loose[n / width - 1](&t);
+        }
+    return whole;
+}
+
 /* All tiles of m by n at one depth. */
 static void run_block(const product *p, const part *rows, const part *columns, const char *a,
                       const char *b, ahead *next)
@@ -146,6 +178,16 @@ static void run_depth(const product *p, const part *stays, bool a_stays, int64_t
                            &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
                            TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
                                                 : count_tiles(p, p->m, stays->n)));
+    if (!a_stays && is_loose(p, stays)) {
+        part rows = {0, p->m, stays->l, stays->k};
+        const int64_t whole = run_loose(p, &rows, stays, scratch);
+        rows.first = whole, rows.n -= whole;
+        if (rows.n > 0) {
+            pack(p, &p->a, &rows, flowing);
+            run_block(p, &rows, stays, flowing, scratch, next);
+        }
+        return;
+    }
     for (int64_t first = 0; first < n_moving; first += FLOWS) {
         const part flows = {first, smaller(FLOWS, n_moving - first), stays->l, stays->k};
         const part *rows = a_stays ? stays : &flows, *columns = a_stays ? &flows : stays;

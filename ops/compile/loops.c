@@ -143,7 +143,7 @@ static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const w
 {
     if (link->kind == WEFT_LOOP_REDUCE || link->kind == WEFT_LOOP_FINISH) return link->kind;
     const weft_node *node = &plan->graph->nodes[link->node];
-    if (node->op->row || !space->n_row_dims) return WEFT_LOOP_ELEMENTS;
+    if (!node->op->element || !space->n_row_dims) return WEFT_LOOP_ELEMENTS;
     const int n_dims = plan->graph->tensors[node->out].type.shape.n_dims;
     return n_dims == n_dims_of(plan, space->placed) ? WEFT_LOOP_ELEMENTS : WEFT_LOOP_ROWS;
 }

@@ -120,7 +120,7 @@ bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b)
 const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link)
 {
     const weft_op *op = plan->graph->nodes[link->node].op;
-    return op->row && link->kind == WEFT_LOOP_ELEMENTS ? op->row->each : op;
+    return !op->element && link->kind == WEFT_LOOP_ELEMENTS ? op->row->each : op;
 }
 
 static weft_status kernel_scratch(const weft_plan *plan, const weft_step *step, int rank,

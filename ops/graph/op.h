@@ -14,6 +14,9 @@ struct weft_row {
      * reduces the last dims: its kernel adds in another order. NULL: its one operand */
     const weft_op *each;
     const weft_finish *finish; /* [WEFT_DTYPES] of the state; NULL: it is a reduction */
+    /* of an element op, exp: of what this op, sub, makes of elements and of the finished state (`combine`) of their rows,
+     * its results are what the reduction leaves of the elements, resumed (reduce_state.h) */
+    const weft_op *resumes;
 };
 
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */

@@ -39,8 +39,9 @@ typedef struct weft_loop_op {
     weft_dtype dtype;     /* REDUCE: of the elements */
     weft_block_env env;   /* index, stride and step are the driver's */
     int n_in, in[3];      /* slots */
-    int n_out;            /* 1; 2 for a finish with two results */
-    int bytes;            /* of one number of its results */
+    int difference; /* ELEMENTS, exp: the op, + 1, that made its operand of x - y; 0: some other */
+    int n_out;      /* 1; 2 for a finish with two results */
+    int bytes;      /* of one number of its results */
 } weft_loop_op;
 
 /* A value as it lies: bytes of one number, and how many numbers one element has: 1, or a state's width. Operands of a

@@ -1,8 +1,10 @@
 /* exp: y = e^x.
  *
  * Gradient: dx = dy y.
+ * In a loop: exp(x - logsumexp of x's row), a softmax, is exp(x - maximum), which the sum was made of, scaled.
  */
 #include "element.h"
+#include "op.h"
 #include "weft/ops.h"
 
 WEFT_ELEMENT_1X(weft_exp_f32(x), weft_exp_f64(x))
@@ -18,6 +20,7 @@ const weft_op weft_op_exp = {
     .factors = weft_factors_pass,
     .gradient = gradient,
     .element = &element,
+    .row = &(const weft_row){.combine = WEFT_LSE, .resumes = &weft_op_sub},
 };
 
 weft_value weft_exp(weft_value x)

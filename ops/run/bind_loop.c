@@ -76,6 +76,18 @@ static int width_in(const weft_shape *space, const weft_shape *shape)
     return at < 0 || weft_shape_find(space, WEFT_STATE_DIM) >= 0 ? 1 : (int)shape->dims[at].size;
 }
 
+/* The link, + 1, whose result the link's op resumes (weft_row); 0: none. */
+static int bind_difference(const weft_plan *plan, const weft_step *step, const weft_link *link)
+{
+    const weft_op *op = weft_link_op(plan, link);
+    for (int k = 0, slot = step->n_in / step->n_segments; op->row && k < step->n_links; k++) {
+        if (slot == link->in[0])
+            return weft_link_op(plan, &step->links[k]) == op->row->resumes ? k + 1 : 0;
+        slot += step->links[k].n_out;
+    }
+    return 0;
+}
+
 static weft_status bind_ops(const weft_plan *plan, const weft_step *step, weft_loop *loop,
                             weft_error *error)
 {
@@ -88,6 +100,7 @@ static weft_status bind_ops(const weft_plan *plan, const weft_step *step, weft_l
     for (int k = 0, slot = loop->n_in; k < step->n_links; k++) {
         const weft_link *link = &step->links[k];
         WEFT_TRY(bind_op(plan, link, &loop->op[k], error));
+        loop->op[k].difference = bind_difference(plan, step, link);
         for (int o = 0; o < link->n_out; o++, slot++)
             if (link->out[o] >= 0) loop->out[link->out[o]] = slot;
     }

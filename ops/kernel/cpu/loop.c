@@ -196,6 +196,30 @@ void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
                                                     lane->run, index);
 }
 
+/* Of row r in the block at hand: a group of several rows has one block. */
+static double *shift_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
+{
+    return (double *)(void *)lane->at[act->x[1]] + lane->skip / s->part + r;
+}
+
+void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    double *state = (double *)(void *)lane->at[act->y[0]];
+    const int64_t bytes = lane->run * act->bytes;
+    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++)
+        *shift_of(s, lane, act, r) = weft_reducers[act->combine].leave[act->dtype](
+            state + r, lane->at[act->x[0]] + r * bytes, lane->run, lane->at[act->y[1]] + r * bytes);
+}
+
+void weft_act_resume(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    const int64_t bytes = lane->run * act->bytes;
+    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++)
+        weft_reducers[act->combine].resume[act->dtype](
+            lane->run, lane->at[act->y[0]] + r * bytes, lane->at[act->x[0]] + r * bytes,
+            *shift_of(s, lane, act, r), lane->at[act->x[2]] + r * act->bytes);
+}
+
 void weft_act_store(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     (void)s;

@@ -142,8 +142,28 @@ static bool index_is_even(const weft_making *m, int k)
            (s->rows == 1 || weft_space_rows_are_even(s, stride, step * s->row));
 }
 
+/* Op k goes on with what reduction r has left. */
+static void make_resuming_op(weft_making *m, int k, int r, int pass)
+{
+    const weft_loop_op *reduce = &m->loop->op[r];
+    const int finished = m->loop->op[m->loop->op[k].difference - 1].in[1];
+    weft_act act = {.run = weft_act_resume,
+                    .number = k,
+                    .bytes = m->loop->op[k].bytes,
+                    .combine = reduce->combine,
+                    .dtype = reduce->dtype};
+    act.x[0] = m->left[r].elements, act.x[1] = m->left[r].shifts;
+    act.x[2] = m->value[finished].rows;
+    act.y[0] = m->value[m->first_slot[k]].elements = place_elements(m, k, pass);
+    weft_making_add(m, act);
+}
+
 static void make_element_op(weft_making *m, int k, int pass)
 {
+    if (m->resumes[k]) {
+        make_resuming_op(m, k, m->resumes[k] - 1, pass);
+        return;
+    }
     const weft_loop_op *op = &m->loop->op[k];
     weft_act act = {.number = k, .bytes = op->bytes, .block = op->block, .run = weft_act_elements};
     add_operands(m, op, &act, false);
@@ -153,6 +173,19 @@ static void make_element_op(weft_making *m, int k, int pass)
         m->space->needs_outer = true;
     }
     weft_making_add(m, act);
+}
+
+/* Where reduction k leaves elements: in the result that they become, if nobody needs what is there any more. */
+static void place_left(weft_making *m, int k)
+{
+    weft_left *left = &m->left[k];
+    const weft_space *s = m->space;
+    const weft_slot *v = &m->value[m->first_slot[left->by - 1]];
+    const int64_t n_shifts = s->n_parts > s->rows ? s->n_parts : s->rows;
+    left->elements = v->result >= 0 && weft_making_is_free(m, v->result, k)
+                         ? weft_making_result(m, v->result)
+                         : weft_making_buffer(m, s->rows * s->row * v->bytes, v->bytes);
+    left->shifts = weft_making_buffer(m, n_shifts * (int64_t)sizeof(double), 0);
 }
 
 static void make_reduction(weft_making *m, int k)
@@ -165,6 +198,11 @@ static void make_reduction(weft_making *m, int k)
                     .dtype = op->dtype};
     add_operands(m, op, &act, false);
     act.y[0] = m->state[k];
+    if (m->left[k].by) {
+        place_left(m, k);
+        act.run = weft_act_leave;
+        act.y[1] = m->left[k].elements, act.x[1] = m->left[k].shifts;
+    }
     weft_making_add(m, act);
 }
 

@@ -6,21 +6,18 @@
  */
 #include "cpu/loop_making.h"
 
-/* Bytes of what is kept from pass to pass: it stays in the second-level cache. */
-enum { KEPT = 1 << 18 };
-
 /* The passes in which op k is run on elements. */
 uint64_t weft_making_passes(const weft_making *m, int k)
 {
     const weft_slot *v = &m->value[m->first_slot[k]];
-    if (weft_reads_rows(&m->loop->op[k])) return 0;
+    if (weft_reads_rows(&m->loop->op[k]) || m->is_idle[k]) return 0;
     return v->keeping == WEFT_AGAIN && !v->of_rows ? v->need : weft_pass_bit(v->when);
 }
 
 /* From the last op to the first: what is read in which passes, and what becomes of values that later passes read. */
 static void find_need(weft_making *m)
 {
-    int64_t kept = 0;
+    int64_t kept = m->kept;
     for (int k = m->loop->n_ops - 1; k >= 0; k--) {
         weft_slot *v = &m->value[m->first_slot[k]];
         if (!v->of_rows) {
@@ -28,7 +25,7 @@ static void find_need(weft_making *m)
             v->need |= weft_pass_bit(v->when);
             v->keeping = v->need == weft_pass_bit(v->when) ? WEFT_ONE_PASS
                          : v->result >= 0                  ? WEFT_IN_RESULT
-                         : kept + bytes <= KEPT            ? WEFT_KEPT_IN_LANE
+                         : kept + bytes <= WEFT_KEPT       ? WEFT_KEPT_IN_LANE
                                                            : WEFT_AGAIN;
             kept += v->keeping == WEFT_KEPT_IN_LANE ? bytes : 0;
         }
@@ -60,6 +57,11 @@ static int last_read_there(const weft_making *m, int o)
     for (int k = 0; k < m->loop->n_in; k++)
         if (weft_making_shares(m, o, k)) last = weft_most(last, last_read(m, k));
     return last;
+}
+
+bool weft_making_is_free(const weft_making *m, int o, int k)
+{
+    return last_read_there(m, o) <= m->value[m->first_slot[k]].when * (m->loop->n_ops + 1) + k;
 }
 
 /* A result whose memory is read in a later pass is needed until then. True when that is news. */
@@ -96,8 +98,7 @@ void weft_making_keep(weft_making *m)
     while (hold_back(m));
     for (int o = 0; o < m->loop->n_out; o++) {
         weft_slot *v = &m->value[m->loop->out[o]];
-        if (v->result < 0 && !v->of_rows &&
-            last_read_there(m, o) <= v->when * (m->loop->n_ops + 1) + v->op) {
+        if (v->result < 0 && !v->of_rows && weft_making_is_free(m, o, v->op)) {
             v->result = o;
             v->keeping = v->keeping == WEFT_ONE_PASS ? WEFT_ONE_PASS : WEFT_IN_RESULT;
         }

@@ -15,6 +15,8 @@
 
 /* Bytes between buffers, so that they do not fall on the same cache sets. */
 enum { WEFT_SKEW = 64 };
+/* Bytes of what is kept from pass to pass: it stays in the second-level cache. */
+enum { WEFT_KEPT = 1 << 18 };
 
 typedef enum weft_keeping {
     WEFT_ONE_PASS,
@@ -37,6 +39,13 @@ typedef struct weft_slot {
     int last;             /* the last op that reads it in the pass at hand */
 } weft_slot;
 
+/* What a reduction leaves of elements. */
+typedef struct weft_left {
+    int by; /* the op, + 1, that goes on with it; 0: it leaves nothing                  */
+    int elements,
+        shifts; /* refs: as elements of the row; a number for each block, or each short row */
+} weft_left;
+
 typedef struct weft_making {
     const weft_loop *loop;
     const weft_loop_segment *segment;
@@ -46,6 +55,10 @@ typedef struct weft_making {
     weft_slot *value; /* [n_slots] */
     int *first_slot;  /* [n_ops] of an op's results */
     int *state;       /* [n_ops] refs of reductions' states */
+    weft_left *left;  /* [n_ops] */
+    int *resumes;     /* [n_ops] the reduction, + 1, that an op on elements goes on with; 0: none */
+    bool *is_idle;    /* [n_ops] nobody asks for its result */
+    int64_t kept;     /* bytes of what reductions leave */
     int *out;         /* [n_out] refs */
     int *wait;        /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
     int64_t *outer;   /* [n_in][n_outer] bytes */
@@ -80,10 +93,15 @@ weft_status weft_making_check_results(const weft_making *making, weft_error *err
 /* Does result o share memory with operand k? */
 bool weft_making_shares(const weft_making *making, int o, int k);
 
+/* loop_leave.c: find the reductions that leave elements, and the ops that go on with them. */
+void weft_making_leave(weft_making *making);
+
 /* loop_keep.c: decide what is kept from pass to pass, and which results their ops write. */
 void weft_making_keep(weft_making *making);
 /* The passes in which op k is run on elements. */
 uint64_t weft_making_passes(const weft_making *making, int k);
+/* Is the memory of result o free for others to write once op k has run in its pass? */
+bool weft_making_is_free(const weft_making *making, int o, int k);
 
 /* loop_refs.c. A buffer of the lane's; step: as in a ref. */
 int weft_making_buffer(weft_making *making, int64_t bytes, int64_t step);

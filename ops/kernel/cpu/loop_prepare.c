@@ -12,6 +12,9 @@ static weft_status take_room(weft_making *m, weft_error *error)
     m->value = weft_arena_take(m->own, n * sizeof *m->value);
     m->first_slot = weft_arena_take(m->own, n_ops * sizeof(int));
     m->state = weft_arena_take(m->own, n_ops * sizeof(int));
+    m->left = weft_arena_take(m->own, n_ops * sizeof *m->left);
+    m->resumes = weft_arena_take(m->own, n_ops * sizeof *m->resumes);
+    m->is_idle = weft_arena_take(m->own, n_ops * sizeof *m->is_idle);
     m->out = weft_arena_take(m->own, n_out * sizeof(int));
     m->wait = weft_arena_take(m->own, n_out * sizeof(int));
     m->buffer_ref = weft_arena_take(m->own, n_ops * sizeof(int));
@@ -19,7 +22,7 @@ static weft_status take_room(weft_making *m, weft_error *error)
     m->acts = weft_arena_take(m->own, 4 * (n + n_out) * sizeof *m->acts);
     m->outer = weft_arena_take(m->arena, n_in * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
     if (!m->value || !m->first_slot || !m->state || !m->out || !m->wait || !m->buffer_ref ||
-        !m->buffer_last || !m->acts || !m->outer)
+        !m->buffer_last || !m->left || !m->resumes || !m->is_idle || !m->acts || !m->outer)
         return weft_fail_memory(error, 4 * n * sizeof *m->acts);
     return WEFT_OK;
 }
@@ -28,7 +31,7 @@ static weft_status take_room(weft_making *m, weft_error *error)
 static weft_status take_stages(weft_making *m, weft_error *error)
 {
     weft_space *s = m->space;
-    const size_t n_refs = 4 * (size_t)m->n_slots + (size_t)m->loop->n_out + 1;
+    const size_t n_refs = 6 * (size_t)m->n_slots + (size_t)m->loop->n_out + 1;
     const size_t n_stages = 2 * (size_t)m->n_passes + 1;
     s->refs = weft_arena_take(m->arena, n_refs * sizeof *s->refs);
     s->stages = weft_arena_take(m->arena, n_stages * sizeof *s->stages);
@@ -51,6 +54,7 @@ static weft_status make_space(weft_making *m, weft_error *error)
         m->block_bytes = weft_most(m->block_bytes, m->value[k].bytes);
     for (int o = 0; o < m->loop->n_out; o++)
         m->wait[o] = -1;
+    weft_making_leave(m);
     weft_making_keep(m);
     return weft_making_acts(m, error);
 }

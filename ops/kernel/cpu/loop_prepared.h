@@ -92,6 +92,9 @@ void weft_act_indexed(const weft_space *, weft_lane *,
                       const weft_act *); /* index even in the block */
 void weft_act_pieces(const weft_space *, weft_lane *, const weft_act *); /* run by run */
 void weft_act_reduce(const weft_space *, weft_lane *, const weft_act *);
+/* Reduce, leaving elements; what is made of them. x[1]: the shifts of a group's blocks, or of its rows. */
+void weft_act_leave(const weft_space *, weft_lane *, const weft_act *);
+void weft_act_resume(const weft_space *, weft_lane *, const weft_act *);
 void weft_act_copy(const weft_space *, weft_lane *, const weft_act *);
 /* Once for a group: */
 void weft_act_repeat(const weft_space *, weft_lane *,

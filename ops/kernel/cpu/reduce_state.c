@@ -9,6 +9,8 @@
 
 #include "weft/extend/math.h"
 
+#include <string.h>
+
 enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 
 /* b after a, NaN first of all */
@@ -195,50 +197,73 @@ ROWS(float, f32, -INFINITY, INFINITY)
 ROWS(double, f64, (double)-INFINITY, (double)INFINITY)
 ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 
-#define FLOAT_ROWS(T, suffix)                                                                      \
-    WEFT_CLONES static T sum_exp_##suffix(const T *x, int64_t n, T m)                              \
-    {                                                                                              \
-        T sum = 0;                                                                                 \
-        WEFT_SIMD(reduction(+ : sum)) for (int64_t i = 0; i < n; i++) sum +=                  \
-            weft_exp_##suffix(x[i] - m);    \
-        return sum;                                                                                \
-    }                                                                                              \
-    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
-    {                                                                                              \
-        const T m = max_##suffix(x, n);                                                            \
-        (void)index;                                                                               \
-        if (m == (T)-INFINITY) return;                                                             \
-        const double sum = m == (T)INFINITY ? 1.0 : (double)sum_exp_##suffix(x, n, m);             \
-        double other[C1 + 1];                                                                      \
-        other[0] = (double)m, other[C1] = sum;                                                     \
-        merge_lse(state, other, 1);                                                                \
-    }                                                                                              \
-    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
-    {                                                                                              \
-        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                       \
-        return sum;                                                                                \
-    }                                                                                              \
-    /* Of elements whose sum overflows. */                                                         \
-    static double careful_mean_##suffix(const T *x, int64_t n)                                     \
-    {                                                                                              \
-        double mean = 0;                                                                           \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            mean += (double)x[i] / (double)n;                                                      \
-        return mean;                                                                               \
-    }                                                                                              \
-    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)       \
-    {                                                                                              \
-        double sum = 0;                                                                            \
-        row_sum_##suffix(&sum, x, n, index);                                                       \
-        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);        \
-        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */        \
-        const double lost = mean - (double)(T)mean;                                                \
-        const double square =                                                                      \
-            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                  \
-        double other[C2 + 1];                                                                      \
-        other[0] = (double)n, other[C1] = mean;                                                    \
-        other[C2] = square < 0 ? 0 : square;                                                       \
-        merge_moments(state, other, 1);                                                            \
+#define LEAST_f32 0x1p-126
+#define LEAST_f64 0x1p-1022
+#define FLOAT_ROWS(T, suffix)                                                                        \
+    WEFT_CLONES static void exp_less_##suffix(const T *x, int64_t n, T m, T *y)                      \
+    {                                                                                                \
+        WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = weft_exp_##suffix(x[i] - m);              \
+    }                                                                                                \
+    /* Leaves exp(x - max) in y; 0 where all are -inf, so that it stays 0 if others are not. */      \
+    static double leave_lse_##suffix(double *state, const void *x, int64_t n, void *y)               \
+    {                                                                                                \
+        const T m = max_##suffix(x, n);                                                              \
+        if (m == (T)-INFINITY) {                                                                     \
+            memset(y, 0, (size_t)n * sizeof(T));                                                     \
+            return (double)m;                                                                        \
+        }                                                                                            \
+        exp_less_##suffix(x, n, m, y);                                                               \
+        double sum = 0, other[C1 + 1];                                                               \
+        row_sum_##suffix(&sum, y, n, 0);                                                             \
+        other[0] = (double)m, other[C1] = m == (T)INFINITY ? 1.0 : sum;                              \
+        merge_lse(state, other, 1);                                                                  \
+        return (double)m;                                                                            \
+    }                                                                                                \
+    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)             \
+    {                                                                                                \
+        T left[WEFT_BLOCK];                                                                          \
+        (void)index;                                                                                 \
+        leave_lse_##suffix(state, x, n, left);                                                       \
+    }                                                                                                \
+    /* exp(x - finished) = exp(x - shift) exp(shift - finished), and no number below the least     \
+     * normal one; where both are inf, the elements are right as they are */ \
+    WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,                \
+                                                double shift, const void *finished)                  \
+    {                                                                                                \
+        const double end = (double)*(const T *)finished;                                             \
+        const double exact = shift == end && shift > 0 ? 1.0 : exp(shift - end);                     \
+        const T factor = exact < LEAST_##suffix ? 0 : (T)exact;                                      \
+        const T *x = left;                                                                           \
+        T *to = y;                                                                                   \
+        for (int64_t i = 0; i < n; i++)                                                              \
+            to[i] = x[i] * factor;                                                                   \
+    }                                                                                                \
+    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                          \
+    {                                                                                                \
+        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                         \
+        return sum;                                                                                  \
+    }                                                                                                \
+    /* Of elements whose sum overflows. */                                                           \
+    static double careful_mean_##suffix(const T *x, int64_t n)                                       \
+    {                                                                                                \
+        double mean = 0;                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                              \
+            mean += (double)x[i] / (double)n;                                                        \
+        return mean;                                                                                 \
+    }                                                                                                \
+    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)         \
+    {                                                                                                \
+        double sum = 0;                                                                              \
+        row_sum_##suffix(&sum, x, n, index);                                                         \
+        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);          \
+        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */          \
+        const double lost = mean - (double)(T)mean;                                                  \
+        const double square =                                                                        \
+            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                    \
+        double other[C2 + 1];                                                                        \
+        other[0] = (double)n, other[C1] = mean;                                                      \
+        other[C2] = square < 0 ? 0 : square;                                                         \
+        merge_moments(state, other, 1);                                                              \
     }
 
 FLOAT_ROWS(float, f32)
@@ -296,7 +321,12 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
     [WEFT_SUM] = {{0}, merge_sum, ALL(row_sum), ALL(column_sum)},
     [WEFT_MAX] = {{(double)-INFINITY}, merge_max, ALL(row_max), ALL(column_max)},
     [WEFT_MIN] = {{(double)INFINITY}, merge_min, ALL(row_min), ALL(column_min)},
-    [WEFT_LSE] = {{(double)-INFINITY, 0}, merge_lse, FLOATS(row_lse), FLOATS(column_lse)},
+    [WEFT_LSE] = {{(double)-INFINITY, 0},
+                  merge_lse,
+                  FLOATS(row_lse),
+                  FLOATS(column_lse),
+                  FLOATS(leave_lse),
+                  FLOATS(resume_lse)},
     [WEFT_ARGMAX] = {{(double)-INFINITY, -1}, merge_argmax, ALL(row_argmax), ALL(column_argmax)},
     [WEFT_MOMENTS] = {{0, 0, 0}, merge_moments, FLOATS(row_moments), FLOATS(column_moments)},
 };

@@ -2,6 +2,40 @@
  * box. */
 #include "kernel_views.h"
 
+extern const weft_kernel weft_kernel_reduce, weft_kernel_lse_finish, weft_kernel_moments_finish,
+    weft_kernel_argmax_finish;
+
+/* As a program runs it: prepared once, launched again on other numbers in the same memory: the bits of a call that
+ * works everything out anew. */
+static void run_prepared(const weft_kernel *kernel, weft_launch anew, weft_call *call)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    weft_call again = *call;
+    again.stream = two_lanes;
+    run_on_both(anew, call);
+    for (int o = 0; o < call->n_out; o++)
+        again.out[o] = view_like(&call->out[o]);
+    if (CHECK_OK(kernel->prepare(&again, arena, &again.prepared, &error), error))
+        for (int run = 0; run < 2; run++) {
+            for (int o = 0; o < call->n_out; o++)
+                view_spoil(&again.out[o]);
+            kernel->launch(&again);
+            for (int o = 0; o < call->n_out; o++)
+                CHECK(view_same_bits(&call->out[o], &again.out[o]));
+            if (run == 0) {
+                const int64_t n = weft_view_count(&call->in[0]), swap = n - 1 - n / 3;
+                const double first = n > 0 ? view_get(&call->in[0], 0) : 0;
+                if (n > 0) view_set(&call->in[0], 0, view_get(&call->in[0], swap));
+                if (n > 0) view_set(&call->in[0], swap, first);
+                run_on_both(anew, call);
+            }
+        }
+    for (int o = 0; o < call->n_out; o++)
+        view_free(&again.out[o]);
+    weft_arena_destroy(&arena);
+}
+
 static const char *const names[] = {"a", "b", "c", "d", "e"};
 
 /* What the reduction of `in` for one result element must be; matches[i] says whether element i
@@ -87,7 +121,7 @@ static void reduce_and_check(const weft_view *in, weft_view *out, int n_kept, we
     view_take(out, in->dtype);
     weft_call call = {
         .n_in = 1, .n_out = 1, .in[0] = *in, .out[0] = *out, .attributes = &attributes};
-    run_on_both(weft_reduce_cpu, &call);
+    run_prepared(&weft_kernel_reduce, weft_reduce_cpu, &call);
     for (int64_t o = 0; o < weft_view_count(out) / width; o++) {
         const expected e = expect(in, out, n_kept, o * width, along);
         check_element(out, combine, o, &e);
@@ -218,6 +252,33 @@ static void test_states_are_finished(void)
     }
 }
 
+/* Kept dims in another order than the state's, so that there is something to work out. */
+static void test_finishes_are_prepared(void)
+{
+    static const struct {
+        const weft_kernel *kernel;
+        weft_launch anew;
+        int width, n_out;
+    } all[] = {{&weft_kernel_lse_finish, weft_lse_finish_cpu, 2, 1},
+               {&weft_kernel_argmax_finish, weft_argmax_finish_cpu, 2, 1},
+               {&weft_kernel_moments_finish, weft_moments_finish_cpu, 3, 2}};
+    const part a = {"a", 70, 3, 70}, b = {"b", 50, 0, 49};
+    const weft_number_attributes eps = {0.25};
+    for (int dtype = 0; dtype < WEFT_I32; dtype++)
+        for (int k = 0; k < 3; k++) {
+            const part state = {"~", all[k].width, 0, all[k].width};
+            const weft_dtype made = k == 1 ? WEFT_I32 : (weft_dtype)dtype;
+            weft_call call = {.n_in = 1, .n_out = all[k].n_out, .attributes = &eps};
+            call.in[0] = view_of((weft_dtype)dtype, 3, (part[]){a, b, state});
+            call.out[0] = view_of(made, 2, (part[]){b, a});
+            if (call.n_out == 2) call.out[1] = view_of(made, 2, (part[]){a, b});
+            for (int64_t i = 0; i < weft_view_count(&call.in[0]); i++)
+                view_set(&call.in[0], i, 1 + (double)(i % 97));
+            run_prepared(all[k].kernel, all[k].anew, &call);
+            call_free(&call);
+        }
+}
+
 static void test_argmax_states_become_indices(void)
 {
     const part a = {"a", 3, 0, 3};
@@ -321,6 +382,7 @@ int main(void)
     RUN(test_moments_of_huge_numbers);
     RUN(test_moments_of_infinities);
     RUN(test_states_are_finished);
+    RUN(test_finishes_are_prepared);
     RUN(test_argmax_states_become_indices);
     streams_close();
     return weft_test_report();

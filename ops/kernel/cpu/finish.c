@@ -14,6 +14,7 @@ typedef struct finish {
     size_t bytes[2]; /* of a number of the state, of the results */
     double number;
     weft_finish finish;
+    int64_t n;
 } finish;
 
 /* ---- n states in a row ----------------------------------------------------------------------- */
@@ -73,61 +74,75 @@ static void run(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void finish_states(const weft_call *call, const weft_finish *finishes, double number)
+/* All that does not change from run to run. */
+static void plan(finish *f, const weft_call *call, const weft_finish *finishes, double number)
 {
     const weft_view *out = &call->out[0];
-    if (weft_view_count(out) == 0) return;
-    finish f = {.finish = finishes[call->in[0].dtype], .number = number};
+    *f = (finish){.finish = finishes[call->in[0].dtype], .number = number};
     const weft_strided state = weft_strided_view(&call->in[0]), first = weft_strided_view(out);
     const weft_strided second = weft_strided_view(&call->out[call->n_out - 1]);
     for (int d = 0; d < out->shape.n_dims; d++) {
         const char *name = out->shape.dims[d].name;
         const int64_t stride[3] = {weft_strided_of(&state, name), first.stride[d],
                                    weft_strided_of(&second, name)};
-        weft_nest_add(&f.nest, weft_view_size(out, d), stride);
+        weft_nest_add(&f->nest, weft_view_size(out, d), stride);
     }
-    f.state = call->in[0].data;
-    f.out[0] = out->data, f.out[1] = call->out[call->n_out - 1].data;
-    f.bytes[0] = weft_dtype_bytes(call->in[0].dtype), f.bytes[1] = weft_dtype_bytes(out->dtype);
-    weft_parallel(call->stream, weft_nest_count(&f.nest), 2048, run, &f);
+    f->n = weft_view_count(out);
+    f->state = call->in[0].data;
+    f->out[0] = out->data, f->out[1] = call->out[call->n_out - 1].data;
+    f->bytes[0] = weft_dtype_bytes(call->in[0].dtype), f->bytes[1] = weft_dtype_bytes(out->dtype);
 }
 
-void weft_lse_finish_cpu(const weft_call *call)
+static void run_states(const finish *f, weft_stream *stream)
 {
-    finish_states(call, weft_lse_finishes, 0);
+    if (f->n > 0) weft_parallel(stream, f->n, 2048, run, (void *)(uintptr_t)f);
 }
 
-const weft_kernel weft_kernel_lse_finish = {
-    .size = sizeof(weft_kernel),
-    .name = "lse_finish",
-    .device = WEFT_CPU,
-    .dtypes = WEFT_FLOAT_DTYPES,
-    .launch = weft_lse_finish_cpu,
-};
-
-void weft_argmax_finish_cpu(const weft_call *call)
+static void launch(const weft_call *call)
 {
-    finish_states(call, weft_argmax_finishes, 0);
+    run_states(call->prepared, call->stream);
 }
 
-const weft_kernel weft_kernel_argmax_finish = {
-    .size = sizeof(weft_kernel),
-    .name = "argmax_finish",
-    .device = WEFT_CPU,
-    .dtypes = WEFT_ANY_DTYPE,
-    .launch = weft_argmax_finish_cpu,
-};
+static void plan_lse(finish *f, const weft_call *call)
+{
+    plan(f, call, weft_lse_finishes, 0);
+}
 
-void weft_moments_finish_cpu(const weft_call *call)
+static void plan_argmax(finish *f, const weft_call *call)
+{
+    plan(f, call, weft_argmax_finishes, 0);
+}
+
+static void plan_moments(finish *f, const weft_call *call)
 {
     const weft_number_attributes *attributes = call->attributes;
-    finish_states(call, weft_moments_finishes, attributes->number);
+    plan(f, call, weft_moments_finishes, attributes->number);
 }
 
-const weft_kernel weft_kernel_moments_finish = {
-    .size = sizeof(weft_kernel),
-    .name = "moments_finish",
-    .device = WEFT_CPU,
-    .dtypes = WEFT_FLOAT_DTYPES,
-    .launch = weft_moments_finish_cpu,
-};
+/* The kernel of an op, prepared, and as one call. */
+#define FINISH_KERNEL(op, its_dtypes)                                                              \
+    static weft_status prepare_##op(const weft_call *call, weft_arena *arena, void **prepared,     \
+                                    weft_error *error)                                             \
+    {                                                                                              \
+        finish *f = *prepared = weft_arena_take(arena, sizeof *f);                                 \
+        if (f == NULL) return weft_fail_memory(error, sizeof *f);                                  \
+        plan_##op(f, call);                                                                        \
+        return WEFT_OK;                                                                            \
+    }                                                                                              \
+    void weft_##op##_finish_cpu(const weft_call *call)                                             \
+    {                                                                                              \
+        finish f;                                                                                  \
+        plan_##op(&f, call);                                                                       \
+        run_states(&f, call->stream);                                                              \
+    }                                                                                              \
+    const weft_kernel weft_kernel_##op##_finish = {                                                \
+        .size = sizeof(weft_kernel),                                                               \
+        .name = #op "_finish",                                                                     \
+        .device = WEFT_CPU,                                                                        \
+        .dtypes = its_dtypes,                                                                      \
+        .prepare = prepare_##op,                                                                   \
+        .launch = launch,                                                                          \
+    };
+FINISH_KERNEL(lse, WEFT_FLOAT_DTYPES)
+FINISH_KERNEL(argmax, WEFT_ANY_DTYPE)
+FINISH_KERNEL(moments, WEFT_FLOAT_DTYPES)

@@ -34,8 +34,14 @@ typedef struct reduction {
     int64_t part;        /* rows: how many elements enter at a time   */
     int64_t first_index; /* argmax: global coordinate of the first element */
     int64_t n_reduced, n_chunks, chunk;
-    double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
+    int64_t n_units, grain;
 } reduction;
+
+/* A run of it. */
+typedef struct running {
+    const reduction *reduction;
+    double *partial; /* [unit, chunk, state], in lane 0's scratch; NULL: one chunk */
+} running;
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
@@ -74,8 +80,9 @@ static void choose_direction(reduction *r)
     r->column_units = (r->n_columns + WEFT_COLUMNS - 1) / WEFT_COLUMNS;
 }
 
-static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
+static void cut_chunks(reduction *r)
 {
+    const int64_t n_units = r->n_units = weft_nest_count(&r->kept) * r->column_units;
     const int64_t columns = r->n_columns < WEFT_COLUMNS ? r->n_columns : WEFT_COLUMNS;
     int64_t chunks = r->n_reduced * columns / LEAST_CHUNK;
     if (chunks > MOST_PARTIALS / n_units) chunks = MOST_PARTIALS / n_units;
@@ -83,7 +90,7 @@ static void cut_chunks(reduction *r, int64_t n_units, weft_stream *stream)
     if (n_units >= 16 || chunks < 2) chunks = 1;
     r->chunk = (r->n_reduced + chunks - 1) / chunks;
     r->n_chunks = r->chunk > 0 ? (r->n_reduced + r->chunk - 1) / r->chunk : 1;
-    if (r->n_chunks > 1) r->partial = weft_stream_scratch(stream, 0);
+    r->grain = weft_grain(r->chunk * columns);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -133,50 +140,78 @@ static unit locate(const reduction *r, int64_t index)
 
 static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
 {
-    const reduction *r = argument;
+    const running *run = argument;
+    const reduction *r = run->reduction;
     double own[ONE_STATE];
     (void)lane;
     for (int64_t task = begin; task < end; task++) {
         const unit u = locate(r, task / r->n_chunks);
-        double *state = r->partial != NULL ? r->partial + task * ONE_STATE : own;
+        double *state = run->partial != NULL ? run->partial + task * ONE_STATE : own;
         const int64_t first = task % r->n_chunks * r->chunk;
         const int64_t stop = first + r->chunk < r->n_reduced ? first + r->chunk : r->n_reduced;
         weft_state_clear(r->combine, state, u.n);
         take_in(r, state, u.from, u.n, first, stop);
-        if (r->partial == NULL) store(r, state, &u);
+        if (run->partial == NULL) store(r, state, &u);
     }
 }
 
-static void merge_chunks(const reduction *r, int64_t n_units)
+static void merge_chunks(const reduction *r, double *partial)
 {
-    for (int64_t i = 0; i < n_units; i++) {
+    for (int64_t i = 0; i < r->n_units; i++) {
         const unit u = locate(r, i);
-        double *state = r->partial + i * r->n_chunks * ONE_STATE;
+        double *state = partial + i * r->n_chunks * ONE_STATE;
         for (int64_t c = 1; c < r->n_chunks; c++)
             r->reducer->merge(state, state + c * ONE_STATE, u.n);
         store(r, state, &u);
     }
 }
 
-void weft_reduce_cpu(const weft_call *call)
+/* All that does not change from run to run. */
+static void plan(reduction *r, const weft_call *call)
 {
     const weft_reduce_attributes *attributes = call->attributes;
     const weft_view *in = &call->in[0], *out = &call->out[0];
-    if (weft_view_count(out) == 0) return;
-    reduction r = {.combine = attributes->combine, .reducer = &weft_reducers[attributes->combine]};
-    r.dtype = in->dtype;
-    r.bytes = weft_dtype_bytes(r.dtype);
-    r.width = weft_combine_width(r.combine);
-    r.in = in->data, r.out = out->data;
-    const int along = r.combine == WEFT_ARGMAX ? weft_shape_find(&in->shape, attributes->dim) : -1;
-    if (along >= 0) r.first_index = in->box.begin[along];
-    sort_dims(&r, in, out);
-    choose_direction(&r);
-    const int64_t n_units = weft_nest_count(&r.kept) * r.column_units;
-    cut_chunks(&r, n_units, call->stream);
-    const int64_t columns = r.n_columns < WEFT_COLUMNS ? r.n_columns : WEFT_COLUMNS;
-    weft_parallel(call->stream, n_units * r.n_chunks, weft_grain(r.chunk * columns), run_tasks, &r);
-    if (r.partial != NULL) merge_chunks(&r, n_units);
+    *r = (reduction){.combine = attributes->combine, .dtype = in->dtype};
+    if (weft_view_count(out) == 0) return; /* no units */
+    r->reducer = &weft_reducers[attributes->combine];
+    r->bytes = weft_dtype_bytes(r->dtype);
+    r->width = weft_combine_width(r->combine);
+    r->in = in->data, r->out = out->data;
+    const int along = r->combine == WEFT_ARGMAX ? weft_shape_find(&in->shape, attributes->dim) : -1;
+    if (along >= 0) r->first_index = in->box.begin[along];
+    sort_dims(r, in, out);
+    choose_direction(r);
+    cut_chunks(r);
+}
+
+static void run(const reduction *r, weft_stream *stream)
+{
+    running now = {.reduction = r};
+    if (r->n_units == 0) return;
+    if (r->n_chunks > 1) now.partial = weft_stream_scratch(stream, 0);
+    weft_parallel(stream, r->n_units * r->n_chunks, r->grain, run_tasks, &now);
+    if (now.partial != NULL) merge_chunks(r, now.partial);
+}
+
+static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error)
+{
+    reduction *r = *prepared = weft_arena_take(arena, sizeof *r);
+    if (r == NULL) return weft_fail_memory(error, sizeof *r);
+    plan(r, call);
+    return WEFT_OK;
+}
+
+static void launch(const weft_call *call)
+{
+    run(call->prepared, call->stream);
+}
+
+void weft_reduce_cpu(const weft_call *call)
+{
+    reduction r;
+    plan(&r, call);
+    run(&r, call->stream);
 }
 
 const weft_kernel weft_kernel_reduce = {
@@ -184,5 +219,6 @@ const weft_kernel weft_kernel_reduce = {
     .name = "reduce",
     .device = WEFT_CPU,
     .dtypes = WEFT_ANY_DTYPE,
-    .launch = weft_reduce_cpu,
+    .prepare = prepare,
+    .launch = launch,
 };

@@ -1,8 +1,8 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
  * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
- * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce. Boxes differ from rank to rank,
- * so this pass works for one rank at a time.
+ * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce. Boxes
+ * differ from rank to rank, so this pass works for one rank at a time.
  */
 #include "pack.h"
 #include "plan.h"

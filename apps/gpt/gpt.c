@@ -61,7 +61,8 @@ static const option options[] = {
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
-     "print what a pass made of the program: expand, simplify, place, lower, fuse, order"},
+     "print what a pass made of the program: expand, simplify, place, lower, fuse, bundle, order, "
+     "join"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 };
 

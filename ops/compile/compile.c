@@ -11,8 +11,8 @@ static const struct {
     weft_pass pass;
 } passes[] = {
     {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
-    {"lower", weft_pass_lower},   {"fuse", weft_pass_fuse},         {"order", weft_pass_order},
-    {"join", weft_pass_join},
+    {"lower", weft_pass_lower},   {"fuse", weft_pass_fuse},         {"bundle", weft_pass_bundle},
+    {"order", weft_pass_order},   {"join", weft_pass_join},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 
@@ -27,7 +27,7 @@ static weft_status check_dump(const char *dump, weft_error *error)
     return weft_fail(
         error, WEFT_USAGE,
         "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
-        "fuse, order, join",
+        "fuse, bundle, order, join",
         dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 

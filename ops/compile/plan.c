@@ -193,8 +193,9 @@ double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
     for (int g = 0; g < step->n_segments; g++) {
         weft_view space;
         weft_placed_view(plan, step->space[g], rank, &space);
-        for (int k = 0; k < step->n_links; k++)
-            flops += link_flops(plan, &step->links[k], &space);
+        for (int k = 0; k < step->n_links; k++) /* nodes are those of the first; bundle.c */
+            flops += g == 0 ? link_flops(plan, &step->links[k], &space)
+                            : (double)weft_view_count(&space);
     }
     return flops;
 }

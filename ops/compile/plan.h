@@ -2,8 +2,8 @@
  *
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
- * element ops, order moves stores to where they may happen, join makes one exchange of several, memory
- * lays the temporaries out (for one rank at a time, since boxes differ).
+ * element ops, bundle joins small loops that do the same, order moves stores to where they may happen, join makes one
+ * exchange of several, memory lays the temporaries out (for one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -114,6 +114,7 @@ weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
+weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_join(weft_plan *plan, weft_error *error);
 

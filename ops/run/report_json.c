@@ -113,14 +113,15 @@ static json_t *step_json(const weft_step_line *line, json_t *links)
     const weft_planned_step *s = &line->s;
     const char *collective = s->kind == WEFT_STEP_CONVERT ? weft_convert_name(s->collective) : NULL;
     return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, "
-                     "s:f, s:I, s:I, s:I, s:I}",
+                     "s:f, s:I, s:I, s:I, s:I, s:i}",
                      "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op",
                      s->op, "kernel", s->kernel, "builder", s->builder, "file", s->file, "line",
                      s->line, "why", weft_step_reason_name(s->why), "reason", s->reason, "in",
                      ids_json(s->in, s->n_in), "out", ids_json(s->out, s->n_out), "collective",
                      collective, "axes", line->axes, "ops", links, "flops", s->flops, "bytes",
                      (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes, "out_bytes",
-                     (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes);
+                     (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes,
+                     "segments", s->n_segments);
 }
 
 /* Collectives in order, and all steps. */

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
             check_fused(strtoull(argv[1], NULL, 10));
         } else {
             RUN(test_random_trainings_have_the_same_bits);
-            RUN(test_there_was_something_to_fuse_and_to_join);
+            RUN(test_every_pass_had_something_to_do);
             RUN(test_nothing_grows_by_joining);
         }
     }

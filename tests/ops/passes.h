@@ -17,21 +17,24 @@
 /* How a program is compiled and run. */
 typedef struct way {
     const char *name;
-    bool fuses, joins;
+    bool fuses, bundles, joins;
     bool poisons; /* before each run: what is read before it is written is NaN, or -1 */
 } way;
 
 /* The first is what the others are compared with. */
 static const way ways[] = {
-    {"without fuse", .fuses = false},
-    {"without fuse, in poisoned memory", .poisons = true},
+    {"with no pass", .fuses = false},
+    {"with no pass, in poisoned memory", .poisons = true},
     {"with fuse, in poisoned memory", .fuses = true, .poisons = true},
-    {"with fuse and join, in poisoned memory", .fuses = true, .joins = true, .poisons = true},
+    {"with bundle, in poisoned memory", .bundles = true, .poisons = true},
+    {"with all passes, in poisoned memory", .fuses = true, .bundles = true, .joins = true,
+     .poisons = true},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 static const way *now = ways;
 
-static uint64_t n_steps[2];     /* of all programs: without fuse, with it; none of them joined   */
+static uint64_t n_steps[2];     /* of all programs: without fuse, with it; no other pass        */
+static uint64_t n_bundled;      /* steps that bundle did away with                               */
 static uint64_t n_exchanges[2]; /* of all programs that are joined: before, and after            */
 static uint64_t n_grown;        /* of those: with more bytes moved, or a larger arena of rank 0 */
 static uint64_t n_poisoned;     /* bytes of all runs */
@@ -41,7 +44,17 @@ weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error)
 {
     const weft_status status = now->fuses ? __real_weft_pass_fuse(plan, error) : WEFT_OK;
-    if (!now->joins) n_steps[now->fuses] += plan->n_steps;
+    if (!now->bundles) n_steps[now->fuses] += plan->n_steps;
+    return status;
+}
+
+weft_status __real_weft_pass_bundle(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_bundle(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_bundle(weft_plan *plan, weft_error *error)
+{
+    const uint32_t before = plan->n_steps;
+    const weft_status status = now->bundles ? __real_weft_pass_bundle(plan, error) : WEFT_OK;
+    n_bundled += before - plan->n_steps;
     return status;
 }
 
@@ -118,11 +131,12 @@ static bool same_bits(const double *a, const double *b, int64_t n, char *text, s
 }
 
 /* The tests did fuse, did join, and did poison: else they say nothing. */
-static void test_there_was_something_to_fuse_and_to_join(void)
+static void test_every_pass_had_something_to_do(void)
 {
     /* per program: one way of those without, and the one with */
     CHECK(n_steps[1] > 0 && n_steps[1] < n_steps[0] / 2);
     CHECK(n_exchanges[1] > 0 && n_exchanges[1] < n_exchanges[0]);
+    CHECK(n_bundled > 0);
     CHECK(n_poisoned > 0);
 }
 

@@ -141,6 +141,17 @@ void weft_act_spread(const weft_space *s, weft_lane *lane, const weft_act *act)
                  lane->at[act->x[0]] + r * act->bytes, 0, act->count, act->bytes);
 }
 
+/* Past the end it is asked for in vain, and nothing is touched. */
+void weft_act_ahead(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    enum { LINE = 64 };
+    (void)s;
+    const int64_t bytes = lane->n * act->bytes;
+    const char *next = lane->at[act->x[0]] + bytes;
+    for (int64_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch(next + at);
+}
+
 /* ---- ops ------------------------------------------------------------------------------------- */
 
 static void run_block(const weft_lane *lane, const weft_act *act, int64_t n,

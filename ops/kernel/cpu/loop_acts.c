@@ -206,13 +206,41 @@ static void make_reduction(weft_making *m, int k)
     weft_making_add(m, act);
 }
 
+/* Is operand `slot` read in the first pass, out of memory where the next block's elements follow this one's? */
+static bool comes_from_memory(const weft_making *m, int slot)
+{
+    const weft_slot *v = &m->value[slot];
+    const weft_ref *ref = &m->space->refs[v->elements];
+    return v->need & weft_pass_bit(0) && v->elements != 0 && ref->data && ref->step == v->bytes;
+}
+
+/* Before op k: its share of the operands whose next block is asked for while this one is worked on. Not all at once: a core
+ * waits for so many lines at a time. One op alone reads on by itself while it works. */
+static void ask_ahead(weft_making *m, int k, int n_asked, int *next)
+{
+    const weft_space *s = m->space;
+    if (s->n_groups * s->n_parts < 2 || m->loop->n_ops < 2) return;
+    for (int64_t i = 0, seen = 0; i < m->loop->n_in; i++) {
+        if (!comes_from_memory(m, (int)i) || seen++ < *next) continue;
+        if (*next * m->loop->n_ops > k * n_asked) return;
+        ++*next;
+        weft_making_add(m, (weft_act){.run = weft_act_ahead,
+                                      .x[0] = m->value[i].elements,
+                                      .bytes = m->value[i].bytes});
+    }
+}
+
 static void make_pass(weft_making *m, int pass)
 {
+    int n_asked = 0, next = 0;
     find_last(m, pass);
     for (int b = 0; b < m->n_buffers; b++)
         m->buffer_last[b] = -1;
     bring_blocks(m, pass);
+    for (int slot = 0; slot < m->loop->n_in && pass == 0; slot++)
+        n_asked += comes_from_memory(m, slot);
     for (int k = 0; k < m->loop->n_ops; k++) {
+        if (pass == 0) ask_ahead(m, k, n_asked, &next);
         if (!(weft_making_passes(m, k) & weft_pass_bit(pass))) continue;
         if (m->loop->op[k].kind == WEFT_LOOP_REDUCE)
             make_reduction(m, k);

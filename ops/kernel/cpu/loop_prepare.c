@@ -19,7 +19,7 @@ static weft_status take_room(weft_making *m, weft_error *error)
     m->wait = weft_arena_take(m->own, n_out * sizeof(int));
     m->buffer_ref = weft_arena_take(m->own, n_ops * sizeof(int));
     m->buffer_last = weft_arena_take(m->own, n_ops * sizeof(int));
-    m->acts = weft_arena_take(m->own, 4 * (n + n_out) * sizeof *m->acts);
+    m->acts = weft_arena_take(m->own, 5 * (n + n_out) * sizeof *m->acts);
     m->outer = weft_arena_take(m->arena, n_in * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
     if (!m->value || !m->first_slot || !m->state || !m->out || !m->wait || !m->buffer_ref ||
         !m->buffer_last || !m->left || !m->resumes || !m->is_idle || !m->acts || !m->outer)

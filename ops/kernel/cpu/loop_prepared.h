@@ -87,6 +87,8 @@ struct weft_lane {
 /* Acts. On elements, the block at hand: */
 void weft_act_bring(const weft_space *, weft_lane *,
                     const weft_act *); /* gather operand `number` */
+void weft_act_ahead(const weft_space *, weft_lane *,
+                    const weft_act *); /* ask memory for the next block of x[0] */
 void weft_act_elements(const weft_space *, weft_lane *, const weft_act *);
 void weft_act_indexed(const weft_space *, weft_lane *,
                       const weft_act *); /* index even in the block */

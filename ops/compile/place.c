@@ -6,10 +6,8 @@
  * somebody cannot use it as it is. What ops without operands make is made in every spec that is
  * needed. It never learns an op's name: factors say all.
  */
-#include "ahead.h"
+#include "drafts.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct placing {
@@ -430,7 +428,7 @@ static weft_status place_outputs(placing *p)
     return WEFT_OK;
 }
 
-/* ---- drafts ---------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 static weft_status place_all(placing *p, weft_outlook outlook)
 {
@@ -447,96 +445,22 @@ static weft_status place_all(placing *p, weft_outlook outlook)
     return place_outputs(p);
 }
 
-/* The most bytes of rank 0's temporaries that are alive at once, were every step run by itself. */
-static int64_t peak_of(weft_plan *plan)
+/* What a draft costs is added up in it. */
+static weft_status place_draft(void *placing_, weft_outlook outlook, weft_planned_draft *draft)
 {
-    int64_t alive = 0, peak = 0;
-    for (uint32_t s = plan->n_steps; s-- > 0;) { /* from the last: what is met first is used last */
-        const weft_step *step = &plan->steps[s];
-        for (int i = 0; i < step->n_in + step->n_out; i++) {
-            const uint32_t id = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
-            weft_placed *placed = &plan->placed[id];
-            if (placed->home != WEFT_TEMPORARY || placed->last_step) continue;
-            placed->last_step = 1;
-            alive += weft_placed_bytes(plan, id, 0);
-        }
-        if (alive > peak) peak = alive;
-        for (int o = 0; o < step->n_out; o++)
-            if (plan->placed[step->out[o]].home == WEFT_TEMPORARY)
-                alive -= weft_placed_bytes(plan, step->out[o], 0);
-    }
-    return peak;
-}
-
-/* Everything as if it were for good, in memory that is given back. */
-static weft_status make_draft(placing *p, weft_outlook outlook, weft_planned_draft *draft)
-{
-    weft_plan *plan = p->plan;
-    weft_arena *own = plan->arena;
-    plan->arena = weft_arena_create();
-    if (!plan->arena) {
-        plan->arena = own;
-        return weft_fail_memory(p->error, sizeof *draft);
-    }
+    placing *p = placing_;
     p->draft = draft;
     const weft_status status = place_all(p, outlook);
     p->draft = NULL;
-    if (status == WEFT_OK) draft->peak_bytes = peak_of(plan);
-    weft_arena_destroy(&plan->arena);
-    plan->arena = own;
-    plan->n_placed = plan->n_steps = 0;
-    draft->work = weft_work_price(&plan->cost, p->flops);
-    draft->total = draft->exchange + draft->work;
+    draft->work = weft_work_price(&p->plan->cost, p->flops);
     return status;
-}
-
-static const struct {
-    const char *name;
-    weft_outlook outlook;
-} outlooks[WEFT_DRAFTS] = {
-    {"names", {false, false}},
-    {"readers and sums", {true, true}},
-    {"sums", {false, true}},
-    {"readers", {true, false}},
-};
-
-static bool is_allowed(const weft_planned_draft *draft, const weft_planned_draft *first)
-{
-    return draft->wire_bytes <= first->wire_bytes && draft->link_bytes <= first->link_bytes &&
-           draft->peak_bytes <= first->peak_bytes;
-}
-
-/* Prices that differ by rounding alone are equal; then the fewer messages. */
-static bool is_better(const weft_planned_draft *draft, const weft_planned_draft *than)
-{
-    if (fabs(draft->total - than->total) > 1e-9 * than->total) return draft->total < than->total;
-    return draft->n_exchanges < than->n_exchanges;
-}
-
-/* The cheapest of those that take no more than the first, in each measure. Where nothing has to be moved by names,
- * nothing can be better; where all that is believed of the future may be, half of it is not tried. */
-static weft_status compare_drafts(placing *p, int *best)
-{
-    weft_planned_draft *drafts = p->plan->drafts;
-    *best = 0;
-    for (int i = 0; i < WEFT_DRAFTS; i++) {
-        if (i == 1 && drafts[0].n_exchanges == 0) break;
-        if (i == 2 && drafts[1].is_allowed) break;
-        drafts[i] = (weft_planned_draft){.name = outlooks[i].name};
-        WEFT_TRY(make_draft(p, outlooks[i].outlook, &drafts[i]));
-        drafts[i].is_allowed = is_allowed(&drafts[i], &drafts[0]);
-        if (drafts[i].is_allowed && is_better(&drafts[i], &drafts[*best])) *best = i;
-        p->plan->n_drafts = i + 1;
-    }
-    drafts[*best].is_taken = true;
-    return WEFT_OK;
 }
 
 weft_status weft_pass_place(weft_plan *plan, weft_error *error)
 {
     weft_error own = {0};
     const weft_graph *graph = plan->graph;
-    int best = 0;
+    weft_outlook outlook = {false, false};
     placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
     p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
@@ -553,6 +477,7 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     WEFT_TRY(weft_ask_policy(plan, p.error));
     WEFT_TRY(weft_find_skipped(plan, p.error));
     WEFT_TRY(weft_ahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
-    if (weft_mesh_n_ranks(plan->mesh) > 1) WEFT_TRY(compare_drafts(&p, &best));
-    return place_all(&p, outlooks[best].outlook);
+    if (weft_mesh_n_ranks(plan->mesh) > 1)
+        WEFT_TRY(weft_compare_drafts(plan, place_draft, &p, &outlook, p.error));
+    return place_all(&p, outlook);
 }

@@ -15,7 +15,7 @@
         for (int32_t j = (int32_t)from; j < to; j++)                                               \
             for (int i = 0; i < w; i++) {                                                          \
                 const T score = s[j * w + i];                                                      \
-                s[j * w + i] = (j >= first[i]) & (j < end[i]) ? score : (T)-INFINITY;              \
+                s[j * w + i] = ((j >= first[i]) & (j < end[i])) ? score : (T)-INFINITY;            \
             }                                                                                      \
     }                                                                                              \
     WEFT_INLINE void raise_##x(weft_panel_state *state, const int w, const T *s, int64_t n)        \

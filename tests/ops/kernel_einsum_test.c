@@ -82,15 +82,31 @@ static void test_large_matrices_in_every_order(void)
         }
 }
 
+/* A product of operands whose dims are given. */
+typedef struct product {
+    int n_a, n_b, n_out;
+    part a[4], b[4], out[3];
+} product;
+
+/* In every dtype; `near` is for f32. */
+static void check_product(const product *p, double near)
+{
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        weft_call call = {.n_in = 2, .n_out = 1};
+        call.in[0] = view_of((weft_dtype)dtype, p->n_a, p->a);
+        call.in[1] = view_of((weft_dtype)dtype, p->n_b, p->b);
+        call.out[0] = view_of((weft_dtype)dtype, p->n_out, p->out);
+        compare(&call, dtype == WEFT_F32 ? near : dtype == WEFT_F64 ? 1e-12 : 0);
+        call_free(&call);
+    }
+}
+
 /* A vector on either side, an outer product, a batch of dots, a scalar. */
 static void test_vectors(void)
 {
     const part m = {"m", 300, 0, 300}, n = {"n", 40, 0, 40}, k = {"k", 200, 0, 200},
                t = {"t", 7, 2, 6};
-    const struct {
-        int n_a, n_b, n_out;
-        part a[3], b[3], out[3];
-    } cases[] = {
+    const product cases[] = {
         {2, 1, 1, {m, k}, {k}, {m}},    {2, 1, 1, {k, m}, {k}, {m}},
         {1, 2, 1, {k}, {k, n}, {n}},    {1, 1, 2, {m}, {n}, {m, n}},
         {1, 1, 2, {m}, {n}, {n, m}},    {2, 2, 1, {t, k}, {t, k}, {t}},
@@ -99,14 +115,7 @@ static void test_vectors(void)
         {0, 0, 0, {m}, {m}, {m}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
-            weft_call call = {.n_in = 2, .n_out = 1};
-            call.in[0] = view_of((weft_dtype)dtype, cases[i].n_a, cases[i].a);
-            call.in[1] = view_of((weft_dtype)dtype, cases[i].n_b, cases[i].b);
-            call.out[0] = view_of((weft_dtype)dtype, cases[i].n_out, cases[i].out);
-            compare(&call, dtype == WEFT_F32 ? 1e-4 : dtype == WEFT_F64 ? 1e-12 : 0);
-            call_free(&call);
-        }
+        check_product(&cases[i], 1e-4);
 }
 
 /* Sums down columns of a product element by element: what the gradient of a layer norm's gain is. */
@@ -114,24 +123,14 @@ static void test_products_of_elements_summed_down_columns(void)
 {
     const part b = {"batch", 5, 1, 5}, s = {"seq", 31, 0, 31}, e = {"embed", 700, 3, 673},
                h = {"heads", 3, 0, 3};
-    const struct {
-        int n_a, n_b, n_out;
-        part a[4], b[4], out[2];
-    } cases[] = {
+    const product cases[] = {
         {3, 3, 1, {b, s, e}, {b, s, e}, {e}},          {3, 2, 1, {b, s, e}, {s, e}, {e}},
         {4, 4, 2, {b, s, h, e}, {b, s, h, e}, {h, e}}, {3, 3, 1, {b, s, e}, {s, b, e}, {e}},
         {4, 3, 2, {b, s, h, e}, {s, h, e}, {h, e}},    {3, 3, 1, {b, e, s}, {b, s, e}, {e}},
         {3, 3, 2, {b, s, e}, {b, s, e}, {b, e}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
-            weft_call call = {.n_in = 2, .n_out = 1};
-            call.in[0] = view_of((weft_dtype)dtype, cases[i].n_a, cases[i].a);
-            call.in[1] = view_of((weft_dtype)dtype, cases[i].n_b, cases[i].b);
-            call.out[0] = view_of((weft_dtype)dtype, cases[i].n_out, cases[i].out);
-            compare(&call, dtype == WEFT_F32 ? 1e-5 : dtype == WEFT_F64 ? 1e-12 : 0);
-            call_free(&call);
-        }
+        check_product(&cases[i], 1e-5);
 }
 
 static void test_empty_contraction_gives_zeros(void)

@@ -1,12 +1,10 @@
 /* What a reduction leaves of elements: a softmax has one exp an element, the same bits on any number of lanes and in
  * place, and numbers that the definition gives, of rows of every length and of infinite elements. */
-#include "kernel_views.h"
+#include "kernel_lanes.h"
 
 #include "loop.h"
 #include "weft/extend/math.h"
 
-enum { MOST_LANES = 4 };
-static weft_stream *streams[MOST_LANES + 1];
 static int n_subs, n_exps; /* calls; of one lane */
 
 #define BLOCKS(T, suffix)                                                                          \
@@ -184,16 +182,11 @@ static void test_rows_that_have_no_softmax(void)
 
 int main(void)
 {
-    if (!streams_open()) return 1;
-    weft_error error = {0};
-    for (int n = 1; n <= MOST_LANES; n++)
-        if (!CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n, &streams[n], &error), error))
-            return 1;
+    if (!streams_open() || !lanes_open()) return 1;
     RUN(test_a_softmax_has_one_exp_an_element);
     RUN(test_elements_far_apart);
     RUN(test_rows_that_have_no_softmax);
-    for (int n = 1; n <= MOST_LANES; n++)
-        weft_devices[WEFT_CPU]->stream_destroy(&streams[n]);
+    lanes_close();
     streams_close();
     return weft_test_report();
 }

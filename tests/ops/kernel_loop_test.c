@@ -1,9 +1,9 @@
 /* Loops against plain scalar arithmetic over whole arrays: random chains with several results, reductions of rows and
  * what is made of them, broadcast and transposed operands, results in place, several segments, any number of lanes. */
 #include "loop.h"
-#include "kernel_views.h"
+#include "kernel_lanes.h"
 
-enum { MOST_SLOTS = 40, MOST_SEGMENTS = 3, MOST_LANES = 4 };
+enum { MOST_SLOTS = 40, MOST_SEGMENTS = 3 };
 
 /* Values stay small whole numbers, so that every order of additions gives the same bits. */
 static double fold(double x)
@@ -426,8 +426,6 @@ static void check_results(const one_case *c, void *const *first, int lanes)
         }
 }
 
-static weft_stream *streams[MOST_LANES + 1];
-
 static void set_operands(const one_case *c, bool to_zeros)
 {
     for (int k = 0; k < c->loop->n_in; k++)
@@ -746,18 +744,13 @@ static void test_memory_that_is_not_read_in_step_is_refused(void)
 
 int main(void)
 {
-    if (!streams_open()) return 1;
-    weft_error error = {0};
-    for (int n = 1; n <= MOST_LANES; n++)
-        if (!CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n, &streams[n], &error), error))
-            return 1;
+    if (!streams_open() || !lanes_open()) return 1;
     RUN(test_random_loops_equal_plain_ones);
     RUN(test_rows_of_every_length);
     RUN(test_an_empty_row_has_the_identity);
     RUN(test_the_largest_loop_fits);
     RUN(test_memory_that_is_not_read_in_step_is_refused);
-    for (int n = 1; n <= MOST_LANES; n++)
-        weft_devices[WEFT_CPU]->stream_destroy(&streams[n]);
+    lanes_close();
     streams_close();
     return weft_test_report();
 }

@@ -1,5 +1,6 @@
-/* arena: memory taken in small pieces from large blocks, given back at once; texts kept once by
- * hash. */
+/* arena: memory taken in small pieces from blocks that grow, given back at once; texts kept once by hash.
+ *
+ * Some hold a plan and some the notes of one loop: blocks begin small, since all of a block is zeroed. */
 #include "weft/arena.h"
 
 #include "mesh_internal.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 << 10, MOST_BYTES = 4 << 20, ALIGNMENT = 16, BUCKETS = 512 };
+enum { BLOCK_BYTES = 4 << 10, MOST_BYTES = 4 << 20, ALIGNMENT = 16, BUCKETS = 512 };
 
 /* No graph has so much to say: somebody's size overflowed. */
 static const size_t TOO_MUCH = (size_t)1 << 39;
@@ -29,7 +30,7 @@ typedef struct kept_text {
 struct weft_arena {
     block *blocks; /* newest first; only the newest has room */
     size_t next;   /* bytes of the next block: they double, up to MOST_BYTES; 0: BLOCK_BYTES */
-    kept_text *buckets[BUCKETS];
+    kept_text **buckets; /* [BUCKETS], from the first text on; before it NULL */
 };
 
 weft_arena *weft_arena_create(void)
@@ -132,6 +133,9 @@ const char *weft_arena_intern(weft_arena *arena, const char *text)
 {
     if (arena == NULL || text == NULL) return NULL;
     uint32_t hash = hash_of(text);
+    if (arena->buckets == NULL)
+        arena->buckets = weft_arena_take(arena, BUCKETS * sizeof *arena->buckets);
+    if (arena->buckets == NULL) return NULL;
     kept_text **bucket = &arena->buckets[hash % BUCKETS];
     for (kept_text *kept = *bucket; kept != NULL; kept = kept->next)
         if (kept->hash == hash && strcmp(kept->text, text) == 0) return kept->text;

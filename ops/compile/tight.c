@@ -3,7 +3,8 @@
  * No arena is smaller than what is alive at the fullest step, its *floor*. One of three orders comes to it for most plans:
  * largest first; those of the fullest step first, the longest lived at the bottom, so that what lives as the layers of a
  * model do (made forward, read backward, one inside the other) leaves no gaps at that step; and these, largest first.
- * Where none does, what ends above the floor is placed earlier, a few times. The lowest end wins; of equal ones the first.
+ * Where none does, what ends above the floor is placed earlier, a few times, in each of them: first in that which comes to
+ * the floor most often. The lowest end wins; of equal ones the first.
  */
 #include "pack.h"
 
@@ -26,6 +27,8 @@ typedef struct packing {
     int64_t floor;    /* these bytes                    */
     int64_t end;      /* of the best                    */
 } packing;
+
+typedef void (*order)(packing *);
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
@@ -78,17 +81,20 @@ static void order_by_size_there(packing *p)
     order_fullest_first(p, larger_first);
 }
 
-/* What ends above the floor goes a quarter of its way to the front. */
-static void place_earlier(packing *p)
+/* What ends above the floor goes a quarter of its way to the front. False: it is there. */
+static bool place_earlier(packing *p)
 {
+    bool has_moved = false;
     memcpy(p->next, p->order, p->n * sizeof *p->order);
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->order[i]->offset + p->order[i]->bytes <= p->floor) continue;
         const uint32_t to = i * 3 / 4;
+        has_moved = has_moved || to < i;
         memmove(p->next + to + 1, p->next + to, (i - to) * sizeof *p->order);
         p->next[to] = p->order[i];
     }
     memcpy(p->order, p->next, p->n * sizeof *p->order);
+    return has_moved;
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
@@ -121,20 +127,30 @@ static weft_status find_fullest(packing *p, weft_arena *arena, weft_error *error
     return WEFT_OK;
 }
 
+/* Those of an order whose ends lie above the floor are placed earlier, until it helps no more. */
+static weft_status improve(packing *p, order make, uint32_t n_rounds, weft_error *error)
+{
+    make(p);
+    WEFT_TRY(pack(p, error)); /* again: where each ends says who is too high */
+    for (uint32_t round = 0; round < n_rounds && p->end > p->floor; round++) {
+        if (!place_earlier(p)) break;
+        WEFT_TRY(pack(p, error));
+    }
+    return WEFT_OK;
+}
+
 static weft_status find_best(packing *p, weft_error *error)
 {
-    static void (*const orders[])(packing *) = {order_by_size, order_by_life, order_by_size_there};
+    static const order orders[] = {order_by_life, order_by_size, order_by_size_there};
     enum { n_orders = sizeof orders / sizeof orders[0] };
     const uint32_t n_packs = p->n < MOST_PLACED ? MOST_PLACED / p->n : 1;
     const uint32_t n_rounds = n_packs / n_orders < MOST_ROUNDS ? n_packs / n_orders : MOST_ROUNDS;
     for (uint32_t k = 0; k < n_orders && k < n_packs && p->end > p->floor; k++) {
         orders[k](p);
         WEFT_TRY(pack(p, error));
-        for (uint32_t round = 0; round < n_rounds && p->end > p->floor; round++) {
-            place_earlier(p);
-            WEFT_TRY(pack(p, error));
-        }
     }
+    for (uint32_t k = 0; k < n_orders && n_rounds > 0 && p->end > p->floor; k++)
+        WEFT_TRY(improve(p, orders[k], n_rounds, error));
     return WEFT_OK;
 }
 

@@ -63,6 +63,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
 {
     int n = weft_mesh_n_ranks(program->mesh);
     if (program->n_local == n) return WEFT_OK; /* one process: one plan */
+    program->digest = weft_plan_digest(program->plan);
     uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
     WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
     identity own = {.digest = program->digest, .stage = weft_layout_stage(program->plan->layout)};
@@ -200,7 +201,6 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     if (program->n_local == 0) WEFT_TRY(weft_check_kernels(program->plan, error));
     program->user = values.values[0].graph;
     weft_graph_keep(program->user);
-    program->digest = weft_plan_digest(program->plan);
     program->first_store = find_first_store(program->plan);
     program->is_written =
         weft_arena_take(program->arena, program->plan->n_placed * sizeof *program->is_written);
@@ -208,7 +208,7 @@ static weft_status create(weft_program *program, const weft_layout *layout, weft
     return list_variables(program, error);
 }
 
-/* Compiling is collective, so all ranks count alike; one graph may be compiled twice. */
+/* Compiling is collective, so all ranks count alike; one graph may be compiled twice. In one process there is one plan. */
 static uint64_t make_mark(const weft_program *program)
 {
     static uint64_t n_made;

@@ -91,7 +91,7 @@ struct weft_program {
     bool *is_written;
     bool inputs_are_written;          /* all of them: nothing more to look at before a run */
     uint32_t n_variables, *variables; /* the user's values [n_variables] */
-    uint64_t digest;                  /* of the plan */
+    uint64_t digest;                  /* of the plan, where several processes have one; else 0 */
     uint32_t first_store;   /* the first step that writes a variable; n_steps: none does */
     struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
 };

@@ -250,7 +250,8 @@ const char *weft_program_layout(const weft_program *program)
 
 uint64_t weft_program_digest(const weft_program *program)
 {
-    return program ? program->digest : 0;
+    if (!program) return 0;
+    return program->digest ? program->digest : weft_plan_digest(program->plan);
 }
 
 static bool keeps(const void *program, weft_value value)

@@ -20,8 +20,20 @@ static void sweep(float (*f)(float), double (*g)(double), float low, float high,
 
 static void test_exp_is_within_two_ulp(void)
 {
-    sweep(weft_exp_f32, exp, -87.3f, 88.7f, 2.5e-7);
-    sweep(weft_exp_f32, exp, -1.0f, 1.0f, 2.5e-7);
+    sweep(weft_exp_f32, exp, -87.3f, 88.7f, 1.2e-7);
+    sweep(weft_exp_f32, exp, -1.0f, 1.0f, 1.2e-7);
+    sweep(weft_exp_low_f32, exp, -87.3f, 0.0f, 1.2e-7);
+}
+static void test_exp_of_what_is_not_above_zero_is_exp(void)
+{
+    for (int i = 0; i <= 200000; i++) {
+        const float x = -90.0f * (float)i / 200000.0f;
+        CHECK(weft_exp_low_f32(x) == weft_exp_f32(x));
+    }
+    CHECK(weft_exp_low_f32(0.0f) == 1.0f);
+    CHECK(weft_exp_low_f32(-INFINITY) == 0.0f && weft_exp_low_f32(-FLT_MAX) == 0.0f);
+    CHECK(weft_exp_low_f32(-87.33654f) >= FLT_MIN && weft_exp_low_f32(-87.34f) == 0.0f);
+    CHECK(weft_exp_low_f64(-1.0) == exp(-1.0));
 }
 static void test_exp_at_the_edges(void)
 {
@@ -74,6 +86,7 @@ static void test_gelu_and_its_slope(void)
 int main(void)
 {
     RUN(test_exp_is_within_two_ulp);
+    RUN(test_exp_of_what_is_not_above_zero_is_exp);
     RUN(test_exp_at_the_edges);
     RUN(test_log_is_within_two_ulp);
     RUN(test_log_at_the_edges);

@@ -222,13 +222,21 @@ void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)
             state + r, lane->at[act->x[0]] + r * bytes, lane->run, lane->at[act->y[1]] + r * bytes);
 }
 
+/* Blocks of a row, one after the other, mostly have one shift, and so one factor. */
 void weft_act_resume(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     const int64_t bytes = lane->run * act->bytes;
-    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++)
-        weft_reducers[act->combine].resume[act->dtype](
-            lane->run, lane->at[act->y[0]] + r * bytes, lane->at[act->x[0]] + r * bytes,
-            *shift_of(s, lane, act, r), lane->at[act->x[2]] + r * act->bytes);
+    const weft_reducer *reducer = &weft_reducers[act->combine];
+    weft_known_factor *known = &lane->known;
+    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++) {
+        const double shift = *shift_of(s, lane, act, r);
+        if (lane->skip == 0 || known->act != act || known->shift != shift)
+            *known = (weft_known_factor){
+                act, shift,
+                reducer->factor[act->dtype](shift, lane->at[act->x[2]] + r * act->bytes)};
+        reducer->resume[act->dtype](lane->run, lane->at[act->y[0]] + r * bytes,
+                                    lane->at[act->x[0]] + r * bytes, known->factor);
+    }
 }
 
 void weft_act_store(const weft_space *s, weft_lane *lane, const weft_act *act)

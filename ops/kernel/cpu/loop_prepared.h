@@ -72,6 +72,12 @@ struct weft_prepared_loop {
     int64_t n_units, grain;
 };
 
+/* The factor by which an act resumed what was left by a shift, in the row at hand. */
+typedef struct weft_known_factor {
+    const weft_act *act;
+    double shift, factor;
+} weft_known_factor;
+
 /* What a lane knows while it works. Its tables and buffers lie in its scratch. */
 struct weft_lane {
     char *scratch;
@@ -82,6 +88,7 @@ struct weft_lane {
     int64_t first_row, n_rows;        /* of the group                                          */
     int64_t skip, run, n;             /* of the block: first element and elements of a row; all */
     int64_t outer[WEFT_MAX_DIMS + 1]; /* coordinates of the group's first row               */
+    weft_known_factor known;
 };
 
 /* Acts. On elements, the block at hand: */

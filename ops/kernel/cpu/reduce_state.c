@@ -199,71 +199,92 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 
 #define LEAST_f32 0x1p-126
 #define LEAST_f64 0x1p-1022
-#define FLOAT_ROWS(T, suffix)                                                                        \
-    WEFT_CLONES static void exp_less_##suffix(const T *x, int64_t n, T m, T *y)                      \
-    {                                                                                                \
-        WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = weft_exp_##suffix(x[i] - m);              \
-    }                                                                                                \
-    /* Leaves exp(x - max) in y; 0 where all are -inf, so that it stays 0 if others are not. */      \
-    static double leave_lse_##suffix(double *state, const void *x, int64_t n, void *y)               \
-    {                                                                                                \
-        const T m = max_##suffix(x, n);                                                              \
-        if (m == (T)-INFINITY) {                                                                     \
-            memset(y, 0, (size_t)n * sizeof(T));                                                     \
-            return (double)m;                                                                        \
-        }                                                                                            \
-        exp_less_##suffix(x, n, m, y);                                                               \
-        double sum = 0, other[C1 + 1];                                                               \
-        row_sum_##suffix(&sum, y, n, 0);                                                             \
-        other[0] = (double)m, other[C1] = m == (T)INFINITY ? 1.0 : sum;                              \
-        merge_lse(state, other, 1);                                                                  \
-        return (double)m;                                                                            \
-    }                                                                                                \
-    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)             \
-    {                                                                                                \
-        T left[WEFT_BLOCK];                                                                          \
-        (void)index;                                                                                 \
-        leave_lse_##suffix(state, x, n, left);                                                       \
-    }                                                                                                \
-    /* exp(x - finished) = exp(x - shift) exp(shift - finished), and no number below the least     \
-     * normal one; where both are inf, the elements are right as they are */ \
-    WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,                \
-                                                double shift, const void *finished)                  \
-    {                                                                                                \
-        const double end = (double)*(const T *)finished;                                             \
-        const double exact = shift == end && shift > 0 ? 1.0 : exp(shift - end);                     \
-        const T factor = exact < LEAST_##suffix ? 0 : (T)exact;                                      \
-        const T *x = left;                                                                           \
-        T *to = y;                                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                              \
-            to[i] = x[i] * factor;                                                                   \
-    }                                                                                                \
-    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                          \
-    {                                                                                                \
-        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                         \
-        return sum;                                                                                  \
-    }                                                                                                \
-    /* Of elements whose sum overflows. */                                                           \
-    static double careful_mean_##suffix(const T *x, int64_t n)                                       \
-    {                                                                                                \
-        double mean = 0;                                                                             \
-        for (int64_t i = 0; i < n; i++)                                                              \
-            mean += (double)x[i] / (double)n;                                                        \
-        return mean;                                                                                 \
-    }                                                                                                \
-    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)         \
-    {                                                                                                \
-        double sum = 0;                                                                              \
-        row_sum_##suffix(&sum, x, n, index);                                                         \
-        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);          \
-        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */          \
-        const double lost = mean - (double)(T)mean;                                                  \
-        const double square =                                                                        \
-            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                    \
-        double other[C2 + 1];                                                                        \
-        other[0] = (double)n, other[C1] = mean;                                                      \
-        other[C2] = square < 0 ? 0 : square;                                                         \
-        merge_moments(state, other, 1);                                                              \
+/* lse leaves exp(x - shift), where shift is the maximum so far: nothing overflows, and what is in the state is scaled only
+ * where the maximum grows. Where there is a NaN or an infinite maximum (leave_odd) it is the run's own maximum, and the run
+ * is merged; of nothing but -inf 0 is left, so that it stays 0 if others are not.
+ *
+ * exp(x - finished) = exp(x - shift) exp(shift - finished), a factor that is no number below the least normal one; where both
+ * are inf, the elements are right as they are. */
+#define EXP_RUN(name, T, of)                                                                       \
+    WEFT_CLONES static void name(const T *x, int64_t n, T m, T *y)                                 \
+    {                                                                                              \
+        WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = of(x[i] - m);                           \
+    }
+#define FLOAT_ROWS(T, suffix)                                                                      \
+    EXP_RUN(exp_less_##suffix, T, weft_exp_##suffix)                                               \
+    EXP_RUN(exp_low_##suffix, T, weft_exp_low_##suffix)                                            \
+    static double leave_odd_lse_##suffix(double *state, const T *x, int64_t n, T m, T *y)          \
+    {                                                                                              \
+        if (m == (T)-INFINITY) {                                                                   \
+            memset(y, 0, (size_t)n * sizeof(T));                                                   \
+            return (double)m;                                                                      \
+        }                                                                                          \
+        exp_less_##suffix(x, n, m, y);                                                             \
+        double sum = 0, other[C1 + 1];                                                             \
+        row_sum_##suffix(&sum, y, n, 0);                                                           \
+        other[0] = (double)m, other[C1] = m == (T)INFINITY ? 1.0 : sum;                            \
+        merge_lse(state, other, 1);                                                                \
+        return (double)m;                                                                          \
+    }                                                                                              \
+    static double leave_lse_##suffix(double *state, const void *x, int64_t n, void *y)             \
+    {                                                                                              \
+        const T m = max_##suffix(x, n);                                                            \
+        const double before = state[0], shift = LARGER(before, (double)m);                         \
+        double sum = 0;                                                                            \
+        if (!(shift - shift == 0)) return leave_odd_lse_##suffix(state, x, n, m, y);               \
+        exp_low_##suffix(x, n, (T)shift, y);                                                       \
+        row_sum_##suffix(&sum, y, n, 0);                                                           \
+        const bool grows = before != shift && state[C1] != 0;                                      \
+        state[C1] = (grows ? state[C1] * exp(before - shift) : state[C1]) + sum;                   \
+        state[0] = shift;                                                                          \
+        return shift;                                                                              \
+    }                                                                                              \
+    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    {                                                                                              \
+        T left[WEFT_BLOCK];                                                                        \
+        (void)index;                                                                               \
+        leave_lse_##suffix(state, x, n, left);                                                     \
+    }                                                                                              \
+    static double factor_lse_##suffix(double shift, const void *finished)                          \
+    {                                                                                              \
+        const double end = (double)*(const T *)finished;                                           \
+        const double exact = shift == end && shift > 0 ? 1.0 : exp(shift - end);                   \
+        return exact < LEAST_##suffix ? 0 : exact;                                                 \
+    }                                                                                              \
+    WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,              \
+                                                double factor)                                     \
+    {                                                                                              \
+        const T by = (T)factor, *x = left;                                                         \
+        T *to = y;                                                                                 \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] = x[i] * by;                                                                     \
+    }                                                                                              \
+    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
+    {                                                                                              \
+        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                       \
+        return sum;                                                                                \
+    }                                                                                              \
+    /* Of elements whose sum overflows. */                                                         \
+    static double careful_mean_##suffix(const T *x, int64_t n)                                     \
+    {                                                                                              \
+        double mean = 0;                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            mean += (double)x[i] / (double)n;                                                      \
+        return mean;                                                                               \
+    }                                                                                              \
+    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)       \
+    {                                                                                              \
+        double sum = 0;                                                                            \
+        row_sum_##suffix(&sum, x, n, index);                                                       \
+        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);        \
+        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */        \
+        const double lost = mean - (double)(T)mean;                                                \
+        const double square =                                                                      \
+            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                  \
+        double other[C2 + 1];                                                                      \
+        other[0] = (double)n, other[C1] = mean;                                                    \
+        other[C2] = square < 0 ? 0 : square;                                                       \
+        merge_moments(state, other, 1);                                                            \
     }
 
 FLOAT_ROWS(float, f32)
@@ -326,6 +347,7 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
                   FLOATS(row_lse),
                   FLOATS(column_lse),
                   FLOATS(leave_lse),
+                  FLOATS(factor_lse),
                   FLOATS(resume_lse)},
     [WEFT_ARGMAX] = {{(double)-INFINITY, -1}, merge_argmax, ALL(row_argmax), ALL(column_argmax)},
     [WEFT_MOMENTS] = {{0, 0, 0}, merge_moments, FLOATS(row_moments), FLOATS(column_moments)},

@@ -20,11 +20,11 @@ typedef struct weft_reducer {
     /* one element enters each of n columns; it is number index of the reduced range */
     void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, and returns the shift by which it did: lse leaves
-     * exp(x - shift). resume: of what was left, y = exp(x - finished), where finished is the finished state of all
-     * runs of the row; y may be left. NULL: there is no such thing */
+     * exp(x - shift). factor: of the shift, and of the finished state of all runs of the row, what resume takes. resume: of
+     * what was left, y = exp(x - finished); y may be left. NULL: there is no such thing */
     double (*leave[WEFT_DTYPES])(double *state, const void *x, int64_t n, void *left);
-    void (*resume[WEFT_DTYPES])(int64_t n, void *y, const void *left, double shift,
-                                const void *finished);
+    double (*factor[WEFT_DTYPES])(double shift, const void *finished);
+    void (*resume[WEFT_DTYPES])(int64_t n, void *y, const void *left, double factor);
 } weft_reducer;
 
 extern const weft_reducer weft_reducers[WEFT_COMBINES];

@@ -41,24 +41,32 @@ WEFT_INLINE uint32_t weft_bits_of_float(float x)
     return bits;
 }
 
-/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r). Adding 1.5 * 2^23 rounds to an integer and leaves it in the low
- * bits; from there it is added to the exponent of p. Results below 2^-126 are 0: denormals are slow and nobody wants
- * them. NaN stays NaN. */
-WEFT_INLINE float weft_exp_f32(float x)
+/* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r), p of degree 6 with the least greatest relative error (3e-9) and 1 + r
+ * exactly. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; from there it is added to the exponent of
+ * p. Results below 2^-126 are 0: denormals are slow and nobody wants them.
+ *
+ * Of x <= 0, as where a maximum is taken off first: -inf gives 0; not for NaN. */
+WEFT_INLINE float weft_exp_low_f32(float x)
 {
-    const float magic = 12582912.0f, least = -87.33654f, most = 88.72283f;
+    const float magic = 12582912.0f, least = -87.33654f;
     const float rounded = x * 1.44269504088896341f + magic;
     const float whole = rounded - magic;
     const float r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    float y = weft_float_of_bits(weft_bits_of_float(p) + (weft_bits_of_float(rounded) << 23));
-    y = x >= least ? y : 0.0f;
+    float p = 1.3820661698e-3f;
+    p = p * r + 8.3686746657e-3f;
+    p = p * r + 4.1668266058e-2f;
+    p = p * r + 1.6666521132e-1f;
+    p = p * r + 4.9999994040e-1f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    const float y = weft_float_of_bits(weft_bits_of_float(p) + (weft_bits_of_float(rounded) << 23));
+    return x >= least ? y : 0.0f;
+}
+
+/* Of any x. NaN stays NaN. */
+WEFT_INLINE float weft_exp_f32(float x)
+{
+    const float most = 88.72283f, y = weft_exp_low_f32(x);
     return x <= most ? y : x * INFINITY; /* or NaN */
 }
 
@@ -124,6 +132,10 @@ WEFT_INLINE float weft_gelu_slope_f32(float x)
 }
 
 WEFT_INLINE double weft_exp_f64(double x)
+{
+    return exp(x);
+}
+WEFT_INLINE double weft_exp_low_f64(double x)
 {
     return exp(x);
 }

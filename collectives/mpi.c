@@ -51,6 +51,21 @@ static weft_status takes(const weft_mesh *mesh, weft_error *error)
                      weft_mesh_text(mesh), weft_mesh_n_local(mesh));
 }
 
+static weft_status gather(void *context, const void *own, int64_t bytes, void *all,
+                          weft_error *error)
+{
+    const group *g = context;
+    const int code = MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->comm);
+    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "sharing memory", code);
+}
+
+/* Groups of a set of axes are made by all processes together. */
+static weft_status agree(void *context, weft_error *error)
+{
+    (void)context;
+    return weft_world_agree(error);
+}
+
 static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error *error)
 {
     int code = MPI_Comm_split(weft_mpi_comm(), lowest, end->self, &g->comm);
@@ -58,7 +73,8 @@ static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error 
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
     if (code == MPI_SUCCESS) code = MPI_Type_commit(&g->block);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "making a group of ranks", code);
-    return weft_mpi_window_create(g->comm, &end->window, error);
+    const weft_near_peers peers = {end->n_ranks, end->self, gather, agree, g};
+    return weft_window_make(&peers, &end->window, error);
 }
 
 static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *const *ends,
@@ -87,7 +103,7 @@ static void group_destroy(weft_comm *const *ends, int n_ends)
     group *g = end->state;
     int is_over = 0;
     (void)n_ends; /* one */
-    weft_mpi_window_destroy(&end->window);
+    weft_window_destroy(&end->window);
     if (g == NULL) return;
     MPI_Finalized(&is_over);
     if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);

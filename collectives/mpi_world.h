@@ -5,16 +5,10 @@
 #include <mpi.h>
 
 #include "weft/collectives.h"
-#include "window.h"
 
 /* All processes, apart from whatever else talks over MPI_COMM_WORLD; MPI_COMM_NULL while not open.
  * Local. */
 MPI_Comm weft_mpi_comm(void);
-
-/* mpi_window.c: memory that all ranks of a group share; *window is NULL where they are not all on one host, or where one of
- * them is refused it. Collective over `comm`. */
-weft_status weft_mpi_window_create(MPI_Comm comm, weft_window **window, weft_error *error);
-void weft_mpi_window_destroy(weft_window **window);
 
 /* weft_mpi_tag - of the messages of an exchange: as many of the fingerprint's bits as MPI's tags have room for, and the
  * ticket's last. Local. */

@@ -13,28 +13,55 @@
  */
 #include "window.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "reduce.h"
 
 enum { SMALL_BYTES = 1 << 15, CHUNK_BYTES = 1 << 14, SLICE_STATES = 16 };
 
-int64_t weft_window_bytes(int n_ranks)
-{
-    return n_ranks * ((int64_t)sizeof(weft_window_line) +
-                      (int64_t)WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES);
-}
-
 static weft_window_line *line_of(const weft_window *w, int r)
 {
-    return (weft_window_line *)(void *)w->memory + r;
+    return (weft_window_line *)(void *)w->near.memory[r];
 }
 
 static char *slot_of(const weft_window *w, int r, uint64_t piece)
 {
-    const uint64_t slot = (uint64_t)r * WEFT_WINDOW_SLOTS + piece % WEFT_WINDOW_SLOTS;
-    return w->memory + (size_t)w->n_ranks * sizeof(weft_window_line) +
-           slot * WEFT_WINDOW_SLOT_BYTES;
+    return w->near.memory[r] + sizeof(weft_window_line) +
+           piece % WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
+}
+
+/* ---- create and destroy ------------------------------------------------------------------------ */
+
+weft_status weft_window_make(const weft_near_peers *peers, weft_window **window, weft_error *error)
+{
+    const int64_t bytes =
+        (int64_t)sizeof(weft_window_line) + (int64_t)WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
+    weft_error own = {.rank = -1};
+    *window = NULL;
+    if (peers->n == 1) return WEFT_OK;
+    weft_window *w = calloc(1, sizeof *w);
+    if (w == NULL) weft_fail_memory(&own, sizeof *w);
+    weft_status status = peers->agree(peers->context, &own);
+    if (status != WEFT_OK) weft_fail(error, status, "%s", own.message);
+    if (status == WEFT_OK) status = weft_near_make(&w->near, peers, bytes, error);
+    if (status == WEFT_OK && w->near.n == peers->n) {
+        w->n_ranks = peers->n;
+        w->self = peers->self;
+        *window = w;
+        return WEFT_OK;
+    }
+    if (w != NULL) weft_near_free(&w->near);
+    free(w);
+    return status;
+}
+
+void weft_window_destroy(weft_window **window)
+{
+    if (*window == NULL) return;
+    weft_near_free(&(*window)->near);
+    free(*window);
+    *window = NULL;
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------ */

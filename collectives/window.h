@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "near.h"
+
 struct weft_reduction;
 
 enum {
@@ -22,15 +24,17 @@ typedef struct weft_window_line {
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t combined;
 } weft_window_line;
 
-/* One rank's end. */
+/* One rank's end. Of each rank it sees a line and slots [WEFT_WINDOW_SLOTS]; zeros at first. */
 typedef struct weft_window {
-    char *memory; /* lines [n_ranks], slots [n_ranks][WEFT_WINDOW_SLOTS]; zeros at first */
+    weft_near near;
     int n_ranks, self;
     uint64_t n_pieces;                   /* of all reductions that have begun */
     struct weft_reduction *first, *last; /* under way, one after the other as they began */
 } weft_window;
 
-/* weft_window_bytes - of memory for so many ranks. */
-int64_t weft_window_bytes(int n_ranks);
+/* weft_window_make - *window is NULL where the peers are one, or not all on one host, or refused the memory. Collective over
+ * the peers. weft_window_destroy - Local. */
+weft_status weft_window_make(const weft_near_peers *peers, weft_window **window, weft_error *error);
+void weft_window_destroy(weft_window **window);
 
 #endif

@@ -260,8 +260,8 @@ static weft_status make_room(weft_checkpoints *c, weft_error *error)
     if (save->peers.n > 1) WEFT_TRY(weft_world_any(s->has_rows, &has_rows, error));
     if (has_rows) WEFT_TRY(weft_shared_make(&c->shared, &save->peers, s->bytes, error));
     save->shared = has_rows ? &c->shared : &none;
-    if (save->shared->n)
-        s->staging = save->shared->memory[save->shared->self];
+    if (save->shared->near.n)
+        s->staging = save->shared->near.memory[save->shared->near.self];
     else if (!c->options.is_synchronous && make_staging(c, s->bytes, error) == WEFT_OK)
         s->staging = c->staging;
     if (error->status == WEFT_OK) (void)weft_snapshot_see(s, save->shared, error);
@@ -273,7 +273,7 @@ static weft_status take_and_write(weft_checkpoints *c, weft_error *error)
     weft_save *save = c->save;
     WEFT_TRY(weft_snapshot_take(&save->snapshot, save->n_copying, error));
     if (save->snapshot.staging) tell_taken(save);
-    return save->shared->n ? WEFT_OK : weft_save_write(save, error);
+    return save->shared->near.n ? WEFT_OK : weft_save_write(save, error);
 }
 
 static weft_status write_shared(weft_checkpoints *c, weft_error *error)
@@ -311,7 +311,7 @@ static weft_status tell_nothing(weft_save *save, weft_error *error)
 
 static bool is_shared(const weft_save *save)
 {
-    return save->shared->n > 0;
+    return save->shared->near.n > 0;
 }
 
 /* Ranks that do not run the same calls commit nothing. Alone, the start has looked: this is the

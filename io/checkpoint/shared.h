@@ -7,13 +7,11 @@
 #ifndef WEFT_CHECKPOINT_SHARED_H
 #define WEFT_CHECKPOINT_SHARED_H
 
+#include "near.h"
 #include "peers.h"
 
 typedef struct weft_shared {
-    int n, self;     /* processes on this host, and which this is; n 0: there is no such memory */
-    int *processes;  /* [n] ascending */
-    char **memory;   /* [n] the staging memory of each */
-    int64_t bytes;   /* of our own */
+    weft_near near;  /* n 0: there is no such memory */
     bool is_refused; /* do not try again */
 } weft_shared;
 

@@ -108,7 +108,7 @@ static void plan_part(weft_snapshot *s, int i, int local)
 
 weft_status weft_snapshot_see(weft_snapshot *s, const weft_shared *shared, weft_error *error)
 {
-    s->n_seen = shared->n ? shared->n : s->n_local;
+    s->n_seen = shared->near.n ? shared->near.n : s->n_local;
     const size_t n = (size_t)s->n * (size_t)s->n_seen;
     s->seen = calloc(n + 1, sizeof *s->seen);
     if (s->seen == NULL) return weft_fail_memory(error, n * sizeof *s->seen);
@@ -117,13 +117,13 @@ weft_status weft_snapshot_see(weft_snapshot *s, const weft_shared *shared, weft_
         for (int i = 0; i < s->n; i++) {
             weft_part *part = &s->seen[(size_t)i * (size_t)s->n_seen + (size_t)k];
             weft_replica unused;
-            if (shared->n)
-                plan_written(s, i, shared->processes[k], part, &unused, &staged);
+            if (shared->near.n)
+                plan_written(s, i, shared->near.peers[k], part, &unused, &staged);
             else
                 *part = *part_of(s, i, k);
-            part->from = shared->n    ? shared->memory[k] + part->at
-                         : s->staging ? s->staging + part->at
-                                      : part->memory + part->begin;
+            part->from = shared->near.n ? shared->near.memory[k] + part->at
+                         : s->staging   ? s->staging + part->at
+                                        : part->memory + part->begin;
         }
     }
     return WEFT_OK;

@@ -136,7 +136,7 @@ static weft_status write_whole(weft_save *save, int64_t number, const place *b, 
 static bool is_ours(const weft_save *save, int64_t number)
 {
     const weft_shared *shared = save->shared;
-    return shared->n == 0 || number * shared->n / save->n_blocks == shared->self;
+    return shared->near.n == 0 || number * shared->near.n / save->n_blocks == shared->near.self;
 }
 
 static weft_status write_block(void *argument, int64_t number, void *scratch, weft_error *error)

@@ -163,6 +163,25 @@ static void test_gradient_over_many_tiles(void)
     }
 }
 
+/* Rows of every number beside those that are computed together: of 8, of a vector, of a panel, of what is entered at a time;
+ * windows that begin and end anywhere in them. */
+static void test_ends_of_panels_and_tiles(void)
+{
+    static const int64_t sizes[] = {1, 7, 8, 9, 15, 17, 63, 65, 127, 129, 130, 135, 193};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int form = 0; form < 4; form++) {
+            const int64_t n = sizes[i];
+            const dims d = {.batch = {"batch", 1, 0, 1},
+                            .heads = {"heads", 1, 0, 1},
+                            .query = {"seq", n, form == 3 ? n / 3 : 0, n},
+                            .memory = {"seq", n, 0, n},
+                            .feature = {"kv", 17, 0, 17},
+                            .causal = form != 1,
+                            .window = form == 0 ? 0 : 1 + n / 3};
+            one_case(&d, form % 2 == 0 ? WEFT_F32 : WEFT_F64, (int[4]){0, 1, 0, 1});
+        }
+}
+
 static void test_a_row_that_sees_nothing_gives_zero(void)
 {
     const part batch = {"batch", 1, 0, 1}, query = {"query", 3, 0, 3}, memory = {"memory", 0, 0, 0};
@@ -477,6 +496,7 @@ int main(void)
     RUN(test_small_cases_in_every_order);
     RUN(test_several_blocks_and_tiles);
     RUN(test_gradient_over_many_tiles);
+    RUN(test_ends_of_panels_and_tiles);
     RUN(test_a_row_that_sees_nothing_gives_zero);
     RUN(test_whole_matrices_by_definition);
     RUN(test_rows_that_see_nothing_have_zeros_and_zero_gradients);

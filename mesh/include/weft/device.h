@@ -42,7 +42,7 @@ WEFT_API int weft_stream_lanes(const weft_stream *stream);
 
 /* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream; NULL for a lane that
  * it has not. Local. */
-enum { WEFT_LANE_SCRATCH = 1 << 20 };
+enum { WEFT_LANE_SCRATCH = 2 << 20 };
 WEFT_API void *weft_stream_scratch(weft_stream *stream, int lane);
 
 WEFT_END

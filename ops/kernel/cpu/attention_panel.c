@@ -9,6 +9,11 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int64_t whole(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;
@@ -21,85 +26,104 @@ static bool is_gradient(const weft_heads *h)
     return h->data[WEFT_DQ] != NULL;
 }
 
-int64_t weft_panel_rows(const weft_heads *h)
+int64_t weft_panel_rows_of(const weft_heads *h)
 {
     const tile_kernels *kernels = weft_gemm_kernels(h->dtype);
-    const int64_t most = kernels->width * TILE_VECTORS, n_panels = (h->n_query + most - 1) / most;
+    const int64_t most = kernels->width * WEFT_PANEL_VECTORS,
+                  n_panels = (h->n_query + most - 1) / most;
     return whole((h->n_query + n_panels - 1) / n_panels, kernels->width);
 }
 
-/* Bytes of what is there once, with `n_scores` rows of scores; and of a memory row that is held. */
-static int64_t panel_bytes(const weft_heads *h, int64_t width, int64_t features, int64_t n_scores)
+/* Elements of scratch: what is there once, and for each memory row that is held. */
+static int64_t count_fixed(const weft_heads *h, int64_t width, int64_t features)
 {
-    const int64_t n_each = is_gradient(h) ? 2 : 1;
-    const int64_t operands = n_each * h->n_feature * width + (n_each - 1) * 2 * width * features;
-    const int64_t scores = n_each * (n_scores + 2 * WEFT_SPARE) * width;
-    return (operands + (width + TILE_ROWS) * features + scores) * (int64_t)h->bytes +
-           16 * VECTOR_BYTES;
+    const int64_t turned = h->n_feature * width, straight = width * features;
+    return is_gradient(h) ? 2 * turned + 3 * straight : turned + straight + WEFT_PANEL_TILE * width;
+}
+
+static int64_t count_each(const weft_heads *h, int64_t width, int64_t features)
+{
+    return is_gradient(h) ? 4 * features + 2 * width : 2 * features;
 }
 
 /* Memory rows that are held at a time; 0: not even a tile of them. */
 static int64_t count_held(const weft_heads *h, int64_t width, int64_t features)
 {
-    const int64_t n_scores = is_gradient(h) ? 0 : WEFT_PANEL_TILE;
-    const int64_t left = WEFT_LANE_SCRATCH - panel_bytes(h, width, features, n_scores);
-    const int64_t row = (features + (is_gradient(h) ? 2 * width : 0)) * (int64_t)h->bytes;
-    const int64_t fit = left > 0 ? left / row / WEFT_PANEL_TILE * WEFT_PANEL_TILE : 0;
-    return smaller(fit, whole(h->n_memory, WEFT_PANEL_TILE));
+    const int64_t states = is_gradient(h) ? WEFT_PANEL_STATES * sizeof(weft_panel_state) : 0;
+    const int64_t bytes = (int64_t)h->bytes, left = WEFT_LANE_SCRATCH - states - 16 * VECTOR_BYTES -
+                                                    count_fixed(h, width, features) * bytes;
+    const int64_t fit = left > 0 ? left / (count_each(h, width, features) * bytes) : 0;
+    return smaller(fit / WEFT_PANEL_TILE * WEFT_PANEL_TILE, whole(h->n_memory, WEFT_PANEL_TILE));
 }
 
 bool weft_panels_fit(const weft_heads *h)
 {
     const tile_kernels *kernels = weft_gemm_kernels(h->dtype);
-    if (kernels == NULL || h->stream == NULL || h->n_memory < TILE_ROWS) return false;
+    if (kernels == NULL || h->stream == NULL || h->n_memory == 0) return false;
     if (h->data[WEFT_BIAS] != NULL || h->data[WEFT_MASK] != NULL) return false;
-    return count_held(h, weft_panel_rows(h), whole(h->n_feature, kernels->width)) > 0;
+    return count_held(h, weft_panel_rows_of(h), whole(h->n_feature, kernels->width)) > 0;
 }
 
-static char *take(char **scratch, int64_t count, const weft_heads *h)
+static char *take(char **scratch, int64_t bytes)
 {
     char *taken = *scratch;
-    *scratch += whole(count * (int64_t)h->bytes, VECTOR_BYTES);
+    *scratch += whole(bytes, VECTOR_BYTES);
     return taken;
-}
-
-static char *take_scores(weft_panel *p, char **scratch)
-{
-    char *rows = take(scratch, (p->n_scores + 2 * WEFT_SPARE) * p->width, p->h);
-    memset(rows, 0, (size_t)(WEFT_SPARE * p->width) * p->h->bytes);
-    return rows + (size_t)(WEFT_SPARE * p->width) * p->h->bytes;
 }
 
 void weft_panel_open(weft_panel *p, const weft_heads *h, char *scratch)
 {
     const tile_kernels *kernels = weft_gemm_kernels(h->dtype);
-    *p = (weft_panel){.h = h, .kernels = kernels, .width = weft_panel_rows(h), .held_head = -1};
+    const int64_t bytes = (int64_t)h->bytes;
+    const bool with_gradient = is_gradient(h);
+    *p = (weft_panel){.h = h, .kernels = kernels, .width = weft_panel_rows_of(h), .held.head = -1};
     p->features = whole(h->n_feature, kernels->width);
     p->vectors = (int)(p->width / kernels->width);
     p->feature_vectors = (int)(p->features / kernels->width);
     p->most = count_held(h, p->width, p->features);
-    p->n_scores = is_gradient(h) ? p->most : WEFT_PANEL_TILE;
-    p->turned[0] = take(&scratch, h->n_feature * p->width, h);
-    p->sum = take(&scratch, p->width * p->features, h);
-    p->rest = take(&scratch, TILE_ROWS * p->features, h);
-    p->s = take_scores(p, &scratch);
-    if (is_gradient(h)) {
-        p->turned[1] = take(&scratch, h->n_feature * p->width, h);
-        p->straight[0] = take(&scratch, p->width * p->features, h);
-        p->straight[1] = take(&scratch, p->width * p->features, h);
-        p->dp = take_scores(p, &scratch);
-    }
-    p->held = scratch;
+    const int64_t n_scores = with_gradient ? p->most : WEFT_PANEL_TILE;
+    for (int i = 0; i < (with_gradient ? 2 : 1); i++)
+        p->turned[i] = take(&scratch, h->n_feature * p->width * bytes);
+    for (int i = 0; i < 2 && with_gradient; i++)
+        p->straight[i] = take(&scratch, p->width * p->features * bytes);
+    p->sum = take(&scratch, p->width * p->features * bytes);
+    p->s = take(&scratch, n_scores * p->width * bytes);
+    if (with_gradient) p->dp = take(&scratch, n_scores * p->width * bytes);
+    for (int i = 0; i < (with_gradient ? WEFT_HELD : 2); i++)
+        p->held.rows[i] = take(&scratch, p->most * p->features * bytes);
+    if (with_gradient)
+        p->states = (void *)take(&scratch, WEFT_PANEL_STATES * (int64_t)sizeof *p->states);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
 /* n rows of a tensor from `first` on become [n, features], zeros after the last feature. */
-static void copy_rows(const weft_panel *p, int tensor, int64_t first, int64_t n, char *to)
+static void copy_rows(const weft_panel *p, int tensor, int64_t head, int64_t first, int64_t n,
+                      char *to)
 {
-    const weft_matrix x = weft_heads_matrix(p->h, tensor, p->head, first);
+    const weft_matrix x = weft_heads_matrix(p->h, tensor, head, first);
     const side rows = {x.data, x.column, x.row, 0, 0};
     p->kernels->pack(&rows, (int)p->h->n_feature, (int)p->features, n, to);
+}
+
+/* n rows of a tensor from `first` on become, or are added, those of [n, features] times by[i]; by NULL: 1. */
+static void store_rows(const weft_panel *p, int tensor, int64_t head, int64_t first, int64_t n,
+                       const char *from, const double *by, bool add)
+{
+    const weft_row_math *math = &weft_row_maths[p->h->dtype];
+    const weft_matrix to = weft_heads_matrix(p->h, tensor, head, first);
+    const size_t bytes = p->h->bytes;
+    const int64_t n_feature = p->h->n_feature;
+    for (int64_t i = 0; i < n; i++) {
+        char *row = (char *)to.data + (size_t)(i * to.row) * bytes;
+        const char *x = from + (size_t)(i * p->features) * bytes;
+        if (add)
+            math->add_to(row, to.column, x, n_feature);
+        else if (to.column == 1 && by == NULL)
+            memcpy(row, x, (size_t)n_feature * bytes);
+        else
+            math->store(row, to.column, x, n_feature, by == NULL ? 1 : by[i]);
+    }
 }
 
 /* The panel's rows of a tensor become [feature, width], zeros after the last row. */
@@ -110,49 +134,123 @@ static void turn_rows(const weft_panel *p, int tensor, char *to)
     p->kernels->pack(&columns, (int)p->n_rows, (int)p->width, p->h->n_feature, to);
 }
 
-void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows)
+void weft_panel_hold(weft_panel *p, int64_t head, int64_t first)
+{
+    weft_held *held = &p->held;
+    if (held->head == head && held->first == first) return;
+    const size_t row = (size_t)p->features * p->h->bytes;
+    const int64_t n = smaller(p->most, p->h->n_memory - first);
+    *held = (weft_held){head,
+                        first,
+                        whole(n, TILE_ROWS),
+                        {held->rows[0], held->rows[1], held->rows[2], held->rows[3]}};
+    for (int i = 0; i < 2; i++) {
+        copy_rows(p, i == 0 ? WEFT_K : WEFT_V, head, first, n, held->rows[i]);
+        memset(held->rows[i] + (size_t)n * row, 0, (size_t)(held->n - n) * row);
+    }
+}
+
+void weft_panel_clear(const weft_panel *p)
+{
+    for (int i = 2; i < WEFT_HELD; i++)
+        memset(p->held.rows[i], 0, (size_t)(p->held.n * p->features) * p->h->bytes);
+}
+
+void weft_panel_release(const weft_panel *p, bool add)
+{
+    const weft_held *held = &p->held;
+    const int64_t n = smaller(held->n, p->h->n_memory - held->first);
+    store_rows(p, WEFT_DK, held->head, held->first, n, held->rows[2], NULL, add);
+    store_rows(p, WEFT_DV, held->head, held->first, n, held->rows[3], NULL, add);
+}
+
+void weft_panel_resume(weft_panel *p, const weft_panel_state *state)
+{
+    if (state != &p->state) p->state = *state;
+    weft_panel_maths[p->h->dtype].resume(&p->state, &p->rows, p->vectors);
+}
+
+void weft_panel_load(weft_panel *p)
 {
     static const int tensors[2] = {WEFT_Q, WEFT_O};
-    int64_t last[2];
-    p->head = head, p->begin = begin, p->n_rows = n_rows;
-    weft_heads_seen(p->h, begin, p->seen);
-    weft_heads_seen(p->h, begin + n_rows - 1, last);
-    p->seen[1] = last[1];
     for (int i = 0; i < 2 && p->turned[i] != NULL; i++)
         turn_rows(p, tensors[i], p->turned[i]);
     for (int i = 0; i < 2 && p->straight[i] != NULL; i++)
-        copy_rows(p, tensors[i], begin, n_rows, p->straight[i]);
+        copy_rows(p, tensors[i], p->head, p->begin, p->n_rows, p->straight[i]);
     for (int i = 0; i < WEFT_PANEL; i++) {
         p->state.max[i] = -(double)INFINITY;
         p->state.sum[i] = p->state.dot[i] = 0;
     }
+    weft_panel_resume(p, &p->state);
 }
 
-const char *weft_panel_hold(weft_panel *p, int tensor, int64_t first)
+void weft_panel_store(const weft_panel *p, int tensor, const double *by, bool add)
 {
-    const int64_t begin = first / p->most * p->most, left = p->h->n_memory - begin;
-    if (p->held_head != p->head || p->held_first != begin)
-        copy_rows(p, tensor, begin, smaller(left, p->most), p->held);
-    p->held_head = p->head, p->held_first = begin;
-    return p->held + (size_t)((first - begin) * p->features) * p->h->bytes;
+    store_rows(p, tensor, p->head, p->begin, p->n_rows, p->sum, by, add);
 }
 
-void weft_panel_hide(weft_panel *p, char *s, int64_t first, int64_t n)
+/* ---- what is seen ---------------------------------------------------------------------------- */
+
+/* Whole tiles of rows that query rows [begin, begin + n) see any of. */
+static void find_seen(const weft_heads *h, int64_t begin, int64_t n, int64_t seen[2])
 {
-    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
-    int64_t begins[2], ends[2];
-    weft_heads_seen(p->h, p->begin, begins);
-    weft_heads_seen(p->h, p->begin + p->n_rows - 1, ends);
-    const int64_t from = weft_clamp(begins[1] - first, n), to = weft_clamp(ends[0] - first, n);
-    if (from == n && to == 0) return; /* everybody sees all of it */
-    const weft_tile tile = {p->head, p->begin, p->n_rows, first, n};
-    for (int64_t i = 0; i < p->width; i++) {
-        int64_t seen[2] = {0, n};
-        if (i < p->n_rows) weft_tile_seen(p->h, &tile, i, seen);
-        p->state.first[i] = (int32_t)seen[0], p->state.end[i] = (int32_t)seen[1];
+    int64_t last[2];
+    weft_heads_seen(h, begin, seen);
+    weft_heads_seen(h, begin + n - 1, last);
+    seen[0] = seen[0] / TILE_ROWS * TILE_ROWS;
+    seen[1] = whole(last[1], TILE_ROWS);
+}
+
+void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows)
+{
+    p->head = head, p->begin = begin, p->n_rows = n_rows;
+    find_seen(p->h, begin, n_rows, p->seen);
+}
+
+/* A tile of rows: those of the panel that see any of them are contiguous. */
+static weft_panel_part tile_part(const weft_panel *p, int64_t first)
+{
+    const weft_heads *h = p->h;
+    const int64_t origin = h->first_query + p->begin - h->first_memory, end = first + TILE_ROWS;
+    const int64_t from = larger(first - h->ahead - origin, 0),
+                  to = smaller(end - 1 + h->back - origin, p->n_rows - 1);
+    weft_panel_part part = {.first = first, .n = TILE_ROWS};
+    if (from > to || first >= h->n_memory) return part;
+    part.from = (int)(from / p->kernels->width);
+    part.vectors = (int)(to / p->kernels->width) + 1 - part.from;
+    int64_t begins[2], ends[2]; /* what the first of the vectors' rows sees, and the last */
+    const int64_t last = smaller((part.from + part.vectors) * p->kernels->width, p->n_rows) - 1;
+    weft_heads_seen(h, p->begin + part.from * p->kernels->width, begins);
+    weft_heads_seen(h, p->begin + last, ends);
+    part.is_whole = begins[1] >= end && ends[0] <= first;
+    return part;
+}
+
+weft_panel_part weft_panel_part_at(const weft_panel *p, int64_t first, int64_t end)
+{
+    weft_panel_part part = tile_part(p, first);
+    for (int64_t next = first + TILE_ROWS; next < end; next += TILE_ROWS) {
+        const weft_panel_part more = tile_part(p, next);
+        if (more.from != part.from || more.vectors != part.vectors ||
+            more.is_whole != part.is_whole)
+            break;
+        part.n += TILE_ROWS;
     }
-    math->hide(&p->state, p->vectors, s, 0, to);
-    math->hide(&p->state, p->vectors, s, from, n);
+    return part;
+}
+
+void weft_panel_hide(const weft_panel *p, const weft_panel_part *part, char *s)
+{
+    int32_t first[WEFT_PANEL], end[WEFT_PANEL];
+    const int64_t begin = (int64_t)part->from * p->kernels->width,
+                  n = (int64_t)part->vectors * p->kernels->width;
+    const weft_tile tile = {p->head, p->begin + begin, n, part->first, part->n};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t seen[2] = {0, part->n};
+        if (begin + i < p->n_rows) weft_tile_seen(p->h, &tile, i, seen);
+        first[i] = (int32_t)seen[0], end[i] = (int32_t)seen[1];
+    }
+    weft_panel_maths[p->h->dtype].hide(part, first, end, s, p->width);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -174,90 +272,71 @@ static void multiply(const weft_panel *p, loose_tile t, int vectors)
     }
 }
 
-void weft_panel_scores(const weft_panel *p, int tensor, int64_t first, int64_t n,
-                       const char *turned, double alpha, char *to)
+static char *held_row(const weft_panel *p, int held, int64_t row)
 {
-    const weft_matrix x = weft_heads_matrix(p->h, tensor, p->head, first);
-    const int64_t bytes = (int64_t)p->h->bytes;
+    return p->held.rows[held] + (size_t)((row - p->held.first) * p->features) * p->h->bytes;
+}
+
+void weft_panel_scores(const weft_panel *p, const weft_panel_part *part, int held, double alpha,
+                       char *to)
+{
+    const int64_t from = (int64_t)part->from * VECTOR_BYTES;
     loose_tile t = {.k = p->h->n_feature,
-                    .a_row = x.row,
-                    .a_step = x.column,
-                    .b = turned,
+                    .a_row = p->features,
+                    .a_step = 1,
+                    .b = p->turned[held] + from,
                     .b_step = p->width,
                     .leading = p->width,
                     .alpha = alpha};
-    for (int64_t i = 0; i < n; i += TILE_ROWS) {
-        /* the last tile has rows of the one before it too; where there are none, rows of the tensor that follow */
-        const int64_t row = i + TILE_ROWS <= n        ? i
-                            : n - TILE_ROWS >= -first ? n - TILE_ROWS
-                                                      : -first;
-        t.a = (const char *)x.data + row * x.row * bytes;
-        t.c = to + row * p->width * bytes;
-        multiply(p, t, p->vectors);
+    for (int64_t i = 0; i < part->n; i += TILE_ROWS) {
+        t.a = held_row(p, held, part->first + i);
+        t.c = to + (size_t)(i * p->width) * p->h->bytes + from;
+        multiply(p, t, part->vectors);
     }
 }
 
-void weft_panel_sum(const weft_panel *p, const char *s, const char *b, int64_t n, double alpha,
-                    bool add)
+void weft_panel_sum(const weft_panel *p, const char *s, int held, int64_t first, int64_t end,
+                    double alpha, bool is_begun)
 {
     const size_t bytes = p->h->bytes;
-    loose_tile t = {.k = n,
-                    .a_row = 1,
+    loose_tile t = {.a_row = 1,
                     .a_step = p->width,
-                    .b = b,
                     .b_step = p->features,
                     .leading = p->features,
-                    .add = add,
                     .alpha = alpha};
     for (int64_t i = 0; i < p->n_rows; i += TILE_ROWS) {
-        t.a = s + (size_t)i * bytes;
+        int64_t seen[2];
+        find_seen(p->h, p->begin + i, smaller(TILE_ROWS, p->n_rows - i), seen);
+        const int64_t from = larger(seen[0], first), to = smaller(seen[1], end);
+        t.k = to - from;
+        t.add = is_begun && seen[0] < first;
         t.c = p->sum + (size_t)(i * p->features) * bytes;
+        if (t.k <= 0) {
+            if (!is_begun) memset(t.c, 0, (size_t)(TILE_ROWS * p->features) * bytes);
+            continue;
+        }
+        t.a = s + (size_t)((from - first) * p->width + i) * bytes;
+        t.b = held_row(p, held, from);
         multiply(p, t, p->feature_vectors);
     }
 }
 
-void weft_panel_clear(const weft_panel *p, int tensor)
+void weft_panel_add(const weft_panel *p, const weft_panel_part *part, const char *s, int straight,
+                    int held, double alpha)
 {
-    const weft_row_math *math = &weft_row_maths[p->h->dtype];
-    const weft_matrix to = weft_heads_matrix(p->h, tensor, p->head, 0);
-    memset(p->rest, 0, (size_t)p->features * p->h->bytes);
-    for (int64_t i = 0; i < p->h->n_memory; i++)
-        math->store((char *)to.data + (size_t)(i * to.row) * p->h->bytes, to.column, p->rest,
-                    p->h->n_feature, 1);
-}
-
-void weft_panel_add(const weft_panel *p, const char *s, const char *b, int tensor, int64_t first,
-                    int64_t n, double alpha)
-{
-    const weft_row_math *math = &weft_row_maths[p->h->dtype];
-    const weft_matrix c = weft_heads_matrix(p->h, tensor, p->head, first);
     const size_t bytes = p->h->bytes;
-    const bool is_plain = c.column == 1 && p->features == p->h->n_feature;
-    loose_tile t = {.k = p->n_rows,
+    const int64_t from = (int64_t)part->from * p->kernels->width;
+    loose_tile t = {.k = smaller((int64_t)part->vectors * p->kernels->width, p->n_rows - from),
                     .a_row = p->width,
                     .a_step = 1,
-                    .b = b,
+                    .b = p->straight[straight] + (size_t)(from * p->features) * bytes,
                     .b_step = p->features,
+                    .leading = p->features,
+                    .add = true,
                     .alpha = alpha};
-    for (int64_t i = 0; i < n; i += TILE_ROWS) {
-        char *row = (char *)c.data + (size_t)(i * c.row) * bytes;
-        t.add = is_plain && i + TILE_ROWS <= n;
-        t.a = s + (size_t)(i * p->width) * bytes;
-        t.c = t.add ? row : p->rest;
-        t.leading = t.add ? c.row : p->features;
+    for (int64_t i = 0; i < part->n; i += TILE_ROWS) {
+        t.a = s + (size_t)(i * p->width + from) * bytes;
+        t.c = held_row(p, held, part->first + i);
         multiply(p, t, p->feature_vectors);
-        for (int64_t j = 0; j < smaller(TILE_ROWS, n - i) && !t.add; j++)
-            math->add_to(row + (size_t)(j * c.row) * bytes, c.column,
-                         p->rest + (size_t)(j * p->features) * bytes, p->h->n_feature);
     }
-}
-
-void weft_panel_store(const weft_panel *p, int tensor, const double *by)
-{
-    const weft_row_math *math = &weft_row_maths[p->h->dtype];
-    const weft_matrix to = weft_heads_matrix(p->h, tensor, p->head, p->begin);
-    const size_t bytes = p->h->bytes;
-    for (int64_t i = 0; i < p->n_rows; i++)
-        math->store((char *)to.data + (size_t)(i * to.row) * bytes, to.column,
-                    p->sum + (size_t)(i * p->features) * bytes, p->h->n_feature, by[i]);
 }

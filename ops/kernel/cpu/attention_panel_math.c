@@ -1,111 +1,180 @@
 /* attention_panel_math.c: the softmax of a panel's query rows side by side; see attention_panels.h.
  *
- * Sums over a tile are floats, and then added up in double.
+ * Sums over a part are of the scores' type, and then added up in double.
  */
 #include "cpu/attention_panels.h"
 #include "weft/extend/math.h"
 
 #define PANEL_MATH(T, x, WIDTH)                                                                    \
-    WEFT_INLINE void hide_##x(const weft_panel_state *state, const int w, T *s, int64_t from,      \
-                              int64_t to)                                                          \
+    WEFT_INLINE void hide_##x(const int w, int64_t n, const int32_t *first, const int32_t *end,    \
+                              T *s, int64_t width)                                                 \
     {                                                                                              \
-        int32_t first[WEFT_PANEL], end[WEFT_PANEL];                                                \
-        memcpy(first, state->first, sizeof first);                                                 \
-        memcpy(end, state->end, sizeof end);                                                       \
-        for (int32_t j = (int32_t)from; j < to; j++)                                               \
-            for (int i = 0; i < w; i++) {                                                          \
-                const T score = s[j * w + i];                                                      \
-                s[j * w + i] = ((j >= first[i]) & (j < end[i])) ? score : (T)-INFINITY;            \
-            }                                                                                      \
+        int32_t begins[WEFT_PANEL], ends[WEFT_PANEL];                                              \
+        memcpy(begins, first, sizeof(int32_t) * (size_t)w);                                        \
+        memcpy(ends, end, sizeof(int32_t) * (size_t)w);                                            \
+        for (int32_t j = 0; j < n; j++, s += width)                                                \
+            for (int i = 0; i < w; i++)                                                            \
+                s[i] = ((j >= begins[i]) & (j < ends[i])) ? s[i] : (T)-INFINITY;                   \
     }                                                                                              \
-    WEFT_INLINE void raise_##x(weft_panel_state *state, const int w, const T *s, int64_t n)        \
+    WEFT_INLINE void raise_##x(const int w, int64_t n, T *to, const T *s, int64_t width)           \
     {                                                                                              \
         T max[WEFT_PANEL];                                                                         \
-        for (int i = 0; i < w; i++)                                                                \
-            max[i] = (T)state->max[i];                                                             \
-        for (int64_t j = 0; j < n; j++)                                                            \
+        memcpy(max, to, sizeof(T) * (size_t)w);                                                    \
+        for (int64_t j = 0; j < n; j++, s += width)                                                \
             for (int i = 0; i < w; i++)                                                            \
-                max[i] = s[j * w + i] > max[i] ? s[j * w + i] : max[i];                            \
-        for (int i = 0; i < w; i++) {                                                              \
-            const T before = (T)state->max[i], base = max[i] == (T)-INFINITY ? 0 : max[i];         \
-            state->by[i] = before == max[i] ? 1 : (double)weft_exp_##x(before - base);             \
-            state->max[i] = (double)max[i];                                                        \
-            state->sum[i] *= state->by[i];                                                         \
-            state->dot[i] *= state->by[i];                                                         \
-        }                                                                                          \
+                max[i] = s[i] > max[i] ? s[i] : max[i];                                            \
+        memcpy(to, max, sizeof(T) * (size_t)w);                                                    \
     }                                                                                              \
-    WEFT_INLINE void enter_##x(weft_panel_state *state, const int w, T *s, const T *dp, int64_t n) \
+    WEFT_INLINE void enter_##x(const int w, int64_t n, weft_panel_state *state, int64_t from,      \
+                               const T *base_of, T *s, const T *dp, int64_t width)                 \
     {                                                                                              \
         T base[WEFT_PANEL], sum[WEFT_PANEL] = {0}, dot[WEFT_PANEL] = {0};                          \
-        for (int i = 0; i < w; i++)                                                                \
-            base[i] = state->max[i] == -(double)INFINITY ? 0 : (T)state->max[i];                   \
-        for (int64_t j = 0; j < n; j++)                                                            \
+        memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
+        for (int64_t j = 0; j < n; j++, s += width) {                                              \
             for (int i = 0; i < w; i++) {                                                          \
-                const T e = weft_exp_##x(s[j * w + i] - base[i]);                                  \
-                s[j * w + i] = e;                                                                  \
+                const T e = weft_exp_##x(s[i] - base[i]);                                          \
+                s[i] = e;                                                                          \
                 sum[i] += e;                                                                       \
-                if (dp != NULL) dot[i] += e * dp[j * w + i];                                       \
+                if (dp != NULL) dot[i] += e * dp[i];                                               \
             }                                                                                      \
+            if (dp != NULL) dp += width;                                                           \
+        }                                                                                          \
         for (int i = 0; i < w; i++) {                                                              \
-            state->sum[i] += (double)sum[i];                                                       \
-            state->dot[i] += (double)dot[i];                                                       \
+            state->sum[from + i] += (double)sum[i];                                                \
+            if (dp != NULL) state->dot[from + i] += (double)dot[i];                                \
         }                                                                                          \
     }                                                                                              \
-    WEFT_INLINE void differentiate_##x(const weft_panel_state *state, const int w, T *s, T *dp,    \
-                                       int64_t n, const bool is_entered)                           \
+    WEFT_INLINE void differentiate_##x(const int w, int64_t n, const T *base_of, const T *over_of, \
+                                       const T *dot_of, T *s, T *dp, int64_t width,                \
+                                       const bool is_entered)                                      \
     {                                                                                              \
         T base[WEFT_PANEL], over[WEFT_PANEL], dot[WEFT_PANEL];                                     \
-        for (int i = 0; i < w; i++) {                                                              \
+        memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
+        memcpy(over, over_of, sizeof(T) * (size_t)w);                                              \
+        memcpy(dot, dot_of, sizeof(T) * (size_t)w);                                                \
+        for (int64_t j = 0; j < n; j++, s += width, dp += width)                                   \
+            for (int i = 0; i < w; i++) {                                                          \
+                const T e = is_entered ? s[i] : weft_exp_##x(s[i] - base[i]);                      \
+                s[i] = e * over[i];                                                                \
+                dp[i] = e * over[i] * (dp[i] - dot[i]);                                            \
+            }                                                                                      \
+    }                                                                                              \
+    WEFT_CLONES static void hides_##x(const weft_panel_part *part, const int32_t *first,           \
+                                      const int32_t *end, void *scores, int64_t width)             \
+    {                                                                                              \
+        T *s = (T *)scores + part->from * WIDTH;                                                   \
+        if (part->vectors == 1) hide_##x(WIDTH, part->n, first, end, s, width);                    \
+        if (part->vectors == 2) hide_##x(2 * WIDTH, part->n, first, end, s, width);                \
+        if (part->vectors == 3) hide_##x(3 * WIDTH, part->n, first, end, s, width);                \
+        if (part->vectors == 4) hide_##x(4 * WIDTH, part->n, first, end, s, width);                \
+    }                                                                                              \
+    static void resume_##x(const weft_panel_state *state, weft_panel_rows *rows, int vectors)      \
+    {                                                                                              \
+        for (int i = 0; i < vectors * WIDTH; i++)                                                  \
+            ((T *)(void *)rows->max)[i] = (T)state->max[i];                                        \
+    }                                                                                              \
+    WEFT_CLONES static void raises_##x(const weft_panel_part *part, weft_panel_rows *rows,         \
+                                       const void *scores, int64_t width)                          \
+    {                                                                                              \
+        const T *s = (const T *)scores + part->from * WIDTH;                                       \
+        T *max = (T *)(void *)rows->max + part->from * WIDTH;                                      \
+        if (part->vectors == 1) raise_##x(WIDTH, part->n, max, s, width);                          \
+        if (part->vectors == 2) raise_##x(2 * WIDTH, part->n, max, s, width);                      \
+        if (part->vectors == 3) raise_##x(3 * WIDTH, part->n, max, s, width);                      \
+        if (part->vectors == 4) raise_##x(4 * WIDTH, part->n, max, s, width);                      \
+    }                                                                                              \
+    WEFT_CLONES static void settles_##x(weft_panel_state *state, weft_panel_rows *rows,            \
+                                        int vectors, double *by)                                   \
+    {                                                                                              \
+        const T *max = (const T *)(const void *)rows->max;                                         \
+        T *base = (T *)(void *)rows->base, factor[WEFT_PANEL];                                     \
+        for (int i = 0; i < vectors * WIDTH; i++) {                                                \
+            const T before = (T)state->max[i];                                                     \
+            base[i] = max[i] == (T)-INFINITY ? 0 : max[i];                                         \
+            const T e = weft_exp_##x(before - base[i]);                                            \
+            factor[i] = before == max[i] ? 1 : e;                                                  \
+        }                                                                                          \
+        for (int i = 0; i < vectors * WIDTH; i++) {                                                \
+            by[i] = (double)factor[i];                                                             \
+            state->max[i] = (double)max[i];                                                        \
+            state->sum[i] *= by[i];                                                                \
+            state->dot[i] *= by[i];                                                                \
+        }                                                                                          \
+    }                                                                                              \
+    WEFT_CLONES static void enters_##x(const weft_panel_part *part, weft_panel_state *state,       \
+                                       const weft_panel_rows *rows, void *scores,                  \
+                                       const void *gradient, int64_t width)                        \
+    {                                                                                              \
+        const int64_t from = part->from * WIDTH;                                                   \
+        T *s = (T *)scores + from;                                                                 \
+        const T *base = (const T *)(const void *)rows->base + from;                                \
+        if (gradient == NULL) {                                                                    \
+            if (part->vectors == 1) enter_##x(WIDTH, part->n, state, from, base, s, NULL, width);  \
+            if (part->vectors == 2)                                                                \
+                enter_##x(2 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
+            if (part->vectors == 3)                                                                \
+                enter_##x(3 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
+            if (part->vectors == 4)                                                                \
+                enter_##x(4 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
+        } else {                                                                                   \
+            const T *dp = (const T *)gradient + from;                                              \
+            if (part->vectors == 1) enter_##x(WIDTH, part->n, state, from, base, s, dp, width);    \
+            if (part->vectors == 2)                                                                \
+                enter_##x(2 * WIDTH, part->n, state, from, base, s, dp, width);                    \
+            if (part->vectors == 3)                                                                \
+                enter_##x(3 * WIDTH, part->n, state, from, base, s, dp, width);                    \
+            if (part->vectors == 4)                                                                \
+                enter_##x(4 * WIDTH, part->n, state, from, base, s, dp, width);                    \
+        }                                                                                          \
+    }                                                                                              \
+    WEFT_CLONES static void finishes_##x(const weft_panel_state *state, weft_panel_rows *rows,     \
+                                         int vectors)                                              \
+    {                                                                                              \
+        T *base = (T *)(void *)rows->base, *over = (T *)(void *)rows->over,                        \
+          *dot = (T *)(void *)rows->dot;                                                           \
+        for (int i = 0; i < vectors * WIDTH; i++) {                                                \
             const double by = state->sum[i] == 0 ? 0 : 1 / state->sum[i];                          \
             base[i] = state->max[i] == -(double)INFINITY ? 0 : (T)state->max[i];                   \
             over[i] = (T)by;                                                                       \
             dot[i] = (T)(state->dot[i] * by);                                                      \
         }                                                                                          \
-        for (int64_t j = 0; j < n; j++)                                                            \
-            for (int i = 0; i < w; i++) {                                                          \
-                const T e = is_entered ? s[j * w + i] : weft_exp_##x(s[j * w + i] - base[i]);      \
-                s[j * w + i] = e * over[i];                                                        \
-                dp[j * w + i] = e * over[i] * (dp[j * w + i] - dot[i]);                            \
-            }                                                                                      \
     }                                                                                              \
-    WEFT_CLONES static void hides_##x(const weft_panel_state *state, int vectors, void *s,         \
-                                      int64_t from, int64_t to)                                    \
+    WEFT_CLONES static void differentiates_##x(const weft_panel_part *part,                        \
+                                               const weft_panel_rows *rows, void *scores,          \
+                                               void *gradient, int64_t width, bool is_entered)     \
     {                                                                                              \
-        if (vectors == 1) hide_##x(state, WIDTH, s, from, to);                                     \
-        if (vectors == 2) hide_##x(state, 2 * WIDTH, s, from, to);                                 \
-        if (vectors == 3) hide_##x(state, 3 * WIDTH, s, from, to);                                 \
-    }                                                                                              \
-    WEFT_CLONES static void raises_##x(weft_panel_state *state, int vectors, const void *s,        \
-                                       int64_t n)                                                  \
-    {                                                                                              \
-        if (vectors == 1) raise_##x(state, WIDTH, s, n);                                           \
-        if (vectors == 2) raise_##x(state, 2 * WIDTH, s, n);                                       \
-        if (vectors == 3) raise_##x(state, 3 * WIDTH, s, n);                                       \
-    }                                                                                              \
-    WEFT_CLONES static void enters_##x(weft_panel_state *state, int vectors, void *s,              \
-                                       const void *dp, int64_t n)                                  \
-    {                                                                                              \
-        if (vectors == 1 && dp == NULL) enter_##x(state, WIDTH, s, NULL, n);                       \
-        if (vectors == 2 && dp == NULL) enter_##x(state, 2 * WIDTH, s, NULL, n);                   \
-        if (vectors == 3 && dp == NULL) enter_##x(state, 3 * WIDTH, s, NULL, n);                   \
-        if (vectors == 1 && dp != NULL) enter_##x(state, WIDTH, s, dp, n);                         \
-        if (vectors == 2 && dp != NULL) enter_##x(state, 2 * WIDTH, s, dp, n);                     \
-        if (vectors == 3 && dp != NULL) enter_##x(state, 3 * WIDTH, s, dp, n);                     \
-    }                                                                                              \
-    WEFT_CLONES static void differentiates_##x(weft_panel_state *state, int vectors, void *s,      \
-                                               void *dp, int64_t n, bool is_entered)               \
-    {                                                                                              \
-        if (vectors == 1 && is_entered) differentiate_##x(state, WIDTH, s, dp, n, true);           \
-        if (vectors == 2 && is_entered) differentiate_##x(state, 2 * WIDTH, s, dp, n, true);       \
-        if (vectors == 3 && is_entered) differentiate_##x(state, 3 * WIDTH, s, dp, n, true);       \
-        if (vectors == 1 && !is_entered) differentiate_##x(state, WIDTH, s, dp, n, false);         \
-        if (vectors == 2 && !is_entered) differentiate_##x(state, 2 * WIDTH, s, dp, n, false);     \
-        if (vectors == 3 && !is_entered) differentiate_##x(state, 3 * WIDTH, s, dp, n, false);     \
+        const int64_t from = part->from * WIDTH;                                                   \
+        T *s = (T *)scores + from, *dp = (T *)gradient + from;                                     \
+        const T *base = (const T *)(const void *)rows->base + from,                                \
+                *over = (const T *)(const void *)rows->over + from,                                \
+                *dot = (const T *)(const void *)rows->dot + from;                                  \
+        if (is_entered) {                                                                          \
+            if (part->vectors == 1)                                                                \
+                differentiate_##x(WIDTH, part->n, base, over, dot, s, dp, width, true);            \
+            if (part->vectors == 2)                                                                \
+                differentiate_##x(2 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
+            if (part->vectors == 3)                                                                \
+                differentiate_##x(3 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
+            if (part->vectors == 4)                                                                \
+                differentiate_##x(4 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
+        } else {                                                                                   \
+            if (part->vectors == 1)                                                                \
+                differentiate_##x(WIDTH, part->n, base, over, dot, s, dp, width, false);           \
+            if (part->vectors == 2)                                                                \
+                differentiate_##x(2 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
+            if (part->vectors == 3)                                                                \
+                differentiate_##x(3 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
+            if (part->vectors == 4)                                                                \
+                differentiate_##x(4 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
+        }                                                                                          \
     }
 
 PANEL_MATH(float, f32, 16)
 PANEL_MATH(double, f64, 8)
 
-const weft_panel_math weft_panel_maths[WEFT_I32] = {
-    {hides_f32, raises_f32, enters_f32, differentiates_f32},
-    {hides_f64, raises_f64, enters_f64, differentiates_f64}};
+#define PANEL_TABLE(x)                                                                             \
+    {                                                                                              \
+        hides_##x, resume_##x, raises_##x, settles_##x, enters_##x, finishes_##x,                  \
+            differentiates_##x                                                                     \
+    }
+const weft_panel_math weft_panel_maths[WEFT_I32] = {PANEL_TABLE(f32), PANEL_TABLE(f64)};

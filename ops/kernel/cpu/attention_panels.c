@@ -5,51 +5,87 @@
  */
 #include "cpu/attention_panels.h"
 
+#include <string.h>
+
 static int64_t count_panels(const weft_heads *h)
 {
-    return (h->n_query + weft_panel_rows(h) - 1) / weft_panel_rows(h);
+    return (h->n_query + weft_panel_rows_of(h) - 1) / weft_panel_rows_of(h);
 }
 
-/* Memory rows from `first` on that do not go past a multiple of `most`, or what is seen. */
-static int64_t count_rows(const weft_panel *p, int64_t first, int64_t most)
+static int64_t smaller(int64_t a, int64_t b)
 {
-    const int64_t end = (first / most + 1) * most;
-    return (end < p->seen[1] ? end : p->seen[1]) - first;
+    return a < b ? a : b;
+}
+
+static char *row_at(const weft_panel *p, char *s, int64_t row)
+{
+    return s + (size_t)(row * p->width) * p->h->bytes;
 }
 
 static void enter_panel(weft_panel *p, int64_t head, int64_t panel)
 {
-    const int64_t begin = panel * p->width, left = p->h->n_query - begin;
-    weft_panel_enter(p, head, begin, left < p->width ? left : p->width);
+    const int64_t begin = panel * p->width;
+    weft_panel_enter(p, head, begin, smaller(p->width, p->h->n_query - begin));
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-static void correct_sum(const weft_panel *p)
+static void correct_sum(const weft_panel *p, const double *by)
 {
     for (int64_t i = 0; i < p->n_rows; i++)
-        if (p->state.by[i] != 1)
+        if (by[i] != 1)
             weft_row_maths[p->h->dtype].multiply(p->sum + (size_t)(i * p->features) * p->h->bytes,
-                                                 p->features, p->state.by[i]);
+                                                 p->features, by[i]);
+}
+
+/* Scores of memory rows [first, end), which begin at s, raise the max. */
+static void raise_rows(weft_panel *p, int64_t first, int64_t end, char *s)
+{
+    weft_panel_part part;
+    for (int64_t row = first; row < end; row += part.n) {
+        char *at = row_at(p, s, row - first);
+        part = weft_panel_part_at(p, row, end);
+        weft_panel_scores(p, &part, 0, p->h->scale, at);
+        if (!part.is_whole) weft_panel_hide(p, &part, at);
+        weft_panel_maths[p->h->dtype].raise(&part, &p->rows, at, p->width);
+    }
+}
+
+static void attend_tile(weft_panel *p, int64_t first, int64_t end)
+{
+    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
+    const bool is_begun = first > p->seen[0];
+    double by[WEFT_PANEL];
+    weft_panel_part part;
+    raise_rows(p, first, end, p->s);
+    math->settle(&p->state, &p->rows, p->vectors, by);
+    for (int64_t row = first; row < end; row += part.n) {
+        part = weft_panel_part_at(p, row, end);
+        math->enter(&part, &p->state, &p->rows, row_at(p, p->s, row - first), NULL, p->width);
+    }
+    if (is_begun) correct_sum(p, by);
+    weft_panel_sum(p, p->s, 1, first, end, 1, is_begun);
 }
 
 static void attend(weft_panel *p)
 {
-    const weft_heads *h = p->h;
     double by[WEFT_PANEL];
-    for (int64_t first = p->seen[0], n; first < p->seen[1]; first += n) {
-        n = count_rows(p, first, WEFT_PANEL_TILE);
-        weft_panel_scores(p, WEFT_K, first, n, p->turned[0], h->scale, p->s);
-        weft_panel_hide(p, p->s, first, n);
-        weft_panel_maths[h->dtype].raise(&p->state, p->vectors, p->s, n);
-        weft_panel_maths[h->dtype].enter(&p->state, p->vectors, p->s, NULL, n);
-        if (first > p->seen[0]) correct_sum(p);
-        weft_panel_sum(p, p->s, weft_panel_hold(p, WEFT_V, first), n, 1, first > p->seen[0]);
+    for (int64_t first = p->seen[0], end; first < p->seen[1]; first = end) {
+        end = smaller(first / WEFT_PANEL_TILE * WEFT_PANEL_TILE + WEFT_PANEL_TILE, p->seen[1]);
+        weft_panel_hold(p, p->head, first / p->most * p->most);
+        attend_tile(p, first, end);
     }
-    if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * h->bytes);
+    if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
     for (int64_t i = 0; i < p->n_rows; i++)
         by[i] = p->state.sum[i] == 0 ? 0 : 1 / p->state.sum[i];
-    weft_panel_store(p, WEFT_O, by);
+    weft_panel_store(p, WEFT_O, by, false);
+}
+
+/* The first and the last, the second and the last but one: in the order in which lanes take them, those that see little
+ * stand beside those that see much. */
+static int64_t panel_in_turn(int64_t i, int64_t n)
+{
+    return i % 2 == 0 ? i / 2 : n - 1 - i / 2;
 }
 
 static void attend_panels(void *argument, int64_t begin, int64_t end, int lane)
@@ -59,7 +95,8 @@ static void attend_panels(void *argument, int64_t begin, int64_t end, int lane)
     weft_panel p;
     weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane));
     for (int64_t i = begin; i < end; i++) {
-        enter_panel(&p, i / n_panels, i % n_panels);
+        enter_panel(&p, i / n_panels, panel_in_turn(i % n_panels, n_panels));
+        weft_panel_load(&p);
         attend(&p);
     }
 }
@@ -73,76 +110,106 @@ bool weft_attention_panels(const weft_heads *h)
 
 /* ---- its gradient ---------------------------------------------------------------------------- */
 
-/* Where a tile of S^T or dP^T is among those of the rows that are held with it. */
-static char *tile_at(const weft_panel *p, char *s, int64_t first)
+/* S^T = scale (Q K^T)^T and dP^T = (dO V^T)^T of rows [first, end) enter the sums. */
+static void enter_rows(weft_panel *p, int64_t first, int64_t end)
 {
-    const int64_t begin = first - first % p->most;
-    return s +
-           (size_t)((first - (begin > p->seen[0] ? begin : p->seen[0])) * p->width) * p->h->bytes;
-}
-
-/* Tiles of [first, end): S^T = scale (Q K^T)^T, which raises the max. */
-static void raise_tiles(weft_panel *p, int64_t first, int64_t end)
-{
-    for (int64_t n; first < end; first += n) {
-        char *s = tile_at(p, p->s, first);
-        n = count_rows(p, first, WEFT_PANEL_TILE);
-        weft_panel_scores(p, WEFT_K, first, n, p->turned[0], p->h->scale, s);
-        weft_panel_hide(p, s, first, n);
-        weft_panel_maths[p->h->dtype].raise(&p->state, p->vectors, s, n);
-    }
-}
-
-/* dP^T = (dO V^T)^T, and both enter the sums. */
-static void enter_tiles(weft_panel *p, int64_t first, int64_t end)
-{
-    for (int64_t n; first < end; first += n) {
-        char *s = tile_at(p, p->s, first), *dp = tile_at(p, p->dp, first);
-        n = count_rows(p, first, WEFT_PANEL_TILE);
-        weft_panel_scores(p, WEFT_V, first, n, p->turned[1], 1, dp);
-        weft_panel_maths[p->h->dtype].enter(&p->state, p->vectors, s, dp, n);
-    }
-}
-
-/* dq = or += scale dS K, dk += scale dS^T Q, dv += P^T dO */
-static void add_tiles(weft_panel *p, int64_t first, int64_t end, bool is_entered)
-{
-    const weft_heads *h = p->h;
-    for (int64_t n; first < end; first += n) {
-        char *s = tile_at(p, p->s, first), *dp = tile_at(p, p->dp, first);
-        n = count_rows(p, first, WEFT_PANEL_TILE);
-        if (!is_entered) {
-            weft_panel_scores(p, WEFT_K, first, n, p->turned[0], h->scale, s);
-            weft_panel_scores(p, WEFT_V, first, n, p->turned[1], 1, dp);
-            weft_panel_hide(p, s, first, n);
-        }
-        weft_panel_maths[h->dtype].differentiate(&p->state, p->vectors, s, dp, n, is_entered);
-        weft_panel_sum(p, dp, weft_panel_hold(p, WEFT_K, first), n, h->scale, first > p->seen[0]);
-        weft_panel_add(p, dp, p->straight[0], WEFT_DK, first, n, h->scale);
-        weft_panel_add(p, s, p->straight[1], WEFT_DV, first, n, 1);
-    }
-}
-
-static void differentiate(weft_panel *p)
-{
-    const bool is_once = count_rows(p, p->seen[0], p->most) >= p->seen[1] - p->seen[0];
+    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
     double by[WEFT_PANEL];
-    for (int64_t first = p->seen[0], n; first < p->seen[1]; first += n) {
-        n = count_rows(p, first, p->most);
-        raise_tiles(p, first, first + n);
-        enter_tiles(p, first, first + n);
+    weft_panel_part part;
+    raise_rows(p, first, end, row_at(p, p->s, first - p->held.first));
+    math->settle(&p->state, &p->rows, p->vectors, by);
+    for (int64_t row = first; row < end; row += part.n) {
+        char *s = row_at(p, p->s, row - p->held.first), *dp = row_at(p, p->dp, row - p->held.first);
+        part = weft_panel_part_at(p, row, smaller(end, row + WEFT_PANEL_TILE));
+        weft_panel_scores(p, &part, 1, 1, dp);
+        math->enter(&part, &p->state, &p->rows, s, dp, p->width);
     }
-    add_tiles(p, p->seen[0], p->seen[1], is_once);
-    if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
-    for (int64_t i = 0; i < p->n_rows; i++)
-        by[i] = 1;
-    weft_panel_store(p, WEFT_DQ, by);
 }
 
-static void clear_rows(const weft_panel *p)
+/* The same of a part again, where others have used their room. */
+static void compute_again(weft_panel *p, const weft_panel_part *part, char *s, char *dp)
 {
-    weft_panel_clear(p, WEFT_DK);
-    weft_panel_clear(p, WEFT_DV);
+    weft_panel_scores(p, part, 0, p->h->scale, s);
+    weft_panel_scores(p, part, 1, 1, dp);
+    if (!part->is_whole) weft_panel_hide(p, part, s);
+}
+
+/* dk += scale dS^T Q, dv += P^T dO, sum = scale dS K */
+static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_entered)
+{
+    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
+    weft_panel_part part;
+    math->finish(&p->state, &p->rows, p->vectors);
+    for (int64_t row = first; row < end; row += part.n) {
+        char *s = row_at(p, p->s, row - p->held.first), *dp = row_at(p, p->dp, row - p->held.first);
+        part = weft_panel_part_at(p, row, smaller(end, row + TILE_ROWS));
+        if (!is_entered) compute_again(p, &part, s, dp);
+        math->differentiate(&part, &p->rows, s, dp, p->width, is_entered);
+        weft_panel_add(p, &part, dp, 0, 2, p->h->scale);
+        weft_panel_add(p, &part, s, 1, 3, 1);
+    }
+    weft_panel_sum(p, row_at(p, p->dp, first - p->held.first), 0, first, end, p->h->scale, false);
+}
+
+/* Panels [begin, end) of a head, with the memory rows that are held. */
+typedef struct walk {
+    int64_t head, begin, end;
+    bool is_first; /* of two: the sums alone, of panels that see rows that are not held too */
+} walk;
+
+static bool sees_others(const weft_panel *p)
+{
+    return p->seen[0] < p->held.first || p->seen[1] > p->held.first + p->held.n;
+}
+
+static void differentiate(weft_panel *p, int64_t first, int64_t end)
+{
+    const bool is_once = !sees_others(p);
+    if (is_once) enter_rows(p, first, end);
+    add_rows(p, first, end, is_once);
+    weft_panel_store(p, WEFT_DQ, NULL, first > p->seen[0]);
+}
+
+static void walk_panels(weft_panel *p, const walk *w)
+{
+    const weft_held *held = &p->held;
+    for (int64_t i = w->begin; i < w->end; i++) {
+        enter_panel(p, w->head, i);
+        const int64_t first = p->seen[0] > held->first ? p->seen[0] : held->first,
+                      end = smaller(p->seen[1], held->first + held->n);
+        if (first >= end && held->first == 0 && p->seen[0] >= p->seen[1] && !w->is_first) {
+            memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
+            weft_panel_store(p, WEFT_DQ, NULL, false);
+        }
+        if (first >= end || (w->is_first && !sees_others(p))) continue;
+        weft_panel_load(p);
+        if (sees_others(p) && (!w->is_first || first > p->seen[0]))
+            weft_panel_resume(p, &p->states[i - w->begin]);
+        if (w->is_first) {
+            enter_rows(p, first, end);
+            p->states[i - w->begin] = p->state;
+        } else {
+            differentiate(p, first, end);
+        }
+    }
+}
+
+/* Where not all memory rows can be held, panels that see several lots of them first have their softmax found. */
+static void differentiate_panels(weft_panel *p, walk w)
+{
+    const int64_t n = p->h->n_memory;
+    w.is_first = true;
+    for (int64_t first = 0; first < n && n > p->most; first += p->most) {
+        weft_panel_hold(p, w.head, first);
+        walk_panels(p, &w);
+    }
+    w.is_first = false;
+    for (int64_t first = 0; first < n; first += p->most) {
+        weft_panel_hold(p, w.head, first);
+        weft_panel_clear(p);
+        walk_panels(p, &w);
+        weft_panel_release(p, w.begin > 0);
+    }
 }
 
 static void differentiate_heads(void *argument, int64_t begin, int64_t end, int lane)
@@ -152,11 +219,9 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
     weft_panel p;
     weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane));
     for (int64_t head = begin; head < end; head++)
-        for (int64_t i = 0; i < n_panels; i++) {
-            enter_panel(&p, head, i);
-            if (i == 0) clear_rows(&p);
-            differentiate(&p);
-        }
+        for (int64_t i = 0; i < n_panels; i += WEFT_PANEL_STATES)
+            differentiate_panels(&p,
+                                 (walk){head, i, smaller(i + WEFT_PANEL_STATES, n_panels), true});
 }
 
 bool weft_attention_grad_panels(const weft_heads *h)

@@ -1,8 +1,11 @@
 /* attention_panels.h: what attention and its gradient share where a processor has kernels of ours (gemm.h).
  *
- * A panel is as many query rows as a tile has columns. Its scores are kept turned, S^T [memory, query]: what is done with
- * a row of the softmax is then done with all query rows of the panel side by side, and every product has one operand that
- * lies as a tile reads it and another of which single elements are read, so that nothing is packed but the panel itself.
+ * A panel is some query rows of one head, as many as WEFT_PANEL_VECTORS vectors have elements. Its scores are kept turned,
+ * S^T [memory, query]: what is done with a row of the softmax is then done with all query rows of the panel side by side,
+ * and every product has one operand that lies as a tile reads it and another of which single elements are read. Memory
+ * rows are copied together, as many as a lane's scratch holds, once for all panels; they and their gradients are then
+ * close by, in whole tiles, wherever the tensors have them. What a mask leaves of a panel is computed by parts: rows of a
+ * tile, and the vectors that see any of them.
  */
 #ifndef WEFT_ATTENTION_PANELS_H
 #define WEFT_ATTENTION_PANELS_H
@@ -11,31 +14,61 @@
 #include "cpu/gemm_tile.h"
 
 enum {
-    WEFT_PANEL = WEFT_GEMM_COLUMNS, /* most query rows of one */
-    WEFT_SPARE = TILE_ROWS, /* rows before and after scores, which a last tile of rows may write */
-    WEFT_PANEL_TILE = 128   /* memory rows that attention enters at a time: they stay in cache */
+    WEFT_PANEL_VECTORS = 4,
+    WEFT_PANEL =
+        WEFT_PANEL_VECTORS * VECTOR_BYTES / (int)sizeof(float), /* most query rows of one */
+    WEFT_PANEL_TILE = 128 /* memory rows that attention enters at a time: they stay in cache */
 };
 
 /* The softmax of a panel as it grows: for each query row the running max, the sum of exp(score - max), and in the gradient
  * the sum of exp(score - max) * dP. */
 typedef struct weft_panel_state {
-    double max[WEFT_PANEL], sum[WEFT_PANEL], dot[WEFT_PANEL], by[WEFT_PANEL];
-    int32_t first[WEFT_PANEL], end[WEFT_PANEL]; /* the rows of the scores that a query row sees */
+    double max[WEFT_PANEL], sum[WEFT_PANEL], dot[WEFT_PANEL];
 } weft_panel_state;
 
-/* Loops over n rows of scores [n, width * vectors], all query rows of a panel at once, for an element type. */
+/* The same as elements of the scores' type, for the loops below. */
+typedef struct weft_panel_rows {
+    double max[WEFT_PANEL];  /* with the scores at hand */
+    double base[WEFT_PANEL]; /* the max, 0 where nothing is seen yet */
+    double over[WEFT_PANEL]; /* 1 / sum */
+    double dot[WEFT_PANEL];  /* D */
+} weft_panel_rows;
+
+/* Memory rows [first, first + n), and the vectors [from, from + vectors) of query rows that see any of them. */
+typedef struct weft_panel_part {
+    int64_t first, n;
+    int from, vectors;
+    bool is_whole; /* each sees all of them */
+} weft_panel_part;
+
+/* Loops over a part of scores, of which a row has `width` elements, for an element type. */
 typedef struct weft_panel_math {
-    /* -inf in rows [from, to) where the state says that they are not seen. */
-    void (*hide)(const weft_panel_state *state, int vectors, void *s, int64_t from, int64_t to);
-    /* Scores raise the max; state->by is what older sums must be multiplied by, which the state's have been. */
-    void (*raise)(weft_panel_state *state, int vectors, const void *s, int64_t n);
+    /* -inf in rows that are not seen: element i of the part's vectors sees [first[i], end[i]) of its rows. */
+    void (*hide)(const weft_panel_part *part, const int32_t *first, const int32_t *end, void *s,
+                 int64_t width);
+    /* rows->max as the state has it. */
+    void (*resume)(const weft_panel_state *state, weft_panel_rows *rows, int vectors);
+    /* Scores raise rows->max. */
+    void (*raise)(const weft_panel_part *part, weft_panel_rows *rows, const void *s, int64_t width);
+    /* The state goes over to rows->max; by[i] is what older sums must be multiplied by, which the state's have been. */
+    void (*settle)(weft_panel_state *state, weft_panel_rows *rows, int vectors, double *by);
     /* Scores become exp(score - max), 0 where -inf, and are added to the sums. dp may be NULL. */
-    void (*enter)(weft_panel_state *state, int vectors, void *s, const void *dp, int64_t n);
+    void (*enter)(const weft_panel_part *part, weft_panel_state *state, const weft_panel_rows *rows,
+                  void *s, const void *dp, int64_t width);
+    /* rows->over and rows->dot of a state that all scores have entered. */
+    void (*finish)(const weft_panel_state *state, weft_panel_rows *rows, int vectors);
     /* Scores become P, or have been entered and become that; dp becomes dS = P (dP - D). */
-    void (*differentiate)(weft_panel_state *state, int vectors, void *s, void *dp, int64_t n,
-                          bool is_entered);
+    void (*differentiate)(const weft_panel_part *part, const weft_panel_rows *rows, void *s,
+                          void *dp, int64_t width, bool is_entered);
 } weft_panel_math;
 extern const weft_panel_math weft_panel_maths[WEFT_I32]; /* f32, f64 */
+
+/* Memory rows of one head that are in scratch, [n, features] of each tensor: K and V, in the gradient dK and dV. */
+enum { WEFT_HELD = 4 };
+typedef struct weft_held {
+    int64_t head, first, n;
+    char *rows[WEFT_HELD];
+} weft_held;
 
 /* Some query rows of one head, and a lane's scratch. */
 typedef struct weft_panel {
@@ -45,41 +78,50 @@ typedef struct weft_panel {
     int64_t width, features;      /* the same in elements */
     int64_t head, begin, n_rows;  /* query rows */
     int64_t seen[2];              /* memory rows that any of them sees */
-    int64_t most;                 /* memory rows in scratch at a time */
-    char *held;                   /* [most, features] rows of one tensor */
-    int64_t held_head, held_first;
-    char *turned[2], *straight[2]; /* [feature, width], [query, features] of Q and dO */
-    char *sum;                     /* [width, features] O, dQ */
-    char *rest;   /* [TILE_ROWS, features] of what is not written as it is computed */
-    char *s, *dp; /* [n_scores, width] with spare rows around */
-    int64_t n_scores;
-    weft_panel_state state;
+    int64_t most;                 /* memory rows that are held at a time, a multiple of a tile's */
+    weft_held held;
+    char *turned[2], *straight[2];   /* [feature, width], [query, features] of Q and dO */
+    char *sum;                       /* [width, features] O, dQ */
+    char *s, *dp;                    /* [n, width], of memory rows held or of a tile */
+    weft_panel_state state, *states; /* states[panel] of several, where one is left for others */
+    weft_panel_rows rows;
 } weft_panel;
 
+/* Panels whose states a lane's scratch has room for. */
+enum { WEFT_PANEL_STATES = 64 };
+
 /* Query rows of a panel; by shape alone. */
-int64_t weft_panel_rows(const weft_heads *heads);
-/* Can panels do it? They know no bias and no mask, and write rows of features that are contiguous. */
+int64_t weft_panel_rows_of(const weft_heads *heads);
+/* Can panels do it? They know no bias and no mask. */
 bool weft_panels_fit(const weft_heads *heads);
-/* Lay a lane's scratch out: of the gradient with dP, dO, Q, and scores of all memory rows that are held; else of a tile. */
+/* Lay a lane's scratch out. */
 void weft_panel_open(weft_panel *p, const weft_heads *heads, char *scratch);
+/* Hold memory rows from `first` on, a multiple of p->most, of a head. */
+void weft_panel_hold(weft_panel *p, int64_t head, int64_t first);
+/* The gradients of what is held become 0. */
+void weft_panel_clear(const weft_panel *p);
+/* They are stored, or added to those of query rows before. */
+void weft_panel_release(const weft_panel *p, bool add);
 /* Go to query rows [begin, begin + n_rows) of a head. */
 void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows);
-/* s, of memory rows [first, first + n), becomes -inf where it is not seen. */
-void weft_panel_hide(weft_panel *p, char *s, int64_t first, int64_t n);
-/* Rows [first, ...) of K or V as [, features], from the most that are held together. */
-const char *weft_panel_hold(weft_panel *p, int tensor, int64_t first);
-/* to [n, width] = alpha times memory rows [first, first + n) of a tensor times a turned operand. */
-void weft_panel_scores(const weft_panel *p, int tensor, int64_t first, int64_t n,
-                       const char *turned, double alpha, char *to);
-/* sum = or += alpha s^T [width, n] b [n, features] */
-void weft_panel_sum(const weft_panel *p, const char *s, const char *b, int64_t n, double alpha,
-                    bool add);
-/* The head's rows of dK or dV become 0. */
-void weft_panel_clear(const weft_panel *p, int tensor);
-/* Rows [first, first + n) of dK or dV += alpha s [n, query] b [query, features] */
-void weft_panel_add(const weft_panel *p, const char *s, const char *b, int tensor, int64_t first,
-                    int64_t n, double alpha);
-/* Row i of O or dQ = the sum's times by[i]. */
-void weft_panel_store(const weft_panel *p, int tensor, const double *by);
+/* Bring their operands; the softmax has seen nothing. */
+void weft_panel_load(weft_panel *p);
+/* It goes on from a state. */
+void weft_panel_resume(weft_panel *p, const weft_panel_state *state);
+/* The part of [first, end) that begins at `first`, a multiple of TILE_ROWS, all rows of which are alike. */
+weft_panel_part weft_panel_part_at(const weft_panel *p, int64_t first, int64_t end);
+/* s, of a part that is not whole, becomes -inf where it is not seen. */
+void weft_panel_hide(const weft_panel *p, const weft_panel_part *part, char *s);
+/* to [n, width] = alpha times rows of K (0) or V (1) that are held times a turned operand. */
+void weft_panel_scores(const weft_panel *p, const weft_panel_part *part, int held, double alpha,
+                       char *to);
+/* sum = or += alpha s^T [width, n] times rows [first, end) held of K or V; s begins at row `first`. */
+void weft_panel_sum(const weft_panel *p, const char *s, int held, int64_t first, int64_t end,
+                    double alpha, bool is_begun);
+/* Held rows of dK (2) or dV (3) += alpha s [n, query] times straight [query, features]; s begins with the part. */
+void weft_panel_add(const weft_panel *p, const weft_panel_part *part, const char *s, int straight,
+                    int held, double alpha);
+/* Row i of O or dQ = the sum's times by[i], or that is added to it. */
+void weft_panel_store(const weft_panel *p, int tensor, const double *by, bool add);
 
 #endif

@@ -189,12 +189,14 @@ static weft_status make_step(const joining *j, weft_step *joined)
 static weft_status look_whether_it_fits(const joining *j, const weft_step *joined, uint32_t at,
                                         bool *fits)
 {
-    int64_t bytes;
-    WEFT_TRY(weft_step_scratch(j->plan, joined, 0, &bytes, j->error));
+    int64_t bytes = 0, scratch;
     for (uint32_t i = 0; i < j->n_group; i++)
         if (joined->convert.kind != WEFT_ALL_REDUCE || !is_last_reader(j, j->group[i]))
             bytes += bytes_of(j, joined->out[i]);
     *fits = j->alive[at] + bytes <= j->room;
+    if (!*fits) return WEFT_OK;
+    WEFT_TRY(weft_keep_scratch(j->plan->moves, j->plan, joined, &scratch, j->error));
+    *fits = j->alive[at] + bytes + scratch <= j->room;
     return WEFT_OK;
 }
 

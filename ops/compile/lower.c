@@ -53,6 +53,17 @@ static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_err
                                                         : weft_fail_memory(error, sizeof loop);
 }
 
+/* From here on passes ask for it again and again. */
+static weft_status keep_scratch(weft_plan *plan, weft_error *error)
+{
+    int64_t bytes;
+    WEFT_TRY(weft_known_moves_open(plan->arena, 0, &plan->moves, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (plan->steps[s].kind == WEFT_STEP_CONVERT)
+            WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &bytes, error));
+    return WEFT_OK;
+}
+
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error)
 {
     uint32_t n_steps = plan->n_steps;
@@ -64,5 +75,5 @@ weft_status weft_pass_lower(weft_plan *plan, weft_error *error)
         status = (steps[s].kind == WEFT_STEP_CONVERT ? lower_convert
                                                      : lower_kernel)(plan, &steps[s], error);
     free(steps);
-    return status;
+    return status == WEFT_OK ? keep_scratch(plan, error) : status;
 }

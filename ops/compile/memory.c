@@ -15,6 +15,7 @@ typedef struct packing {
     const weft_plan *plan;
     int rank;
     weft_arena *arena;
+    weft_known_moves *moves;
     weft_buffer *buffers; /* [n_buffers] */
     uint32_t n_buffers;
     uint32_t *of_placed; /* [n_placed] buffer + 1; 0: none */
@@ -87,7 +88,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int i = 0; i < step->n_in; i++)
             use(p, step->in[i], s);
         int64_t scratch = 0;
-        WEFT_TRY(weft_step_scratch(plan, step, p->rank, &scratch, error));
+        WEFT_TRY(weft_keep_scratch(p->moves, plan, step, &scratch, error));
         if (!scratch) continue;
         p->buffers[p->n_buffers] = (weft_buffer){.bytes = round_up(scratch), .first = s, .last = s};
         p->of_step[s] = ++p->n_buffers;
@@ -186,6 +187,7 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
     memory->scratch = weft_arena_take(arena, n * sizeof *memory->scratch);
     if (!p.buffers || !p.of_placed || !p.of_step || !memory->offset || !memory->scratch)
         return weft_fail_memory(error, n * sizeof *p.buffers);
+    WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
     WEFT_TRY(make_buffers(&p, error));
     WEFT_TRY(merge_in_place(&p, error));
     WEFT_TRY(pack(&p, memory, error));

@@ -123,30 +123,6 @@ const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link)
     return !op->element && link->kind == WEFT_LOOP_ELEMENTS ? op->row->each : op;
 }
 
-static weft_status kernel_scratch(const weft_plan *plan, const weft_step *step, int rank,
-                                  int64_t *bytes, weft_error *error)
-{
-    weft_call call;
-    weft_kernel_choice choice;
-    weft_step_call(plan, step, rank, &call);
-    WEFT_TRY(weft_step_kernel(plan, step, &call, &choice, error));
-    return weft_kernel_scratch(plan->graph->nodes[step->node].op->name, choice.kernel, &call, bytes,
-                               error);
-}
-
-weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
-                              int64_t *bytes, weft_error *error)
-{
-    *bytes = 0;
-    if (step->kind == WEFT_STEP_KERNEL) return kernel_scratch(plan, step, rank, bytes, error);
-    if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
-    weft_move *move = NULL;
-    WEFT_TRY(weft_step_move(plan, step, rank, &move, error));
-    *bytes = weft_move_scratch(move);
-    weft_move_destroy(&move);
-    return WEFT_OK;
-}
-
 /* The type with the sizes of one rank's part of `view`. */
 static void make_local(weft_type *type, const weft_view *view)
 {

@@ -58,6 +58,9 @@ typedef struct weft_step {
     const char *reason;
 } weft_step;
 
+/* The scratch of conversions, as one rank has them (scratch.c). */
+typedef struct weft_known_moves weft_known_moves;
+
 typedef struct weft_plan {
     weft_arena *arena;
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
@@ -82,6 +85,7 @@ typedef struct weft_plan {
     uint32_t n_skips, cap_skips;
     weft_planned_draft drafts[WEFT_DRAFTS]; /* what place compared */
     int n_drafts;
+    weft_known_moves *moves;  /* rank 0's; filled while it is built; before lower NULL */
     weft_decision *decisions; /* [n_decisions] when explained */
     uint32_t n_decisions, cap_decisions;
     /* By weft_plan_index, when all passes are done: */
@@ -147,6 +151,11 @@ weft_status weft_kernel_scratch(const char *op, const weft_kernel *kernel, const
                                 int64_t *bytes, weft_error *error);
 /* Scratch bytes of a step on a rank: of conversions, and of kernels that ask for some. */
 weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                              int64_t *bytes, weft_error *error);
+/* The same, kept for all steps that move alike: in `moves`, of its rank, which lives as long as its arena. */
+weft_status weft_known_moves_open(weft_arena *arena, int rank, weft_known_moves **moves,
+                                  weft_error *error);
+weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, const weft_step *step,
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);

@@ -1,0 +1,152 @@
+/* scratch: the memory that a step needs while it runs, beside its operands and results.
+ *
+ * What a conversion needs is known once its move is made, and a move lists what a rank and each other of its group have for
+ * each other: on thousands of ranks that takes longer than all else. Several passes ask, and the layers of a model move
+ * alike. So it is kept, by all that a move depends on: of rank 0, by which passes decide, as long as the plan; of another
+ * rank while its memory is laid out.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+enum { BUCKETS = 64 };
+
+typedef struct known_move {
+    struct known_move *next;
+    uint64_t hash;
+    int n_parts;
+    const uint32_t *in, *out; /* [n_parts] placed tensors */
+    weft_convert_kind kind;
+    uint32_t axes;
+    int64_t bytes;
+} known_move;
+
+struct weft_known_moves {
+    int rank;
+    weft_arena *arena;
+    known_move *buckets[BUCKETS];
+};
+
+/* ---- what a move depends on --------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    return (hash ^ word) * 0x9E3779B97F4A7C15u;
+}
+
+static uint64_t hash_of(const weft_plan *plan, const weft_step *step)
+{
+    uint64_t hash = mix(mix(step->convert.kind + 1, step->convert.axes), (uint64_t)step->n_in);
+    for (int k = 0; k < step->n_in; k++) {
+        const weft_type *type = &plan->placed[step->in[k]].type;
+        hash = mix(hash, type->dtype);
+        for (int d = 0; d < type->shape.n_dims; d++)
+            hash = mix(hash, (uint64_t)type->shape.dims[d].size);
+    }
+    return hash ^ hash >> 32;
+}
+
+static bool same_part(const weft_plan *plan, uint32_t a, uint32_t b)
+{
+    const weft_placed *x = &plan->placed[a], *y = &plan->placed[b];
+    const int n_dims = x->type.shape.n_dims;
+    if (a == b) return true;
+    if (x->type.dtype != y->type.dtype || y->type.shape.n_dims != n_dims) return false;
+    for (int d = 0; d < n_dims; d++)
+        if (x->type.shape.dims[d].size != y->type.shape.dims[d].size) return false;
+    return weft_spec_equal(&x->spec, &y->spec, n_dims);
+}
+
+static bool same_move(const weft_plan *plan, const known_move *known, const weft_step *step)
+{
+    if (known->n_parts != step->n_in || known->kind != step->convert.kind ||
+        known->axes != step->convert.axes)
+        return false;
+    for (int k = 0; k < step->n_in; k++)
+        if (!same_part(plan, known->in[k], step->in[k]) ||
+            !same_part(plan, known->out[k], step->out[k]))
+            return false;
+    return true;
+}
+
+static const known_move *find_move(const weft_known_moves *moves, const weft_plan *plan,
+                                   const weft_step *step, uint64_t hash)
+{
+    for (const known_move *k = moves->buckets[hash % BUCKETS]; k; k = k->next)
+        if (k->hash == hash && same_move(plan, k, step)) return k;
+    return NULL;
+}
+
+/* ---- one step ----------------------------------------------------------------------------------- */
+
+static weft_status kernel_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                                  int64_t *bytes, weft_error *error)
+{
+    weft_call call;
+    weft_kernel_choice choice;
+    weft_step_call(plan, step, rank, &call);
+    WEFT_TRY(weft_step_kernel(plan, step, &call, &choice, error));
+    return weft_kernel_scratch(plan->graph->nodes[step->node].op->name, choice.kernel, &call, bytes,
+                               error);
+}
+
+static weft_status move_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                                int64_t *bytes, weft_error *error)
+{
+    weft_move *move = NULL;
+    WEFT_TRY(weft_step_move(plan, step, rank, &move, error));
+    *bytes = weft_move_scratch(move);
+    weft_move_destroy(&move);
+    return WEFT_OK;
+}
+
+weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                              int64_t *bytes, weft_error *error)
+{
+    *bytes = 0;
+    if (step->kind == WEFT_STEP_KERNEL) return kernel_scratch(plan, step, rank, bytes, error);
+    if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
+    const weft_known_moves *moves = plan->moves;
+    const known_move *known =
+        moves && moves->rank == rank ? find_move(moves, plan, step, hash_of(plan, step)) : NULL;
+    if (known == NULL) return move_scratch(plan, step, rank, bytes, error);
+    *bytes = known->bytes;
+    return WEFT_OK;
+}
+
+/* ---- of many ------------------------------------------------------------------------------------ */
+
+weft_status weft_known_moves_open(weft_arena *arena, int rank, weft_known_moves **moves,
+                                  weft_error *error)
+{
+    weft_known_moves *m = *moves = weft_arena_take(arena, sizeof *m);
+    if (m == NULL) return weft_fail_memory(error, sizeof *m);
+    m->rank = rank;
+    m->arena = arena;
+    return WEFT_OK;
+}
+
+weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, const weft_step *step,
+                              int64_t *bytes, weft_error *error)
+{
+    if (step->kind != WEFT_STEP_CONVERT)
+        return weft_step_scratch(plan, step, moves->rank, bytes, error);
+    const uint64_t hash = hash_of(plan, step);
+    const known_move *known = find_move(moves, plan, step, hash);
+    if (known == NULL) {
+        known_move *kept = weft_arena_take(moves->arena, sizeof *kept);
+        if (kept == NULL) return weft_fail_memory(error, sizeof *kept);
+        *kept = (known_move){.next = moves->buckets[hash % BUCKETS],
+                             .hash = hash,
+                             .n_parts = step->n_in,
+                             .in = step->in,
+                             .out = step->out,
+                             .kind = step->convert.kind,
+                             .axes = step->convert.axes};
+        WEFT_TRY(move_scratch(plan, step, moves->rank, &kept->bytes, error));
+        moves->buckets[hash % BUCKETS] = kept;
+        known = kept;
+    }
+    *bytes = known->bytes;
+    return WEFT_OK;
+}

@@ -1,0 +1,87 @@
+/* scratch_test: what is kept of steps that move alike is what each of them needs, on every rank. */
+#include "apps/gpt/model.h"
+#include "ops/compile/plan.h"
+#include "weft/optim.h"
+
+#include "test.h"
+
+static int64_t needed_by(const weft_plan *plan, const weft_step *step, int rank)
+{
+    weft_error error = {0};
+    weft_move *move = NULL;
+    CHECK_OK(weft_step_move(plan, step, rank, &move, &error), error);
+    const int64_t bytes = weft_move_scratch(move);
+    weft_move_destroy(&move);
+    return bytes;
+}
+
+/* How many steps need some. */
+static int check_rank(const weft_plan *plan, int rank)
+{
+    int n = 0;
+    weft_error error = {0};
+    weft_known_moves *moves = NULL;
+    weft_arena *arena = weft_arena_create();
+    CHECK_OK(weft_known_moves_open(arena, rank, &moves, &error), error);
+    for (uint32_t s = 0; s < plan->n_steps && moves; s++) {
+        const weft_step *step = &plan->steps[s];
+        int64_t kept = -1, asked = -1;
+        if (step->kind != WEFT_STEP_CONVERT) continue;
+        const int64_t needed = needed_by(plan, step, rank);
+        CHECK_OK(weft_keep_scratch(moves, plan, step, &kept, &error), error);
+        CHECK_OK(weft_step_scratch(plan, step, rank, &asked, &error), error);
+        CHECK_EQ_INT(kept, needed);
+        CHECK_EQ_INT(asked, needed);
+        n += needed > 0;
+    }
+    weft_arena_destroy(&arena);
+    return n;
+}
+
+/* Sizes that nothing divides: the ranks' boxes differ. */
+static int check_plan(const char *mesh_text, const char *layout_text, int zero)
+{
+    const gpt_shape shape = {.batch = 7,
+                             .seq = 13,
+                             .layers = 3,
+                             .width = 22,
+                             .heads = 2,
+                             .hidden = 41,
+                             .vocab = 29,
+                             .dtype = WEFT_F32};
+    int n = 0;
+    weft_error error = {0};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_plan *plan = NULL;
+    gpt_model model;
+    weft_graph *graph = weft_graph_create(1);
+    const weft_value loss = gpt_loss(&shape, graph, &model);
+    const weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3, .clip = 1});
+    CHECK_OK(weft_mesh_plan(mesh_text, &mesh, &error), error);
+    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
+    CHECK_OK(weft_layout_store(layout, zero, "batch", &error), error);
+    if (CHECK_OK(weft_plan_build(mesh, layout, WEFT_VALUES(loss, update), NULL, &plan, &error),
+                 error))
+        for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++)
+            n += check_rank(plan, rank);
+    weft_plan_destroy(&plan);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+static void test_what_is_kept_is_what_each_needs(void)
+{
+    CHECK_EQ_INT(check_plan("data:1", "", 0), 0);
+    CHECK(check_plan("data:3", "batch:data", 3) > 0);
+    CHECK(check_plan("data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 1) > 0);
+    CHECK(check_plan("seq:3,model:2", "seq:seq,hidden:model,vocab:model", 0) > 0);
+}
+
+int main(void)
+{
+    RUN(test_what_is_kept_is_what_each_needs);
+    return weft_test_report();
+}

@@ -5,6 +5,8 @@
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H
 
+#include <stddef.h>
+
 #include "pending.h"
 #include "recorder.h"
 #include "window.h"
@@ -50,7 +52,18 @@ const weft_engine *weft_engine_for(const weft_mesh *mesh, weft_error *error);
 const weft_engine *weft_engine_below(const weft_engine *engine, const weft_mesh *mesh,
                                      weft_error *error);
 
-/* ---- comm.c: calls and the exchanges that they are made of ------------------------------------- */
+/* ---- exchange.c --------------------------------------------------------------------------------- */
+
+static inline weft_slot *weft_slot_of(weft_comm_exchange *exchange)
+{
+    return (weft_slot *)(void *)((char *)exchange - offsetof(weft_slot, exchange));
+}
+
+/* weft_exchange_mark - it begins: nothing has gone wrong so far. weft_slots_destroy - all that are free. Local. */
+void weft_exchange_mark(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint);
+void weft_slots_destroy(weft_comm *comm);
+
+/* ---- comm.c -------------------------------------------------------------------------------------- */
 
 /* weft_comm_begin - a call begins, as it is recorded; comm may be NULL. Exchanges of the call carry its fingerprint. */
 weft_call_mark weft_comm_begin(weft_comm *comm, const weft_call_facts *call);

@@ -206,7 +206,7 @@ static weft_status check_builds(const weft_world *world, weft_error *error)
     first = own;
     if (MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, everybody) != MPI_SUCCESS)
         return WEFT_OK;                                               /* the next call tells */
-    if (recorder == NULL) weft_fail_memory(&other, sizeof *recorder); /* comm.c says why */
+    if (recorder == NULL) weft_fail_memory(&other, sizeof *recorder); /* groups.c says why */
     if (first.id != own.id)
         weft_fail(&other, WEFT_MISMATCH,
                   "rank %d on host %s runs another build of Weft (%016llx) than rank 0 on host %s "

@@ -2,16 +2,16 @@
  *
  * By exchanges that any engine has - small: everybody gets everything and combines it all: one latency; large: each rank
  * combines one slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. Or directly, where
- * ranks see each other's memory: each combines its slice straight from the buffers of all and puts it into the results
- * of all; nothing is read or written twice. Or through memory that processes of one host share (window.c). The choice depends on the size and the engine only, and every element is
- * combined as ((0 with 1) with 2) ..., so all ranks and all engines get the same bits.
+ * ranks see each other's memory (direct.c); or through memory that processes of one host share (window.c). The choice depends
+ * on the size and the engine only, and every element is combined as ((0 with 1) with 2) ..., so all ranks and all engines
+ * get the same bits.
  * source  Rabenseifner 2004, "Optimization of collective reduction operations" (reduce-scatter, all-gather)
  */
 #include "reduce.h"
 
 #include <string.h>
 
-enum { SMALL_BYTES = 4096, ALIGNED = 64, CHUNK_BYTES = 1 << 14, SLICE_STATES = 16 };
+enum { SMALL_BYTES = 4096, ALIGNED = 64 };
 
 /* Elements of all slices but the last ones, which may be short or empty. */
 static int64_t slice_count(int n_ranks, int width, int64_t count)
@@ -171,71 +171,10 @@ static bool poll_large(weft_reduction *it, weft_error *error)
     return gather_slices(it, error) != WEFT_OK || poll_large(it, error);
 }
 
-/* ---- direct: ranks that see each other's memory ------------------------------------------------ */
-
-static bool takes_direct(const weft_comm *comm, const weft_reduce *reduce)
-{
-    (void)reduce;
-    return comm->engine->peer != NULL;
-}
-
-static weft_status start_direct(weft_reduction *it, weft_error *error)
-{
-    const weft_parts send = {(char *)(uintptr_t)it->send, NULL, NULL, 0};
-    const weft_parts recv = {it->recv, NULL, NULL, 0};
-    it->exchange->is_direct = true;
-    return begin_exchange(it, send, recv, error);
-}
-
-/* One chunk of all buffers into all results. Nobody else reads or writes these elements, so a result may be where its
- * rank's summands are. */
-static void combine_chunk(const weft_reduction *it, int64_t at, int64_t bytes)
-{
-    const weft_reduce *reduce = it->reduce;
-    const weft_engine *engine = it->comm->engine;
-    const int64_t n_states = bytes / reduce->state_bytes;
-    char *sum = reduce->n_ranks == 2 ? it->recv + at : it->scratch;
-    const char *before = engine->peer(it->exchange, 0)->send.data + at;
-    for (int r = 1; r < reduce->n_ranks; r++) {
-        reduce->combine(sum, before, engine->peer(it->exchange, r)->send.data + at, n_states);
-        before = sum;
-    }
-    for (int r = 0; r < reduce->n_ranks; r++) {
-        char *into = engine->peer(it->exchange, r)->recv.data + at;
-        if (into != sum) memcpy(into, sum, (size_t)bytes);
-    }
-}
-
-/* Slices end where cache lines do, at least, so that ranks do not write to the same one. */
-static void combine_slice(const weft_reduction *it)
-{
-    const weft_reduce *reduce = it->reduce;
-    const int64_t states = reduce->bytes / reduce->state_bytes;
-    const int64_t each = (states + reduce->n_ranks - 1) / reduce->n_ranks;
-    const int64_t slice =
-        (each + SLICE_STATES - 1) / SLICE_STATES * SLICE_STATES * reduce->state_bytes;
-    const int64_t chunk = CHUNK_BYTES / reduce->state_bytes * reduce->state_bytes;
-    const int64_t begin = reduce->self * slice, limit = begin + slice;
-    const int64_t end = limit < reduce->bytes ? limit : reduce->bytes;
-    for (int64_t at = begin; at < end; at += chunk)
-        combine_chunk(it, at, end - at < chunk ? end - at : chunk);
-}
-
-static bool poll_direct(weft_reduction *it, weft_error *error)
-{
-    if (it->turn == 1) return poll_exchange(it, error);
-    (void)poll_exchange(it, error); /* not over before it is released */
-    if (!it->exchange->has_all_come) return false;
-    if (it->exchange->error.status == WEFT_OK) combine_slice(it);
-    it->comm->engine->release(it->exchange);
-    it->turn = 1;
-    return poll_exchange(it, error);
-}
-
 /* ---- ways ---------------------------------------------------------------------------------------- */
 
 /* The first that takes it. */
-static const weft_reduce_way ways[] = {{takes_direct, 1, start_direct, poll_direct},
+static const weft_reduce_way ways[] = {{weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
                                        {weft_window_takes, 0, weft_window_start, weft_window_poll},
                                        {takes_small, 1, start_small, poll_small},
                                        {takes_any, 2, start_large, poll_large}};

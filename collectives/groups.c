@@ -30,7 +30,8 @@ typedef struct level {
 struct weft_comms {
     weft_mesh *mesh;
     const weft_engine *engine;
-    weft_desk *desks;                  /* [n_local] */
+    weft_desk *desks; /* [n_local] */
+    weft_areas areas;
     level *groups[1 << WEFT_MAX_AXES]; /* by set of axes; NULL while not prepared */
 };
 
@@ -95,6 +96,7 @@ void weft_comms_destroy(weft_comms **comms)
     if (c == NULL) return;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
         level_destroy(c->groups[axes], weft_mesh_n_local(c->mesh));
+    weft_areas_free(&c->areas);
     weft_mesh_release(c->mesh);
     free(c->desks);
     free(c);
@@ -148,6 +150,7 @@ static weft_status end_fill(const weft_comms *comms, uint32_t axes, int rank, we
                             weft_error *error)
 {
     end->rank = rank;
+    end->areas = &comms->areas;
     end->n_ranks = weft_mesh_group(comms->mesh, axes, rank, NULL, &end->self);
     end->desk = &comms->desks[rank - weft_mesh_first_local(comms->mesh)];
     const size_t bytes = WEFT_REDUCE_NUMBERS * (size_t)end->n_ranks * sizeof *end->numbers;
@@ -233,4 +236,44 @@ weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
 const char *weft_comms_engine(const weft_comms *comms)
 {
     return comms != NULL ? comms->engine->name : "";
+}
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+static weft_status gather(void *context, const void *own, int64_t bytes, void *all,
+                          weft_error *error)
+{
+    weft_comm *comm = context;
+    int64_t *numbers = malloc(2 * (size_t)comm->n_ranks * sizeof *numbers);
+    if (numbers == NULL) return weft_fail_memory(error, sizeof *numbers);
+    for (int r = 0; r < comm->n_ranks; r++) {
+        numbers[r] = bytes;
+        numbers[comm->n_ranks + r] = r * bytes;
+    }
+    weft_request request;
+    weft_status status = weft_all_gather_start(comm, own, bytes, all, numbers,
+                                               numbers + comm->n_ranks, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    free(numbers);
+    return status;
+}
+
+static weft_status agree(void *context, weft_error *error)
+{
+    (void)context;
+    return weft_world_agree(error);
+}
+
+weft_status weft_comms_take(weft_comms *comms, int64_t bytes, void **memory, weft_error *error)
+{
+    WEFT_GIVEN(memory, error);
+    *memory = NULL;
+    WEFT_GIVEN(comms, error);
+    WEFT_GIVEN_RANGE(bytes, 0, (int64_t)1 << 60, error);
+    const uint32_t everybody = (1u << weft_mesh_n_axes(comms->mesh)) - 1;
+    if (is_here(comms->mesh)) return weft_areas_take(&comms->areas, NULL, bytes, memory, error);
+    WEFT_TRY(weft_comms_prepare(comms, everybody, error));
+    weft_comm *comm = weft_comm_of(comms, weft_mesh_first_local(comms->mesh), everybody);
+    const weft_near_peers peers = {comm->n_ranks, comm->self, gather, agree, comm};
+    return weft_areas_take(&comms->areas, &peers, bytes, memory, error);
 }

@@ -47,12 +47,30 @@ struct weft_reduction {
     weft_reduction
         *next; /* in a window, as the following: its pieces, how far each is, and those before */
     uint64_t n_pieces, n_given, n_combined, n_taken, base;
+    int phase;
 };
 
 /* weft_reduction_start - begin it, on all ranks in one order; never waits. weft_reduction_poll - go on as far as possible
  * without waiting; true: it is over, and error tells how it went. */
 weft_status weft_reduction_start(weft_reduction *it, weft_error *error);
 bool weft_reduction_poll(weft_reduction *it, weft_error *error);
+
+/* direct.c: where ranks see each other's buffers; what see says of a rank is in this one's addresses. */
+typedef struct weft_reduce_buffers {
+    const char *send;
+    char *recv;
+} weft_reduce_buffers;
+typedef weft_reduce_buffers (*weft_reduce_see)(const weft_reduction *it, int r);
+void weft_reduce_seen(const weft_reduction *it, weft_reduce_see see);
+bool weft_direct_takes(const weft_comm *comm, const weft_reduce *reduce);
+weft_status weft_direct_start(weft_reduction *it, weft_error *error);
+bool weft_direct_poll(weft_reduction *it, weft_error *error);
+/* In a window: tell where they lie; whether all have; do this rank's part, or false: not all lie where all see them;
+ * whether all have done theirs. */
+void weft_direct_show(weft_reduction *it, weft_window *window);
+bool weft_direct_all_have_come(const weft_reduction *it, const weft_window *window);
+bool weft_direct_combine(const weft_reduction *it, const weft_window *window);
+bool weft_direct_all_have_done(const weft_reduction *it, const weft_window *window);
 
 /* window.c: between processes of one host. */
 bool weft_window_takes(const weft_comm *comm, const weft_reduce *reduce);

@@ -1,6 +1,7 @@
 /* window: all_reduce between processes of one host, through memory that they share.
  *
- * A buffer goes through in pieces that stay in cache. Of each piece a rank *gives* what others combine: it copies it into
+ * A large buffer is shown: where it lies in memory that all see each combines its slice right there (direct.c). Else it
+ * goes through in pieces that stay in cache. Of each piece a rank *gives* what others combine: it copies it into
  * its slot. When all have given it *combines* its slice of the piece, in rank order, and puts the sum into the slots of
  * all, where the summands were. When all have combined it *takes* the rest of the sum out of its own slot. While one piece
  * is combined the next ones are given. Two ranks would read as much of each other's memory if each combined everything,
@@ -19,11 +20,6 @@
 #include "reduce.h"
 
 enum { SMALL_BYTES = 1 << 15, CHUNK_BYTES = 1 << 14, SLICE_STATES = 16 };
-
-static weft_window_line *line_of(const weft_window *w, int r)
-{
-    return (weft_window_line *)(void *)w->near.memory[r];
-}
 
 static char *slot_of(const weft_window *w, int r, uint64_t piece)
 {
@@ -105,17 +101,19 @@ static part slice_of(const weft_reduce *reduce, uint64_t piece, int r)
 static bool all_have_given(const weft_window *w, uint64_t piece, uint64_t fingerprint)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&line_of(w, r)->given, memory_order_acquire) <= piece)
+        if (atomic_load_explicit(&weft_window_line_of(w, r)->given, memory_order_acquire) <= piece)
             return false;
     for (int r = 0; r < w->n_ranks; r++)
-        if (line_of(w, r)->fingerprints[piece % WEFT_WINDOW_SLOTS] != fingerprint) return false;
+        if (weft_window_line_of(w, r)->fingerprints[piece % WEFT_WINDOW_SLOTS] != fingerprint)
+            return false;
     return true;
 }
 
 static bool all_have_combined(const weft_window *w, uint64_t piece)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&line_of(w, r)->combined, memory_order_acquire) <= piece)
+        if (atomic_load_explicit(&weft_window_line_of(w, r)->combined, memory_order_acquire) <=
+            piece)
             return false;
     return true;
 }
@@ -131,7 +129,7 @@ static bool is_slot_free(const weft_window *w, uint64_t piece)
 static void give(weft_reduction *it, const weft_window *w)
 {
     const uint64_t number = it->base + it->n_given;
-    weft_window_line *line = line_of(w, w->self);
+    weft_window_line *line = weft_window_line_of(w, w->self);
     char *slot = slot_of(w, w->self, number);
     const part whole = whole_of(it->reduce, it->n_given);
     if (is_whole(it->reduce)) memcpy(slot, it->send + whole.at, (size_t)whole.bytes);
@@ -194,7 +192,7 @@ static void combine(weft_reduction *it, const weft_window *w)
     else
         combine_slice(it, w);
     it->n_combined++;
-    atomic_store_explicit(&line_of(w, w->self)->combined, it->base + it->n_combined,
+    atomic_store_explicit(&weft_window_line_of(w, w->self)->combined, it->base + it->n_combined,
                           memory_order_release);
 }
 
@@ -226,6 +224,54 @@ static bool step(weft_reduction *it, const weft_window *w)
     return true;
 }
 
+/* ---- phases ------------------------------------------------------------------------------------ */
+
+/* The most bytes for which the window's one latency is less than two and no copies. */
+enum { MOST_COPIED = 1 << 15 };
+enum { BEGINS, IS_SHOWN, IS_DIRECT, IN_PIECES, IS_OVER };
+
+static bool go_to_pieces(weft_reduction *it, weft_window *w)
+{
+    it->base = w->n_pieces;
+    w->n_pieces += it->n_pieces;
+    it->phase = IN_PIECES;
+    return true;
+}
+
+static bool begin(weft_reduction *it, weft_window *w)
+{
+    if (it->reduce->bytes <= MOST_COPIED) return go_to_pieces(it, w);
+    weft_direct_show(it, w);
+    it->phase = IS_SHOWN;
+    return true;
+}
+
+static bool meet_all(weft_reduction *it, weft_window *w)
+{
+    if (!weft_direct_all_have_come(it, w)) return false;
+    if (!weft_direct_combine(it, w)) return go_to_pieces(it, w);
+    it->phase = IS_DIRECT;
+    return true;
+}
+
+static bool part_all(weft_reduction *it, weft_window *w)
+{
+    if (!weft_direct_all_have_done(it, w)) return false;
+    it->phase = IS_OVER;
+    return true;
+}
+
+static bool go_on(weft_reduction *it, weft_window *w)
+{
+    if (!step(it, w)) return false;
+    if (it->n_taken == it->n_pieces) it->phase = IS_OVER;
+    return true;
+}
+
+/* Whether it has got on. */
+static bool (*const phases[])(weft_reduction *it, weft_window *w) = {
+    [BEGINS] = begin, [IS_SHOWN] = meet_all, [IS_DIRECT] = part_all, [IN_PIECES] = go_on};
+
 /* ---- as a way to reduce ------------------------------------------------------------------------ */
 
 bool weft_window_takes(const weft_comm *comm, const weft_reduce *reduce)
@@ -250,21 +296,22 @@ weft_status weft_window_start(weft_reduction *it, weft_error *error)
     w->last = it;
     it->n_pieces = (uint64_t)((it->reduce->bytes + piece - 1) / piece);
     it->n_given = it->n_combined = it->n_taken = 0;
-    it->base = w->n_pieces;
-    w->n_pieces += it->n_pieces;
+    it->phase = BEGINS;
     (void)weft_window_poll(it, error); /* the others need not wait until this rank does */
     return WEFT_OK;
 }
 
+/* One after the other, as they began; nothing of the next one is done before this one is over. */
 bool weft_window_poll(weft_reduction *it, weft_error *error)
 {
     (void)error;
     weft_window *w = it->comm->window;
-    if (it->n_taken == it->n_pieces) return true; /* it was over when it started */
+    if (it->phase == IS_OVER) return true; /* it was when it started */
     if (w->first != it) return false;
-    while (step(it, w))
-        ;
-    if (it->n_taken < it->n_pieces) return false;
-    leave(w);
-    return true;
+    while (phases[it->phase](it, w))
+        if (it->phase == IS_OVER) {
+            leave(w);
+            return true;
+        }
+    return false;
 }

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "near.h"
+#include "areas.h"
 
 struct weft_reduction;
 
@@ -22,15 +22,26 @@ typedef struct weft_window_line {
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t given;
     uint64_t fingerprints[WEFT_WINDOW_SLOTS];
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t combined;
+    /* Of how many reductions it has shown where its buffers lie, those of the last; and of how many it has done its part. */
+    _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t shown;
+    uint64_t shown_fingerprint;
+    weft_area_place send, recv;
+    int32_t rank; /* of the mesh */
+    _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t done;
 } weft_window_line;
 
 /* One rank's end. Of each rank it sees a line and slots [WEFT_WINDOW_SLOTS]; zeros at first. */
 typedef struct weft_window {
     weft_near near;
     int n_ranks, self;
-    uint64_t n_pieces;                   /* of all reductions that have begun */
+    uint64_t n_pieces, n_shown;          /* of all reductions that have begun */
     struct weft_reduction *first, *last; /* under way, one after the other as they began */
 } weft_window;
+
+static inline weft_window_line *weft_window_line_of(const weft_window *window, int rank)
+{
+    return (weft_window_line *)(void *)window->near.memory[rank];
+}
 
 /* weft_window_make - *window is NULL where the peers are one, or not all on one host, or refused the memory. Collective over
  * the peers. weft_window_destroy - Local. */

@@ -112,8 +112,74 @@ static void test_more_groups_than_are_recorded(void)
     on_mesh("b:4", reduce_on_rank);
 }
 
+/* ---- memory that other processes see --------------------------------------------------------- */
+
+enum { MOST = 70001 * 8 };
+
+static char *taken; /* of the local ranks: what is sent, and what comes */
+
+/* Whether a rank's buffers lie there in a round: all, all but one rank's, what is sent, what comes. */
+static bool is_taken(int round, int rank, bool is_recv)
+{
+    return round == 0 || (round == 1 && rank != 1) || (round == 2 && !is_recv) ||
+           (round == 3 && is_recv);
+}
+
+static void check_round(weft_comm *comm, int round, int64_t count, char *own, bool is_in_place)
+{
+    const int64_t bytes = count * 8;
+    const int rank = weft_comm_rank(comm);
+    char *send = is_taken(round, rank, false) ? own : dirty(bytes);
+    char *recv = is_in_place ? send : is_taken(round, rank, true) ? own + MOST : dirty(bytes);
+    char *expected = dirty(bytes), *part = dirty(bytes);
+    void *scratch = dirty(weft_all_reduce_scratch(comm, WEFT_SUM, WEFT_F64, count));
+    weft_error error = {0};
+    fill(WEFT_SUM, WEFT_F64, 0, expected, count);
+    for (int r = 1; r < weft_comm_n_ranks(comm); r++) {
+        fill(WEFT_SUM, WEFT_F64, r, part, count);
+        weft_combine_into(WEFT_SUM, WEFT_F64, expected, part, count);
+    }
+    fill(WEFT_SUM, WEFT_F64, weft_comm_self(comm), send, count);
+    CHECK_OK(weft_all_reduce(comm, WEFT_SUM, WEFT_F64, send, recv, count, scratch, &error), error);
+    CHECK(memcmp(recv, expected, (size_t)bytes) == 0);
+    if (recv != send && recv != own + MOST) free(recv);
+    if (send != own) free(send);
+    free(expected), free(part), free(scratch);
+}
+
+static void reduce_taken(const ranks *all, int rank)
+{
+    static const int64_t counts[] = {1, 4096, 4097, 9001, 70001};
+    char *own = taken + (int64_t)(rank - weft_mesh_first_local(all->mesh)) * 2 * MOST;
+    for (int round = 0; round < 4; round++)
+        for (size_t i = 0; i < 5; i++)
+            for (uint32_t axes = 1; axes <= everybody(all); axes++)
+                for (int is_in_place = 0; is_in_place < 2; is_in_place++)
+                    check_round(weft_comm_of(all->comms, rank, axes), round, counts[i], own,
+                                is_in_place);
+}
+
+static void test_buffers_may_lie_where_others_see_them(void)
+{
+    char texts[MAX_MESHES][48];
+    const int n = meshes_here(texts);
+    for (int i = 0; i < n; i++) {
+        weft_error error = {0};
+        void *memory = NULL;
+        ranks all;
+        if (!open_ranks(texts[i], &all)) return;
+        const int64_t bytes = (int64_t)weft_mesh_n_local(all.mesh) * 2 * MOST;
+        CHECK_OK(weft_comms_take(all.comms, 100, &memory, &error), error);
+        CHECK_OK(weft_comms_take(all.comms, bytes, &memory, &error), error);
+        taken = memory;
+        if (taken != NULL) weft_mesh_each(all.mesh, run_rank_test, &(rank_job){&all, reduce_taken});
+        close_ranks(&all);
+    }
+}
+
 static void run_all(void)
 {
+    RUN(test_buffers_may_lie_where_others_see_them);
     RUN(test_every_combine_is_the_fold_in_rank_order);
     RUN(test_states_that_are_none_are_refused);
     RUN(test_more_groups_than_are_recorded);

@@ -64,6 +64,16 @@ WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
 WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi", ... */
 
+/* weft_comms_take - memory of this process's ranks. Where other processes are on its host they see it, if the system grants
+ * that: what is reduced from there to there they read and write themselves, as threads do, and it goes through no copies.
+ * Collective over the mesh, from the thread that compiles.
+ *
+ * bytes   for all of this process's ranks; other processes may ask for more or less
+ * memory  zeros, aligned to 64; lives as long as comms
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_comms_take(weft_comms *comms, int64_t bytes,
+                                                     void **memory, weft_error *error);
+
 typedef struct weft_comm_exchange weft_comm_exchange; /* weft/extend/engine.h */
 
 /* One exchange under way. `send` may not be written, `recv` not read, until weft_wait has returned. Any number may be

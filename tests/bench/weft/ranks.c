@@ -12,11 +12,18 @@ typedef struct rank_end {
 } rank_end;
 
 typedef struct bench_group {
+    weft_mesh *mesh;
     weft_comms *comms;
+    char *memory;   /* of all local ranks: of the kind that the others see */
     rank_end *ends; /* [n_ranks] */
     int64_t count, calls;
     double start; /* rank r begins with start * (r + 1) everywhere */
 } bench_group;
+
+static int64_t room_of(const bench_group *g)
+{
+    return (g->count * 4 + 63) / 64 * 64;
+}
 
 static void take(void *argument, int rank)
 {
@@ -24,10 +31,10 @@ static void take(void *argument, int rank)
     rank_end *end = &g->ends[rank];
     const int64_t bytes =
         weft_all_reduce_scratch(weft_comm_of(g->comms, rank, 1), WEFT_SUM, WEFT_F32, g->count);
-    end->data = aligned_alloc(64, (size_t)(g->count * 4 + 63) / 64 * 64);
+    end->data = (float *)(void *)(g->memory + (rank - weft_mesh_first_local(g->mesh)) * room_of(g));
     end->scratch = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
-    if (end->data == NULL || end->scratch == NULL) end->error.status = WEFT_MEMORY;
-    if (end->data != NULL) memset(end->data, 0, (size_t)g->count * 4);
+    if (end->scratch == NULL) end->error.status = WEFT_MEMORY;
+    memset(end->data, 0, (size_t)g->count * 4);
 }
 
 static void set(void *argument, int rank)
@@ -57,6 +64,10 @@ static weft_status open_group(bench *b, weft_error *error)
     if (g->ends == NULL) return WEFT_MEMORY;
     WEFT_TRY(weft_comms_create(b->mesh, &g->comms, error));
     WEFT_TRY(weft_comms_prepare(g->comms, 1, error));
+    g->mesh = b->mesh;
+    void *memory;
+    WEFT_TRY(weft_comms_take(g->comms, weft_mesh_n_local(b->mesh) * room_of(g), &memory, error));
+    g->memory = memory;
     weft_mesh_each(b->mesh, take, g);
     return g->ends[weft_mesh_first_local(b->mesh)].error.status;
 }
@@ -90,10 +101,8 @@ static void close_group(bench *b)
 {
     bench_group *g = b->group;
     if (g == NULL) return;
-    for (int r = 0; g->ends != NULL && r < weft_mesh_n_ranks(b->mesh); r++) {
-        free(g->ends[r].data);
+    for (int r = 0; g->ends != NULL && r < weft_mesh_n_ranks(b->mesh); r++)
         free(g->ends[r].scratch);
-    }
     weft_comms_destroy(&g->comms);
     weft_mesh_destroy(&b->mesh);
     free(g->ends);

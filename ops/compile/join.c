@@ -365,25 +365,6 @@ static weft_status open_joining(joining *j)
     return WEFT_OK;
 }
 
-/* Rank 0's arena with these steps; the most that is alive in it at once. */
-static weft_status measure(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
-                           int64_t *bytes, int64_t *alive, weft_error *error)
-{
-    weft_plan changed = *plan;
-    weft_memory memory;
-    weft_arena *arena = weft_arena_create();
-    if (!arena) return weft_fail_memory(error, sizeof memory);
-    changed.steps = steps;
-    changed.n_steps = n_steps;
-    const weft_status status = weft_plan_memory(&changed, 0, arena, &memory, error);
-    *bytes = memory.arena_bytes;
-    *alive = 0;
-    for (int phase = 0; phase < WEFT_PHASES; phase++)
-        if (memory.peak_bytes[phase] > *alive) *alive = memory.peak_bytes[phase];
-    weft_arena_destroy(&arena);
-    return status;
-}
-
 /* Try until the arena is no larger than it was; false: it always is, or there is nothing to join. */
 static weft_status find_order(joining *j, bool *is_found)
 {
@@ -392,11 +373,12 @@ static weft_status find_order(joining *j, bool *is_found)
     j->room = INT64_MAX;
     WEFT_TRY(order_steps(j));
     if (!j->has_joined) return WEFT_OK;
-    WEFT_TRY(measure(j->plan, j->plan->steps, j->plan->n_steps, &before, &j->room, j->error));
+    WEFT_TRY(
+        weft_plan_arena(j->plan, j->plan->steps, j->plan->n_steps, &before, &j->room, j->error));
     for (int i = 0; i < MOST_TRIES && !*is_found; i++) {
         WEFT_TRY(order_steps(j));
         if (!j->has_joined) return WEFT_OK;
-        WEFT_TRY(measure(j->plan, j->ordered, j->n_ordered, &after, &alive, j->error));
+        WEFT_TRY(weft_plan_arena(j->plan, j->ordered, j->n_ordered, &after, &alive, j->error));
         *is_found = after <= before;
         const int64_t least = before >> (MOST_TRIES - i); /* at last a half */
         j->room -= after - before > least ? after - before : least;

@@ -177,6 +177,8 @@ static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_err
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error)
 {
+    *memory = plan->packed;
+    if (rank == 0 && plan->packed.offset) return WEFT_OK;
     *memory = (weft_memory){0};
     packing p = {.plan = plan, .rank = rank, .arena = arena};
     size_t n = plan->n_placed + plan->n_steps + 1;
@@ -199,4 +201,29 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
     for (uint32_t s = 0; s < plan->n_steps; s++)
         memory->scratch[s] = p.of_step[s] ? p.buffers[p.of_step[s] - 1].offset : -1;
     return WEFT_OK;
+}
+
+weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                                weft_arena *arena, weft_memory *memory, weft_error *error)
+{
+    weft_plan changed = *plan;
+    changed.steps = steps;
+    changed.n_steps = n_steps;
+    changed.packed.offset = NULL;
+    return weft_plan_memory(&changed, 0, arena, memory, error);
+}
+
+weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                            int64_t *bytes, int64_t *alive, weft_error *error)
+{
+    weft_memory memory;
+    weft_arena *arena = weft_arena_create();
+    if (!arena) return weft_fail_memory(error, sizeof memory);
+    const weft_status status = weft_plan_memory_of(plan, steps, n_steps, arena, &memory, error);
+    *bytes = memory.arena_bytes;
+    *alive = 0;
+    for (int phase = 0; phase < WEFT_PHASES; phase++)
+        if (memory.peak_bytes[phase] > *alive) *alive = memory.peak_bytes[phase];
+    weft_arena_destroy(&arena);
+    return status;
 }

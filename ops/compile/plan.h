@@ -3,7 +3,7 @@
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
  * element ops, bundle joins small loops that do the same, order moves stores to where they may happen, join makes one
- * exchange of several, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * exchange of several, early moves steps to what they end, memory lays the temporaries out (for one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -61,6 +61,14 @@ typedef struct weft_step {
 /* The scratch of conversions, as one rank has them (scratch.c). */
 typedef struct weft_known_moves weft_known_moves;
 
+/* Where one rank's temporaries lie in its arena. */
+typedef struct weft_memory {
+    int64_t *offset;  /* [n_placed] bytes from the arena's begin; -1: not a temporary */
+    int64_t *scratch; /* [n_steps] the same for a step's scratch                       */
+    int64_t arena_bytes;
+    int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
+} weft_memory;
+
 typedef struct weft_plan {
     weft_arena *arena;
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
@@ -88,20 +96,14 @@ typedef struct weft_plan {
     weft_known_moves *moves;  /* rank 0's; filled while it is built; before lower NULL */
     weft_decision *decisions; /* [n_decisions] when explained */
     uint32_t n_decisions, cap_decisions;
+    weft_memory
+        packed; /* rank 0's, once the order of steps is the last one; offset NULL: not known */
     /* By weft_plan_index, when all passes are done: */
     uint32_t *user_of;     /* [graph->n_tensors] the first user's value it stands for; 0: none */
     uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
     weft_traffic *traffic; /* [n_traffic] the kinds of traffic there are; counts and bytes 0 */
     int n_traffic;
 } weft_plan;
-
-/* Where one rank's temporaries lie in its arena. */
-typedef struct weft_memory {
-    int64_t *offset;  /* [n_placed] bytes from the arena's begin; -1: not a temporary */
-    int64_t *scratch; /* [n_steps] the same for a step's scratch                       */
-    int64_t arena_bytes;
-    int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
-} weft_memory;
 
 /* ---- the passes ------------------------------------------------------------------------------ */
 
@@ -121,11 +123,18 @@ weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_join(weft_plan *plan, weft_error *error);
+weft_status weft_pass_early(weft_plan *plan, weft_error *error);
 
-/* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`. Local; pure.
- */
+/* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`, or as long as the plan. Local;
+ * pure. */
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error);
+/* weft_plan_memory_of - rank 0's if these were the plan's steps. */
+weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                                weft_arena *arena, weft_memory *memory, weft_error *error);
+/* weft_plan_arena - its bytes alone, and the most that is alive in it at once. */
+weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                            int64_t *bytes, int64_t *alive, weft_error *error);
 
 /* ---- what passes share ----------------------------------------------------------------------- */
 

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
         } else {
             RUN(test_random_trainings_have_the_same_bits);
             RUN(test_every_pass_had_something_to_do);
-            RUN(test_nothing_grows_by_joining);
+            RUN(test_nothing_grows_by_joining_or_moving);
         }
     }
     weft_oracle_close(&oracle);

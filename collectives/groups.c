@@ -264,6 +264,7 @@ static weft_status agree(void *context, weft_error *error)
     return weft_world_agree(error);
 }
 
+/* Of an engine that stands on another one nobody knows what it stands for: it moves all bytes itself. */
 weft_status weft_comms_take(weft_comms *comms, int64_t bytes, void **memory, weft_error *error)
 {
     WEFT_GIVEN(memory, error);
@@ -271,9 +272,16 @@ weft_status weft_comms_take(weft_comms *comms, int64_t bytes, void **memory, wef
     WEFT_GIVEN(comms, error);
     WEFT_GIVEN_RANGE(bytes, 0, (int64_t)1 << 60, error);
     const uint32_t everybody = (1u << weft_mesh_n_axes(comms->mesh)) - 1;
-    if (is_here(comms->mesh)) return weft_areas_take(&comms->areas, NULL, bytes, memory, error);
+    if (is_here(comms->mesh) || comms->engine->below != NULL)
+        return weft_areas_take(&comms->areas, NULL, bytes, memory, error);
     WEFT_TRY(weft_comms_prepare(comms, everybody, error));
     weft_comm *comm = weft_comm_of(comms, weft_mesh_first_local(comms->mesh), everybody);
     const weft_near_peers peers = {comm->n_ranks, comm->self, gather, agree, comm};
     return weft_areas_take(&comms->areas, &peers, bytes, memory, error);
+}
+
+void *weft_comms_see(const weft_comms *comms, const void *memory, int rank)
+{
+    if (comms == NULL || memory == NULL) return NULL;
+    return weft_areas_at(&comms->areas, weft_areas_find(&comms->areas, memory, 0), rank);
 }

@@ -26,8 +26,8 @@ static struct {
 const char *weft_call_name(int kind)
 {
     static const char *const names[WEFT_CALLS - WEFT_CALL_ALL_REDUCE] = {
-        "all_reduce",          "all_gather", "all_to_all",     "broadcast",
-        "agreeing on failure", "deciding",   "making a group", "leaving the job"};
+        "all_reduce", "all_gather",     "all_to_all",      "broadcast",       "agreeing on failure",
+        "deciding",   "making a group", "leaving the job", "writing together"};
     if (kind >= WEFT_CALL_ALL_REDUCE && kind < WEFT_CALLS)
         return names[kind - WEFT_CALL_ALL_REDUCE];
     return kind >= 0 && kind < WEFT_CONVERTS ? weft_convert_name((weft_convert_kind)kind) : "?";

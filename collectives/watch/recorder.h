@@ -40,6 +40,7 @@ typedef enum weft_call_kind {
     WEFT_CALL_DECIDE,
     WEFT_CALL_GROUP,
     WEFT_CALL_LEAVE,
+    WEFT_CALL_MEET, /* ranks that write together what they hold in common */
     WEFT_CALLS
 } weft_call_kind;
 const char *weft_call_name(int kind);

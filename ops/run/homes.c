@@ -1,7 +1,8 @@
 /* homes.c: a rank's memory: its arena, and the homes of what lives between runs.
  *
- * A variable that another program keeps is found there. One that ranks of this process hold in common (together.c) lies
- * where the first of them has it.
+ * A variable that another program keeps is found there. One that ranks hold in common (together.c) lies where the first of
+ * them has it. Where ranks are processes, all of it is memory that those of one host see of each other: what is exchanged
+ * is read and written where it lies. That such memory has small pages costs nothing that could be measured.
  */
 #include "program.h"
 
@@ -102,32 +103,99 @@ enum { HOME_GAP = 0 };
 #define ALLOW(from, bytes)  (void)0
 #endif
 
-static int64_t home_room(const weft_rank *rank, uint32_t placed)
+static int64_t home_room(const weft_program *program, uint32_t placed, int rank)
 {
-    const int64_t bytes = weft_placed_bytes(rank->program->plan, placed, rank->rank);
+    const int64_t bytes = weft_placed_bytes(program->plan, placed, rank);
     return bytes > 0 ? (bytes + 63) / 64 * 64 + HOME_GAP : 0;
 }
 
-/* Whether it lies in memory of this rank's, and of this program's. */
-static bool is_own(const weft_rank *rank, uint32_t placed)
+/* Whether it lies in memory of that rank's, and of this program's. */
+static bool is_own(const weft_program *program, uint32_t placed, int rank)
+{
+    return program->plan->placed[placed].home != WEFT_TEMPORARY && !program->given[placed] &&
+           weft_holder_of(program, placed, rank) == rank;
+}
+
+static weft_status add_homes(weft_rank *rank, weft_error *error)
 {
     const weft_program *program = rank->program;
-    return program->plan->placed[placed].home != WEFT_TEMPORARY && !program->given[placed] &&
-           weft_holder_of(program, placed, rank->rank) == rank->rank;
+    rank->homes_bytes = 0;
+    for (uint32_t id = 1; id < program->plan->n_placed; id++)
+        if (is_own(program, id, rank->rank) &&
+            __builtin_add_overflow(rank->homes_bytes, home_room(program, id, rank->rank),
+                                   &rank->homes_bytes))
+            return weft_fail_memory(error, SIZE_MAX);
+    return WEFT_OK;
 }
 
 /* What another program keeps is found there. */
 static weft_status find_homes(weft_rank *rank, weft_error *error)
 {
-    const weft_plan *plan = rank->program->plan;
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        if (rank->program->given[id]) WEFT_TRY(take_given(rank, id, error));
-        if (is_own(rank, id) &&
-            __builtin_add_overflow(rank->homes_bytes, home_room(rank, id), &rank->homes_bytes))
-            return weft_fail_memory(error, SIZE_MAX);
-    }
+    const weft_program *program = rank->program;
+    for (uint32_t id = 1; id < program->plan->n_placed; id++)
+        if (program->given[id]) WEFT_TRY(take_given(rank, id, error));
+    return add_homes(rank, error);
+}
+
+/* ---- where other processes see it -------------------------------------------------------------- */
+
+enum { PAGE = 4096 };
+
+static weft_status take_all(weft_rank *rank, weft_error *error)
+{
+    weft_program *program = rank->program;
+    weft_error own = WEFT_NO_ERROR;
+    (void)add_homes(rank, &own);
+    (void)weft_world_agree(&own);
+    if (own.status != WEFT_OK) return weft_fail(error, own.status, "%s", own.message);
+    const int64_t homes = (rank->homes_bytes + PAGE - 1) / PAGE * PAGE;
+    WEFT_TRY(
+        weft_comms_take(program->comms, homes + rank->layout.arena_bytes, &rank->homes, error));
+    rank->arena = (char *)rank->homes + homes;
+    rank->is_seen = true;
     return WEFT_OK;
 }
+
+/* Whether a process sees no homes of one whose meetings it sees. */
+static bool is_refused(const weft_program *program)
+{
+    const weft_rank *rank = program->ranks;
+    const int first = weft_first_along(program->mesh, program->seen, rank->rank);
+    for (int r = 0; r < weft_mesh_n_ranks(program->mesh); r++)
+        if (r != rank->rank && weft_first_along(program->mesh, program->seen, r) == first &&
+            !weft_comms_see(program->comms, rank->homes, r))
+            return true;
+    return false;
+}
+
+/* Nothing is held in common where the system refuses so much of it. */
+weft_status weft_take_seen(weft_program *program, weft_error *error)
+{
+    bool is_hidden = false;
+    if (!weft_has_others(program)) return WEFT_OK;
+    WEFT_TRY(take_all(program->ranks, error));
+    WEFT_TRY(weft_world_any(is_refused(program), &is_hidden, error));
+    if (!is_hidden) return WEFT_OK;
+    for (uint32_t id = 1; id < program->plan->n_placed; id++)
+        if (!program->given[id]) program->common[id] = 0;
+    return take_all(program->ranks, error);
+}
+
+/* What of other processes' homes this rank uses too: they lie there in the order in which the plan has them. */
+static void find_others(weft_rank *rank)
+{
+    const weft_program *program = rank->program;
+    for (int r = 0; r < weft_mesh_n_ranks(program->mesh); r++) {
+        char *at = r == rank->rank ? NULL : weft_comms_see(program->comms, rank->homes, r);
+        for (uint32_t id = 1; at && id < program->plan->n_placed; id++) {
+            if (!is_own(program, id, r)) continue;
+            if (weft_holder_of(program, id, rank->rank) == r) rank->memory[id] = at;
+            at += home_room(program, id, r);
+        }
+    }
+}
+
+/* ---- on the rank's own thread ------------------------------------------------------------------ */
 
 static void initialize(const weft_rank *rank, uint32_t placed)
 {
@@ -146,12 +214,13 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
     const weft_plan *plan = rank->program->plan;
     WEFT_TRY(find_homes(rank, error));
     if (rank->homes_bytes == 0) return WEFT_OK;
-    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
+    if (!rank->is_seen)
+        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
     weft_devices[WEFT_CPU]->touch(rank->stream, rank->homes, (size_t)rank->homes_bytes);
     char *at = rank->homes;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
-        if (!is_own(rank, id)) continue;
-        const int64_t room = home_room(rank, id);
+        if (!is_own(rank->program, id, rank->rank)) continue;
+        const int64_t room = home_room(rank->program, id, rank->rank);
         if (room == 0) continue;
         rank->memory[id] = at;
         at += room;
@@ -164,8 +233,8 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
 weft_status weft_take_memory(weft_rank *rank, weft_error *error)
 {
     WEFT_TRY(take_homes(rank, error));
-    void *arena = NULL;
-    if (rank->layout.arena_bytes)
+    void *arena = rank->arena;
+    if (rank->layout.arena_bytes && !rank->is_seen)
         WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
     if (arena != NULL)
         weft_devices[WEFT_CPU]->touch(rank->stream, arena, (size_t)rank->layout.arena_bytes);
@@ -178,10 +247,10 @@ void weft_find_memory(weft_rank *rank)
     const weft_program *program = rank->program;
     const weft_plan *plan = program->plan;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
-        const int holder = weft_holder_of(program, id, rank->rank);
-        if (holder != rank->rank && !program->given[id])
-            rank->memory[id] = weft_rank_of(program, holder)->memory[id];
+        const weft_rank *holder = weft_rank_of(program, weft_holder_of(program, id, rank->rank));
+        if (holder && holder != rank && !program->given[id]) rank->memory[id] = holder->memory[id];
     }
+    if (weft_has_others(program)) find_others(rank);
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         uint32_t owner = weft_placed_owner(plan, id);
         if (plan->placed[owner].home != WEFT_TEMPORARY)
@@ -193,9 +262,8 @@ void weft_find_memory(weft_rank *rank)
 
 void weft_give_memory(weft_rank *rank)
 {
-    if (rank->homes) {
-        ALLOW(rank->homes, (size_t)rank->homes_bytes);
-        weft_devices[WEFT_CPU]->give(rank->homes, (size_t)rank->homes_bytes);
-    }
+    if (rank->homes) ALLOW(rank->homes, (size_t)rank->homes_bytes);
+    if (rank->is_seen) return;
+    if (rank->homes) weft_devices[WEFT_CPU]->give(rank->homes, (size_t)rank->homes_bytes);
     if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
 }

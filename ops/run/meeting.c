@@ -1,4 +1,4 @@
-/* meeting: ranks of one process wait for each other.
+/* meeting: ranks that see each other's memory wait for each other: threads, or processes of one host.
  *
  * The last to come advances the round, for which the others look. They come within microseconds of each other where each
  * has a core of its own; where it has not, they let others run, and then sleep.
@@ -36,7 +36,7 @@ static bool is_over(weft_meeting *m, uint32_t round)
 static void wake(weft_meeting *m)
 {
     if (atomic_load(&m->n_asleep) > 0)
-        syscall(SYS_futex, &m->round, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+        syscall(SYS_futex, &m->round, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* Whoever ends the round looks for sleepers after it has; who goes to sleep looks at the round after he has said so. A
@@ -50,7 +50,7 @@ static void wait_for_end(weft_meeting *m, uint32_t round)
     const struct timespec most = {0, SLEEP_NS};
     atomic_fetch_add(&m->n_asleep, 1);
     while (!is_over(m, round))
-        syscall(SYS_futex, &m->round, FUTEX_WAIT_PRIVATE, round, &most, NULL, 0);
+        syscall(SYS_futex, &m->round, FUTEX_WAIT, round, &most, NULL, 0);
     atomic_fetch_sub(&m->n_asleep, 1);
 }
 

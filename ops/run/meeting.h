@@ -1,4 +1,4 @@
-/* meeting.h (private): ranks of one process wait for each other. */
+/* meeting.h (private): ranks that see each other's memory wait for each other. */
 #ifndef WEFT_MEETING_H
 #define WEFT_MEETING_H
 
@@ -14,7 +14,7 @@ typedef struct weft_meeting {
     _Atomic int is_broken;
 } weft_meeting;
 
-/* weft_meeting_open - of so many ranks, in memory that is zero else. weft_meet - until all of them are here; false: one
+/* weft_meeting_open - of so many ranks, by each of them, in memory that is zero else, and that all see. weft_meet - until all of them are here; false: one
  * will not come. weft_meeting_break - this rank will not come any more: nobody waits for it from now on. Any thread. */
 void weft_meeting_open(weft_meeting *meeting, int n_ranks);
 bool weft_meet(weft_meeting *meeting);

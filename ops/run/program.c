@@ -131,12 +131,18 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     return weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error);
 }
 
-static weft_status start_ranks(weft_program *program, weft_error *error)
+static weft_status plan_ranks(weft_program *program, weft_error *error)
 {
+    WEFT_TRY(weft_find_given(program, error));
     program->ranks = weft_arena_take(program->arena, (size_t)program->n_local * sizeof(weft_rank));
     if (!program->ranks) return weft_fail_memory(error, sizeof(weft_rank));
     for (int at = 0; at < program->n_local; at++)
         WEFT_TRY(plan_rank(program, at, error));
+    return WEFT_OK;
+}
+
+static weft_status start_ranks(weft_program *program, weft_error *error)
+{
     weft_mesh_each(program->mesh, start_rank, program);
     for (int at = 0; at < program->n_local; at++) {
         const weft_error *first = &program->ranks[at].error;
@@ -145,6 +151,7 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     for (int at = 0; at < program->n_local; at++) {
         weft_find_memory(&program->ranks[at]);
         WEFT_TRY(weft_bind(&program->ranks[at], error)); /* here: the arena serves one thread */
+        WEFT_TRY(weft_end_together(&program->ranks[at], error));
     }
     return WEFT_OK;
 }
@@ -222,8 +229,13 @@ static weft_status start(weft_program *program, weft_error *error)
     WEFT_TRY(compare_digests(program, error));
     program->mark = make_mark(program);
     WEFT_TRY(prepare_groups(program, error));
-    WEFT_TRY(weft_find_given(program, error));
+    weft_error own = WEFT_NO_ERROR;
+    (void)plan_ranks(program, &own);
+    (void)weft_world_agree(&own); /* memory is taken together */
+    if (own.status != WEFT_OK) return weft_fail(error, own.status, "%s", own.message);
+    WEFT_TRY(weft_open_meetings(program, error));
     WEFT_TRY(weft_find_common(program, error));
+    WEFT_TRY(weft_take_seen(program, error));
     return start_ranks(program, error);
 }
 

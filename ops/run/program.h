@@ -22,10 +22,11 @@ struct weft_aside {
     size_t bytes;
 };
 
-/* A step that writes what ranks of this process hold in common: none begins before all have read what was there, and none
+/* A step that writes what ranks hold in common: none begins before all have read what was there, and none
  * goes on before all is written. */
 typedef struct weft_together {
     weft_meeting *meeting;
+    int channel;   /* where meetings with other processes are recorded; -1: they are not */
     bool is_aside; /* one does it, on all ranks alike; else each does its part */
     weft_aside *asides;
 } weft_together;
@@ -62,8 +63,10 @@ struct weft_rank {
     weft_memory layout;
     char *arena;
     void **memory; /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
-    void *homes;   /* those of them that are this program's to give back, in one piece */
+    void *homes;   /* those of them that are this program's, in one piece */
     int64_t homes_bytes;
+    bool
+        is_seen; /* homes and arena lie where other processes see them: they are the communicators' to give back */
     weft_bound_step *steps; /* [plan->n_steps] */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
@@ -81,10 +84,13 @@ struct weft_program {
     weft_rank *ranks; /* [n_local] */
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
     int n_local;
-    /* [plan->n_placed] of a variable: the one of `share` that it is; 0: none. And the axes over which the ranks of this
-     * process hold it in common; 0: each has its own */
+    /* [plan->n_placed] of a variable: the one of `share` that it is; 0: none. And the axes over which ranks hold it in
+     * common; 0: each has its own */
     uint32_t *given, *common;
-    weft_meeting *meetings[1 << WEFT_MAX_AXES]; /* by set of axes: [n_local] by their first rank */
+    weft_meeting
+        *meetings;      /* [n_local] by their first rank, [sets of axes]; where others see them */
+    uint32_t seen;      /* the axes along which ranks see each other's memory */
+    weft_together *end; /* of a run, where processes hold something in common; else NULL */
     int64_t runs;
     bool has_run; /* what it computes has been computed */
     /* [plan->n_placed] inputs that the host has written, or was given memory of */
@@ -105,16 +111,27 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
 weft_status weft_bind(weft_rank *rank, weft_error *error);
 void weft_unbind(weft_rank *rank);
-/* homes.c: what this program's variables are in the one whose variables it shares; then, on each rank's own thread, memory
- * for what is its own; then, when all have theirs, where everything is. */
+/* homes.c: what this program's variables are in the one whose variables it shares; memory that other processes see, for
+ * all that is this rank's own (collective over the mesh); then, on each rank's own thread, what is its own; then, when all
+ * have theirs, where everything is. */
 weft_status weft_find_given(weft_program *program, weft_error *error);
+weft_status weft_take_seen(weft_program *program, weft_error *error);
 weft_status weft_take_memory(weft_rank *rank, weft_error *error);
 void weft_find_memory(weft_rank *rank);
 void weft_give_memory(weft_rank *rank);
 /* together.c: which variables ranks hold in common; the rank in whose memory one lies; the steps that write them, bound
  * between _begin and _end; _leave: this rank has failed, and will not meet the others. */
 weft_status weft_find_common(weft_program *program, weft_error *error);
+weft_status weft_open_meetings(weft_program *program, weft_error *error);
+weft_status weft_end_together(weft_rank *rank, weft_error *error);
+void weft_meet_at_end(weft_rank *rank);
 int weft_holder_of(const weft_program *program, uint32_t placed, int rank);
+/* The first of those that differ from a rank along these axes only. */
+int weft_first_along(const weft_mesh *mesh, uint32_t axes, int rank);
+static inline bool weft_has_others(const weft_program *program)
+{
+    return program->n_local < weft_mesh_n_ranks(program->mesh);
+}
 weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 void weft_together_end(weft_rank *rank, weft_bound_step *bound);
 void weft_together_leave(weft_program *program);

@@ -71,6 +71,7 @@ static void run_rank(void *argument, int number)
         weft_hold_wait(rank->program);
         (void)run_steps(rank, first, n_steps);
     }
+    if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
     weft_devices[WEFT_CPU]->wait(rank->stream);
     weft_recorder_run(rank->recorder, 0);
 }

@@ -1,8 +1,9 @@
-/* together.c: variables that ranks of one process hold in common.
+/* together.c: variables that ranks hold in common.
  *
- * Where ranks are threads, those that would hold equal copies of a variable hold it once. What writes it is then done
- * once: each rank does its part of the work, as its lanes do theirs, so there are the same bits. An update rule of
- * replicated parameters costs what it does on one rank, whatever the number of ranks, and so do their bytes in memory.
+ * Where ranks see each other's memory - threads, and processes of one host -, those that would hold equal copies of a
+ * variable hold it once. What writes it is then done once: each rank does its part of the work, as its lanes do theirs, so
+ * there are the same bits. An update rule of replicated parameters costs what it does on one rank, whatever the number of
+ * ranks, and so do their bytes in memory.
  *
  * That can be done where a variable is written by loops and copies alone, all of whose results are variables that the
  * same ranks hold in common; each rank keeps its own where it cannot. Which it is the program decides that takes the
@@ -16,12 +17,13 @@
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-static uint32_t replicated_axes(const weft_plan *plan, uint32_t placed)
+static uint32_t replicated_axes(const weft_program *program, uint32_t placed)
 {
+    const weft_plan *plan = program->plan;
     const weft_placed *p = &plan->placed[placed];
     uint32_t axes = 0;
     for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
-        if (weft_mesh_axis_size(plan->mesh, a) > 1 &&
+        if (weft_mesh_axis_size(plan->mesh, a) > 1 && program->seen >> a & 1 &&
             weft_spec_state(&p->spec, p->type.shape.n_dims, a) == WEFT_REPLICATED)
             axes |= 1u << a;
     return axes;
@@ -63,11 +65,10 @@ weft_status weft_find_common(weft_program *program, weft_error *error)
     const weft_plan *plan = program->plan;
     program->common = weft_arena_take(program->arena, plan->n_placed * sizeof *program->common);
     if (!program->common) return weft_fail_memory(error, plan->n_placed * sizeof *program->common);
-    if (program->n_local < 2) return WEFT_OK;
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].home == WEFT_VARIABLE_HOME)
             program->common[id] = program->given[id] ? program->share->common[program->given[id]]
-                                                     : replicated_axes(plan, id);
+                                                     : replicated_axes(program, id);
     for (bool is_settled = false; !is_settled;) {
         is_settled = true;
         for (uint32_t s = 0; s < plan->n_steps; s++)
@@ -76,39 +77,89 @@ weft_status weft_find_common(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
-int weft_holder_of(const weft_program *program, uint32_t placed, int rank)
+int weft_first_along(const weft_mesh *mesh, uint32_t axes, int rank)
 {
     int coordinates[WEFT_MAX_AXES];
-    const uint32_t axes = program->common[placed];
-    if (!axes) return rank;
-    weft_mesh_coordinates(program->mesh, rank, coordinates);
+    weft_mesh_coordinates(mesh, rank, coordinates);
     for (int a = 0; a < WEFT_MAX_AXES; a++)
         if (axes >> a & 1) coordinates[a] = 0;
-    return weft_mesh_rank(program->mesh, coordinates);
+    return weft_mesh_rank(mesh, coordinates);
+}
+
+int weft_holder_of(const weft_program *program, uint32_t placed, int rank)
+{
+    const uint32_t axes = program->common[placed];
+    return axes ? weft_first_along(program->mesh, axes, rank) : rank;
 }
 
 /* ---- bound ----------------------------------------------------------------------------------- */
 
-/* Where the ranks meet that differ from this one along some axes only. */
-static weft_status find_meeting(weft_rank *rank, uint32_t axes, weft_meeting **meeting, int *self,
-                                weft_error *error)
+static size_t n_sets(const weft_program *program)
 {
-    weft_program *program = rank->program;
-    const size_t bytes = (size_t)program->n_local * sizeof **meeting;
-    const int n = weft_mesh_group(program->mesh, axes, rank->rank, NULL, self);
-    int *ranks = malloc((size_t)n * sizeof *ranks);
-    weft_meeting **meetings = &program->meetings[axes];
-    if (!*meetings && (*meetings = aligned_alloc(_Alignof(weft_meeting), bytes)))
-        memset(*meetings, 0, bytes);
-    if (!*meetings || !ranks) {
-        free(ranks);
-        return weft_fail_memory(error, bytes);
+    return (size_t)1 << weft_mesh_n_axes(program->mesh);
+}
+
+/* Whether this process sees all ranks that differ from its own along one axis. */
+static bool sees_along(const weft_program *program, int axis)
+{
+    const weft_rank *rank = program->ranks;
+    int coordinates[WEFT_MAX_AXES];
+    weft_mesh_coordinates(program->mesh, rank->rank, coordinates);
+    for (int i = 0; i < weft_mesh_axis_size(program->mesh, axis); i++) {
+        coordinates[axis] = i;
+        const int r = weft_mesh_rank(program->mesh, coordinates);
+        if (r != rank->rank && !weft_comms_see(program->comms, program->meetings, r)) return false;
     }
-    weft_mesh_group(program->mesh, axes, rank->rank, ranks, NULL);
-    *meeting = *meetings + ranks[0];
-    weft_meeting_open(*meeting, n);
-    free(ranks);
+    return true;
+}
+
+/* Programs that share variables meet where the first of them does: what one sees of memory, so does the other. */
+weft_status weft_open_meetings(weft_program *program, weft_error *error)
+{
+    const bool has_others = weft_has_others(program);
+    void *memory;
+    if (has_others && program->share) {
+        program->meetings = program->share->meetings;
+        program->seen = program->share->seen;
+        return WEFT_OK;
+    }
+    const size_t bytes = (size_t)program->n_local * n_sets(program) * sizeof(weft_meeting);
+    WEFT_TRY(weft_comms_take(program->comms, (int64_t)bytes, &memory, error));
+    program->meetings = memory;
+    for (int a = 0; a < weft_mesh_n_axes(program->mesh); a++) {
+        bool is_hidden = has_others && !sees_along(program, a);
+        if (has_others) WEFT_TRY(weft_world_any(is_hidden, &is_hidden, error));
+        if (!is_hidden) program->seen |= 1u << a;
+    }
     return WEFT_OK;
+}
+
+/* Where the ranks meet that differ from this one along some axes only: with the first of them. */
+static weft_meeting *meeting_of(const weft_program *program, uint32_t axes, int first)
+{
+    const int at = first - weft_mesh_first_local(program->mesh);
+    const weft_program *owner = program;
+    if (at >= 0 && at < program->n_local) return program->meetings + at * n_sets(program) + axes;
+    while (owner->share)
+        owner = owner->share;
+    weft_meeting *its = weft_comms_see(owner->comms, program->meetings, first);
+    return its + axes;
+}
+
+static void find_meeting(weft_rank *rank, uint32_t axes, weft_together *t, int *self)
+{
+    const weft_program *program = rank->program;
+    const weft_mesh *mesh = program->mesh;
+    const int n = weft_mesh_group(mesh, axes, rank->rank, NULL, self);
+    const int first = weft_first_along(mesh, axes, rank->rank);
+    const char *text = weft_mesh_text(mesh);
+    const uint64_t facts[2] = {weft_digest(0, text, strlen(text)), axes};
+    t->meeting = meeting_of(program, axes, first);
+    weft_meeting_open(t->meeting, n);
+    t->channel = -1;
+    if (weft_has_others(program) && rank->recorder)
+        t->channel = weft_recorder_channel(rank->recorder, weft_digest(1, facts, sizeof facts),
+                                           first, n, "what is held in common");
 }
 
 /* The first of those who hold it in common does the step where it lies. */
@@ -152,12 +203,12 @@ weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_er
     weft_together *t = weft_arena_take(program->arena, sizeof *t);
     if (!t) return weft_fail_memory(error, sizeof *t);
     const uint32_t axes = axes_shared_out(program, step);
-    const uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
     int self = 0;
     bound->together = t;
     bound->run = weft_run_together;
     t->is_aside = axes == 0;
-    WEFT_TRY(find_meeting(rank, axes ? axes : everybody, &t->meeting, &self, error));
+    t->asides = NULL;
+    find_meeting(rank, axes ? axes : program->seen, t, &self);
     if (axes) bound->part = (weft_loop_part){self, t->meeting->n_ranks};
     for (int o = 0; o < step->n_out && t->is_aside; o++)
         if (axes_of(program, step, o))
@@ -179,27 +230,65 @@ void weft_together_close(weft_program *program)
             for (const weft_aside *a = t ? t->asides : NULL; a; a = a->next)
                 weft_devices[WEFT_CPU]->give(a->copy, a->bytes);
         }
-    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
-        free(program->meetings[axes]);
+}
+
+static bool has_common(const weft_program *program)
+{
+    uint32_t axes = 0;
+    for (uint32_t id = 1; id < program->plan->n_placed; id++)
+        axes |= program->common[id];
+    return axes != 0;
+}
+
+/* Nobody goes on to what comes after a run while others may still read, or write, what they hold in common. */
+weft_status weft_end_together(weft_rank *rank, weft_error *error)
+{
+    weft_program *program = rank->program;
+    int self;
+    if (!weft_has_others(program) || !has_common(program)) return WEFT_OK;
+    program->end = weft_arena_take(program->arena, sizeof *program->end);
+    if (!program->end) return weft_fail_memory(error, sizeof *program->end);
+    *program->end = (weft_together){0};
+    find_meeting(rank, program->seen, program->end, &self);
+    return WEFT_OK;
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */
+
+/* With ranks of other processes it is a call as others are: whoever does not come is found by the watch. */
+static bool meet(weft_rank *rank, const weft_together *t)
+{
+    const weft_call_facts call = {
+        .kind = WEFT_CALL_MEET, .dtype = WEFT_NO_DTYPE, .combine = WEFT_NO_COMBINE, .root = -1};
+    if (!weft_has_others(rank->program)) return weft_meet(t->meeting);
+    const weft_call_mark mark = weft_recorder_begin(rank->recorder, t->channel, &call);
+    weft_recorder_wait(rank->recorder, &mark);
+    const bool all_came = weft_meet(t->meeting);
+    weft_recorder_end(rank->recorder, &mark);
+    return all_came;
+}
 
 /* Where one rank has failed, it says why; the others only do not go on. */
 weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     const weft_together *t = bound->together;
-    if (!weft_meet(t->meeting)) return WEFT_INTERNAL;
+    if (!meet(rank, t)) return WEFT_INTERNAL;
     for (const weft_aside *a = t->asides; a; a = a->next)
         memcpy(a->copy, a->memory, a->bytes);
-    if (t->is_aside && !weft_meet(t->meeting)) return WEFT_INTERNAL;
+    if (t->is_aside && !meet(rank, t)) return WEFT_INTERNAL;
     WEFT_TRY(weft_runners[bound->step->kind](rank, bound, error));
-    return weft_meet(t->meeting) ? WEFT_OK : WEFT_INTERNAL;
+    return meet(rank, t) ? WEFT_OK : WEFT_INTERNAL;
 }
 
+void weft_meet_at_end(weft_rank *rank)
+{
+    if (rank->program->end) (void)!meet(rank, rank->program->end);
+}
+
+/* Of other processes those that have failed are found by the watch, as in any other call. */
 void weft_together_leave(weft_program *program)
 {
-    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
-        for (int r = 0; program->meetings[axes] && r < program->n_local; r++)
-            weft_meeting_break(&program->meetings[axes][r]);
+    const size_t n = (size_t)program->n_local * n_sets(program);
+    for (size_t i = 0; i < n && !weft_has_others(program); i++)
+        weft_meeting_break(&program->meetings[i]);
 }

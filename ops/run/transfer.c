@@ -109,7 +109,10 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;
-        if (weft_holder_of(program, home, rank->rank) != rank->rank) continue;
+        /* Of processes each writes the same, when all have come: it is there when any goes on. */
+        const bool is_held = weft_holder_of(program, home, rank->rank) != rank->rank;
+        if (is_held && !weft_has_others(program)) continue;
+        if (program->common[home]) weft_meet_at_end(rank);
         weft_placed_view(program->plan, home, rank->rank, &view);
         copy_box(&view, rank->memory[home], (char *)(uintptr_t)data, false);
     }

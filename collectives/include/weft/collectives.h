@@ -73,6 +73,9 @@ WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_comms_take(weft_comms *comms, int64_t bytes,
                                                      void **memory, weft_error *error);
+/* weft_comms_see - what a rank in another process has at the same distance from the begin of its memory as `memory` is from
+ * the begin of ours, which was taken together with it. NULL: this process does not see it. Local. */
+WEFT_API void *weft_comms_see(const weft_comms *comms, const void *memory, int rank);
 
 typedef struct weft_comm_exchange weft_comm_exchange; /* weft/extend/engine.h */
 

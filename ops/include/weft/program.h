@@ -61,7 +61,8 @@ WEFT_API void weft_set_runs(weft_program *program, int64_t runs);
 
 /* weft_write - set an input or variable from the whole tensor; every process passes the same. Local.
  * data [count of the whole tensor], row-major; dtype and bytes of the buffer must be exactly the value's. An input that
- * the program has no use for is checked and left alone. */
+ * the program has no use for is checked and left alone. Of a variable, which processes of one host may hold in common, it is
+ * collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_write(weft_program *program, weft_value value,
                                                 weft_dtype dtype, const void *data, int64_t bytes,
                                                 weft_error *error);
@@ -77,8 +78,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, wef
 
 /* weft_local - the part of an input or variable that a local rank holds, for loaders and checkpoints. Local.
  * box      its place in the whole tensor
- * returns  memory to read and write between runs; NULL when empty or not this process's rank. Ranks of one process may hold
- *          a variable in common: it is the same memory then */
+ * returns  memory to read and write between runs; NULL when empty or not this process's rank. Ranks of one process, and
+ *          processes of one host, may hold a variable in common: it is the same memory then, to be written when all have
+ *          come out of the run, with the same by all */
 WEFT_API void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box);
 /* weft_box_of - the part of an input or variable that any rank of the mesh holds, here or elsewhere. Local. */
 WEFT_API void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box);

@@ -19,6 +19,7 @@ static struct {
     weft_rank_view *views; /* [n], as last heard */
     double *heard;         /* [n] when                */
     double said;
+    weft_recall asked;    /* of all, until they have answered */
     weft_verdict verdict; /* heard from a process that took this one for lost */
 } hub = {.listener = -1, .deputy = -1};
 
@@ -128,12 +129,26 @@ static bool serve(weft_link *link)
     return !is_over;
 }
 
-static void say_view(weft_message_kind kind)
+static void say(weft_message_kind kind, const void *body, size_t bytes)
 {
-    weft_message message = {.kind = kind, .bytes = sizeof(weft_rank_view), .deputy = hub.deputy};
-    memcpy(message.body, &hub.views[0], sizeof hub.views[0]);
+    weft_message message = {.kind = kind, .bytes = (uint32_t)bytes, .deputy = hub.deputy};
+    memcpy(message.body, body, bytes);
     for (int i = 0; i < hub.n_links; i++)
         if (hub.links[i].process > 0) weft_link_say(&hub.links[i], &message);
+}
+
+static void say_view(weft_message_kind kind)
+{
+    say(kind, &hub.views[0], sizeof hub.views[0]);
+}
+
+/* In a turn in which nothing else is said, or the link may leave it out. */
+static void ask(void)
+{
+    const weft_recall asked = weft_views_ask(hub.views, hub.n);
+    if (asked.sequence == 0) return; /* the last one's answers stay */
+    hub.asked = asked;
+    say(WEFT_SAYS_ASK, &asked, sizeof asked);
 }
 
 static void hub_turn(double now)
@@ -147,8 +162,11 @@ static void hub_turn(double now)
         *link = hub.links[--hub.n_links];
         i--;
     }
-    if (weft_n_recorders() > 0) weft_look_at(0, now, &hub.views[0]);
-    if (now - hub.said < 1) return;
+    if (weft_n_recorders() > 0) weft_look_at(0, now, &hub.asked, &hub.views[0]);
+    if (now - hub.said < 1) {
+        ask();
+        return;
+    }
     hub.said = now;
     say_view(WEFT_SAYS_VIEW);
 }
@@ -172,10 +190,7 @@ static weft_rank_view *hub_views(double now, double patience, int *n)
 
 static bool hub_tell(const weft_verdict *verdict)
 {
-    weft_message message = {.kind = WEFT_SAYS_VERDICT, .bytes = sizeof *verdict};
-    memcpy(message.body, verdict, sizeof *verdict);
-    for (int i = 0; i < hub.n_links; i++)
-        if (hub.links[i].process > 0) weft_link_say(&hub.links[i], &message);
+    say(WEFT_SAYS_VERDICT, verdict, sizeof *verdict);
     return true;
 }
 
@@ -186,7 +201,7 @@ static const weft_verdict *hub_told(void)
 
 static void hub_leave(void)
 {
-    if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &hub.views[0]);
+    if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &hub.asked, &hub.views[0]);
     say_view(WEFT_SAYS_LEFT);
     for (int i = 0; i < hub.n_links; i++)
         weft_link_close(&hub.links[i]);

@@ -4,7 +4,8 @@
  * calls on that channel. Everything here follows from that relation. Views are taken at different
  * moments, but a view's calls are read before its counts, and counts only grow: so if a waits for b
  * in one view and b for a in the other, both really do, and will for ever. No time limit is needed
- * to be sure of it, nor of two fingerprints that differ after equally many calls.
+ * to be sure of it, nor of two fingerprints that differ after equally many calls. One that is far ahead is asked what its
+ * own was then (weft_views_ask): who sends a broadcast need not wait for anybody.
  */
 #include "judge.h"
 
@@ -91,18 +92,10 @@ static bool conclude(const bench *b, int status, const weft_rank_view *at_fault)
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */
 
-static const weft_channel_view *same_channel(const weft_rank_view *view, uint64_t key, int lowest)
-{
-    for (int i = 0; i < view->n_channels; i++)
-        if (view->channels[i].key == key && view->channels[i].lowest == lowest)
-            return &view->channels[i];
-    return NULL;
-}
-
 static bool waits_for(const weft_rank_view *waiter, const weft_rank_view *other)
 {
     if (!waiter->is_waiting || waiter == other || !other->is_known) return false;
-    const weft_channel_view *its = same_channel(other, waiter->call.key, waiter->call.lowest);
+    const weft_channel_view *its = weft_view_channel(other, waiter->call.key, waiter->call.lowest);
     return its != NULL && its->sequence < waiter->call.sequence;
 }
 
@@ -216,16 +209,6 @@ static bool find_silent(const bench *b)
     return false;
 }
 
-static bool differs(const weft_rank_view *a, const weft_rank_view *other)
-{
-    for (int i = 0; i < a->n_channels; i++) {
-        const weft_channel_view *own = &a->channels[i],
-                                *its = same_channel(other, own->key, own->lowest);
-        if (its && weft_channels_differ(own, its)) return true;
-    }
-    return false;
-}
-
 /* With rank 0, and, where one of both waits, with all: others move on, and are met again. */
 static bool find_diverged(const bench *b)
 {
@@ -235,7 +218,7 @@ static bool find_diverged(const bench *b)
         for (int k = 0; k < i; k++) {
             const weft_rank_view *other = &b->views[k];
             const bool is_met = k == 0 || view->is_waiting || other->is_waiting;
-            if (!is_met || !other->is_known || !differs(view, other)) continue;
+            if (!is_met || !other->is_known || !weft_views_differ(view, other)) continue;
             say_rank(b, other);
             SAY(b, " and ");
             say_rank(b, view);
@@ -359,7 +342,7 @@ static bool sees_all(const bench *b, const weft_rank_view *view)
     int n = 0;
     for (int i = 0; i < b->n; i++)
         n += b->views[i].is_known &&
-             same_channel(&b->views[i], view->call.key, view->call.lowest) != NULL;
+             weft_view_channel(&b->views[i], view->call.key, view->call.lowest) != NULL;
     return n >= view->call.n_ranks;
 }
 

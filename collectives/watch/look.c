@@ -94,11 +94,12 @@ void weft_look_around(double now)
     here.processor = used;
 }
 
-void weft_look_at(int index, double now, weft_rank_view *view)
+void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_view *view)
 {
     const weft_recorder *recorder = weft_recorder_at(index);
     look *its = &here.looks[index];
     weft_view_take(recorder, view);
+    weft_view_recall(recorder, asked, view);
     const uint64_t waiting = view->is_waiting ? atomic_load(&recorder->head.waiting) : 0;
     if (waiting != its->waiting || waiting == 0) its->waiting_since = now;
     const bool has_called = view->n_begun != its->n_begun;

@@ -8,8 +8,8 @@
 
 /* weft_look_around - before looking at ranks; a few times a second. Local, from the watching thread, as all here. */
 void weft_look_around(double now);
-/* weft_look_at - the whole view of local rank number `index`. */
-void weft_look_at(int index, double now, weft_rank_view *view);
+/* weft_look_at - the whole view of local rank number `index`. asked: a call of long ago to recall; sequence 0: none. */
+void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_view *view);
 /* The thread itself was held up until now: nothing that it did not see counts. */
 void weft_look_forgive(double seconds);
 

@@ -72,6 +72,9 @@ static void take_views(weft_postmortem *p)
         weft_view_take(p->recorders[i], &p->views[i]);
         if (alive > latest) latest = alive;
     }
+    const weft_recall asked = weft_views_ask(p->views, p->n);
+    for (int i = 0; i < p->n; i++)
+        weft_view_recall(p->recorders[i], &asked, &p->views[i]);
     for (int i = 0; i < p->n; i++)
         p->views[i].silent =
             1e-9 * ((double)latest - (double)atomic_load(&p->recorders[i]->head.alive));

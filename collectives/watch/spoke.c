@@ -20,7 +20,8 @@ static struct {
     double opened, begun, said; /* when; `begun`: this try to connect */
     uint64_t said_calls;        /* of the view that was told last     */
     bool said_waiting;
-    weft_rank_view views[2]; /* the hub as last heard, and this rank */
+    weft_recall asked, answered; /* by the hub; in the view that was told last */
+    weft_rank_view views[2];     /* the hub as last heard, and this rank */
     weft_verdict verdict;
 } spoke = {.link = {.file = -1}, .deputy = -1};
 
@@ -101,6 +102,8 @@ static void hear(const weft_message *m)
         spoke.deputy = m->deputy;
     } else if (m->kind == WEFT_SAYS_VERDICT && m->bytes == sizeof spoke.verdict) {
         memcpy(&spoke.verdict, m->body, sizeof spoke.verdict);
+    } else if (m->kind == WEFT_SAYS_ASK && m->bytes == sizeof spoke.asked) {
+        memcpy(&spoke.asked, m->body, sizeof spoke.asked);
     } else if (m->kind == WEFT_SAYS_DIED && m->bytes == sizeof(int32_t)) {
         memcpy(&hub->signal, m->body, sizeof(int32_t));
     } else if (m->kind == WEFT_SAYS_LEFT && m->bytes == sizeof *hub) {
@@ -121,12 +124,14 @@ static void say(weft_message_kind kind)
 static void say_view(double now)
 {
     const weft_rank_view *own = &spoke.views[1];
-    const bool is_new = own->is_waiting && own->waiting > SOON_S &&
-                        (own->n_begun != spoke.said_calls || !spoke.said_waiting);
+    const bool is_new = (own->is_waiting && own->waiting > SOON_S &&
+                         (own->n_begun != spoke.said_calls || !spoke.said_waiting)) ||
+                        memcmp(&own->recalled, &spoke.answered, sizeof spoke.answered) != 0;
     if (!own->is_known || (now - spoke.said < 1 && !is_new)) return;
     say(WEFT_SAYS_VIEW);
     spoke.said = now;
     spoke.said_calls = own->n_begun;
+    spoke.answered = own->recalled;
     spoke.said_waiting = own->is_waiting && own->waiting > SOON_S;
 }
 
@@ -134,7 +139,7 @@ static void spoke_turn(double now)
 {
     weft_message message;
     bool is_over = false;
-    if (weft_n_recorders() > 0) weft_look_at(0, now, &spoke.views[1]);
+    if (weft_n_recorders() > 0) weft_look_at(0, now, &spoke.asked, &spoke.views[1]);
     if (spoke.has_given_up) return;
     if (!spoke.is_up) get_connected(now);
     if (!spoke.is_up) return;
@@ -185,7 +190,7 @@ static void spoke_leave(void)
 {
     char rest[512];
     if (spoke.is_up && spoke.link.file >= 0) {
-        if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &spoke.views[1]);
+        if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &spoke.asked, &spoke.views[1]);
         for (int i = 0; i < 10 && spoke.link.n_out > 0; i++) { /* a view that is half said */
             poll(&(struct pollfd){spoke.link.file, POLLOUT, 0}, 1, 100);
             weft_link_flush(&spoke.link);

@@ -43,6 +43,79 @@ bool weft_channels_differ(const weft_channel_view *a, const weft_channel_view *b
            a->past[both % WEFT_PAST] != b->past[both % WEFT_PAST];
 }
 
+const weft_channel_view *weft_view_channel(const weft_rank_view *view, uint64_t key, int lowest)
+{
+    for (int i = 0; i < view->n_channels; i++)
+        if (view->channels[i].key == key && view->channels[i].lowest == lowest)
+            return &view->channels[i];
+    return NULL;
+}
+
+/* ---- long ago -------------------------------------------------------------------------------- */
+
+/* Whether a rank so far ahead has other calls behind it. A fingerprint of 0 is that of ranks that have spoken of it. */
+static bool recalls_other(const weft_rank_view *ahead, const weft_channel_view *own,
+                          const weft_channel_view *behind)
+{
+    const weft_recall *r = &ahead->recalled;
+    const uint64_t its = behind->past[behind->sequence % WEFT_PAST];
+    return r->sequence > 0 && r->key == own->key && r->lowest == own->lowest &&
+           r->sequence == behind->sequence && r->fingerprint != 0 && its != 0 &&
+           r->fingerprint != its;
+}
+
+bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b)
+{
+    for (int i = 0; i < a->n_channels; i++) {
+        const weft_channel_view *own = &a->channels[i],
+                                *its = weft_view_channel(b, own->key, own->lowest);
+        if (its && (weft_channels_differ(own, its) || recalls_other(a, own, its) ||
+                    recalls_other(b, its, own)))
+            return true;
+    }
+    return false;
+}
+
+/* The other rank is ahead in the group of a call, and cannot be compared with who waits in it. */
+static bool is_far_ahead(const weft_rank_view *other, const weft_channel_view *call)
+{
+    const weft_channel_view *its = weft_view_channel(other, call->key, call->lowest);
+    const weft_recall *r = &other->recalled;
+    const bool is_answered =
+        r->key == call->key && r->lowest == call->lowest && r->sequence == call->sequence;
+    return its != NULL && its->sequence >= call->sequence + WEFT_PAST && !is_answered;
+}
+
+weft_recall weft_views_ask(const weft_rank_view *views, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const weft_channel_view *call = &views[i].call;
+        for (int k = 0; k < n && views[i].is_known && views[i].is_waiting; k++)
+            if (k != i && views[k].is_known && is_far_ahead(&views[k], call))
+                return (weft_recall){
+                    .key = call->key, .sequence = call->sequence, .lowest = call->lowest};
+    }
+    return (weft_recall){0};
+}
+
+/* The ring is gone through from the last call back. */
+void weft_view_recall(const weft_recorder *recorder, const weft_recall *asked, weft_rank_view *view)
+{
+    const uint64_t last = atomic_load(&recorder->head.n_begun);
+    weft_record record;
+    if (asked->sequence == 0 || !weft_view_channel(view, asked->key, asked->lowest)) return;
+    view->recalled = *asked;
+    view->recalled.fingerprint = 0;
+    for (uint64_t number = last; weft_record_read(recorder, number, &record); number--) {
+        const weft_channel *channel = &recorder->head.channels[record.channel % WEFT_CHANNELS];
+        if (record.sequence != asked->sequence || channel->key != asked->key ||
+            channel->lowest != asked->lowest)
+            continue;
+        view->recalled.fingerprint = record.fingerprint;
+        return;
+    }
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static const char *spot_text(const weft_recorder *recorder, uint32_t spot)

@@ -22,6 +22,13 @@ typedef struct weft_channel_view {
     int32_t lowest, n_ranks;
 } weft_channel_view;
 
+/* A call on a channel that is longer ago than the channel's fingerprints go. */
+typedef struct weft_recall {
+    uint64_t key, sequence; /* sequence 0: none */
+    uint64_t fingerprint;   /* after it; 0: not known */
+    int32_t lowest, unused;
+} weft_recall;
+
 /* weft_channels_differ - whether two ranks of a group have made other calls, as far as can be told: up to the last call that
  * both have begun, if it is not too long ago. A fingerprint is of all calls up to its own. Local. */
 bool weft_channels_differ(const weft_channel_view *a, const weft_channel_view *b);
@@ -45,7 +52,9 @@ typedef struct weft_rank_view {
     /* its last call was told that others make another one, and it has begun none since */
     int32_t has_failed;
     weft_channel_view call;
-    int64_t call_bytes;           /* about so many are moved by it */
+    int64_t call_bytes; /* about so many are moved by it */
+    weft_recall
+        recalled; /* the call that was asked for, if this rank made it and still has its record */
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
     char busy[WEFT_BUSY_BYTES];
 
@@ -56,6 +65,17 @@ typedef struct weft_rank_view {
 /* weft_view_take - all but presence, silent, waiting, at_work, idle and stalled, which take more than one look. `recorder`
  * may be written meanwhile. Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);
+
+/* weft_views_ask - the call that a rank waits in while another of its group is too far ahead for their fingerprints to be
+ * compared, and has not yet said what it made of it; sequence 0: there is none. Who makes it known: weft_view_recall. */
+weft_recall weft_views_ask(const weft_rank_view *views, int n);
+/* weft_view_recall - fill view->recalled, from the records. Local, from any thread. */
+void weft_view_recall(const weft_recorder *recorder, const weft_recall *asked,
+                      weft_rank_view *view);
+/* weft_view_channel - of the rank's channels the one of that group; NULL: it has none. */
+const weft_channel_view *weft_view_channel(const weft_rank_view *view, uint64_t key, int lowest);
+/* weft_views_differ - whether two ranks have made other calls in any group that both are in, as far as can be told. */
+bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b);
 
 /* weft_view_refresh - of a rank that can no longer speak, what its file in `folder` says, where this process can read it:
  * a view is up to a second old. Local. */

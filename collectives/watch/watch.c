@@ -39,6 +39,7 @@ static struct {
 
 static weft_rank_view *own_views;
 static int n_own_views;
+static weft_recall own_asked;
 
 static int no_files(struct pollfd *files, int room)
 {
@@ -62,7 +63,9 @@ static weft_rank_view *look_at_all(double now, double patience, int *n)
     }
     if (!own_views) *n = 0;
     for (int i = 0; i < *n; i++)
-        weft_look_at(i, now, &own_views[i]);
+        weft_look_at(i, now, &own_asked, &own_views[i]);
+    const weft_recall asked = weft_views_ask(own_views, *n);
+    if (asked.sequence > 0) own_asked = asked; /* else the last one's answers stay */
     return own_views;
 }
 

@@ -25,7 +25,8 @@ typedef enum weft_message_kind {
     WEFT_SAYS_VIEW,      /* weft_rank_view   */
     WEFT_SAYS_VERDICT,   /* weft_verdict     */
     WEFT_SAYS_DIED,      /* int32_t signal   */
-    WEFT_SAYS_LEFT       /* weft_rank_view: the last, for how far it has come is judged by it */
+    WEFT_SAYS_LEFT,      /* weft_rank_view: the last, for how far it has come is judged by it */
+    WEFT_SAYS_ASK        /* weft_recall: a call that the hub wants to know of */
 } weft_message_kind;
 
 typedef struct weft_message {
@@ -34,6 +35,7 @@ typedef struct weft_message {
     int32_t deputy; /* from the hub: the lowest process on another host than its own; -1: none */
     char body[WEFT_MESSAGE_BYTES];
 } weft_message;
+_Static_assert(sizeof(weft_rank_view) <= WEFT_MESSAGE_BYTES, "a view is one message");
 enum { WEFT_MESSAGE_HEAD = offsetof(weft_message, body) };
 
 typedef struct weft_link {

@@ -191,6 +191,32 @@ static void test_other_calls_of_a_rank_that_went_on(void)
     CHECK(!judged(3));
 }
 
+/* Then it is asked what its call was, and answers once. */
+static void test_what_is_long_ago_is_asked_for(void)
+{
+    make_views(3);
+    wait_on(0, WORLD, 0, 3, PATIENCE / 2);
+    CHECK_EQ_INT(weft_views_ask(views, 3).sequence, 0);
+    channel_of(&views[2], WORLD, 0)->sequence = 6 + WEFT_PAST - 1;
+    CHECK_EQ_INT(weft_views_ask(views, 3).sequence, 0); /* its own fingerprints go so far */
+    channel_of(&views[2], WORLD, 0)->sequence = 6 + WEFT_PAST;
+    const weft_recall asked = weft_views_ask(views, 3);
+    CHECK(asked.key == WORLD && asked.lowest == 0 && asked.sequence == 6);
+    views[2].recalled = asked;
+    views[2].recalled.fingerprint = 6000; /* the same call */
+    CHECK_EQ_INT(weft_views_ask(views, 3).sequence, 0);
+    CHECK(!judged(3));
+    views[2].recalled.fingerprint = 0; /* its record is gone */
+    CHECK(!judged(3));
+    views[2].recalled.fingerprint = 1;
+    check_verdict(3, WEFT_ENDS_MISMATCH, 2);
+    check_names(0);
+    check_names(2);
+    views[2].recalled.sequence = 5; /* an answer about another call says nothing of this one */
+    CHECK(!judged(3));
+    CHECK_EQ_INT(weft_views_ask(views, 3).sequence, 6);
+}
+
 /* Not only with rank 0, which may have no group with them. */
 static void test_other_calls_in_a_group_without_rank_0(void)
 {
@@ -775,6 +801,7 @@ int main(void)
     RUN(test_silent_host_is_cut_off_with_all_its_ranks);
     RUN(test_other_calls_are_a_mismatch_at_once);
     RUN(test_other_calls_of_a_rank_that_went_on);
+    RUN(test_what_is_long_ago_is_asked_for);
     RUN(test_other_calls_in_a_group_without_rank_0);
     RUN(test_groups_of_one_axis_are_not_compared);
     RUN(test_left_while_others_wait);

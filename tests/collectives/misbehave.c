@@ -440,6 +440,17 @@ static weft_status reduce_by_number(int rank, int round, weft_error *error)
                            error);
 }
 
+/* Rank 0 sends all of it and waits for nobody; one rank makes another call in place of the first. */
+static weft_status stay_behind(int rank, int round, weft_error *error)
+{
+    enum { AHEAD = 20 };
+    const site sent = {BROADCAST, 3, 8, WEFT_F32}, other = {REDUCE, 3, 8, WEFT_F32, WEFT_SUM};
+    for (int i = 0; i < AHEAD; i++)
+        WEFT_TRY(
+            perform(rank, round, the.site, rank == the.rank && i == 0 ? &other : &sent, error));
+    return WEFT_OK;
+}
+
 static weft_status exit_0(int rank, int round, weft_error *error)
 {
     (void)rank, (void)round, (void)error;
@@ -564,6 +575,7 @@ static const kind kinds[] = {
     {"config", EVERYWHERE, .act = compile_config, .by_all = true},
     {"program", EVERYWHERE, .act = run_other, .by_all = true},
     {"number", EVERYWHERE, .act = reduce_by_number, .by_all = true},
+    {"behind", EVERYWHERE, .act = stay_behind, .by_all = true},
     {"exit0", EVERYWHERE, .act = exit_0},
     {"exit3", EVERYWHERE, .act = exit_3},
     {"abort", EVERYWHERE, .act = abort_it},

@@ -1,7 +1,7 @@
 /* mismatch_test: one rank that does not run the same as the others ends the job with status 73 and
  * a sentence that names both sides, and no rank is ever given a wrong number.
  *
- * 13 ways to differ, on threads and over MPI. mismatch_test --all: at each of 20 call sites, with a
+ * 14 ways to differ, on threads and over MPI. mismatch_test --all: at each of 20 call sites, with a
  * table of figures.
  */
 #include "jobs.h"
@@ -11,7 +11,7 @@
 
 #include "test.h"
 
-enum { SITES = 20, KINDS = 13, ENGINES = 3, BESIDE = 4 };
+enum { SITES = 20, KINDS = 14, ENGINES = 3, BESIDE = 4 };
 
 typedef struct engine {
     const char *name, *format; /* kind, site */
@@ -26,10 +26,10 @@ static const engine engines[ENGINES] = {
 
 /* The last four ask for several processes: ranks that are threads share one program and one
  * command line. */
-static const char *const kinds[KINDS] = {"op",     "count",   "dtype", "combine", "axis",
-                                         "order",  "skip",    "extra", "steps",   "layout",
-                                         "config", "program", "number"};
-enum { OF_PROCESSES = 9 };
+static const char *const kinds[KINDS] = {"op",     "count",  "dtype",   "combine", "axis",
+                                         "order",  "skip",   "extra",   "behind",  "steps",
+                                         "layout", "config", "program", "number"};
+enum { OF_PROCESSES = 10 };
 
 typedef struct figures {
     int n, n_reported, n_harmless, n_wrong, n_other;

@@ -100,6 +100,34 @@ static void test_full_tables_do_no_harm(void)
     CHECK_TEXT(view.doing, "after all_reduce 1 over an axis with a name");
 }
 
+/* What is asked for is found as long as its record is there. */
+static void test_calls_of_long_ago_are_recalled(void)
+{
+    weft_recorder *r = weft_recorder_of(21);
+    const int one = weft_recorder_channel(r, 5, 0, 2, "a"),
+              two = weft_recorder_channel(r, 6, 0, 2, "b");
+    uint64_t made[WEFT_RECORDS] = {0};
+    weft_rank_view view;
+    for (int i = 1; i <= 100; i++) {
+        made[i] = call_once(r, one, &reduce_8).fingerprint;
+        call_once(r, two, &reduce_8);
+    }
+    for (uint64_t i = 1; i <= 101; i++) {
+        const weft_recall asked = {.key = 5, .sequence = i};
+        weft_view_take(r, &view);
+        weft_view_recall(r, &asked, &view);
+        CHECK_EQ_INT(view.recalled.sequence, i);
+        CHECK(view.recalled.fingerprint == (i <= 100 ? made[i] : 0));
+    }
+    for (int i = 0; i < WEFT_RECORDS; i++)
+        call_once(r, two, &reduce_8);
+    weft_view_recall(r, &(weft_recall){.key = 5, .sequence = 7}, &view);
+    CHECK(view.recalled.sequence == 7 && view.recalled.fingerprint == 0);
+    weft_view_take(r, &view);
+    weft_view_recall(r, &(weft_recall){.key = 7, .sequence = 7}, &view); /* no group of its own */
+    CHECK_EQ_INT(view.recalled.sequence, 0);
+}
+
 static void test_fingerprints_tell_every_fact(void)
 {
     weft_recorder *r[2] = {weft_recorder_of(12), weft_recorder_of(13)};
@@ -417,6 +445,7 @@ int main(void)
     RUN(test_full_disk_leaves_records_in_memory);
     RUN(test_ring_keeps_the_last_calls);
     RUN(test_full_tables_do_no_harm);
+    RUN(test_calls_of_long_ago_are_recalled);
     RUN(test_fingerprints_tell_every_fact);
     RUN(test_readers_never_see_a_torn_channel);
     remove_records();

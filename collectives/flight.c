@@ -303,6 +303,11 @@ static weft_status wait_flight(weft_flight *flight, weft_error *error)
     return weft_desk_wait(comm->desk, &flight->pending, error);
 }
 
+bool weft_flight_is_started(const weft_flight *flight)
+{
+    return flight != NULL && flight->is_started;
+}
+
 weft_status weft_flight_finish(weft_flight *flight, weft_error *error)
 {
     WEFT_GIVEN(flight, error);

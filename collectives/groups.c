@@ -233,6 +233,14 @@ weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes)
     return &comms->groups[axes]->ends[local];
 }
 
+void weft_comms_poll(weft_comms *comms, int rank)
+{
+    if (comms == NULL) return;
+    const int local = rank - weft_mesh_first_local(comms->mesh);
+    if (rank >= 0 && local >= 0 && local < weft_mesh_n_local(comms->mesh))
+        weft_desk_poll(&comms->desks[local]);
+}
+
 const char *weft_comms_engine(const weft_comms *comms)
 {
     return comms != NULL ? comms->engine->name : "";

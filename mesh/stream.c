@@ -7,11 +7,16 @@
 #include "mesh_internal.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+enum { PAUSE_NS = 200000 }; /* between two pauses of lane 0, about */
 
 struct weft_stream {
     weft_team *team; /* member 0 is the owner's thread */
     int n_lanes;
-    char *scratch; /* [n_lanes][WEFT_LANE_SCRATCH] */
+    char *scratch;            /* [n_lanes][WEFT_LANE_SCRATCH] */
+    weft_meanwhile meanwhile; /* NULL: none */
+    void *of_meanwhile;
 };
 
 static size_t scratch_bytes(const weft_stream *stream)
@@ -44,9 +49,10 @@ void weft_stream_destroy_cpu(weft_stream **stream)
 }
 
 typedef struct loop {
+    const weft_stream *stream; /* NULL: no pauses */
     weft_piece body;
     void *argument;
-    int64_t count;
+    int64_t count, grain;
     int n_pieces;
 } loop;
 
@@ -56,10 +62,38 @@ static int64_t piece_begin(const loop *l, int64_t piece)
     return piece * base + (piece < longer ? piece : longer);
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* In parts that take about as long as there should be between two pauses, the first one small. */
+static void run_with_pauses(const loop *l, int64_t begin, int64_t end)
+{
+    int64_t part = l->grain > 1 ? l->grain : 1, paused = now_ns();
+    while (begin < end) {
+        const int64_t until = end - begin < 2 * part ? end : begin + part, started = now_ns();
+        l->body(l->argument, begin, until, 0);
+        begin = until;
+        const int64_t now = now_ns();
+        if (now - started < PAUSE_NS / 2) part *= 2;
+        if (now - started > PAUSE_NS && part > 1) part /= 2;
+        if (now - paused < PAUSE_NS) continue;
+        l->stream->meanwhile(l->stream->of_meanwhile);
+        paused = now_ns();
+    }
+}
+
 static void run_piece(void *argument, int lane)
 {
     const loop *l = argument;
-    l->body(l->argument, piece_begin(l, lane), piece_begin(l, lane + 1), lane);
+    const int64_t begin = piece_begin(l, lane), end = piece_begin(l, lane + 1);
+    if (lane == 0 && l->stream != NULL && l->stream->meanwhile != NULL)
+        run_with_pauses(l, begin, end);
+    else
+        l->body(l->argument, begin, end, lane);
 }
 
 void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
@@ -67,13 +101,20 @@ void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece
 {
     if (count <= 0 || body == NULL) return;
     int64_t wanted = grain > 1 ? count / grain : count;
+    loop l = {stream, body, argument, count, grain, 1};
     if (stream == NULL || stream->n_lanes == 1 || wanted <= 1) {
-        body(argument, 0, count, 0);
+        run_piece(&l, 0);
         return;
     }
-    int n_pieces = wanted < stream->n_lanes ? (int)wanted : stream->n_lanes;
-    loop l = {.body = body, .argument = argument, .count = count, .n_pieces = n_pieces};
-    weft_team_run(stream->team, n_pieces, run_piece, &l);
+    l.n_pieces = wanted < stream->n_lanes ? (int)wanted : stream->n_lanes;
+    weft_team_run(stream->team, l.n_pieces, run_piece, &l);
+}
+
+void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument)
+{
+    if (stream == NULL) return;
+    stream->meanwhile = meanwhile;
+    stream->of_meanwhile = argument;
 }
 
 int weft_stream_lanes(const weft_stream *stream)

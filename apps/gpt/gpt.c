@@ -22,6 +22,8 @@ static const option options[] = {
      "shard over the axes that split batch: 1, 2 optimizer state, 3 parameters too", "0 1 2 3"},
     {"strict", OPTION_FLAG, "no", "", "Where it runs",
      "a rule that does not apply somewhere is an error"},
+    {"synchronous", OPTION_FLAG, "no", "", "Where it runs",
+     "finish each exchange before the next step, in place of computing meanwhile"},
     APP_EXTEND_OPTIONS("Where it runs"),
 
     {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},
@@ -62,7 +64,7 @@ static const option options[] = {
      "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: expand, simplify, place, lower, fuse, bundle, order, "
-     "join, early"},
+     "join, early, schedule"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 };
 

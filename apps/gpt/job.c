@@ -87,6 +87,8 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
     const char *dump = settings_text(job->settings, "dump");
     const weft_compile_options options = {.strict = settings_flag(job->settings, "strict"),
                                           .dump = *dump ? dump : NULL,
+                                          .synchronous =
+                                              settings_flag(job->settings, "synchronous"),
                                           .explain = settings_flag(job->settings, "explain")};
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,

@@ -20,6 +20,10 @@ typedef struct packing {
     uint32_t n_buffers;
     uint32_t *of_placed; /* [n_placed] buffer + 1; 0: none */
     uint32_t *of_step;   /* [n_steps] scratch              */
+    /* While results are merged into operands, [n_buffers]: the last step that uses it; the last during which an exchange of
+     * those so far goes on in it; whether a result of this step has it */
+    uint32_t *last_use, *busy;
+    bool *is_taken;
 } packing;
 
 static int64_t round_up(int64_t bytes)
@@ -52,9 +56,8 @@ static bool is_read_outside(const packing *p, const weft_step *step, const segme
 }
 
 /* An operand whose memory a result can take over: it dies here, lies as the result does, no other segment reads
- * it, and no other result has it already. */
-static uint32_t dying_operand(const packing *p, const segment *g, uint32_t result,
-                              const uint32_t *last_use, const bool *is_taken)
+ * it nor an exchange under way, and no other result has it already. */
+static uint32_t dying_operand(const packing *p, const segment *g, uint32_t result)
 {
     const weft_plan *plan = p->plan;
     const weft_step *step = &plan->steps[g->step];
@@ -64,8 +67,8 @@ static uint32_t dying_operand(const packing *p, const segment *g, uint32_t resul
             !weft_lie_alike(plan, step->in[i], result))
             continue;
         const uint32_t buffer = p->of_placed[owner];
-        if (last_use[buffer - 1] == g->step && !is_taken[buffer - 1] &&
-            !is_read_outside(p, step, g, buffer))
+        if (p->last_use[buffer - 1] == g->step && p->busy[buffer - 1] < g->step &&
+            !p->is_taken[buffer - 1] && !is_read_outside(p, step, g, buffer))
             return buffer;
     }
     return 0;
@@ -90,7 +93,8 @@ static weft_status make_buffers(packing *p, weft_error *error)
         int64_t scratch = 0;
         WEFT_TRY(weft_keep_scratch(p->moves, plan, step, &scratch, error));
         if (!scratch) continue;
-        p->buffers[p->n_buffers] = (weft_buffer){.bytes = round_up(scratch), .first = s, .last = s};
+        p->buffers[p->n_buffers] =
+            (weft_buffer){.bytes = round_up(scratch), .first = s, .last = weft_step_end(step, s)};
         p->of_step[s] = ++p->n_buffers;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
@@ -106,7 +110,7 @@ static int parts_in_place(const weft_step *step)
 }
 
 /* The results of one step, each into an operand of its part. */
-static void merge_step(packing *p, uint32_t s, int n_parts, uint32_t *last_use, bool *is_taken)
+static void merge_step(packing *p, uint32_t s, int n_parts)
 {
     const weft_plan *plan = p->plan;
     const weft_step *step = &plan->steps[s];
@@ -115,9 +119,9 @@ static void merge_step(packing *p, uint32_t s, int n_parts, uint32_t *last_use, 
         const uint32_t result = step->out[o], own = p->of_placed[result];
         if (plan->placed[result].shares || plan->placed[result].home != WEFT_TEMPORARY) continue;
         const segment g = {s, o / n_out * n_in, (o / n_out + 1) * n_in};
-        const uint32_t taken = dying_operand(p, &g, result, last_use, is_taken);
+        const uint32_t taken = dying_operand(p, &g, result);
         if (!taken) continue;
-        is_taken[taken - 1] = true;
+        p->is_taken[taken - 1] = true;
         if (p->buffers[own - 1].last > p->buffers[taken - 1].last)
             p->buffers[taken - 1].last = p->buffers[own - 1].last;
         p->buffers[own - 1].bytes = 0;
@@ -126,23 +130,42 @@ static void merge_step(packing *p, uint32_t s, int n_parts, uint32_t *last_use, 
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t buffer = p->of_placed[weft_placed_owner(plan, step->out[o])];
         if (!buffer) continue;
-        last_use[buffer - 1] = p->buffers[buffer - 1].last;
-        is_taken[buffer - 1] = false;
+        p->last_use[buffer - 1] = p->buffers[buffer - 1].last;
+        p->is_taken[buffer - 1] = false;
+    }
+}
+
+/* An exchange reads and writes until it is over. */
+static void keep_busy(packing *p, uint32_t s)
+{
+    const weft_step *step = &p->plan->steps[s];
+    const uint32_t end = weft_step_end(step, s);
+    if (end == s) return;
+    for (int i = 0; i < step->n_in + step->n_out; i++) {
+        const uint32_t placed = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
+        const uint32_t buffer = p->of_placed[weft_placed_owner(p->plan, placed)];
+        if (buffer && p->busy[buffer - 1] < end) p->busy[buffer - 1] = end;
     }
 }
 
 static weft_status merge_in_place(packing *p, weft_error *error)
 {
     const weft_plan *plan = p->plan;
-    uint32_t *last_use = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *last_use);
-    bool *is_taken = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *is_taken);
-    if (!last_use || !is_taken) return weft_fail_memory(error, p->n_buffers * sizeof *last_use);
+    const size_t n = p->n_buffers + 1;
+    p->last_use = weft_arena_take(p->arena, n * sizeof *p->last_use);
+    p->busy = weft_arena_take(p->arena, n * sizeof *p->busy);
+    p->is_taken = weft_arena_take(p->arena, n * sizeof *p->is_taken);
+    if (!p->last_use || !p->busy || !p->is_taken)
+        return weft_fail_memory(error, n * sizeof *p->last_use);
     for (uint32_t b = 0; b < p->n_buffers; b++)
-        last_use[b] = p->buffers[b].last;
+        p->last_use[b] = p->buffers[b].last;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const int n_parts = parts_in_place(&plan->steps[s]);
-        if (n_parts > 0) merge_step(p, s, n_parts, last_use, is_taken);
+        if (n_parts > 0) merge_step(p, s, n_parts);
+        keep_busy(p, s);
     }
+    for (uint32_t b = 0; b < p->n_buffers; b++)
+        if (p->busy[b] > p->buffers[b].last) p->buffers[b].last = p->busy[b];
     return WEFT_OK;
 }
 

@@ -3,7 +3,8 @@
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
  * element ops, bundle joins small loops that do the same, order moves stores to where they may happen, join makes one
- * exchange of several, early moves steps to what they end, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * exchange of several, early moves steps to what they end, schedule lets exchanges go on while steps compute, memory
+ * lays the temporaries out (for one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -56,6 +57,8 @@ typedef struct weft_step {
     /* Of operand 0; the others go the same way from where they are to where their result is (weft_step_convert). */
     weft_convert_step convert;
     const char *reason;
+    /* of an exchange that goes on: it is finished before this step; the number of steps: at the end; 0: at once */
+    uint32_t until;
 } weft_step;
 
 /* The scratch of conversions, as one rank has them (scratch.c). */
@@ -74,7 +77,7 @@ typedef struct weft_plan {
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
-    bool strict, is_explained;
+    bool strict, is_explained, is_synchronous;
     const weft_policy *policy; /* while it is built; NULL: none */
     const char *policy_name;   /* NULL: none */
     weft_cost cost;            /* while it is built */
@@ -124,6 +127,7 @@ weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_join(weft_plan *plan, weft_error *error);
 weft_status weft_pass_early(weft_plan *plan, weft_error *error);
+weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 
 /* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`, or as long as the plan. Local;
  * pure. */
@@ -189,6 +193,11 @@ bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
 double weft_latency_price(const weft_cost *cost);
 /* What a conversion step does to operand k. */
 weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k);
+/* The last step during which step `s` goes on: itself, but for exchanges. */
+static inline uint32_t weft_step_end(const weft_step *step, uint32_t s)
+{
+    return step->kind == WEFT_STEP_CONVERT && step->until > s ? step->until - 1 : s;
+}
 /* The bytes that a conversion step puts on the wire, as `rank` counts them (weft_convert_bytes). */
 int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank);
 /* A conversion step made ready for a rank; the caller destroys it. */

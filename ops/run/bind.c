@@ -164,6 +164,22 @@ static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bou
     bound->top_bytes = top;
 }
 
+/* Where exchanges that go on are finished, in the order in which they start. */
+static void bind_ends(weft_rank *rank)
+{
+    const weft_plan *plan = rank->program->plan;
+    for (uint32_t s = plan->n_steps; s-- > 0;) {
+        weft_bound_step *bound = &rank->steps[s];
+        const uint32_t end = weft_step_end(bound->step, s) + 1;
+        /* of what is written together, nobody goes on before all of it is */
+        bound->goes_on = end > s + 1 && bound->together == NULL;
+        if (!bound->goes_on) continue;
+        uint32_t *ends = end < plan->n_steps ? &rank->steps[end].ends : &rank->last_ends;
+        bound->next_end = *ends;
+        *ends = s + 1;
+    }
+}
+
 weft_status weft_bind(weft_rank *rank, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
@@ -183,6 +199,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
         bind_spot(rank, known, bound);
     }
     free(known);
+    if (status == WEFT_OK) bind_ends(rank);
     return status;
 }
 

@@ -183,6 +183,9 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
     step->collective = from->convert.kind;
     step->axes = from->convert.axes;
     if (step->axes) step->wire_bytes = weft_step_wire_bytes(plan, from, rank);
+    step->n_beside = (int)weft_step_end(from, (uint32_t)step->index) - step->index;
+    for (int i = 1; i <= step->n_beside; i++)
+        step->beside_flops += weft_step_flops(plan, from + i, rank);
     return WEFT_OK;
 }
 

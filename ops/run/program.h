@@ -39,8 +39,12 @@ struct weft_bound_step {
     int traffic;        /* its kind among the rank's; -1: it makes none        */
     weft_launch launch; /* kernel */
     weft_call *call;
-    weft_bound_loop *loop;   /* loop */
-    weft_flight *flight;     /* convert */
+    weft_bound_loop *loop; /* loop */
+    uint32_t
+        ends; /* step + 1 of an exchange that is finished before this one; its next is its `next_end` */
+    uint32_t next_end;
+    bool goes_on; /* convert: the next step does not wait for it */
+    weft_flight *flight;
     weft_move_memory *moved; /* [step->n_in] */
     const void *from;        /* copy */
     void *to;
@@ -68,6 +72,8 @@ struct weft_rank {
     bool
         is_seen; /* homes and arena lie where other processes see them: they are the communicators' to give back */
     weft_bound_step *steps; /* [plan->n_steps] */
+    uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
+    uint32_t n_under_way;   /* exchanges */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;

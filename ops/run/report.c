@@ -208,7 +208,10 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
         fprintf(file, ": %s -> %s of %s", line.s.reason, weft_convert_name(line.s.collective),
                 line.box);
         if (line.n_more) fprintf(file, " and %d more", line.n_more);
-        fprintf(file, ", %s over %s\n", bytes, line.axes);
+        fprintf(file, ", %s over %s", bytes, line.axes);
+        if (line.s.n_beside)
+            fprintf(file, ", beside %d steps of %.3g flops", line.s.n_beside, line.s.beside_flops);
+        fputs("\n", file);
     }
     return WEFT_OK;
 }

@@ -18,15 +18,39 @@ static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error 
     return WEFT_OK;
 }
 
+/* What is under way goes on. */
+static void bring_on(void *argument)
+{
+    const weft_rank *rank = argument;
+    weft_comms_poll(rank->program->comms, rank->rank);
+}
+
 static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     WEFT_TRY(weft_flight_start_joined(bound->flight, bound->moved, bound->scratch, error));
-    WEFT_TRY(weft_flight_finish(bound->flight, error));
-    if (bound->traffic < 0) return WEFT_OK;
-    weft_traffic *traffic = &rank->traffic[bound->traffic];
-    traffic->count++;
-    traffic->bytes += weft_move_wire_bytes(bound->move);
+    if (bound->traffic >= 0) {
+        weft_traffic *traffic = &rank->traffic[bound->traffic];
+        traffic->count++;
+        traffic->bytes += weft_move_wire_bytes(bound->move);
+    }
+    if (!bound->goes_on) return weft_flight_finish(bound->flight, error);
+    if (rank->n_under_way++ == 0) weft_stream_meanwhile(rank->stream, bring_on, rank);
     return WEFT_OK;
+}
+
+static weft_status finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    if (--rank->n_under_way == 0) weft_stream_meanwhile(rank->stream, NULL, NULL);
+    return weft_flight_finish(bound->flight, error);
+}
+
+/* Exchanges of which something after this needs that they are over. */
+static weft_status finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *error)
+{
+    weft_status status = WEFT_OK;
+    for (; ends && status == WEFT_OK; ends = rank->steps[ends - 1].next_end)
+        status = finish_exchange(rank, &rank->steps[ends - 1], error);
+    return status;
 }
 
 static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
@@ -42,6 +66,23 @@ const weft_step_run weft_runners[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = run_kernel,
                                                 [WEFT_STEP_CONVERT] = run_convert,
                                                 [WEFT_STEP_COPY] = run_copy};
 
+/* A rank that has failed starts nothing more. What it had started the others count on, so that is seen to its end. */
+static void give_up(weft_rank *rank)
+{
+    weft_together_leave(rank->program);
+    for (uint32_t s = 0; s < rank->program->plan->n_steps && rank->n_under_way > 0; s++)
+        if (rank->steps[s].goes_on && weft_flight_is_started(rank->steps[s].flight))
+            (void)finish_exchange(rank, &rank->steps[s], NULL);
+}
+
+/* Before a step: what it waits for ends, and what is under way goes on. */
+static weft_status look_after_exchanges(weft_rank *rank, uint32_t ends)
+{
+    if (ends) WEFT_TRY(finish_exchanges(rank, ends, &rank->error));
+    if (rank->n_under_way > 0) bring_on(rank);
+    return WEFT_OK;
+}
+
 /* Steps [begin, end); false: one failed, and those after it were not run. */
 static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
 {
@@ -49,8 +90,9 @@ static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
     for (uint32_t s = begin; s < end; s++) {
         weft_bound_step *bound = &rank->steps[s];
         weft_recorder_step(rank->recorder, s, bound->spot);
-        if (bound->run(rank, bound, &rank->error) != WEFT_OK) {
-            weft_together_leave(rank->program);
+        if ((rank->n_under_way > 0 && look_after_exchanges(rank, bound->ends) != WEFT_OK) ||
+            bound->run(rank, bound, &rank->error) != WEFT_OK) {
+            give_up(rank);
             return false;
         }
         measured->n_steps++;
@@ -67,10 +109,12 @@ static void run_rank(void *argument, int number)
         rank->traffic[i].count = rank->traffic[i].bytes = 0;
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
     const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
-    if (run_steps(rank, 0, first) && first < n_steps) {
+    bool is_done = run_steps(rank, 0, first);
+    if (is_done && first < n_steps) {
         weft_hold_wait(rank->program);
-        (void)run_steps(rank, first, n_steps);
+        is_done = run_steps(rank, first, n_steps);
     }
+    if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
     if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
     weft_devices[WEFT_CPU]->wait(rank->stream);
     weft_recorder_run(rank->recorder, 0);

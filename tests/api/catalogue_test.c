@@ -146,6 +146,10 @@ static void no_body(void *argument, int rank)
 {
     (void)argument, (void)rank;
 }
+static void no_pause(void *argument)
+{
+    (void)argument;
+}
 static void no_rule(void *argument, weft_values in, weft_value out, weft_value dout,
                     weft_value *din)
 {
@@ -153,6 +157,7 @@ static void no_rule(void *argument, weft_values in, weft_value out, weft_value d
 }
 PLAIN(weft_piece, weft_piece, no_piece, NULL)
 PLAIN(weft_rank_body, weft_rank_body, no_body, NULL)
+PLAIN(weft_meanwhile, weft_meanwhile, no_pause, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 
 /* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */

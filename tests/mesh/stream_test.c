@@ -42,6 +42,51 @@ static void check_pieces(weft_stream *stream, int64_t count, int64_t grain)
     CHECK_EQ_INT(at, count);
 }
 
+/* What lane 0 sees of a loop that is long enough for pauses, on the owner's thread and in order. */
+typedef struct paused {
+    int64_t at[MAX_LANES], count[MAX_LANES];
+    int n_pauses;
+    bool is_in_order;
+} paused;
+
+static void work(void *argument, int64_t begin, int64_t end, int lane)
+{
+    paused *p = argument;
+    volatile double sum = 0;
+    if (p->count[lane] > 0 && p->at[lane] != begin) p->is_in_order = false;
+    for (int64_t i = 0; i < 1000 * (end - begin); i++)
+        sum += (double)i;
+    p->at[lane] = end;
+    p->count[lane] += end - begin;
+}
+
+static void pause_work(void *argument)
+{
+    ((paused *)argument)->n_pauses++;
+}
+
+static void test_the_owner_looks_up_in_the_middle_of_long_loops(void)
+{
+    for (int n_lanes = 1; n_lanes <= 3; n_lanes++) {
+        weft_error error = {0};
+        weft_stream *stream;
+        paused with = {.is_in_order = true}, without = {.is_in_order = true};
+        CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n_lanes, &stream, &error), error);
+        weft_stream_meanwhile(stream, pause_work, &with);
+        weft_parallel(stream, 20000, 1, work, &with);
+        weft_stream_meanwhile(stream, NULL, NULL);
+        const int n_pauses = with.n_pauses;
+        weft_parallel(stream, 20000, 1, work, &without);
+        CHECK(with.n_pauses > 1);
+        CHECK_EQ_INT(with.n_pauses, n_pauses);
+        CHECK(with.is_in_order && without.is_in_order);
+        for (int lane = 0; lane < n_lanes; lane++)
+            CHECK_EQ_INT(with.count[lane], without.count[lane]);
+        weft_devices[WEFT_CPU]->stream_destroy(&stream);
+    }
+    weft_stream_meanwhile(NULL, pause_work, NULL); /* changes nothing */
+}
+
 static void test_pieces_cover_the_loop_once(void)
 {
     const int64_t counts[] = {0, 1, 2, 3, 6, 7, 8, 100, 1001, (int64_t)1 << 61};
@@ -184,6 +229,7 @@ static void test_copy_copies_all(void)
 int main(void)
 {
     RUN(test_pieces_cover_the_loop_once);
+    RUN(test_the_owner_looks_up_in_the_middle_of_long_loops);
     RUN(test_many_short_loops_lose_nothing);
     RUN(test_scratch_is_each_lanes_own);
     RUN(test_memory_is_aligned_zeroed_and_given_back);

@@ -9,6 +9,8 @@
 
 #include "ops/run/program.h"
 
+#include "flights.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@
 /* How a program is compiled and run. */
 typedef struct way {
     const char *name;
-    bool fuses, bundles, joins, hurries;
+    bool fuses, bundles, joins, hurries, schedules;
     bool poisons; /* before each run: what is read before it is written is NaN, or -1 */
 } way;
 
@@ -28,8 +30,9 @@ static const way ways[] = {
     {"with fuse, in poisoned memory", .fuses = true, .poisons = true},
     {"with bundle, in poisoned memory", .bundles = true, .poisons = true},
     {"with early, in poisoned memory", .hurries = true, .poisons = true},
+    {"with schedule, in poisoned memory", .schedules = true, .poisons = true},
     {"with all passes, in poisoned memory", .fuses = true, .bundles = true, .joins = true,
-     .hurries = true, .poisons = true},
+     .hurries = true, .schedules = true, .poisons = true},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 static const way *now = ways;
@@ -39,8 +42,9 @@ static uint64_t n_bundled;      /* steps that bundle did away with              
 static uint64_t n_exchanges[2]; /* of all programs that are joined: before, and after            */
 static uint64_t
     n_grown; /* of those, and of those whose steps move: with more bytes exchanged, or a larger arena of rank 0 */
-static uint64_t n_moved;    /* steps that stand earlier than they did                        */
-static uint64_t n_poisoned; /* bytes of all runs */
+static uint64_t n_moved; /* steps that stand earlier than they did                        */
+static uint64_t n_flights, n_beside; /* exchanges that go on; steps that are done meanwhile */
+static uint64_t n_poisoned;          /* bytes of all runs */
 
 weft_status __real_weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error);
@@ -121,6 +125,23 @@ weft_status __wrap_weft_pass_early(weft_plan *plan, weft_error *error)
     return status;
 }
 
+weft_status __real_weft_pass_schedule(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_schedule(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_schedule(weft_plan *plan, weft_error *error)
+{
+    char text[200];
+    if (!now->schedules) return WEFT_OK;
+    WEFT_TRY(__real_weft_pass_schedule(plan, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        n_beside += weft_step_end(&plan->steps[s], s) - s;
+        n_flights += weft_step_end(&plan->steps[s], s) > s;
+    }
+    const int rank = (int)(plan->n_steps % (uint32_t)weft_mesh_n_ranks(plan->mesh));
+    weft_test_check(flights_are_left_alone(plan, rank, text, sizeof text), __FILE__, __LINE__,
+                    text);
+    return WEFT_OK;
+}
+
 /* Loops do not resume what reductions leave: that an exp is the product of two others is seen in the last digits
  * (kernel_loop_leave_test, and the oracle, which compares with the definitions, have it). */
 void __wrap_weft_making_leave(void *making);
@@ -162,6 +183,7 @@ static void test_every_pass_had_something_to_do(void)
     CHECK(n_exchanges[1] > 0 && n_exchanges[1] < n_exchanges[0]);
     CHECK(n_bundled > 0);
     CHECK(n_moved > 0);
+    CHECK(n_flights > 0 && n_beside > n_flights);
     CHECK(n_poisoned > 0);
 }
 

@@ -105,6 +105,9 @@ WEFT_API weft_status weft_all_gather_start(weft_comm *comm, const void *send, in
                                            const int64_t *recv_at, weft_request *request,
                                            weft_error *error);
 WEFT_API weft_status weft_wait(weft_request *request, weft_error *error);
+/* weft_comms_poll - what a local rank has under way goes on as far as it can without waiting: for who computes meanwhile.
+ * From the rank's thread. Local. */
+WEFT_API void weft_comms_poll(weft_comms *comms, int rank);
 
 /* weft_broadcast - the bytes of group rank `root` to all. Collective over the group. */
 WEFT_API weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
@@ -195,6 +198,7 @@ WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char
 WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, void *to,
                                        void *scratch, weft_error *error);
 WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
+WEFT_API bool weft_flight_is_started(const weft_flight *flight); /* and not yet finished; false of NULL */
 /* The memory of one of several tensors, as `from` and `to` above. */
 typedef struct weft_move_memory {
     const void *from;

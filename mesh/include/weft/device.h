@@ -39,6 +39,11 @@ typedef void (*weft_piece)(void *argument, int64_t begin, int64_t end, int lane)
 WEFT_API void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
                             void *argument);
 WEFT_API int weft_stream_lanes(const weft_stream *stream);
+/* weft_stream_meanwhile - from now on the owner's thread, lane 0, calls this in the middle of long loops, a few times a
+ * millisecond: for what must not wait until a kernel is done, as messages. It may not use the stream. Elements are worked
+ * on in the same order as without it. NULL: nothing. Local. */
+typedef void (*weft_meanwhile)(void *argument);
+WEFT_API void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument);
 
 /* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream; NULL for a lane that
  * it has not. Local. */

@@ -26,13 +26,15 @@ typedef struct weft_compile_options {
        box on every rank (the same layout gives that; on one rank every layout does). It must outlive the new one.
        NULL: none */
     weft_program *share;
-    /* a pass ("expand", "simplify", "place", "lower", "fuse", "bundle", "order", "join", "early") whose result is printed to
-     * stderr; NULL: none */
+    /* a pass ("expand", "simplify", "place", "lower", "fuse", "bundle", "order", "join", "early", "schedule") whose result
+     * is printed to stderr; NULL: none */
     const char *dump;
     /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
     const weft_policy *policy;
     const weft_cost *cost;
     bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
+    bool
+        synchronous; /* each exchange is finished before the next step, in place of going on while others compute */
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.

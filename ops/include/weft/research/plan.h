@@ -134,6 +134,10 @@ typedef struct weft_planned_step {
     /* loop: how many tensors it goes over, each with its own part of `in` and `out`, in turn; and how many of the last
      * dims are a row that is gone through at once, reductions and what follows them included */
     int n_segments, n_row_dims;
+    /* convert: how many steps after it are done while it goes on, and their flops: it is finished before step
+     * index + n_beside + 1. A place, not a prediction: how much of it is hidden is a matter of the link */
+    int n_beside;
+    double beside_flops;
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);

@@ -1,0 +1,406 @@
+/* schedule: exchanges go on while the rank computes.
+ *
+ * An exchange starts at its place in the list, and is finished right before the first step that needs that it is over:
+ * a reader of its results, or a writer of what it reads. This pass finds an order in which much lies between the two. The
+ * list is gone through once, on a clock that knows what steps cost (policy.h) and when exchanges of each group will be
+ * over, one after the other:
+ *
+ * - an exchange starts as soon as its operands are there; but where that takes memory (weights that are gathered for the
+ *   next layer) only so early that nobody waits for it;
+ * - a step whose operand is still under way lets those behind it go first, as long as it would have to wait anyway.
+ *
+ * So the order of exchanges stays one on all ranks (all is decided by rank 0's boxes), and nothing is decided when it
+ * runs. Whatever is under way keeps its memory: where the arena would grow by more than a quarter, less is taken ahead.
+ */
+#include "plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { N_LEADS = 4, ROOM_DIVISOR = 4 };
+
+/* How far ahead steps are taken, in the times that have to be filled. 0: none is, and only what lies behind an exchange
+ * anyway is done meanwhile. */
+static const double leads[N_LEADS] = {1, 0.5, 0.25, 0};
+
+/* Steps that have to wait for a step, as a list. */
+typedef struct edge {
+    uint32_t to, next; /* next + 1; 0: the last */
+} edge;
+
+typedef struct scheduling {
+    weft_plan *plan;
+    weft_error *error;
+    uint32_t n_steps;
+    edge *edges; /* [n_edges] */
+    uint32_t n_edges, cap_edges;
+    uint32_t *first;    /* [n_steps] edge + 1                                                     */
+    uint32_t *n_before; /* [n_steps] steps that it has to wait for                                */
+    bool *is_exchange;  /* [n_steps]                                                              */
+    double *price;      /* [n_steps]                                                              */
+    double *begins;     /* [n_steps + 1] when it would begin if exchanges took no time            */
+    bool *
+        is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
+    double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
+    /* One order: */
+    double lead;
+    weft_step *ordered; /* [n_steps]                                                              */
+    uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet                            */
+    uint32_t n_ordered;
+    uint32_t *n_left; /* [n_steps] of n_before                                                  */
+    double *ready_at; /* [n_steps] when all that it waits for is over                           */
+    uint32_t
+        *heap; /* [n_heap] steps that wait for nothing but time, the first in the list on top */
+    uint32_t n_heap;
+    uint32_t *held; /* [n_held] exchanges whose operands are there                            */
+    uint32_t n_held;
+    uint32_t *flying; /* [n_flying] steps whose operands will be there                          */
+    uint32_t n_flying;
+    double clock;
+    double over_at[1 << WEFT_MAX_AXES]; /* by axes: when the last exchange is over */
+} scheduling;
+
+/* ---- what waits for what ------------------------------------------------------------------------ */
+
+/* Of the memory of one placed tensor. */
+typedef struct memory_use {
+    uint32_t maker;  /* the step that wrote it last, + 1; 0: it is there before the run */
+    uint32_t reader; /* use + 1: those that have read it since                          */
+} memory_use;
+
+typedef struct use {
+    uint32_t step, next; /* next + 1; 0: the last */
+} use;
+
+static bool add_edge(scheduling *g, uint32_t from, uint32_t to)
+{
+    if (g->first[from] && g->edges[g->first[from] - 1].to == to) return true;
+    if (g->n_edges == g->cap_edges) return false;
+    g->edges[g->n_edges] = (edge){to, g->first[from]};
+    g->first[from] = ++g->n_edges;
+    g->n_before[to]++;
+    return true;
+}
+
+/* Everybody reads what was written before, and writes when all before have read. */
+static bool add_edges_of(scheduling *g, uint32_t s, memory_use *memory, use *uses, uint32_t *n_uses)
+{
+    const weft_step *step = &g->plan->steps[s];
+    bool is_done = true;
+    for (int i = 0; i < step->n_in; i++) {
+        memory_use *m = &memory[weft_placed_owner(g->plan, step->in[i])];
+        if (m->maker) is_done &= add_edge(g, m->maker - 1, s);
+        uses[*n_uses] = (use){s, m->reader};
+        m->reader = ++*n_uses;
+    }
+    for (int o = 0; o < step->n_out; o++) {
+        memory_use *m = &memory[weft_placed_owner(g->plan, step->out[o])];
+        if (m->maker && m->maker != s + 1) is_done &= add_edge(g, m->maker - 1, s);
+        for (uint32_t u = m->reader; u; u = uses[u - 1].next)
+            if (uses[u - 1].step != s) is_done &= add_edge(g, uses[u - 1].step, s);
+        *m = (memory_use){s + 1, 0};
+    }
+    return is_done;
+}
+
+/* A reader has an edge from what it reads, and one to who writes it next. */
+static weft_status find_edges(scheduling *g)
+{
+    const weft_plan *plan = g->plan;
+    size_t n = 1;
+    uint32_t n_uses = 0;
+    for (uint32_t s = 0; s < g->n_steps; s++)
+        n += 2 * (size_t)plan->steps[s].n_in + (size_t)plan->steps[s].n_out;
+    memory_use *memory = calloc(plan->n_placed + 1, sizeof *memory);
+    use *uses = calloc(n, sizeof *uses);
+    g->edges = weft_arena_take(plan->arena, n * sizeof *g->edges);
+    g->cap_edges = (uint32_t)n;
+    bool is_done = memory && uses && g->edges;
+    for (uint32_t s = 0; s < g->n_steps && is_done; s++)
+        is_done = add_edges_of(g, s, memory, uses, &n_uses);
+    free(memory);
+    free(uses);
+    return is_done ? WEFT_OK : weft_fail_memory(g->error, n * sizeof *g->edges);
+}
+
+/* ---- prices --------------------------------------------------------------------------------------- */
+
+/* Reading and writing memory, or computing: whatever takes longer. */
+static double work_of(const weft_plan *plan, const weft_step *step)
+{
+    double bytes = 0;
+    for (int i = 0; i < step->n_in; i++)
+        bytes += (double)weft_placed_bytes(plan, step->in[i], 0);
+    for (int o = 0; o < step->n_out; o++)
+        bytes += (double)weft_placed_bytes(plan, step->out[o], 0);
+    const double flops = weft_work_price(&plan->cost, weft_step_flops(plan, step, 0));
+    return fmax(flops, bytes / (2 * WEFT_COPIES_PER_BYTE));
+}
+
+/* Begun earlier, an exchange keeps its results alive for longer, and what it alone reads for shorter. */
+static bool takes_no_more(const weft_plan *plan, const uint32_t *n_readers, const weft_step *step)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < step->n_in; k++) {
+        const uint32_t operand = weft_placed_owner(plan, step->in[k]);
+        const bool dies = plan->placed[operand].home == WEFT_TEMPORARY && n_readers[operand] == 1 &&
+                          !plan->placed[step->in[k]].is_output;
+        bytes += weft_placed_bytes(plan, step->out[k], 0);
+        if (dies) bytes -= weft_placed_bytes(plan, step->in[k], 0);
+    }
+    return bytes <= 0;
+}
+
+static weft_status find_free(scheduling *g)
+{
+    const weft_plan *plan = g->plan;
+    uint32_t *n_readers = weft_arena_take(plan->arena, (plan->n_placed + 1) * sizeof *n_readers);
+    if (!n_readers) return weft_fail_memory(g->error, plan->n_placed * sizeof *n_readers);
+    for (uint32_t s = 0; s < g->n_steps; s++)
+        for (int i = 0; i < plan->steps[s].n_in; i++)
+            n_readers[weft_placed_owner(plan, plan->steps[s].in[i])]++;
+    for (uint32_t s = 0; s < g->n_steps; s++)
+        g->is_free[s] = g->is_exchange[s] && takes_no_more(plan, n_readers, &plan->steps[s]);
+    return WEFT_OK;
+}
+
+/* An exchange has to be over when the first step that waits for it begins, and before the next of its group has to
+ * begin. */
+static void find_latest(scheduling *g)
+{
+    double last[1 << WEFT_MAX_AXES];
+    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
+        last[axes] = INFINITY;
+    for (uint32_t s = g->n_steps; s-- > 0;) {
+        double needed = g->begins[g->n_steps];
+        double *next = &last[g->plan->steps[s].convert.axes];
+        if (!g->is_exchange[s]) continue;
+        for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next)
+            needed = fmin(needed, g->begins[g->edges[e - 1].to]);
+        g->latest[s] = *next = fmin(needed, *next) - g->price[s];
+    }
+}
+
+static void find_prices(scheduling *g)
+{
+    const weft_plan *plan = g->plan;
+    for (uint32_t s = 0; s < g->n_steps; s++) {
+        weft_exchange exchange;
+        const weft_step *step = &plan->steps[s];
+        g->is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
+        g->price[s] = g->is_exchange[s] ? weft_exchange_price(&plan->cost, &exchange) +
+                                              weft_latency_price(&plan->cost)
+                                        : work_of(plan, step);
+        g->begins[s + 1] = g->begins[s] + (g->is_exchange[s] ? 0 : g->price[s]);
+    }
+    find_latest(g);
+}
+
+/* ---- one order ------------------------------------------------------------------------------------ */
+
+static void push(scheduling *g, uint32_t s)
+{
+    uint32_t at = g->n_heap++;
+    for (; at > 0 && g->heap[(at - 1) / 2] > s; at = (at - 1) / 2)
+        g->heap[at] = g->heap[(at - 1) / 2];
+    g->heap[at] = s;
+}
+
+static uint32_t pop(scheduling *g)
+{
+    const uint32_t top = g->heap[0], last = g->heap[--g->n_heap];
+    uint32_t at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < g->n_heap; at = child) {
+        if (child + 1 < g->n_heap && g->heap[child + 1] < g->heap[child]) child++;
+        if (g->heap[child] >= last) break;
+        g->heap[at] = g->heap[child];
+    }
+    g->heap[at] = last;
+    return top;
+}
+
+/* Step `s` stands next. What waited for nothing else can follow when it is over. */
+static void put(scheduling *g, uint32_t s, double over_at)
+{
+    g->ordered[g->n_ordered] = g->plan->steps[s];
+    g->place[s] = ++g->n_ordered;
+    for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
+        const uint32_t to = g->edges[e - 1].to;
+        g->ready_at[to] = fmax(g->ready_at[to], over_at);
+        if (--g->n_left[to] == 0) g->flying[g->n_flying++] = to;
+    }
+}
+
+static void put_work(scheduling *g, uint32_t s)
+{
+    g->clock += g->price[s];
+    put(g, s, g->clock);
+}
+
+static void put_exchange(scheduling *g, uint32_t s)
+{
+    double *over_at = &g->over_at[g->plan->steps[s].convert.axes];
+    *over_at = fmax(g->clock, *over_at) + g->price[s];
+    put(g, s, *over_at);
+}
+
+/* In the order of the list. */
+static void hold(scheduling *g, uint32_t s)
+{
+    uint32_t at = g->n_held++;
+    for (; at > 0 && g->held[at - 1] > s; at--)
+        g->held[at] = g->held[at - 1];
+    g->held[at] = s;
+}
+
+/* Steps whose operands are there by now. */
+static void land(scheduling *g)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < g->n_flying; i++) {
+        const uint32_t s = g->flying[i];
+        if (g->ready_at[s] > g->clock)
+            g->flying[kept++] = s;
+        else if (g->is_exchange[s])
+            hold(g, s);
+        else
+            push(g, s);
+    }
+    g->n_flying = kept;
+}
+
+/* Whether exchange `s` begins before step `next`: it is that, or it costs nothing to begin, or after it somebody would wait.
+ */
+static bool begins_now(const scheduling *g, uint32_t s, uint32_t next)
+{
+    const double late = g->latest[s] - g->lead * g->price[s];
+    return s == next || (g->lead > 0 && (g->is_free[s] || g->begins[next + 1] > late));
+}
+
+static void start_exchanges(scheduling *g, uint32_t next)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < g->n_held; i++) {
+        if (begins_now(g, g->held[i], next))
+            put_exchange(g, g->held[i]);
+        else
+            g->held[kept++] = g->held[i];
+    }
+    g->n_held = kept;
+}
+
+/* Step `next` has been the first in the list since `reached`. Where it waits for an exchange, a step behind it is done,
+ * unless that lies further ahead than the wait is long; else time goes by. */
+static void go_on(scheduling *g, uint32_t next, double reached)
+{
+    const double wait = g->lead * (g->ready_at[next] - reached);
+    const bool has_work = g->n_heap > 0 && g->begins[g->heap[0]] - g->begins[next] <= wait;
+    if (g->n_heap > 0 && (g->heap[0] == next || (has_work && g->lead > 0)))
+        put_work(g, pop(g));
+    else
+        g->clock = g->ready_at[next];
+}
+
+/* Until when each exchange goes on, by what waits for it. */
+static void find_ends(scheduling *g)
+{
+    for (uint32_t s = 0; s < g->n_steps; s++) {
+        uint32_t until = g->n_steps;
+        if (!g->is_exchange[s]) continue;
+        for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
+            const uint32_t at = g->place[g->edges[e - 1].to] - 1;
+            if (at < until) until = at;
+        }
+        g->ordered[g->place[s] - 1].until = until;
+    }
+}
+
+static void make_order(scheduling *g, double lead)
+{
+    double reached = 0;
+    uint32_t next = 0;
+    g->lead = lead;
+    g->clock = 0;
+    g->n_ordered = g->n_heap = g->n_held = g->n_flying = 0;
+    for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
+        g->over_at[axes] = 0;
+    for (uint32_t s = 0; s < g->n_steps; s++) {
+        g->place[s] = 0;
+        g->ready_at[s] = 0;
+        g->n_left[s] = g->n_before[s];
+        if (g->n_left[s] == 0) g->flying[g->n_flying++] = s;
+    }
+    while (g->n_ordered < g->n_steps) {
+        for (; g->place[next]; next++)
+            reached = g->clock;
+        land(g);
+        start_exchanges(g, next);
+        if (!g->place[next]) go_on(g, next, reached);
+    }
+    find_ends(g);
+}
+
+/* ---- the pass --------------------------------------------------------------------------------------- */
+
+static weft_status open_scheduling(scheduling *g)
+{
+    weft_arena *arena = g->plan->arena;
+    const size_t n = g->n_steps + 1;
+    uint32_t **const numbers[] = {&g->first, &g->n_before, &g->place, &g->n_left,
+                                  &g->heap,  &g->held,     &g->flying};
+    double **const times[] = {&g->price, &g->begins, &g->latest, &g->ready_at};
+    bool is_there = true;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        is_there &= (*numbers[i] = weft_arena_take(arena, n * sizeof(uint32_t))) != NULL;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        is_there &= (*times[i] = weft_arena_take(arena, n * sizeof(double))) != NULL;
+    g->is_exchange = weft_arena_take(arena, n * sizeof *g->is_exchange);
+    g->is_free = weft_arena_take(arena, n * sizeof *g->is_free);
+    g->ordered = calloc(n, sizeof *g->ordered);
+    if (!is_there || !g->is_exchange || !g->is_free || !g->ordered)
+        return weft_fail_memory(g->error, n * sizeof *g->ordered);
+    WEFT_TRY(find_edges(g));
+    find_prices(g);
+    return find_free(g);
+}
+
+/* The first lead whose arena fits. */
+static weft_status find_order(scheduling *g, bool *is_found)
+{
+    const weft_plan *plan = g->plan;
+    int64_t before, after, alive;
+    *is_found = false;
+    WEFT_TRY(weft_plan_arena(plan, plan->steps, g->n_steps, &before, &alive, g->error));
+    for (int i = 0; i < N_LEADS && !*is_found; i++) {
+        make_order(g, leads[i]);
+        WEFT_TRY(weft_plan_arena(plan, g->ordered, g->n_steps, &after, &alive, g->error));
+        *is_found = after <= before + before / ROOM_DIVISOR;
+    }
+    return WEFT_OK;
+}
+
+static bool has_exchanges(const weft_plan *plan)
+{
+    weft_exchange exchange;
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (weft_step_exchange(plan, &plan->steps[s], 0, &exchange)) return true;
+    return false;
+}
+
+weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
+{
+    scheduling g = {.plan = plan, .error = error, .n_steps = plan->n_steps};
+    bool is_found = false;
+    if (plan->is_synchronous || !has_exchanges(plan)) return WEFT_OK;
+    weft_status status = open_scheduling(&g);
+    if (status == WEFT_OK) status = find_order(&g, &is_found);
+    if (!is_found) {
+        free(g.ordered);
+        return status;
+    }
+    free(plan->steps);
+    plan->steps = g.ordered;
+    plan->cap_steps = plan->n_steps + 1;
+    plan->packed.offset = NULL; /* it was for the order before */
+    return WEFT_OK;
+}

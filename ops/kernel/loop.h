@@ -34,7 +34,9 @@ typedef enum weft_loop_kind {
 typedef struct weft_loop_op {
     weft_loop_kind kind;
     weft_block block;
-    weft_finish finish;   /* with env.number[0] */
+    const weft_relay
+        *relay;         /* ELEMENTS, from f32 to f32: the same over registers; NULL: block alone */
+    weft_finish finish; /* with env.number[0] */
     weft_combine combine; /* REDUCE */
     weft_dtype dtype;     /* REDUCE: of the elements */
     weft_block_env env;   /* index, stride and step are the driver's */

@@ -29,7 +29,9 @@ static void add_operands(weft_making *m, const weft_loop_op *op, weft_act *act, 
 {
     act->n_in = op->n_in;
     for (int i = 0; i < op->n_in; i++) {
-        act->x[i] = of_rows ? weft_making_rows(m, op->in[i]) : m->value[op->in[i]].elements;
+        act->is_number[i] = !of_rows && weft_making_takes_number(m, act->number, i);
+        act->x[i] = of_rows || act->is_number[i] ? weft_making_rows(m, op->in[i])
+                                                 : m->value[op->in[i]].elements;
         act->x_bytes[i] = m->value[op->in[i]].bytes;
     }
 }
@@ -88,7 +90,9 @@ static void make_between(weft_making *m, int before)
         if (!(weft_making_passes(m, k) & weft_pass_bit(before + 1))) continue;
         for (int i = 0; i < loop->op[k].n_in; i++) {
             const int slot = loop->op[k].in[i];
-            if (slot < loop->n_in && m->value[slot].elements == 0)
+            if (weft_making_takes_number(m, k, i))
+                weft_making_rows(m, slot);
+            else if (slot < loop->n_in && m->value[slot].elements == 0)
                 m->value[slot].elements = weft_making_bring(m, slot, false);
             else if (slot >= loop->n_in && m->value[slot].of_rows)
                 weft_making_spread(m, slot);
@@ -106,7 +110,7 @@ static void bring_blocks(weft_making *m, int pass)
         weft_slot *v = &m->value[slot];
         if (!(v->need & weft_pass_bit(pass)) || (v->elements != 0 && !v->in_blocks)) continue;
         v->elements = weft_making_bring(m, slot, true);
-        v->in_blocks = true;
+        v->in_blocks = v->elements != 0; /* else only numbers of it are read so far */
     }
 }
 
@@ -167,7 +171,11 @@ static void make_element_op(weft_making *m, int k, int pass)
     const weft_loop_op *op = &m->loop->op[k];
     weft_act act = {.number = k, .bytes = op->bytes, .block = op->block, .run = weft_act_elements};
     add_operands(m, op, &act, false);
-    act.y[0] = m->value[m->first_slot[k]].elements = place_elements(m, k, pass);
+    weft_slot *v = &m->value[m->first_slot[k]];
+    act.y[0] = v->elements = place_elements(m, k, pass);
+    const bool is_in_memory =
+        v->result >= 0 || (v->keeping != WEFT_ONE_PASS && v->keeping != WEFT_AGAIN);
+    act.only_for = is_in_memory ? -1 : v->last;
     if (has_index(m, k)) {
         act.run = index_is_even(m, k) ? weft_act_indexed : weft_act_pieces;
         m->space->needs_outer = true;
@@ -230,7 +238,7 @@ static void ask_ahead(weft_making *m, int k, int n_asked, int *next)
     }
 }
 
-static void make_pass(weft_making *m, int pass)
+static weft_status make_pass(weft_making *m, int pass, weft_error *error)
 {
     int n_asked = 0, next = 0;
     find_last(m, pass);
@@ -247,6 +255,7 @@ static void make_pass(weft_making *m, int pass)
         else
             make_element_op(m, k, pass);
     }
+    WEFT_TRY(weft_making_relay(m, error));
     for (int o = 0; o < m->loop->n_out; o++) {
         const weft_slot *v = &m->value[m->loop->out[o]];
         if (v->of_rows || v->result == o || m->wait[o] != pass) continue;
@@ -255,6 +264,7 @@ static void make_pass(weft_making *m, int pass)
                                       .y[0] = weft_making_result(m, o),
                                       .bytes = v->bytes});
     }
+    return WEFT_OK;
 }
 
 static void copy_rows(weft_making *m)
@@ -289,7 +299,7 @@ weft_status weft_making_acts(weft_making *m, weft_error *error)
     for (int pass = 0; pass < m->n_passes; pass++) {
         make_between(m, pass - 1);
         WEFT_TRY(end_stage(m, error));
-        make_pass(m, pass);
+        WEFT_TRY(make_pass(m, pass, error));
         WEFT_TRY(end_stage(m, error));
     }
     make_between(m, m->n_passes - 1);

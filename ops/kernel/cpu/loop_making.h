@@ -116,6 +116,11 @@ int weft_making_rows(weft_making *making, int slot);
 /* The memory of result o. */
 int weft_making_result(weft_making *making, int o);
 
+/* loop_relay.c. Does op k read its operand i as one number of the row, not spread along it? */
+bool weft_making_takes_number(const weft_making *making, int k, int i);
+/* Acts of the stage at hand that go on with each other's elements become one. */
+weft_status weft_making_relay(weft_making *making, weft_error *error);
+
 /* loop_acts.c: one act more; all of them, in stages. */
 void weft_making_add(weft_making *making, weft_act act);
 weft_status weft_making_acts(weft_making *making, weft_error *error);

@@ -30,6 +30,11 @@ struct weft_act {
     weft_combine combine;
     weft_block block;
     weft_finish finish;
+    bool is_number[3]; /* operands on elements: one number of the row, not a block          */
+    int only_for;      /* the one op that reads its result, which nobody wants in memory; -1 */
+    const struct weft_relay_width *width; /* of a relay (relay.h)                           */
+    const struct weft_relay_leg *legs;    /* [n_legs] */
+    int n_legs;
 };
 
 /* data: NULL for the lane's scratch. outer: bytes per outer dim; NULL: rows lie `row` bytes apart. step: bytes per

@@ -14,6 +14,7 @@
 #ifndef WEFT_SANITIZE
 #define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define WEFT_IVDEP  _Pragma("GCC ivdep")
+#define WEFT_HAS_CLONES
 #endif
 #endif
 #endif

@@ -12,6 +12,7 @@
 
 #include "weft/extend/math.h"
 #include "weft/extend/op.h"
+#include "weft/extend/relay.h"
 
 #define WEFT_BLOCK_1(name, T, R, expression)                                                       \
     WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
@@ -80,17 +81,21 @@
 #define WEFT_ELEMENT_1X(expression_f32, expression_f64)                                            \
     WEFT_BLOCK_1(block_f32, float, float, expression_f32)                                          \
     WEFT_BLOCK_1(block_f64, double, double, expression_f64)                                        \
+    WEFT_RELAY_1(expression_f32)                                                                   \
     static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,                   \
-                                         .block[WEFT_F64][WEFT_F64] = block_f64};
+                                         .block[WEFT_F64][WEFT_F64] = block_f64,                   \
+                                         .relay = &relay};
 #define WEFT_ELEMENT_1(expression) WEFT_ELEMENT_1X(expression, expression)
 
 #define WEFT_ELEMENT_2(expression, expression_i32)                                                 \
     WEFT_BLOCK_2(block_f32, float, float, expression)                                              \
     WEFT_BLOCK_2(block_f64, double, double, expression)                                            \
     WEFT_BLOCK_2(block_i32, int32_t, int32_t, expression_i32)                                      \
+    WEFT_RELAY_2(expression)                                                                       \
     static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_F64] = block_f64,                   \
-                                         .block[WEFT_I32][WEFT_I32] = block_i32};
+                                         .block[WEFT_I32][WEFT_I32] = block_i32,                   \
+                                         .relay = &relay};
 
 #define WEFT_ELEMENT_COMPARE(expression)                                                           \
     WEFT_BLOCK_2(block_f32, float, int32_t, expression)                                            \

@@ -135,10 +135,27 @@ typedef void (*weft_block)(int64_t n, void *y, const void *const *x, const weft_
  * along the dim named in the attributes. */
 typedef enum weft_index { WEFT_INDEX_NONE = 0, WEFT_INDEX_LINEAR, WEFT_INDEX_ALONG } weft_index;
 
+/* An op's legs (weft/extend/relay.h), by which of its operands are the tile, and by the width of vectors; NULL: it has none
+ * of the kind. The tile alone; x the tile and y a block; x a block and y the tile; the same with one number. */
+typedef enum weft_leg_kind {
+    WEFT_LEG_ALONE,
+    WEFT_LEG_AND_BLOCK,
+    WEFT_LEG_BLOCK_AND,
+    WEFT_LEG_AND_NUMBER,
+    WEFT_LEG_NUMBER_AND,
+    WEFT_LEG_KINDS
+} weft_leg_kind;
+typedef void (*weft_leg_run)(void); /* in truth a WEFT_LEG_TYPE */
+enum { WEFT_LEG_WIDTHS = 3 };       /* of 16, 32, 64 bytes */
+typedef struct weft_relay {
+    weft_leg_run leg[WEFT_LEG_KINDS][WEFT_LEG_WIDTHS];
+} weft_relay;
+
 typedef struct weft_element {
     weft_index index;
     /* [dtype of the last operand, or of the output if none][dtype of the output]; NULL: not defined */
     weft_block block[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];
+    const weft_relay *relay; /* from f32 to f32; NULL: it is run by its block function alone */
 } weft_element;
 
 /* Attributes of every element op. */

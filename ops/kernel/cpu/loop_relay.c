@@ -1,0 +1,151 @@
+/* loop_relay.c: which acts on elements become one act over registers. See loop_making.h.
+ *
+ * An op goes on with the tile of the one before it where that is one of its operands, and the other is a block, or one number
+ * of the row. What more is done with a value in between than going on is a store; asking for the next block is done on the
+ * way. A relay is worth it from two ops on, or where it saves spreading a number along the row.
+ */
+#include "cpu/loop_making.h"
+#include "cpu/relay.h"
+
+#include <string.h>
+
+enum { LEAST_BLOCK = 256 }; /* elements; shorter blocks have too much rest */
+
+/* ---- numbers of rows ------------------------------------------------------------------------- */
+
+static bool is_number(const weft_making *m, int slot)
+{
+    const weft_space *s = m->space;
+    if (m->value[slot].op >= 0) return m->value[slot].of_rows;
+    return weft_space_row_is_even(s, s->stride[slot], 0);
+}
+
+static weft_leg_run leg_of(const weft_making *m, int k, weft_leg_kind kind)
+{
+    const weft_relay *relay = m->loop->op[k].relay;
+    if (relay == NULL || m->block < LEAST_BLOCK || m->resumes[k] ||
+        m->loop->op[k].kind != WEFT_LOOP_ELEMENTS)
+        return NULL;
+    return relay->leg[kind][weft_relay_width_index()];
+}
+
+bool weft_making_takes_number(const weft_making *m, int k, int i)
+{
+    const weft_loop_op *op = &m->loop->op[k];
+    if (m->space->rows != 1 || m->space->row == 1 || op->n_in != 2 || !is_number(m, op->in[i]))
+        return false;
+    if (i == 0 && is_number(m, op->in[1])) return false; /* one of them is the tile */
+    return leg_of(m, k, i == 0 ? WEFT_LEG_NUMBER_AND : WEFT_LEG_AND_NUMBER) != NULL;
+}
+
+/* ---- legs ------------------------------------------------------------------------------------ */
+
+typedef struct relaying {
+    weft_making *making;
+    const weft_relay_width *width;
+    weft_relay_leg legs[WEFT_MOST_LEGS];
+    int n_legs, n_ops;
+    bool has_number;
+    weft_act last; /* the act of the last op */
+} relaying;
+
+static weft_leg_kind kind_of(const weft_act *act, int tile)
+{
+    static const weft_leg_kind kinds[2][2] = {{WEFT_LEG_AND_BLOCK, WEFT_LEG_AND_NUMBER},
+                                              {WEFT_LEG_BLOCK_AND, WEFT_LEG_NUMBER_AND}};
+    return act->n_in == 1 ? WEFT_LEG_ALONE : kinds[tile][act->is_number[1 - tile]];
+}
+
+/* The leg of an act whose operand number `tile` is the tile; NULL: there is none. */
+static weft_leg_run leg_of_act(const weft_making *m, const weft_act *act, int tile)
+{
+    return act->run == weft_act_elements ? leg_of(m, act->number, kind_of(act, tile)) : NULL;
+}
+
+static void add_leg(relaying *r, weft_relay_leg leg)
+{
+    r->legs[r->n_legs++] = leg;
+}
+
+static void add_op(relaying *r, const weft_act *act, int tile)
+{
+    add_leg(r, (weft_relay_leg){.run = leg_of_act(r->making, act, tile),
+                                .rest = weft_rest_op,
+                                .ref = act->n_in == 1 ? 0 : act->x[1 - tile],
+                                .number = act->number,
+                                .kind = kind_of(act, tile),
+                                .block = act->block});
+    r->last = *act;
+    r->n_ops++;
+    r->has_number |= act->n_in == 2 && act->is_number[1 - tile];
+}
+
+static void add_store(relaying *r)
+{
+    add_leg(r,
+            (weft_relay_leg){.run = r->width->store, .rest = weft_rest_store, .ref = r->last.y[0]});
+}
+
+/* Which operand of an act is what the last op made; -1: none, or both. */
+static int goes_on_with(const relaying *r, const weft_act *act)
+{
+    int tile = -1;
+    for (int i = 0; i < act->n_in; i++) {
+        if (act->x[i] != r->last.y[0]) continue;
+        if (tile >= 0 || act->is_number[i]) return -1;
+        tile = i;
+    }
+    return tile >= 0 && leg_of_act(r->making, act, tile) ? tile : -1;
+}
+
+static bool open_relay(relaying *r, const weft_act *act)
+{
+    const int tile = act->n_in == 2 && act->is_number[0];
+    r->n_legs = r->n_ops = 0, r->has_number = false;
+    if (!leg_of_act(r->making, act, tile)) return false;
+    add_leg(r, (weft_relay_leg){.rest = weft_rest_load, .ref = act->x[tile]});
+    add_op(r, act, tile);
+    return true;
+}
+
+/* From act `i` on; how many acts it takes in. */
+static int follow(relaying *r, const weft_act *acts, int i, int n)
+{
+    int taken = 1;
+    for (int k = i + 1; k < n && r->n_legs < WEFT_MOST_LEGS - 4; k++) {
+        if (acts[k].run == weft_act_ahead) continue;
+        const int tile = goes_on_with(r, &acts[k]);
+        if (tile < 0) break;
+        if (r->last.only_for != acts[k].number) add_store(r);
+        for (int a = i + taken; a < k && r->n_legs < WEFT_MOST_LEGS - 4; a++)
+            add_leg(r, (weft_relay_leg){
+                           .run = r->width->ask, .rest = weft_rest_none, .ref = acts[a].x[0]});
+        add_op(r, &acts[k], tile);
+        taken = k + 1 - i;
+    }
+    add_store(r);
+    add_leg(r, (weft_relay_leg){.run = r->width->end, .rest = weft_rest_none});
+    return taken;
+}
+
+weft_status weft_making_relay(weft_making *m, weft_error *error)
+{
+    relaying r = {.making = m, .width = &weft_relay_widths[weft_relay_width_index()]};
+    const int n = m->n_acts;
+    m->n_acts = 0; /* fewer than before: each is read before it is written over */
+    for (int i = 0; i < n;) {
+        const int taken = open_relay(&r, &m->acts[i]) ? follow(&r, m->acts, i, n) : 1;
+        if (r.n_ops < 2 && !r.has_number) {
+            m->acts[m->n_acts++] = m->acts[i++];
+            continue;
+        }
+        const size_t bytes = (size_t)r.n_legs * sizeof *r.legs;
+        weft_relay_leg *legs = weft_arena_take(m->arena, bytes);
+        if (!legs) return weft_fail_memory(error, bytes);
+        memcpy(legs, r.legs, bytes);
+        m->acts[m->n_acts++] =
+            (weft_act){.run = weft_act_relay, .width = r.width, .legs = legs, .n_legs = r.n_legs};
+        i += taken;
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,149 @@
+/* Relays: ops over registers have the bits of the same ops block by block, whatever they are, wherever their operands come
+ * from and whatever is left over of a block; and what is read again is in memory. */
+#include "loop.h"
+#include "op.h"
+#include "kernel_lanes.h"
+
+enum { MOST_OPS = 24, N_IN = 5, MOST_SLOTS = N_IN + MOST_OPS, MOST_ELEMENTS = 5 * 1600 };
+
+static const weft_op *const ops[] = {
+    &weft_op_add,     &weft_op_sub,    &weft_op_mul,  &weft_op_div,
+    &weft_op_maximum, &weft_op_scale,  &weft_op_exp,  &weft_op_square,
+    &weft_op_relu,    &weft_op_shift,  &weft_op_gelu, &weft_op_tanh,
+    &weft_op_rsqrt,   &weft_op_square, &weft_op_add,  &weft_op_mul};
+enum { N_OPS = sizeof ops / sizeof *ops };
+
+static float memory[N_IN][MOST_ELEMENTS], made[2][MOST_OPS][MOST_ELEMENTS];
+
+static int operands_of(const weft_op *op)
+{
+    static const weft_op *const two[] = {&weft_op_add, &weft_op_sub, &weft_op_mul, &weft_op_div,
+                                         &weft_op_maximum};
+    for (int i = 0; i < 5; i++)
+        if (two[i] == op) return 2;
+    return 1;
+}
+
+/* Operands: 0 and 1 element by element, 2 the same row for all, 3 one number a row, 4 one number. */
+static void set_operands(weft_loop *loop, int64_t rows, int64_t row, bool has_rows)
+{
+    static const int steps[N_IN][2] = {{1, 1}, {1, 1}, {0, 1}, {1, 0}, {0, 0}};
+    weft_loop_segment *s = &loop->segment[0];
+    s->n_dims = 2, s->n_row_dims = has_rows, s->size[0] = rows, s->size[1] = row;
+    for (int k = 0; k < N_IN; k++) {
+        loop->in[k] = (weft_loop_in){4, 1};
+        s->in[k].data = memory[k];
+        s->in[k].stride[0] = steps[k][0] * (k == 3 ? 1 : row);
+        s->in[k].stride[1] = steps[k][1];
+    }
+}
+
+/* Mostly the last result and one other, so that chains are long; some results are kept, the last always is. */
+static void add_random_ops(weft_loop *loop, int n, bool has_rows)
+{
+    for (int k = 0, slot = N_IN; k < n; k++, slot++) {
+        const weft_op *does = ops[random_below(N_OPS)];
+        weft_loop_op *op = &loop->op[k];
+        *op = (weft_loop_op){.n_in = operands_of(does), .n_out = 1, .bytes = 4};
+        for (int i = 0; i < op->n_in; i++)
+            op->in[i] = k > 0 && random_below(3) ? slot - 1 : random_below(slot);
+        op->block = does->element->block[WEFT_F32][WEFT_F32];
+        op->relay = does->element->relay;
+        op->env.number[0] = 0.75;
+        if (has_rows && random_below(6) == 0)
+            *op = (weft_loop_op){.kind = WEFT_LOOP_REDUCE,
+                                 .combine = WEFT_SUM,
+                                 .dtype = WEFT_F32,
+                                 .n_in = 1,
+                                 .in = {random_below(2)},
+                                 .n_out = 1,
+                                 .bytes = 4};
+        if (k == n - 1 || random_below(4) == 0) loop->out[loop->n_out++] = slot;
+    }
+}
+
+static void run_loop(weft_loop *loop, int which, bool in_place, int lanes)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    const weft_prepared_loop *prepared;
+    weft_loop_segment *s = &loop->segment[0];
+    memset(made[which], 0, sizeof made[which]);
+    for (int o = 0; o < loop->n_out; o++)
+        s->out[o] = made[which][o];
+    if (in_place) { /* the last result in the memory of operand 0 */
+        memcpy(made[which][loop->n_out - 1], memory[0], sizeof memory[0]);
+        s->in[0].data = made[which][loop->n_out - 1];
+    }
+    if (CHECK_OK(weft_loop_prepare(loop, arena, &prepared, &error), error))
+        weft_loop_run(prepared, 1, streams[lanes]);
+    s->in[0].data = memory[0];
+    weft_arena_destroy(&arena);
+}
+
+static bool is_of_elements(const weft_loop *loop, int slot)
+{
+    return slot < N_IN || loop->op[slot - N_IN].kind == WEFT_LOOP_ELEMENTS;
+}
+
+/* Of what is no number the bits are nobody's business. */
+static bool are_equal(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0 && (a[i] == a[i] || b[i] == b[i])) return false;
+    return true;
+}
+
+static void one_case(int64_t rows, int64_t row, bool has_rows, int n_ops)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    weft_loop *loop;
+    const weft_loop counts = {.n_in = N_IN, .n_ops = n_ops, .n_out = n_ops, .n_segments = 1};
+    if (CHECK_OK(weft_loop_take(arena, counts, &loop, &error), error)) {
+        loop->n_out = 0;
+        set_operands(loop, rows, row, has_rows);
+        add_random_ops(loop, n_ops, has_rows);
+        const bool in_place = random_below(2) && is_of_elements(loop, loop->out[loop->n_out - 1]);
+        run_loop(loop, 0, in_place, 1 + random_below(MOST_LANES));
+        for (int k = 0; k < n_ops; k++)
+            loop->op[k].relay = NULL;
+        run_loop(loop, 1, in_place, 1);
+        CHECK(are_equal(&made[0][0][0], &made[1][0][0], sizeof made[0] / sizeof(float)));
+    }
+    weft_arena_destroy(&arena);
+}
+
+static void test_registers_have_the_bits_of_blocks(void)
+{
+    static const int64_t row[] = {1, 7, 64, 255, 256, 300, 384, 511, 512, 513, 768, 1024, 1600};
+    for (int k = 0; k < N_IN; k++)
+        for (int i = 0; i < MOST_ELEMENTS; i++)
+            memory[k][i] = (float)(random_below(4001) - 2000) / 1024.0f;
+    for (int i = 0; i < 1500; i++)
+        one_case(1 + random_below(5), row[random_below(13)], random_below(2),
+                 1 + random_below(MOST_OPS));
+}
+
+/* An op's leg of every kind stands for its expression, and every op on floats that has one operand or two has legs. */
+static void test_ops_have_legs(void)
+{
+    for (int k = 0; k < N_OPS; k++) {
+        const weft_relay *relay = ops[k]->element->relay;
+        if (!CHECK(relay != NULL)) continue;
+        const bool has_two = operands_of(ops[k]) == 2;
+        CHECK((relay->leg[WEFT_LEG_ALONE][0] != NULL) == !has_two);
+        for (int kind = WEFT_LEG_AND_BLOCK; kind < WEFT_LEG_KINDS; kind++)
+            CHECK((relay->leg[kind][0] != NULL) == has_two);
+    }
+}
+
+int main(void)
+{
+    if (lanes_open()) {
+        RUN(test_ops_have_legs);
+        RUN(test_registers_have_the_bits_of_blocks);
+    }
+    lanes_close();
+    return weft_test_report();
+}

@@ -4,7 +4,7 @@
 
 #include "cpu/gemm.h"
 
-enum { TILE_ROWS = WEFT_GEMM_ROWS, TILE_VECTORS = 3, VECTOR_BYTES = 64 };
+enum { TILE_ROWS = WEFT_GEMM_ROWS, TILE_VECTORS = 3, VECTOR_BYTES = 64, TURN_ROWS = 16 };
 
 #if defined(__clang__)
 #define WEFT_UNROLL(n) _Pragma("unroll")

@@ -198,7 +198,8 @@ WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char
 WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, void *to,
                                        void *scratch, weft_error *error);
 WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
-WEFT_API bool weft_flight_is_started(const weft_flight *flight); /* and not yet finished; false of NULL */
+WEFT_API bool
+weft_flight_is_started(const weft_flight *flight); /* and not yet finished; false of NULL */
 /* The memory of one of several tensors, as `from` and `to` above. */
 typedef struct weft_move_memory {
     const void *from;

@@ -5,6 +5,9 @@
  * and its memory is free again for the next one. What little is missing comes along (a rate that all rules read), if all
  * together make no more than they end.
  *
+ * What waits for an exchange stays where it is, and so does the exchange: there ranks wait for each other, which costs least
+ * where they have most to do meanwhile (schedule), and what comes from others is not in the cache.
+ *
  * Steps are never joined or parted here, and none is later than it was among those that do not move, so what bundle and join
  * have made stays: a step of many parts comes when the last of its operands is there. The arena does not grow: where it
  * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
@@ -36,6 +39,7 @@ typedef struct hurrying {
     uint32_t *n_needs;        /* of those before it, not placed yet                        */
     int64_t *scratch;         /* bytes                                                     */
     bool *is_done, *is_waiting;
+    bool *meets;                  /* it exchanges something, or waits for who does */
     uint32_t *order, n_order;     /* the new order         */
     uint32_t *waiting, n_waiting; /* whom to look at again */
     /* [n_placed], of those whose memory it is */
@@ -228,7 +232,7 @@ static void try_here(hurrying *h, uint32_t s)
 
 static void look_again(hurrying *h, uint32_t s)
 {
-    if (h->is_done[s] || h->is_waiting[s]) return;
+    if (h->is_done[s] || h->is_waiting[s] || h->meets[s]) return;
     h->is_waiting[s] = true;
     h->waiting[h->n_waiting++] = s;
 }
@@ -307,8 +311,9 @@ static weft_status take_lists(hurrying *h)
     h->is_output = weft_arena_take(plan->arena, n_placed * sizeof *h->is_output);
     h->is_done = weft_arena_take(plan->arena, n_steps * sizeof *h->is_done);
     h->is_waiting = weft_arena_take(plan->arena, n_steps * sizeof *h->is_waiting);
+    h->meets = weft_arena_take(plan->arena, n_steps * sizeof *h->meets);
     h->scratch = weft_arena_take(plan->arena, n_steps * sizeof *h->scratch);
-    if (!h->edges || !h->is_output || !h->is_done || !h->is_waiting || !h->scratch)
+    if (!h->edges || !h->is_output || !h->is_done || !h->is_waiting || !h->meets || !h->scratch)
         return weft_fail_memory(h->error, n_edges * sizeof *h->edges);
     return WEFT_OK;
 }
@@ -323,9 +328,15 @@ static weft_status look_at_steps(hurrying *h)
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].is_output) h->is_output[weft_placed_owner(plan, id)] = true;
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next)
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        weft_exchange exchange;
+        const bool is_exchange = weft_step_exchange(plan, &plan->steps[s], 0, &exchange);
+        h->meets[s] |= is_exchange;
+        for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next) {
             h->n_needs[h->edges[e - 1].step]++;
+            h->meets[h->edges[e - 1].step] |= is_exchange;
+        }
+    }
     return WEFT_OK;
 }
 

@@ -119,4 +119,10 @@ weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part pa
                            weft_error *error);
 void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run);
 
+/* An element table's; of one that is older than relays: NULL. */
+static inline const weft_relay *weft_relay_of(const weft_element *element)
+{
+    return element->size >= sizeof *element ? element->relay : NULL;
+}
+
 #endif

@@ -17,6 +17,7 @@ WEFT_BLOCK_1(f64_to_i32, double, int32_t, TO_I32(x, 2147483648.0))
 WEFT_BLOCK_1(i32_to_f32, int32_t, float, x)
 WEFT_BLOCK_1(i32_to_f64, int32_t, double, x)
 static const weft_element element = {
+    .size = sizeof(weft_element),
     .block[WEFT_F32] = {[WEFT_F64] = f32_to_f64, [WEFT_I32] = f32_to_i32},
     .block[WEFT_F64] = {[WEFT_F32] = f64_to_f32, [WEFT_I32] = f64_to_i32},
     .block[WEFT_I32] = {[WEFT_F32] = i32_to_f32, [WEFT_F64] = i32_to_f64},

@@ -52,6 +52,11 @@ static weft_status check_op(const weft_op *op, weft_error *error)
         return weft_fail(error, WEFT_USAGE,
                          "op %s expands and has an element table; one of them does its work",
                          op->name);
+    if (op->element != NULL && op->element->size < offsetof(weft_element, relay))
+        return weft_fail(error, WEFT_USAGE,
+                         "op %s: the size of its element table is %zu; begin it with "
+                         ".size = sizeof(weft_element)",
+                         op->name, op->element->size);
     if (op->makes_token || op->takes_tokens)
         return weft_fail(error, WEFT_USAGE,
                          "op %s makes or takes tokens, which only weft_assign and weft_group do",

@@ -5,7 +5,8 @@
 WEFT_BLOCK_0(block_f32, float, index)
 WEFT_BLOCK_0(block_f64, double, index)
 WEFT_BLOCK_0(block_i32, int32_t, index)
-static const weft_element element = {.index = WEFT_INDEX_ALONG,
+static const weft_element element = {.size = sizeof(weft_element),
+                                     .index = WEFT_INDEX_ALONG,
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
                                      .block[WEFT_I32][WEFT_I32] = block_i32};

@@ -20,7 +20,8 @@
     }
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)
-static const weft_element element = {.index = WEFT_INDEX_LINEAR,
+static const weft_element element = {.size = sizeof(weft_element),
+                                     .index = WEFT_INDEX_LINEAR,
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64};
 

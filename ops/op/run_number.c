@@ -6,7 +6,8 @@
 WEFT_BLOCK_0(block_f32, float, env->step)
 WEFT_BLOCK_0(block_f64, double, env->step)
 WEFT_BLOCK_0(block_i32, int32_t, env->step)
-static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,
+static const weft_element element = {.size = sizeof(weft_element),
+                                     .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
                                      .block[WEFT_I32][WEFT_I32] = block_i32};
 

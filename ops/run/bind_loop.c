@@ -23,7 +23,7 @@ static weft_status bind_block(const weft_plan *plan, const weft_link *link, weft
     if (!op->block)
         return weft_fail(error, WEFT_INTERNAL, "op %s is not defined from %s to %s", does->name,
                          weft_dtype_name(read), weft_dtype_name(made));
-    if (read == WEFT_F32 && made == WEFT_F32) op->relay = does->element->relay;
+    if (read == WEFT_F32 && made == WEFT_F32) op->relay = weft_relay_of(does->element);
     op->env.seed = graph->seed;
     if (does != node->op) return WEFT_OK; /* the attributes are the reduction's */
     const weft_element_attributes *attributes = node->attributes;

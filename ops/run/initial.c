@@ -26,7 +26,8 @@ static void formula(int64_t n, void *out, const void *const *in, const weft_bloc
     for (int64_t i = 0; i < n; i++)
         numbers[i] = env->number[0] * cos(env->number[1] * (double)(env->index + i));
 }
-static const weft_element formula_element = {.block[WEFT_F64][WEFT_F64] = formula};
+static const weft_element formula_element = {.size = sizeof(weft_element),
+                                             .block[WEFT_F64][WEFT_F64] = formula};
 static const weft_op formula_op = {.name = "formula", .element = &formula_element};
 
 /* Those whose numbers are what weft_initial says of a and b. */

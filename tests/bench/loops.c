@@ -203,7 +203,7 @@ static weft_status prepare(bench *b, const one_loop *from, const weft_prepared_l
         op->env.number[0] = f->n0;
         op->difference = f->op == &weft_op_exp ? k : 0; /* of what is before it */
         if (f->op) op->block = f->op->element->block[WEFT_F32][WEFT_F32];
-        if (f->op) op->relay = f->op->element->relay;
+        if (f->op) op->relay = weft_relay_of(f->op->element);
         if (f->finish) op->finish = f->finish[WEFT_F32];
         if (f->finish == weft_moments_finishes) op->n_out = 2;
     }

@@ -2,6 +2,7 @@
 /* extend_test: ops and kernels from outside: what is refused, older and newer structs, what the plan and its digest say of
  * them, and ranks whose versions differ. */
 #include "weft/collectives.h"
+#include "loop.h"
 #include "weft/extend/element.h"
 #include "weft/extend/size.h"
 #include "weft/ops.h"
@@ -106,6 +107,9 @@ static void test_wrong_ops_are_refused(void)
     check_refused(&bad, "expand is NULL");
     bad = good, bad.makes_token = true;
     check_refused(&bad, "tokens");
+    static const weft_element no_size = {.index = WEFT_INDEX_LINEAR};
+    bad = good, bad.element = &no_size;
+    check_refused(&bad, "the size of its element table is 0");
     bad = good, bad.attributes = &too_short;
     check_refused(&bad, "field 0 of its attributes");
 }
@@ -225,6 +229,10 @@ static void test_an_older_struct_is_read_up_to_its_size(void)
     older.size = offsetof(weft_op, factors);
     older.name = "oldest";
     check_refused(&older, "size is");
+    weft_element table;
+    memset(&table, 0xff, sizeof table);
+    table.size = offsetof(weft_element, relay);
+    CHECK(weft_relay_of(&table) == NULL);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void add_random_ops(weft_loop *loop, int n, bool has_rows)
         for (int i = 0; i < op->n_in; i++)
             op->in[i] = k > 0 && random_below(3) ? slot - 1 : random_below(slot);
         op->block = does->element->block[WEFT_F32][WEFT_F32];
-        op->relay = does->element->relay;
+        op->relay = weft_relay_of(does->element);
         op->env.number[0] = 0.75;
         if (has_rows && random_below(6) == 0)
             *op = (weft_loop_op){.kind = WEFT_LOOP_REDUCE,
@@ -129,7 +129,7 @@ static void test_registers_have_the_bits_of_blocks(void)
 static void test_ops_have_legs(void)
 {
     for (int k = 0; k < N_OPS; k++) {
-        const weft_relay *relay = ops[k]->element->relay;
+        const weft_relay *relay = weft_relay_of(ops[k]->element);
         if (!CHECK(relay != NULL)) continue;
         const bool has_two = operands_of(ops[k]) == 2;
         CHECK((relay->leg[WEFT_LEG_ALONE][0] != NULL) == !has_two);

@@ -82,7 +82,8 @@
     WEFT_BLOCK_1(block_f32, float, float, expression_f32)                                          \
     WEFT_BLOCK_1(block_f64, double, double, expression_f64)                                        \
     WEFT_RELAY_1(expression_f32)                                                                   \
-    static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,                   \
+    static const weft_element element = {.size = sizeof(weft_element),                             \
+                                         .block[WEFT_F32][WEFT_F32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_F64] = block_f64,                   \
                                          .relay = &relay};
 #define WEFT_ELEMENT_1(expression) WEFT_ELEMENT_1X(expression, expression)
@@ -92,7 +93,8 @@
     WEFT_BLOCK_2(block_f64, double, double, expression)                                            \
     WEFT_BLOCK_2(block_i32, int32_t, int32_t, expression_i32)                                      \
     WEFT_RELAY_2(expression)                                                                       \
-    static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,                   \
+    static const weft_element element = {.size = sizeof(weft_element),                             \
+                                         .block[WEFT_F32][WEFT_F32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_F64] = block_f64,                   \
                                          .block[WEFT_I32][WEFT_I32] = block_i32,                   \
                                          .relay = &relay};
@@ -101,7 +103,8 @@
     WEFT_BLOCK_2(block_f32, float, int32_t, expression)                                            \
     WEFT_BLOCK_2(block_f64, double, int32_t, expression)                                           \
     WEFT_BLOCK_2(block_i32, int32_t, int32_t, expression)                                          \
-    static const weft_element element = {.block[WEFT_F32][WEFT_I32] = block_f32,                   \
+    static const weft_element element = {.size = sizeof(weft_element),                             \
+                                         .block[WEFT_F32][WEFT_I32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_I32] = block_f64,                   \
                                          .block[WEFT_I32][WEFT_I32] = block_i32};
 
@@ -110,7 +113,8 @@
     WEFT_BLOCK_1(block_f32, float, float, x)                                                       \
     WEFT_BLOCK_1(block_f64, double, double, x)                                                     \
     WEFT_BLOCK_1(block_i32, int32_t, int32_t, x)                                                   \
-    static const weft_element element = {.block[WEFT_F32][WEFT_F32] = block_f32,                   \
+    static const weft_element element = {.size = sizeof(weft_element),                             \
+                                         .block[WEFT_F32][WEFT_F32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_F64] = block_f64,                   \
                                          .block[WEFT_I32][WEFT_I32] = block_i32};
 

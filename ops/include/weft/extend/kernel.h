@@ -152,6 +152,8 @@ typedef struct weft_relay {
 } weft_relay;
 
 typedef struct weft_element {
+    size_t
+        size; /* sizeof(weft_element): fields behind it are those of a later version, and taken for NULL */
     weft_index index;
     /* [dtype of the last operand, or of the output if none][dtype of the output]; NULL: not defined */
     weft_block block[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];

@@ -10,18 +10,26 @@
  * - a step whose operand is still under way lets those behind it go first, as long as it would have to wait anyway.
  *
  * So the order of exchanges stays one on all ranks (all is decided by rank 0's boxes), and nothing is decided when it
- * runs. Whatever is under way keeps its memory: where the arena would grow by more than a quarter, less is taken ahead.
+ * runs. Whatever is under way keeps its memory: where the arena would grow by more than a quarter, exchanges are waited for
+ * as soon as they should be over, or less is taken ahead.
  */
 #include "plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { N_LEADS = 4, ROOM_DIVISOR = 4 };
+enum { N_TRIES = 6, ROOM_DIVISOR = 4 };
 
-/* How far ahead steps are taken, in the times that have to be filled. 0: none is, and only what lies behind an exchange
- * anyway is done meanwhile. */
-static const double leads[N_LEADS] = {1, 0.5, 0.25, 0};
+/* What is tried, until the arena fits. */
+typedef struct measure {
+    /* How far ahead steps are taken, in the times that have to be filled. 0: none is, and only what lies behind an exchange
+     * anyway is done meanwhile */
+    double lead;
+    double
+        slack; /* an exchange is given so many times its price to be late, then it is waited for: its memory is free */
+} measure;
+static const measure tries[N_TRIES] = {{1, INFINITY}, {1, 4},      {1, 1},
+                                       {0.5, 1},      {0.25, 0.5}, {0, 0}};
 
 /* Steps that have to wait for a step, as a list. */
 typedef struct edge {
@@ -43,7 +51,9 @@ typedef struct scheduling {
         is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
     double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
     /* One order: */
-    double lead;
+    measure now;
+    double *starts,
+        *over; /* by place in the new order: when a step begins; by step: when it is over */
     weft_step *ordered; /* [n_steps]                                                              */
     uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet                            */
     uint32_t n_ordered;
@@ -223,6 +233,8 @@ static uint32_t pop(scheduling *g)
 static void put(scheduling *g, uint32_t s, double over_at)
 {
     g->ordered[g->n_ordered] = g->plan->steps[s];
+    g->starts[g->n_ordered] = g->clock;
+    g->over[s] = over_at;
     g->place[s] = ++g->n_ordered;
     for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
         const uint32_t to = g->edges[e - 1].to;
@@ -233,8 +245,8 @@ static void put(scheduling *g, uint32_t s, double over_at)
 
 static void put_work(scheduling *g, uint32_t s)
 {
+    put(g, s, g->clock + g->price[s]);
     g->clock += g->price[s];
-    put(g, s, g->clock);
 }
 
 static void put_exchange(scheduling *g, uint32_t s)
@@ -273,8 +285,8 @@ static void land(scheduling *g)
  */
 static bool begins_now(const scheduling *g, uint32_t s, uint32_t next)
 {
-    const double late = g->latest[s] - g->lead * g->price[s];
-    return s == next || (g->lead > 0 && (g->is_free[s] || g->begins[next + 1] > late));
+    const double late = g->latest[s] - g->now.lead * g->price[s];
+    return s == next || (g->now.lead > 0 && (g->is_free[s] || g->begins[next + 1] > late));
 }
 
 static void start_exchanges(scheduling *g, uint32_t next)
@@ -293,20 +305,29 @@ static void start_exchanges(scheduling *g, uint32_t next)
  * unless that lies further ahead than the wait is long; else time goes by. */
 static void go_on(scheduling *g, uint32_t next, double reached)
 {
-    const double wait = g->lead * (g->ready_at[next] - reached);
+    const double wait = g->now.lead * (g->ready_at[next] - reached);
     const bool has_work = g->n_heap > 0 && g->begins[g->heap[0]] - g->begins[next] <= wait;
-    if (g->n_heap > 0 && (g->heap[0] == next || (has_work && g->lead > 0)))
+    if (g->n_heap > 0 && (g->heap[0] == next || (has_work && g->now.lead > 0)))
         put_work(g, pop(g));
     else
         g->clock = g->ready_at[next];
+}
+
+/* The first place behind that of exchange `s` where it is late. */
+static uint32_t find_late(const scheduling *g, uint32_t s)
+{
+    uint32_t at = g->place[s];
+    while (at < g->n_steps && g->starts[at] < g->over[s] + g->now.slack * g->price[s])
+        at++;
+    return at;
 }
 
 /* Until when each exchange goes on, by what waits for it. */
 static void find_ends(scheduling *g)
 {
     for (uint32_t s = 0; s < g->n_steps; s++) {
-        uint32_t until = g->n_steps;
         if (!g->is_exchange[s]) continue;
+        uint32_t until = find_late(g, s);
         for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
             const uint32_t at = g->place[g->edges[e - 1].to] - 1;
             if (at < until) until = at;
@@ -315,11 +336,11 @@ static void find_ends(scheduling *g)
     }
 }
 
-static void make_order(scheduling *g, double lead)
+static void make_order(scheduling *g, measure now)
 {
     double reached = 0;
     uint32_t next = 0;
-    g->lead = lead;
+    g->now = now;
     g->clock = 0;
     g->n_ordered = g->n_heap = g->n_held = g->n_flying = 0;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
@@ -348,7 +369,8 @@ static weft_status open_scheduling(scheduling *g)
     const size_t n = g->n_steps + 1;
     uint32_t **const numbers[] = {&g->first, &g->n_before, &g->place, &g->n_left,
                                   &g->heap,  &g->held,     &g->flying};
-    double **const times[] = {&g->price, &g->begins, &g->latest, &g->ready_at};
+    double **const times[] = {&g->price,    &g->begins, &g->latest,
+                              &g->ready_at, &g->starts, &g->over};
     bool is_there = true;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         is_there &= (*numbers[i] = weft_arena_take(arena, n * sizeof(uint32_t))) != NULL;
@@ -364,15 +386,15 @@ static weft_status open_scheduling(scheduling *g)
     return find_free(g);
 }
 
-/* The first lead whose arena fits. */
+/* The first whose arena fits. */
 static weft_status find_order(scheduling *g, bool *is_found)
 {
     const weft_plan *plan = g->plan;
     int64_t before, after, alive;
     *is_found = false;
     WEFT_TRY(weft_plan_arena(plan, plan->steps, g->n_steps, &before, &alive, g->error));
-    for (int i = 0; i < N_LEADS && !*is_found; i++) {
-        make_order(g, leads[i]);
+    for (int i = 0; i < N_TRIES && !*is_found; i++) {
+        make_order(g, tries[i]);
         WEFT_TRY(weft_plan_arena(plan, g->ordered, g->n_steps, &after, &alive, g->error));
         *is_found = after <= before + before / ROOM_DIVISOR;
     }

@@ -210,7 +210,8 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
         if (line.n_more) fprintf(file, " and %d more", line.n_more);
         fprintf(file, ", %s over %s", bytes, line.axes);
         if (line.s.n_beside)
-            fprintf(file, ", beside %d steps of %.3g flops", line.s.n_beside, line.s.beside_flops);
+            fprintf(file, ", beside %d step%s of %.3g flops", line.s.n_beside,
+                    line.s.n_beside > 1 ? "s" : "", line.s.beside_flops);
         fputs("\n", file);
     }
     return WEFT_OK;

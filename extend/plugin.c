@@ -34,6 +34,17 @@ static weft_status enter(void *library, const char *path, weft_error *error)
     return WEFT_OK;
 }
 
+/* The loader begins with the path, if it is that what is wrong. */
+static weft_status fail_to_load(const char *path, const char *reason, weft_error *error)
+{
+    const size_t n = strlen(path);
+    if (strncmp(reason, path, n) == 0 && strncmp(reason + n, ": ", 2) == 0) reason += n + 2;
+    return weft_fail(error, WEFT_USAGE,
+                     "the plug-in %.120s cannot be loaded: %.220s; name a shared library that was "
+                     "built for this Weft, with its folder (./%.30s)",
+                     path, reason, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+}
+
 weft_status weft_extend_load(const char *path, weft_error *error)
 {
     WEFT_GIVEN(path, error);
@@ -41,9 +52,7 @@ weft_status weft_extend_load(const char *path, weft_error *error)
         return weft_fail(error, WEFT_USAGE,
                          "weft_extend_load: path is empty; name a shared library");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        return weft_fail(error, WEFT_USAGE, "the plug-in %.120s cannot be loaded: %.300s", path,
-                         dlerror());
+    if (library == NULL) return fail_to_load(path, dlerror(), error);
     if (is_loaded(library)) {
         dlclose(library); /* it counts how often it was opened */
         return WEFT_OK;

@@ -13,7 +13,9 @@ weft_status weft_file_open(const char *path, int *file, int64_t *bytes, weft_err
     struct stat facts;
     *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not block us here */
     if (*file < 0)
-        return weft_fail(error, WEFT_IO, "cannot open data file %s: %s", path, strerror(errno));
+        return weft_fail(error, WEFT_IO,
+                         "cannot open data file %s: %s; name one that is there and may be read",
+                         path, strerror(errno));
     if (fstat(*file, &facts) == 0 && S_ISREG(facts.st_mode)) {
         *bytes = facts.st_size;
         return WEFT_OK;

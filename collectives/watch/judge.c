@@ -313,15 +313,39 @@ static bool find_circle(const bench *b)
     return false;
 }
 
+static bool is_at_rest(const bench *b, const weft_rank_view *view)
+{
+    return view->is_known && !view->is_waiting && !view->at_work && view->idle >= b->patience;
+}
+
+/* What a call may take from when all have begun it. */
+static double allowed_for(const bench *b, const weft_rank_view *view)
+{
+    return b->patience + (double)view->call_bytes / SLOWEST_BYTES_PER_S;
+}
+
+/* Who waits brings on all calls that it has begun, and so does who computes. One of the group of a rank's call that has
+ * begun it, and does neither. */
+static const weft_rank_view *at_rest_with(const bench *b, const weft_rank_view *view)
+{
+    for (int i = 0; i < b->n && view->stalled >= allowed_for(b, view); i++) {
+        const weft_rank_view *other = &b->views[i];
+        if (is_at_rest(b, other) &&
+            weft_view_channel(other, view->call.key, view->call.lowest) != NULL)
+            return other;
+    }
+    return NULL;
+}
+
 static bool find_idle(const bench *b)
 {
     for (int i = 0; i < b->n; i++) {
         bool is_circle;
         if (!b->views[i].is_waiting || b->views[i].waiting < b->patience) continue;
         const weft_rank_view *view = end_of_chain(b, &b->views[i], &is_circle);
-        if (view == &b->views[i] || is_circle || view->is_waiting || view->at_work ||
-            view->idle < b->patience)
-            continue;
+        if (is_circle) continue;
+        if (view->is_waiting) view = at_rest_with(b, view);
+        if (view == NULL || !is_at_rest(b, view)) continue;
         say_rank(b, view);
         SAY(b,
             " hangs: for %.0f s it has neither computed, nor waited for a rank, nor used a disk; "
@@ -354,8 +378,7 @@ static bool find_stalled(const bench *b)
         if (b->views[i].at_work) return false;
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
-        const double allowed = b->patience + (double)view->call_bytes / SLOWEST_BYTES_PER_S;
-        if (!view->is_known || !view->is_waiting || view->stalled < allowed ||
+        if (!view->is_known || !view->is_waiting || view->stalled < allowed_for(b, view) ||
             awaited_by(b, view) || !sees_all(b, view))
             continue;
         say_rank(b, view);
@@ -398,14 +421,15 @@ bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdic
 
 /* ---- when it is over ------------------------------------------------------------------------- */
 
-/* The rank that others were waiting for, and that waited for nobody. */
-static bool find_behind(const bench *b)
+/* The rank that others were waiting for, and that waited for nobody. It may itself have been in a call that all had begun:
+ * then somebody else may have held it up there. */
+static bool find_end(const bench *b, bool is_waiting)
 {
     for (int i = 0; i < b->n; i++) {
         bool is_circle;
         if (!b->views[i].is_waiting) continue;
         const weft_rank_view *view = end_of_chain(b, &b->views[i], &is_circle);
-        if (view == &b->views[i] || is_circle) continue;
+        if (view == &b->views[i] || is_circle || !!view->is_waiting != is_waiting) continue;
         say_rank(b, view);
         SAY(b, " was behind when all ended: it was ");
         say_place(b, view);
@@ -414,6 +438,16 @@ static bool find_behind(const bench *b)
         return conclude(b, WEFT_ENDS_LOST, view);
     }
     return false;
+}
+
+static bool find_behind(const bench *b)
+{
+    return find_end(b, false);
+}
+
+static bool find_behind_in_call(const bench *b)
+{
+    return find_end(b, true);
 }
 
 /* All had begun the call that they were in, but one was heard last well before the others: stopped in the middle, perhaps. */
@@ -453,9 +487,9 @@ static bool find_cut_short(const bench *b)
 
 bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdict)
 {
-    static bool (*const rules[])(const bench *) = {find_signalled, find_diverged, find_left,
-                                                   find_circle,    find_behind,   find_first_silent,
-                                                   find_cut_short};
+    static bool (*const rules[])(const bench *) = {
+        find_signalled, find_diverged,     find_left,           find_circle,
+        find_behind,    find_first_silent, find_behind_in_call, find_cut_short};
     *verdict = (weft_verdict){.rank = -1};
     const bench b = {views, n, INFINITY, verdict};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -323,6 +323,30 @@ static void test_idle_hangs(void)
     CHECK(!judged(3));
 }
 
+/* All have begun the call that 0 and 1 wait in; 2 went on to something else, and brings nothing on. */
+static void make_at_rest(double stalled, double idle)
+{
+    make_views(3);
+    for (int i = 0; i < 3; i++)
+        wait_on(i, WORLD, 0, 3, stalled);
+    for (int i = 0; i < 2; i++)
+        views[i].stalled = stalled;
+    views[2].is_waiting = false;
+    views[2].idle = idle;
+}
+
+static void test_who_has_begun_a_call_and_rests_hangs(void)
+{
+    make_at_rest(PATIENCE + 1, PATIENCE + 1);
+    check_verdict(3, WEFT_ENDS_HUNG, 2);
+    CHECK_TEXT(verdict.text, "hangs: for 11 s");
+    make_at_rest(PATIENCE - 1, PATIENCE + 1);
+    CHECK(!judged(3));
+    make_at_rest(PATIENCE + 1, 0);
+    views[2].at_work = true;
+    CHECK(!judged(3));
+}
+
 /* 0 waits for 1, which waits for 2, which does nothing. */
 static void test_the_end_of_the_chain_is_at_fault(void)
 {
@@ -492,6 +516,23 @@ static void test_remains_name_who_was_behind(void)
     check_names(1);
     CHECK_TEXT(verdict.text, "was behind when all ended");
     CHECK_TEXT(verdict.text, "ranks 0, 2 wait for it");
+}
+
+/* 1 waits in a call that 0 has not begun, 0 in one that all have begun; 2 was stopped in the middle of that. */
+static void test_remains_do_not_name_who_was_held_up(void)
+{
+    make_views(3);
+    wait_on(0, WORLD, 0, 3, 0);
+    wait_on(2, WORLD, 0, 3, 0);
+    wait_on(1, WORLD, 0, 3, 0);
+    wait_on(1, WORLD, 0, 3, 0);
+    CHECK(weft_judge_remains(views, 3, &verdict));
+    CHECK_EQ_INT(verdict.rank, 0);
+    CHECK_TEXT(verdict.text, "was behind when all ended");
+    views[2].silent = 2.5;
+    CHECK(weft_judge_remains(views, 3, &verdict));
+    CHECK_EQ_INT(verdict.rank, 2);
+    CHECK_TEXT(verdict.text, "was heard last 2.5 s before all ended");
 }
 
 static void test_remains_name_who_was_silent_first(void)
@@ -809,6 +850,7 @@ int main(void)
     RUN(test_circle_of_two);
     RUN(test_circle_of_three_behind_a_chain);
     RUN(test_idle_hangs);
+    RUN(test_who_has_begun_a_call_and_rests_hangs);
     RUN(test_the_end_of_the_chain_is_at_fault);
     RUN(test_work_is_slow_and_no_verdict);
     RUN(test_stalled_with_allowance_for_bytes);
@@ -820,6 +862,7 @@ int main(void)
     RUN(test_no_checkpoint_is_said);
     RUN(test_long_texts_are_cut);
     RUN(test_remains_name_who_was_behind);
+    RUN(test_remains_do_not_name_who_was_held_up);
     RUN(test_remains_name_who_was_silent_first);
     RUN(test_remains_of_each_kind);
     RUN(test_same_calls_are_never_accused);

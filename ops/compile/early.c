@@ -13,7 +13,7 @@
  * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
  * largest, so that the order of exchanges is one on all ranks.
  */
-#include "plan.h"
+#include "sequence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,88 +24,25 @@ enum {
     MOST_TRIES = 5
 };
 
-/* A step that must come after another. */
-typedef struct edge {
-    uint32_t step, next; /* next: edge + 1; 0: the last */
-} edge;
-
 typedef struct hurrying {
     weft_plan *plan;
     weft_error *error;
-    edge *edges;
-    uint32_t n_edges;
+    weft_sequence sequence; /* n_needs and n_readers count those that are not placed yet */
     /* [n_steps] */
-    uint32_t *needs, *serves; /* the first edge to those before it, to those after it, + 1 */
-    uint32_t *n_needs;        /* of those before it, not placed yet                        */
-    int64_t *scratch;         /* bytes                                                     */
+    int64_t *scratch; /* bytes                                                     */
     bool *is_done, *is_waiting;
     bool *meets;                  /* it exchanges something, or waits for who does */
     uint32_t *order, n_order;     /* the new order         */
     uint32_t *waiting, n_waiting; /* whom to look at again */
     /* [n_placed], of those whose memory it is */
-    uint32_t *writer;    /* step + 1                                                        */
-    uint32_t *reads;     /* the first edge to those who read what is written there last, + 1 */
-    uint32_t *n_readers; /* steps that are not placed yet                                   */
-    uint32_t *seen;      /* the stamp of the step that was looked at last                   */
-    bool *is_output;     /* it is read after the run                                        */
+    uint32_t *seen;  /* the stamp of the step that was looked at last                   */
+    bool *is_output; /* it is read after the run                                        */
     uint32_t stamp;
     int64_t alive, most; /* bytes of temporaries behind the last step, and the most so far */
     int64_t room;        /* the most there may be                                          */
     int64_t before;      /* the arena as it was; until it is exact no more than that       */
     bool is_exact;
 } hurrying;
-
-/* ---- who comes after whom ------------------------------------------------------------------------ */
-
-static void add_edge(hurrying *h, uint32_t *list, uint32_t step)
-{
-    h->edges[h->n_edges] = (edge){step, *list};
-    *list = ++h->n_edges;
-}
-
-static void order_pair(hurrying *h, uint32_t before, uint32_t after)
-{
-    if (before == after) return;
-    add_edge(h, &h->needs[after], before);
-    add_edge(h, &h->serves[before], after);
-}
-
-/* Whether the memory of a tensor is met for the first time since the stamp was made. */
-static bool is_first(hurrying *h, uint32_t owner)
-{
-    const bool is_new = h->seen[owner] != h->stamp;
-    h->seen[owner] = h->stamp;
-    return is_new;
-}
-
-static void look_at_reads(hurrying *h, uint32_t s)
-{
-    const weft_step *step = &h->plan->steps[s];
-    h->stamp++;
-    for (int i = 0; i < step->n_in; i++) {
-        const uint32_t owner = weft_placed_owner(h->plan, step->in[i]);
-        if (!is_first(h, owner)) continue;
-        h->n_readers[owner]++;
-        if (h->writer[owner]) order_pair(h, h->writer[owner] - 1, s);
-        add_edge(h, &h->reads[owner], s);
-    }
-}
-
-/* After who has written it, and after all who read what that was. */
-static void look_at_writes(hurrying *h, uint32_t s)
-{
-    const weft_step *step = &h->plan->steps[s];
-    h->stamp++;
-    for (int o = 0; o < step->n_out; o++) {
-        const uint32_t owner = weft_placed_owner(h->plan, step->out[o]);
-        if (!is_first(h, owner)) continue;
-        if (h->writer[owner]) order_pair(h, h->writer[owner] - 1, s);
-        for (uint32_t e = h->reads[owner]; e; e = h->edges[e - 1].next)
-            order_pair(h, h->edges[e - 1].step, s);
-        h->reads[owner] = 0;
-        h->writer[owner] = s + 1;
-    }
-}
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
 
@@ -122,8 +59,10 @@ static int64_t made_by(hurrying *h, uint32_t s)
     h->stamp++;
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t owner = weft_placed_owner(h->plan, step->out[o]);
-        if (h->plan->placed[owner].home != WEFT_TEMPORARY || !is_first(h, owner)) continue;
-        if (h->n_readers[owner] || h->is_output[owner]) bytes += bytes_of(h, owner);
+        if (h->plan->placed[owner].home != WEFT_TEMPORARY ||
+            !weft_is_first(&h->seen[owner], h->stamp))
+            continue;
+        if (h->sequence.n_readers[owner] || h->is_output[owner]) bytes += bytes_of(h, owner);
     }
     return bytes;
 }
@@ -136,11 +75,11 @@ static int64_t count_readers(hurrying *h, uint32_t s, int change)
     h->stamp++;
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t owner = weft_placed_owner(h->plan, step->in[i]);
-        if (!is_first(h, owner)) continue;
-        const uint32_t before = h->n_readers[owner];
-        h->n_readers[owner] = (uint32_t)((int64_t)before + change);
+        if (!weft_is_first(&h->seen[owner], h->stamp)) continue;
+        const uint32_t before = h->sequence.n_readers[owner];
+        h->sequence.n_readers[owner] = (uint32_t)((int64_t)before + change);
         if (h->plan->placed[owner].home != WEFT_TEMPORARY || h->is_output[owner]) continue;
-        if (!before || !h->n_readers[owner]) bytes += bytes_of(h, owner);
+        if (!before || !h->sequence.n_readers[owner]) bytes += bytes_of(h, owner);
     }
     return bytes;
 }
@@ -163,8 +102,8 @@ static void place(hurrying *h, uint32_t s)
     h->alive += made - ended;
     h->is_done[s] = true;
     h->order[h->n_order++] = s;
-    for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next)
-        h->n_needs[h->edges[e - 1].step]--;
+    for (uint32_t e = h->sequence.serves[s]; e; e = h->sequence.edges[e - 1].next)
+        h->sequence.n_needs[h->sequence.edges[e - 1].step]--;
 }
 
 /* All that was placed since `n_order` is not. */
@@ -174,17 +113,18 @@ static void take_back(hurrying *h, uint32_t n_order)
         const uint32_t s = h->order[--h->n_order];
         h->is_done[s] = false;
         h->alive += count_readers(h, s, 1) - made_by(h, s);
-        for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next)
-            h->n_needs[h->edges[e - 1].step]++;
+        for (uint32_t e = h->sequence.serves[s]; e; e = h->sequence.edges[e - 1].next)
+            h->sequence.n_needs[h->sequence.edges[e - 1].step]++;
     }
 }
 
 /* Step s, and before it what it still needs; false: that is too much: the order would be longer than `end`. */
 static bool place_with_needs(hurrying *h, uint32_t s, uint32_t end)
 {
-    if (h->n_order + h->n_needs[s] >= end) return false;
-    for (uint32_t e = h->needs[s]; e && h->n_needs[s]; e = h->edges[e - 1].next) {
-        const uint32_t need = h->edges[e - 1].step;
+    if (h->n_order + h->sequence.n_needs[s] >= end) return false;
+    for (uint32_t e = h->sequence.needs[s]; e && h->sequence.n_needs[s];
+         e = h->sequence.edges[e - 1].next) {
+        const uint32_t need = h->sequence.edges[e - 1].step;
         if (!h->is_done[need] && !place_with_needs(h, need, end - 1)) return false;
     }
     place(h, s);
@@ -199,8 +139,8 @@ static int64_t ended_by(const hurrying *h, uint32_t s)
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t owner = weft_placed_owner(plan, step->in[i]);
-        if (plan->placed[owner].home == WEFT_TEMPORARY && h->n_readers[owner] == 1 &&
-            !h->is_output[owner] && h->is_done[h->writer[owner] - 1])
+        if (plan->placed[owner].home == WEFT_TEMPORARY && h->sequence.n_readers[owner] == 1 &&
+            !h->is_output[owner] && h->is_done[h->sequence.writer[owner] - 1])
             bytes += bytes_of(h, owner);
     }
     return bytes;
@@ -241,19 +181,21 @@ static void look_again(hurrying *h, uint32_t s)
 static void look_behind(hurrying *h, uint32_t s)
 {
     const weft_step *step = &h->plan->steps[s];
-    for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next)
-        look_again(h, h->edges[e - 1].step);
+    for (uint32_t e = h->sequence.serves[s]; e; e = h->sequence.edges[e - 1].next)
+        look_again(h, h->sequence.edges[e - 1].step);
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t owner = weft_placed_owner(h->plan, step->in[i]);
-        if (h->n_readers[owner] != 1) continue;
-        for (uint32_t e = h->reads[owner]; e; e = h->edges[e - 1].next)
-            look_again(h, h->edges[e - 1].step);
+        if (h->sequence.n_readers[owner] != 1) continue;
+        for (uint32_t e = h->sequence.reads[owner]; e; e = h->sequence.edges[e - 1].next)
+            look_again(h, h->sequence.edges[e - 1].step);
     }
 }
 
 static bool comes_before(const hurrying *h, uint32_t a, uint32_t b)
 {
-    return h->n_needs[a] != h->n_needs[b] ? h->n_needs[a] < h->n_needs[b] : a < b;
+    return h->sequence.n_needs[a] != h->sequence.n_needs[b]
+               ? h->sequence.n_needs[a] < h->sequence.n_needs[b]
+               : a < b;
 }
 
 /* Those that need nothing more come before those whose needs would part what has just been made from who ends it. */
@@ -296,46 +238,33 @@ static weft_status take_lists(hurrying *h)
 {
     const weft_plan *plan = h->plan;
     const size_t n_steps = plan->n_steps + 1, n_placed = plan->n_placed + 1;
-    size_t n_edges = 1;
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        n_edges += 5 * (size_t)plan->steps[s].n_in + 2 * (size_t)plan->steps[s].n_out;
-    uint32_t **const by_step[] = {&h->needs, &h->serves, &h->n_needs, &h->order, &h->waiting};
-    uint32_t **const by_placed[] = {&h->writer, &h->reads, &h->n_readers, &h->seen};
-    for (size_t i = 0; i < sizeof by_step / sizeof *by_step; i++)
-        if (!(*by_step[i] = weft_arena_take(plan->arena, n_steps * sizeof(uint32_t))))
-            return weft_fail_memory(h->error, n_steps * sizeof(uint32_t));
-    for (size_t i = 0; i < sizeof by_placed / sizeof *by_placed; i++)
-        if (!(*by_placed[i] = weft_arena_take(plan->arena, n_placed * sizeof(uint32_t))))
-            return weft_fail_memory(h->error, n_placed * sizeof(uint32_t));
-    h->edges = weft_arena_take(plan->arena, n_edges * sizeof *h->edges);
+    h->order = weft_arena_take(plan->arena, n_steps * sizeof *h->order);
+    h->waiting = weft_arena_take(plan->arena, n_steps * sizeof *h->waiting);
+    h->seen = weft_arena_take(plan->arena, n_placed * sizeof *h->seen);
     h->is_output = weft_arena_take(plan->arena, n_placed * sizeof *h->is_output);
     h->is_done = weft_arena_take(plan->arena, n_steps * sizeof *h->is_done);
     h->is_waiting = weft_arena_take(plan->arena, n_steps * sizeof *h->is_waiting);
     h->meets = weft_arena_take(plan->arena, n_steps * sizeof *h->meets);
     h->scratch = weft_arena_take(plan->arena, n_steps * sizeof *h->scratch);
-    if (!h->edges || !h->is_output || !h->is_done || !h->is_waiting || !h->meets || !h->scratch)
-        return weft_fail_memory(h->error, n_edges * sizeof *h->edges);
-    return WEFT_OK;
+    if (!h->order || !h->waiting || !h->seen || !h->is_output || !h->is_done || !h->is_waiting ||
+        !h->meets || !h->scratch)
+        return weft_fail_memory(h->error, n_steps * sizeof *h->scratch);
+    return weft_find_sequence(plan, &h->sequence, h->error);
 }
 
 static weft_status look_at_steps(hurrying *h)
 {
     const weft_plan *plan = h->plan;
-    for (uint32_t s = 0; s < plan->n_steps; s++) {
-        look_at_reads(h, s);
-        look_at_writes(h, s);
+    for (uint32_t s = 0; s < plan->n_steps; s++)
         WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &h->scratch[s], h->error));
-    }
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].is_output) h->is_output[weft_placed_owner(plan, id)] = true;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         weft_exchange exchange;
         const bool is_exchange = weft_step_exchange(plan, &plan->steps[s], 0, &exchange);
         h->meets[s] |= is_exchange;
-        for (uint32_t e = h->serves[s]; e; e = h->edges[e - 1].next) {
-            h->n_needs[h->edges[e - 1].step]++;
-            h->meets[h->edges[e - 1].step] |= is_exchange;
-        }
+        for (uint32_t e = h->sequence.serves[s]; e; e = h->sequence.edges[e - 1].next)
+            h->meets[h->sequence.edges[e - 1].step] |= is_exchange;
     }
     return WEFT_OK;
 }

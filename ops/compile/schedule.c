@@ -13,7 +13,7 @@
  * runs. Whatever is under way keeps its memory: where the arena would grow by more than a quarter, exchanges are waited for
  * as soon as they should be over, or less is taken ahead.
  */
-#include "plan.h"
+#include "sequence.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,22 +31,14 @@ typedef struct measure {
 static const measure tries[N_TRIES] = {{1, INFINITY}, {1, 4},      {1, 1},
                                        {0.5, 1},      {0.25, 0.5}, {0, 0}};
 
-/* Steps that have to wait for a step, as a list. */
-typedef struct edge {
-    uint32_t to, next; /* next + 1; 0: the last */
-} edge;
-
 typedef struct scheduling {
     weft_plan *plan;
     weft_error *error;
     uint32_t n_steps;
-    edge *edges; /* [n_edges] */
-    uint32_t n_edges, cap_edges;
-    uint32_t *first;    /* [n_steps] edge + 1                                                     */
-    uint32_t *n_before; /* [n_steps] steps that it has to wait for                                */
-    bool *is_exchange;  /* [n_steps]                                                              */
-    double *price;      /* [n_steps]                                                              */
-    double *begins;     /* [n_steps + 1] when it would begin if exchanges took no time            */
+    weft_sequence sequence;
+    bool *is_exchange; /* [n_steps]                                                              */
+    double *price;     /* [n_steps]                                                              */
+    double *begins;    /* [n_steps + 1] when it would begin if exchanges took no time            */
     bool *
         is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
     double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
@@ -57,7 +49,7 @@ typedef struct scheduling {
     weft_step *ordered; /* [n_steps]                                                              */
     uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet                            */
     uint32_t n_ordered;
-    uint32_t *n_left; /* [n_steps] of n_before                                                  */
+    uint32_t *n_left; /* [n_steps] of n_needs                                                   */
     double *ready_at; /* [n_steps] when all that it waits for is over                           */
     uint32_t
         *heap; /* [n_heap] steps that wait for nothing but time, the first in the list on top */
@@ -69,69 +61,6 @@ typedef struct scheduling {
     double clock;
     double over_at[1 << WEFT_MAX_AXES]; /* by axes: when the last exchange is over */
 } scheduling;
-
-/* ---- what waits for what ------------------------------------------------------------------------ */
-
-/* Of the memory of one placed tensor. */
-typedef struct memory_use {
-    uint32_t maker;  /* the step that wrote it last, + 1; 0: it is there before the run */
-    uint32_t reader; /* use + 1: those that have read it since                          */
-} memory_use;
-
-typedef struct use {
-    uint32_t step, next; /* next + 1; 0: the last */
-} use;
-
-static bool add_edge(scheduling *g, uint32_t from, uint32_t to)
-{
-    if (g->first[from] && g->edges[g->first[from] - 1].to == to) return true;
-    if (g->n_edges == g->cap_edges) return false;
-    g->edges[g->n_edges] = (edge){to, g->first[from]};
-    g->first[from] = ++g->n_edges;
-    g->n_before[to]++;
-    return true;
-}
-
-/* Everybody reads what was written before, and writes when all before have read. */
-static bool add_edges_of(scheduling *g, uint32_t s, memory_use *memory, use *uses, uint32_t *n_uses)
-{
-    const weft_step *step = &g->plan->steps[s];
-    bool is_done = true;
-    for (int i = 0; i < step->n_in; i++) {
-        memory_use *m = &memory[weft_placed_owner(g->plan, step->in[i])];
-        if (m->maker) is_done &= add_edge(g, m->maker - 1, s);
-        uses[*n_uses] = (use){s, m->reader};
-        m->reader = ++*n_uses;
-    }
-    for (int o = 0; o < step->n_out; o++) {
-        memory_use *m = &memory[weft_placed_owner(g->plan, step->out[o])];
-        if (m->maker && m->maker != s + 1) is_done &= add_edge(g, m->maker - 1, s);
-        for (uint32_t u = m->reader; u; u = uses[u - 1].next)
-            if (uses[u - 1].step != s) is_done &= add_edge(g, uses[u - 1].step, s);
-        *m = (memory_use){s + 1, 0};
-    }
-    return is_done;
-}
-
-/* A reader has an edge from what it reads, and one to who writes it next. */
-static weft_status find_edges(scheduling *g)
-{
-    const weft_plan *plan = g->plan;
-    size_t n = 1;
-    uint32_t n_uses = 0;
-    for (uint32_t s = 0; s < g->n_steps; s++)
-        n += 2 * (size_t)plan->steps[s].n_in + (size_t)plan->steps[s].n_out;
-    memory_use *memory = calloc(plan->n_placed + 1, sizeof *memory);
-    use *uses = calloc(n, sizeof *uses);
-    g->edges = weft_arena_take(plan->arena, n * sizeof *g->edges);
-    g->cap_edges = (uint32_t)n;
-    bool is_done = memory && uses && g->edges;
-    for (uint32_t s = 0; s < g->n_steps && is_done; s++)
-        is_done = add_edges_of(g, s, memory, uses, &n_uses);
-    free(memory);
-    free(uses);
-    return is_done ? WEFT_OK : weft_fail_memory(g->error, n * sizeof *g->edges);
-}
 
 /* ---- prices --------------------------------------------------------------------------------------- */
 
@@ -161,17 +90,11 @@ static bool takes_no_more(const weft_plan *plan, const uint32_t *n_readers, cons
     return bytes <= 0;
 }
 
-static weft_status find_free(scheduling *g)
+static void find_free(scheduling *g)
 {
-    const weft_plan *plan = g->plan;
-    uint32_t *n_readers = weft_arena_take(plan->arena, (plan->n_placed + 1) * sizeof *n_readers);
-    if (!n_readers) return weft_fail_memory(g->error, plan->n_placed * sizeof *n_readers);
     for (uint32_t s = 0; s < g->n_steps; s++)
-        for (int i = 0; i < plan->steps[s].n_in; i++)
-            n_readers[weft_placed_owner(plan, plan->steps[s].in[i])]++;
-    for (uint32_t s = 0; s < g->n_steps; s++)
-        g->is_free[s] = g->is_exchange[s] && takes_no_more(plan, n_readers, &plan->steps[s]);
-    return WEFT_OK;
+        g->is_free[s] =
+            g->is_exchange[s] && takes_no_more(g->plan, g->sequence.n_readers, &g->plan->steps[s]);
 }
 
 /* An exchange has to be over when the first step that waits for it begins, and before the next of its group has to
@@ -185,8 +108,8 @@ static void find_latest(scheduling *g)
         double needed = g->begins[g->n_steps];
         double *next = &last[g->plan->steps[s].convert.axes];
         if (!g->is_exchange[s]) continue;
-        for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next)
-            needed = fmin(needed, g->begins[g->edges[e - 1].to]);
+        for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next)
+            needed = fmin(needed, g->begins[g->sequence.edges[e - 1].step]);
         g->latest[s] = *next = fmin(needed, *next) - g->price[s];
     }
 }
@@ -236,8 +159,8 @@ static void put(scheduling *g, uint32_t s, double over_at)
     g->starts[g->n_ordered] = g->clock;
     g->over[s] = over_at;
     g->place[s] = ++g->n_ordered;
-    for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
-        const uint32_t to = g->edges[e - 1].to;
+    for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next) {
+        const uint32_t to = g->sequence.edges[e - 1].step;
         g->ready_at[to] = fmax(g->ready_at[to], over_at);
         if (--g->n_left[to] == 0) g->flying[g->n_flying++] = to;
     }
@@ -328,8 +251,8 @@ static void find_ends(scheduling *g)
     for (uint32_t s = 0; s < g->n_steps; s++) {
         if (!g->is_exchange[s]) continue;
         uint32_t until = find_late(g, s);
-        for (uint32_t e = g->first[s]; e; e = g->edges[e - 1].next) {
-            const uint32_t at = g->place[g->edges[e - 1].to] - 1;
+        for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next) {
+            const uint32_t at = g->place[g->sequence.edges[e - 1].step] - 1;
             if (at < until) until = at;
         }
         g->ordered[g->place[s] - 1].until = until;
@@ -348,7 +271,7 @@ static void make_order(scheduling *g, measure now)
     for (uint32_t s = 0; s < g->n_steps; s++) {
         g->place[s] = 0;
         g->ready_at[s] = 0;
-        g->n_left[s] = g->n_before[s];
+        g->n_left[s] = g->sequence.n_needs[s];
         if (g->n_left[s] == 0) g->flying[g->n_flying++] = s;
     }
     while (g->n_ordered < g->n_steps) {
@@ -367,8 +290,7 @@ static weft_status open_scheduling(scheduling *g)
 {
     weft_arena *arena = g->plan->arena;
     const size_t n = g->n_steps + 1;
-    uint32_t **const numbers[] = {&g->first, &g->n_before, &g->place, &g->n_left,
-                                  &g->heap,  &g->held,     &g->flying};
+    uint32_t **const numbers[] = {&g->place, &g->n_left, &g->heap, &g->held, &g->flying};
     double **const times[] = {&g->price,    &g->begins, &g->latest,
                               &g->ready_at, &g->starts, &g->over};
     bool is_there = true;
@@ -381,9 +303,10 @@ static weft_status open_scheduling(scheduling *g)
     g->ordered = calloc(n, sizeof *g->ordered);
     if (!is_there || !g->is_exchange || !g->is_free || !g->ordered)
         return weft_fail_memory(g->error, n * sizeof *g->ordered);
-    WEFT_TRY(find_edges(g));
+    WEFT_TRY(weft_find_sequence(g->plan, &g->sequence, g->error));
     find_prices(g);
-    return find_free(g);
+    find_free(g);
+    return WEFT_OK;
 }
 
 /* The first whose arena fits. */

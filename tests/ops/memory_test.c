@@ -3,13 +3,10 @@
  *
  * Lifetimes are found here again from the steps, without the pass's own bookkeeping.
  */
-#include "apps/gpt/model.h"
-#include "ops/compile/plan.h"
-#include "weft/optim.h"
 
 #include <stdlib.h>
 
-#include "test.h"
+#include "gpt_plan.h"
 
 typedef struct life {
     int64_t offset, bytes;
@@ -102,25 +99,11 @@ static void check_plan(const char *mesh_text, const char *layout_text, int zero)
                              .vocab = 29,
                              .dropout = 0.1,
                              .dtype = WEFT_F32};
-    weft_error error = {0};
-    weft_mesh *mesh = NULL;
-    weft_layout *layout = NULL;
-    weft_plan *plan = NULL;
-    gpt_model model;
-    weft_graph *g = weft_graph_create(1);
-    weft_value loss = gpt_loss(&shape, g, &model);
-    weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3, .clip = 1.0});
-    CHECK_OK(weft_mesh_plan(mesh_text, &mesh, &error), error);
-    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
-    CHECK_OK(weft_layout_store(layout, zero, "batch", &error), error);
-    if (CHECK_OK(weft_plan_build(mesh, layout, WEFT_VALUES(loss, update), NULL, &plan, &error),
-                 error))
-        for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++)
-            check_rank(plan, rank);
-    weft_plan_destroy(&plan);
-    weft_layout_destroy(&layout);
-    weft_mesh_destroy(&mesh);
-    weft_graph_destroy(&g);
+    gpt_plan p;
+    gpt_plan_open(&shape, mesh_text, layout_text, zero, &p);
+    for (int rank = 0; p.plan && rank < weft_mesh_n_ranks(p.mesh); rank++)
+        check_rank(p.plan, rank);
+    gpt_plan_close(&p);
 }
 
 static void test_what_lives_together_lies_apart(void)

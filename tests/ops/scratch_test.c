@@ -1,9 +1,6 @@
 /* scratch_test: what is kept of steps that move alike is what each of them needs, on every rank. */
-#include "apps/gpt/model.h"
-#include "ops/compile/plan.h"
-#include "weft/optim.h"
 
-#include "test.h"
+#include "gpt_plan.h"
 
 static int64_t needed_by(const weft_plan *plan, const weft_step *step, int rank)
 {
@@ -50,25 +47,11 @@ static int check_plan(const char *mesh_text, const char *layout_text, int zero)
                              .vocab = 29,
                              .dtype = WEFT_F32};
     int n = 0;
-    weft_error error = {0};
-    weft_mesh *mesh = NULL;
-    weft_layout *layout = NULL;
-    weft_plan *plan = NULL;
-    gpt_model model;
-    weft_graph *graph = weft_graph_create(1);
-    const weft_value loss = gpt_loss(&shape, graph, &model);
-    const weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3, .clip = 1});
-    CHECK_OK(weft_mesh_plan(mesh_text, &mesh, &error), error);
-    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
-    CHECK_OK(weft_layout_store(layout, zero, "batch", &error), error);
-    if (CHECK_OK(weft_plan_build(mesh, layout, WEFT_VALUES(loss, update), NULL, &plan, &error),
-                 error))
-        for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++)
-            n += check_rank(plan, rank);
-    weft_plan_destroy(&plan);
-    weft_layout_destroy(&layout);
-    weft_mesh_destroy(&mesh);
-    weft_graph_destroy(&graph);
+    gpt_plan p;
+    gpt_plan_open(&shape, mesh_text, layout_text, zero, &p);
+    for (int rank = 0; p.plan && rank < weft_mesh_n_ranks(p.mesh); rank++)
+        n += check_rank(p.plan, rank);
+    gpt_plan_close(&p);
     return n;
 }
 

@@ -79,5 +79,6 @@ weft_status weft_plan_index(weft_plan *plan, weft_error *error)
     if (!plan->user_of || !plan->version) return weft_fail_memory(error, bytes);
     index_values(plan);
     index_lifetimes(plan);
-    return index_traffic(plan, error);
+    WEFT_TRY(index_traffic(plan, error));
+    return weft_find_queues(plan, error);
 }

@@ -61,6 +61,14 @@ typedef struct weft_step {
     uint32_t until;
 } weft_step;
 
+/* When a step may begin (queues.c). */
+typedef struct weft_timing {
+    uint32_t queue; /* of plan->queues */
+    uint32_t n_waits;
+    const uint32_t
+        *waits; /* [n_waits] steps of other queues, none of which another one's end implies */
+} weft_timing;
+
 /* The scratch of conversions, as one rank has them (scratch.c). */
 typedef struct weft_known_moves weft_known_moves;
 
@@ -106,6 +114,9 @@ typedef struct weft_plan {
     uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
     weft_traffic *traffic; /* [n_traffic] the kinds of traffic there are; counts and bytes 0 */
     int n_traffic;
+    weft_timing *timings; /* [n_steps] */
+    /* [n_queues] the axes over which a queue exchanges; the first computes, and has none */
+    uint32_t queues[1 << WEFT_MAX_AXES], n_queues;
 } weft_plan;
 
 /* ---- the passes ------------------------------------------------------------------------------ */
@@ -177,8 +188,9 @@ weft_status weft_ask_policy(weft_plan *plan, weft_error *error);
 /* weft_find_skipped - fill plan->skips; WEFT_USAGE for the first when the plan is strict. */
 weft_status weft_find_skipped(weft_plan *plan, weft_error *error);
 /* weft_plan_index - what is looked up in a plan that is done: user's values, versions, lifetimes,
- * kinds of traffic. */
+ * kinds of traffic, queues. */
 weft_status weft_plan_index(weft_plan *plan, weft_error *error);
+weft_status weft_find_queues(weft_plan *plan, weft_error *error);
 /* The kind of traffic that a step makes, in plan->traffic; -1: it makes none. */
 int weft_step_traffic(const weft_plan *plan, const weft_step *step);
 /* Prices by a cost function, all bytes through one rank's link. */

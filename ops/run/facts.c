@@ -216,8 +216,52 @@ weft_status weft_plan_step_at(const weft_program *program, int index, int rank,
                                 .out = from->out,
                                 .n_links = from->kind == WEFT_STEP_LOOP ? from->n_links : 0,
                                 .n_segments = from->n_segments,
-                                .n_row_dims = from->n_row_dims};
+                                .n_row_dims = from->n_row_dims,
+                                .queue = (int)plan->timings[index].queue,
+                                .n_waits = (int)plan->timings[index].n_waits,
+                                .waits = plan->timings[index].waits};
     return amounts_of(plan, from, rank, step, error);
+}
+
+static void count_exchange(const weft_plan *plan, uint32_t s, int rank, uint32_t *end,
+                           weft_planned_queue *queue)
+{
+    const weft_step *step = &plan->steps[s];
+    const int64_t bytes = weft_step_wire_bytes(plan, step, rank);
+    const uint32_t last = weft_step_end(step, s);
+    double beside = 0;
+    for (uint32_t t = s + 1; t <= last; t++)
+        beside += weft_step_flops(plan, &plan->steps[t], rank);
+    if (last + 1 > *end) *end = last + 1;
+    queue->wire_bytes += bytes;
+    queue->n_beside += beside > 0;
+    if (beside > 0) queue->beside_bytes += bytes;
+}
+
+int weft_plan_n_queues(const weft_program *program)
+{
+    return program ? (int)program->plan->n_queues : 0;
+}
+
+weft_status weft_plan_queue_at(const weft_program *program, int index, int rank,
+                               weft_planned_queue *queue, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(queue, error);
+    const weft_plan *plan = program->plan;
+    WEFT_TRY(check_index(index, plan->n_queues, __func__, "queue", error));
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
+    *queue = (weft_planned_queue){.index = index, .axes = plan->queues[index]};
+    uint32_t end = 0; /* the first step by which all that were begun are finished */
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const double flops = weft_step_flops(plan, &plan->steps[s], rank);
+        if (s < end) queue->beside_flops += flops;
+        if (plan->timings[s].queue != (uint32_t)index) continue;
+        queue->n_steps++;
+        queue->flops += flops;
+        if (index > 0) count_exchange(plan, s, rank, &end, queue);
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_plan_link_at(const weft_program *program, int step, int index,

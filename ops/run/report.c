@@ -18,6 +18,12 @@ void weft_report_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t r
     }
 }
 
+void weft_report_queue(const weft_program *program, uint32_t axes, char *text, size_t room)
+{
+    weft_report_axes(weft_program_mesh(program), axes, text, room);
+    if (!axes) snprintf(text, room, "compute");
+}
+
 void weft_report_place(const char *op, const char *builder, const char *file, int line, char *text,
                        size_t room)
 {
@@ -63,6 +69,8 @@ weft_status weft_report_step(const weft_program *program, int index, weft_step_l
     WEFT_TRY(weft_plan_step_at(program, index, 0, &line->s, error));
     const weft_planned_step *s = &line->s;
     weft_report_place(s->op, s->builder, s->file, s->line, line->place, sizeof line->place);
+    weft_report_queue(program, weft_report_exchanges(s) ? s->axes : 0, line->queue,
+                      sizeof line->queue);
     if (!weft_report_exchanges(s)) return WEFT_OK;
     weft_planned_tensor moved;
     uint32_t id = s->collective == WEFT_ALL_GATHER ? s->out[0] : s->in[0];
@@ -194,6 +202,47 @@ static weft_status print_traffic(const weft_program *program, FILE *file, weft_e
     return WEFT_OK;
 }
 
+/* Where a queue is busy while the rank computes: what overlap can hide. */
+static weft_status print_queues(const weft_program *program, FILE *file, weft_error *error)
+{
+    fputs("\nqueues of rank 0, and what goes on while it computes\n", file);
+    for (int q = 0; q < weft_plan_n_queues(program); q++) {
+        weft_planned_queue queue;
+        char name[100], bytes[32], beside[32];
+        WEFT_TRY(weft_plan_queue_at(program, q, 0, &queue, error));
+        weft_report_queue(program, queue.axes, name, sizeof name);
+        human_bytes((double)queue.wire_bytes, bytes, sizeof bytes);
+        human_bytes((double)queue.beside_bytes, beside, sizeof beside);
+        fprintf(file, "  %-16s %6d step%s, ", name, queue.n_steps, queue.n_steps == 1 ? "" : "s");
+        if (!queue.axes)
+            fprintf(file, "%.4g flops\n", queue.flops);
+        else
+            fprintf(file, "%s; %d of them, %s, beside %.4g flops\n", bytes, queue.n_beside, beside,
+                    queue.beside_flops);
+    }
+    return WEFT_OK;
+}
+
+/* " (einsum at mlp.c:41 to add at mlp.c:43)": the first and the last that compute. */
+static weft_status print_beside(const weft_program *program, const weft_planned_step *s, FILE *file,
+                                weft_error *error)
+{
+    weft_step_line first = {0}, last = {0}, line;
+    fprintf(file, ", beside %d step%s of %.3g flops", s->n_beside, s->n_beside > 1 ? "s" : "",
+            s->beside_flops);
+    for (int t = s->index + 1; t <= s->index + s->n_beside; t++) {
+        WEFT_TRY(weft_report_step(program, t, &line, error));
+        if (line.s.queue > 0) continue;
+        if (!first.s.op) first = line;
+        last = line;
+    }
+    if (!first.s.op) return WEFT_OK;
+    fprintf(file, " (%s", first.place);
+    if (strcmp(first.place, last.place) != 0) fprintf(file, " to %s", last.place);
+    fputs(")", file);
+    return WEFT_OK;
+}
+
 static weft_status print_moves(const weft_program *program, FILE *file, weft_error *error)
 {
     fputs("\ncollectives, in order\n", file);
@@ -209,9 +258,7 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
                 line.box);
         if (line.n_more) fprintf(file, " and %d more", line.n_more);
         fprintf(file, ", %s over %s", bytes, line.axes);
-        if (line.s.n_beside)
-            fprintf(file, ", beside %d step%s of %.3g flops", line.s.n_beside,
-                    line.s.n_beside > 1 ? "s" : "", line.s.beside_flops);
+        if (line.s.n_beside) WEFT_TRY(print_beside(program, &line.s, file, error));
         fputs("\n", file);
     }
     return WEFT_OK;
@@ -229,6 +276,22 @@ static weft_status print_kernels(const weft_program *program, FILE *file, weft_e
         fprintf(file, "  %-8s %s: %s, of %d\n", weft_phase_name(line.s.phase), line.place,
                 line.s.kernel, line.s.n_kernels);
         is_first = false;
+    }
+    return WEFT_OK;
+}
+
+/* Every step, with its queue and what it waits for. */
+static weft_status print_steps(const weft_program *program, FILE *file, weft_error *error)
+{
+    fputs("\nsteps, in order (queue, what, steps of other queues that it waits for)\n", file);
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        weft_step_line line;
+        WEFT_TRY(weft_report_step(program, s, &line, error));
+        fprintf(file, "  %5d %-12s %-7s %s", s, line.queue, weft_step_kind_name(line.s.kind),
+                line.place);
+        for (int w = 0; w < line.s.n_waits; w++)
+            fprintf(file, "%s %u", w ? "," : "  after", line.s.waits[w]);
+        fputs("\n", file);
     }
     return WEFT_OK;
 }
@@ -292,11 +355,13 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     WEFT_TRY(print_homes(program, file, error));
     WEFT_TRY(print_usage(program, file, error));
     WEFT_TRY(print_traffic(program, file, error));
+    if (weft_plan_n_queues(program) > 1) WEFT_TRY(print_queues(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
     WEFT_TRY(print_kernels(program, file, error));
     if (weft_plan_n_decisions(program)) {
         WEFT_TRY(print_drafts(program, file, error));
         print_decisions(program, file);
+        WEFT_TRY(print_steps(program, file, error));
     }
     return ferror(file) ? weft_report_fail(error) : WEFT_OK;
 }

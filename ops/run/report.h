@@ -15,7 +15,7 @@ typedef struct weft_tensor_line {
 /* One step; of a collective the box it is about besides. */
 typedef struct weft_step_line {
     weft_planned_step s;
-    char place[160], axes[100], box[240];
+    char place[160], axes[100], queue[100], box[240];
     const char *value; /* the name of what a collective moves; NULL: none */
     int n_more;        /* tensors that go with it in one exchange */
 } weft_step_line;
@@ -30,6 +30,8 @@ bool weft_report_exchanges(const weft_planned_step *step);
 weft_traffic *weft_report_traffic(const weft_program *program, int *n);
 /* "data" or "data+model" */
 void weft_report_axes(const weft_mesh *mesh, uint32_t axes, char *text, size_t room);
+/* A queue's name: the axes over which it exchanges, or "compute". */
+void weft_report_queue(const weft_program *program, uint32_t axes, char *text, size_t room);
 /* "einsum at mlp.c:41", "lse_state of cross_entropy at mlp.c:44" */
 void weft_report_place(const char *op, const char *builder, const char *file, int line, char *text,
                        size_t room);

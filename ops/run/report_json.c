@@ -100,12 +100,12 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
 static json_t *move_json(const weft_step_line *line)
 {
     const weft_planned_step *s = &line->s;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:I, s:i, s:f}", "phase",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:I, s:i, s:f, s:i}", "phase",
                      weft_phase_name(s->phase), "place", line->place, "reason", s->reason,
                      "collective", weft_convert_name(s->collective), "axes", line->axes, "box",
                      line->box, "value", line->value, "tensors", s->n_in, "bytes",
                      (json_int_t)s->wire_bytes, "beside", s->n_beside, "beside_flops",
-                     s->beside_flops);
+                     s->beside_flops, "step", s->index);
 }
 
 /* Takes `links`. */
@@ -114,7 +114,7 @@ static json_t *step_json(const weft_step_line *line, json_t *links)
     const weft_planned_step *s = &line->s;
     const char *collective = s->kind == WEFT_STEP_CONVERT ? weft_convert_name(s->collective) : NULL;
     return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, "
-                     "s:f, s:I, s:I, s:I, s:I, s:i, s:i}",
+                     "s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:o}",
                      "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op",
                      s->op, "kernel", s->kernel, "builder", s->builder, "file", s->file, "line",
                      s->line, "why", weft_step_reason_name(s->why), "reason", s->reason, "in",
@@ -122,7 +122,8 @@ static json_t *step_json(const weft_step_line *line, json_t *links)
                      collective, "axes", line->axes, "ops", links, "flops", s->flops, "bytes",
                      (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes, "out_bytes",
                      (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes,
-                     "segments", s->n_segments, "beside", s->n_beside);
+                     "segments", s->n_segments, "beside", s->n_beside, "queue", line->queue,
+                     "waits", ids_json(s->waits, s->n_waits));
 }
 
 /* Collectives in order, and all steps. */
@@ -140,6 +141,24 @@ static weft_status steps_json(const weft_program *program, json_t *moves, json_t
             return status;
         }
         WEFT_TRY(add(steps, step_json(&line, links), error));
+    }
+    return WEFT_OK;
+}
+
+static weft_status queues_json(const weft_program *program, json_t *list, weft_error *error)
+{
+    for (int q = 0; q < weft_plan_n_queues(program); q++) {
+        weft_planned_queue queue;
+        char name[100];
+        WEFT_TRY(weft_plan_queue_at(program, q, 0, &queue, error));
+        weft_report_queue(program, queue.axes, name, sizeof name);
+        WEFT_TRY(
+            add(list,
+                json_pack("{s:s, s:i, s:f, s:I, s:i, s:I, s:f}", "name", name, "steps",
+                          queue.n_steps, "flops", queue.flops, "bytes",
+                          (json_int_t)queue.wire_bytes, "beside", queue.n_beside, "beside_bytes",
+                          (json_int_t)queue.beside_bytes, "beside_flops", queue.beside_flops),
+                error));
     }
     return WEFT_OK;
 }
@@ -275,17 +294,19 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     json_t *root = json_object(), *traffic = json_array(), *skipped = json_array();
     json_t *homes = json_array(), *versions = json_array(), *moves = json_array();
     json_t *steps = json_array(), *decisions = json_array(), *drafts = json_array();
+    json_t *queues = json_array();
     weft_status status = head_json(program, root, error);
     if (status == WEFT_OK) status = traffic_json(program, traffic, error);
     if (status == WEFT_OK) status = skipped_json(program, skipped, error);
     if (status == WEFT_OK) status = tensors_json(program, homes, versions, error);
     if (status == WEFT_OK) status = steps_json(program, moves, steps, error);
+    if (status == WEFT_OK) status = queues_json(program, queues, error);
     if (status == WEFT_OK) status = drafts_json(program, drafts, error);
     if (status == WEFT_OK) status = decisions_json(program, decisions, error);
     json_t *lists =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traffic", traffic, "skipped",
-                  skipped, "tensors", homes, "collectives", moves, "versions", versions,
-                  "step_list", steps, "drafts", drafts, "decisions", decisions);
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queues", queues, "traffic",
+                  traffic, "skipped", skipped, "tensors", homes, "collectives", moves, "versions",
+                  versions, "step_list", steps, "drafts", drafts, "decisions", decisions);
     if (status == WEFT_OK && (!lists || json_object_update(root, lists) != 0))
         status = weft_fail_memory(error, sizeof *traffic);
     if (status == WEFT_OK) status = write_json(root, file, error);

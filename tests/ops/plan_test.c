@@ -379,6 +379,36 @@ static void test_decisions_are_kept_when_asked_for(void)
 
 /* ---- JSON, and calls that are wrong ---------------------------------------------------------- */
 
+/* A queue's steps and bytes are those of the steps on it; JSON says of every step what the struct does. */
+static void check_queues(const planned *p, const json_t *root)
+{
+    const json_t *steps = json_object_get(root, "step_list"),
+                 *queues = json_object_get(root, "queues");
+    const int n_queues = weft_plan_n_queues(p->program);
+    CHECK(n_queues > 1);
+    CHECK_EQ_INT(json_array_size(queues), n_queues);
+    for (int q = 0; q < n_queues; q++) {
+        weft_planned_queue queue;
+        weft_error error = {0};
+        int n = 0;
+        int64_t bytes = 0;
+        const json_t *name = json_object_get(json_array_get(queues, (size_t)q), "name");
+        CHECK_OK(weft_plan_queue_at(p->program, q, 0, &queue, &error), error);
+        for (int s = 0; s < weft_plan_n_steps(p->program); s++) {
+            const json_t *its = json_array_get(steps, (size_t)s);
+            weft_planned_step step;
+            CHECK_OK(weft_plan_step_at(p->program, s, 0, &step, &error), error);
+            if (step.queue != q) continue;
+            CHECK(json_equal(json_object_get(its, "queue"), name));
+            CHECK_EQ_INT(json_array_size(json_object_get(its, "waits")), step.n_waits);
+            n++;
+            bytes += step.wire_bytes;
+        }
+        CHECK(n > 0 && n == queue.n_steps);
+        CHECK(bytes == queue.wire_bytes && queue.beside_bytes <= bytes && queue.n_beside <= n);
+    }
+}
+
 static void test_json_has_all_of_it(void)
 {
     planned p;
@@ -404,6 +434,7 @@ static void test_json_has_all_of_it(void)
     for (size_t i = 0; i < json_array_size(moves); i++)
         listed += (double)json_integer_value(json_object_get(json_array_get(moves, i), "bytes"));
     CHECK(wire > 0 && wire == listed);
+    check_queues(&p, root);
     json_t *way = json_array_get(
         json_object_get(json_array_get(json_object_get(root, "decisions"), 0), "ways"), 0);
     CHECK(json_is_real(json_object_get(way, "total")) &&

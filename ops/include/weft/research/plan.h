@@ -138,12 +138,36 @@ typedef struct weft_planned_step {
      * index + n_beside + 1. A place, not a prediction: how much of it is hidden is a matter of the link */
     int n_beside;
     double beside_flops;
+    int queue; /* as in weft_plan_queue_at */
+    /* [n_waits] steps of other queues that are over before it begins; those that these, and the steps before it on its
+     * queue, have waited for are not named again */
+    int n_waits;
+    const uint32_t *waits;
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_step_at(const weft_program *program, int index,
                                                        int rank, weft_planned_step *step,
                                                        weft_error *error);
+
+/* A queue does its steps in the order of their numbers, one after the other. Queues go on beside each other, but for the
+ * waits of their steps: one computes, and one for each set of axes exchanges over them. */
+typedef struct weft_planned_queue {
+    int index;     /* from 0 */
+    uint32_t axes; /* over which it exchanges; 0: it computes. The first does, and no other */
+    int n_steps;
+    double flops;       /* of the rank */
+    int64_t wire_bytes; /* as the rank counts them */
+    /* exchanges that go on while something is computed, their bytes, and the flops that are computed while any does */
+    int n_beside;
+    int64_t beside_bytes;
+    double beside_flops;
+} weft_planned_queue;
+
+WEFT_API int weft_plan_n_queues(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_queue_at(const weft_program *program, int index,
+                                                        int rank, weft_planned_queue *queue,
+                                                        weft_error *error);
 
 /* One element op of a loop. */
 typedef struct weft_planned_link {

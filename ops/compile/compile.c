@@ -10,10 +10,9 @@ static const struct {
     const char *name;
     weft_pass pass;
 } passes[] = {
-    {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify},
-    {"place", weft_pass_place},   {"lower", weft_pass_lower},
-    {"fuse", weft_pass_fuse},     {"bundle", weft_pass_bundle},
-    {"order", weft_pass_order},   {"join", weft_pass_join},
+    {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify},     {"place", weft_pass_place},
+    {"lower", weft_pass_lower},   {"accumulate", weft_pass_accumulate}, {"fuse", weft_pass_fuse},
+    {"bundle", weft_pass_bundle}, {"order", weft_pass_order},           {"join", weft_pass_join},
     {"early", weft_pass_early},   {"schedule", weft_pass_schedule},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
@@ -29,7 +28,7 @@ static weft_status check_dump(const char *dump, weft_error *error)
     return weft_fail(
         error, WEFT_USAGE,
         "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
-        "fuse, bundle, order, join, early, schedule",
+        "accumulate, fuse, bundle, order, join, early, schedule",
         dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 

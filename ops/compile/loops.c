@@ -93,7 +93,7 @@ bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_link *links
 {
     *loop = *step;
     if (step->kind == WEFT_STEP_LOOP) return step->n_segments == 1;
-    if (step->kind != WEFT_STEP_KERNEL) return false;
+    if (step->kind != WEFT_STEP_KERNEL || weft_step_accumulates(plan, step)) return false;
     const weft_op *op = plan->graph->nodes[step->node].op;
     if (op->element) {
         one_link(loop, WEFT_LOOP_ELEMENTS, step->out, links);

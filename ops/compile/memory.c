@@ -1,8 +1,8 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
  * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
- * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce. Boxes
- * differ from rank to rank, so this pass works for one rank at a time.
+ * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce, and a
+ * kernel over the sum that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
 #include "pack.h"
 #include "plan.h"
@@ -102,10 +102,12 @@ static weft_status make_buffers(packing *p, weft_error *error)
     return WEFT_OK;
 }
 
-/* Parts of a step whose results may be where their operands were: segments of a loop, tensors of an all_reduce. */
-static int parts_in_place(const weft_step *step)
+/* Parts of a step whose results may be where their operands were: segments of a loop, tensors of an all_reduce, the sum so
+ * far of a kernel that accumulates. */
+static int parts_in_place(const weft_plan *plan, const weft_step *step)
 {
     const bool reduces = step->kind == WEFT_STEP_CONVERT && step->convert.kind == WEFT_ALL_REDUCE;
+    if (weft_step_accumulates(plan, step)) return 1;
     return step->kind == WEFT_STEP_LOOP ? step->n_segments : reduces ? step->n_in : 0;
 }
 
@@ -118,7 +120,8 @@ static void merge_step(packing *p, uint32_t s, int n_parts)
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t result = step->out[o], own = p->of_placed[result];
         if (plan->placed[result].shares || plan->placed[result].home != WEFT_TEMPORARY) continue;
-        const segment g = {s, o / n_out * n_in, (o / n_out + 1) * n_in};
+        const int begin = weft_step_accumulates(plan, step) ? n_in - 1 : o / n_out * n_in;
+        const segment g = {s, begin, (o / n_out + 1) * n_in};
         const uint32_t taken = dying_operand(p, &g, result);
         if (!taken) continue;
         p->is_taken[taken - 1] = true;
@@ -160,7 +163,7 @@ static weft_status merge_in_place(packing *p, weft_error *error)
     for (uint32_t b = 0; b < p->n_buffers; b++)
         p->last_use[b] = p->buffers[b].last;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
-        const int n_parts = parts_in_place(&plan->steps[s]);
+        const int n_parts = parts_in_place(plan, &plan->steps[s]);
         if (n_parts > 0) merge_step(p, s, n_parts);
         keep_busy(p, s);
     }

@@ -39,7 +39,7 @@ static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
     return WEFT_OK;
 }
 
-/* A kernel's results never share memory with its operands; a loop may write what it reads, if it reads it in step with
+/* A kernel's results never share a variable's memory with its operands; a loop may write what it reads, if it reads it in step with
  * that result. So no operand may have the memory of `variable` and lie there in another way. */
 static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t value,
                           uint32_t variable)

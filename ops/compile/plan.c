@@ -224,6 +224,7 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     if (n_beside) fprintf(file, " beside %u", n_beside);
     fputs(is_kernel ? "  " : "", file);
     fputs(is_kernel ? plan->graph->nodes[step->node].op->name : "", file);
+    fputs(weft_step_accumulates(plan, step) ? " accumulates" : "", file);
     for (int k = 0; k < step->n_links; k++) {
         const weft_link *link = &step->links[k];
         fputs(k ? " " : "  ", file);

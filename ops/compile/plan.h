@@ -1,8 +1,8 @@
 /* plan.h: a program before it has memory: steps over placed tensors, the same list on every rank.
  *
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
- * lives and where it has to be converted, lower turns conversions into collectives, fuse joins
- * element ops, bundle joins small loops that do the same, order moves stores to where they may happen, join makes one
+ * lives and where it has to be converted, lower turns conversions into collectives, accumulate gives sums to the kernels
+ * that make a summand, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they may happen, join makes one
  * exchange of several, early moves steps to what they end, schedule lets exchanges go on while steps compute, memory
  * lays the temporaries out (for one rank at a time, since boxes differ).
  */
@@ -133,6 +133,7 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
 weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
+weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
@@ -166,6 +167,11 @@ void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
                       weft_view *view); /* data NULL */
 /* The placed tensor that owns the memory of this one. */
 uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
+/* Has a kernel step an operand more than its op: the sum so far? */
+static inline bool weft_step_accumulates(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_KERNEL && step->n_in > plan->graph->nodes[step->node].n_in;
+}
 /* A kernel step's call on a rank, as it is before there is memory: data, stream, prepared and scratch are NULL. */
 void weft_step_call(const weft_plan *plan, const weft_step *step, int rank, weft_call *call);
 /* The kernel that does it; WEFT_USAGE, with the place in the program, when there is none. */

@@ -27,7 +27,7 @@ void weft_moments_finish_cpu(const weft_call *call);
 /* out[..., rest] = in[0] table [dim, rest...] at in[1] ids (i32) [...]; masked. out dims: ids', then the rest. */
 void weft_gather_cpu(const weft_call *call);
 /* out [dim, rest...] = sum of rows in[0] [..., rest] whose id in[1] [...] is the row; owner-rows only;
- * deterministic for any number of lanes. */
+ * deterministic for any number of lanes. It accumulates: then the sum so far is in[2], and rows are added to it one by one. */
 void weft_scatter_add_cpu(const weft_call *call);
 /* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere. */
 void weft_pick_cpu(const weft_call *call);

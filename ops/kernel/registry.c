@@ -101,6 +101,7 @@ weft_status weft_kernel_find(const char *op, weft_device_kind device, const weft
     for (int k = 0; (at = entry_at(k)) != NULL; k++) {
         const weft_kernel *kernel = at->kernel;
         if (kernel->device != device || !(kernel->dtypes & WEFT_DTYPE_BIT(dtype))) continue;
+        if (call->accumulates && !kernel->accumulates) continue;
         if (strcmp(at->op, op) != 0 || (kernel->takes && !kernel->takes(call))) continue;
         choice->n_could++;
         if (!choice->kernel || kernel->priority > choice->kernel->priority) choice->kernel = kernel;

@@ -2,7 +2,8 @@
  * dim; an id outside the dim is dropped.
  *
  * Rows split along a dim of the ids give partial sums; a result split along dim takes the rows it
- * owns. Linear in rows. Gradient: drows = gather(dy, ids).
+ * owns. Linear in rows. Gradient: drows = gather(dy, ids). What it is added to it may begin with: a table that is read as
+ * well as multiplied by has a gradient of few rows on top of one of all.
  */
 #include <string.h>
 
@@ -70,6 +71,7 @@ const weft_op weft_op_scatter_add = {
     .linear = 1,
     .gradient = gradient,
     .flops = flops,
+    .accumulates = &weft_op_add,
 };
 
 weft_value weft_scatter_add(weft_value rows, weft_value ids, weft_dim dim)

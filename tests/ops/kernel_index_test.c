@@ -76,13 +76,15 @@ static void test_pick_takes_one_element_of_each_row(void)
         }
 }
 
-static void check_scatter(weft_call *call, const weft_dim_attributes *attributes)
+/* out is the sum so far, where there is one, and the rows of each id. */
+static void check_sums(const weft_call *call)
 {
     const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
-    call->attributes = attributes;
-    run_on_both(weft_scatter_add_cpu, call);
+    const weft_dim_attributes *attributes = call->attributes;
     double *sum = calloc((size_t)weft_view_count(out) + 1, sizeof *sum);
     if (!CHECK(sum != NULL)) return;
+    for (int64_t o = 0; o < weft_view_count(out) && call->accumulates; o++)
+        sum[o] = view_get(&call->in[2], o);
     for (int64_t i = 0; i < weft_view_count(rows); i++) {
         const int64_t id = (int64_t)view_get(ids, matching(ids, rows, i, NULL, 0));
         const int64_t to = matching(out, rows, i, attributes->dim, id);
@@ -91,6 +93,38 @@ static void check_scatter(weft_call *call, const weft_dim_attributes *attributes
     for (int64_t o = 0; o < weft_view_count(out); o++)
         CHECK(fabs(view_get(out, o) - sum[o]) < (out->dtype == WEFT_F32 ? 1e-4 : 1e-12));
     free(sum);
+}
+
+/* Begun with a sum so far, in memory of its own, and then where that lies: the same bits. */
+static void check_begun(weft_call *call)
+{
+    weft_call begun = *call;
+    begun.accumulates = true;
+    begun.n_in = 3;
+    begun.in[2] = call->out[0];
+    view_take(&begun.in[2], call->out[0].dtype);
+    view_randomize(&begun.in[2]);
+    weft_view kept = view_like(&begun.in[2]);
+    memcpy(kept.data, begun.in[2].data,
+           (size_t)weft_view_count(&kept) * weft_dtype_bytes(kept.dtype));
+    run_on_both(weft_scatter_add_cpu, &begun);
+    CHECK(view_same_bits(&begun.in[2], &kept));
+    check_sums(&begun);
+    weft_call over = begun;
+    over.out[0] = kept;
+    over.in[2].data = kept.data;
+    weft_scatter_add_cpu(&over);
+    CHECK(view_same_bits(&over.out[0], &begun.out[0]));
+    view_free(&kept);
+    view_free(&begun.in[2]);
+}
+
+static void check_scatter(weft_call *call, const weft_dim_attributes *attributes)
+{
+    call->attributes = attributes;
+    run_on_both(weft_scatter_add_cpu, call);
+    check_sums(call);
+    check_begun(call);
     call_free(call);
 }
 

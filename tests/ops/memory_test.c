@@ -41,10 +41,13 @@ static int find_lives(const weft_plan *plan, const weft_memory *memory, int rank
     return n;
 }
 
-/* What is made in the place of an operand: by a loop over the same elements, or an all_reduce of it. */
+/* What is made in the place of an operand: by a loop over the same elements, an all_reduce of it, or a kernel
+ * that begins with it. */
 static bool is_in_place(const weft_plan *plan, const weft_step *step, uint32_t from, uint32_t to)
 {
     if (step->kind == WEFT_STEP_LOOP) return true;
+    if (weft_step_accumulates(plan, step))
+        return weft_placed_owner(plan, step->in[step->n_in - 1]) == from;
     if (step->kind != WEFT_STEP_CONVERT || step->convert.kind != WEFT_ALL_REDUCE) return false;
     for (int k = 0; k < step->n_in; k++)
         if (weft_placed_owner(plan, step->in[k]) == from && step->out[k] == to) return true;

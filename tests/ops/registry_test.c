@@ -124,6 +124,27 @@ static void test_the_highest_priority_that_takes_the_call_does_it(void)
     CHECK(strcmp(found("test_found", WEFT_I32, 4, 1)->name, "slow") == 0);
 }
 
+static void test_a_sum_so_far_is_for_kernels_that_take_one(void)
+{
+    static const weft_kernel plain = {
+        .name = "plain", .dtypes = WEFT_ANY_DTYPE, .priority = 2, .launch = do_nothing};
+    static const weft_kernel begins = {
+        .name = "begins", .dtypes = WEFT_ANY_DTYPE, .accumulates = true, .launch = do_nothing};
+    weft_error error = {0};
+    weft_kernel_choice choice;
+    weft_call call = call_of(WEFT_F32, 4);
+    call.accumulates = true;
+    CHECK_OK(weft_kernel_add("test_begun", &plain, &error), error);
+    CHECK_EQ_INT(weft_kernel_find("test_begun", WEFT_CPU, &call, &choice, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "no kernel that takes these operands");
+    weft_error_clear(&error);
+    CHECK_OK(weft_kernel_add("test_begun", &begins, &error), error);
+    CHECK(strcmp(found("test_begun", WEFT_F32, 4, 2)->name, "plain") == 0);
+    CHECK_OK(weft_kernel_find("test_begun", WEFT_CPU, &call, &choice, &error), error);
+    CHECK_EQ_INT(choice.n_could, 1);
+    CHECK(strcmp(choice.kernel->name, "begins") == 0);
+}
+
 static void test_a_missing_kernel_says_what_there_is(void)
 {
     static const weft_kernel even = {
@@ -384,6 +405,7 @@ int main(void)
     weft_error error = {0};
     if (!CHECK_OK(weft_kernel_add("test_twice", &doubles, &error), error)) return 1;
     RUN(test_the_highest_priority_that_takes_the_call_does_it);
+    RUN(test_a_sum_so_far_is_for_kernels_that_take_one);
     RUN(test_a_missing_kernel_says_what_there_is);
     RUN(test_wrong_kernels_are_refused);
     RUN(test_a_step_is_prepared_once_a_rank_and_released_once);

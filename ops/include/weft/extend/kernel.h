@@ -42,7 +42,7 @@ static inline int64_t weft_view_count(const weft_view *view) /* local elements *
     return weft_box_count(&view->box, view->shape.n_dims);
 }
 
-/* One application of a kernel by one rank. Outputs never share memory with inputs. */
+/* One application of a kernel by one rank. Outputs never share memory with inputs, but for the sum so far. */
 typedef struct weft_call {
     weft_stream *stream;
     int n_in, n_out;
@@ -51,6 +51,9 @@ typedef struct weft_call {
     void *prepared; /* what the kernel's prepare made; NULL: nothing */
     void *
         scratch; /* the bytes that the kernel asked for, aligned to 64, of any content; NULL: none */
+    /* in[n_in - 1] is an operand more than the op has: the sum so far, with out[0]'s dtype, dims and box. out[0] is that and
+     * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
+    bool accumulates;
 } weft_call;
 typedef void (*weft_launch)(const weft_call *call);
 
@@ -78,6 +81,7 @@ typedef struct weft_kernel {
     weft_launch launch;
     /* Gives back what prepare took beside the arena's memory; once for each prepare that succeeded. NULL: nothing. */
     void (*release)(void *prepared);
+    bool accumulates; /* it takes calls that accumulate as well */
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))

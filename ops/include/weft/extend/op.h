@@ -165,6 +165,9 @@ struct weft_op {
     bool (*is_zero)(const weft_site *site);
     /* what it is in a loop over rows, beside its kernel; NULL: no part of one. Of Weft's own ops alone */
     const weft_row *row;
+    /* An element op, add: what is done by it to the op's one result and to another value can be done by the op's kernel,
+     * which begins with that value and writes over it (weft_call.accumulates). NULL: nothing. Of Weft's own ops alone */
+    const weft_op *accumulates;
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

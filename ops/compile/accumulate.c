@@ -1,0 +1,113 @@
+/* accumulate: a sum becomes part of the kernel that makes one of its summands, if that kernel can begin with the other.
+ *
+ * The gradient of a table that is both gathered from and multiplied by is what a product makes, as large as the table, and
+ * a few rows on top. scatter_add alone would clear a second table and have it added as a whole; begun with the product's
+ * result it touches those rows only. Which ops can do so, and for which sum, they say themselves (`accumulates`).
+ *
+ * It is done where the kernel stands: the other summand is there by then, nobody else reads it or what the kernel makes,
+ * and all three lie alike, so that memory writes the result over it. So less is alive at every step.
+ */
+#include "loops.h"
+
+typedef struct accumulating {
+    const weft_plan *plan;
+    uint32_t *maker;   /* [n_placed] step + 1; 0: it is there before the run   */
+    uint32_t *n_reads; /* [n_placed] of its memory; an output has one more     */
+} accumulating;
+
+static weft_status count_uses(accumulating *a, weft_error *error)
+{
+    const weft_plan *plan = a->plan;
+    const size_t bytes = plan->n_placed * sizeof(uint32_t);
+    a->maker = weft_arena_take(plan->arena, bytes);
+    a->n_reads = weft_arena_take(plan->arena, bytes);
+    if (!a->maker || !a->n_reads) return weft_fail_memory(error, bytes);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        for (int i = 0; i < step->n_in; i++)
+            a->n_reads[weft_placed_owner(plan, step->in[i])]++;
+        for (int o = 0; o < step->n_out; o++)
+            a->maker[step->out[o]] = s + 1;
+    }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].is_output) a->n_reads[weft_placed_owner(plan, id)]++;
+    return WEFT_OK;
+}
+
+/* The one element op that the step is; NULL: it is more, or something else. */
+static const weft_op *op_of_sum(const weft_plan *plan, const weft_step *step)
+{
+    const bool is_one = step->kind == WEFT_STEP_LOOP && step->n_links == 1 &&
+                        step->n_segments == 1 && step->n_in == 2 && step->n_out == 1;
+    return is_one ? weft_link_op(plan, &step->links[0]) : NULL;
+}
+
+/* A temporary in memory of its own, as `sum` lies, that only the sum reads. */
+static bool is_summand(const accumulating *a, uint32_t placed, uint32_t sum)
+{
+    const weft_placed *p = &a->plan->placed[placed];
+    return p->home == WEFT_TEMPORARY && !p->shares && a->n_reads[placed] == 1 &&
+           p->type.dtype == a->plan->placed[sum].type.dtype && weft_lie_alike(a->plan, placed, sum);
+}
+
+/* Would the kernel that does the step alone do it so as well? That of rank 0 speaks for all. */
+static bool has_kernel(const weft_plan *plan, const weft_step *step)
+{
+    weft_call call;
+    weft_kernel_choice choice;
+    weft_step_call(plan, step, 0, &call);
+    return weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
+           choice.kernel->accumulates;
+}
+
+/* Can the maker of summand i do the whole sum, at its own place? */
+static bool can_take(const accumulating *a, const weft_step *sum, int i)
+{
+    const weft_plan *plan = a->plan;
+    const uint32_t made = sum->in[i], other = sum->in[1 - i], m = a->maker[made];
+    if (!m || !is_summand(a, made, sum->out[0]) || !is_summand(a, other, sum->out[0])) return false;
+    const weft_step *maker = &plan->steps[m - 1];
+    return maker->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, maker) &&
+           maker->n_in < WEFT_MAX_IN && maker->phase == sum->phase &&
+           plan->graph->nodes[maker->node].op->accumulates == op_of_sum(plan, sum) &&
+           a->maker[other] < m && has_kernel(plan, maker);
+}
+
+static weft_status take_sum(accumulating *a, weft_step *sum, int i, weft_error *error)
+{
+    const weft_plan *plan = a->plan;
+    const uint32_t m = a->maker[sum->in[i]];
+    weft_step *maker = &plan->steps[m - 1];
+    uint32_t *in = weft_arena_take(plan->arena, ((size_t)maker->n_in + 1) * sizeof *in);
+    if (!in) return weft_fail_memory(error, ((size_t)maker->n_in + 1) * sizeof *in);
+    for (int k = 0; k < maker->n_in; k++)
+        in[k] = maker->in[k];
+    in[maker->n_in] = sum->in[1 - i];
+    maker->in = in;
+    maker->n_in++;
+    maker->out = sum->out;
+    a->maker[sum->out[0]] = m;
+    return WEFT_OK;
+}
+
+weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error)
+{
+    accumulating a = {.plan = plan};
+    WEFT_TRY(count_uses(&a, error));
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        weft_step *step = &plan->steps[s];
+        int i = op_of_sum(plan, step) ? 0 : 2;
+        while (i < 2 && !can_take(&a, step, i))
+            i++;
+        if (i < 2) {
+            WEFT_TRY(take_sum(&a, step, i, error));
+            continue;
+        }
+        for (int o = 0; o < step->n_out; o++)
+            a.maker[step->out[o]] = kept + 1;
+        plan->steps[kept++] = *step;
+    }
+    plan->n_steps = kept;
+    return WEFT_OK;
+}

@@ -1,0 +1,237 @@
+/* accumulate_test: what a scatter_add is added to it begins with, where it lies, and only where nobody else can tell. The
+ * gradient of a table that is read and multiplied by is the sum of those of two tables, on every mesh.
+ */
+#include "ops/run/program.h"
+#include "weft/autodiff.h"
+#include "weft/ops.h"
+
+#include <stdlib.h>
+
+#include "test.h"
+
+enum { VOCAB = 53, WIDTH = 6, BATCH = 4, SEQ = 5 };
+static const weft_dim vocab = {"vocab", VOCAB}, wide = {"embed", WIDTH}, batch = {"batch", BATCH},
+                      seq = {"seq", SEQ};
+
+/* Steps that accumulate; and of those, whose result lies where the sum so far did, on every rank. */
+typedef struct counts {
+    int steps, in_place;
+} counts;
+
+static counts count_steps(const weft_plan *plan)
+{
+    counts n = {0};
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        bool is_in_place = true;
+        if (!weft_step_accumulates(plan, step)) continue;
+        for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh); rank++) {
+            weft_memory memory;
+            CHECK_OK(weft_plan_memory(plan, rank, arena, &memory, &error), error);
+            is_in_place = is_in_place &&
+                          memory.offset[step->in[step->n_in - 1]] == memory.offset[step->out[0]];
+        }
+        n.steps++;
+        n.in_place += is_in_place;
+    }
+    weft_arena_destroy(&arena);
+    return n;
+}
+
+/* ---- a table of tokens that is the head as well --------------------------------------------------- */
+
+static void feed(weft_program *program, weft_value value, int period)
+{
+    int32_t data[BATCH * SEQ];
+    weft_error error = {0};
+    for (int i = 0; i < BATCH * SEQ; i++)
+        data[i] = i * i % period; /* some of them several times, some not at all */
+    CHECK_OK(weft_write(program, value, WEFT_I32, data, sizeof data, &error), error);
+}
+
+/* The gradient of the table, or the sum of those of a table and a head that are equal. */
+static counts find_gradient(const char *mesh_text, const char *layout_text, bool is_tied,
+                            double *gradient)
+{
+    weft_error error = {0};
+    weft_world world = {.n_processes = 1};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(5);
+    weft_value tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(batch, seq));
+    weft_value table[2], d[2];
+    for (int i = 0; i < 2; i++)
+        table[i] = i && is_tied ? table[0]
+                                : weft_variable(graph, i ? "head" : "table", WEFT_F64,
+                                                WEFT_DIMS(vocab, wide), weft_constant_of(0.25));
+    weft_value x = weft_tanh(weft_gather(table[0], tokens, vocab));
+    weft_value logits = weft_einsum(WEFT_DIMS(batch, seq, vocab), x, table[1]);
+    weft_value loss = weft_mean(weft_cross_entropy(logits, tokens, vocab));
+    weft_gradients(loss, (weft_values){table, is_tied ? 1 : 2}, d, 0);
+    CHECK_OK(weft_mesh_create(&world, mesh_text, &mesh, &error), error);
+    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
+    CHECK_OK(weft_compile(mesh, layout, (weft_values){d, is_tied ? 1 : 2}, NULL, &program, &error),
+             error);
+    double part[VOCAB * WIDTH], values[VOCAB * WIDTH];
+    for (int i = 0; i < VOCAB * WIDTH; i++)
+        values[i] = (double)(i * 29 % 31) / 31 - 0.4, gradient[i] = 0;
+    feed(program, tokens, 17);
+    for (int i = 0; i < (is_tied ? 1 : 2); i++)
+        CHECK_OK(weft_write(program, table[i], WEFT_F64, values, sizeof values, &error), error);
+    CHECK_OK(weft_run(program, &error), error);
+    for (int i = 0; i < (is_tied ? 1 : 2); i++) {
+        CHECK_OK(weft_read(program, d[i], WEFT_F64, part, sizeof part, &error), error);
+        for (int k = 0; k < VOCAB * WIDTH; k++)
+            gradient[k] += part[k];
+    }
+    const counts n = count_steps(program->plan);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+static void test_a_table_read_and_multiplied_by(void)
+{
+    static const char *const places[][2] = {{"data:1", ""},
+                                            {"data:2", "batch:data"},
+                                            {"data:3", "batch:data"},
+                                            {"model:2", "vocab:model"},
+                                            {"model:2", "embed:model"},
+                                            {"data:2,model:2", "batch:data,vocab:model"}};
+    double apart[VOCAB * WIDTH], tied[VOCAB * WIDTH];
+    const counts none = find_gradient("data:1", "", false, apart);
+    CHECK_EQ_INT(none.steps, 0);
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        const counts n = find_gradient(places[p][0], places[p][1], true, tied);
+        CHECK_EQ_INT(n.steps, 1);
+        CHECK_EQ_INT(n.in_place, 1);
+        for (int i = 0; i < VOCAB * WIDTH; i++)
+            CHECK_CLOSE(tied[i], apart[i], 1e-12);
+    }
+}
+
+/* ---- when it may be ------------------------------------------------------------------------------- */
+
+typedef struct sums {
+    weft_value rows, ids, scattered, product;
+} sums;
+
+static int accumulated(weft_value (*build)(const sums *s, weft_value *also))
+{
+    weft_error error = {0};
+    weft_mesh *mesh = NULL;
+    weft_plan *plan = NULL;
+    weft_graph *graph = weft_graph_create(1);
+    sums s = {.rows = weft_input(graph, "rows", WEFT_F32, WEFT_DIMS(batch, wide)),
+              .ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(batch))};
+    weft_value x = weft_input(graph, "x", WEFT_F32, WEFT_DIMS(batch, vocab));
+    s.product = weft_einsum(WEFT_DIMS(vocab, wide), x, s.rows);
+    s.scattered = weft_scatter_add(s.rows, s.ids, vocab);
+    weft_value values[2] = {0};
+    values[0] = build(&s, &values[1]);
+    CHECK_OK(weft_mesh_plan("data:1", &mesh, &error), error);
+    CHECK_OK(weft_plan_build(mesh, NULL, (weft_values){values, values[1].id ? 2 : 1}, NULL, &plan,
+                             &error),
+             error);
+    const int n = plan ? count_steps(plan).steps : -1;
+    weft_plan_destroy(&plan);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+static weft_value product_first(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_add(s->product, s->scattered);
+}
+
+static weft_value product_last(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_add(s->scattered, s->product);
+}
+
+static weft_value two_scatters(const sums *s, weft_value *also)
+{
+    (void)also;
+    weft_value other = weft_scatter_add(weft_square(s->rows), s->ids, vocab);
+    return weft_add(weft_add(s->product, s->scattered), other);
+}
+
+static weft_value read_by_others(const sums *s, weft_value *also)
+{
+    (void)also;
+    weft_value sum = weft_add(s->product, s->scattered);
+    return weft_mul(sum, weft_exp(s->scattered));
+}
+
+static weft_value addend_read_by_others(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_mul(weft_add(s->product, s->scattered), s->product);
+}
+
+static weft_value product_is_kept(const sums *s, weft_value *also)
+{
+    *also = s->product;
+    return weft_add(s->product, s->scattered);
+}
+
+static weft_value scattered_is_kept(const sums *s, weft_value *also)
+{
+    *also = s->scattered;
+    return weft_add(s->product, s->scattered);
+}
+
+static weft_value difference(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_sub(s->product, s->scattered);
+}
+
+static weft_value twice(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_add(s->scattered, s->scattered);
+}
+
+static weft_value to_an_input(const sums *s, weft_value *also)
+{
+    (void)also;
+    weft_value y = weft_input(s->rows.graph, "y", WEFT_F32, WEFT_DIMS(vocab, wide));
+    return weft_add(s->scattered, y);
+}
+
+static weft_value spread(const sums *s, weft_value *also)
+{
+    (void)also;
+    return weft_add(weft_sum(WEFT_DIMS(wide), s->product), s->scattered);
+}
+
+static void test_only_what_nobody_else_reads(void)
+{
+    CHECK_EQ_INT(accumulated(product_first), 1);
+    CHECK_EQ_INT(accumulated(product_last), 1);
+    CHECK_EQ_INT(accumulated(two_scatters), 2);
+    CHECK_EQ_INT(accumulated(read_by_others), 0);
+    CHECK_EQ_INT(accumulated(addend_read_by_others), 0);
+    CHECK_EQ_INT(accumulated(product_is_kept), 0);
+    CHECK_EQ_INT(accumulated(scattered_is_kept), 0);
+    CHECK_EQ_INT(accumulated(difference), 0);
+    CHECK_EQ_INT(accumulated(twice), 0);
+    CHECK_EQ_INT(accumulated(to_an_input), 0);
+    CHECK_EQ_INT(accumulated(spread), 0);
+}
+
+int main(void)
+{
+    RUN(test_a_table_read_and_multiplied_by);
+    RUN(test_only_what_nobody_else_reads);
+    return weft_test_report();
+}

@@ -147,6 +147,20 @@ static int apply(const weft_layout *layout, const weft_mesh *mesh, const weft_sh
     return n_skipped;
 }
 
+/* An axis of one rank splits nothing, whatever the rules give it: two specs that differ in it alone would be two names of
+ * one place. It has its part in the rules all the same, so what is skipped does not depend on sizes. */
+static void drop_single_axes(const weft_mesh *mesh, int n_dims, weft_spec *spec)
+{
+    for (int d = 0; d < n_dims; d++) {
+        int n = 0;
+        for (int i = 0; i < weft_splits_of(spec, d); i++)
+            if (weft_mesh_axis_size(mesh, spec->split[d][i]) > 1)
+                spec->split[d][n++] = spec->split[d][i];
+        memset(&spec->split[d][n], 0, sizeof spec->split[d] - (size_t)n);
+        spec->n_split[d] = (int8_t)n;
+    }
+}
+
 int weft_layout_skipped(const weft_layout *layout, const weft_mesh *mesh, const weft_shape *shape,
                         weft_skipped *skipped, int room)
 {
@@ -160,6 +174,7 @@ int weft_layout_spec(const weft_layout *layout, const weft_mesh *mesh, const wef
     weft_skipped list[16];
     enum { room = sizeof list / sizeof *list };
     int n = apply(layout, mesh, shape, spec, list, room);
+    if (spec != NULL) drop_single_axes(mesh, weft_dims_of(shape), spec);
     weft_print print = weft_print_begin(skipped, skipped != NULL ? bytes : 0);
     for (int i = 0; i < n && i < room; i++)
         weft_print_more(&print, "%s%s: %s is taken by %s", i > 0 ? "; " : "", list[i].dim,
@@ -209,7 +224,8 @@ void weft_layout_storage(const weft_layout *layout, const weft_mesh *mesh, const
     int8_t axes[WEFT_MAX_AXES];
     int n = axes_of_dim(layout, mesh, layout->store_dim, axes);
     for (int i = 0; i < n; i++)
-        if (weft_spec_state(storage, weft_dims_of(shape), axes[i]) == WEFT_REPLICATED)
+        if (weft_mesh_axis_size(mesh, axes[i]) > 1 &&
+            weft_spec_state(storage, weft_dims_of(shape), axes[i]) == WEFT_REPLICATED)
             append_axis(storage, storage_dim(shape, storage), axes[i]);
 }
 

@@ -243,14 +243,15 @@ static void add_partials(choosing *c, summands kind)
 
 static void list_ways(choosing *c)
 {
+    const bool can_cut = c->decision.n_ranks > 1;
     c->decision.n_ways = 0;
-    add_cuts(c, true, true); /* where the result goes */
-    add_partials(c, ARE_PARTIAL);
-    add_cuts(c, false, true);
+    if (can_cut) add_cuts(c, true, true); /* where the result goes */
+    if (can_cut) add_partials(c, ARE_PARTIAL);
+    if (can_cut) add_cuts(c, false, true);
     weft_way *whole = new_way(c, WEFT_WAY_WHOLE, -1);
     whole->price = price_of(c, whole);
-    add_partials(c, SOME_ARE_PARTIAL);
-    if (!c->is_shown) return;
+    if (can_cut) add_partials(c, SOME_ARE_PARTIAL);
+    if (!c->is_shown || !can_cut) return;
     add_cuts(c, false, false);
     add_partials(c, NONE_IS_PARTIAL);
 }

@@ -199,6 +199,37 @@ static bool stores(const char *text, const char *dim, weft_shape shape, const ch
     return CHECK_TEXT(found, expected);
 }
 
+/* It takes its part in the rules, and is in no spec, wherever it stands. */
+static void test_an_axis_of_one_rank_is_in_no_spec(void)
+{
+    static const char *const layouts[][3] = {
+        {"batch:one", "[batch:8, hidden:6]", ""},
+        {"batch:one+data", "[batch:8/data, hidden:6]", ""},
+        {"batch:data+one+model", "[batch:8/data+model, hidden:6]", ""},
+        {"batch:one,hidden:one+model", "[batch:8, hidden:6/model]",
+         "hidden: one is taken by batch"},
+    };
+    weft_error error = {0};
+    weft_mesh *with_one = NULL;
+    const weft_shape shape = {2, {{"batch", 8}, {"hidden", 6}}};
+    CHECK_OK(weft_mesh_plan("data:2,one:1,model:3", &with_one, &error), error);
+    for (int i = 0; i < 4; i++) {
+        char found[200], skipped[200];
+        weft_layout *layout = layout_of(layouts[i][0]);
+        weft_spec spec, storage;
+        weft_layout_spec(layout, with_one, &shape, &spec, skipped, sizeof skipped);
+        weft_spec_print(&spec, with_one, &shape, found, sizeof found);
+        CHECK(strcmp(found, layouts[i][1]) == 0);
+        CHECK(strcmp(skipped, layouts[i][2]) == 0);
+        CHECK(weft_spec_is_valid(&spec, with_one, &shape));
+        CHECK_OK(weft_layout_store(layout, 1, "batch", &error), error);
+        weft_layout_storage(layout, with_one, &shape, &spec, &storage);
+        CHECK(weft_spec_equal(&spec, &storage, 2));
+        weft_layout_destroy(&layout);
+    }
+    weft_mesh_destroy(&with_one);
+}
+
 static void test_storage_takes_the_axes_of_its_dim(void)
 {
     const char *text = "batch:data,hidden:model";
@@ -267,6 +298,7 @@ int main(void)
     RUN(test_an_optional_axis_holds_where_the_mesh_has_it);
     RUN(test_any_text_is_refused_or_has_one_form);
     RUN(test_check_names_the_nearest);
+    RUN(test_an_axis_of_one_rank_is_in_no_spec);
     RUN(test_storage_takes_the_axes_of_its_dim);
     RUN(test_storage_that_no_rule_could_name_is_refused);
     RUN(test_order_follows_the_rules_then_the_mesh);

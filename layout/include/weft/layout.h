@@ -129,7 +129,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_layout_check(const weft_layout *layout
                                                        weft_error *error);
 
 /* weft_layout_spec - the compute spec of a tensor: rules in order, first wins; an axis that is taken in
- * this tensor already is skipped.
+ * this tensor already is skipped. An axis of one rank splits nothing, and is in no spec.
  *
  * skipped  [bytes] text "hidden: model is taken by vocab" for what was skipped, "" for nothing; may be NULL
  * returns  how many axes were skipped

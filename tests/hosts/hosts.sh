@@ -14,7 +14,7 @@
 # HOSTS_NAME=NAME chooses among several rigs on one machine. HOSTS_MCA="--mca key value ..." goes to mpirun.
 # HOSTS_SHARED_MEMORY=0: TCP inside a host too.
 #
-# A host is a sleeping process with its own network, host name and mounts; others join it by nsenter. So nothing of
+# A host is a sleeping process with its own network, host name, shared memory and mounts; others join it by nsenter. So nothing of
 # it outlives `down` but for the bridge, which `down` removes. /dev/shm is the host's own: Open MPI's segments of two
 # hosts would otherwise meet in it. Processes are not fenced off: a signal to `hosts.sh mpirun` reaches mpirun.
 set -euo pipefail
@@ -31,7 +31,7 @@ check() {
     for tool in ip unshare nsenter; do
         command -v "$tool" >/dev/null || skip "$tool is not installed (Debian: iproute2, util-linux)"
     done
-    unshare --net --uts --mount true 2>/dev/null || skip "this machine lets nobody make namespaces"
+    unshare --net --uts --ipc --mount true 2>/dev/null || skip "this machine lets nobody make namespaces"
     ip link add "weftc$$" type bridge 2>/dev/null || skip "this machine lets nobody make a bridge"
     ip link del "weftc$$"
 }
@@ -45,7 +45,7 @@ on() {
     local pid
     pid=$(keeper "$1")
     shift
-    exec nsenter --target "$pid" --net --uts --mount bash -c 'cd "$0" && exec "$@"' "$PWD" "$@"
+    exec nsenter --target "$pid" --net --uts --ipc --mount bash -c 'cd "$0" && exec "$@"' "$PWD" "$@"
 }
 
 pids() {
@@ -113,7 +113,7 @@ up() {
     for ((i = 0; i < n; i++)); do echo "10.78.$net.$((10 + i)) host$i" >>"$state/hosts"; done
     for ((i = 0; i < n; i++)); do
         # not this script's output, or a reader of it would wait for the keeper
-        setsid unshare --net --uts --mount "$self" keep "$i" </dev/null >"$state/host$i.log" 2>&1 &
+        setsid unshare --net --uts --ipc --mount "$self" keep "$i" </dev/null >"$state/host$i.log" 2>&1 &
         while [ ! -s "$state/host$i" ]; do
             kill -0 $! 2>/dev/null || die "host$i did not start: $(cat "$state/host$i.log")"
             sleep 0.05

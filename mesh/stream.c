@@ -17,6 +17,7 @@ struct weft_stream {
     char *scratch;            /* [n_lanes][WEFT_LANE_SCRATCH] */
     weft_meanwhile meanwhile; /* NULL: none */
     void *of_meanwhile;
+    int64_t paused; /* when that was done last, ns */
 };
 
 static size_t scratch_bytes(const weft_stream *stream)
@@ -49,11 +50,12 @@ void weft_stream_destroy_cpu(weft_stream **stream)
 }
 
 typedef struct loop {
-    const weft_stream *stream; /* NULL: no pauses */
+    weft_stream *stream; /* NULL: no pauses */
     weft_piece body;
     void *argument;
     int64_t count, grain;
     int n_pieces;
+    bool is_whole; /* a piece is one call */
 } loop;
 
 static int64_t piece_begin(const loop *l, int64_t piece)
@@ -69,10 +71,27 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static bool has_pauses(const weft_stream *stream, int lane)
+{
+    return lane == 0 && stream != NULL && stream->meanwhile != NULL;
+}
+
+static void pause_at(weft_stream *stream, int64_t now)
+{
+    if (now - stream->paused < PAUSE_NS) return;
+    stream->meanwhile(stream->of_meanwhile);
+    stream->paused = now_ns();
+}
+
+void weft_stream_pause(weft_stream *stream, int lane)
+{
+    if (has_pauses(stream, lane)) pause_at(stream, now_ns());
+}
+
 /* In parts that take about as long as there should be between two pauses, the first one small. */
 static void run_with_pauses(const loop *l, int64_t begin, int64_t end)
 {
-    int64_t part = l->grain > 1 ? l->grain : 1, paused = now_ns();
+    int64_t part = l->grain > 1 ? l->grain : 1;
     while (begin < end) {
         const int64_t until = end - begin < 2 * part ? end : begin + part, started = now_ns();
         l->body(l->argument, begin, until, 0);
@@ -80,9 +99,7 @@ static void run_with_pauses(const loop *l, int64_t begin, int64_t end)
         const int64_t now = now_ns();
         if (now - started < PAUSE_NS / 2) part *= 2;
         if (now - started > PAUSE_NS && part > 1) part /= 2;
-        if (now - paused < PAUSE_NS) continue;
-        l->stream->meanwhile(l->stream->of_meanwhile);
-        paused = now_ns();
+        pause_at(l->stream, now);
     }
 }
 
@@ -90,24 +107,35 @@ static void run_piece(void *argument, int lane)
 {
     const loop *l = argument;
     const int64_t begin = piece_begin(l, lane), end = piece_begin(l, lane + 1);
-    if (lane == 0 && l->stream != NULL && l->stream->meanwhile != NULL)
+    if (!l->is_whole && has_pauses(l->stream, lane))
         run_with_pauses(l, begin, end);
     else
         l->body(l->argument, begin, end, lane);
 }
 
+static void run_loop(loop *l)
+{
+    weft_stream *stream = l->stream;
+    if (l->count <= 0 || l->body == NULL) return;
+    const int64_t wanted = l->grain > 1 ? l->count / l->grain : l->count;
+    if (stream == NULL || stream->n_lanes == 1 || wanted <= 1) {
+        run_piece(l, 0);
+        return;
+    }
+    l->n_pieces = wanted < stream->n_lanes ? (int)wanted : stream->n_lanes;
+    weft_team_run(stream->team, l->n_pieces, run_piece, l);
+}
+
 void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
                    void *argument)
 {
-    if (count <= 0 || body == NULL) return;
-    int64_t wanted = grain > 1 ? count / grain : count;
-    loop l = {stream, body, argument, count, grain, 1};
-    if (stream == NULL || stream->n_lanes == 1 || wanted <= 1) {
-        run_piece(&l, 0);
-        return;
-    }
-    l.n_pieces = wanted < stream->n_lanes ? (int)wanted : stream->n_lanes;
-    weft_team_run(stream->team, l.n_pieces, run_piece, &l);
+    run_loop(&(loop){stream, body, argument, count, grain, 1, false});
+}
+
+void weft_parallel_whole(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
+                         void *argument)
+{
+    run_loop(&(loop){stream, body, argument, count, grain, 1, true});
 }
 
 void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument)

@@ -86,6 +86,43 @@ static void test_the_owner_looks_up_in_the_middle_of_long_loops(void)
     weft_stream_meanwhile(NULL, pause_work, NULL); /* changes nothing */
 }
 
+/* A piece that is not cut says itself where it can be left. */
+typedef struct whole {
+    paused seen;
+    weft_stream *stream;
+    int n_calls[MAX_LANES];
+} whole;
+
+static void work_whole(void *argument, int64_t begin, int64_t end, int lane)
+{
+    whole *w = argument;
+    w->n_calls[lane]++;
+    for (int64_t at = begin; at < end; at++) {
+        work(&w->seen, at, at + 1, lane);
+        weft_stream_pause(w->stream, lane);
+    }
+}
+
+static void test_a_whole_piece_is_one_call_with_pauses_where_it_says(void)
+{
+    for (int n_lanes = 1; n_lanes <= 3; n_lanes++) {
+        weft_error error = {0};
+        whole w = {.seen = {.is_in_order = true}};
+        CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n_lanes, &w.stream, &error), error);
+        weft_stream_meanwhile(w.stream, pause_work, &w.seen);
+        weft_parallel_whole(w.stream, 20000, 1, work_whole, &w);
+        CHECK(w.seen.n_pauses > 1 && w.seen.n_pauses < 20000 / n_lanes);
+        const int n_pauses = w.seen.n_pauses;
+        weft_stream_meanwhile(w.stream, NULL, NULL);
+        weft_parallel_whole(w.stream, 20000, 1, work_whole, &w);
+        CHECK_EQ_INT(w.seen.n_pauses, n_pauses);
+        for (int lane = 0; lane < n_lanes; lane++)
+            CHECK_EQ_INT(w.n_calls[lane], 2);
+        weft_devices[WEFT_CPU]->stream_destroy(&w.stream);
+    }
+    weft_stream_pause(NULL, 0); /* does nothing */
+}
+
 static void test_pieces_cover_the_loop_once(void)
 {
     const int64_t counts[] = {0, 1, 2, 3, 6, 7, 8, 100, 1001, (int64_t)1 << 61};
@@ -229,6 +266,7 @@ int main(void)
 {
     RUN(test_pieces_cover_the_loop_once);
     RUN(test_the_owner_looks_up_in_the_middle_of_long_loops);
+    RUN(test_a_whole_piece_is_one_call_with_pauses_where_it_says);
     RUN(test_many_short_loops_lose_nothing);
     RUN(test_scratch_is_each_lanes_own);
     RUN(test_memory_is_aligned_zeroed_and_given_back);

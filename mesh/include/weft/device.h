@@ -45,6 +45,14 @@ WEFT_API int weft_stream_lanes(const weft_stream *stream);
 typedef void (*weft_meanwhile)(void *argument);
 WEFT_API void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument);
 
+/* weft_stream_pause - what is done meanwhile has its turn, if lane is 0 and it is time. Takes as long as a look at a clock.
+ * Local. */
+WEFT_API void weft_stream_pause(weft_stream *stream, int lane);
+/* weft_parallel_whole - weft_parallel for a body that does much for its whole piece, as packing what all of it reads: the
+ * piece is one call, during which the body calls weft_stream_pause now and then. Local. */
+WEFT_API void weft_parallel_whole(weft_stream *stream, int64_t count, int64_t grain,
+                                  weft_piece body, void *argument);
+
 /* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream; NULL for a lane that
  * it has not. Local. */
 enum { WEFT_LANE_SCRATCH = 2 << 20 };

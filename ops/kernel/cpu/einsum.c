@@ -131,7 +131,7 @@ static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
 
 /* All of k, for the part [first, first + count) of the longer of m and n. */
 static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t count,
-                          void *scratch)
+                          int lane, void *scratch)
 {
     int64_t at[3], added[3];
     weft_einsum_dim m = p->dm, n = p->dn;
@@ -150,7 +150,9 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
                                   .beta = l == 0 ? 0 : 1,
                                   .a = matrix_at(p, WEFT_A, at[WEFT_A] + added[WEFT_A], &m, &p->dk),
                                   .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
-                                  .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n)};
+                                  .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n),
+                                  .stream = p->stream,
+                                  .lane = lane};
         if (scratch != NULL)
             weft_gemm(&one, scratch);
         else
@@ -161,15 +163,14 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
 static void run_slices(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_einsum *p = argument;
-    (void)lane;
     for (int64_t i = begin; i < end; i++) {
         int64_t free[3];
         weft_nest_offset(&p->free, i / p->slices, free);
-        multiply_part(p, free, i % p->slices * p->slice, p->slice, NULL);
+        multiply_part(p, free, i % p->slices * p->slice, p->slice, lane, NULL);
     }
 }
 
-/* A lane's slices of one product are one call. */
+/* A lane's slices of one product are one call, by which what stays is packed once. */
 static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_einsum *p = argument;
@@ -179,13 +180,18 @@ static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
         const int64_t left = p->slices - i % p->slices;
         n = end - i < left ? end - i : left;
         weft_nest_offset(&p->free, i / p->slices, free);
-        multiply_part(p, free, i % p->slices * p->slice, n * p->slice, scratch);
+        multiply_part(p, free, i % p->slices * p->slice, n * p->slice, lane, scratch);
     }
 }
 
 static void run_lanes(const weft_einsum *p, weft_stream *stream)
 {
     weft_parallel(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
+}
+
+static void run_whole(const weft_einsum *p, weft_stream *stream)
+{
+    weft_parallel_whole(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
 }
 
 /* Whole panels of the longer of m and n. */
@@ -208,7 +214,7 @@ static void plan_matrices(weft_einsum *p, weft_stream *stream)
         cut_panels(p);
     else
         cut_slices(p);
-    p->run = run_lanes;
+    p->run = is_packed ? run_whole : run_lanes;
     p->body = is_packed ? run_packed : run_slices;
     p->count = weft_nest_count(&p->free) * p->slices;
     p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);

@@ -73,6 +73,8 @@ typedef struct product {
     char *c;
     double alpha;
     bool add;
+    weft_stream *stream; /* as in weft_product */
+    int lane;
 } product;
 
 /* Rows [first, first + n) of a side at the depth [l, l + k). */
@@ -196,6 +198,7 @@ static void run_depth(const product *p, const part *stays, bool a_stays, int64_t
             pack(p, &p->a, &rows, flowing);
             run_block(p, &rows, stays, flowing, scratch, next);
         }
+        weft_stream_pause(p->stream, p->lane);
         return;
     }
     for (int64_t first = 0; first < n_moving; first += FLOWS) {
@@ -209,6 +212,7 @@ static void run_depth(const product *p, const part *stays, bool a_stays, int64_t
         if (later.k > 0)
             next[0] = ahead_of(p, moving, &later, TILE_ROWS * count_tiles(p, rows->n, columns->n));
         run_block(p, rows, columns, a_stays ? scratch : flowing, a_stays ? flowing : scratch, next);
+        weft_stream_pause(p->stream, p->lane);
     }
 }
 
@@ -240,7 +244,9 @@ void weft_gemm(const weft_product *x, void *scratch)
                  .k = x->k,
                  .c = x->c.data,
                  .alpha = x->alpha,
-                 .add = x->beta != 0};
+                 .add = x->beta != 0,
+                 .stream = x->stream,
+                 .lane = x->lane};
     /* of an element of one row or column no stride is meant: c's rows, or those of its transpose, are contiguous */
     const bool is_turned = x->c.column != 1 && x->n > 1;
     const weft_matrix *a = is_turned ? &x->b : &x->a, *b = is_turned ? &x->a : &x->b;

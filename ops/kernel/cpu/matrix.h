@@ -15,6 +15,8 @@ typedef struct weft_product {
     int64_t m, n, k;  /* all at least 1, all within an int */
     double alpha, beta;
     weft_matrix a, b, c; /* [m, k], [k, n], [m, n]; each with a unit stride (weft_matrix_fits) */
+    weft_stream *stream; /* whose lane does it, for pauses; NULL: there are none */
+    int lane;
 } weft_product;
 
 /* Can BLAS walk it? */

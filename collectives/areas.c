@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weft/device.h"
-
 static weft_status make_room(weft_areas *areas, weft_error *error)
 {
     if (areas->n < areas->room) return WEFT_OK;
@@ -41,7 +39,7 @@ weft_status weft_areas_take(weft_areas *areas, const weft_near_peers *peers, int
     *area = (weft_area){.bytes = bytes};
     WEFT_TRY(share(areas, area, peers, error));
     if (area->near.n == 0)
-        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)bytes, &area->plain, error));
+        WEFT_TRY(areas->device->take_staging((size_t)bytes, &area->plain, error));
     *memory = area->near.n > 0 ? area->near.memory[area->near.self] : area->plain;
     areas->n++;
     return WEFT_OK;
@@ -51,7 +49,7 @@ void weft_areas_free(weft_areas *areas)
 {
     for (int i = 0; i < areas->n; i++) {
         weft_near_free(&areas->all[i].near);
-        weft_devices[WEFT_CPU]->give(areas->all[i].plain, (size_t)areas->all[i].bytes);
+        areas->device->give_staging(areas->all[i].plain, (size_t)areas->all[i].bytes);
     }
     free(areas->all);
     *areas = (weft_areas){0};

@@ -5,6 +5,7 @@
 #define WEFT_AREAS_H
 
 #include "near.h"
+#include "weft/device.h"
 
 enum { WEFT_MOST_AREAS = 8 }; /* seen by others; what is taken beyond is this process's alone */
 
@@ -15,6 +16,7 @@ typedef struct weft_area {
 } weft_area;
 
 typedef struct weft_areas {
+    const weft_device *device; /* of the mesh; set by whoever has them */
     int n, room;
     weft_area *all; /* [room], of which [n] */
     char why[120];  /* memory that others see was refused; "": never */

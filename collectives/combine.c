@@ -193,6 +193,17 @@ static weft_identity identity_of(weft_combine combine, weft_dtype dtype)
     return (unsigned)combine < WEFT_COMBINES ? identities[combine][dtype] : NULL;
 }
 
+weft_combining weft_combining_of(weft_combine combine, weft_dtype dtype)
+{
+    if (weft_combiner_of(combine, dtype) == NULL) return (weft_combining){0};
+    return (weft_combining){.combine = (int)combine,
+                            .dtype = (int)dtype,
+                            .width = weft_combine_width(combine),
+                            .element = (int64_t)weft_dtype_bytes(dtype),
+                            .host = weft_combiner_of(combine, dtype),
+                            .identity = identity_of(combine, dtype)};
+}
+
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error)
 {
     if (weft_combiner_of(combine, dtype)) return WEFT_OK;

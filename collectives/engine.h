@@ -75,6 +75,8 @@ void weft_comm_settle(weft_comm *comm);
 
 /* NULL where a combine has no meaning for a dtype. */
 weft_combiner weft_combiner_of(weft_combine combine, weft_dtype dtype);
+/* All that a device is told of it; all zero where there is none. */
+weft_combining weft_combining_of(weft_combine combine, weft_dtype dtype);
 /* WEFT_USAGE when there is none. */
 weft_status weft_combine_check(weft_combine combine, weft_dtype dtype, weft_error *error);
 /* weft_combine_digest - of a combine from outside by what it is, since its number may be another one elsewhere; 0 of

@@ -3,6 +3,10 @@
  * Flights of one move and of several may be under way together, in any group, and are waited for in any order: a flight
  * is a state machine that whatever wait of its rank brings on (pending.h). Tensors that move together are packed one
  * after the other; one alone goes straight from its memory to its memory where it can.
+ *
+ * Bytes are packed, unpacked and combined by the device that they are on, on a queue of its own that follows the steps before
+ * the flight, and that the steps after it follow. Where the host does not see the device's memory, all that travels lies in
+ * staging: then what is packed has to be there before engines, which are the host's, begin.
  */
 #include "move.h"
 
@@ -23,6 +27,31 @@ struct weft_flight {
     uint64_t digest;
     weft_move_memory memory[]; /* [n_parts] */
 };
+
+/* ---- the device's queues ----------------------------------------------------------------------- */
+
+/* What the exchange reads has been computed, and what it writes is not read any more. */
+static void follow_steps(const weft_move *move)
+{
+    const weft_device *device = move->device;
+    if (move->queue != WEFT_COMPUTE)
+        device->follow(move->stream, move->queue, device->record(move->stream, WEFT_COMPUTE));
+}
+
+/* Engines read on the host what was packed, and write where something may have been unpacked from. */
+static void await_packed(const weft_move *move)
+{
+    if (move->queue != WEFT_COMPUTE)
+        move->device->wait(move->stream, move->device->record(move->stream, move->queue));
+}
+
+/* Steps to come read what has arrived. */
+static void precede_steps(const weft_move *move)
+{
+    const weft_device *device = move->device;
+    if (move->queue != WEFT_COMPUTE)
+        device->follow(move->stream, WEFT_COMPUTE, device->record(move->stream, move->queue));
+}
 
 /* ---- all_reduce ------------------------------------------------------------------------------ */
 
@@ -49,7 +78,7 @@ static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh,
         move->parts[k].at = count * element;
         count += move->parts[k].count;
     }
-    move->packs = move->n_parts > 1 && move->n_ranks > 1;
+    move->packs = (move->n_parts > 1 || !move->device->is_open) && move->n_ranks > 1;
     if (move->packs) (void)weft_move_take(move, count * element);
     (void)weft_move_take(move, weft_reduce_bytes(move->n_ranks, move->combine, move->dtype, count));
     weft_reduce_make(&move->reduce, move->n_ranks, move->self, move->combine, move->dtype, count,
@@ -57,11 +86,18 @@ static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh,
     return WEFT_OK;
 }
 
+static void copy_all(const weft_move *move, int k, void *to, const void *from)
+{
+    const weft_box_copy all = {.run = move->parts[k].count};
+    if (to != from && all.run > 0)
+        move->device->copy_box(move->stream, move->queue, to, from, &all,
+                               weft_dtype_bytes(move->dtype));
+}
+
 static void copy_alone(const weft_flight *flight)
 {
     for (int k = 0; k < flight->move->n_parts; k++)
-        if (flight->memory[k].to != flight->memory[k].from && part_bytes(flight->move, k) > 0)
-            memcpy(flight->memory[k].to, flight->memory[k].from, part_bytes(flight->move, k));
+        copy_all(flight->move, k, flight->memory[k].to, flight->memory[k].from);
 }
 
 static weft_status reduce_start(weft_flight *flight, weft_error *error)
@@ -71,9 +107,8 @@ static weft_status reduce_start(weft_flight *flight, weft_error *error)
     if (move->n_ranks == 1) copy_alone(flight);
     if (move->n_ranks == 1 || bytes == 0) return WEFT_OK;
     for (int k = 0; k < move->n_parts && move->packs; k++)
-        if (part_bytes(move, k) > 0)
-            memcpy(flight->scratch + move->parts[k].at, flight->memory[k].from,
-                   part_bytes(move, k));
+        copy_all(move, k, flight->scratch + move->parts[k].at, flight->memory[k].from);
+    await_packed(move);
     const int64_t packed = move->packs ? (bytes + 63) / 64 * 64 : 0;
     flight->reduction =
         (weft_reduction){.reduce = &move->reduce,
@@ -95,8 +130,7 @@ static void reduce_finish(weft_flight *flight)
 {
     const weft_move *move = flight->move;
     for (int k = 0; k < move->n_parts && move->packs; k++)
-        if (part_bytes(move, k) > 0)
-            memcpy(flight->memory[k].to, flight->scratch + move->parts[k].at, part_bytes(move, k));
+        copy_all(move, k, flight->memory[k].to, flight->scratch + move->parts[k].at);
 }
 
 const weft_move_way weft_move_reduces = {reduce_prepare, reduce_start, reduce_poll, reduce_finish};
@@ -106,14 +140,15 @@ const weft_move_way weft_move_reduces = {reduce_prepare, reduce_start, reduce_po
 static void settle(const weft_flight *flight, const weft_move_piece *in)
 {
     const weft_move *move = flight->move;
+    const weft_device *device = move->device;
     const bool is_own = in->peer == move->self && !move->gathers;
     const char *from = is_own ? flight->memory[in->part].from : flight->scratch + in->at;
+    char *to = flight->memory[in->part].to;
     if (in->is_first || move->combine == WEFT_NOT_PARTIAL)
-        weft_box_run_copy(&in->run, flight->memory[in->part].to, from,
-                          weft_dtype_bytes(move->dtype));
+        device->copy_box(move->stream, move->queue, to, from, &in->run,
+                         weft_dtype_bytes(move->dtype));
     else
-        weft_box_run_combine(&in->run, flight->memory[in->part].to, from, move->combine,
-                             move->dtype);
+        device->combine_box(move->stream, move->queue, to, from, &in->run, &move->rule);
 }
 
 static weft_status exchange_begin(weft_flight *flight, weft_error *error)
@@ -136,19 +171,25 @@ static bool settles_early(const weft_move *move, const weft_move_piece *in)
     return in->peer == move->self && !move->gathers && move->combine == WEFT_NOT_PARTIAL;
 }
 
+static void fill(const weft_move *move, const weft_moved *part, void *to)
+{
+    const weft_combining rule = weft_combining_of(part->begins, move->dtype);
+    if (part->begins != WEFT_NOT_PARTIAL && part->to_count > 0)
+        move->device->identity(move->stream, move->queue, to, part->to_count / rule.width, &rule);
+}
+
 static weft_status exchange_start(weft_flight *flight, weft_error *error)
 {
     const weft_move *move = flight->move;
     const size_t element = weft_dtype_bytes(move->dtype);
-    for (int k = 0; k < move->n_parts; k++)
-        if (move->parts[k].begins != WEFT_NOT_PARTIAL)
-            weft_combine_identity(move->parts[k].begins, move->dtype, flight->memory[k].to,
-                                  move->parts[k].to_count);
     for (int i = 0; i < move->n_out && move->packs; i++) {
         const weft_move_piece *out = &move->out[i];
-        weft_box_run_copy(&out->run, flight->scratch + out->at, flight->memory[out->part].from,
-                          element);
+        move->device->copy_box(move->stream, move->queue, flight->scratch + out->at,
+                               flight->memory[out->part].from, &out->run, element);
     }
+    await_packed(move);
+    for (int k = 0; k < move->n_parts; k++)
+        fill(move, &move->parts[k], flight->memory[k].to);
     if (move->n_ranks > 1) WEFT_TRY(exchange_begin(flight, error));
     for (int i = 0; i < move->n_in; i++)
         if (settles_early(move, &move->in[i])) settle(flight, &move->in[i]);
@@ -275,6 +316,7 @@ weft_status weft_flight_start_joined(weft_flight *flight, const weft_move_memory
     weft_error_clear(&flight->pending.error);
     const weft_call_facts facts = facts_of(flight);
     flight->mark = weft_comm_begin(flight->comm, &facts);
+    follow_steps(move);
     const weft_status status = move->way->start(flight, error);
     flight->is_started = status == WEFT_OK;
     if (status != WEFT_OK && flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
@@ -318,6 +360,7 @@ weft_status weft_flight_finish(weft_flight *flight, weft_error *error)
     flight->is_started = false;
     const weft_status status = wait_flight(flight, error);
     if (status == WEFT_OK) flight->move->way->finish(flight);
+    precede_steps(flight->move);
     if (flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
     return status;
 }

@@ -67,6 +67,7 @@ weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *e
     memset(c->desks, 0, desks_bytes);
     if (is_here(mesh)) weft_watch_begin(0, 1, NULL); /* else the world has */
     c->mesh = mesh;
+    c->areas.device = weft_devices[weft_mesh_device(mesh)];
     weft_mesh_keep(mesh);
     c->engine = engine;
     prepare_desks(c);

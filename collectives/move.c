@@ -85,6 +85,12 @@ static weft_status measure_part(weft_move *move, const weft_mesh *mesh, const we
     return weft_combine_check(moved->begins, move->dtype, error);
 }
 
+/* Those of one set of axes follow each other; what a rank has alone is as a kernel's work. */
+static int queue_of(const weft_move *move, uint32_t axes)
+{
+    return move->n_ranks == 1 ? WEFT_COMPUTE : 1 + (int)(axes % (WEFT_QUEUES - 1));
+}
+
 static weft_status make(weft_move *move, const weft_mesh *mesh, const weft_move_part *parts,
                         weft_error *error)
 {
@@ -96,8 +102,12 @@ static weft_status make(weft_move *move, const weft_mesh *mesh, const weft_move_
     move->kind = first->kind;
     move->combine = combine_of(first);
     move->n_ranks = weft_mesh_group(mesh, first->axes, move->rank, NULL, &move->self);
+    move->device = weft_devices[weft_mesh_device(mesh)];
+    move->stream = weft_mesh_stream((weft_mesh *)(uintptr_t)mesh, move->rank);
+    move->queue = queue_of(move, first->axes);
     if (move->combine != WEFT_NOT_PARTIAL)
         WEFT_TRY(weft_combine_check(move->combine, move->dtype, error));
+    move->rule = weft_combining_of(move->combine, move->dtype);
     for (int k = 0; k < move->n_parts; k++)
         WEFT_TRY(measure_part(move, mesh, &parts[k], &move->parts[k], error));
     return move->way->prepare(move, mesh, parts, error);

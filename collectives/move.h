@@ -15,7 +15,7 @@ typedef struct weft_move_piece {
     bool is_first; /* summand of its elements: copied, later ones are combined */
     int64_t at;    /* of a packed piece: bytes into the scratch */
     /* outgoing: box to packed; incoming: packed to box; own incoming: box to box */
-    weft_box_run run;
+    weft_box_copy run;
 } weft_move_piece;
 
 /* One of its tensors. */
@@ -41,6 +41,11 @@ struct weft_move {
     weft_convert_kind kind;
     weft_dtype dtype;
     weft_combine combine; /* of the partial results that end here */
+    weft_combining rule;  /* that one's */
+    const weft_device
+        *device; /* of the tensors; an open one's scratch may be any memory, another's is staging */
+    weft_stream *stream; /* the rank's; NULL: it is none of this process */
+    int queue;           /* on which it copies and combines */
     int rank, n_ranks, self;
     int n_parts;
     weft_moved *parts; /* [n_parts] */

@@ -6,7 +6,8 @@
  * order coordinate 0 comes first: it is copied, the others are combined, and the order of addition is the same
  * everywhere.
  *
- * Several tensors are packed, and what one rank has for another is one message: tensor after tensor.
+ * Several tensors are packed, and what one rank has for another is one message: tensor after tensor. From memory that
+ * the host does not read all is packed, into staging, and out of it.
  */
 #include "move.h"
 
@@ -31,8 +32,10 @@ static int64_t piece_count(const planner *p, int source, int destination, weft_b
 static void list_outgoing(weft_move *move, const planner *planners, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
-    move->gathers = move->kind == WEFT_ALL_GATHER && move->n_ranks > 1 && move->n_parts == 1;
-    move->packs = move->n_parts > 1;
+    const bool is_open = move->device->is_open;
+    move->gathers =
+        move->kind == WEFT_ALL_GATHER && move->n_ranks > 1 && move->n_parts == 1 && is_open;
+    move->packs = move->n_parts > 1 || !is_open;
     for (int i = 0; i < move->n_ranks; i++)
         for (int k = 0; k < move->n_parts; k++) {
             const planner *p = &planners[k];
@@ -43,7 +46,7 @@ static void list_outgoing(weft_move *move, const planner *planners, const int *r
             weft_move_piece *out = &move->out[move->n_out++];
             out->part = k;
             out->peer = i;
-            weft_box_run_make(&out->run, p->shape->n_dims, &box, &p->from, &box);
+            weft_box_copy_make(&out->run, p->shape->n_dims, &box, &p->from, &box);
             move->send_bytes[i] += count * element;
             if (out->run.n_loops > 0) move->packs = true;
         }
@@ -62,7 +65,7 @@ static bool is_first(const planner *p, int source)
 static void list_incoming(weft_move *move, planner *planners, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
-    move->unpacks = move->n_parts > 1;
+    move->unpacks = move->n_parts > 1 || !move->device->is_open;
     for (int i = 0; i < move->n_ranks; i++)
         for (int k = 0; k < move->n_parts; k++) {
             planner *p = &planners[k];
@@ -75,8 +78,8 @@ static void list_incoming(weft_move *move, planner *planners, const int *ranks)
             in->peer = i;
             in->is_first = is_first(p, ranks[i]);
             if (in->is_first) p->covered += count;
-            weft_box_run_make(&in->run, p->shape->n_dims, &box, comes_packed ? &box : &p->from,
-                              &p->to);
+            weft_box_copy_make(&in->run, p->shape->n_dims, &box, comes_packed ? &box : &p->from,
+                               &p->to);
             if (!comes_packed) continue;
             move->recv_bytes[i] += count * element;
             if (in->run.n_loops > 0 || move->combine != WEFT_NOT_PARTIAL) move->unpacks = true;

@@ -7,6 +7,7 @@
  * (seed, sample number), so no rank tells another anything but whether it failed.
  */
 #include "dataset.h"
+#include "part.h"
 #include "weft/collectives.h"
 
 #include <pthread.h>
@@ -256,9 +257,7 @@ static void deliver(weft_dataset *dataset)
     for (int i = 0; i < dataset->n_parts; i++) {
         const part *p = &dataset->parts[i];
         const char *from = p->same_as >= 0 ? dataset->parts[p->same_as].memory : p->memory;
-        weft_box box;
-        void *to = weft_local(dataset->program, p->input, p->rank, &box);
-        if (to && p->bytes > 0) memcpy(to, from, p->bytes);
+        weft_part_put(dataset->program, p->input, p->rank, 0, from, (int64_t)p->bytes);
     }
 }
 

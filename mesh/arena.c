@@ -44,7 +44,7 @@ static block *take_block(size_t bytes)
 {
     void *taken = NULL;
     if (bytes < MOST_BYTES) return calloc(1, bytes);
-    return weft_take_cpu(bytes, &taken, NULL) == WEFT_OK ? taken : NULL;
+    return weft_host_take(bytes, &taken, NULL) == WEFT_OK ? taken : NULL;
 }
 
 static void give_block(block *b)
@@ -53,7 +53,7 @@ static void give_block(block *b)
     if (bytes < MOST_BYTES)
         free(b);
     else
-        weft_give_cpu(b, bytes);
+        weft_host_give(b, bytes);
 }
 
 /* A new block in front, with room for `bytes`. A large piece gets a block of its own behind the

@@ -1,4 +1,6 @@
-/* device: the table of devices, and the CPU's memory and copies.
+/* device: the CPU's memory and copies, and its table.
+ *
+ * What is put onto a queue of the CPU's is done when the call returns, so its events are over as soon as they are there.
  *
  * Large pieces come straight from the system: zeroed without being touched, so each page lands near
  * the core that first writes it, and on huge pages where the system has them.
@@ -55,7 +57,7 @@ static size_t rounded(size_t bytes)
     return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
 }
 
-weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error)
+weft_status weft_host_take(size_t bytes, void **memory, weft_error *error)
 {
     *memory = NULL;
     if (bytes > SIZE_MAX / 4) return weft_fail_memory(error, bytes);
@@ -69,7 +71,7 @@ weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error)
     return *memory == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
 }
 
-void weft_give_cpu(void *memory, size_t bytes)
+void weft_host_give(void *memory, size_t bytes)
 {
     if (memory == NULL) return;
     if (is_mapped(bytes))
@@ -90,8 +92,9 @@ static void copy_piece(void *argument, int64_t begin, int64_t end, int lane)
     memcpy(job->to + begin, job->from + begin, (size_t)(end - begin));
 }
 
-static void copy_cpu(weft_stream *stream, void *to, const void *from, size_t bytes)
+static void copy_cpu(weft_stream *stream, int queue, void *to, const void *from, size_t bytes)
 {
+    (void)queue;
     copy_job job = {.to = to, .from = from};
     weft_parallel(stream, (int64_t)bytes, COPY_GRAIN, copy_piece, &job);
 }
@@ -121,20 +124,60 @@ static void touch_cpu(weft_stream *stream, void *memory, size_t bytes)
     if (memory != NULL && is_mapped(bytes)) weft_parallel(stream, (int64_t)n, 1, touch_piece, &job);
 }
 
-static void wait_cpu(weft_stream *stream)
+static void put_or_get(weft_stream *stream, void *to, const void *from, size_t bytes)
 {
-    (void)stream; /* what was launched has run when the launch returns */
+    (void)stream;
+    if (bytes > 0) memcpy(to, from, bytes);
 }
 
-static const weft_device cpu = {
+static weft_event record_cpu(weft_stream *stream, int queue)
+{
+    (void)stream;
+    return (weft_event){queue, 0};
+}
+
+static void follow_cpu(weft_stream *stream, int queue, weft_event event)
+{
+    (void)stream, (void)queue, (void)event;
+}
+
+static bool is_done_cpu(weft_stream *stream, weft_event event)
+{
+    (void)stream, (void)event;
+    return true;
+}
+
+static void wait_cpu(weft_stream *stream, weft_event event)
+{
+    (void)stream, (void)event;
+}
+
+static void finish_cpu(weft_stream *stream)
+{
+    (void)stream;
+}
+
+const weft_device weft_device_cpu = {
     .name = "cpu",
-    .take = weft_take_cpu,
-    .give = weft_give_cpu,
+    .is_open = true,
+    .take = weft_host_take,
+    .take_zeroed = weft_host_take,
+    .give = weft_host_give,
+    .take_staging = weft_host_take,
+    .give_staging = weft_host_give,
     .stream_create = weft_stream_create_cpu,
     .stream_destroy = weft_stream_destroy_cpu,
+    .put = put_or_get,
+    .get = put_or_get,
     .copy = copy_cpu,
+    .copy_box = weft_copy_box_cpu,
+    .combine_box = weft_combine_box_cpu,
+    .identity = weft_identity_cpu,
+    .record = record_cpu,
+    .follow = follow_cpu,
+    .is_done = is_done_cpu,
     .wait = wait_cpu,
+    .finish = finish_cpu,
     .touch = touch_cpu,
+    .meanwhile = weft_stream_meanwhile,
 };
-
-const weft_device *const weft_devices[WEFT_DEVICES] = {[WEFT_CPU] = &cpu};

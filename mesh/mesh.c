@@ -1,5 +1,6 @@
 /* mesh: named axes, ranks and their coordinates, groups; and the local ranks, each a thread with a
  * stream. */
+#include "devices.h"
 #include "mesh_internal.h"
 
 #include <stdio.h>
@@ -35,6 +36,7 @@ weft_status weft_mesh_plan(const char *text, weft_mesh **mesh, weft_error *error
     if (m == NULL) return weft_fail_memory(error, sizeof *m);
     weft_status status = WEFT_OK;
     m->cores_per_rank = 1;
+    m->device = weft_device_in_use();
     m->arena = weft_arena_create();
     if (m->arena == NULL) status = weft_fail_memory(error, sizeof *m);
     if (status == WEFT_OK) status = weft_mesh_parse(m, is_given(text) ? text : "data:1", error);
@@ -77,8 +79,8 @@ static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_er
     mesh->streams = calloc((size_t)mesh->n_local, sizeof *mesh->streams);
     if (mesh->streams == NULL) return weft_fail_memory(error, (size_t)mesh->n_local);
     for (int i = 0; i < mesh->n_local; i++)
-        WEFT_TRY(
-            weft_devices[WEFT_CPU]->stream_create(mesh->cores_per_rank, &mesh->streams[i], error));
+        WEFT_TRY(weft_devices[mesh->device]->stream_create(mesh->cores_per_rank, &mesh->streams[i],
+                                                           error));
     return WEFT_OK;
 }
 
@@ -105,7 +107,7 @@ weft_status weft_mesh_destroy(weft_mesh **mesh)
     if (m == NULL) return WEFT_OK;
     if (atomic_load(&m->n_users) > 0) return WEFT_USAGE;
     for (int i = 0; m->streams != NULL && i < m->n_local; i++)
-        weft_devices[WEFT_CPU]->stream_destroy(&m->streams[i]);
+        weft_devices[m->device]->stream_destroy(&m->streams[i]);
     free(m->streams);
     weft_team_destroy(&m->team);
     weft_arena_destroy(&m->arena);
@@ -187,6 +189,11 @@ weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank)
 {
     const int64_t at = (int64_t)rank - weft_mesh_first_local(mesh);
     return at >= 0 && at < weft_mesh_n_local(mesh) ? mesh->streams[at] : NULL;
+}
+
+weft_device_kind weft_mesh_device(const weft_mesh *mesh)
+{
+    return mesh != NULL ? mesh->device : WEFT_CPU;
 }
 
 int weft_mesh_cores_per_rank(const weft_mesh *mesh)

@@ -30,12 +30,21 @@ void weft_team_destroy(weft_team **team);
  * done. */
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
 
-/* ---- stream.c, device.c ---------------------------------------------------------------------- */
+/* ---- stream.c, device.c, box_copy.c ---------------------------------------------------------------------- */
 
 weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error *error);
 void weft_stream_destroy_cpu(weft_stream **stream);
-weft_status weft_take_cpu(size_t bytes, void **memory, weft_error *error);
-void weft_give_cpu(void *memory, size_t bytes);
+void weft_copy_box_cpu(weft_stream *stream, int queue, void *to, const void *from,
+                       const weft_box_copy *box, size_t element);
+void weft_combine_box_cpu(weft_stream *stream, int queue, void *to, const void *from,
+                          const weft_box_copy *box, const weft_combining *rule);
+void weft_identity_cpu(weft_stream *stream, int queue, void *into, int64_t n_states,
+                       const weft_combining *rule);
+extern const weft_device weft_device_cpu;
+/* Memory of the host's: aligned to 64, zeroed, large pieces on large pages. give takes NULL, and the bytes that were asked
+ * for. Local. */
+weft_status weft_host_take(size_t bytes, void **memory, weft_error *error);
+void weft_host_give(void *memory, size_t bytes);
 /* Whether the system would give that much, for a library that does not ask, or not live through a refusal. Local. */
 bool weft_has_room(size_t bytes);
 
@@ -71,6 +80,7 @@ struct weft_mesh {
     int n_axes, n_ranks;
     weft_mesh_axis axes[WEFT_MAX_AXES];
     int n_local, first_local, cores_per_rank;
+    weft_device_kind device;
     atomic_int n_users;    /* programs and communicators that were made on it and are there still */
     weft_team *team;       /* the threads of the local ranks; NULL for a plan */
     weft_stream **streams; /* [n_local] */

@@ -31,7 +31,7 @@ weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     s->n_lanes = n_lanes;
     void *scratch = NULL;
-    weft_status status = weft_take_cpu(scratch_bytes(s), &scratch, error);
+    weft_status status = weft_host_take(scratch_bytes(s), &scratch, error);
     s->scratch = scratch;
     if (status == WEFT_OK)
         status = weft_team_create(n_lanes, weft_patience_for(true), &s->team, error);
@@ -44,7 +44,7 @@ void weft_stream_destroy_cpu(weft_stream **stream)
     weft_stream *s = *stream;
     if (s == NULL) return;
     weft_team_destroy(&s->team);
-    weft_give_cpu(s->scratch, scratch_bytes(s));
+    weft_host_give(s->scratch, scratch_bytes(s));
     free(s);
     *stream = NULL;
 }

@@ -367,7 +367,7 @@ verdict doctor_limit_locked(const doctor *d, finding *f)
 static bool weft_has_gpu_engine(void)
 {
     for (int i = 0; i < WEFT_DEVICES; i++)
-        if (weft_devices[i] && strcmp(weft_devices[i]->name, "cpu") != 0) return true;
+        if (weft_devices[i] && !weft_devices[i]->is_open) return true;
     return false;
 }
 

@@ -100,7 +100,7 @@ void weft_checkpoints_close(weft_checkpoints **checkpoints)
     weft_checkpoints *c = checkpoints != NULL ? *checkpoints : NULL;
     if (c == NULL) return;
     weft_save_free(c, true);
-    weft_devices[WEFT_CPU]->give(c->staging, (size_t)c->staging_bytes);
+    weft_staging_free(c);
     weft_shared_free(&c->shared);
     weft_frame_drop(&c->frame);
     free(c);

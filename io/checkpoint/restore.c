@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "part.h"
 #include "peers.h"
 #include "runs.h"
 #include "save.h"
@@ -136,7 +137,8 @@ static target find_target(const restoring *r, int64_t number)
 
 typedef struct destination {
     weft_box_runs runs;
-    char *memory;       /* of the rank's box; NULL: it is empty */
+    bool is_there;      /* the rank's box has elements                   */
+    char *memory;       /* of it; NULL: only the device sees it          */
     int64_t begin, end; /* elements of the tensor */
     int64_t element;    /* bytes of one, here */
 } destination;
@@ -150,8 +152,10 @@ static destination find_destination(const restoring *r, const target *t, int loc
     weft_box box;
     destination d = {.begin = t->begin / stored, .end = t->end / stored};
     d.element = (int64_t)weft_dtype_bytes(weft_dtype_of(t->variable));
+    weft_box_of(r->program, t->variable, rank, &box);
+    d.is_there = weft_box_count(&box, shape->n_dims) > 0;
     d.memory = weft_local(r->program, t->variable, rank, &box);
-    if (d.memory == NULL) return d;
+    if (!d.is_there) return d;
     d.runs = weft_box_runs_of(shape->n_dims, &whole, &box);
     weft_box_runs_seek(&d.runs, d.begin);
     return d;
@@ -177,9 +181,27 @@ static bool is_wanted(const restoring *r, const target *t)
     for (int local = 0; local < r->n_local; local++) {
         destination d = find_destination(r, t, local);
         weft_box_cut cut;
-        if (d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut)) return true;
+        if (d.is_there && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut)) return true;
     }
     return false;
+}
+
+/* Into memory that the host does not see: converted a stretch at a time. */
+static void put_through(const restoring *r, const target *t, int local, const weft_box_cut *cut,
+                        const char *from)
+{
+    enum { STRETCH = 1024 };
+    double stretch[STRETCH]; /* of any dtype */
+    const weft_dtype dtype = weft_dtype_of(t->variable);
+    const int rank = weft_mesh_first_local(weft_program_mesh(r->program)) + local;
+    const int64_t stored = (int64_t)weft_dtype_bytes(t->entry->dtype),
+                  element = (int64_t)weft_dtype_bytes(dtype);
+    for (int64_t at = 0, n; at < cut->count; at += n) {
+        n = cut->count - at < STRETCH ? cut->count - at : STRETCH;
+        converts[t->entry->dtype][dtype](stretch, from + at * stored, n);
+        weft_part_put(r->program, t->variable, rank, (cut->inner + at) * element, stretch,
+                      n * element);
+    }
 }
 
 /* What bytes [t->begin, t->end) have of one rank's box. */
@@ -188,10 +210,13 @@ static void put(const restoring *r, const target *t, int local, const char *byte
     destination d = find_destination(r, t, local);
     const convert_function convert = converts[t->entry->dtype][weft_dtype_of(t->variable)];
     const int64_t stored = (int64_t)weft_dtype_bytes(t->entry->dtype);
-    for (weft_box_cut cut; d.memory && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut);) {
+    for (weft_box_cut cut; d.is_there && weft_box_runs_cut(&d.runs, d.begin, d.end, &cut);) {
         const char *from = bytes + (cut.at - d.begin) * stored;
-        char *to = d.memory + cut.inner * d.element;
-        if (from != to) convert(to, from, cut.count);
+        char *to = d.memory ? d.memory + cut.inner * d.element : NULL;
+        if (to == NULL)
+            put_through(r, t, local, &cut, from);
+        else if (from != to)
+            convert(to, from, cut.count);
     }
 }
 

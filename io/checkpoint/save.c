@@ -93,15 +93,21 @@ static weft_status make_hashes(weft_save *save, weft_error *error)
     return WEFT_OK;
 }
 
+void weft_staging_free(weft_checkpoints *c)
+{
+    if (c->staging != NULL) c->device->give_staging(c->staging, (size_t)c->staging_bytes);
+    c->staging = NULL;
+}
+
 /* The memory that is written from while the program goes on. Kept: its pages are there the next
  * time. */
 static weft_status make_staging(weft_checkpoints *c, int64_t bytes, weft_error *error)
 {
     void *memory;
     if (c->staging && bytes <= c->staging_bytes) return WEFT_OK;
-    weft_devices[WEFT_CPU]->give(c->staging, (size_t)c->staging_bytes);
-    c->staging = NULL;
-    WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)bytes + 1, &memory, error));
+    weft_staging_free(c);
+    c->device = weft_devices[weft_mesh_device(c->save->snapshot.mesh)];
+    WEFT_TRY(c->device->take_staging((size_t)bytes + 1, &memory, error));
     c->staging = memory;
     c->staging_bytes = bytes + 1;
     return WEFT_OK;
@@ -262,7 +268,8 @@ static weft_status make_room(weft_checkpoints *c, weft_error *error)
     save->shared = has_rows ? &c->shared : &none;
     if (save->shared->near.n)
         s->staging = save->shared->near.memory[save->shared->near.self];
-    else if (!c->options.is_synchronous && make_staging(c, s->bytes, error) == WEFT_OK)
+    else if ((!c->options.is_synchronous || !s->is_open) &&
+             make_staging(c, s->bytes, error) == WEFT_OK)
         s->staging = c->staging;
     if (error->status == WEFT_OK) (void)weft_snapshot_see(s, save->shared, error);
     return weft_world_agree(error);

@@ -54,8 +54,9 @@ typedef struct weft_save {
 struct weft_checkpoints {
     char directory[WEFT_PATH_BYTES];
     weft_checkpoint_options options;
-    weft_save *save; /* NULL: none under way; the same on every process */
-    char *staging;   /* kept for the next save */
+    weft_save *save;           /* NULL: none under way; the same on every process */
+    const weft_device *device; /* that it was taken of */
+    char *staging;             /* kept for the next save */
     int64_t staging_bytes;
     /* instead of staging, where ranks of several processes have rows of one tensor */
     weft_shared shared;
@@ -74,6 +75,8 @@ void weft_save_join(weft_save *save);
 /* Give up a save, or free one that is committed. Collective, except when is_alone: then what is on
  * disk stays for the next open to remove. */
 void weft_save_free(weft_checkpoints *checkpoints, bool is_alone);
+/* Give back what was kept for the next save. Local. */
+void weft_staging_free(weft_checkpoints *checkpoints);
 
 /* The phases' work. All Local, on the save's thread. */
 weft_status weft_save_write(weft_save *save, weft_error *error);

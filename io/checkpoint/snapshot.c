@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "manifest.h"
+#include "part.h"
 #include "runs.h"
 #include "weft/checkpoint.h"
 #include "work.h"
@@ -139,6 +140,7 @@ weft_status weft_snapshot_plan(weft_program *program, weft_snapshot *s, weft_err
 {
     *s = (weft_snapshot){.program = program, .mesh = weft_program_mesh(program)};
     s->n_local = weft_mesh_n_local(s->mesh);
+    s->is_open = weft_part_is_open(program);
     if (s->n_local == 0)
         return weft_fail(error, WEFT_USAGE,
                          "the program was compiled on a plan without ranks, so it has no variables "
@@ -230,34 +232,44 @@ static int find_part(const weft_snapshot *s, int64_t chunk)
     return low;
 }
 
-static weft_status check_finite(const weft_snapshot *s, int number, int64_t begin, int64_t end,
-                                weft_error *error)
+/* bytes: [begin, end) of the box. */
+static weft_status check_finite(const weft_snapshot *s, int number, const char *bytes,
+                                int64_t begin, int64_t end, weft_error *error)
 {
     const weft_value variable = s->variables[number / s->n_local];
     const weft_dtype dtype = weft_dtype_of(variable);
     const int64_t element = (int64_t)weft_dtype_bytes(dtype);
     const int rank = weft_mesh_first_local(s->mesh) + number % s->n_local;
     if (s->allow_nonfinite || !find_nonfinite[dtype]) return WEFT_OK;
-    const int64_t at =
-        find_nonfinite[dtype](s->parts[number].memory + begin, (end - begin) / element);
+    const int64_t at = find_nonfinite[dtype](bytes, (end - begin) / element);
     if (at < 0) return WEFT_OK;
     weft_box box;
     weft_box_of(s->program, variable, rank, &box);
     return fail_nonfinite(variable, &box, begin / element + at, rank, error);
 }
 
-/* What of bytes [begin, end) of a box is written. */
-static weft_status take_written(const weft_snapshot *s, int number, int64_t begin, int64_t end,
-                                weft_error *error)
+/* What of bytes [first, last) of a box, which are at `chunk`, is written. */
+static weft_status take_written(const weft_snapshot *s, int number, const char *chunk,
+                                int64_t first, int64_t last, weft_error *error)
 {
     const weft_part *part = &s->parts[number];
-    if (begin < part->begin) begin = part->begin;
-    if (end > part->end) end = part->end;
+    const int64_t begin = first > part->begin ? first : part->begin,
+                  end = last < part->end ? last : part->end;
     if (begin >= end) return WEFT_OK;
+    const char *bytes = chunk + (begin - first);
     if (s->staging)
-        memcpy(s->staging + part->at + (begin - part->begin), part->memory + begin,
-               (size_t)(end - begin));
-    return check_finite(s, number, begin, end, error);
+        memcpy(s->staging + part->at + (begin - part->begin), bytes, (size_t)(end - begin));
+    return check_finite(s, number, bytes, begin, end, error);
+}
+
+/* Bytes [begin, end) of a box, where the host can read them. */
+static const char *see_chunk(const weft_snapshot *s, int number, int64_t begin, int64_t end,
+                             void *scratch)
+{
+    const int rank = weft_mesh_first_local(s->mesh) + number % s->n_local;
+    if (s->is_open) return s->parts[number].memory + begin;
+    weft_part_get(s->program, s->variables[number / s->n_local], rank, begin, scratch, end - begin);
+    return scratch;
 }
 
 static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft_error *error)
@@ -267,20 +279,21 @@ static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft
     const weft_part *part = &s->parts[number];
     const int64_t begin = (chunk - part->chunk) * CHUNK_BYTES,
                   end = part->bytes - begin < CHUNK_BYTES ? part->bytes : begin + CHUNK_BYTES;
-    (void)scratch;
+    const char *bytes = see_chunk(s, number, begin, end, scratch);
     if (replica_of(s, number / s->n_local, number % s->n_local)->is_shared)
-        s->chunks[chunk] = weft_hash_of(part->memory + begin, (size_t)(end - begin));
-    return take_written(s, number, begin, end, error);
+        s->chunks[chunk] = weft_hash_of(bytes, (size_t)(end - begin));
+    return take_written(s, number, bytes, begin, end, error);
 }
 
 weft_status weft_snapshot_take(weft_snapshot *s, int n_threads, weft_error *error)
 {
-    WEFT_TRY(weft_work(n_threads, s->n_chunks, 0, take_chunk, s, error));
+    const size_t scratch = s->is_open ? 0 : CHUNK_BYTES;
+    WEFT_TRY(weft_work(n_threads, s->n_chunks, scratch, take_chunk, s, error));
     for (int i = 0; i < s->n; i++) {
         for (int local = 0; local < s->n_local; local++) {
             weft_replica *replica = replica_of(s, i, local);
             const weft_part *part = part_of(s, i, local);
-            if (replica->is_shared && part->memory)
+            if (replica->is_shared && part->bytes > 0)
                 replica->hash = weft_hash_of(&s->chunks[part->chunk],
                                              (size_t)n_chunks(part->bytes) * sizeof *s->chunks);
         }

@@ -17,7 +17,7 @@ typedef struct weft_replica {
 
 /* One local rank's box of one variable, and what of it this process writes. */
 typedef struct weft_part {
-    const char *memory; /* the rank's; NULL: its box is empty              */
+    const char *memory; /* the rank's; NULL: its box is empty, or only the device sees it */
     int64_t bytes;      /* of it                                            */
     weft_box box;       /* what is written: one range of that memory,       */
     int64_t begin, end; /* in bytes; equal: nothing                         */
@@ -43,6 +43,7 @@ typedef struct weft_snapshot {
     weft_part *seen;
     int n_seen;
     bool allow_nonfinite;
+    bool is_open;  /* the variables can be read where they lie; else there has to be staging */
     char *staging; /* [bytes], borrowed; NULL: nothing is copied */
 } weft_snapshot;
 

@@ -20,7 +20,8 @@ weft_status weft_step_kernel(const weft_plan *plan, const weft_step *step, const
 {
     const weft_node *node = &plan->graph->nodes[step->node];
     weft_error why = {0};
-    if (weft_kernel_find(node->op->name, WEFT_CPU, call, choice, &why) == WEFT_OK) return WEFT_OK;
+    const weft_device_kind device = weft_mesh_device(plan->mesh);
+    if (weft_kernel_find(node->op->name, device, call, choice, &why) == WEFT_OK) return WEFT_OK;
     if (!node->origin.file) return weft_fail(error, why.status, "%s", why.message);
     return weft_fail(error, why.status, "%s at %s:%d: %s", node->origin.builder, node->origin.file,
                      node->origin.line, why.message);

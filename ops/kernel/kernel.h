@@ -1,58 +1,9 @@
-/* kernel.h: the kernels of this room, with their contracts. What a kernel sees is weft/extend/kernel.h; one that reduces a
- * row, or finishes the state of one (weft_finish), takes part in loops (loop.h) as well. */
+/* kernel.h: what a kernel sees is weft/extend/kernel.h; one that finishes the state of a row (weft_finish) takes part in
+ * loops (loop.h) as well. Weft's own kernels, with their contracts, are in cpu/kernels.h. */
 #ifndef WEFT_KERNEL_H
 #define WEFT_KERNEL_H
 
 #include "weft/extend/kernel.h"
-
-/* ---- kernels (CPU). Dims are matched by name. "Masked" = an index that the local box does not hold
- * contributes nothing, so the local result is this rank's summand. ---------------------------------- */
-
-/* out = sum over the dims that out lacks of in[0] * in[1]. Float dtypes by BLAS, i32 plainly. Nothing to add
- * (an empty contraction) gives zeros. Dims of one name have equal boxes in all operands. */
-void weft_einsum_cpu(const weft_call *call);
-/* The same by six nested loops; the oracle of the fast one. */
-void weft_einsum_plain(const weft_call *call);
-
-/* out = in[0] reduced over the dims that out lacks. For LSE, ARGMAX, MOMENTS out has a last dim "~" of
- * weft_combine_width numbers. No elements: the combine's identity (0, -inf, +inf; int: INT32_MIN, MAX). Ties of ARGMAX: lowest
- * index. Same code serves rows, columns and anything between; the two pure cases are fast. */
-void weft_reduce_cpu(const weft_call *call);
-/* in: state [..., ~]; out[0] the value. lse: max + log(sum). argmax: index as i32. */
-void weft_lse_finish_cpu(const weft_call *call);
-void weft_argmax_finish_cpu(const weft_call *call);
-/* in: state [..., ~]; out[0] mean, out[1] 1/sqrt(M2/count + number). */
-void weft_moments_finish_cpu(const weft_call *call);
-
-/* out[..., rest] = in[0] table [dim, rest...] at in[1] ids (i32) [...]; masked. out dims: ids', then the rest. */
-void weft_gather_cpu(const weft_call *call);
-/* out [dim, rest...] = sum of rows in[0] [..., rest] whose id in[1] [...] is the row; owner-rows only;
- * deterministic for any number of lanes. It accumulates: then the sum so far is in[2], and rows are added to it one by one. */
-void weft_scatter_add_cpu(const weft_call *call);
-/* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere. */
-void weft_pick_cpu(const weft_call *call);
-
-/* out = softmax(scale q.k + bias, over the memory rows that are seen) v. in: q [.., query, .., feature],
- * k [.., memory, .., feature], v [.., memory, .., feature], then bias and mask as the attributes say, of any of the
- * dims of q but feature, and of column; the other dims are matched by name; memory and feature are whole. query and
- * memory may have one name (its box in q may then be a part of the whole). A row is not seen for causal or window (by
- * global row numbers), where mask is 0, and where the score is -inf. Online softmax over tiles: never a whole
- * query x memory matrix, and tiles that nobody sees cost nothing. A row that sees nothing gives 0. */
-void weft_attention_cpu(const weft_call *call);
-/* in: attention's, and dout last; out: dq (q's box), dk, dv (k's box: the summand of the local query rows), and when
- * asked for dbias (bias's box: the summand of what is local). */
-void weft_attention_grad_cpu(const weft_call *call);
-
-/* out = in[0] with dims in another order; any dims, any dtype. */
-void weft_transpose_cpu(const weft_call *call);
-/* out = in[0] bit by bit, same count (reshape, rename). */
-void weft_copy_cpu(const weft_call *call);
-/* out = the part [begin, end) of in[0] along dim (whole in both). */
-void weft_slice_cpu(const weft_call *call);
-/* out = zeros, with in[0] put at [begin, end) along dim (whole in both): the transpose of slice. */
-void weft_unslice_cpu(const weft_call *call);
-/* out = in[0] and in[1] one after the other along dim (whole). Of slice's attributes only dim counts: as in out. */
-void weft_concat_cpu(const weft_call *call);
 
 /* ---- states finished ------------------------------------------------------------------------- */
 

@@ -119,6 +119,15 @@ weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part pa
                            weft_error *error);
 void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run);
 
+/* How loops are run on one kind of device. */
+typedef struct weft_loop_driver {
+    weft_device_kind device;
+    /* What has been prepared of a part, for one stream; the arena lives as long as it. The loop is not needed afterwards. */
+    weft_status (*bind)(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
+                        weft_arena *arena, void **bound, weft_error *error);
+    void (*run)(void *bound, uint64_t run); /* put onto the stream; allocates nothing */
+} weft_loop_driver;
+
 /* An element table's; of one that is older than relays: NULL. */
 static inline const weft_relay *weft_relay_of(const weft_element *element)
 {

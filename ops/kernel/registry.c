@@ -52,9 +52,22 @@ weft_dtype weft_call_dtype(const weft_call *call)
 
 /* ---- what there is, for sentences ------------------------------------------------------------ */
 
+static bool is_device(weft_device_kind device)
+{
+    return (unsigned)device < WEFT_DEVICES && weft_devices[device] != NULL;
+}
+
 static const char *device_name(weft_device_kind device)
 {
-    return (unsigned)device < WEFT_DEVICES ? weft_devices[device]->name : "no device";
+    return is_device(device) ? weft_devices[device]->name : "no device";
+}
+
+static int n_devices(void)
+{
+    int n = 0;
+    while (is_device((weft_device_kind)n))
+        n++;
+    return n;
 }
 
 /* "blas for f32, f64 on cpu" */
@@ -90,6 +103,42 @@ static weft_status fail_missing(const char *op, weft_device_kind device, weft_dt
                      device_name(device), there);
 }
 
+/* ---- what runs loops ------------------------------------------------------------------------- */
+
+extern const weft_loop_driver weft_loops_own;
+static const weft_loop_driver *_Atomic drivers[WEFT_DEVICES];
+
+static const weft_loop_driver *driver_of(weft_device_kind device)
+{
+    if (device == weft_loops_own.device) return &weft_loops_own;
+    return is_device(device) ? atomic_load(&drivers[device]) : NULL;
+}
+
+weft_status weft_loop_driver_of(weft_device_kind device, const weft_loop_driver **driver,
+                                weft_error *error)
+{
+    *driver = driver_of(device);
+    if (*driver) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "nothing runs loops of element ops on %s; there is %s",
+                     device_name(device), device_name(weft_loops_own.device));
+}
+
+weft_status weft_loop_driver_add(const weft_loop_driver *driver, weft_error *error)
+{
+    WEFT_GIVEN(driver, error);
+    if (!is_device(driver->device) || !driver->bind || !driver->run)
+        return weft_fail(error, WEFT_USAGE,
+                         "what runs loops has a device that is there, bind and run; this has "
+                         "device %d%s%s",
+                         (int)driver->device, driver->bind ? "" : ", no bind",
+                         driver->run ? "" : ", no run");
+    if (driver_of(driver->device))
+        return weft_fail(error, WEFT_USAGE, "something runs loops on %s already",
+                         device_name(driver->device));
+    atomic_store(&drivers[driver->device], driver);
+    return WEFT_OK;
+}
+
 /* ---- finding and adding ---------------------------------------------------------------------- */
 
 weft_status weft_kernel_find(const char *op, weft_device_kind device, const weft_call *call,
@@ -113,10 +162,10 @@ static weft_status check_kernel(const char *op, const weft_kernel *kernel, weft_
 {
     WEFT_TRY(weft_name_check("weft_kernel_add: the op", op, error));
     WEFT_TRY(weft_name_check("weft_kernel_add: the kernel", kernel->name, error));
-    if ((unsigned)kernel->device >= WEFT_DEVICES)
+    if (!is_device(kernel->device))
         return weft_fail(error, WEFT_USAGE,
-                         "kernel %s of %s: device is %d; it is from 0 (cpu) to %d", kernel->name,
-                         op, (int)kernel->device, WEFT_DEVICES - 1);
+                         "kernel %s of %s: device is %d; there are %d devices, from 0 (%s) on",
+                         kernel->name, op, (int)kernel->device, n_devices(), device_name(0));
     if (kernel->dtypes == 0 || kernel->dtypes & ~(uint32_t)WEFT_ANY_DTYPE)
         return weft_fail(error, WEFT_USAGE,
                          "kernel %s of %s: dtypes is %#x; it has a bit for each dtype that the "

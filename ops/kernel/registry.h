@@ -1,7 +1,7 @@
 /* registry.h: which kernel does an op's work: found by op, device and dtype, among Weft's own (kernel_list.inc) and those
  * from outside (weft_kernel_add).
  *
- *     WEFT_TRY(weft_kernel_find("einsum", WEFT_CPU, &call, &choice, error));
+ *     WEFT_TRY(weft_kernel_find("einsum", device, &call, &choice, error));
  *     WEFT_TRY(choice.kernel->prepare(&call, arena, &call.prepared, error));        where there is one
  *     choice.kernel->launch(&call);                                                 any number of times
  *
@@ -11,6 +11,7 @@
 #define WEFT_REGISTRY_H
 
 #include "kernel.h"
+#include "loop.h"
 
 enum { WEFT_MAX_KERNELS = 512 }; /* from outside */
 
@@ -26,6 +27,12 @@ typedef struct weft_kernel_choice {
  */
 weft_status weft_kernel_find(const char *op, weft_device_kind device, const weft_call *call,
                              weft_kernel_choice *choice, weft_error *error);
+
+/* weft_loop_driver_of - what runs loops on a device; WEFT_USAGE when there is none. weft_loop_driver_add - what does on one
+ * more; refused where one does. It is not copied, and lives as long as the process. */
+weft_status weft_loop_driver_of(weft_device_kind device, const weft_loop_driver **driver,
+                                weft_error *error);
+weft_status weft_loop_driver_add(const weft_loop_driver *driver, weft_error *error);
 
 /* The dtype that a call is filed under: of its first operand, without operands of its first result. */
 weft_dtype weft_call_dtype(const weft_call *call);

@@ -153,7 +153,8 @@ static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *boun
 static void bind_scratch(const weft_rank *rank, uint32_t s, weft_bound_step *bound)
 {
     int64_t at = rank->layout.scratch[s];
-    if (at >= 0) bound->scratch = rank->arena + at;
+    const bool is_exchange = bound->step->kind == WEFT_STEP_CONVERT;
+    if (at >= 0) bound->scratch = (is_exchange && rank->staging ? rank->staging : rank->arena) + at;
     int64_t top = at >= 0 ? at + bound->scratch_bytes : 0;
     for (int i = 0; i < bound->step->n_in + bound->step->n_out; i++) {
         bool is_in = i < bound->step->n_in;

@@ -202,8 +202,8 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
     WEFT_TRY(bind_ops(rank->program->plan, step, loop, error));
     for (int g = 0; g < step->n_segments; g++)
         bind_segment(rank, step, g, &loop->segment[g]);
-    const weft_prepared_loop *prepared;
-    WEFT_TRY(weft_loop_prepare(loop, rank->program->arena, &prepared, error));
-    return weft_loop_bind(prepared, bound->part, rank->stream, rank->program->arena, &bound->loop,
-                          error);
+    const weft_loop_driver *driver;
+    WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
+    bound->run_loop = driver->run;
+    return driver->bind(loop, bound->part, rank->stream, rank->program->arena, &bound->loop, error);
 }

@@ -172,7 +172,7 @@ static bool is_refused(const weft_program *program)
 weft_status weft_take_seen(weft_program *program, weft_error *error)
 {
     bool is_hidden = false;
-    if (!weft_has_others(program)) return WEFT_OK;
+    if (!weft_has_others(program) || !program->ranks->device->is_open) return WEFT_OK;
     WEFT_TRY(take_all(program->ranks, error));
     WEFT_TRY(weft_world_any(is_refused(program), &is_hidden, error));
     if (!is_hidden) return WEFT_OK;
@@ -197,16 +197,16 @@ static void find_others(weft_rank *rank)
 
 /* ---- on the rank's own thread ------------------------------------------------------------------ */
 
-static void initialize(const weft_rank *rank, uint32_t placed)
+static weft_status initialize(const weft_rank *rank, uint32_t placed, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
     const weft_placed *p = &plan->placed[placed];
     weft_view view;
-    if (p->home != WEFT_VARIABLE_HOME) return;
+    if (p->home != WEFT_VARIABLE_HOME) return WEFT_OK;
     weft_placed_view(plan, placed, rank->rank, &view);
     view.data = rank->memory[placed];
-    weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed, &view,
-                    rank->stream);
+    return weft_initialize(weft_node_of(plan->graph, p->value)->attributes, plan->graph->seed,
+                           &view, rank->device, rank->stream, error);
 }
 
 static weft_status take_homes(weft_rank *rank, weft_error *error)
@@ -215,8 +215,8 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
     WEFT_TRY(find_homes(rank, error));
     if (rank->homes_bytes == 0) return WEFT_OK;
     if (!rank->is_seen)
-        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->homes_bytes, &rank->homes, error));
-    weft_devices[WEFT_CPU]->touch(rank->stream, rank->homes, (size_t)rank->homes_bytes);
+        WEFT_TRY(rank->device->take_zeroed((size_t)rank->homes_bytes, &rank->homes, error));
+    rank->device->touch(rank->stream, rank->homes, (size_t)rank->homes_bytes);
     char *at = rank->homes;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         if (!is_own(rank->program, id, rank->rank)) continue;
@@ -225,8 +225,18 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
         rank->memory[id] = at;
         at += room;
         FORBID(at - HOME_GAP, HOME_GAP);
-        initialize(rank, id);
+        WEFT_TRY(initialize(rank, id, error));
     }
+    return WEFT_OK;
+}
+
+/* Where in the arena the scratch of an exchange lies, there it lies in the staging memory: the plan knows when. */
+static weft_status take_staging(weft_rank *rank, weft_error *error)
+{
+    void *staging = NULL;
+    if (rank->device->is_open || rank->layout.arena_bytes == 0) return WEFT_OK;
+    WEFT_TRY(rank->device->take_staging((size_t)rank->layout.arena_bytes, &staging, error));
+    rank->staging = staging;
     return WEFT_OK;
 }
 
@@ -235,11 +245,10 @@ weft_status weft_take_memory(weft_rank *rank, weft_error *error)
     WEFT_TRY(take_homes(rank, error));
     void *arena = rank->arena;
     if (rank->layout.arena_bytes && !rank->is_seen)
-        WEFT_TRY(weft_devices[WEFT_CPU]->take((size_t)rank->layout.arena_bytes, &arena, error));
-    if (arena != NULL)
-        weft_devices[WEFT_CPU]->touch(rank->stream, arena, (size_t)rank->layout.arena_bytes);
+        WEFT_TRY(rank->device->take((size_t)rank->layout.arena_bytes, &arena, error));
+    if (arena != NULL) rank->device->touch(rank->stream, arena, (size_t)rank->layout.arena_bytes);
     rank->arena = arena;
-    return WEFT_OK;
+    return take_staging(rank, error);
 }
 
 void weft_find_memory(weft_rank *rank)
@@ -250,7 +259,7 @@ void weft_find_memory(weft_rank *rank)
         const weft_rank *holder = weft_rank_of(program, weft_holder_of(program, id, rank->rank));
         if (holder && holder != rank && !program->given[id]) rank->memory[id] = holder->memory[id];
     }
-    if (weft_has_others(program)) find_others(rank);
+    if (rank->is_seen) find_others(rank);
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         uint32_t owner = weft_placed_owner(plan, id);
         if (plan->placed[owner].home != WEFT_TEMPORARY)
@@ -263,7 +272,8 @@ void weft_find_memory(weft_rank *rank)
 void weft_give_memory(weft_rank *rank)
 {
     if (rank->homes) ALLOW(rank->homes, (size_t)rank->homes_bytes);
+    if (rank->staging) rank->device->give_staging(rank->staging, (size_t)rank->layout.arena_bytes);
     if (rank->is_seen) return;
-    if (rank->homes) weft_devices[WEFT_CPU]->give(rank->homes, (size_t)rank->homes_bytes);
-    if (rank->arena) weft_devices[WEFT_CPU]->give(rank->arena, (size_t)rank->layout.arena_bytes);
+    if (rank->homes) rank->device->give(rank->homes, (size_t)rank->homes_bytes);
+    if (rank->arena) rank->device->give(rank->arena, (size_t)rank->layout.arena_bytes);
 }

@@ -38,6 +38,8 @@ static const weft_op *const makers[] = {[WEFT_INITIAL_CONSTANT] = &weft_op_const
 
 typedef struct filling {
     const weft_view *view;
+    char *to; /* element `first` of the box */
+    int64_t first;
     weft_block make, cast; /* cast NULL: the numbers are doubles */
     weft_block_env env;    /* all but the index */
     int outer; /* dims up to this one are gone through one by one; those after it are whole, ... */
@@ -75,11 +77,13 @@ static int64_t index_of(const filling *f, int64_t run)
     return index;
 }
 
-/* Elements [begin, end) of the box. */
+/* Elements `first` + [begin, end) of the box. */
 static void fill(void *argument, int64_t begin, int64_t end, int lane)
 {
     (void)lane;
     const filling *f = argument;
+    begin += f->first;
+    end += f->first;
     const size_t bytes = weft_dtype_bytes(f->view->dtype);
     double numbers[WEFT_BLOCK];
     weft_block_env env = f->env;
@@ -88,19 +92,43 @@ static void fill(void *argument, int64_t begin, int64_t end, int lane)
         n = f->run - in_run < end - i ? f->run - in_run : end - i;
         n = n < WEFT_BLOCK ? n : WEFT_BLOCK;
         env.index = index_of(f, i / f->run) + in_run;
-        void *to = (char *)f->view->data + (size_t)i * bytes;
+        void *to = f->to + (size_t)(i - f->first) * bytes;
         f->make(n, f->cast ? numbers : to, NULL, &env);
         if (f->cast) f->cast(n, to, (const void *[]){numbers}, &env);
     }
 }
 
-void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view,
-                     weft_stream *stream)
+/* Where the host does not see the memory, they are made in staging, a stretch at a time. */
+static weft_status fill_through(filling *f, const weft_device *device, weft_stream *stream,
+                                weft_error *error)
+{
+    enum { STRETCH = 1 << 20 }; /* elements */
+    const int64_t count = weft_view_count(f->view);
+    const size_t element = weft_dtype_bytes(f->view->dtype);
+    const size_t room = (size_t)(count < STRETCH ? count : STRETCH) * element;
+    void *memory = NULL;
+    WEFT_TRY(device->take_staging(room, &memory, error));
+    f->to = memory;
+    for (f->first = 0; f->first < count; f->first += STRETCH) {
+        const int64_t left = count - f->first, n = left < STRETCH ? left : STRETCH;
+        fill(f, 0, n, 0);
+        device->put(stream, (char *)f->view->data + (size_t)f->first * element, f->to,
+                    (size_t)n * element);
+    }
+    device->give_staging(memory, room);
+    return WEFT_OK;
+}
+
+weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
+                            const weft_view *view, const weft_device *device, weft_stream *stream,
+                            weft_error *error)
 {
     enum { GRAIN = 16 << 10 }; /* elements: some 60 microseconds */
     const weft_initial *initial = &variable->initial;
-    if (initial->kind == WEFT_INITIAL_CONSTANT && initial->a == 0.0 && !signbit(initial->a)) return;
+    if (initial->kind == WEFT_INITIAL_CONSTANT && initial->a == 0.0 && !signbit(initial->a))
+        return WEFT_OK;
     filling f = {.view = view,
+                 .to = view->data,
                  .make = makers[initial->kind]->element->block[WEFT_F64][WEFT_F64],
                  .cast = weft_op_cast.element->block[WEFT_F64][view->dtype],
                  .env = {.number = {initial->a, initial->b},
@@ -108,5 +136,7 @@ void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, co
                          .random = stream_of(variable->name),
                          .stride = 1}};
     find_run(&f);
+    if (!device->is_open) return fill_through(&f, device, stream, error);
     weft_parallel(stream, weft_view_count(view), GRAIN, fill, &f);
+    return WEFT_OK;
 }

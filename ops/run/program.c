@@ -120,6 +120,7 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     weft_rank *rank = &program->ranks[at];
     const weft_plan *plan = program->plan;
     *rank = (weft_rank){.program = program, .rank = weft_mesh_first_local(program->mesh) + at};
+    rank->device = weft_devices[weft_mesh_device(program->mesh)];
     rank->stream = weft_mesh_stream(program->mesh, rank->rank);
     rank->recorder = weft_recorder_of(rank->rank);
     rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);

@@ -39,7 +39,8 @@ struct weft_bound_step {
     int traffic;        /* its kind among the rank's; -1: it makes none        */
     weft_launch launch; /* kernel */
     weft_call *call;
-    weft_bound_loop *loop; /* loop */
+    void *loop; /* loop */
+    void (*run_loop)(void *loop, uint64_t run);
     uint32_t
         ends; /* step + 1 of an exchange that is finished before this one; its next is its `next_end` */
     uint32_t next_end;
@@ -62,10 +63,13 @@ struct weft_bound_step {
 struct weft_rank {
     struct weft_program *program;
     int rank;
+    const weft_device *device;
     weft_stream *stream;
     weft_recorder *recorder; /* NULL: nothing is recorded */
     weft_memory layout;
     char *arena;
+    char *
+        staging; /* [arena_bytes] scratch of exchanges, where the host does not see the arena; else NULL */
     void **memory; /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
     void *homes;   /* those of them that are this program's, in one piece */
     int64_t homes_bytes;
@@ -150,9 +154,10 @@ void weft_unbind_kernel(weft_bound_step *bound);
 weft_status weft_check_kernels(const weft_plan *plan, weft_error *error);
 /* bind_loop.c */
 weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error);
-/* initial.c: the initial values of one variable's box, which is zero as it is. */
-void weft_initialize(const weft_variable_attributes *variable, uint64_t seed, const weft_view *view,
-                     weft_stream *stream);
+/* initial.c: the initial values of one variable's box, in the device's memory, which is zero as it is. */
+weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
+                            const weft_view *view, const weft_device *device, weft_stream *stream,
+                            weft_error *error);
 /* run.c: how a step of each kind is run. */
 extern const weft_step_run weft_runners[WEFT_STEPS];
 /* The placed tensor that keeps a user's value; 0: it is not kept. */

@@ -14,7 +14,7 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
 static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    weft_bound_loop_run(bound->loop, (uint64_t)rank->program->runs + 1);
+    bound->run_loop(bound->loop, (uint64_t)rank->program->runs + 1);
     return WEFT_OK;
 }
 
@@ -34,13 +34,13 @@ static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_err
         traffic->bytes += weft_move_wire_bytes(bound->move);
     }
     if (!bound->goes_on) return weft_flight_finish(bound->flight, error);
-    if (rank->n_under_way++ == 0) weft_stream_meanwhile(rank->stream, bring_on, rank);
+    if (rank->n_under_way++ == 0) rank->device->meanwhile(rank->stream, bring_on, rank);
     return WEFT_OK;
 }
 
 static weft_status finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    if (--rank->n_under_way == 0) weft_stream_meanwhile(rank->stream, NULL, NULL);
+    if (--rank->n_under_way == 0) rank->device->meanwhile(rank->stream, NULL, NULL);
     return weft_flight_finish(bound->flight, error);
 }
 
@@ -57,7 +57,8 @@ static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error 
 {
     (void)error;
     if (bound->bytes)
-        weft_devices[WEFT_CPU]->copy(rank->stream, bound->to, bound->from, (size_t)bound->bytes);
+        rank->device->copy(rank->stream, WEFT_COMPUTE, bound->to, bound->from,
+                           (size_t)bound->bytes);
     return WEFT_OK;
 }
 
@@ -115,8 +116,8 @@ static void run_rank(void *argument, int number)
         is_done = run_steps(rank, first, n_steps);
     }
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
+    rank->device->finish(rank->stream);
     if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
-    weft_devices[WEFT_CPU]->wait(rank->stream);
     weft_recorder_run(rank->recorder, 0);
 }
 

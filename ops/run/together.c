@@ -7,7 +7,7 @@
  *
  * That can be done where a variable is written by loops and copies alone, all of whose results are variables that the
  * same ranks hold in common; each rank keeps its own where it cannot. Which it is the program decides that takes the
- * memory. One that shares its variables may write them otherwise: then one rank does the step where they lie, and the others
+ * memory. Where the host does not see the device's memory, ranks do not see each other's. One that shares its variables may write them otherwise: then one rank does the step where they lie, and the others
  * in copies made before, so that what else it makes is made on all.
  */
 #include "program.h"
@@ -126,6 +126,7 @@ weft_status weft_open_meetings(weft_program *program, weft_error *error)
     const size_t bytes = (size_t)program->n_local * n_sets(program) * sizeof(weft_meeting);
     WEFT_TRY(weft_comms_take(program->comms, (int64_t)bytes, &memory, error));
     program->meetings = memory;
+    if (!weft_devices[weft_mesh_device(program->mesh)]->is_open) return WEFT_OK;
     for (int a = 0; a < weft_mesh_n_axes(program->mesh); a++) {
         bool is_hidden = has_others && !sees_along(program, a);
         if (has_others) WEFT_TRY(weft_world_any(is_hidden, &is_hidden, error));
@@ -175,7 +176,7 @@ static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_together *
     if (!a) return weft_fail_memory(error, sizeof *a);
     *a = (weft_aside){t->asides, variable, rank->memory[variable], NULL, bytes};
     t->asides = a;
-    return weft_devices[WEFT_CPU]->take(bytes, &a->copy, error);
+    return rank->device->take(bytes, &a->copy, error);
 }
 
 /* All that lies in a variable's memory is found in the copy, or in its own place again. */
@@ -228,7 +229,7 @@ void weft_together_close(weft_program *program)
         for (uint32_t s = 0; program->ranks[at].steps && s < program->plan->n_steps; s++) {
             const weft_together *t = program->ranks[at].steps[s].together;
             for (const weft_aside *a = t ? t->asides : NULL; a; a = a->next)
-                weft_devices[WEFT_CPU]->give(a->copy, a->bytes);
+                program->ranks[at].device->give(a->copy, a->bytes);
         }
 }
 

@@ -1,5 +1,6 @@
 /* transfer.c: whole tensors in and out of a program, and the parts that local ranks hold. */
 #include "hold.h"
+#include "part.h"
 #include "program.h"
 
 #include <stdlib.h>
@@ -85,6 +86,47 @@ static weft_status check(const weft_program *program, weft_value value, const bu
     return check_buffer(given, value, error);
 }
 
+/* The host's memory of a box: the rank's own where it may be seen, else some that end_box gives back. */
+static weft_status begin_box(const weft_rank *rank, const weft_view *view, uint32_t home,
+                             char **memory, weft_error *error)
+{
+    const size_t bytes = (size_t)weft_view_count(view) * weft_dtype_bytes(view->dtype);
+    *memory = rank->memory[home];
+    if (rank->device->is_open || bytes == 0) return WEFT_OK;
+    *memory = malloc(bytes);
+    return *memory ? WEFT_OK : weft_fail_memory(error, bytes);
+}
+
+static void end_box(const weft_rank *rank, uint32_t home, char *memory)
+{
+    if (memory != rank->memory[home]) free(memory);
+}
+
+static weft_status write_box(const weft_rank *rank, const weft_view *view, uint32_t home,
+                             const void *whole, weft_error *error)
+{
+    char *box;
+    WEFT_TRY(begin_box(rank, view, home, &box, error));
+    copy_box(view, box, (char *)(uintptr_t)whole, false);
+    if (box != rank->memory[home])
+        rank->device->put(rank->stream, rank->memory[home], box,
+                          (size_t)weft_view_count(view) * weft_dtype_bytes(view->dtype));
+    end_box(rank, home, box);
+    return WEFT_OK;
+}
+
+/* The box as the host has it; end_box is to follow. */
+static weft_status see_box(const weft_rank *rank, uint32_t home, char **box, weft_error *error)
+{
+    weft_view view;
+    weft_placed_view(rank->program->plan, home, rank->rank, &view);
+    WEFT_TRY(begin_box(rank, &view, home, box, error));
+    if (*box != rank->memory[home])
+        rank->device->get(rank->stream, *box, rank->memory[home],
+                          (size_t)weft_view_count(&view) * weft_dtype_bytes(view.dtype));
+    return WEFT_OK;
+}
+
 /* An input that nothing of this program depends on: simplify took it out. */
 static bool is_unused_input(const weft_program *program, weft_value value)
 {
@@ -114,7 +156,7 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
         if (is_held && !weft_has_others(program)) continue;
         if (program->common[home]) weft_meet_at_end(rank);
         weft_placed_view(program->plan, home, rank->rank, &view);
-        copy_box(&view, rank->memory[home], (char *)(uintptr_t)data, false);
+        WEFT_TRY(write_box(rank, &view, home, data, error));
     }
     return WEFT_OK;
 }
@@ -128,9 +170,13 @@ static weft_status gather(weft_program *program, uint32_t home, char *parts, int
     uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
     weft_comm *comm = weft_comm_of(program->comms, rank->rank, everybody);
     weft_request request;
-    WEFT_TRY(weft_all_gather_start(comm, rank->memory[home], counts[rank->rank], parts, counts,
-                                   offsets, &request, error));
-    return weft_wait(&request, error);
+    char *box;
+    WEFT_TRY(see_box(rank, home, &box, error));
+    weft_status status = weft_all_gather_start(comm, box, counts[rank->rank], parts, counts,
+                                               offsets, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    end_box(rank, home, box);
+    return status;
 }
 
 static weft_status read_far(weft_program *program, uint32_t home, char *whole, weft_error *error)
@@ -185,20 +231,32 @@ weft_status weft_read(weft_program *program, weft_value value, weft_dtype dtype,
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;
+        char *box;
         weft_placed_view(program->plan, home, rank->rank, &view);
-        copy_box(&view, rank->memory[home], data, true);
+        WEFT_TRY(see_box(rank, home, &box, error));
+        copy_box(&view, box, data, true);
+        end_box(rank, home, box);
     }
     return WEFT_OK;
 }
 
+#define AS_NUMBER(name, type)                                                                      \
+    static double name(const void *bits)                                                           \
+    {                                                                                              \
+        type number;                                                                               \
+        memcpy(&number, bits, sizeof number);                                                      \
+        return (double)number;                                                                     \
+    }
+AS_NUMBER(of_f32, float)
+AS_NUMBER(of_f64, double)
+AS_NUMBER(of_i32, int32_t)
+static double (*const as_number[WEFT_DTYPES])(const void *bits) = {
+    [WEFT_F32] = of_f32, [WEFT_F64] = of_f64, [WEFT_I32] = of_i32};
+
 weft_status weft_read_scalar(weft_program *program, weft_value value, double *number,
                              weft_error *error)
 {
-    union {
-        float f32;
-        double f64;
-        int32_t i32;
-    } bits = {0};
+    double bits = 0; /* room for a number of any dtype */
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(number, error);
     const weft_dtype dtype = weft_dtype_of(value);
@@ -210,9 +268,7 @@ weft_status weft_read_scalar(weft_program *program, weft_value value, double *nu
                          text);
     }
     WEFT_TRY(weft_read(program, value, dtype, &bits, (int64_t)weft_dtype_bytes(dtype), error));
-    if (dtype == WEFT_F32) *number = bits.f32;
-    if (dtype == WEFT_F64) *number = bits.f64;
-    if (dtype == WEFT_I32) *number = bits.i32;
+    *number = as_number[dtype](&bits);
     return WEFT_OK;
 }
 
@@ -225,7 +281,32 @@ void *weft_local(weft_program *program, weft_value value, int rank, weft_box *bo
     const weft_placed *placed = &program->plan->placed[home];
     if (placed->home == WEFT_INPUT_HOME) program->is_written[home] = true;
     weft_spec_box(&placed->spec, program->mesh, &placed->type.shape, rank, box);
+    if (!self->device->is_open) return NULL;
     return weft_box_count(box, placed->type.shape.n_dims) ? self->memory[home] : NULL;
+}
+
+bool weft_part_is_open(const weft_program *program)
+{
+    return weft_devices[weft_mesh_device(program->mesh)]->is_open;
+}
+
+void weft_part_put(weft_program *program, weft_value value, int rank, int64_t at, const void *from,
+                   int64_t bytes)
+{
+    const uint32_t home = weft_home_of(program, value);
+    weft_rank *self = weft_rank_of(program, rank);
+    program->is_written[home] = true;
+    if (bytes > 0)
+        self->device->put(self->stream, (char *)self->memory[home] + at, from, (size_t)bytes);
+}
+
+void weft_part_get(const weft_program *program, weft_value value, int rank, int64_t at, void *to,
+                   int64_t bytes)
+{
+    const uint32_t home = weft_home_of(program, value);
+    const weft_rank *self = weft_rank_of(program, rank);
+    if (bytes > 0)
+        self->device->get(self->stream, to, (const char *)self->memory[home] + at, (size_t)bytes);
 }
 
 void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box)

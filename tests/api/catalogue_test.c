@@ -530,6 +530,12 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
 
 /* ---- what comes of a call -------------------------------------------------------------------- */
 
+static void took_weft_device_kind(fixture *f, weft_device_kind device)
+{
+    (void)f;
+    CHECK(weft_devices[device] != NULL);
+}
+
 static void took_weft_status(fixture *f, weft_status status)
 {
     f->gave_status = true;

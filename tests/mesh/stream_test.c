@@ -253,10 +253,10 @@ static void test_copy_copies_all(void)
     CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &stream, &error), error);
     for (int i = 0; i < BYTES; i++)
         from[i] = (char)(i * 31 >> 3);
-    weft_devices[WEFT_CPU]->copy(stream, to, from, BYTES);
-    weft_devices[WEFT_CPU]->wait(stream);
+    weft_devices[WEFT_CPU]->copy(stream, WEFT_COMPUTE, to, from, BYTES);
+    weft_devices[WEFT_CPU]->wait(stream, weft_devices[WEFT_CPU]->record(stream, WEFT_COMPUTE));
     CHECK(memcmp(from, to, BYTES) == 0);
-    weft_devices[WEFT_CPU]->copy(stream, NULL, NULL, 0);
+    weft_devices[WEFT_CPU]->copy(stream, WEFT_COMPUTE, NULL, NULL, 0);
     weft_devices[WEFT_CPU]->stream_destroy(&stream);
     free(from);
     free(to);

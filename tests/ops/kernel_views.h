@@ -3,7 +3,7 @@
 #ifndef WEFT_KERNEL_VIEWS_H
 #define WEFT_KERNEL_VIEWS_H
 
-#include "kernel.h"
+#include "cpu/kernels.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -1,34 +1,101 @@
 /* device.h: where tensors live and kernels run: the device table, and streams.
  *
- * One table per kind of device. The CPU's stream is a team of threads, one team per rank; kernels ask
- * it to run a loop (weft_parallel). BLAS is always called from inside the team, single-threaded.
+ *     const weft_device *device = weft_devices[weft_mesh_device(mesh)];
+ *     WEFT_TRY(device->take(bytes, &memory, error));
+ *     device->put(stream, memory, numbers, bytes);                         the host's numbers, into a tensor
+ *     device->copy(stream, WEFT_COMPUTE, other, memory, bytes);            after all that is on that queue
+ *     device->wait(stream, device->record(stream, WEFT_COMPUTE));
+ *
+ * One table per kind of device, and nothing touches a tensor's memory but through it. The CPU's stream is a team of threads,
+ * one team per rank; kernels ask it to run a loop (weft_parallel). BLAS is always called from inside the team,
+ * single-threaded.
  */
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "weft/error.h"
 
 WEFT_BEGIN
 
-typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 1 } weft_device_kind;
+/* Numbers of devices are places in weft_devices; what is not there yet is NULL. */
+typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 8 } weft_device_kind;
 
-typedef struct weft_stream weft_stream; /* opaque; belongs to one rank */
+typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has queues */
 
+/* What is put onto a queue is done in that order, when it may be: queues of a stream know nothing of each other, but for
+ * events. Kernels and loops are put onto WEFT_COMPUTE. Exchanges have the others, by the axes that they go over. */
+enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 4 };
+
+/* All that was put onto a queue before. number 0: nothing. */
+typedef struct weft_event {
+    int queue;
+    uint64_t number;
+} weft_event;
+
+/* Elements that lie in two boxes, as loops over runs that are contiguous in both. All in elements. */
+enum { WEFT_BOX_LOOPS = 8 };
+typedef struct weft_box_copy {
+    int64_t from_at, to_at; /* the first element's place in each box                */
+    int64_t run;            /* elements that are contiguous in both; at least 1     */
+    int n_loops;            /* 0: all of it is one run                              */
+    int64_t count[WEFT_BOX_LOOPS], from_stride[WEFT_BOX_LOOPS],
+        to_stride[WEFT_BOX_LOOPS]; /* innermost first */
+} weft_box_copy;
+
+/* How states are combined: by number and dtype, and as the host does it. A state is `width` numbers of `element` bytes. */
+typedef struct weft_combining {
+    int combine, dtype, width; /* a weft_combine, a weft_dtype */
+    int64_t element;
+    /* out [n_states] = a with b; out is a or b, or neither. into [n_states] = nothing combined. */
+    void (*host)(void *out, const void *a, const void *b, int64_t n_states);
+    void (*identity)(void *into, int64_t n_states);
+} weft_combining;
+
+/* Memory is the device's (take) or staging (take_staging), and `bytes` or elements are at least 1, unless said otherwise.
+ * Functions that have a queue return at once. All but put and get are called by one thread at a time, the stream's owner. */
 typedef struct weft_device {
     const char *name;
-    weft_status (*take)(size_t bytes, void **memory, weft_error *error); /* aligned to 64, zeroed */
+    bool is_open; /* the host reads and writes the device's memory where it lies */
+    /* aligned to 64; take: of any content; give takes NULL */
+    weft_status (*take)(size_t bytes, void **memory, weft_error *error);
+    weft_status (*take_zeroed)(size_t bytes, void **memory, weft_error *error);
     void (*give)(void *memory, size_t bytes);
+    /* Memory of the host's, zeroed, that the device's queues read and write too. */
+    weft_status (*take_staging)(size_t bytes, void **memory, weft_error *error);
+    void (*give_staging)(void *memory, size_t bytes);
     weft_status (*stream_create)(int n_lanes, weft_stream **stream, weft_error *error);
     void (*stream_destroy)(weft_stream **stream);
-    void (*copy)(weft_stream *stream, void *to, const void *from, size_t bytes);
-    void (*wait)(weft_stream *stream); /* until all that was launched on it is done */
-    /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. */
+    /* Between the device's memory and the host's. They return when it is done, after all that was on the stream; on any
+     * thread. bytes may be 0. */
+    void (*put)(weft_stream *stream, void *to, const void *from, size_t bytes);
+    void (*get)(weft_stream *stream, void *to, const void *from, size_t bytes);
+    void (*copy)(weft_stream *stream, int queue, void *to, const void *from, size_t bytes);
+    /* to and from are whole boxes, distinct memory; element: bytes of one. combine: what is in `to` with what comes. */
+    void (*copy_box)(weft_stream *stream, int queue, void *to, const void *from,
+                     const weft_box_copy *box, size_t element);
+    void (*combine_box)(weft_stream *stream, int queue, void *to, const void *from,
+                        const weft_box_copy *box, const weft_combining *rule);
+    void (*identity)(weft_stream *stream, int queue, void *into, int64_t n_states,
+                     const weft_combining *rule);
+    /* record: what is on the queue now. follow: the queue goes on when that is done, and not before. is_done: whether it
+     * is. wait: until it is. finish: until all queues are empty. */
+    weft_event (*record)(weft_stream *stream, int queue);
+    void (*follow)(weft_stream *stream, int queue, weft_event event);
+    bool (*is_done)(weft_stream *stream, weft_event event);
+    void (*wait)(weft_stream *stream, weft_event event);
+    void (*finish)(weft_stream *stream);
+    /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
     void (*touch)(weft_stream *stream, void *memory, size_t bytes);
+    /* From now on this is called in the middle of long kernels, a few times a millisecond, by the owner's thread: for what
+     * must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing. */
+    void (*meanwhile)(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
 } weft_device;
 
-WEFT_API extern const weft_device *const weft_devices[WEFT_DEVICES];
+/* The CPU, and what was added; NULL: there is no such device. */
+WEFT_API extern const weft_device *weft_devices[WEFT_DEVICES];
 
 /* weft_parallel - cut [0, count) into pieces of at least `grain` and run `body` on them. Local.
  *
@@ -39,9 +106,8 @@ typedef void (*weft_piece)(void *argument, int64_t begin, int64_t end, int lane)
 WEFT_API void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,
                             void *argument);
 WEFT_API int weft_stream_lanes(const weft_stream *stream);
-/* weft_stream_meanwhile - from now on the owner's thread, lane 0, calls this in the middle of long loops, a few times a
- * millisecond: for what must not wait until a kernel is done, as messages. It may not use the stream. Elements are worked
- * on in the same order as without it. NULL: nothing. Local. */
+/* weft_stream_meanwhile - a CPU stream's `meanwhile`: lane 0 calls it. Elements are worked on in the same order as without
+ * it. Local. */
 typedef void (*weft_meanwhile)(void *argument);
 WEFT_API void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument);
 

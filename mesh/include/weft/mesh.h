@@ -88,7 +88,9 @@ WEFT_API int weft_mesh_group(const weft_mesh *mesh, uint32_t axes, int rank, int
 typedef void (*weft_rank_body)(void *argument, int rank);
 WEFT_API void weft_mesh_each(weft_mesh *mesh, weft_rank_body body, void *argument);
 
-/* Local. The stream (thread team) of a local rank; cores a rank may use. */
+/* Local. The device that tensors of its ranks live on (weft_devices); the stream (on the CPU a thread team) of a local
+ * rank; cores a rank may use. */
+WEFT_API weft_device_kind weft_mesh_device(const weft_mesh *mesh);
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
 WEFT_API int weft_mesh_cores_per_rank(const weft_mesh *mesh);
 

@@ -80,7 +80,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, wef
 
 /* weft_local - the part of an input or variable that a local rank holds, for loaders and checkpoints. Local.
  * box      its place in the whole tensor
- * returns  memory to read and write between runs; NULL when empty or not this process's rank. Ranks of one process, and
+ * returns  memory to read and write between runs; NULL when empty or not this process's rank, and where the host does not
+ *          see the device's memory (weft_write, weft_read serve there). Ranks of one process, and
  *          processes of one host, may hold a variable in common: it is the same memory then, to be written when all have
  *          come out of the run, with the same by all */
 WEFT_API void *weft_local(weft_program *program, weft_value value, int rank, weft_box *box);

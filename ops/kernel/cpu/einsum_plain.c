@@ -1,6 +1,6 @@
 /* einsum_plain.c: the product of two tensors by loops that anybody can check by eye; the oracle of
  * the fast one. */
-#include "kernel.h"
+#include "cpu/kernels.h"
 
 #include <string.h>
 

@@ -459,3 +459,23 @@ void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run)
     for (int k = 0; k < s->n_stages; k++)
         run_stage(s, &bound->lane, &s->stages[k]);
 }
+
+/* ---- as the registry has it ------------------------------------------------------------------------ */
+
+static weft_status bind_here(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
+                             weft_arena *arena, void **bound, weft_error *error)
+{
+    const weft_prepared_loop *prepared;
+    weft_bound_loop *b = NULL;
+    WEFT_TRY(weft_loop_prepare(loop, arena, &prepared, error));
+    const weft_status status = weft_loop_bind(prepared, part, stream, arena, &b, error);
+    *bound = b;
+    return status;
+}
+
+static void run_here(void *bound, uint64_t run)
+{
+    weft_bound_loop_run(bound, run);
+}
+
+const weft_loop_driver weft_loops_own = {.device = WEFT_CPU, .bind = bind_here, .run = run_here};

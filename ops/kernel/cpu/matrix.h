@@ -2,7 +2,7 @@
 #ifndef WEFT_MATRIX_H
 #define WEFT_MATRIX_H
 
-#include "kernel.h"
+#include "cpu/kernels.h"
 
 /* Element [i, j] is data[i * row + j * column]; strides in elements. */
 typedef struct weft_matrix {

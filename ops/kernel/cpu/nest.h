@@ -7,7 +7,7 @@
 #ifndef WEFT_NEST_H
 #define WEFT_NEST_H
 
-#include "kernel.h"
+#include "cpu/kernels.h"
 
 enum { WEFT_NEST_DIMS = 2 * WEFT_MAX_DIMS, WEFT_NEST_TENSORS = 3 };
 

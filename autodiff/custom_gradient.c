@@ -108,7 +108,7 @@ weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_ru
     if (in.n_values < 1 || in.n_values >= WEFT_MAX_IN)
         return weft_graph_fail(graph, "custom_gradient: in has %d values; it has from 1 to %d",
                                in.n_values, WEFT_MAX_IN - 1);
-    if (weft_dtype_of(out) == WEFT_I32)
+    if (!weft_dtype_is_float(weft_dtype_of(out)))
         return weft_graph_fail(graph,
                                "custom_gradient: out is i32; only float values have gradients");
     memcpy(operands + 1, in.values, (size_t)in.n_values * sizeof *in.values);

@@ -34,7 +34,7 @@ static bool flows(const weft_op *op)
 
 static bool is_float(const weft_graph *graph, uint32_t value)
 {
-    return graph->tensors[value].type.dtype != WEFT_I32;
+    return weft_dtype_is_float(graph->tensors[value].type.dtype);
 }
 
 static bool any_depends(const walk *w, const weft_node *node)

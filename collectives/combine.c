@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "weft/extend/clones.h"
+#include "weft/extend/half.h"
 
 /* `out` is a or b, or neither. */
 #define EACH(name, T, expression)                                                                  \
@@ -41,6 +42,29 @@ EACH(max_i32, int32_t, a > b ? a : b)
 EACH(min_f32, float, a < b || a != a ? a : b)
 EACH(min_f64, double, a < b || a != a ? a : b)
 EACH(min_i32, int32_t, a < b ? a : b)
+EACH(sum_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)b))
+EACH(max_i64, int64_t, a > b ? a : b)
+EACH(min_i64, int64_t, a < b ? a : b)
+EACH(sum_u8, uint8_t, (uint8_t)(a + b))
+EACH(max_u8, uint8_t, a > b ? a : b)
+EACH(min_u8, uint8_t, a < b ? a : b)
+FILL(zero_i64, int64_t, 0)
+FILL(low_i64, int64_t, INT64_MIN)
+FILL(high_i64, int64_t, INT64_MAX)
+FILL(zero_u8, uint8_t, 0)
+FILL(high_u8, uint8_t, UINT8_MAX)
+
+/* Of 16 bits: in f32, rounded. Weft's own partial values are never of 16 bits where that would lose anything. */
+#define HALF(suffix, of, to, low, high)                                                            \
+    EACH(sum_##suffix, uint16_t, to(of(a) + of(b)))                                                \
+    EACH(max_##suffix, uint16_t, of(a) > of(b) || of(a) != of(a) ? a : b)                          \
+    EACH(min_##suffix, uint16_t, of(a) < of(b) || of(a) != of(a) ? a : b)                          \
+    FILL(low_##suffix, uint16_t, low)                                                              \
+    FILL(high_##suffix, uint16_t, high)
+HALF(bf16, weft_f32_of_bf16, weft_bf16_of_f32, 0xFF80, 0x7F80)
+HALF(f16, weft_f32_of_f16, weft_f16_of_f32, 0xFC00, 0x7C00)
+FILL(zero_half, uint16_t, 0)
+
 FILL(zero_f32, float, 0)
 FILL(zero_f64, double, 0)
 FILL(zero_i32, int32_t, 0)
@@ -161,17 +185,17 @@ MOMENTS(float, f32)
 MOMENTS(double, f64)
 
 static const weft_combiner combiners[WEFT_COMBINES][WEFT_DTYPES] = {
-    [WEFT_SUM] = {sum_f32, sum_f64, sum_i32},
-    [WEFT_MAX] = {max_f32, max_f64, max_i32},
-    [WEFT_MIN] = {min_f32, min_f64, min_i32},
+    [WEFT_SUM] = {sum_f32, sum_f64, sum_i32, sum_bf16, sum_f16, sum_i64, sum_u8},
+    [WEFT_MAX] = {max_f32, max_f64, max_i32, max_bf16, max_f16, max_i64, max_u8},
+    [WEFT_MIN] = {min_f32, min_f64, min_i32, min_bf16, min_f16, min_i64, min_u8},
     [WEFT_LSE] = {lse_f32, lse_f64, NULL},
     [WEFT_ARGMAX] = {argmax_f32, argmax_f64, argmax_i32},
     [WEFT_MOMENTS] = {moments_f32, moments_f64, NULL},
 };
 static const weft_identity identities[WEFT_COMBINES][WEFT_DTYPES] = {
-    [WEFT_SUM] = {zero_f32, zero_f64, zero_i32},
-    [WEFT_MAX] = {low_f32, low_f64, low_i32},
-    [WEFT_MIN] = {high_f32, high_f64, high_i32},
+    [WEFT_SUM] = {zero_f32, zero_f64, zero_i32, zero_half, zero_half, zero_i64, zero_u8},
+    [WEFT_MAX] = {low_f32, low_f64, low_i32, low_bf16, low_f16, low_i64, zero_u8},
+    [WEFT_MIN] = {high_f32, high_f64, high_i32, high_bf16, high_f16, high_i64, high_u8},
     [WEFT_LSE] = {no_lse_f32, no_lse_f64, NULL},
     [WEFT_ARGMAX] = {no_argmax_f32, no_argmax_f64, no_argmax_i32},
     [WEFT_MOMENTS] = {no_moments_f32, no_moments_f64, NULL},

@@ -98,15 +98,12 @@ static weft_status build(under_test *t, bool has_gradient, weft_error *error)
 
 static void put(void *memory, weft_dtype dtype, int64_t i, double x)
 {
-    if (dtype == WEFT_F64) ((double *)memory)[i] = x;
-    if (dtype == WEFT_F32) ((float *)memory)[i] = (float)x;
-    if (dtype == WEFT_I32) ((int32_t *)memory)[i] = (int32_t)x;
+    weft_dtype_put(dtype, memory, i, x);
 }
 
 static double get(const void *memory, weft_dtype dtype, int64_t i)
 {
-    if (dtype == WEFT_F64) return ((const double *)memory)[i];
-    return dtype == WEFT_F32 ? ((const float *)memory)[i] : ((const int32_t *)memory)[i];
+    return weft_dtype_get(dtype, memory, i);
 }
 
 /* Element i of what is written for operand k; of a partial one, two parts that add up exactly. */

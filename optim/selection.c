@@ -38,7 +38,7 @@ static void check_variable(const weft_update *u, int i)
         weft_graph_fail(u->graph,
                         "%s: %s is a slot, which is state of another variable; list variables only",
                         u->name, name_of(u, values[i]));
-    else if (weft_dtype_of(values[i]) == WEFT_I32)
+    else if (!weft_dtype_is_float(weft_dtype_of(values[i])))
         weft_graph_fail(u->graph,
                         "%s: the variable %s is i32; only float variables are updated by gradients",
                         u->name, name_of(u, values[i]));

@@ -54,6 +54,8 @@ static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_ro
     const weft_row *row = plan->graph->nodes[step->node].op->row;
     const int n_dims = n_dims_of(plan, in);
     const int n_kept = n_dims_of(plan, out) - (weft_combine_width(row->combine) > 1);
+    if (weft_dtype_computes(plan->placed[in].type.dtype) == WEFT_I64)
+        return false; /* no double holds it */
     if (n_kept >= n_dims || !weft_same_dims(plan, in, out, n_kept)) return false;
     for (int i = 1; i < step->n_in; i++)
         if (n_dims_of(plan, step->in[i]) != n_dims ||
@@ -171,16 +173,34 @@ static int count_states(const weft_step *loop)
     return n;
 }
 
+static int slots_of(const weft_plan *plan, uint32_t placed)
+{
+    return weft_loop_slots_of(plan->placed[placed].type.dtype);
+}
+
+/* Slots of what its links make. */
+static int count_results(const weft_plan *plan, const weft_step *loop)
+{
+    const weft_graph *graph = plan->graph;
+    int n = 0;
+    for (int k = 0; k < loop->n_links; k++)
+        for (int o = 0; o < loop->links[k].n_out; o++)
+            n += weft_loop_slots_of(
+                graph->tensors[graph->nodes[loop->links[k].node].out + (uint32_t)o].type.dtype);
+    return n;
+}
+
 bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_step *step)
 {
     space both;
     if (!find_space(plan, maker, step, &both)) return false;
-    int n_in = maker->n_in;
+    int n_slots = count_results(plan, maker) + count_results(plan, step);
+    for (int i = 0; i < maker->n_in; i++)
+        n_slots += slots_of(plan, maker->in[i]);
     for (int i = 0; i < step->n_in; i++)
-        n_in += weft_find_placed(maker->in, maker->n_in, step->in[i]) < 0 &&
-                weft_find_placed(maker->out, maker->n_out, step->in[i]) < 0;
-    const int n_slots =
-        n_in + weft_link_slot(maker, maker->n_links) + weft_link_slot(step, step->n_links);
+        if (weft_find_placed(maker->in, maker->n_in, step->in[i]) < 0 &&
+            weft_find_placed(maker->out, maker->n_out, step->in[i]) < 0)
+            n_slots += slots_of(plan, step->in[i]);
     if (n_slots > WEFT_LOOP_SLOTS || count_states(maker) + count_states(step) > WEFT_LOOP_STATES)
         return false;
     const int n_dims = n_dims_of(plan, both.placed);

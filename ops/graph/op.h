@@ -33,6 +33,25 @@ const weft_attributes *weft_op_attributes(const weft_op *op);
 weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
                          const void *attributes, size_t bytes);
 
+/* ---- dtypes that are computed with in another (ops/graph/storage.c) --------------------------- */
+
+/* From storage to what it is computed with (weft_dtype_computes), back, and what a number is there after both; NULL: of dtypes
+ * that are computed with as they are stored. */
+typedef struct weft_storage {
+    weft_block widen, narrow;
+    const weft_element *round;
+} weft_storage;
+extern const weft_storage weft_storages[WEFT_DTYPES];
+
+/* How an element op goes from one dtype to another: by a block function that reads and makes these dtypes, each the one that
+ * is stored or the one that is computed with. block NULL: a cast that leaves the number as it is. False: it is not defined. */
+typedef struct weft_element_way {
+    weft_block block;
+    weft_dtype reads, makes;
+} weft_element_way;
+bool weft_element_find(const weft_element *element, weft_dtype in, weft_dtype out,
+                       weft_element_way *way);
+
 /* ---- helpers for op files (ops/graph/op_help.c) ---------------------------------------------- */
 
 const char *weft_graph_intern(weft_graph *graph, const char *name);
@@ -70,6 +89,9 @@ weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name
 int weft_values_given(weft_values values);
 
 /* ---- builders for gradients and for other builders (ops/op) ---------------------------------- */
+
+/* x in the dtype that it is computed with. What has no kernel for 16 bits is done on that, and cast back. */
+weft_value weft_wide(weft_value x);
 
 /* One reduction to some dims of x in any order: weft_sum, weft_max. */
 weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out,

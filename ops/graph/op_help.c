@@ -77,10 +77,9 @@ weft_status weft_check_dims(const weft_site *site, weft_error *error)
 weft_status weft_check_float(const weft_site *site, int operand, weft_error *error)
 {
     WEFT_TRY(check_operand(site, operand, __func__, error));
-    if (site->in[operand].dtype != WEFT_I32) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "%s is i32, and only f32 and f64 are possible here; weft_cast it",
-                     weft_site_name(site, operand));
+    if (weft_dtype_is_float(site->in[operand].dtype)) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s is %s, and only floats are possible here; weft_cast it",
+                     weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype));
 }
 
 weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error)
@@ -95,8 +94,8 @@ weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error
 weft_status weft_check_dtype(weft_dtype dtype, weft_error *error)
 {
     if ((unsigned)dtype < WEFT_DTYPES) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
-                     (int)dtype);
+    return weft_fail(error, WEFT_USAGE, "%d is no dtype; there are %s", (int)dtype,
+                     weft_dtype_names());
 }
 
 weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
@@ -116,7 +115,8 @@ static weft_status check_block(const weft_site *site, weft_error *error)
 {
     if (site->op == NULL || site->op->element == NULL || site->n_in == 0) return WEFT_OK;
     const weft_dtype in = site->in[site->n_in - 1].dtype, out = site->out[0].dtype;
-    if (site->op->element->block[in][out] != NULL) return WEFT_OK;
+    weft_element_way way;
+    if (weft_element_find(site->op->element, in, out, &way)) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "%s is %s, for which %s is not defined; weft_cast it",
                      weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name);
 }
@@ -179,7 +179,9 @@ weft_status weft_infer_generator(weft_site *site, weft_error *error)
     site->n_out = 1;
     site->out[0] = attributes->type;
     WEFT_TRY(weft_check_dtype(attributes->type.dtype, error));
-    if (site->op->element->block[site->out[0].dtype][site->out[0].dtype] != NULL) return WEFT_OK;
+    const weft_dtype out = site->out[0].dtype;
+    weft_element_way way;
+    if (weft_element_find(site->op->element, out, out, &way)) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "not defined for %s; make another dtype and weft_cast it",
                      weft_dtype_name(site->out[0].dtype));
 }
@@ -328,6 +330,7 @@ weft_dim weft_state_dim(weft_graph *graph, weft_combine combine)
 
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x)
 {
+    x = weft_wide(x);
     weft_shape out = weft_shape_without(weft_shape_of(x), dim);
     out.dims[out.n_dims++] = weft_state_dim(x.graph, combine);
     weft_reduced_attributes attributes;

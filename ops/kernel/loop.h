@@ -87,6 +87,12 @@ typedef struct weft_loop {
 /* What a lane's scratch has room for, whatever the dtypes and sizes: operands and results of ops together; reductions
  * and operands that are states, together. */
 enum { WEFT_LOOP_SLOTS = 80, WEFT_LOOP_STATES = 16 };
+/* How many slots a value takes at most: one; of a dtype that is computed with in another also what it is widened to, for
+ * elements and for rows, or what it is rounded to. */
+static inline int weft_loop_slots_of(weft_dtype dtype)
+{
+    return weft_dtype_computes(dtype) == dtype ? 1 : 3;
+}
 
 /* weft_loop_take - a loop with room for the counts in `counts`, all else zero. Local. */
 weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop,

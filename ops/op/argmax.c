@@ -35,5 +35,6 @@ const weft_op weft_op_argmax = {
 
 weft_value weft_argmax(weft_value x, weft_dim dim)
 {
+    x = weft_wide(x);
     return weft_emit_dim(&weft_op_argmax, &x, 1, dim);
 }

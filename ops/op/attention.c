@@ -263,12 +263,24 @@ static bool is_absent(weft_value value)
     return value.graph == NULL && value.id == 0;
 }
 
+/* Of 16 bits: in f32, and rounded once. */
+static weft_value attend_wide(weft_value q, weft_value k, weft_value v,
+                              const weft_attention_options *options)
+{
+    weft_attention_options wide = *options;
+    if (!is_absent(wide.bias)) wide.bias = weft_wide(wide.bias);
+    return weft_cast(weft_attention_with(weft_wide(q), weft_wide(k), weft_wide(v), &wide),
+                     weft_dtype_of(q));
+}
+
 weft_value weft_attention_with(weft_value q, weft_value k, weft_value v,
                                const weft_attention_options *options)
 {
     if (options == NULL)
         return weft_graph_fail(q.graph, "attention: options is NULL; pass at least query, memory "
                                         "and feature");
+    const weft_dtype dtype = weft_dtype_of(q);
+    if (weft_dtype_computes(dtype) != dtype) return attend_wide(q, k, v, options);
     weft_attention_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!take_dims(q, k, options, &attributes)) return weft_no_value(q.graph);

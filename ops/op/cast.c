@@ -1,26 +1,70 @@
-/* cast: the same number in another dtype. Float to i32 truncates, keeps to i32's range, and makes
- * NaN 0.
+/* cast: the same number in another dtype.
+ *
+ * To a float: rounded to the nearest, ties to even; past the largest infinite. Float to integer: towards 0, kept to the
+ * integer's range, NaN is 0. Integer to integer: wraps around.
  *
  * Not linear: the cast of a sum is rounded once, the sum of casts several times.
- * Gradient: dy cast back; none through i32.
+ * Gradient: dy cast back; none through integers.
+ *
+ * Between a dtype and the one that it is computed with there is no block: loops widen what they read, and narrow what they
+ * store (ops/graph/storage.c).
  */
 #include "element.h"
+#include "ir.h"
+#include "weft/extend/half.h"
 #include "weft/ops.h"
 
-#define TO_I32(x, limit)                                                                           \
-    ((x) != (x) ? 0 : (x) >= (limit) ? INT32_MAX : (x) <= -(limit) ? INT32_MIN : (int32_t)(x))
+/* Kept from `low` on, and below `end`: the first number past the range. */
+#define KEPT(T, x, low, end, most)                                                                 \
+    ((x) != (x) ? 0 : (x) >= (end) ? (most) : (x) <= (low) ? (T)(low) : (T)(x))
+#define TO_I32(x)  KEPT(int32_t, x, -0x1p31f, 0x1p31f, INT32_MAX)
+#define TO_I64(x)  KEPT(int64_t, x, -0x1p63f, 0x1p63f, INT64_MAX)
+#define TO_U8(x)   KEPT(uint8_t, x, 0.0f, 256.0f, 255)
+#define TO_BF16(x) weft_bf16_of_f64((double)(x))
+#define TO_F16(x)  weft_f16_of_f64((double)(x))
 
 WEFT_BLOCK_1(f32_to_f64, float, double, x)
-WEFT_BLOCK_1(f32_to_i32, float, int32_t, TO_I32(x, 2147483648.0f))
+WEFT_BLOCK_1(f32_to_i32, float, int32_t, TO_I32(x))
+WEFT_BLOCK_1(f32_to_i64, float, int64_t, TO_I64(x))
+WEFT_BLOCK_1(f32_to_u8, float, uint8_t, TO_U8(x))
 WEFT_BLOCK_1(f64_to_f32, double, float, x)
-WEFT_BLOCK_1(f64_to_i32, double, int32_t, TO_I32(x, 2147483648.0))
+WEFT_BLOCK_1(f64_to_i32, double, int32_t, TO_I32(x))
+WEFT_BLOCK_1(f64_to_i64, double, int64_t, TO_I64(x))
+WEFT_BLOCK_1(f64_to_u8, double, uint8_t, TO_U8(x))
+WEFT_BLOCK_1(f64_to_bf16, double, uint16_t, TO_BF16(x))
+WEFT_BLOCK_1(f64_to_f16, double, uint16_t, TO_F16(x))
 WEFT_BLOCK_1(i32_to_f32, int32_t, float, x)
 WEFT_BLOCK_1(i32_to_f64, int32_t, double, x)
+WEFT_BLOCK_1(i32_to_i64, int32_t, int64_t, x)
+WEFT_BLOCK_1(i32_to_bf16, int32_t, uint16_t, TO_BF16(x))
+WEFT_BLOCK_1(i32_to_f16, int32_t, uint16_t, TO_F16(x))
+WEFT_BLOCK_1(i64_to_f32, int64_t, float, x)
+WEFT_BLOCK_1(i64_to_f64, int64_t, double, x)
+WEFT_BLOCK_1(i64_to_i32, int64_t, int32_t, (uint32_t)(uint64_t)x)
+WEFT_BLOCK_1(i64_to_bf16, int64_t, uint16_t, TO_BF16(x))
+WEFT_BLOCK_1(i64_to_f16, int64_t, uint16_t, TO_F16(x))
 static const weft_element element = {
     .size = sizeof(weft_element),
-    .block[WEFT_F32] = {[WEFT_F64] = f32_to_f64, [WEFT_I32] = f32_to_i32},
-    .block[WEFT_F64] = {[WEFT_F32] = f64_to_f32, [WEFT_I32] = f64_to_i32},
-    .block[WEFT_I32] = {[WEFT_F32] = i32_to_f32, [WEFT_F64] = i32_to_f64},
+    .block[WEFT_F32] = {[WEFT_F64] = f32_to_f64,
+                        [WEFT_I32] = f32_to_i32,
+                        [WEFT_I64] = f32_to_i64,
+                        [WEFT_U8] = f32_to_u8},
+    .block[WEFT_F64] = {[WEFT_F32] = f64_to_f32,
+                        [WEFT_I32] = f64_to_i32,
+                        [WEFT_I64] = f64_to_i64,
+                        [WEFT_U8] = f64_to_u8,
+                        [WEFT_BF16] = f64_to_bf16,
+                        [WEFT_F16] = f64_to_f16},
+    .block[WEFT_I32] = {[WEFT_F32] = i32_to_f32,
+                        [WEFT_F64] = i32_to_f64,
+                        [WEFT_I64] = i32_to_i64,
+                        [WEFT_BF16] = i32_to_bf16,
+                        [WEFT_F16] = i32_to_f16},
+    .block[WEFT_I64] = {[WEFT_F32] = i64_to_f32,
+                        [WEFT_F64] = i64_to_f64,
+                        [WEFT_I32] = i64_to_i32,
+                        [WEFT_BF16] = i64_to_bf16,
+                        [WEFT_F16] = i64_to_f16},
 };
 
 typedef struct cast_attributes {
@@ -39,9 +83,21 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
+/* What y is the cast of; no value: it is none. */
+static weft_value cast_of(weft_value y)
+{
+    if (!weft_is_value(y)) return weft_no_value(y.graph);
+    const weft_node *node = weft_node_of(y.graph, y.id);
+    return node->op == &weft_op_cast ? (weft_value){y.graph, node->in[0]} : weft_no_value(y.graph);
+}
+
+/* A gradient that was rounded on its way to bf16 goes to an f32 parameter as it was before. */
 static void gradient(weft_vjp *vjp)
 {
-    vjp->din[0] = weft_cast(vjp->dout[0], weft_dtype_of(vjp->in[0]));
+    const weft_dtype dtype = weft_dtype_of(vjp->in[0]);
+    const weft_value before = cast_of(vjp->dout[0]);
+    const bool is_finer = before.id != 0 && weft_dtype_of(before) == dtype;
+    vjp->din[0] = is_finer ? before : weft_cast(vjp->dout[0], dtype);
 }
 
 const weft_op weft_op_cast = {
@@ -56,11 +112,21 @@ const weft_op weft_op_cast = {
 weft_value weft_cast(weft_value x, weft_dtype dtype)
 {
     if ((unsigned)dtype >= WEFT_DTYPES)
-        return weft_graph_fail(x.graph, "cast: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
-                               (int)dtype);
+        return weft_graph_fail(x.graph, "cast: %d is no dtype; there are %s", (int)dtype,
+                               weft_dtype_names());
     if (x.id != 0 && weft_dtype_of(x) == dtype) return x;
+    /* Widened and narrowed again it is what it was. */
+    const weft_value before = cast_of(x);
+    if (before.id != 0 && weft_dtype_of(before) == dtype &&
+        weft_dtype_computes(dtype) == weft_dtype_of(x))
+        return before;
     cast_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.to = dtype;
     return weft_emit(x.graph, &weft_op_cast, &x, 1, &attributes, sizeof attributes);
+}
+
+weft_value weft_wide(weft_value x)
+{
+    return weft_cast(x, weft_dtype_computes(weft_dtype_of(x)));
 }

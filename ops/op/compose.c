@@ -4,7 +4,9 @@
 
 weft_value weft_minimum(weft_value a, weft_value b)
 {
-    return weft_neg(weft_maximum(weft_neg(a), weft_neg(b)));
+    if (weft_dtype_is_float(weft_dtype_of(a)))
+        return weft_neg(weft_maximum(weft_neg(a), weft_neg(b)));
+    return weft_where(weft_less(a, b), a, b); /* the least integer has no opposite */
 }
 
 weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype)
@@ -55,7 +57,8 @@ weft_value weft_einsum_n(weft_shape out, weft_values operands)
 weft_value weft_mean_over(weft_shape out, weft_value x)
 {
     const double count = weft_count_of(weft_shape_of(x));
-    return weft_scale(weft_sum(out, x), weft_count_of(&out) / count);
+    const weft_value mean = weft_scale(weft_sum(out, weft_wide(x)), weft_count_of(&out) / count);
+    return weft_cast(mean, weft_dtype_of(x));
 }
 
 weft_value weft_mean(weft_value x)
@@ -67,12 +70,13 @@ weft_value weft_mean(weft_value x)
 
 weft_value weft_softmax(weft_value x, weft_dim dim)
 {
-    return weft_exp(weft_log_softmax(x, dim));
+    return weft_cast(weft_exp(weft_log_softmax(weft_wide(x), dim)), weft_dtype_of(x));
 }
 
 weft_value weft_log_softmax(weft_value x, weft_dim dim)
 {
-    return weft_sub(x, weft_logsumexp(x, dim));
+    const weft_value wide = weft_wide(x);
+    return weft_cast(weft_sub(wide, weft_logsumexp(wide, dim)), weft_dtype_of(x));
 }
 
 /* ---- cross entropy --------------------------------------------------------------------------- */
@@ -163,12 +167,20 @@ static weft_value is_counted(const entropy *e)
     return weft_mul(weft_greater_equal(e->labels, zero), weft_less(e->labels, end));
 }
 
+static void widen_given(weft_value *value)
+{
+    if (is_given(*value)) *value = weft_wide(*value);
+}
+
 /* The logits are never subtracted from: one number a row comes out of each of the reductions. */
 weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_dim dim,
                                    const weft_cross_entropy_options *options)
 {
+    logits = weft_wide(logits); /* the loss is f32 whatever they are */
     entropy e = {logits.graph, logits, labels, dim};
     if (options != NULL) e.options = *options;
+    widen_given(&e.options.class_weights);
+    widen_given(&e.options.row_weights);
     e.normalizer = weft_logsumexp(logits, dim);
     if (weft_graph_status(e.graph) != WEFT_OK) return weft_no_value(e.graph);
     e.rows = *weft_shape_of(e.normalizer);
@@ -193,7 +205,10 @@ weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim
 
 weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim)
 {
+    const weft_dtype dtype = weft_dtype_of(x);
+    x = weft_wide(x);
     weft_value mean = weft_norm_stats(x, dim, 1e-5), rstd = weft_result(mean, 1);
     weft_value normal = weft_mul(weft_sub(x, mean), rstd);
-    return weft_add(weft_mul(normal, gain), bias);
+    normal = weft_add(weft_mul(normal, weft_wide(gain)), weft_wide(bias));
+    return weft_cast(normal, dtype);
 }

@@ -1,14 +1,19 @@
 /* constant: a tensor of one number. */
 #include "element.h"
+
+#include <math.h>
+
 #include "weft/ops.h"
 
 WEFT_BLOCK_0(block_f32, float, n0)
 WEFT_BLOCK_0(block_f64, double, n0)
 WEFT_BLOCK_0(block_i32, int32_t, n0)
+WEFT_BLOCK_0(block_i64, int64_t, n0)
 static const weft_element element = {.size = sizeof(weft_element),
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32};
+                                     .block[WEFT_I32][WEFT_I32] = block_i32,
+                                     .block[WEFT_I64][WEFT_I64] = block_i64};
 
 static bool is_zero(const weft_site *site)
 {
@@ -25,11 +30,20 @@ const weft_op weft_op_constant = {
     .element = &element,
 };
 
+/* Of an integer dtype: is the number, without its fraction, in the range? */
+static bool holds(weft_dtype dtype, double value)
+{
+    int64_t memory = 0;
+    if ((unsigned)dtype >= WEFT_DTYPES || weft_dtype_is_float(dtype)) return true;
+    weft_dtype_put(dtype, &memory, 0, value); /* kept in the range */
+    return weft_dtype_get(dtype, &memory, 0) == trunc(value) && value < 0x1p63;
+}
+
 weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value)
 {
-    if (dtype == WEFT_I32 && !(value >= -2147483648.0 && value <= 2147483647.0))
-        return weft_graph_fail(graph, "constant: %g is no i32; the range is -2^31 to 2^31 - 1",
-                               value);
+    if (!holds(dtype, value))
+        return weft_graph_fail(graph, "constant: %g is no %s: it is past the range", value,
+                               weft_dtype_name(dtype));
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.element.number[0] = value;

@@ -5,7 +5,13 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_2(x / y, y == 0 ? 0 : y == -1 ? (int32_t)(0u - (uint32_t)x) : x / y)
+WEFT_ELEMENT_2W(x / y,
+                y == 0    ? 0
+                : y == -1 ? (int32_t)(0u - (uint32_t)x)
+                          : x / y,
+                y == 0    ? 0
+                : y == -1 ? (int64_t)(0u - (uint64_t)x)
+                          : x / y)
 
 static void gradient(weft_vjp *vjp)
 {

@@ -1,5 +1,6 @@
 /* einsum: the product of two operands, summed over every dim that the result lacks.
  *
+ * Of bf16 and f16 the op's result is f32, so what is partial is summed in f32; the builder rounds it.
  * Roles follow from the names: a dim that the result lacks is reduced (sum). Linear in each
  * operand. Gradient: da = einsum(dims of a; dy, b), db = einsum(dims of b; dy, a).
  */
@@ -44,7 +45,7 @@ static weft_status infer(weft_site *site, weft_error *error)
         WEFT_TRY(weft_check_dim(site, operand, dim->name, dim->size, error));
     }
     site->n_out = 1;
-    site->out[0] = (weft_type){site->in[0].dtype, *out};
+    site->out[0] = (weft_type){weft_dtype_computes(site->in[0].dtype), *out};
     return WEFT_OK;
 }
 
@@ -55,9 +56,10 @@ static void factors(const weft_site *site, weft_factors *factors)
 
 static void gradient(weft_vjp *vjp)
 {
+    const weft_value dy = weft_cast(vjp->dout[0], weft_dtype_of(vjp->in[0]));
     for (int i = 0; i < 2; i++)
         if (vjp->wanted[i])
-            vjp->din[i] = weft_einsum(*weft_shape_of(vjp->in[i]), vjp->dout[0], vjp->in[1 - i]);
+            vjp->din[i] = weft_einsum(*weft_shape_of(vjp->in[i]), dy, vjp->in[1 - i]);
 }
 
 /* A multiplication and an addition for each point of all dims together. */
@@ -108,6 +110,8 @@ weft_value weft_einsum(weft_shape out, weft_value a, weft_value b)
         a = sum_lone_dims(a, b, &shape);
         b = sum_lone_dims(b, whole, &shape);
     }
+    const weft_dtype dtype = weft_dtype_of(a);
+    if (!weft_dtype_is_float(dtype)) a = weft_wide(a), b = weft_wide(b);
     const weft_value in[] = {a, b};
-    return weft_emit(graph, &weft_op_einsum, in, 2, &shape, sizeof shape);
+    return weft_cast(weft_emit(graph, &weft_op_einsum, in, 2, &shape, sizeof shape), dtype);
 }

@@ -44,5 +44,6 @@ const weft_op weft_op_logsumexp = {
 
 weft_value weft_logsumexp(weft_value x, weft_dim dim)
 {
+    x = weft_wide(x);
     return weft_emit_dim(&weft_op_logsumexp, &x, 1, dim);
 }

@@ -5,7 +5,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_2(x >= y || x != x ? x : y, x >= y ? x : y)
+WEFT_ELEMENT_2W(x >= y || x != x ? x : y, x >= y ? x : y, x >= y ? x : y)
 
 static void gradient(weft_vjp *vjp)
 {

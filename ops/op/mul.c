@@ -6,7 +6,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_2(x *y, (uint32_t)x *(uint32_t)y)
+WEFT_ELEMENT_2W(x *y, (uint32_t)x *(uint32_t)y, (uint64_t)x *(uint64_t)y)
 
 static void gradient(weft_vjp *vjp)
 {

@@ -8,10 +8,12 @@
 WEFT_BLOCK_1(block_f32, float, float, -x)
 WEFT_BLOCK_1(block_f64, double, double, -x)
 WEFT_BLOCK_1(block_i32, int32_t, int32_t, 0u - (uint32_t)x) /* wraps around */
+WEFT_BLOCK_1(block_i64, int64_t, int64_t, 0u - (uint64_t)x)
 static const weft_element element = {.size = sizeof(weft_element),
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32};
+                                     .block[WEFT_I32][WEFT_I32] = block_i32,
+                                     .block[WEFT_I64][WEFT_I64] = block_i64};
 
 static void gradient(weft_vjp *vjp)
 {

@@ -69,6 +69,7 @@ const weft_op weft_op_norm_stats = {
 
 weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon)
 {
+    x = weft_wide(x);
     norm_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_dim(x.graph, "norm_stats", dim, &attributes.over))

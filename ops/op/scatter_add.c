@@ -76,6 +76,9 @@ const weft_op weft_op_scatter_add = {
 
 weft_value weft_scatter_add(weft_value rows, weft_value ids, weft_dim dim)
 {
+    const weft_dtype dtype = weft_dtype_of(rows);
+    if (weft_dtype_computes(dtype) != dtype)
+        return weft_cast(weft_scatter_add(weft_wide(rows), ids, dim), dtype);
     const weft_shape *shape = weft_shape_of(rows);
     weft_shape order = *weft_shape_of(ids);
     bool all = rows.id != 0 && ids.id != 0;

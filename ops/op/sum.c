@@ -48,6 +48,8 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
 {
     weft_shape checked;
     weft_reduced_attributes attributes;
+    const weft_dtype dtype = weft_dtype_of(x);
+    x = weft_wide(x); /* so partial sums are of f32 */
     memset(&attributes, 0, sizeof attributes);
     if (!weft_graph_shape(x.graph, op->name, &out, &checked)) return weft_no_value(x.graph);
     if (weft_is_value(x) && !has_all(op, x, &out)) return weft_no_value(x.graph);
@@ -58,7 +60,7 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
             attributes.out.dims[attributes.out.n_dims++] = shape->dims[d];
     if (!weft_is_value(x) || attributes.out.n_dims < shape->n_dims)
         x = weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
-    return x.id == 0 ? x : weft_transpose(x, out);
+    return x.id == 0 ? x : weft_transpose(weft_cast(x, dtype), out);
 }
 
 weft_value weft_sum(weft_shape out, weft_value x)

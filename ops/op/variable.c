@@ -119,8 +119,8 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
     if (!weft_graph_shape(graph, head, &type.shape, &attributes.type.shape))
         return weft_no_value(graph);
     if ((unsigned)type.dtype >= WEFT_DTYPES)
-        return weft_graph_fail(graph, "%s: %d is no dtype; use WEFT_F32, WEFT_F64 or WEFT_I32",
-                               head, (int)type.dtype);
+        return weft_graph_fail(graph, "%s: %d is no dtype; there are %s", head, (int)type.dtype,
+                               weft_dtype_names());
     attributes.type.dtype = type.dtype;
     attributes.name = weft_graph_intern(graph, name);
     attributes.initial = initial;

@@ -1,5 +1,5 @@
 /* bind_loop.c: a step that is a loop, with pointers and strides: prepared, so that a run only runs it. */
-#include "program.h"
+#include "bind_loop.h"
 
 #include <string.h>
 
@@ -7,105 +7,6 @@
 static int per_segment(const weft_step *step, int n)
 {
     return n / step->n_segments;
-}
-
-/* ---- what is done: the same in all segments -------------------------------------------------- */
-
-static weft_status bind_block(const weft_plan *plan, const weft_link *link, weft_loop_op *op,
-                              weft_error *error)
-{
-    const weft_graph *graph = plan->graph;
-    const weft_node *node = &graph->nodes[link->node];
-    const weft_op *does = weft_link_op(plan, link);
-    const weft_dtype made = graph->tensors[node->out].type.dtype;
-    const weft_dtype read = node->n_in ? graph->tensors[node->in[node->n_in - 1]].type.dtype : made;
-    op->block = does->element->block[read][made];
-    if (!op->block)
-        return weft_fail(error, WEFT_INTERNAL, "op %s is not defined from %s to %s", does->name,
-                         weft_dtype_name(read), weft_dtype_name(made));
-    if (read == WEFT_F32 && made == WEFT_F32) op->relay = weft_relay_of(does->element);
-    op->env.seed = graph->seed;
-    if (does != node->op) return WEFT_OK; /* the attributes are the reduction's */
-    const weft_element_attributes *attributes = node->attributes;
-    memcpy(op->env.number, attributes->number, sizeof op->env.number);
-    op->env.random = attributes->random;
-    return WEFT_OK;
-}
-
-static weft_status bind_reduce(const weft_plan *plan, const weft_link *link, weft_loop_op *op,
-                               weft_error *error)
-{
-    (void)error;
-    const weft_node *node = &plan->graph->nodes[link->node];
-    op->combine = node->op->row->combine;
-    op->dtype = plan->graph->tensors[node->in[0]].type.dtype;
-    return WEFT_OK;
-}
-
-static weft_status bind_finish(const weft_plan *plan, const weft_link *link, weft_loop_op *op,
-                               weft_error *error)
-{
-    (void)error;
-    const weft_node *node = &plan->graph->nodes[link->node];
-    op->finish = node->op->row->finish[plan->graph->tensors[node->in[0]].type.dtype];
-    if (node->op->attributes == &weft_attributes_number)
-        op->env.number[0] = ((const weft_number_attributes *)node->attributes)->number;
-    return WEFT_OK;
-}
-
-static weft_status bind_op(const weft_plan *plan, const weft_link *link, weft_loop_op *op,
-                           weft_error *error)
-{
-    static weft_status (*const binders[])(const weft_plan *, const weft_link *, weft_loop_op *,
-                                          weft_error *) = {[WEFT_LOOP_ELEMENTS] = bind_block,
-                                                           [WEFT_LOOP_REDUCE] = bind_reduce,
-                                                           [WEFT_LOOP_ROWS] = bind_block,
-                                                           [WEFT_LOOP_FINISH] = bind_finish};
-    const weft_node *node = &plan->graph->nodes[link->node];
-    op->kind = link->kind;
-    op->n_in = link->n_in;
-    memcpy(op->in, link->in, sizeof op->in);
-    op->n_out = link->n_out;
-    op->bytes = (int)weft_dtype_bytes(plan->graph->tensors[node->out].type.dtype);
-    return binders[link->kind](plan, link, op, error);
-}
-
-/* A dim that the space lacks holds the numbers of a state. */
-static int width_in(const weft_shape *space, const weft_shape *shape)
-{
-    const int at = weft_shape_find(shape, WEFT_STATE_DIM);
-    return at < 0 || weft_shape_find(space, WEFT_STATE_DIM) >= 0 ? 1 : (int)shape->dims[at].size;
-}
-
-/* The link, + 1, whose result the link's op resumes (weft_row); 0: none. */
-static int bind_difference(const weft_plan *plan, const weft_step *step, const weft_link *link)
-{
-    const weft_op *op = weft_link_op(plan, link);
-    for (int k = 0, slot = step->n_in / step->n_segments; op->row && k < step->n_links; k++) {
-        if (slot == link->in[0])
-            return weft_link_op(plan, &step->links[k]) == op->row->resumes ? k + 1 : 0;
-        slot += step->links[k].n_out;
-    }
-    return 0;
-}
-
-static weft_status bind_ops(const weft_plan *plan, const weft_step *step, weft_loop *loop,
-                            weft_error *error)
-{
-    const weft_shape *space = &plan->placed[step->space[0]].type.shape;
-    for (int i = 0; i < loop->n_in; i++) {
-        const weft_type *type = &plan->placed[step->in[i]].type;
-        loop->in[i] = (weft_loop_in){.bytes = (int)weft_dtype_bytes(type->dtype),
-                                     .width = width_in(space, &type->shape)};
-    }
-    for (int k = 0, slot = loop->n_in; k < step->n_links; k++) {
-        const weft_link *link = &step->links[k];
-        WEFT_TRY(bind_op(plan, link, &loop->op[k], error));
-        loop->op[k].difference = bind_difference(plan, step, link);
-        for (int o = 0; o < link->n_out; o++, slot++)
-            if (link->out[o] >= 0) loop->out[link->out[o]] = slot;
-    }
-    return WEFT_OK;
 }
 
 /* ---- where it is done: a segment ------------------------------------------------------------- */
@@ -167,7 +68,7 @@ static void bind_index(const weft_plan *plan, const weft_link *link, const weft_
         bind_block_index(plan, link, space, index);
 }
 
-static void bind_segment(const weft_rank *rank, const weft_step *step, int g,
+static void bind_segment(const weft_rank *rank, const weft_step *step, int g, const int *op_of,
                          weft_loop_segment *segment)
 {
     const weft_plan *plan = rank->program->plan;
@@ -187,23 +88,28 @@ static void bind_segment(const weft_rank *rank, const weft_step *step, int g,
         segment->out[o] = view.data;
     }
     for (int k = 0; k < step->n_links; k++)
-        bind_index(plan, &step->links[k], &space, &segment->index[k]);
+        if (op_of[k] >= 0) bind_index(plan, &step->links[k], &space, &segment->index[op_of[k]]);
 }
 
 weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     const weft_step *step = bound->step;
+    const weft_plan *plan = rank->program->plan;
+    weft_arena *arena = rank->program->arena;
+    const size_t bytes = (size_t)step->n_links * sizeof(int);
     weft_loop *loop;
     const weft_loop counts = {.n_in = per_segment(step, step->n_in),
-                              .n_ops = step->n_links,
+                              .n_ops = weft_bind_count_ops(plan, step),
                               .n_out = per_segment(step, step->n_out),
                               .n_segments = step->n_segments};
-    WEFT_TRY(weft_loop_take(rank->program->arena, counts, &loop, error));
-    WEFT_TRY(bind_ops(rank->program->plan, step, loop, error));
+    int *op_of = weft_arena_take(arena, bytes);
+    if (!op_of) return weft_fail_memory(error, bytes);
+    WEFT_TRY(weft_loop_take(arena, counts, &loop, error));
+    WEFT_TRY(weft_bind_ops(plan, step, loop, op_of, arena, error));
     for (int g = 0; g < step->n_segments; g++)
-        bind_segment(rank, step, g, &loop->segment[g]);
+        bind_segment(rank, step, g, op_of, &loop->segment[g]);
     const weft_loop_driver *driver;
     WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
     bound->run_loop = driver->run;
-    return driver->bind(loop, bound->part, rank->stream, rank->program->arena, &bound->loop, error);
+    return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop, error);
 }

@@ -240,23 +240,10 @@ weft_status weft_read(weft_program *program, weft_value value, weft_dtype dtype,
     return WEFT_OK;
 }
 
-#define AS_NUMBER(name, type)                                                                      \
-    static double name(const void *bits)                                                           \
-    {                                                                                              \
-        type number;                                                                               \
-        memcpy(&number, bits, sizeof number);                                                      \
-        return (double)number;                                                                     \
-    }
-AS_NUMBER(of_f32, float)
-AS_NUMBER(of_f64, double)
-AS_NUMBER(of_i32, int32_t)
-static double (*const as_number[WEFT_DTYPES])(const void *bits) = {
-    [WEFT_F32] = of_f32, [WEFT_F64] = of_f64, [WEFT_I32] = of_i32};
-
 weft_status weft_read_scalar(weft_program *program, weft_value value, double *number,
                              weft_error *error)
 {
-    double bits = 0; /* room for a number of any dtype */
+    int64_t memory = 0; /* of any dtype */
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(number, error);
     const weft_dtype dtype = weft_dtype_of(value);
@@ -267,8 +254,8 @@ weft_status weft_read_scalar(weft_program *program, weft_value value, double *nu
                          "weft_read_scalar: %s is %s and no scalar; weft_read it", label_of(value),
                          text);
     }
-    WEFT_TRY(weft_read(program, value, dtype, &bits, (int64_t)weft_dtype_bytes(dtype), error));
-    *number = as_number[dtype](&bits);
+    WEFT_TRY(weft_read(program, value, dtype, &memory, (int64_t)weft_dtype_bytes(dtype), error));
+    *number = weft_dtype_get(dtype, &memory, 0);
     return WEFT_OK;
 }
 

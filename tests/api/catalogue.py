@@ -32,6 +32,7 @@ BUFFER_SIZES = {
     "weft_spec_print.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_all_gather_start.send_bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
+    "weft_dtype_get.index", "weft_dtype_put.index",
     "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts",
 }  # fmt: skip
 

@@ -90,10 +90,11 @@ static int64_t index_in(const weft_view *view, int64_t i)
     return index;
 }
 
-static double number_at(const void *data, weft_dtype dtype, int64_t i)
+static double rounded(weft_dtype dtype, double x)
 {
-    if (dtype == WEFT_F32) return ((const float *)data)[i];
-    return dtype == WEFT_F64 ? ((const double *)data)[i] : ((const int32_t *)data)[i];
+    double memory = 0;
+    weft_dtype_put(dtype, &memory, 0, x);
+    return weft_dtype_get(dtype, &memory, 0);
 }
 
 /* Within the last digits of double, which libm leaves open; then rounded to the dtype. */
@@ -103,6 +104,9 @@ static bool is_defined(double found, double wanted, weft_dtype dtype)
     if (dtype == WEFT_F64) return fabs(found - wanted) <= slack;
     if (dtype == WEFT_F32)
         return found >= (float)(wanted - slack) && found <= (float)(wanted + slack);
+    if (weft_dtype_is_float(dtype))
+        return found >= rounded(dtype, wanted - slack) && found <= rounded(dtype, wanted + slack);
+    if (dtype == WEFT_U8) wanted = fmin(fmax(wanted, 0), 255);
     return found >= trunc(wanted - slack) && found <= trunc(wanted + slack);
 }
 
@@ -138,7 +142,7 @@ static void check_box(const weft_variable_attributes *variable, const weft_view 
         one.data = &by_itself;
         initialize(variable, seed, &one, NULL);
         is_same = is_same && memcmp(&by_itself, (char *)view.data + (size_t)i * bytes, bytes) == 0;
-        is_right = is_right && is_defined(number_at(view.data, dtype, i),
+        is_right = is_right && is_defined(weft_dtype_get(dtype, view.data, i),
                                           defined_at(variable, seed, index), dtype);
     }
     CHECK(is_same);

@@ -132,6 +132,7 @@ static void test_scatter_add_sums_rows_of_one_id(void)
 {
     for (int i = 0; i < 150; i++)
         for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            if (weft_dtype_computes((weft_dtype)dtype) != (weft_dtype)dtype) continue;
             const part vocab = random_part("vocab", 12), batch = random_part("batch", 20),
                        seq = random_part("seq", 20);
             const part embed = random_part("embed", i % 2 ? 300 : 6),
@@ -151,6 +152,7 @@ static void test_scatter_add_to_a_large_table(void)
     const part vocab = {"vocab", 3100, 50, 3051}, batch = {"batch", 40, 0, 40},
                embed = {"embed", 67, 0, 67};
     for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        if (weft_dtype_computes((weft_dtype)dtype) != (weft_dtype)dtype) continue;
         weft_call call = {.n_in = 2, .n_out = 1};
         call.in[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, embed});
         call.in[1] = random_ids(1, &batch, vocab.size);

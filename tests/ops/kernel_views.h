@@ -56,27 +56,23 @@ static inline void view_take(weft_view *view, weft_dtype dtype)
 
 static inline double view_get(const weft_view *view, int64_t i)
 {
-    if (view->dtype == WEFT_F32) return ((const float *)view->data)[i];
-    if (view->dtype == WEFT_F64) return ((const double *)view->data)[i];
-    return ((const int32_t *)view->data)[i];
+    return weft_dtype_get(view->dtype, view->data, i);
 }
 static inline void view_set(weft_view *view, int64_t i, double x)
 {
-    if (view->dtype == WEFT_F32) ((float *)view->data)[i] = (float)x;
-    if (view->dtype == WEFT_F64) ((double *)view->data)[i] = x;
-    if (view->dtype == WEFT_I32) ((int32_t *)view->data)[i] = (int32_t)x;
+    weft_dtype_put(view->dtype, view->data, i, x);
 }
 
 static inline void view_randomize(weft_view *view)
 {
     for (int64_t i = 0; i < weft_view_count(view); i++)
-        view_set(view, i, view->dtype == WEFT_I32 ? random_below(21) - 10 : random_unit());
+        view_set(view, i, weft_dtype_is_float(view->dtype) ? random_unit() : random_below(21) - 10);
 }
 /* NaN, or a strange integer: what a kernel forgets to write is seen. */
 static inline void view_spoil(weft_view *view)
 {
     for (int64_t i = 0; i < weft_view_count(view); i++)
-        view_set(view, i, view->dtype == WEFT_I32 ? -123456 : NAN);
+        view_set(view, i, weft_dtype_is_float(view->dtype) ? (double)NAN : -123456);
 }
 
 static inline weft_view view_of(weft_dtype dtype, int n, const part *parts)

@@ -182,8 +182,26 @@ static weft_value div_small(build_t *b, weft_dtype t)
 }
 static weft_value cast_far(build_t *b, weft_dtype t) /* past what an i32 holds, on both sides */
 {
-    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(A, C), -6e9, 6e9);
+    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(A, C), -6e9, 6e9); /* of f16: infinite */
     return weft_cast(x, WEFT_I32);
+}
+static weft_value cast_to_i64(build_t *b, weft_dtype t)
+{
+    return weft_cast(weft_oracle_input(b, t, WEFT_DIMS(A, C), -6e4, 6e4), WEFT_I64);
+}
+static weft_value cast_to_u8(build_t *b, weft_dtype t) /* below and past its range too */
+{
+    return weft_cast(weft_oracle_input(b, t, WEFT_DIMS(A, C), -300.0, 600.0), WEFT_U8);
+}
+static weft_value cast_to_bf16(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_cast(x, WEFT_BF16);
+}
+static weft_value cast_to_f16(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C));
+    return weft_cast(x, WEFT_F16);
 }
 static weft_value cast_nan(build_t *b, weft_dtype t)
 {
@@ -261,7 +279,7 @@ static weft_value dropout_many(build_t *b, weft_dtype t)
     return weft_dropout(x, 0.9);
 }
 
-#define ALL_DTYPES (OP_FLOAT | OP_I32)
+#define ALL_DTYPES (OP_FLOAT | OP_INT)
 
 CASES(add, CASE(add_same, ALL_DTYPES, 1), CASE(add_broadcast, ALL_DTYPES, 1),
       CASE(add_disjoint, ALL_DTYPES, 1), CASE(add_wraps, OP_I32, 0, .alone = true))
@@ -270,7 +288,7 @@ CASES(sub, CASE(sub_same, ALL_DTYPES, 1), CASE(sub_broadcast, ALL_DTYPES, 1),
 CASES(mul, CASE(mul_same, ALL_DTYPES, 2), CASE(mul_broadcast, ALL_DTYPES, 1),
       CASE(mul_scalar, ALL_DTYPES, 2), CASE(mul_wraps, OP_I32, 0, .alone = true))
 CASES(div, CASE(div_same, ALL_DTYPES, 2, .each = true), CASE(div_broadcast, ALL_DTYPES, 1),
-      CASE(div_small, OP_I32, 0, .alone = true))
+      CASE(div_small, OP_INT, 0, .alone = true))
 CASES(maximum, CASE(maximum_same, ALL_DTYPES, 1), CASE(maximum_broadcast, ALL_DTYPES, 1),
       CASE(maximum_nan, OP_FLOAT, 0, .alone = true))
 CASES(minimum, CASE(minimum_same, ALL_DTYPES, 1), CASE(minimum_broadcast, ALL_DTYPES, 1),
@@ -290,7 +308,8 @@ CASES(not_equal, CASE(not_equal_same, ALL_DTYPES, 0), CASE(not_equal_broadcast, 
       CASE(not_equal_ties, OP_FLOAT, 0, .alone = true))
 
 CASES(neg, CASE(neg_x, ALL_DTYPES, 1, .each = true))
-CASES(exp, CASE(exp_x, OP_FLOAT, 2), CASE(exp_wide, OP_FLOAT, 0, .alone = true, .each = true),
+CASES(exp, CASE(exp_x, OP_FLOAT, 2),
+      CASE(exp_wide, OP_WIDE | OP_BF16, 0, .alone = true, .each = true),
       CASE(exp_special, OP_FLOAT, 0, .alone = true))
 CASES(log, CASE(log_x, OP_FLOAT, 2), CASE(log_wide, OP_FLOAT, 0, .alone = true, .each = true),
       CASE(log_special, OP_FLOAT, 0, .alone = true), CASE(log_denormal, OP_FLOAT, 0, .alone = true))
@@ -311,7 +330,11 @@ CASES(shift, CASE(shift_x, OP_FLOAT, 1, .with = {.a = 4.0}))
 CASES(where, CASE(where_x, ALL_DTYPES, 1), CASE(where_nan, OP_FLOAT, 0, .alone = true))
 CASES(cast, CASE(cast_to_i32, OP_FLOAT, 0), CASE(cast_to_f32, ALL_DTYPES, 0),
       CASE(cast_to_f64, ALL_DTYPES, 1), CASE(cast_far, OP_FLOAT, 0, .alone = true),
-      CASE(cast_nan, OP_FLOAT, 0, .alone = true))
+      CASE(cast_nan, OP_FLOAT, 0, .alone = true), CASE(cast_to_i64, ALL_DTYPES, 0),
+      CASE(cast_to_u8, ALL_DTYPES, 0),
+      /* to 8 bits of precision, and to 11 */
+      CASE(cast_to_bf16, ALL_DTYPES, 0, .each = true, .f32 = 0x1p-8, .f64 = 0x1p-8),
+      CASE(cast_to_f16, ALL_DTYPES, 0, .each = true, .f32 = 0x1p-11, .f64 = 0x1p-11))
 CASES(stop_gradient, CASE(stop_gradient_x, OP_FLOAT, 0, .each = true))
 CASES(copy, CASE(copy_x, ALL_DTYPES, 1, .each = true))
 

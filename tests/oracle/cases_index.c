@@ -100,16 +100,16 @@ CASES(scatter_add, CASE(scatter_add_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
 CASES(pick, CASE(pick_x, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_fewer, OP_FLOAT, 1, .with = {.dim = "b"}))
 
-CASES(transpose, CASE(transpose_x, OP_FLOAT | OP_I32, 1, .each = true))
-CASES(rename, CASE(rename_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "b", .other = "other"}))
-CASES(reshape, CASE(reshape_merge, OP_FLOAT | OP_I32, 1), CASE(reshape_split, OP_FLOAT | OP_I32, 1),
+CASES(transpose, CASE(transpose_x, OP_FLOAT | OP_INT, 1, .each = true))
+CASES(rename, CASE(rename_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .other = "other"}))
+CASES(reshape, CASE(reshape_merge, OP_FLOAT | OP_INT, 1), CASE(reshape_split, OP_FLOAT | OP_INT, 1),
       CASE(reshape_both, OP_FLOAT, 1))
 CASES(slice,
-      CASE(slice_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "b", .other = "part_of_b", .begin = 2}),
+      CASE(slice_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .other = "part_of_b", .begin = 2}),
       CASE(slice_same_name, OP_FLOAT, 1, .with = {.dim = "b", .other = "b", .begin = 3}))
 CASES(unslice,
-      CASE(unslice_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "c", .feature = "b", .begin = 2}))
+      CASE(unslice_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "c", .feature = "b", .begin = 2}))
 CASES(concat,
-      CASE(concat_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "b", .other = "c", .feature = "joined"}),
+      CASE(concat_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .other = "c", .feature = "joined"}),
       CASE(concat_other_order, OP_FLOAT, 1,
            .with = {.dim = "b", .other = "c", .feature = "joined"}))

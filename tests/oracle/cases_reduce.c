@@ -359,9 +359,9 @@ CASES(einsum, CASE(einsum_matrix, OP_FLOAT, 2), CASE(einsum_batched, OP_FLOAT, 2
       CASE(einsum_alone_dim, OP_FLOAT, 1), CASE(einsum_two_contracted, OP_FLOAT, 1),
       CASE(einsum_elementwise, OP_FLOAT, 1), CASE(einsum_large, OP_FLOAT, 0, .alone = true))
 CASES(einsum_n, CASE(einsum_three, OP_FLOAT, 2), CASE(einsum_one, OP_FLOAT, 1))
-CASES(sum, CASE(sum_middle, OP_FLOAT | OP_I32, 1), CASE(sum_all, OP_FLOAT | OP_I32, 1),
+CASES(sum, CASE(sum_middle, OP_FLOAT | OP_INT, 1), CASE(sum_all, OP_FLOAT | OP_INT, 1),
       CASE(sum_many, OP_FLOAT, 0, .alone = true), CASE(sum_wraps, OP_I32, 0, .alone = true))
-CASES(reduce_max, CASE(max_middle, OP_FLOAT | OP_I32, 1), CASE(max_all, OP_FLOAT | OP_I32, 1),
+CASES(reduce_max, CASE(max_middle, OP_FLOAT | OP_INT, 1), CASE(max_all, OP_FLOAT | OP_INT, 1),
       CASE(max_nan, OP_FLOAT, 0))
 CASES(mean_over, CASE(mean_over_middle, OP_FLOAT, 1), CASE(mean_over_all, OP_FLOAT, 1))
 CASES(mean, CASE(mean_x, OP_FLOAT, 1))
@@ -390,7 +390,7 @@ CASES(layer_norm, CASE(layer_norm_x, OP_FLOAT, 2, .with = {.dim = "b"}),
 CASES(lse_state, CASE(lse_state_x, OP_FLOAT, 0, .alone = true))
 CASES(lse_finish, CASE(lse_finish_x, OP_FLOAT, 0, .alone = true))
 CASES(argmax_state,
-      CASE(argmax_state_x, OP_FLOAT, 0, .with = {.dim = "b"}, .alone = true, .each = true))
+      CASE(argmax_state_x, OP_WIDE, 0, .with = {.dim = "b"}, .alone = true, .each = true))
 CASES(argmax_finish, CASE(argmax_finish_x, OP_FLOAT, 0, .alone = true))
 CASES(moments_state, CASE(moments_state_x, OP_FLOAT, 0, .alone = true))
 CASES(moments_finish, CASE(moments_finish_x, OP_FLOAT, 0, .with = {.a = 0.25}, .alone = true))
@@ -411,9 +411,9 @@ CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = tr
            .with = {.dim = "long", .other = "later", .feature = "d", .a = 300.0}),
       CASE(attention_everything, OP_FLOAT, 2,
            .with = {CROSS, .column = "memory", .window = 3, .a = 0.8, .bias = 3, .mask = 4}))
-CASES(attention_grad, CASE(attention_grad_causal, OP_FLOAT, 1, .with = {SELF, .causal = true}),
-      CASE(attention_grad_cross, OP_FLOAT, 1, .with = {CROSS, .a = 0.8}),
-      CASE(attention_grad_long, OP_FLOAT, 0, .alone = true,
+CASES(attention_grad, CASE(attention_grad_causal, OP_WIDE, 1, .with = {SELF, .causal = true}),
+      CASE(attention_grad_cross, OP_WIDE, 1, .with = {CROSS, .a = 0.8}),
+      CASE(attention_grad_long, OP_WIDE, 0, .alone = true,
            .with = {.dim = "long", .other = "later", .feature = "d"}),
-      CASE(attention_grad_everything, OP_FLOAT, 1,
+      CASE(attention_grad_everything, OP_WIDE, 1,
            .with = {CROSS, .column = "memory", .window = 3, .bias = 3, .mask = 4}))

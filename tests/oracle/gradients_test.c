@@ -40,7 +40,7 @@ static int float_operands(const weft_oracle_build *build, int n, weft_value *val
 {
     int n_values = 0;
     for (int k = 0; k < n; k++) {
-        if (weft_dtype_of(build->operands[k]) == WEFT_I32) continue;
+        if (!weft_dtype_is_float(weft_dtype_of(build->operands[k]))) continue;
         which[n_values] = k;
         values[n_values++] = build->operands[k];
     }

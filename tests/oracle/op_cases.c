@@ -30,14 +30,14 @@ void op_cases_fresh_names(void)
 
 weft_value case_in(build_t *b, weft_dtype dtype, weft_shape shape)
 {
-    return dtype == WEFT_I32 ? weft_oracle_input(b, dtype, shape, -9, 10)
-                             : weft_oracle_input(b, dtype, shape, -1.5, 1.5);
+    if (weft_dtype_is_float(dtype)) return weft_oracle_input(b, dtype, shape, -1.5, 1.5);
+    return weft_oracle_input(b, dtype, shape, dtype == WEFT_U8 ? 0 : -9, 10);
 }
 
 weft_value case_positive(build_t *b, weft_dtype dtype, weft_shape shape)
 {
-    return dtype == WEFT_I32 ? weft_oracle_input(b, dtype, shape, 1, 10)
-                             : weft_oracle_input(b, dtype, shape, 0.5, 2.5);
+    return weft_dtype_is_float(dtype) ? weft_oracle_input(b, dtype, shape, 0.5, 2.5)
+                                      : weft_oracle_input(b, dtype, shape, 1, 10);
 }
 
 weft_value case_ids(build_t *b, weft_shape shape, int64_t n)

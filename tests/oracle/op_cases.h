@@ -12,7 +12,11 @@ enum {
     OP_F32 = 1 << WEFT_F32,
     OP_F64 = 1 << WEFT_F64,
     OP_I32 = 1 << WEFT_I32,
-    OP_FLOAT = OP_F32 | OP_F64
+    OP_INT = OP_I32 | 1 << WEFT_I64 | 1 << WEFT_U8,
+    OP_BF16 = 1 << WEFT_BF16,
+    OP_HALF = OP_BF16 | 1 << WEFT_F16,
+    OP_WIDE = OP_F32 | OP_F64, /* cases of numbers or states that 16 bits do not have */
+    OP_FLOAT = OP_WIDE | OP_HALF
 };
 
 /* One op in one shape. build returns its result for operands of `dtype`. */

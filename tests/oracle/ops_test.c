@@ -30,21 +30,24 @@ enum { SHARE = 8 }; /* sanitizers look for other things, slowly: an eighth of th
 enum { SHARE = 1 };
 #endif
 
-/* Integers and float32 walk the same code with other element types: fewer combinations show it. */
+/* The others walk the same code with other element types: fewer combinations show it. */
 static int most_combinations(weft_dtype dtype)
 {
     const int n_processes = oracle.world.n_processes;
-    int most = dtype == WEFT_F64 ? 250 : 12;
-    if (n_processes > 1) most = dtype == WEFT_F64 ? 40 : 6;
-    if (n_processes > 4) most = dtype == WEFT_F64 ? 12 : 2;
+    const bool is_further = dtype > WEFT_I32;
+    int most = dtype == WEFT_F64 ? 250 : is_further ? 6 : 12;
+    if (n_processes > 1) most = dtype == WEFT_F64 ? 40 : is_further ? 2 : 6;
+    if (n_processes > 4) most = dtype == WEFT_F64 ? 12 : is_further ? 1 : 2;
     return (most + SHARE - 1) / SHARE;
 }
 
 static void sweep_case(const op_group *group, const op_case *what, void *dtype)
 {
     const forward f = {what, *(weft_dtype *)dtype};
-    const weft_oracle_case swept = {
-        .name = what->name, .build = build_forward, .argument = &f, .is_f32 = f.dtype == WEFT_F32};
+    const weft_oracle_case swept = {.name = what->name,
+                                    .build = build_forward,
+                                    .argument = &f,
+                                    .within = weft_oracle_tolerance[f.dtype]};
     (void)group;
     if (!what->alone && what->dtypes >> f.dtype & 1)
         weft_oracle_sweep(&oracle, &swept, most_combinations(f.dtype));
@@ -70,6 +73,26 @@ static void test_placements_in_i32(void)
     sweep_dtype(WEFT_I32);
 }
 
+static void test_placements_in_bf16(void)
+{
+    sweep_dtype(WEFT_BF16);
+}
+
+static void test_placements_in_f16(void)
+{
+    sweep_dtype(WEFT_F16);
+}
+
+static void test_placements_in_i64(void)
+{
+    sweep_dtype(WEFT_I64);
+}
+
+static void test_placements_in_u8(void)
+{
+    sweep_dtype(WEFT_U8);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const meshes[] = {
@@ -80,6 +103,10 @@ int main(int argc, char **argv)
         RUN(test_every_placement_in_f64);
         RUN(test_placements_in_f32);
         RUN(test_placements_in_i32);
+        RUN(test_placements_in_bf16);
+        RUN(test_placements_in_f16);
+        RUN(test_placements_in_i64);
+        RUN(test_placements_in_u8);
         printf("%lld runs compared with one rank\n", (long long)oracle.n_compared);
     }
     weft_oracle_close(&oracle);

@@ -94,11 +94,8 @@ weft_status weft_oracle_write(weft_program *program, weft_value value, const dou
     const size_t bytes = (size_t)count * weft_dtype_bytes(dtype);
     void *memory = malloc(bytes + 1);
     if (memory == NULL) return weft_fail_memory(error, bytes);
-    for (int64_t i = 0; i < count; i++) {
-        if (dtype == WEFT_F64) ((double *)memory)[i] = data[i];
-        if (dtype == WEFT_F32) ((float *)memory)[i] = (float)data[i];
-        if (dtype == WEFT_I32) ((int32_t *)memory)[i] = (int32_t)data[i];
-    }
+    for (int64_t i = 0; i < count; i++)
+        weft_dtype_put(dtype, memory, i, data[i]);
     const weft_status status = weft_write(program, value, dtype, memory, (int64_t)bytes, error);
     free(memory);
     return status;
@@ -107,7 +104,7 @@ weft_status weft_oracle_write(weft_program *program, weft_value value, const dou
 double weft_oracle_element(const weft_oracle_build *build, int k, int64_t i)
 {
     const double x = build->low[k] + (build->high[k] - build->low[k]) * weft_oracle_unit(k, i);
-    return weft_dtype_of(build->inputs[k]) == WEFT_I32 ? floor(x) : x;
+    return weft_dtype_is_float(weft_dtype_of(build->inputs[k])) ? x : floor(x);
 }
 
 weft_status weft_oracle_fill(const weft_oracle_build *build, weft_program *program,
@@ -137,11 +134,8 @@ weft_status weft_oracle_read(weft_program *program, weft_value value, double **d
     weft_status status = memory == NULL || *data == NULL
                              ? weft_fail_memory(error, bytes)
                              : weft_read(program, value, dtype, memory, (int64_t)bytes, error);
-    for (int64_t i = 0; status == WEFT_OK && i < count; i++) {
-        if (dtype == WEFT_F64) (*data)[i] = ((double *)memory)[i];
-        if (dtype == WEFT_F32) (*data)[i] = ((float *)memory)[i];
-        if (dtype == WEFT_I32) (*data)[i] = ((int32_t *)memory)[i];
-    }
+    for (int64_t i = 0; status == WEFT_OK && i < count; i++)
+        (*data)[i] = weft_dtype_get(dtype, memory, i);
     free(memory);
     if (status != WEFT_OK) {
         free(*data);
@@ -195,16 +189,17 @@ void weft_oracle_free(weft_oracle_result *result)
     *result = (weft_oracle_result){0};
 }
 
-bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, bool is_f32,
+const double weft_oracle_tolerance[WEFT_DTYPES] = {
+    [WEFT_F32] = 1e-5, [WEFT_F64] = 1e-11, [WEFT_BF16] = 2e-2, [WEFT_F16] = 2e-3};
+
+bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, double least,
                       char *text, size_t bytes)
 {
-    static const double tolerance[WEFT_DTYPES] = {
-        [WEFT_F32] = 1e-5, [WEFT_F64] = 1e-11, [WEFT_I32] = 0.0};
     snprintf(text, bytes, "%d and %d outputs", a->n_outputs, b->n_outputs);
     if (a->n_outputs != b->n_outputs) return false;
     for (int k = 0; k < a->n_outputs; k++) {
-        const bool is_coarse = is_f32 && a->dtype[k] == WEFT_F64;
-        const double within = is_coarse ? tolerance[WEFT_F32] : tolerance[a->dtype[k]];
+        const bool is_float = weft_dtype_is_float(a->dtype[k]);
+        const double within = is_float ? fmax(least, weft_oracle_tolerance[a->dtype[k]]) : 0.0;
         double largest = 1e-3; /* inputs are near 1: below this, a result is what cancelling left */
         for (int64_t i = 0; i < a->count[k]; i++)
             if (isfinite(a->data[k][i])) largest = fmax(largest, fabs(a->data[k][i]));

@@ -48,8 +48,8 @@ typedef struct weft_oracle_case {
     const char *name;
     void (*build)(weft_oracle_build *build);
     const void *argument;
-    const char *layout;                  /* of the mesh runs; NULL: no rules */
-    bool is_f32;                         /* computed in float32, whatever the outputs' dtypes */
+    const char *layout; /* of the mesh runs; NULL: no rules */
+    double within; /* floats are as near as that, whatever the outputs' dtypes; 0: as these are */
     const weft_compile_options *options; /* of the mesh runs; NULL: none */
 } weft_oracle_case;
 
@@ -104,9 +104,12 @@ WEFT_MUST_CHECK weft_status weft_oracle_write(weft_program *program, weft_value 
 WEFT_MUST_CHECK weft_status weft_oracle_read(weft_program *program, weft_value value, double **data,
                                              weft_error *error);
 
-/* weft_oracle_same - are all outputs equal: f64 within 1e-11, f32 (or all, when is_f32) within 1e-5
+/* How near results of each dtype on two meshes are: by the largest of them. */
+extern const double weft_oracle_tolerance[WEFT_DTYPES];
+
+/* weft_oracle_same - are all outputs equal: f64 within 1e-11, f32 within 1e-5 (weft_oracle_tolerance), all floats within `within`
  * of the largest element, i32 exactly. text [bytes] says what differs. */
-bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, bool is_f32,
+bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, double within,
                       char *text, size_t bytes);
 
 /* weft_oracle_placements - all ways for a tensor to live on a mesh: every axis on every dim or on

@@ -103,7 +103,10 @@ long double element_get(const reference_tensor *x, const reference_point *p)
 void element_put(const reference_tensor *x, const reference_point *p, long double value)
 {
     double *to = &x->data[element_index(x, p)];
-    *to = x->dtype != WEFT_I32 ? (double)value : (double)(int32_t)(uint32_t)(int64_t)value;
+    if (x->dtype == WEFT_I32) value = (int32_t)(uint32_t)(int64_t)value;
+    if (x->dtype == WEFT_I64) value = (int64_t)value;
+    if (x->dtype == WEFT_U8) value = (uint8_t)(int64_t)value;
+    *to = (double)value;
 }
 
 void element_add(const reference_tensor *x, const reference_point *p, long double value)

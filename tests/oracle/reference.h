@@ -91,7 +91,7 @@ reference_point point_named(const reference_point *p, const char *from, const ch
 int64_t element_index(const reference_tensor *x, const reference_point *p); /* row-major */
 int64_t tensor_size(const reference_tensor *x, const char *name);           /* 0: no such dim */
 long double element_get(const reference_tensor *x, const reference_point *p);
-/* Rounded to the tensor's dtype where that is i32: towards 0, then modulo 2^32. */
+/* Rounded to the tensor's dtype where that is an integer: towards 0, then modulo what it holds. */
 void element_put(const reference_tensor *x, const reference_point *p, long double value);
 void element_add(const reference_tensor *x, const reference_point *p, long double value);
 

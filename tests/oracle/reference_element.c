@@ -33,7 +33,7 @@
 ELEMENT_2(add, x + y)
 ELEMENT_2(sub, x - y)
 ELEMENT_2(mul, x *y)
-ELEMENT_2(div, dtype == WEFT_I32 && y == 0 ? 0 : x / y) /* of integers: 0 */
+ELEMENT_2(div, !weft_dtype_is_float(dtype) && y == 0 ? 0 : x / y) /* of integers: 0 */
 ELEMENT_2(maximum, isnan(x) || isnan(y) ? x + y : fmaxl(x, y))
 ELEMENT_2(minimum, isnan(x) || isnan(y) ? x + y : fminl(x, y))
 ELEMENT_2(less, x < y)
@@ -80,11 +80,14 @@ void reference_where(const reference_call *call)
     }
 }
 
-/* Into the range of i32, NaN to 0; the fraction is cut off as it is put. */
-static long double to_i32(long double x)
+/* Into the range of an integer dtype, NaN to 0; the fraction is cut off as it is put. */
+static long double into(weft_dtype dtype, long double x)
 {
+    static const long double range[WEFT_DTYPES][2] = {[WEFT_I32] = {-2147483648.0L, 2147483647.0L},
+                                                      [WEFT_I64] = {-0x1p63L, 0x1p63L - 1},
+                                                      [WEFT_U8] = {0, 255}};
     if (isnan(x)) return 0;
-    return fmaxl(-2147483648.0L, fminl(2147483647.0L, x));
+    return fmaxl(range[dtype][0], fminl(range[dtype][1], x));
 }
 
 void reference_cast(const reference_call *call)
@@ -92,7 +95,9 @@ void reference_cast(const reference_call *call)
     REFERENCE_EACH(p, &call->out[0])
     {
         long double x = element_get(&call->in[0], &p);
-        if (call->out[0].dtype == WEFT_I32) x = to_i32(x);
+        const bool is_to_integer = !weft_dtype_is_float(call->out[0].dtype);
+        if (is_to_integer && weft_dtype_is_float(call->in[0].dtype))
+            x = into(call->out[0].dtype, x);
         if (call->out[0].dtype == WEFT_F32) x = (float)(double)x;
         element_put(&call->out[0], &p, x);
     }

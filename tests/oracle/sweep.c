@@ -124,7 +124,7 @@ static bool compare(sweep *s, int64_t index, char *text, size_t bytes)
     if (s->oracle->says)
         fprintf(stderr, "%s on %s, %s\n", s->what->name, weft_mesh_text(s->mesh), places);
     if (expected != NULL && weft_oracle_run(s->mesh, s->what, &placing, &result, &error) == WEFT_OK)
-        same = weft_oracle_same(expected, &result, s->what->is_f32, found, sizeof found);
+        same = weft_oracle_same(expected, &result, s->what->within, found, sizeof found);
     else
         snprintf(found, sizeof found, "%s", error.message);
     weft_oracle_free(&result);
@@ -148,7 +148,7 @@ static int64_t list_options(sweep *s)
     for (int v = 0; v < s->n_inputs + s->n_outputs && total > 0; v++) {
         const bool is_input = v < s->n_inputs;
         const weft_value value = is_input ? build.operands[v] : build.outputs[v - s->n_inputs];
-        const bool part = is_input && weft_dtype_of(value) != WEFT_I32;
+        const bool part = is_input && weft_dtype_is_float(weft_dtype_of(value));
         s->options[v] = malloc(sizeof *s->options[v] * WEFT_ORACLE_PLACES);
         if (!CHECK(s->options[v] != NULL)) total = 0;
         if (total == 0) break;

@@ -73,11 +73,14 @@ static void free_results(reference_call *call)
 
 /* The first element that is not within the case's bound, as a sentence; true: none. */
 static bool is_right(const op_case *what, const reference_tensor *expected, const double *found,
-                     bool is_f32, char *text, size_t bytes)
+                     weft_dtype dtype, char *text, size_t bytes)
 {
     const int64_t count = weft_shape_count(&expected->shape);
+    /* one or two roundings to 8 and 11 bits, beside what f32 does */
+    static const double steps[WEFT_DTYPES] = {[WEFT_BF16] = 0x1p-7, [WEFT_F16] = 0x1p-10};
     const double f32 = what->f32 > 0 ? what->f32 : 1e-6, f64 = what->f64 > 0 ? what->f64 : 1e-13;
-    const double bound = expected->dtype == WEFT_I32 ? 0.0 : is_f32 ? f32 : f64;
+    const double of_dtype = dtype == WEFT_F64 ? f64 : f32 + steps[dtype];
+    const double bound = weft_dtype_is_float(expected->dtype) ? of_dtype : 0.0;
     double largest = 0.0;
     for (int64_t i = 0; i < count; i++)
         if (isfinite(expected->data[i])) largest = fmax(largest, fabs(expected->data[i]));
@@ -129,8 +132,7 @@ static void check_values(const op_group *group, const op_case *what, weft_dtype 
         reference_call call = call_of(what, &c, arguments);
         group->reference(&call);
         for (int o = 0; o < call.n_out && right; o++)
-            right =
-                is_right(what, &call.out[o], results[o], dtype == WEFT_F32, found, sizeof found);
+            right = is_right(what, &call.out[o], results[o], dtype, found, sizeof found);
         free_results(&call);
     }
     snprintf(text, sizeof text, "%s of %s: %s%s", what->name, weft_dtype_name(dtype), found,
@@ -182,8 +184,7 @@ static void check_initial(weft_dtype dtype, const char *name, weft_initial initi
     reference_call call = call_of(&what, &c, NULL);
     call.run = 0;
     expected(&call);
-    right = right &&
-            is_right(&what, &call.out[0], found[0], dtype == WEFT_F32, sentence, sizeof sentence);
+    right = right && is_right(&what, &call.out[0], found[0], dtype, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s of %s: %s%s", name, weft_dtype_name(dtype), sentence,
              error.message);
     weft_test_check(right, __FILE__, __LINE__, text);
@@ -204,14 +205,17 @@ static void formula(const reference_call *call) /* a cos(b i) */
 static void test_variables_begin_as_their_names_say(void)
 {
     CHECK(hash_of("foobar") == 0xbf9cf968u); /* a known answer of the authors */
-    for (int dtype = 0; dtype < WEFT_I32; dtype++) {
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
         const weft_dtype t = (weft_dtype)dtype;
+        if (!weft_dtype_is_float(t)) continue;
         check_initial(t, "w", weft_constant_of(2.5), reference_constant);
         check_initial(t, "layer/weight", weft_normal(0.5, 0.02), reference_random_normal);
         check_initial(t, "layer/bias", weft_uniform(-0.3, 0.7), reference_random_uniform);
         check_initial(t, "wave", weft_formula(0.3, 0.1), formula);
     }
     check_initial(WEFT_I32, "count", weft_constant_of(-7.0), reference_constant);
+    check_initial(WEFT_I64, "far", weft_constant_of(-7e12), reference_constant);
+    check_initial(WEFT_U8, "small", weft_constant_of(200.0), reference_constant);
 }
 
 /* ---- every op and every builder has cases -------------------------------------------------------- */
@@ -362,7 +366,7 @@ static void probe_case(const op_group *group, const op_case *what, probe *found)
     uint8_t floats = 0;
     for (int k = 0; k < c.build.n_arguments; k++) {
         plain = plain && c.build.arguments[k].id == c.build.operands[k].id;
-        if (weft_dtype_of(c.build.arguments[k]) != WEFT_I32) floats |= (uint8_t)(1 << k);
+        if (weft_dtype_is_float(weft_dtype_of(c.build.arguments[k]))) floats |= (uint8_t)(1 << k);
     }
     for (int k = 0; k < c.build.n_arguments && plain; k++)
         if ((floats >> k & 1) && !adds_up(group, what, &c, (uint8_t)(1 << k)))
@@ -420,9 +424,10 @@ static int values_of(const op_case *what, weft_dtype dtype, built *c, weft_value
     weft_value wrt[WEFT_ORACLE_VALUES], gradients[WEFT_ORACLE_VALUES];
     for (int o = 0; o < c->n_results; o++)
         values[n++] = c->results[o];
-    if (what->derivatives == 0 || dtype == WEFT_I32) return n;
+    if (what->derivatives == 0 || !weft_dtype_is_float(dtype)) return n;
     for (int k = 0; k < c->build.n_inputs; k++)
-        if (weft_dtype_of(c->build.inputs[k]) != WEFT_I32) wrt[n_wrt++] = c->build.inputs[k];
+        if (weft_dtype_is_float(weft_dtype_of(c->build.inputs[k])))
+            wrt[n_wrt++] = c->build.inputs[k];
     weft_value loss = weft_sum(WEFT_SCALAR, weft_square(c->results[0]));
     weft_gradients(loss, (weft_values){wrt, n_wrt}, gradients, WEFT_ZEROS_ALLOWED);
     for (int k = 0; k < n_wrt; k++)

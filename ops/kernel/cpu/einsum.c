@@ -125,7 +125,7 @@ static void cut_slices(weft_einsum *p)
 static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
                              const weft_einsum_dim *row, const weft_einsum_dim *column)
 {
-    return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes, row->stride[tensor],
+    return (weft_matrix){p->data[tensor] + (size_t)offset * p->bytes[tensor], row->stride[tensor],
                          column->stride[tensor]};
 }
 
@@ -270,7 +270,7 @@ static void plan_tiny(weft_einsum *p, int64_t work)
 static void run_zeros(const weft_einsum *p, weft_stream *stream)
 {
     (void)stream;
-    if (p->count > 0) memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes);
+    if (p->count > 0) memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */
@@ -281,18 +281,21 @@ static void plan(weft_einsum *p, const weft_call *call)
     const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
                                     weft_strided_view(&call->in[1]), weft_strided_view(out)};
     *p = (weft_einsum){.dtype = out->dtype,
-                       .bytes = weft_dtype_bytes(out->dtype),
+                       .reads = call->in[0].dtype,
                        .stream = call->stream,
                        .run = run_zeros,
                        .count = weft_view_count(out)};
     p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data,
     p->data[WEFT_OUT] = out->data;
+    for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+        p->bytes[t] = weft_dtype_bytes(tensor[t].view->dtype);
     if (p->count == 0) return;
     sort_dims(p, tensor);
     if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
     weft_einsum matrices = *p;
-    const bool found = p->dtype != WEFT_I32 && p->lone.n_dims == 0 && !is_dots_across(p) &&
-                       choose_matrix(&matrices);
+    const bool is_float = p->reads == WEFT_F32 || p->reads == WEFT_F64;
+    const bool found =
+        is_float && p->lone.n_dims == 0 && !is_dots_across(p) && choose_matrix(&matrices);
     const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
     const bool is_tiny = work <= TINY;
     if (!found || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
@@ -332,7 +335,7 @@ const weft_kernel weft_kernel_einsum = {
     .size = sizeof(weft_kernel),
     .name = "einsum",
     .device = WEFT_CPU,
-    .dtypes = WEFT_ANY_DTYPE,
+    .dtypes = WEFT_WIDE_DTYPES | WEFT_HALF_DTYPES,
     .prepare = prepare,
     .launch = launch,
 };

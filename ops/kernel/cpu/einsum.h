@@ -17,9 +17,9 @@ struct weft_einsum {
     weft_piece body;                                        /* what a lane does of it */
     int64_t count, grain;                                   /* of the lanes' work     */
     weft_stream *stream;
-    weft_dtype dtype;
+    weft_dtype dtype, reads; /* of out; of a and b */
     char *data[WEFT_NEST_TENSORS];
-    size_t bytes;
+    size_t bytes[WEFT_NEST_TENSORS];
     weft_nest free, m, n; /* free: batch; later also what is left of m and n */
     weft_nest k, lone;    /* lone: summed dims of one operand only           */
     weft_einsum_dim dm, dn, dk;

@@ -46,15 +46,14 @@ static int64_t index_in(const weft_view *view, const loops *l)
 
 static double product(const weft_view *a, const weft_view *b, int64_t i, int64_t j)
 {
-    if (a->dtype == WEFT_F64) return ((const double *)a->data)[i] * ((const double *)b->data)[j];
-    return (double)((const float *)a->data)[i] * (double)((const float *)b->data)[j];
+    return weft_dtype_get(a->dtype, a->data, i) * weft_dtype_get(b->dtype, b->data, j);
 }
 
 static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, loops *l,
                     int n_out)
 {
     double sum = 0;
-    uint32_t whole = 0; /* wraps */
+    uint64_t whole = 0; /* wraps */
     bool some = true;
     for (int d = n_out; d < l->n_dims; d++)
         some = some && l->size[d] > 0;
@@ -62,7 +61,10 @@ static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out
         const int64_t i = index_in(a, l), j = index_in(b, l);
         if (a->dtype == WEFT_I32)
             whole +=
-                (uint32_t)((const int32_t *)a->data)[i] * (uint32_t)((const int32_t *)b->data)[j];
+                (uint64_t)((const int32_t *)a->data)[i] * (uint64_t)((const int32_t *)b->data)[j];
+        else if (a->dtype == WEFT_I64)
+            whole +=
+                (uint64_t)((const int64_t *)a->data)[i] * (uint64_t)((const int64_t *)b->data)[j];
         else
             sum += product(a, b, i, j);
         some = next(l, n_out, l->n_dims);
@@ -70,7 +72,8 @@ static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out
     const int64_t o = index_in(out, l);
     if (out->dtype == WEFT_F32) ((float *)out->data)[o] = (float)sum;
     if (out->dtype == WEFT_F64) ((double *)out->data)[o] = sum;
-    if (out->dtype == WEFT_I32) ((int32_t *)out->data)[o] = (int32_t)whole;
+    if (out->dtype == WEFT_I32) ((int32_t *)out->data)[o] = (int32_t)(uint32_t)whole;
+    if (out->dtype == WEFT_I64) ((int64_t *)out->data)[o] = (int64_t)whole;
 }
 
 void weft_einsum_plain(const weft_call *call)

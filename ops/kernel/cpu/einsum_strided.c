@@ -2,9 +2,10 @@
  *
  * out's innermost loop is a row. A chunk of it has its sums side by side in the first-level cache while all that is
  * summed goes past, so where a and b lie as out does, they are read as they lie. Each element is one sum in one order,
- * floats in double: rows may be cut anywhere.
+ * floats in double (of 16 bits to f32): rows may be cut anywhere.
  */
 #include "cpu/einsum.h"
+#include "weft/extend/half.h"
 #include "weft/extend/math.h"
 
 enum {
@@ -18,20 +19,20 @@ typedef struct strip {
     int64_t times, next_a, next_b;
 } strip;
 
-#define STRIDED(s, T, SUM)                                                                         \
+#define STRIDED(s, T, R, SUM, of)                                                                  \
     WEFT_CLONES static void add_rows_##s(SUM *sum, const T *a, const T *b, const strip *x)         \
     {                                                                                              \
         for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b) {                   \
             WEFT_IVDEP                                                                             \
             for (int64_t i = 0; i < x->n; i++)                                                     \
-                sum[i] += (SUM)a[i] * (SUM)b[i];                                                   \
+                sum[i] += (SUM)of(a[i]) * (SUM)of(b[i]);                                           \
         }                                                                                          \
     }                                                                                              \
     static void add_any_##s(SUM *sum, const T *a, const T *b, const strip *x)                      \
     {                                                                                              \
         for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b)                     \
             for (int64_t i = 0; i < x->n; i++)                                                     \
-                sum[i] += (SUM)a[i * x->a] * (SUM)b[i * x->b];                                     \
+                sum[i] += (SUM)of(a[i * x->a]) * (SUM)of(b[i * x->b]);                             \
     }                                                                                              \
     static void chunk_##s(const weft_einsum *e, const int64_t *at, int64_t n)                      \
     {                                                                                              \
@@ -51,16 +52,23 @@ typedef struct strip {
             else                                                                                   \
                 add_any_##s(sum, a, b, &x);                                                        \
         }                                                                                          \
-        T *out = (T *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
+        R *out = (R *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
         for (int64_t i = 0; i < n; i++)                                                            \
-            out[i * stride[WEFT_OUT]] = (T)sum[i];                                                 \
+            out[i * stride[WEFT_OUT]] = (R)sum[i];                                                 \
     }
-STRIDED(f32, float, double)
-STRIDED(f64, double, double)
-STRIDED(i32, int32_t, uint32_t)
+#define SAME(x) (x)
+STRIDED(f32, float, float, double, SAME)
+STRIDED(f64, double, double, double, SAME)
+STRIDED(i32, int32_t, int32_t, uint32_t, SAME)
+STRIDED(i64, int64_t, int64_t, uint64_t, SAME)
+STRIDED(bf16, uint16_t, float, double, weft_f32_of_bf16)
+STRIDED(f16, uint16_t, float, double, weft_f32_of_f16)
 
 typedef void (*chunk)(const weft_einsum *e, const int64_t *at, int64_t n);
-static const chunk chunks[WEFT_DTYPES] = {chunk_f32, chunk_f64, chunk_i32};
+static const chunk chunks[WEFT_DTYPES] =
+    {/* of a and b */
+     [WEFT_F32] = chunk_f32, [WEFT_F64] = chunk_f64,   [WEFT_I32] = chunk_i32,
+     [WEFT_I64] = chunk_i64, [WEFT_BF16] = chunk_bf16, [WEFT_F16] = chunk_f16};
 
 /* Units [begin, end) of all rows, one after the other; a row's are done together. */
 static void run_units(void *argument, int64_t begin, int64_t end, int lane)
@@ -76,7 +84,7 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane)
         weft_nest_offset(&e->free, i / e->slices, at);
         for (int t = 0; t < WEFT_NEST_TENSORS; t++)
             at[t] += first * e->dm.stride[t];
-        chunks[e->dtype](e, at, left < n * UNIT ? left : n * UNIT);
+        chunks[e->reads](e, at, left < n * UNIT ? left : n * UNIT);
     }
 }
 

@@ -144,5 +144,5 @@ static void plan_moments(finish *f, const weft_call *call)
         .launch = launch,                                                                          \
     };
 FINISH_KERNEL(lse, WEFT_FLOAT_DTYPES)
-FINISH_KERNEL(argmax, WEFT_ANY_DTYPE)
+FINISH_KERNEL(argmax, WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32))
 FINISH_KERNEL(moments, WEFT_FLOAT_DTYPES)

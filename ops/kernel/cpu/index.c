@@ -15,6 +15,8 @@ enum {
     ROWS
 }; /* the tensors of both nests; ROWS: gather's result, scatter_add's operand */
 
+typedef uint8_t __attribute__((may_alias)) word1;
+typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
@@ -70,18 +72,28 @@ static void clear_run(char *to, int64_t stride, int64_t n, size_t bytes)
         memset(to + (size_t)(i * stride) * bytes, 0, bytes);
 }
 
+#define COPY_EACH(T)                                                                               \
+    static void copy_##T(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n) \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            ((T *)(void *)to)[i * to_stride] = ((const T *)(const void *)from)[i * stride];        \
+    }
+COPY_EACH(word1)
+COPY_EACH(word2)
+COPY_EACH(word4)
+COPY_EACH(word8)
+/* By the bytes of an element. */
+static void (*const copies[])(char *to, int64_t to_stride, const char *from, int64_t stride,
+                              int64_t n) = {
+    [1] = copy_word1, [2] = copy_word2, [4] = copy_word4, [8] = copy_word8};
+
 static void copy_run(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n,
                      size_t bytes)
 {
-    if (stride == 1 && to_stride == 1) {
+    if (stride == 1 && to_stride == 1)
         memcpy(to, from, (size_t)n * bytes);
-    } else if (bytes == 4) {
-        for (int64_t i = 0; i < n; i++)
-            ((word4 *)to)[i * to_stride] = ((const word4 *)from)[i * stride];
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            ((word8 *)to)[i * to_stride] = ((const word8 *)from)[i * stride];
-    }
+    else
+        copies[bytes](to, to_stride, from, stride, n);
 }
 
 static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
@@ -157,9 +169,13 @@ const weft_kernel weft_kernel_pick = {
 ADD_RUN(add_run_f32, float, float)
 ADD_RUN(add_run_f64, double, double)
 ADD_RUN(add_run_i32, int32_t, uint32_t)
+ADD_RUN(add_run_i64, int64_t, uint64_t)
 
 typedef void (*add_run)(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n);
-static const add_run add_runs[WEFT_DTYPES] = {add_run_f32, add_run_f64, add_run_i32};
+static const add_run add_runs[WEFT_DTYPES] = {[WEFT_F32] = add_run_f32,
+                                              [WEFT_F64] = add_run_f64,
+                                              [WEFT_I32] = add_run_i32,
+                                              [WEFT_I64] = add_run_i64};
 
 /* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
  * [from, stop) of a run. */
@@ -252,7 +268,7 @@ const weft_kernel weft_kernel_scatter_add = {
     .size = sizeof(weft_kernel),
     .name = "scatter_add",
     .device = WEFT_CPU,
-    .dtypes = WEFT_ANY_DTYPE,
+    .dtypes = WEFT_WIDE_DTYPES,
     .launch = weft_scatter_add_cpu,
     .accumulates = true,
 };

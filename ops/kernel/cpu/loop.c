@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+typedef uint8_t __attribute__((may_alias)) word1;
+typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
@@ -82,17 +84,19 @@ static void next_row(const weft_space *s, int64_t *at)
                 y[i] = x[i * stride];                                                              \
         }                                                                                          \
     }
+COPY_RUN(word1)
+COPY_RUN(word2)
 COPY_RUN(word4)
 COPY_RUN(word8)
 
 static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
 {
+    static void (*const copies[])(void *to, const void *from, int64_t stride, int64_t n) = {
+        [1] = copy_word1, [2] = copy_word2, [4] = copy_word4, [8] = copy_word8};
     if (stride == 1)
         memcpy(to, from, (size_t)(n * bytes));
-    else if (bytes == 4)
-        copy_word4(to, from, stride, n);
     else
-        copy_word8(to, from, stride, n);
+        copies[bytes](to, from, stride, n);
 }
 
 void weft_act_bring(const weft_space *s, weft_lane *lane, const weft_act *act)

@@ -218,7 +218,7 @@ const weft_kernel weft_kernel_reduce = {
     .size = sizeof(weft_kernel),
     .name = "reduce",
     .device = WEFT_CPU,
-    .dtypes = WEFT_ANY_DTYPE,
+    .dtypes = WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32),
     .prepare = prepare,
     .launch = launch,
 };

@@ -1,5 +1,5 @@
-/* shape.c: elements move, none changes: transpose, copy, slice, unslice, concat. Any dtype, by 4 or
- * 8 bytes.
+/* shape.c: elements move, none changes: transpose, copy, slice, unslice, concat. Any dtype, by its
+ * bytes.
  *
  * A transpose whose innermost direction differs is done in square tiles that fit the first-level
  * cache. slice, unslice and concat see [outer, dim, inner] and copy whole [dim, inner] pieces; dims
@@ -11,6 +11,8 @@
 
 enum { TO, FROM };
 
+typedef uint8_t __attribute__((may_alias)) word1;
+typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
@@ -28,6 +30,26 @@ typedef struct transpose {
     int64_t m_tiles;
 } transpose;
 
+#define MOVE(T)                                                                                    \
+    static void move_##T(const transpose *t, char *to, const char *from, int64_t j, int64_t stop,  \
+                         int64_t m)                                                                \
+    {                                                                                              \
+        for (int64_t i = 0; i < m; i++) {                                                          \
+            T *y = (T *)(void *)to + i * t->to_stride;                                             \
+            const T *x = (const T *)(const void *)from + i;                                        \
+            for (int64_t l = j; l < stop; l++)                                                     \
+                y[l] = x[l * t->from_stride];                                                      \
+        }                                                                                          \
+    }
+MOVE(word1)
+MOVE(word2)
+MOVE(word4)
+MOVE(word8)
+/* By the bytes of an element. */
+static void (*const moves[])(const transpose *t, char *to, const char *from, int64_t j,
+                             int64_t stop, int64_t m) = {
+    [1] = move_word1, [2] = move_word2, [4] = move_word4, [8] = move_word8};
+
 static void move_tile(const transpose *t, char *to, const char *from, int64_t n, int64_t m)
 {
     if (t->m == 1 && t->from_stride == 1) {
@@ -35,20 +57,7 @@ static void move_tile(const transpose *t, char *to, const char *from, int64_t n,
         return;
     }
     for (int64_t j = 0; j < n; j += TILE) {
-        const int64_t stop = j + TILE < n ? j + TILE : n;
-        for (int64_t i = 0; i < m; i++) {
-            if (t->bytes == 4) {
-                word4 *y = (word4 *)to + i * t->to_stride;
-                const word4 *x = (const word4 *)from + i;
-                for (int64_t l = j; l < stop; l++)
-                    y[l] = x[l * t->from_stride];
-            } else {
-                word8 *y = (word8 *)to + i * t->to_stride;
-                const word8 *x = (const word8 *)from + i;
-                for (int64_t l = j; l < stop; l++)
-                    y[l] = x[l * t->from_stride];
-            }
-        }
+        moves[t->bytes](t, to, from, j, j + TILE < n ? j + TILE : n, m);
     }
 }
 

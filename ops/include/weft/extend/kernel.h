@@ -86,7 +86,10 @@ typedef struct weft_kernel {
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))
 #define WEFT_FLOAT_DTYPES     (WEFT_DTYPE_BIT(WEFT_F32) | WEFT_DTYPE_BIT(WEFT_F64))
-#define WEFT_ANY_DTYPE        ((1u << WEFT_DTYPES) - 1)
+#define WEFT_HALF_DTYPES      (WEFT_DTYPE_BIT(WEFT_BF16) | WEFT_DTYPE_BIT(WEFT_F16))
+/* All that are computed with as they are stored. */
+#define WEFT_WIDE_DTYPES (WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32) | WEFT_DTYPE_BIT(WEFT_I64))
+#define WEFT_ANY_DTYPE   ((1u << WEFT_DTYPES) - 1)
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
 

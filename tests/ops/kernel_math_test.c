@@ -34,6 +34,10 @@ static void test_exp_of_what_is_not_above_zero_is_exp(void)
     CHECK(weft_exp_low_f32(-INFINITY) == 0.0f && weft_exp_low_f32(-FLT_MAX) == 0.0f);
     CHECK(weft_exp_low_f32(-87.33654f) >= FLT_MIN && weft_exp_low_f32(-87.34f) == 0.0f);
     CHECK(weft_exp_low_f64(-1.0) == exp(-1.0));
+    for (uint32_t bits = 0x7f800001; bits < 0x7fffffff;
+         bits += 4099) /* whatever else is in a NaN */
+        CHECK(isnan(weft_exp_low_f32(weft_float_of_bits(bits))) &&
+              isnan(weft_exp_low_f32(weft_float_of_bits(bits | 0x80000000))));
 }
 static void test_exp_at_the_edges(void)
 {

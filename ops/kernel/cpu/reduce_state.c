@@ -92,16 +92,19 @@ static void merge_moments(double *state, const double *other, int64_t n)
 /* ---- a contiguous run into column 0, for element type T -------------------------------------- */
 
 /* Sums of floats: four accumulators of 64 bytes, added up in halves. So n alone decides the order, whatever the width of
- * the processor's vectors. add(a, x): the accumulator a with the vector, or the number, x. */
-#define SUM_RUN(T, suffix, x, n, add)                                                              \
+ * the processor's vectors. add(a, x): the accumulator a with the vector, or the number, x. `before`: done before the vectors
+ * from element i on, four of them, are read; `rest`: before those that are left. */
+#define SUM_RUN(T, suffix, x, n, add, before, rest)                                                \
     enum { WIDTH = 64 / sizeof(T) };                                                               \
     vector_##suffix a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                        \
     const vector_##suffix *v = (const vector_##suffix *)(const void *)(x);                         \
     int64_t i = 0;                                                                                 \
     for (; i + 4 * WIDTH <= (n); i += 4 * WIDTH, v += 4) {                                         \
+        before;                                                                                    \
         a0 = add(a0, v[0]), a1 = add(a1, v[1]);                                                    \
         a2 = add(a2, v[2]), a3 = add(a3, v[3]);                                                    \
     }                                                                                              \
+    rest;                                                                                          \
     for (; i + WIDTH <= (n); i += WIDTH, v++)                                                      \
         a0 = add(a0, v[0]);                                                                        \
     union {                                                                                        \
@@ -129,7 +132,7 @@ static void merge_moments(double *state, const double *other, int64_t n)
                                              int64_t index)                                        \
     {                                                                                              \
         (void)index;                                                                               \
-        SUM_RUN(T, suffix, (const T *)data, n, ADD)                                                \
+        SUM_RUN(T, suffix, (const T *)data, n, ADD, (void)0, (void)0)                              \
         state[0] += (double)sum;                                                                   \
     }
 FLOAT_SUM(float, f32)
@@ -210,11 +213,44 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     {                                                                                              \
         WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = of(x[i] - m);                           \
     }
+/* The largest of those that are not NaN: quarters side by side, since one comparison waits for the one before it. */
+#define MAX_RUN(T, suffix)                                                                         \
+    WEFT_CLONES static T max_of_numbers_##suffix(const T *x, int64_t n)                            \
+    {                                                                                              \
+        const int64_t q = n / 4;                                                                   \
+        T m0 = (T)-INFINITY, m1 = m0, m2 = m0, m3 = m0;                                            \
+        WEFT_SIMD(reduction(max : m0, m1, m2, m3)) for (int64_t i = 0; i < q; i++)                 \
+        {                                                                                          \
+            m0 = x[i] > m0 ? x[i] : m0;                                                            \
+            m1 = x[q + i] > m1 ? x[q + i] : m1;                                                    \
+            m2 = x[2 * q + i] > m2 ? x[2 * q + i] : m2;                                            \
+            m3 = x[3 * q + i] > m3 ? x[3 * q + i] : m3;                                            \
+        }                                                                                          \
+        for (int64_t i = 4 * q; i < n; i++)                                                        \
+            m0 = x[i] > m0 ? x[i] : m0;                                                            \
+        m0 = m1 > m0 ? m1 : m0, m2 = m3 > m2 ? m3 : m2;                                            \
+        return m2 > m0 ? m2 : m0;                                                                  \
+    }
+
+/* y[i] = exp(x[i] - m), and their sum; a tile's are added up while they are in registers. */
+#define EXP_SUM_RUN(T, suffix)                                                                     \
+    WEFT_CLONES static T exp_sum_##suffix(const T *x, int64_t n, T m, T *y)                        \
+    {                                                                                              \
+        SUM_RUN(T, suffix, y, n, ADD,                                                              \
+                WEFT_SIMD() for (int k = 0; k < 4 * WIDTH; k++) y[i + k] =                         \
+                    weft_exp_low_##suffix(x[i + k] - m),                                           \
+                WEFT_SIMD() for (int64_t k = i; k < n; k++) y[k] =                                 \
+                    weft_exp_low_##suffix(x[k] - m))                                               \
+        return sum;                                                                                \
+    }
 #define FLOAT_ROWS(T, suffix)                                                                      \
     EXP_RUN(exp_less_##suffix, T, weft_exp_##suffix)                                               \
-    EXP_RUN(exp_low_##suffix, T, weft_exp_low_##suffix)                                            \
-    static double leave_odd_lse_##suffix(double *state, const T *x, int64_t n, T m, T *y)          \
+    MAX_RUN(T, suffix)                                                                             \
+    EXP_SUM_RUN(T, suffix)                                                                         \
+    /* NaN or infinite elements. */                                                                \
+    static double leave_odd_lse_##suffix(double *state, const T *x, int64_t n, T *y)               \
     {                                                                                              \
+        const T m = max_##suffix(x, n);                                                            \
         if (m == (T)-INFINITY) {                                                                   \
             memset(y, 0, (size_t)n * sizeof(T));                                                   \
             return (double)m;                                                                      \
@@ -228,12 +264,11 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     }                                                                                              \
     static double leave_lse_##suffix(double *state, const void *x, int64_t n, void *y)             \
     {                                                                                              \
-        const T m = max_##suffix(x, n);                                                            \
-        const double before = state[0], shift = LARGER(before, (double)m);                         \
-        double sum = 0;                                                                            \
-        if (!(shift - shift == 0)) return leave_odd_lse_##suffix(state, x, n, m, y);               \
-        exp_low_##suffix(x, n, (T)shift, y);                                                       \
-        row_sum_##suffix(&sum, y, n, 0);                                                           \
+        const double m = (double)max_of_numbers_##suffix(x, n);                                    \
+        const double before = state[0], shift = LARGER(before, m);                                 \
+        if (!(shift - shift == 0)) return leave_odd_lse_##suffix(state, x, n, y);                  \
+        const double sum = (double)exp_sum_##suffix(x, n, (T)shift, y);                            \
+        if (sum != sum) return state[0] = state[C1] = sum; /* x may be gone: y may be x */         \
         const bool grows = before != shift && state[C1] != 0;                                      \
         state[C1] = (grows ? state[C1] * exp(before - shift) : state[C1]) + sum;                   \
         state[0] = shift;                                                                          \
@@ -261,7 +296,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     }                                                                                              \
     WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
     {                                                                                              \
-        SUM_RUN(T, suffix, x, n, ADD_SQUARE)                                                       \
+        SUM_RUN(T, suffix, x, n, ADD_SQUARE, (void)0, (void)0)                                     \
         return sum;                                                                                \
     }                                                                                              \
     /* Of elements whose sum overflows. */                                                         \

@@ -42,32 +42,46 @@ WEFT_INLINE uint32_t weft_bits_of_float(float x)
 }
 
 /* exp: x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n p(r), p of degree 6 with the least greatest relative error (3e-9) and 1 + r
- * exactly. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; from there it is added to the exponent of
- * p. Results below 2^-126 are 0: denormals are slow and nobody wants them.
- *
- * Of x <= 0, as where a maximum is taken off first: -inf gives 0; not for NaN. */
-WEFT_INLINE float weft_exp_low_f32(float x)
+ * exactly. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, *rounded, with `more` (even, so
+ * that halves are rounded the same way) added to it. Gives one p, `one` a power of two. */
+WEFT_INLINE float weft_exp_part_f32(float x, float one, float more, uint32_t *rounded)
 {
-    const float magic = 12582912.0f, least = -87.33654f;
-    const float rounded = x * 1.44269504088896341f + magic;
-    const float whole = rounded - magic;
+    const float magic = 12582912.0f + more;
+    const float sum = x * 1.44269504088896341f + magic;
+    const float whole = sum - magic;
     const float r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
-    float p = 1.3820661698e-3f;
-    p = p * r + 8.3686746657e-3f;
-    p = p * r + 4.1668266058e-2f;
-    p = p * r + 1.6666521132e-1f;
-    p = p * r + 4.9999994040e-1f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    const float y = weft_float_of_bits(weft_bits_of_float(p) + (weft_bits_of_float(rounded) << 23));
-    return x >= least ? y : 0.0f;
+    float p = 1.3820661698e-3f * one;
+    p = p * r + 8.3686746657e-3f * one;
+    p = p * r + 4.1668266058e-2f * one;
+    p = p * r + 1.6666521132e-1f * one;
+    p = p * r + 4.9999994040e-1f * one;
+    p = p * r + one;
+    p = p * r + one;
+    *rounded = weft_bits_of_float(sum);
+    return p;
 }
 
-/* Of any x. NaN stays NaN. */
+/* Of any x: n is added to the exponent of p. NaN stays NaN. Results below 2^-126 are 0: denormals are slow and nobody wants
+ * them. */
 WEFT_INLINE float weft_exp_f32(float x)
 {
-    const float most = 88.72283f, y = weft_exp_low_f32(x);
-    return x <= most ? y : x * INFINITY; /* or NaN */
+    const float least = -87.33654f, most = 88.72283f;
+    uint32_t rounded;
+    const float p = weft_exp_part_f32(x, 1.0f, 0.0f, &rounded);
+    const float y = weft_float_of_bits(weft_bits_of_float(p) + (rounded << 23));
+    const float low = x >= least ? y : 0.0f;
+    return x <= most ? low : x * INFINITY; /* or NaN */
+}
+
+/* Of x <= 0, as where a maximum is taken off first: the same bits; -inf gives 0. n + 128 shifted are the bits of 2^(n+1), and a
+ * product with p / 2 is NaN where x is. */
+WEFT_INLINE float weft_exp_low_f32(float x)
+{
+    const float least = -87.33654f;
+    uint32_t rounded;
+    const float p = weft_exp_part_f32(x, 0.5f, 128.0f, &rounded);
+    const float y = p * weft_float_of_bits(rounded << 23);
+    return x < least ? 0.0f : y;
 }
 
 /* log: x = 2^n m, sqrt(1/2) <= m < sqrt(2). 0 gives -inf, below 0 NaN. */

@@ -3,7 +3,8 @@
  * k is cut into depths by its own size alone, and each element is summed up along a depth in one register, so the bits of
  * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
  * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
- * other. What is packed next is fetched while tiles are computed. Rows that few columns go past are not packed.
+ * other, by the first tile that reads a panel: its arithmetic hides the copying. What is packed next is fetched while tiles
+ * are computed. Rows that few columns go past are not packed.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"
@@ -92,16 +93,18 @@ static const char *at(const product *p, const side *s, int64_t first, int64_t l)
     return s->data + (first * s->step + l * s->deep) * (int64_t)p->bytes;
 }
 
+static void pack_panel(const product *p, const side *s, const part *part, int64_t i, char *to)
+{
+    const int n = (int)smaller(s->panel, part->n - i);
+    side panel = *s;
+    panel.data = at(p, s, part->first + i, part->l);
+    p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
+}
+
 static void pack(const product *p, const side *s, const part *part, char *to)
 {
-    for (int64_t i = 0; i < part->n; i += s->panel) {
-        const int n = (int)smaller(s->panel, part->n - i);
-        const int width = (n + s->pad - 1) / s->pad * s->pad;
-        side panel = *s;
-        panel.data = at(p, s, part->first + i, part->l);
-        p->kernels->pack(&panel, n, width, part->k, to);
-        to += (size_t)(width * part->k) * p->bytes;
-    }
+    for (int64_t i = 0; i < part->n; i += s->panel)
+        pack_panel(p, s, part, i, to + (size_t)(i * part->k) * p->bytes);
 }
 
 /* The same memory, to be fetched in `n_times` goes. */
@@ -149,10 +152,38 @@ static int64_t run_loose(const product *p, const part *rows, const part *columns
     return whole;
 }
 
-/* All tiles of m by n at one depth. */
-static void run_block(const product *p, const part *rows, const part *columns, const char *a,
-                      const char *b, ahead *next)
+/* A part and where it is packed. */
+typedef struct packing {
+    const part *part;
+    char *memory;
+    bool is_packed; /* all of it; else each panel is when it is first read */
+} packing;
+
+/* Panel i, which nothing has read yet. */
+static lies read_first(const product *p, const side *s, const packing *x, int64_t i, bool is_whole,
+                       operand *o)
 {
+    const bool is_level = s->step == 1, is_upright = s->deep == 1 && s->panel == TILE_ROWS;
+    if (!is_whole || (!is_level && !is_upright)) {
+        pack_panel(p, s, x->part, i, o->to);
+        return PACKED;
+    }
+    o->from = at(p, s, x->part->first + i, x->part->l);
+    o->stride = is_level ? s->deep : s->step;
+    return is_level ? LEVEL : UPRIGHT;
+}
+
+static lies read_panel(const product *p, const side *s, const packing *x, int64_t i, bool is_first,
+                       bool is_whole, operand *o)
+{
+    o->from = o->to = x->memory + (size_t)(i * x->part->k) * p->bytes;
+    return x->is_packed || !is_first ? PACKED : read_first(p, s, x, i, is_whole, o);
+}
+
+/* All tiles of m by n at one depth. */
+static void run_block(const product *p, const packing *a, const packing *b, ahead *next)
+{
+    const part *rows = a->part, *columns = b->part;
     const int panel = p->b.panel, width = p->kernels->width;
     tile t = {.k = rows->k,
               .leading = p->leading,
@@ -162,11 +193,16 @@ static void run_block(const product *p, const part *rows, const part *columns, c
     for (int64_t j = 0; j < columns->n; j += panel) {
         t.columns = (int)smaller(panel, columns->n - j);
         const int n_vectors = (t.columns + width - 1) / width;
-        t.b = b + (size_t)(j * t.k) * p->bytes;
         for (int64_t i = 0; i < rows->n; i += TILE_ROWS) {
-            t.a = a + (size_t)(i * t.k) * p->bytes;
+            const int64_t n_rows = smaller(TILE_ROWS, rows->n - i);
+            const bool is_whole = n_rows == TILE_ROWS && t.columns % width == 0;
+            const lies of_a = read_panel(p, &p->a, a, i, j == 0, is_whole, &t.a),
+                       of_b = read_panel(p, &p->b, b, j, i == 0, is_whole, &t.b);
             t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
-            p->kernels->compute[smaller(TILE_ROWS, rows->n - i) - 1][n_vectors - 1](&t);
+            if (of_a == PACKED && of_b == PACKED)
+                p->kernels->compute[n_rows - 1][n_vectors - 1](&t);
+            else
+                p->kernels->first[of_a][of_b][n_vectors - 1](&t);
         }
     }
 }
@@ -176,42 +212,39 @@ static int64_t count_tiles(const product *p, int64_t m, int64_t n)
     return ((m + TILE_ROWS - 1) / TILE_ROWS) * ((n + p->b.panel - 1) / p->b.panel);
 }
 
-/* What stays is packed: all that flows goes past it. */
+/* All that flows goes past what stays. */
 static void run_depth(const product *p, const part *stays, bool a_stays, int64_t depth,
                       char *scratch)
 {
     const side *still = a_stays ? &p->a : &p->b, *moving = a_stays ? &p->b : &p->a;
     const int64_t n_moving = a_stays ? p->n : p->m, deeper = stays->l + depth;
-    char *flowing = scratch + STAYS_BYTES;
+    packing held = {stays, scratch, false};
     ahead next[2] = {{0}};
-    pack(p, still, stays, scratch);
     if (deeper < p->k)
         next[1] = ahead_of(p, still,
                            &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
                            TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
                                                 : count_tiles(p, p->m, stays->n)));
+    int64_t first = 0;
     if (!a_stays && is_loose(p, stays)) {
-        part rows = {0, p->m, stays->l, stays->k};
-        const int64_t whole = run_loose(p, &rows, stays, scratch);
-        rows.first = whole, rows.n -= whole;
-        if (rows.n > 0) {
-            pack(p, &p->a, &rows, flowing);
-            run_block(p, &rows, stays, flowing, scratch, next);
-        }
+        pack(p, still, stays, scratch);
+        held.is_packed = true;
+        first = run_loose(p, &(part){0, p->m, stays->l, stays->k}, stays, scratch);
         weft_stream_pause(p->stream, p->lane);
-        return;
     }
-    for (int64_t first = 0; first < n_moving; first += FLOWS) {
+    for (; first < n_moving; first += FLOWS) {
         const part flows = {first, smaller(FLOWS, n_moving - first), stays->l, stays->k};
-        const part *rows = a_stays ? stays : &flows, *columns = a_stays ? &flows : stays;
+        const packing flowing = {&flows, scratch + STAYS_BYTES, false};
+        const packing *a = a_stays ? &held : &flowing, *b = a_stays ? &flowing : &held;
         part later = {first + FLOWS, smaller(FLOWS, n_moving - first - FLOWS), stays->l, stays->k};
         if (later.n <= 0)
             later = (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
-        pack(p, moving, &flows, flowing);
         next[0] = (ahead){0};
         if (later.k > 0)
-            next[0] = ahead_of(p, moving, &later, TILE_ROWS * count_tiles(p, rows->n, columns->n));
-        run_block(p, rows, columns, a_stays ? scratch : flowing, a_stays ? flowing : scratch, next);
+            next[0] =
+                ahead_of(p, moving, &later, TILE_ROWS * count_tiles(p, a->part->n, b->part->n));
+        run_block(p, a, b, next);
+        held.is_packed = true;
         weft_stream_pause(p->stream, p->lane);
     }
 }

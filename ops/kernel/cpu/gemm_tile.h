@@ -5,6 +5,8 @@
 #include "cpu/gemm.h"
 
 enum { TILE_ROWS = WEFT_GEMM_ROWS, TILE_VECTORS = 3, VECTOR_BYTES = 64, TURN_ROWS = 16 };
+/* What a tile packs is asked for so long before: rows, vectors. */
+enum { LINES_AHEAD = 16, TURNS_AHEAD = 2 };
 
 #if defined(__clang__)
 #define WEFT_UNROLL(n) _Pragma("unroll")
@@ -34,10 +36,25 @@ TILE_INLINE void fetch_ahead(ahead *a)
     }
 }
 
-/* c [rows, columns] = or += alpha a b, with a [k, rows] and b [k, vectors] packed. */
+/* How an operand of a tile lies. A tile that is the first to read a panel packs it beside its arithmetic, for those after it. */
+typedef enum lies {
+    PACKED,
+    LEVEL,  /* those of one l are neighbours */
+    UPRIGHT /* those along k are: they are turned */
+} lies;
+enum { WAYS_OF_A = UPRIGHT + 1, WAYS_OF_B = LEVEL + 1 };
+
+typedef struct operand {
+    const void *from;
+    int64_t
+        stride; /* of what is not packed: from one l to the next; UPRIGHT: from one row to the next */
+    void *to;   /* where it is packed to */
+} operand;
+
+/* c [rows, columns] = or += alpha a b, where packed a is [k, rows] and b [k, vectors]. */
 typedef struct tile {
     int64_t k;
-    const void *a, *b;
+    operand a, b;
     void *c;
     int64_t leading; /* of c, in elements */
     int columns;     /* of c; b has zeros in the rest of its last vector */
@@ -71,6 +88,8 @@ typedef void (*loose_function)(const loose_tile *t);
 typedef struct tile_kernels {
     int width; /* elements of a vector */
     tile_function compute[TILE_ROWS][TILE_VECTORS];
+    /* of TILE_ROWS rows and whole vectors, not both packed */
+    tile_function first[WAYS_OF_A][WAYS_OF_B][TILE_VECTORS];
     loose_function loose[TILE_VECTORS];
     /* One panel of n <= panel elements by k, to [k, width]. */
     void (*pack)(const side *from, int n, int width, int64_t k, void *to);

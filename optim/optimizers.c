@@ -138,9 +138,12 @@ static void clip_all(const weft_update *u, const weft_selection *s)
     weft_graph *graph = u->graph;
     for (int i = 0; i < s->n && weft_graph_status(graph) == WEFT_OK; i++)
         (s->is_own ? bring_own_home : weft_bring_home)(s->variables[i], s->gradients[i]);
-    if (u->options.gradient_norm == NULL && u->options.clip == 0.0) return;
+    const bool is_scaled = graph->loss_scale.scale != 0;
+    if (u->options.gradient_norm == NULL && u->options.clip == 0.0 && !is_scaled) return;
+    weft_unscale(u, s);
     weft_value norm = weft_global_norm((weft_values){s->gradients, s->n});
     if (u->options.gradient_norm != NULL) *u->options.gradient_norm = norm;
+    weft_skip_unless_finite(u, norm);
     if (u->options.clip == 0.0) return;
     weft_value scale = weft_clip_scale(norm, u->options.clip);
     for (int i = 0; i < s->n; i++) {
@@ -156,7 +159,8 @@ static weft_value update_all(weft_update *u, const weft_selection *s, weft_updat
                              weft_value loss)
 {
     const bool has_loss = weft_is_value(loss);
-    u->run = weft_run_number(u->graph, WEFT_F64);
+    const bool is_scaled = u->graph->loss_scale.scale != 0;
+    u->run = weft_step_number(u->graph);
     if (!take_rate(u, has_loss ? loss : s->variables[0], has_loss ? "loss" : "first variable"))
         return weft_no_value(u->graph);
     clip_all(u, s);
@@ -171,7 +175,10 @@ static weft_value update_all(weft_update *u, const weft_selection *s, weft_updat
         n_tokens += n;
     }
     weft_update_at(u, weft_no_value(u->graph));
-    return weft_group(u->graph, (weft_values){s->tokens, n_tokens});
+    const weft_value all = weft_group(u->graph, (weft_values){s->tokens, n_tokens});
+    if (!is_scaled || weft_graph_status(u->graph) != WEFT_OK) return all;
+    u->graph->loss_scale.is_used = true;
+    return weft_group(u->graph, (weft_values){(weft_value[]){all, weft_scale_on(u)}, 2});
 }
 
 /* The graph that carries errors: the loss's, else the first variable's. */
@@ -213,7 +220,7 @@ weft_value weft_optimize(const weft_optimizer_rule *given, weft_value loss,
         token = update_all(&u, &s, rule->rule, loss);
     weft_selection_end(&s);
     u.graph->phase = phase;
-    u.graph->place_as = 0;
+    u.graph->place_as = u.graph->assign_if = 0;
     if (weft_graph_status(u.graph) == WEFT_OK) return token;
     if (u.options.gradient_norm != NULL) *u.options.gradient_norm = weft_no_value(u.graph);
     weft_graph_rewind(u.graph, begin);

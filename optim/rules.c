@@ -129,7 +129,7 @@ static int adafactor(const weft_update *u, weft_value variable, weft_value gradi
                      weft_value *tokens)
 {
     const weft_optimizer_options *o = &u->options;
-    const double precision = weft_dtype_of(variable) == WEFT_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const double precision = weft_dtype_of(variable) == WEFT_F64 ? DBL_EPSILON : FLT_EPSILON;
     const double epsilon = o->epsilon > 0.0 ? o->epsilon : precision;
     int n_tokens;
     weft_value moment = second_moment(u, variable, gradient, epsilon, tokens, &n_tokens);

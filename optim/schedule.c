@@ -1,9 +1,9 @@
-/* schedule.c: learning rates as scalars of the graph, functions of the run's number. */
+/* schedule.c: learning rates as scalars of the graph, functions of the number of the update. */
 #include <math.h>
 
 #include "op.h"
 #include "weft/ops.h"
-#include "weft/optim.h"
+#include "update.h"
 
 static bool is_rate(weft_graph *graph, const char *schedule, double rate)
 {
@@ -21,7 +21,7 @@ weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate)
 /* min(1, t / length), in f64: t may be large and the quotient small. */
 static weft_value ramp(weft_graph *graph, double begin, double length)
 {
-    weft_value t = weft_run_number(graph, WEFT_F64);
+    weft_value t = weft_step_number(graph);
     weft_value one = weft_constant(graph, WEFT_F64, WEFT_SCALAR, 1.0);
     return weft_minimum(weft_scale(weft_shift(t, -begin), 1.0 / length), one);
 }
@@ -53,6 +53,6 @@ weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate, 
     if (warmup == 0) return weft_cast(falling, dtype);
     weft_value rising = weft_scale(ramp(graph, 0.0, (double)warmup), rate);
     weft_value end = weft_constant(graph, WEFT_F64, WEFT_SCALAR, (double)warmup);
-    weft_value is_warm = weft_greater(weft_run_number(graph, WEFT_F64), end);
+    weft_value is_warm = weft_greater(weft_step_number(graph), end);
     return weft_cast(weft_where(is_warm, falling, rising), dtype);
 }

@@ -149,6 +149,16 @@ bool weft_select(const weft_update *u, weft_value loss, weft_selection *s)
 {
     const weft_values listed = u->options.variables, handed = u->options.gradients;
     if (!weft_check_lists(u, loss)) return false;
+    if (u->graph->loss_scale.scale != 0 && handed.n_values > 0)
+        weft_graph_fail(u->graph,
+                        "%s: the graph has a loss scale, which is for gradients that are taken of "
+                        "the loss; leave options.gradients away, or the scale",
+                        u->name);
+    if (u->graph->loss_scale.is_used)
+        weft_graph_fail(u->graph,
+                        "%s: another optimizer goes by the graph's loss scale already; with a loss "
+                        "scale there is one",
+                        u->name);
     s->is_own = handed.n_values == 0;
     s->n = listed.n_values > 0 ? listed.n_values : weft_trainable(loss, NULL, 0);
     if (s->n == 0 && is_sound(u))
@@ -162,7 +172,7 @@ bool weft_select(const weft_update *u, weft_value loss, weft_selection *s)
     for (int i = 0; i < handed.n_values; i++)
         s->gradients[i] = in_order_of(handed.values[i], s->variables[i]);
     if (!keep_prefix(u, s)) return false;
-    if (s->is_own) weft_gradients(loss, (weft_values){s->variables, s->n}, s->gradients, 0);
+    if (s->is_own) weft_scaled_gradients(loss, (weft_values){s->variables, s->n}, s->gradients);
     return is_sound(u);
 }
 

@@ -26,6 +26,15 @@ bool weft_check_lists(const weft_update *u, weft_value loss);
 /* A gradient that was handed in comes to where its variable is stored, unless it was told where to live. */
 void weft_bring_home(weft_value variable, weft_value gradient);
 
+/* loss_scale.c: nothing but the gradients of the loss where the graph has no loss scale. */
+weft_value weft_step_number(weft_graph *graph); /* f64: what schedules and corrections count by */
+void weft_scaled_gradients(weft_value loss, weft_values variables, weft_value *gradients);
+void weft_unscale(const weft_update *u, const weft_selection *selection);
+/* What is assigned from here on is only if the norm of the gradients is finite. */
+void weft_skip_unless_finite(const weft_update *u, weft_value norm);
+/* The scale's own change, after all updates; a token. */
+weft_value weft_scale_on(const weft_update *u);
+
 /* clip.c: the scalar that all gradients are multiplied by, so that their global norm is at most `largest`. */
 weft_value weft_clip_scale(weft_value norm, double largest);
 

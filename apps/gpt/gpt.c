@@ -32,7 +32,9 @@ static const option options[] = {
     {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window", NULL, 1},
     {"dropout", OPTION_REAL, "0.1", "X", "Model", "probability of dropping a number"},
-    {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model", "numbers to compute in", "f32 f64"},
+    {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model",
+     "numbers to compute in; with bf16 and f16, weights, their updates, sums and the loss are f32",
+     "f32 f64 bf16 f16"},
 
     {"steps", OPTION_COUNT, "200", "N", "Training", "length of training and of the rate's cosine",
      NULL, 1},

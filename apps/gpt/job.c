@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 enum { MAX_LAYERS = 1000 };
+/* Of gradients in f16: what it begins with, and after how many updates in a row it is doubled. */
+enum { FIRST_SCALE = 65536, SCALE_GROWTH = 2000 };
 
 weft_status gpt_job_check(gpt_job *job, weft_error *error)
 {
@@ -13,6 +15,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
     const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
     const int64_t layers = settings_count(s, "layers"), until = settings_count(s, "until");
     const double dropout = settings_real(s, "dropout");
+    const weft_dtype dtype = weft_dtype_find(settings_text(s, "dtype"));
     if (width % heads != 0)
         return weft_fail(error, WEFT_USAGE,
                          "width %lld and heads %lld: the heads share the width equally, so "
@@ -39,7 +42,8 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .hidden = 4 * width,
         .vocab = GPT_VOCAB,
         .dropout = dropout,
-        .dtype = strcmp(settings_text(s, "dtype"), "f64") == 0 ? WEFT_F64 : WEFT_F32,
+        .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
+        .computes = dtype,
     };
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
@@ -53,6 +57,8 @@ static weft_status build_update(gpt_job *job, weft_error *error)
     if (!optimizer) return error->status;
     const double rate = settings_real(s, "rate");
     const int64_t warmup = settings_count(s, "warmup");
+    if (job->shape.computes == WEFT_F16)
+        (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
     const int64_t total = job->steps > warmup ? job->steps : warmup + 1;
     job->rate = weft_warmup_cosine(job->graph, job->shape.dtype, rate, warmup, total, 0.1 * rate);
     job->update = weft_at(optimizer->name, WEFT_HERE,

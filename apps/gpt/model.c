@@ -35,6 +35,19 @@ static weft_value variable(builder *b, const char *name, weft_shape dims, weft_i
     return weft_variable(b->graph, full, b->shape->dtype, dims, initial);
 }
 
+/* Of activations. */
+static weft_dtype dtype_of(const gpt_shape *shape)
+{
+    const bool is_half = shape->computes == WEFT_BF16 || shape->computes == WEFT_F16;
+    return is_half ? shape->computes : shape->dtype;
+}
+
+/* A variable as products read it: rounded to what the model computes in; the variable itself is not. */
+static weft_value operand(builder *b, const char *name, weft_shape dims, weft_initial initial)
+{
+    return weft_cast(variable(b, name, dims, initial), dtype_of(b->shape));
+}
+
 static weft_value dropout(const builder *b, weft_value x)
 {
     return b->shape->dropout > 0 ? weft_dropout(x, b->shape->dropout) : x;
@@ -59,11 +72,11 @@ static weft_value attention(builder *b, weft_value x)
     const gpt_model *m = b->m;
     const weft_shape in = WEFT_DIMS(m->embed, m->heads, m->kv);
     const weft_shape split = WEFT_DIMS(m->batch, m->seq, m->heads, m->kv);
-    weft_value wq = variable(b, "query", in, weft_normal(0.0, 0.02));
-    weft_value wk = variable(b, "key", in, weft_normal(0.0, 0.02));
-    weft_value wv = variable(b, "value", in, weft_normal(0.0, 0.02));
+    weft_value wq = operand(b, "query", in, weft_normal(0.0, 0.02));
+    weft_value wk = operand(b, "key", in, weft_normal(0.0, 0.02));
+    weft_value wv = operand(b, "value", in, weft_normal(0.0, 0.02));
     weft_value wo =
-        variable(b, "project", WEFT_DIMS(m->heads, m->kv, m->embed), residual_initial(b));
+        operand(b, "project", WEFT_DIMS(m->heads, m->kv, m->embed), residual_initial(b));
 
     weft_value q = weft_einsum(split, x, wq);
     weft_value k = weft_einsum(split, x, wk);
@@ -75,10 +88,10 @@ static weft_value attention(builder *b, weft_value x)
 static weft_value mlp(builder *b, weft_value x)
 {
     const gpt_model *m = b->m;
-    weft_value w1 = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), weft_normal(0.0, 0.02));
-    weft_value b1 = variable(b, "up.bias", WEFT_DIMS(m->hidden), weft_constant_of(0.0));
-    weft_value w2 = variable(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
-    weft_value b2 = variable(b, "down.bias", WEFT_DIMS(m->embed), weft_constant_of(0.0));
+    weft_value w1 = operand(b, "up", WEFT_DIMS(m->embed, m->hidden), weft_normal(0.0, 0.02));
+    weft_value b1 = operand(b, "up.bias", WEFT_DIMS(m->hidden), weft_constant_of(0.0));
+    weft_value w2 = operand(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
+    weft_value b2 = operand(b, "down.bias", WEFT_DIMS(m->embed), weft_constant_of(0.0));
 
     weft_value h =
         weft_gelu(weft_add(weft_einsum(WEFT_DIMS(m->batch, m->seq, m->hidden), x, w1), b1));
@@ -113,12 +126,13 @@ weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *mode
     weft_value table = variable(&b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
     weft_value places = variable(&b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
 
-    weft_value x = dropout(&b, weft_add(weft_gather(table, m->tokens, m->vocab), places));
+    weft_value x = weft_add(weft_gather(table, m->tokens, m->vocab), places);
+    x = dropout(&b, weft_cast(x, dtype_of(shape)));
     for (b.layer = 0; b.layer < shape->layers; b.layer++)
         x = block(&b, x);
     b.layer = -1;
     x = norm(&b, "norm.gain", "norm.bias", x);
-    weft_value head = variable(&b, "head", WEFT_DIMS(m->embed, m->vocab), weft_normal(0.0, 0.02));
+    weft_value head = operand(&b, "head", WEFT_DIMS(m->embed, m->vocab), weft_normal(0.0, 0.02));
     m->logits = weft_einsum(WEFT_DIMS(m->batch, m->seq, m->vocab), x, head);
     return m->logits;
 }

@@ -12,7 +12,9 @@
 typedef struct gpt_shape {
     int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
     double dropout;                                          /* 0: none */
-    weft_dtype dtype;                                        /* WEFT_F32, WEFT_F64 */
+    weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
+    weft_dtype
+        computes;    /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */
 } gpt_shape;
@@ -20,7 +22,7 @@ typedef struct gpt_shape {
 typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, kv, hidden, vocab;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
-    weft_value logits;          /* [batch, seq, vocab] */
+    weft_value logits;          /* [batch, seq, vocab], of what it computes in */
 } gpt_model;
 
 /* The names of the model's dims, for checking layouts. */

@@ -28,8 +28,7 @@ typedef struct writer {
 static double logit(const writer *w, int64_t row, int byte)
 {
     const int64_t i = row * GPT_VOCAB + byte;
-    return w->dtype == WEFT_F64 ? ((const double *)w->logits)[i]
-                                : (double)((const float *)w->logits)[i];
+    return weft_dtype_get(w->dtype, w->logits, i);
 }
 
 /* Draw a byte with probability softmax(logits / temperature). */
@@ -63,7 +62,7 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
     shape.batch = 1;
     shape.dropout = 0;
     *w = (writer){.seq = shape.seq,
-                  .dtype = shape.dtype,
+
                   .temperature = settings_real(job->settings, "temperature"),
                   .seed = (uint64_t)settings_count(job->settings, "seed")};
     const size_t logits = (size_t)shape.seq * GPT_VOCAB * weft_dtype_bytes(shape.dtype);
@@ -76,7 +75,7 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
         *error = own;
         return own.status;
     }
-    gpt_logits(&shape, w->graph, &w->model);
+    w->dtype = weft_dtype_of(gpt_logits(&shape, w->graph, &w->model));
     WEFT_TRY(weft_compile(job->mesh, job->layout, WEFT_VALUES(w->model.logits),
                           &(weft_compile_options){.share = job->program}, &w->program, error));
     return job->program ? WEFT_OK : gpt_stored_restore(job->settings, w->program, error);

@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static weft_status one_step(gpt_job *job, gpt_step *step, weft_error *error)
 {
@@ -25,6 +26,17 @@ static weft_status report_step(gpt_report *report, const gpt_step *step, weft_er
     return own.status;
 }
 
+/* With a loss scale: what the optimizer did not do. */
+static void say_skipped(const gpt_job *job, gpt_report *report, int64_t step)
+{
+    char text[120];
+    if (job->shape.computes != WEFT_F16) return;
+    snprintf(text, sizeof text,
+             "step %lld: gradients overflowed f16; nothing was updated, the loss scale is halved",
+             (long long)step);
+    gpt_report_say(report, text);
+}
+
 static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error)
 {
     char text[80];
@@ -32,6 +44,7 @@ static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error
         gpt_step step = {.step = i};
         WEFT_TRY(one_step(job, &step, error));
         WEFT_TRY(report_step(report, &step, error));
+        if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(job, report, i);
         if (stop_watch_news(&job->run.watch, text, sizeof text)) gpt_report_say(report, text);
         if (!isfinite(step.loss))
             return weft_fail(error, WEFT_NONFINITE,

@@ -19,6 +19,7 @@ void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
     graph->n_random = to.n_random;
     if (graph->built.n_nodes > graph->n_nodes) graph->built = to;
     if (graph->marked >= graph->n_tensors) graph->marked = 0;
+    if (graph->loss_scale.step >= graph->n_tensors) graph->loss_scale = (weft_loss_scaling){0};
 }
 
 void weft_graph_clear_error(weft_graph *graph)
@@ -30,4 +31,5 @@ void weft_graph_clear_error(weft_graph *graph)
     graph->error_has_origin = false;
     graph->phase = WEFT_FORWARD;
     graph->place_as = 0;
+    graph->assign_if = 0;
 }

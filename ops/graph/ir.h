@@ -45,6 +45,14 @@ typedef struct weft_graph_point {
     uint32_t n_nodes, n_random;
 } weft_graph_point;
 
+/* optim's dynamic loss scaling: values of scalars, by id; scale 0: there is none. */
+typedef struct weft_loss_scaling {
+    uint32_t scale, good, updates; /* variables; good: updates since the scale was changed */
+    uint32_t step;                 /* the number of the update that this run makes */
+    int64_t growth;
+    bool is_used; /* by an optimizer */
+} weft_loss_scaling;
+
 struct weft_graph {
     weft_arena *arena;
     uint64_t seed;
@@ -59,10 +67,12 @@ struct weft_graph {
         homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
     uint32_t n_homes, homes_mask;
     weft_graph_point built; /* nodes below this have their origin: their builders are over */
-    uint32_t marked;   /* the value that weft_place marked and weft_at has not come to; 0: none */
-    weft_phase phase;  /* of nodes now being built */
-    int n_users;       /* programs of this graph that are there still */
-    uint32_t place_as; /* given to results whose dims equal that variable's; 0: none */
+    uint32_t marked;    /* the value that weft_place marked and weft_at has not come to; 0: none */
+    weft_phase phase;   /* of nodes now being built */
+    int n_users;        /* programs of this graph that are there still */
+    uint32_t place_as;  /* given to results whose dims equal that variable's; 0: none */
+    uint32_t assign_if; /* i32: what is assigned now only is where it is not 0; 0: always */
+    weft_loss_scaling loss_scale;
 };
 
 /* Ops the compiler itself must know, as every IR does: where values come from and where they stay.

@@ -36,6 +36,8 @@ weft_value weft_assign(weft_value variable, weft_value value)
                                "or weft_slot returned");
     if (value.graph == graph && weft_shape_same_dims(weft_shape_of(value), weft_shape_of(variable)))
         value = weft_transpose(value, *weft_shape_of(variable));
+    if (graph->assign_if != 0 && weft_is_value(value))
+        value = weft_where((weft_value){graph, graph->assign_if}, value, variable);
     const weft_value in[] = {variable, value};
     return weft_emit(graph, &weft_op_assign, in, 2, NULL, 0);
 }

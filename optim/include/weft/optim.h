@@ -84,7 +84,21 @@ WEFT_API const weft_optimizer *weft_optimizer_at(int index);
 /* NULL and WEFT_USAGE with the nearest name when there is none. */
 WEFT_API const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error);
 
-/* Schedules: scalars of the run's number t = 1, 2, ... (weft_run_number). */
+/* weft_loss_scale - dynamic loss scaling, for a model that computes in f16: what is built afterwards in this graph, schedules and
+ * one optimizer, goes by it.
+ *
+ *     weft_value scale = weft_loss_scale(g, 65536, 2000);     then the schedule, then the optimizer
+ *
+ * The optimizer takes gradients of the loss times the scale, and divides them by it in their own dtype, f32 where variables are
+ * f32. A run whose gradients have overflowed updates nothing and does not count: t stays, for schedules and bias corrections.
+ * The scale is halved then, and doubled after `growth` updates in a row, up to 2^24. It is kept, with the number of updates, in
+ * variables "loss_scale", "loss_scale.good" and "loss_scale.updates", which checkpoints have.
+ *
+ * first    a power of two
+ * returns  the scale in this run, an f64 scalar */
+WEFT_API weft_value weft_loss_scale(weft_graph *graph, double first, int64_t growth);
+
+/* Schedules: scalars of the number t = 1, 2, ... of the run (weft_run_number); with a loss scale, of the update. */
 WEFT_API weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate);
 /* rate * min(1, t / warmup) */
 WEFT_API weft_value weft_warmup(weft_graph *graph, weft_dtype dtype, double rate, int64_t warmup);

@@ -143,6 +143,7 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
     for (int64_t l = 0; l < n_added; l++) {
         weft_nest_offset(&p->k, l, added);
         const weft_product one = {.dtype = p->dtype,
+                                  .reads = p->reads,
                                   .m = m.size,
                                   .n = n.size,
                                   .k = p->dk.size,
@@ -202,20 +203,24 @@ static void cut_panels(weft_einsum *p)
     p->slices = (longer + p->slice - 1) / p->slice;
 }
 
+/* Not a vector, which goes to BLAS: its matrix is read once, and packing would be the greater part. */
+static bool is_packed(const weft_einsum *p, weft_stream *stream)
+{
+    return stream != NULL && weft_gemm_has(p->dtype) && p->dm.size > 1 && p->dn.size > 1;
+}
+
 static void plan_matrices(weft_einsum *p, weft_stream *stream)
 {
     const int64_t work = p->dm.size * p->dn.size * p->dk.size;
-    /* a vector goes to BLAS: its matrix is read once, and packing would be the greater part */
-    const bool is_packed =
-        stream != NULL && weft_gemm_has(p->dtype) && p->dm.size > 1 && p->dn.size > 1;
     weft_nest_append(&p->free, &p->m);
     weft_nest_append(&p->free, &p->n);
-    if (is_packed)
+    const bool packs = is_packed(p, stream);
+    if (packs)
         cut_panels(p);
     else
         cut_slices(p);
-    p->run = is_packed ? run_whole : run_lanes;
-    p->body = is_packed ? run_packed : run_slices;
+    p->run = packs ? run_whole : run_lanes;
+    p->body = packs ? run_packed : run_slices;
     p->count = weft_nest_count(&p->free) * p->slices;
     p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);
 }
@@ -293,12 +298,15 @@ static void plan(weft_einsum *p, const weft_call *call)
     sort_dims(p, tensor);
     if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
     weft_einsum matrices = *p;
-    const bool is_float = p->reads == WEFT_F32 || p->reads == WEFT_F64;
+    const bool is_half = p->reads == WEFT_BF16 || p->reads == WEFT_F16;
+    const bool is_float = p->reads == WEFT_F32 || p->reads == WEFT_F64 || is_half;
     const bool found =
         is_float && p->lone.n_dims == 0 && !is_dots_across(p) && choose_matrix(&matrices);
     const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
     const bool is_tiny = work <= TINY;
-    if (!found || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
+    const bool is_others =
+        is_half && (is_tiny || !is_packed(&matrices, call->stream)); /* in f32 alone */
+    if (!found || is_others || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
         weft_einsum_plan_strided(p);
         return;
     }

@@ -5,13 +5,18 @@
  * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
  * other, by the first tile that reads a panel: its arithmetic hides the copying. What is packed next is fetched while tiles
  * are computed. Rows that few columns go past are not packed.
+ * bf16 and f16 are widened as they are packed, and computed with in f32.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"
 
 #include <string.h>
 
+#include "weft/extend/half.h"
+
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
 
@@ -34,6 +39,24 @@
 #undef LOW
 #undef HIGH
 
+static TILE_TARGET void widen_bf16(int64_t n, const uint16_t *from, float *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = weft_f32_of_bf16(from[i]);
+}
+
+/* In vectors by the processor's own instruction. */
+static TILE_TARGET void widen_f16(int64_t n, const uint16_t *from, float *to)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
+    for (; i < n; i++)
+        to[i] = weft_f32_of_f16(from[i]);
+}
+static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to) = {
+    [WEFT_BF16] = widen_bf16, [WEFT_F16] = widen_f16};
+
 static const tile_kernels *const kernels[WEFT_DTYPES] = {
     [WEFT_F32] = &kernels_f32, [WEFT_F64] = &kernels_f64};
 
@@ -44,6 +67,7 @@ bool weft_gemm_has(weft_dtype dtype)
            __builtin_cpu_supports("avx512vl");
 }
 #else
+static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to);
 static const tile_kernels *const kernels[WEFT_DTYPES];
 
 bool weft_gemm_has(weft_dtype dtype)
@@ -88,16 +112,36 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static const char *at(const product *p, const side *s, int64_t first, int64_t l)
+static const char *at(const side *s, int64_t first, int64_t l)
 {
-    return s->data + (first * s->step + l * s->deep) * (int64_t)p->bytes;
+    return s->data + (first * s->step + l * s->deep) * s->bytes;
+}
+
+/* The same panel in f32: it is packed from there, as f32 is. Rows end apart, so that they do not fall on the same cache sets. */
+enum { WIDE_ROW = MOST_DEPTH_BYTES / sizeof(float) + 16 };
+static void widen_panel(side *s, int n, int64_t k, float *wide)
+{
+    const uint16_t *from = (const uint16_t *)(const void *)s->data;
+    const bool is_upright = s->deep == 1, is_level = s->step == 1;
+    for (int i = 0; i < n && is_upright; i++)
+        s->widen(k, from + i * s->step, wide + i * WIDE_ROW);
+    for (int64_t l = 0; l < k && !is_upright && is_level; l++)
+        s->widen(n, from + l * s->deep, wide + l * n);
+    for (int i = 0; i < n && !is_upright && !is_level; i++)
+        for (int64_t l = 0; l < k; l++)
+            s->widen(1, from + i * s->step + l * s->deep, wide + i * WIDE_ROW + l);
+    s->data = (const char *)wide;
+    s->step = is_level && !is_upright ? 1 : WIDE_ROW;
+    s->deep = is_level && !is_upright ? n : 1;
 }
 
 static void pack_panel(const product *p, const side *s, const part *part, int64_t i, char *to)
 {
     const int n = (int)smaller(s->panel, part->n - i);
+    float wide[WEFT_GEMM_COLUMNS * WIDE_ROW];
     side panel = *s;
-    panel.data = at(p, s, part->first + i, part->l);
+    panel.data = at(s, part->first + i, part->l);
+    if (s->widen != NULL) widen_panel(&panel, n, part->k, wide);
     p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
 }
 
@@ -108,11 +152,11 @@ static void pack(const product *p, const side *s, const part *part, char *to)
 }
 
 /* The same memory, to be fetched in `n_times` goes. */
-static ahead ahead_of(const product *p, const side *s, const part *part, int64_t n_times)
+static ahead ahead_of(const side *s, const part *part, int64_t n_times)
 {
     const bool by_row = s->step != 1;
-    const int64_t bytes = (int64_t)p->bytes;
-    ahead next = {.at = at(p, s, part->first, part->l),
+    const int64_t bytes = s->bytes;
+    ahead next = {.at = at(s, part->first, part->l),
                   .rows = by_row ? part->n : part->k,
                   .stride = (by_row ? s->step : s->deep) * bytes,
                   .lines = (int)(((by_row ? part->k : part->n) * bytes + 63) / 64)};
@@ -125,7 +169,7 @@ enum { FEW_PANELS = 3 };
 
 static bool is_loose(const product *p, const part *columns)
 {
-    return p->a.deep == 1 && columns->n <= FEW_PANELS * p->b.panel &&
+    return p->a.deep == 1 && p->a.widen == NULL && columns->n <= FEW_PANELS * p->b.panel &&
            columns->n % p->kernels->width == 0;
 }
 
@@ -143,7 +187,7 @@ static int64_t run_loose(const product *p, const part *rows, const part *columns
     for (int64_t i = 0; i < whole; i += TILE_ROWS)
         for (int64_t j = 0; j < columns->n; j += panel) {
             const int64_t n = smaller(panel, columns->n - j);
-            t.a = at(p, &p->a, rows->first + i, rows->l);
+            t.a = at(&p->a, rows->first + i, rows->l);
             t.b = b + (size_t)(j * t.k) * p->bytes;
             t.b_step = n;
             t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
@@ -164,11 +208,11 @@ static lies read_first(const product *p, const side *s, const packing *x, int64_
                        operand *o)
 {
     const bool is_level = s->step == 1, is_upright = s->deep == 1 && s->panel == TILE_ROWS;
-    if (!is_whole || (!is_level && !is_upright)) {
+    if (!is_whole || (!is_level && !is_upright) || s->widen != NULL) {
         pack_panel(p, s, x->part, i, o->to);
         return PACKED;
     }
-    o->from = at(p, s, x->part->first + i, x->part->l);
+    o->from = at(s, x->part->first + i, x->part->l);
     o->stride = is_level ? s->deep : s->step;
     return is_level ? LEVEL : UPRIGHT;
 }
@@ -221,10 +265,10 @@ static void run_depth(const product *p, const part *stays, bool a_stays, int64_t
     packing held = {stays, scratch, false};
     ahead next[2] = {{0}};
     if (deeper < p->k)
-        next[1] = ahead_of(p, still,
-                           &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
-                           TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
-                                                : count_tiles(p, p->m, stays->n)));
+        next[1] =
+            ahead_of(still, &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
+                     TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
+                                          : count_tiles(p, p->m, stays->n)));
     int64_t first = 0;
     if (!a_stays && is_loose(p, stays)) {
         pack(p, still, stays, scratch);
@@ -241,8 +285,7 @@ static void run_depth(const product *p, const part *stays, bool a_stays, int64_t
             later = (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
         next[0] = (ahead){0};
         if (later.k > 0)
-            next[0] =
-                ahead_of(p, moving, &later, TILE_ROWS * count_tiles(p, a->part->n, b->part->n));
+            next[0] = ahead_of(moving, &later, TILE_ROWS * count_tiles(p, a->part->n, b->part->n));
         run_block(p, a, b, next);
         held.is_packed = true;
         weft_stream_pause(p->stream, p->lane);
@@ -289,5 +332,7 @@ void weft_gemm(const weft_product *x, void *scratch)
                  1};
     p.b = (side){b->data, is_turned ? b->row : b->column, is_turned ? b->column : b->row,
                  table->width * TILE_VECTORS, table->width};
+    p.a.widen = p.b.widen = widens[x->reads];
+    p.a.bytes = p.b.bytes = (int)weft_dtype_bytes(p.a.widen != NULL ? x->reads : x->dtype);
     run(&p, scratch);
 }

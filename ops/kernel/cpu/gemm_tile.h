@@ -81,6 +81,8 @@ typedef struct side {
     int64_t step, deep;
     int panel; /* of so many i; the last may be narrower */
     int pad;   /* and is filled with zeros to a multiple of this */
+    int bytes; /* of an element */
+    void (*widen)(int64_t n, const uint16_t *from, float *to); /* of 16 bits; NULL: as computed */
 } side;
 
 typedef void (*tile_function)(const tile *t);

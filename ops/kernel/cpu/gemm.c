@@ -4,7 +4,7 @@
  * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
  * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
  * other, by the first tile that reads a panel: its arithmetic hides the copying. What is packed next is fetched while tiles
- * are computed. Rows that few columns go past are not packed.
+ * are computed. Rows that one panel goes past are not packed.
  * bf16 and f16 are widened as they are packed, and computed with in f32.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
@@ -164,35 +164,30 @@ static ahead ahead_of(const side *s, const part *part, int64_t n_times)
     return next;
 }
 
-/* So few columns that packing rows for them takes longer than it saves: their elements are read as they lie. */
-enum { FEW_PANELS = 3 };
-
+/* Where one panel is all columns, a tile that packed rows would do it for nobody: their elements are read as they lie. */
 static bool is_loose(const product *p, const part *columns)
 {
-    return p->a.deep == 1 && p->a.widen == NULL && columns->n <= FEW_PANELS * p->b.panel &&
+    return p->a.deep == 1 && p->a.widen == NULL && columns->n <= p->b.panel &&
            columns->n % p->kernels->width == 0;
 }
 
-/* All whole tiles of m by n at one depth, a not packed; returns their rows. */
+/* All whole tiles of m by one panel at one depth, a not packed; returns their rows. */
 static int64_t run_loose(const product *p, const part *rows, const part *columns, const char *b)
 {
-    const int panel = p->b.panel, width = p->kernels->width;
     const int64_t whole = rows->n / TILE_ROWS * TILE_ROWS;
     loose_tile t = {.k = rows->k,
+                    .b = b,
                     .a_row = p->a.step,
                     .a_step = p->a.deep,
+                    .b_step = columns->n,
                     .leading = p->leading,
                     .add = p->add || rows->l > 0,
                     .alpha = p->alpha};
-    for (int64_t i = 0; i < whole; i += TILE_ROWS)
-        for (int64_t j = 0; j < columns->n; j += panel) {
-            const int64_t n = smaller(panel, columns->n - j);
-            t.a = at(&p->a, rows->first + i, rows->l);
-            t.b = b + (size_t)(j * t.k) * p->bytes;
-            t.b_step = n;
-            t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
-            p->kernels->loose[n / width - 1](&t);
-        }
+    for (int64_t i = 0; i < whole; i += TILE_ROWS) {
+        t.a = at(&p->a, rows->first + i, rows->l);
+        t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first) * p->bytes;
+        p->kernels->loose[columns->n / p->kernels->width - 1](&t);
+    }
     return whole;
 }
 

@@ -5,6 +5,8 @@
 #   hosts.sh mpirun 2 4 PROGRAM ...   4 ranks, shared out evenly over host0 and host1, by TCP between them
 #   hosts.sh exec host1 COMMAND ...   one command on a host, in this working directory
 #   hosts.sh linkdown host1           cut its cable;  hosts.sh linkup host1  puts it back
+#   hosts.sh slow host1 200mbit 1ms   what it sends goes at that rate, and arrives so much later; the delay is left out where
+#                                     the kernel lacks netem, and said so
 #   hosts.sh pids host1               the processes on it, as numbers of this machine
 #   hosts.sh crash host1              SIGKILL to all of them
 #   hosts.sh address host1            10.78.x.y
@@ -65,6 +67,20 @@ crash() {
     for round in 1 2; do
         for pid in $(pids "$1"); do kill -KILL "$pid" 2>/dev/null || true; done
     done
+}
+
+# Its own end of the cable: one shaper a direction. The burst lets large segments through whole: cut into packets, they would
+# take more of the cores than the job.
+slow() {
+    local host=$1 rate=$2 delay=${3:-0ms} pid
+    pid=$(keeper "$host")
+    command -v tc >/dev/null || skip "tc is not installed (Debian: iproute2)"
+    nsenter --target "$pid" --net tc qdisc del dev eth0 root 2>/dev/null || true
+    nsenter --target "$pid" --net tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst 256k latency 400ms 2>/dev/null ||
+        skip "this kernel has no tbf (CONFIG_NET_SCH_TBF)"
+    [ "$delay" != 0ms ] || return 0
+    nsenter --target "$pid" --net tc qdisc add dev eth0 parent 1:1 netem delay "$delay" 2>/dev/null ||
+        echo "hosts.sh: $host at $rate without the delay of $delay: this kernel has no netem"
 }
 
 # ---- up and down ---------------------------------------------------------------------------------
@@ -169,12 +185,13 @@ case $command in
     keep) keep "$1" ;;
     exec) on "$@" ;;
     rsh) host=$1; shift; on "$host" bash -c "$*" ;; # what mpirun calls: a host and a line for its shell
+    slow) slow "$@" ;;
     pids) pids "$1" ;;
     crash) crash "$1" ;;
     address) awk -v host="$1" '$2 == host { print $1 }' "$state/hosts" ;;
     linkdown) keeper "$1" >/dev/null; ip link set "weft$(cat "$state/net")v${1#host}" down ;;
     linkup) keeper "$1" >/dev/null; ip link set "weft$(cat "$state/net")v${1#host}" up ;;
     mpirun) ranks "$@" ;;
-    help | -h | --help) sed -n 's/^# \{0,1\}//; 2,15p' "$0" ;;
+    help | -h | --help) sed -n 's/^# \{0,1\}//; 2,17p' "$0" ;;
     *) die "unknown command \"$command\"; hosts.sh help" ;;
 esac

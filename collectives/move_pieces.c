@@ -173,3 +173,25 @@ weft_status weft_pieces_prepare(weft_move *move, const weft_mesh *mesh, const we
     free(ranks);
     return status;
 }
+
+/* The own piece is the box before, in a box of its own whether it is packed or not. */
+weft_status weft_move_bring(const weft_move *move, const weft_move_memory *memory,
+                            weft_error *error)
+{
+    WEFT_GIVEN(move, error);
+    WEFT_GIVEN(memory, error);
+    if (move->kind != WEFT_ALL_GATHER)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_move_bring: %s does more than to put each rank's part in its place; "
+                         "only an all_gather can be carried out so. Start a flight of it",
+                         weft_convert_name(move->kind));
+    const weft_device *device = move->device;
+    for (int i = 0; i < move->n_in; i++) {
+        const weft_move_piece *in = &move->in[i];
+        if (in->peer == move->self)
+            device->copy_box(move->stream, WEFT_COMPUTE, memory[in->part].to, memory[in->part].from,
+                             &in->run, weft_dtype_bytes(move->dtype));
+    }
+    device->wait(move->stream, device->record(move->stream, WEFT_COMPUTE));
+    return WEFT_OK;
+}

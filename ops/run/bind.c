@@ -22,11 +22,12 @@ static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_er
     if (!bound->moved) return weft_fail_memory(error, bytes);
     for (int i = 0; i < step->n_in; i++)
         bound->moved[i] = (weft_move_memory){rank->memory[step->in[i]], rank->memory[step->out[i]]};
-    if (step->convert.axes)
+    const bool gathers = bound->together && bound->together->gathers; /* without an exchange */
+    if (step->convert.axes && !gathers)
         bound->comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
     WEFT_TRY(weft_step_move(rank->program->plan, step, rank->rank, &bound->move, error));
-    bound->scratch_bytes = weft_move_scratch(bound->move);
-    return weft_flight_create(bound->move, bound->comm, &bound->flight, error);
+    bound->scratch_bytes = weft_move_scratch(bound->move); /* planned, whoever uses it */
+    return gathers ? WEFT_OK : weft_flight_create(bound->move, bound->comm, &bound->flight, error);
 }
 
 static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)

@@ -28,6 +28,8 @@ typedef struct weft_together {
     weft_meeting *meeting;
     int channel;   /* where meetings with other processes are recorded; -1: they are not */
     bool is_aside; /* one does it, on all ranks alike; else each does its part */
+    bool gathers; /* each part is there, and is brought to its place, by this rank if it `brings` */
+    bool brings;
     weft_aside *asides;
 } weft_together;
 
@@ -158,8 +160,9 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
 weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                             const weft_view *view, const weft_device *device, weft_stream *stream,
                             weft_error *error);
-/* run.c: how a step of each kind is run. */
+/* run.c: how a step of each kind is run; and an exchange counted, as it is run. */
 extern const weft_step_run weft_runners[WEFT_STEPS];
+void weft_count_moved(weft_rank *rank, const weft_bound_step *bound);
 /* The placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);
 

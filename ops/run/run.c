@@ -25,14 +25,18 @@ static void bring_on(void *argument)
     weft_comms_poll(rank->program->comms, rank->rank);
 }
 
+void weft_count_moved(weft_rank *rank, const weft_bound_step *bound)
+{
+    if (bound->traffic < 0) return;
+    weft_traffic *traffic = &rank->traffic[bound->traffic];
+    traffic->count++;
+    traffic->bytes += weft_move_wire_bytes(bound->move);
+}
+
 static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     WEFT_TRY(weft_flight_start_joined(bound->flight, bound->moved, bound->scratch, error));
-    if (bound->traffic >= 0) {
-        weft_traffic *traffic = &rank->traffic[bound->traffic];
-        traffic->count++;
-        traffic->bytes += weft_move_wire_bytes(bound->move);
-    }
+    weft_count_moved(rank, bound);
     if (!bound->goes_on) return weft_flight_finish(bound->flight, error);
     if (rank->n_under_way++ == 0) rank->device->meanwhile(rank->stream, bring_on, rank);
     return WEFT_OK;

@@ -5,10 +5,12 @@
  * there are the same bits. An update rule of replicated parameters costs what it does on one rank, whatever the number of
  * ranks, and so do their bytes in memory.
  *
- * That can be done where a variable is written by loops and copies alone, all of whose results are variables that the
- * same ranks hold in common; each rank keeps its own where it cannot. Which it is the program decides that takes the
- * memory. Where the host does not see the device's memory, ranks do not see each other's. One that shares its variables may write them otherwise: then one rank does the step where they lie, and the others
- * in copies made before, so that what else it makes is made on all.
+ * That can be done where a variable is written by loops, copies and all_gathers alone, all of whose results are variables that
+ * the same ranks hold in common; each rank keeps its own where it cannot. Of a gathered one each rank brings its own part, and
+ * nobody copies the others': so the parameters of ZeRO 1 are there once. Which it is the program decides that takes the
+ * memory. Where the host does not see the device's memory, ranks do not see each other's. One that shares its variables may
+ * write them otherwise: then one rank does the step where they lie, and the others in copies made before, so that what else it
+ * makes is made on all.
  */
 #include "program.h"
 
@@ -35,15 +37,20 @@ static uint32_t axes_of(const weft_program *program, const weft_step *step, int 
     return program->common[weft_placed_owner(program->plan, step->out[o])];
 }
 
+static bool gathers(const weft_step *step)
+{
+    return step->kind == WEFT_STEP_CONVERT && step->convert.kind == WEFT_ALL_GATHER;
+}
+
 /* The axes over which the ranks can share the step out among them; 0: they cannot. */
 static uint32_t axes_shared_out(const weft_program *program, const weft_step *step)
 {
     const bool has_parts = step->kind == WEFT_STEP_LOOP || step->kind == WEFT_STEP_COPY;
-    if (!has_parts || step->n_out == 0) return 0;
+    if ((!has_parts && !gathers(step)) || step->n_out == 0) return 0;
     const uint32_t axes = axes_of(program, step, 0);
     for (int o = 1; o < step->n_out; o++)
         if (axes_of(program, step, o) != axes) return 0;
-    return axes;
+    return gathers(step) && step->convert.axes & ~axes ? 0 : axes;
 }
 
 /* What it writes is held by each rank, if it cannot be shared out. Whether that is new. */
@@ -211,6 +218,10 @@ weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_er
     t->asides = NULL;
     find_meeting(rank, axes ? axes : program->seen, t, &self);
     if (axes) bound->part = (weft_loop_part){self, t->meeting->n_ranks};
+    t->gathers = axes && gathers(step);
+    /* of those that have the same part, the first brings it */
+    t->brings =
+        weft_first_along(program->mesh, axes & ~step->convert.axes, rank->rank) == rank->rank;
     for (int o = 0; o < step->n_out && t->is_aside; o++)
         if (axes_of(program, step, o))
             WEFT_TRY(add_aside(rank, weft_placed_owner(program->plan, step->out[o]), t, error));
@@ -269,6 +280,15 @@ static bool meet(weft_rank *rank, const weft_together *t)
     return all_came;
 }
 
+/* It counts as the exchange that it is in the plan: what others bring a rank has got from them. */
+static weft_status run_part(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_together *t = bound->together;
+    if (!t->gathers) return weft_runners[bound->step->kind](rank, bound, error);
+    weft_count_moved(rank, bound);
+    return t->brings ? weft_move_bring(bound->move, bound->moved, error) : WEFT_OK;
+}
+
 /* Where one rank has failed, it says why; the others only do not go on. */
 weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
@@ -277,7 +297,7 @@ weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_erro
     for (const weft_aside *a = t->asides; a; a = a->next)
         memcpy(a->copy, a->memory, a->bytes);
     if (t->is_aside && !meet(rank, t)) return WEFT_INTERNAL;
-    WEFT_TRY(weft_runners[bound->step->kind](rank, bound, error));
+    WEFT_TRY(run_part(rank, bound, error));
     return meet(rank, t) ? WEFT_OK : WEFT_INTERNAL;
 }
 

@@ -35,7 +35,7 @@ static void net_close(net *n)
 }
 
 /* Least squares by Adam; and a second program that looks at w. */
-static bool net_open(net *n, const char *mesh, const char *layout)
+static bool net_open(net *n, const char *mesh, const char *layout, int zero)
 {
     const weft_dim row = {"row", ROWS}, in = {"in", WIDTH}, out = {"out", OUT};
     weft_optimizer_options options = {.rate = 0.01};
@@ -50,6 +50,7 @@ static bool net_open(net *n, const char *mesh, const char *layout)
     const weft_value total = weft_sum(WEFT_DIMS(out), n->w);
     if (!CHECK_OK(weft_mesh_create(&world, mesh, &n->mesh, &error), error) ||
         !CHECK_OK(weft_layout_create(layout, &n->layout, &error), error) ||
+        !CHECK_OK(weft_layout_store(n->layout, zero, "row", &error), error) ||
         !CHECK_OK(weft_compile(n->mesh, n->layout, WEFT_VALUES(n->loss, update), NULL, &n->program,
                                &error),
                   error))
@@ -74,11 +75,11 @@ static void fill(net *n)
 }
 
 /* w after some runs, between which the other program runs too. */
-static void train(const char *mesh, const char *layout, float *w)
+static void train(const char *mesh, const char *layout, int zero, float *w)
 {
     weft_error error = {0};
     net n;
-    if (net_open(&n, mesh, layout)) {
+    if (net_open(&n, mesh, layout, zero)) {
         fill(&n);
         for (int i = 0; i < RUNS; i++) {
             CHECK_OK(weft_run(n.program, &error), error);
@@ -90,14 +91,14 @@ static void train(const char *mesh, const char *layout, float *w)
 }
 
 /* What the first process writes the others have; they have come out of what they did before, and see it before they go on. */
-static void test_it_is_there_once(void)
+static void check_once(int zero)
 {
     weft_error error = {0};
     weft_box box;
     net n;
     char mesh[32];
     snprintf(mesh, sizeof mesh, "data:%d", world.n_processes);
-    if (world.n_processes > 1 && net_open(&n, mesh, "row:data")) {
+    if (world.n_processes > 1 && net_open(&n, mesh, "row:data", zero)) {
         fill(&n);
         CHECK_OK(weft_run(n.program, &error), error);
         float *w = weft_local(n.program, n.w, world.process, &box);
@@ -109,23 +110,34 @@ static void test_it_is_there_once(void)
     }
 }
 
-static float first[4][WIDTH * OUT]; /* by layout: in common */
+static void test_it_is_there_once(void)
+{
+    check_once(0);
+    check_once(1); /* its parts are gathered there */
+}
+
+enum { LAYOUTS = 6 };
+static float first[LAYOUTS][WIDTH * OUT]; /* by layout: in common */
 
 static void test_bits_do_not_depend_on_it(void)
 {
     static float w[WIDTH * OUT];
-    static const char *const layouts[] = {"row:data", "row:data,out:model", "row:data,in:model",
-                                          "row:data+model"};
+    static const struct {
+        const char *text;
+        int zero;
+    } layouts[LAYOUTS] = {{"row:data", 0},           {"row:data", 1},
+                          {"row:data,out:model", 0}, {"row:data,in:model", 0},
+                          {"row:data+model", 0},     {"row:data,in:model", 1}};
     char mesh[32];
     const int n = world.n_processes;
-    for (int l = 0; l < 4; l++) {
-        if (l > 0 && n % 2 != 0) continue;
-        if (l == 0)
+    for (int l = 0; l < LAYOUTS; l++) {
+        if (l > 1 && n % 2 != 0) continue;
+        if (l < 2)
             snprintf(mesh, sizeof mesh, "data:%d", n);
         else
             snprintf(mesh, sizeof mesh, "data:%d,model:2", n / 2);
         if (n == 1) snprintf(mesh, sizeof mesh, "data:1,model:1");
-        train(mesh, layouts[l], w);
+        train(mesh, layouts[l].text, layouts[l].zero, w);
         if (is_apart)
             CHECK(memcmp(w, first[l], sizeof w) == 0);
         else

@@ -2,9 +2,11 @@
  * that each rank must keep for itself. Ranks are threads. */
 #include "weft/collectives.h"
 #include "weft/ops.h"
+#include "weft/optim.h"
 #include "weft/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -207,7 +209,56 @@ static void test_another_program_may_write_it_otherwise(void)
     rig_close(&r);
 }
 
-/* ZeRO: what is stored in shards has no copies; a parameter that is gathered is not written by a loop. */
+/* Adam of a parameter of odd sizes, split over nothing or over model. */
+static void train_adam(const char *mesh, const char *layout, int zero, weft_dim a, weft_dim b,
+                       double *w)
+{
+    const weft_dim batch = {"batch", 12};
+    static double x[MOST];
+    weft_program *program = NULL;
+    weft_error error = {0};
+    rig r;
+    if (!rig_open(&r, mesh, layout, zero)) return;
+    weft_value p = weft_variable(r.graph, "p", WEFT_F64, WEFT_DIMS(a, b), weft_normal(0.0, 1.0));
+    weft_value in = weft_input(r.graph, "in", WEFT_F64, WEFT_DIMS(batch, a));
+    weft_value loss = weft_mean(weft_square(weft_einsum(WEFT_DIMS(batch, b), in, p)));
+    weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate = 0.01});
+    if (CHECK_OK(weft_compile(r.mesh, r.layout, WEFT_VALUES(loss, update), NULL, &program, &error),
+                 error)) {
+        for (int64_t i = 0; i < batch.size * a.size; i++)
+            x[i] = (double)((i * 37) % 101) / 101 - 0.4;
+        const int64_t bytes = batch.size * a.size * (int64_t)sizeof *x;
+        CHECK_OK(weft_write(program, in, WEFT_F64, x, bytes, &error), error);
+        CHECK(is_common(program, p, 0, weft_mesh_n_ranks(r.mesh) - 1) || strstr(layout, "model"));
+        run_often(program, 5);
+        CHECK_OK(weft_read(program, p, WEFT_F64, w, a.size * b.size * (int64_t)sizeof *w, &error),
+                 error);
+    }
+    weft_program_destroy(&program);
+    rig_close(&r);
+}
+
+/* ZeRO 1: what each rank has updated it brings to where all have it; the same bits as where all update all. */
+static void test_gathered_parameters_are_there_once(void)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {2, 1}, {7, 5}, {64, 3}, {3, 301}, {250, 240}};
+    static const char *const places[][2] = {{"data:2", "batch:data"},
+                                            {"data:3", "batch:data"},
+                                            {"data:2,other:2", "batch:data"},
+                                            {"data:2,other:2", "batch:data+other"},
+                                            {"data:2,model:2", "batch:data,b:model"},
+                                            {"data:2,model:2", "batch:data,a:model"}};
+    static double w[2][MOST];
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            const weft_dim a = {"a", sizes[s][0]}, b = {"b", sizes[s][1]};
+            for (int zero = 0; zero < 2; zero++)
+                train_adam(places[p][0], places[p][1], zero, a, b, w[zero]);
+            CHECK(memcmp(w[0], w[1], (size_t)(a.size * b.size) * sizeof **w) == 0);
+        }
+}
+
+/* ZeRO 3: what is stored in shards has no copies. */
 static void test_shards_have_no_copies(void)
 {
     const weft_dim batch = {"batch", 8}, column = {"column", 64};
@@ -240,6 +291,7 @@ int main(void)
         RUN(test_common_variables_swap);
         RUN(test_what_else_a_loop_makes_is_made_on_all);
         RUN(test_another_program_may_write_it_otherwise);
+        RUN(test_gathered_parameters_are_there_once);
         RUN(test_shards_have_no_copies);
     }
     weft_world_close();

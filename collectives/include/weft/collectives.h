@@ -176,6 +176,22 @@ WEFT_API int64_t weft_move_scratch(const weft_move *move); /* bytes, aligned to 
 /* == weft_convert_bytes, of all its tensors together */
 WEFT_API int64_t weft_move_wire_bytes(const weft_move *move);
 
+/* The memory of one of several tensors: the rank's boxes before and after, contiguous. */
+typedef struct weft_move_memory {
+    const void *from;
+    void *to;
+} weft_move_memory;
+
+/* weft_move_bring - of an all_gather whose result all ranks of the group have in one memory: the rank's own part is put where it
+ * belongs there, and nothing else is touched. When all have done so it is carried out. Nobody waits here: who calls sees to it
+ * that all have read what was there, and that none reads before all is there. Local.
+ *
+ * memory  [of its tensors]
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_move_bring(const weft_move *move,
+                                                     const weft_move_memory *memory,
+                                                     weft_error *error);
+
 /* A move that can be under way: one run of it at a time, as often as wanted. Flights of one move, and of many, may be
  * under way together: they are started in one order on all ranks of a group, and finished in any. */
 typedef struct weft_flight weft_flight; /* opaque */
@@ -200,12 +216,6 @@ WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, vo
 WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
 WEFT_API bool
 weft_flight_is_started(const weft_flight *flight); /* and not yet finished; false of NULL */
-/* The memory of one of several tensors, as `from` and `to` above. */
-typedef struct weft_move_memory {
-    const void *from;
-    void *to;
-} weft_move_memory;
-
 /* weft_flight_start_joined - the same of a move of several tensors.
  *
  * memory   [n_parts] in the order of the move's parts; copied

@@ -289,6 +289,11 @@ weft_status weft_comms_take(weft_comms *comms, int64_t bytes, void **memory, wef
     return weft_areas_take(&comms->areas, &peers, bytes, memory, error);
 }
 
+const char *weft_comms_apart(const weft_comms *comms)
+{
+    return comms != NULL ? comms->areas.why : "";
+}
+
 void *weft_comms_see(const weft_comms *comms, const void *memory, int rank)
 {
     if (comms == NULL || memory == NULL) return NULL;

@@ -106,6 +106,12 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
     snprintf(text, sizeof text, "%s, %s %s", machine->processor, machine->blas,
              machine->blas_kernel);
     say(report, text);
+    if (*weft_program_apart(job->program)) {
+        snprintf(text, sizeof text,
+                 "%s, so each process has its own; limits are kernel.shmmax and kernel.shmall",
+                 weft_program_apart(job->program));
+        say(report, text);
+    }
     if (job->run.first > 0) {
         snprintf(text, sizeof text, "continues from the checkpoint of step %lld",
                  (long long)job->run.first);

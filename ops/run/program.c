@@ -307,6 +307,11 @@ weft_status weft_program_destroy(weft_program **program)
     return WEFT_OK;
 }
 
+const char *weft_program_apart(const weft_program *program)
+{
+    return weft_comms_apart(program != NULL ? program->comms : NULL);
+}
+
 weft_mesh *weft_program_mesh(const weft_program *program)
 {
     return program ? program->mesh : NULL;

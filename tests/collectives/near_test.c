@@ -76,6 +76,22 @@ static void test_what_is_refused_to_one_nobody_has(void)
     weft_near_free(&near);
 }
 
+/* Memory of a mesh: the one who asked for too much has none, the others theirs, and all say why nobody sees another's. */
+static void test_a_mesh_says_why_its_processes_are_apart(void)
+{
+    const bool is_alone = world_now.n_processes == 1,
+               is_last = peers_here().self == peers_here().n - 1;
+    weft_error error = {0};
+    void *memory;
+    CHECK_TEXT(weft_comms_apart(all.comms), "");
+    CHECK(*weft_comms_apart(NULL) == '\0');
+    const weft_status status =
+        weft_comms_take(all.comms, is_last && !is_alone ? (int64_t)1 << 59 : 4096, &memory, &error);
+    CHECK_EQ_INT(status, is_last && !is_alone ? WEFT_MEMORY : WEFT_OK);
+    CHECK(is_alone || strstr(weft_comms_apart(all.comms), "was refused memory of process") != NULL);
+    CHECK(!is_alone || *weft_comms_apart(all.comms) == '\0');
+}
+
 /* Marked for removal before anybody else has seen it. */
 static void test_a_segment_does_not_stay(void)
 {
@@ -104,6 +120,7 @@ int main(void)
         RUN(test_everybody_sees_what_each_writes);
         RUN(test_what_is_refused_to_one_nobody_has);
         RUN(test_a_segment_does_not_stay);
+        RUN(test_a_mesh_says_why_its_processes_are_apart);
     }
     close_ranks(&all);
     weft_world_close();

@@ -105,6 +105,9 @@ WEFT_API weft_status weft_all_gather_start(weft_comm *comm, const void *send, in
                                            const int64_t *recv_at, weft_request *request,
                                            weft_error *error);
 WEFT_API weft_status weft_wait(weft_request *request, weft_error *error);
+/* weft_comms_apart - why processes of this host do not see each other's memory although it was asked for: who was refused whose,
+ * and what the system said; "": nothing was refused. The same on all processes. Lives as long as comms. Local. */
+WEFT_API const char *weft_comms_apart(const weft_comms *comms);
 /* weft_comms_poll - what a local rank has under way goes on as far as it can without waiting: for who computes meanwhile.
  * From the rank's thread. Local. */
 WEFT_API void weft_comms_poll(weft_comms *comms, int rank);

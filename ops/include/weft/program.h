@@ -105,6 +105,9 @@ WEFT_API weft_value weft_find_input(const weft_program *program, const char *nam
 WEFT_API weft_value weft_variable_at(const weft_program *program, int index);
 WEFT_API const char *weft_name_of(weft_value value);
 WEFT_API weft_mesh *weft_program_mesh(const weft_program *program);
+/* Why each process of this host holds copies of its own of what they could hold in common: the system refused memory that all
+ * see (weft_comms_apart). "": it did not. */
+WEFT_API const char *weft_program_apart(const weft_program *program);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 

@@ -95,6 +95,7 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
                                           .dump = *dump ? dump : NULL,
                                           .synchronous =
                                               settings_flag(job->settings, "synchronous"),
+                                          .link = settings_text(job->settings, "link"),
                                           .explain = settings_flag(job->settings, "explain")};
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,

@@ -57,7 +57,7 @@ static double convert_price(const choosing *c, int from, int to, double bytes)
                                     .kind = kind_of(from, to),
                                     .bytes = bytes,
                                     .link_bytes = link_bytes};
-    return weft_exchange_price(&c->in->plan->cost, &exchange);
+    return weft_exchange_price(c->in->plan, &c->in->plan->cost, &exchange);
 }
 
 /* A partial operand is finished once, for all its readers. */

@@ -168,6 +168,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
     made->arena = weft_arena_create();
     weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
                                      : weft_fail_memory(error, sizeof *made);
+    if (status == WEFT_OK) status = weft_read_links(made, options ? options->link : NULL, error);
     if (status == WEFT_OK && options) status = take_options(made, options, error);
     if (status == WEFT_OK) status = build(made, values, options ? options->dump : NULL, error);
     if (status != WEFT_OK) weft_plan_destroy(&made);

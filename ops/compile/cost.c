@@ -6,9 +6,11 @@
 
 #include <stdlib.h>
 
-double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange)
+double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
+                           const weft_exchange *exchange)
 {
-    return cost->exchange ? cost->exchange(cost->context, exchange) : exchange->link_bytes;
+    if (cost->exchange) return cost->exchange(cost->context, exchange);
+    return weft_link_over(plan, exchange->axes).byte * exchange->link_bytes;
 }
 
 double weft_work_price(const weft_cost *cost, double flops)
@@ -17,9 +19,9 @@ double weft_work_price(const weft_cost *cost, double flops)
     return flops / (cost->flops_per_byte > 0 ? cost->flops_per_byte : WEFT_FLOPS_PER_BYTE);
 }
 
-double weft_latency_price(const weft_cost *cost)
+double weft_latency_price(const weft_plan *plan, uint32_t axes)
 {
-    return cost->latency > 0 ? cost->latency : WEFT_LATENCY;
+    return plan->cost.latency > 0 ? plan->cost.latency : weft_link_over(plan, axes).latency;
 }
 
 static int group_size(const weft_mesh *mesh, uint32_t axes)

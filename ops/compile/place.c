@@ -100,7 +100,7 @@ static void add_exchanges(placing *p, const weft_type *type, const weft_spec *fr
     const int n = weft_convert_plan(plan->mesh, &type->shape, from, to, steps);
     for (int s = 0; s < n; s++) {
         if (!weft_convert_exchange(plan->mesh, type, &steps[s], 0, &exchange)) continue;
-        p->draft->exchange += weft_exchange_price(&plan->cost, &exchange);
+        p->draft->exchange += weft_exchange_price(plan, &plan->cost, &exchange);
         p->draft->link_bytes += exchange.link_bytes;
         p->draft->wire_bytes +=
             weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &steps[s], 0);

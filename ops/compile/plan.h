@@ -61,6 +61,11 @@ typedef struct weft_step {
     uint32_t until;
 } weft_step;
 
+/* Of the links along an axis (links.c), in bytes through one of the usual speed. */
+typedef struct weft_link_price {
+    double byte, latency;
+} weft_link_price;
+
 /* When a step may begin (queues.c). */
 typedef struct weft_timing {
     uint32_t queue; /* of plan->queues */
@@ -89,7 +94,9 @@ typedef struct weft_plan {
     const weft_policy *policy; /* while it is built; NULL: none */
     const char *policy_name;   /* NULL: none */
     weft_cost cost;            /* while it is built */
-    const weft_graph *user;    /* the graph it was made from; lives longer */
+    weft_link_price links[WEFT_MAX_AXES];
+    const char *link_text;  /* as they were stated; NULL: the usual */
+    const weft_graph *user; /* the graph it was made from; lives longer */
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */
     uint32_t *user_value;
@@ -200,15 +207,19 @@ weft_status weft_find_queues(weft_plan *plan, weft_error *error);
 /* The kind of traffic that a step makes, in plan->traffic; -1: it makes none. */
 int weft_step_traffic(const weft_plan *plan, const weft_step *step);
 /* Prices by a cost function, all bytes through one rank's link. */
-double weft_exchange_price(const weft_cost *cost, const weft_exchange *exchange);
+double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
+                           const weft_exchange *exchange);
 double weft_work_price(const weft_cost *cost, double flops);
 /* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
 bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
                            const weft_convert_step *convert, int rank, weft_exchange *exchange);
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
-/* What begins with every exchange, as a price. */
-double weft_latency_price(const weft_cost *cost);
+/* What begins with every exchange over these axes, as a price. */
+double weft_latency_price(const weft_plan *plan, uint32_t axes);
+/* weft_read_links - the text of weft_compile_options.link; NULL or empty: the usual. weft_link_over - the slowest. */
+weft_status weft_read_links(weft_plan *plan, const char *text, weft_error *error);
+weft_link_price weft_link_over(const weft_plan *plan, uint32_t axes);
 /* What a conversion step does to operand k. */
 weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k);
 /* The last step during which step `s` goes on: itself, but for exchanges. */

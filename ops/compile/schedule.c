@@ -121,8 +121,8 @@ static void find_prices(scheduling *g)
         weft_exchange exchange;
         const weft_step *step = &plan->steps[s];
         g->is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
-        g->price[s] = g->is_exchange[s] ? weft_exchange_price(&plan->cost, &exchange) +
-                                              weft_latency_price(&plan->cost)
+        g->price[s] = g->is_exchange[s] ? weft_exchange_price(plan, &plan->cost, &exchange) +
+                                              weft_latency_price(plan, exchange.axes)
                                         : work_of(plan, step);
         g->begins[s + 1] = g->begins[s] + (g->is_exchange[s] ? 0 : g->price[s]);
     }

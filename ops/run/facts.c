@@ -238,6 +238,11 @@ static void count_exchange(const weft_plan *plan, uint32_t s, int rank, uint32_t
     if (beside > 0) queue->beside_bytes += bytes;
 }
 
+const char *weft_plan_link(const weft_program *program)
+{
+    return program ? program->plan->link_text : NULL;
+}
+
 int weft_plan_n_queues(const weft_program *program)
 {
     return program ? (int)program->plan->n_queues : 0;
@@ -345,7 +350,7 @@ weft_status weft_plan_cost(const weft_program *program, int rank, const weft_cos
         planned->flops += weft_step_flops(plan, &plan->steps[s], rank);
         if (!weft_step_exchange(plan, &plan->steps[s], rank, &exchange)) continue;
         planned->link_bytes += exchange.link_bytes;
-        planned->exchange += weft_exchange_price(cost ? cost : &usual, &exchange);
+        planned->exchange += weft_exchange_price(plan, cost ? cost : &usual, &exchange);
     }
     planned->work = weft_work_price(cost ? cost : &usual, planned->flops);
     planned->total = planned->exchange + planned->work;

@@ -111,6 +111,7 @@ static void print_head(const weft_program *program, FILE *file)
     if (weft_layout_stage(layout))
         fprintf(file, "zero    stage %d over the axes of %s\n", weft_layout_stage(layout),
                 weft_layout_store_dim(layout));
+    if (weft_plan_link(program)) fprintf(file, "link    %s\n", weft_plan_link(program));
     if (weft_plan_policy(program)) fprintf(file, "policy  %s\n", weft_plan_policy(program));
     if (*weft_program_apart(program))
         fprintf(file, "apart   each process has its own memory: %s\n", weft_program_apart(program));

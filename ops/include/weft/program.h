@@ -35,6 +35,11 @@ typedef struct weft_compile_options {
     bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
     bool
         synchronous; /* each exchange is finished before the next step, in place of going on while others compute */
+    /* Bytes a second through a rank's link, of all axes or of some, and perhaps what an exchange takes before its first byte
+     * is there: "125MB+1ms", "data:125MB+1ms,model:10GB". It is stated and not measured, so that all ranks, and a plan made
+     * elsewhere, come to the same. An axis of which nothing is said, and NULL: 3GB+5us. Where `cost` has a function for
+     * exchanges, or a latency, that counts */
+    const char *link;
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.

@@ -25,6 +25,8 @@ WEFT_BEGIN
 WEFT_API const weft_layout *weft_plan_layout(const weft_program *program);
 /* The name of the policy that decided; NULL: none was given. */
 WEFT_API const char *weft_plan_policy(const weft_program *program);
+/* The speed of links as it was stated (weft_compile_options.link); NULL: it was not. */
+WEFT_API const char *weft_plan_link(const weft_program *program);
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 

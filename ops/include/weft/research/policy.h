@@ -43,13 +43,14 @@ typedef struct weft_exchange {
 struct weft_cost {
     /* flops that take as long as a byte through a link; 0: WEFT_FLOPS_PER_BYTE */
     double flops_per_byte;
-    /* The price of an exchange, 0 or more, INFINITY for never. NULL: exchange->link_bytes */
+    /* The price of an exchange, 0 or more, INFINITY for never. NULL: exchange->link_bytes, times what links of its axes are
+     * said to be slower than the usual (weft_compile_options.link) */
     double (*exchange)(void *context, const weft_exchange *exchange);
     /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
     double (*work)(void *context, double flops);
     void *context; /* handed to both */
     /* Bytes that would be through a link in the time that an exchange takes whatever it moves: until all have come and
-     * the first byte is there. 0: WEFT_LATENCY. Not a part of an exchange's price, since placing differs by it in hardly
+     * the first byte is there. 0: as links are said to have, else WEFT_LATENCY. Not a part of an exchange's price, since placing differs by it in hardly
      * anything; exchanges that are ready together become one where the latencies saved are more than what the one
      * exchange's price is above theirs, and what is copied to pack and unpack. */
     double latency;

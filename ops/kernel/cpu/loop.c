@@ -30,6 +30,7 @@ static void set_run(const weft_space *s, const weft_lane *lane, walk *w)
 {
     const int64_t left = lane->n - w->done, room = s->size[s->n_dims - 1] - w->at[s->n_dims - 1];
     w->run = left < room ? left : room;
+    if (w->run > WEFT_BLOCK) w->run = WEFT_BLOCK;
 }
 
 static walk walk_begin(const weft_space *s, const weft_lane *lane)
@@ -158,11 +159,19 @@ void weft_act_ahead(const weft_space *s, weft_lane *lane, const weft_act *act)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static void run_block(const weft_lane *lane, const weft_act *act, int64_t n,
-                      const weft_block_env *env)
+/* On n numbers; block functions take WEFT_BLOCK at a time. */
+static void run_block(const weft_lane *lane, const weft_act *act, int64_t n, weft_block_env *env)
 {
-    const void *const x[3] = {lane->at[act->x[0]], lane->at[act->x[1]], lane->at[act->x[2]]};
-    act->block(n, lane->at[act->y[0]], x, env);
+    const void *x[3] = {lane->at[act->x[0]], lane->at[act->x[1]], lane->at[act->x[2]]};
+    char *y = lane->at[act->y[0]];
+    for (; n > WEFT_BLOCK; n -= WEFT_BLOCK) {
+        act->block(WEFT_BLOCK, y, x, env);
+        for (int i = 0; i < act->n_in; i++)
+            x[i] = (const char *)x[i] + (int64_t)WEFT_BLOCK * act->x_bytes[i];
+        y += (int64_t)WEFT_BLOCK * act->bytes;
+        env->index += WEFT_BLOCK * env->stride;
+    }
+    act->block(n, y, x, env);
 }
 
 void weft_act_elements(const weft_space *s, weft_lane *lane, const weft_act *act)
@@ -200,46 +209,70 @@ void weft_act_clear(const weft_space *s, weft_lane *lane, const weft_act *act)
     weft_state_clear(act->combine, (double *)(void *)lane->at[act->y[0]], lane->n_rows);
 }
 
+/* What row r of the block gives a reduction. */
+static weft_run run_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
+{
+    return (weft_run){.x = lane->at[act->x[0]] + r * lane->run * act->bytes,
+                      .n = lane->run,
+                      .part = s->piece,
+                      .index = s->index_begin[act->number] + lane->skip,
+                      .ahead = act->asks ? lane->n : 0};
+}
+
 /* Row r of the group is column r of the state. */
 void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     double *state = (double *)(void *)lane->at[act->y[0]];
-    const char *x = lane->at[act->x[0]];
-    const int64_t index = s->index_begin[act->number] + lane->skip;
-    for (int64_t r = 0; r < lane->n_rows; r++)
-        weft_reducers[act->combine].row[act->dtype](state + r, x + r * lane->run * act->bytes,
-                                                    lane->run, index);
+    for (int64_t r = 0; r < lane->n_rows; r++) {
+        const weft_run run = run_of(s, lane, act, r);
+        weft_reducers[act->combine].row[act->dtype](state + r, &run);
+    }
 }
 
-/* Of row r in the block at hand: a group of several rows has one block. */
+/* Of row r in the block at hand, one for each of its pieces: a group of several rows has one block, of one piece. */
 static double *shift_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
 {
-    return (double *)(void *)lane->at[act->x[1]] + lane->skip / s->part + r;
+    return (double *)(void *)lane->at[act->x[1]] + lane->skip / s->piece + r;
 }
 
 void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     double *state = (double *)(void *)lane->at[act->y[0]];
     const int64_t bytes = lane->run * act->bytes;
-    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++)
-        *shift_of(s, lane, act, r) = weft_reducers[act->combine].leave[act->dtype](
-            state + r, lane->at[act->x[0]] + r * bytes, lane->run, lane->at[act->y[1]] + r * bytes);
+    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++) {
+        const weft_run run = run_of(s, lane, act, r);
+        weft_reducers[act->combine].leave[act->dtype](
+            state + r, &run, lane->at[act->y[1]] + r * bytes, shift_of(s, lane, act, r));
+    }
 }
 
-/* Blocks of a row, one after the other, mostly have one shift, and so one factor. */
-void weft_act_resume(const weft_space *s, weft_lane *lane, const weft_act *act)
+/* Elements [begin, end) of row r in the block at hand, which have one shift. */
+static void resume_pieces(weft_lane *lane, const weft_act *act, int64_t r, int64_t begin,
+                          int64_t end, double shift)
 {
-    const int64_t bytes = lane->run * act->bytes;
     const weft_reducer *reducer = &weft_reducers[act->combine];
     weft_known_factor *known = &lane->known;
-    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++) {
-        const double shift = *shift_of(s, lane, act, r);
-        if (lane->skip == 0 || known->act != act || known->shift != shift)
-            *known = (weft_known_factor){
-                act, shift,
-                reducer->factor[act->dtype](shift, lane->at[act->x[2]] + r * act->bytes)};
-        reducer->resume[act->dtype](lane->run, lane->at[act->y[0]] + r * bytes,
-                                    lane->at[act->x[0]] + r * bytes, known->factor);
+    const int64_t first = (r * lane->run + begin) * act->bytes;
+    if (lane->skip + begin == 0 || known->act != act || known->shift != shift)
+        *known = (weft_known_factor){
+            act, shift, reducer->factor[act->dtype](shift, lane->at[act->x[2]] + r * act->bytes)};
+    reducer->resume[act->dtype](end - begin, lane->at[act->y[0]] + first,
+                                lane->at[act->x[0]] + first, known->factor);
+}
+
+/* Pieces of a row, one after the other, mostly have one shift, and so one factor. */
+void weft_act_resume(const weft_space *s, weft_lane *lane, const weft_act *act)
+{
+    for (int64_t r = 0; r < lane->n_rows; r++) {
+        const double *shift = shift_of(s, lane, act, r);
+        for (int64_t begin = 0, end; begin < lane->run; begin = end) {
+            const double one = *shift;
+            for (end = begin; end < lane->run && *shift == one; shift++)
+                end += s->piece;
+            if (end == begin) end += s->piece, shift++; /* NaN */
+            if (end > lane->run) end = lane->run;
+            resume_pieces(lane, act, r, begin, end, one);
+        }
     }
 }
 

@@ -189,17 +189,46 @@ static void place_left(weft_making *m, int k)
     weft_left *left = &m->left[k];
     const weft_space *s = m->space;
     const weft_slot *v = &m->value[m->first_slot[left->by - 1]];
-    const int64_t n_shifts = s->n_parts > s->rows ? s->n_parts : s->rows;
+    const int64_t n_pieces = (s->row + s->piece - 1) / s->piece;
+    const int64_t n_shifts = n_pieces > s->rows ? n_pieces : s->rows;
     left->elements = v->result >= 0 && weft_making_is_free(m, v->result, k)
                          ? weft_making_result(m, v->result)
                          : weft_making_buffer(m, s->rows * s->row * v->bytes, v->bytes);
     left->shifts = weft_making_buffer(m, n_shifts * (int64_t)sizeof(double), 0);
 }
 
+/* Is operand `slot` read in the first pass, out of memory where the next block's elements follow this one's? */
+static bool comes_from_memory(const weft_making *m, int slot)
+{
+    const weft_slot *v = &m->value[slot];
+    const weft_ref *ref = &m->space->refs[v->elements];
+    return slot < m->loop->n_in && v->need & weft_pass_bit(0) && v->elements != 0 && ref->data &&
+           ref->step == v->bytes;
+}
+
+/* Is there a next block to ask memory for? One op alone reads on by itself while it works. */
+static bool is_worth_asking(const weft_making *m)
+{
+    return m->space->n_groups * m->space->n_parts > 1 && m->loop->n_ops > 1;
+}
+
+/* The reduction that asks for the next block of operand `slot` on its way through this one; -1. */
+static int reduction_that_asks(const weft_making *m, int slot)
+{
+    for (int k = 0; k < m->loop->n_ops; k++) {
+        const weft_loop_op *op = &m->loop->op[k];
+        if (op->kind == WEFT_LOOP_REDUCE && op->in[0] == slot)
+            return weft_reducers[op->combine].asks[op->dtype] ? k : -1;
+    }
+    return -1;
+}
+
 static void make_reduction(weft_making *m, int k)
 {
     const weft_loop_op *op = &m->loop->op[k];
     weft_act act = {.run = weft_act_reduce,
+                    .asks = is_worth_asking(m) && comes_from_memory(m, op->in[0]) &&
+                            reduction_that_asks(m, op->in[0]) == k,
                     .number = k,
                     .bytes = (int)weft_dtype_bytes(op->dtype),
                     .combine = op->combine,
@@ -214,24 +243,16 @@ static void make_reduction(weft_making *m, int k)
     weft_making_add(m, act);
 }
 
-/* Is operand `slot` read in the first pass, out of memory where the next block's elements follow this one's? */
-static bool comes_from_memory(const weft_making *m, int slot)
-{
-    const weft_slot *v = &m->value[slot];
-    const weft_ref *ref = &m->space->refs[v->elements];
-    return v->need & weft_pass_bit(0) && v->elements != 0 && ref->data && ref->step == v->bytes;
-}
-
 /* Before op k: its share of the operands whose next block is asked for while this one is worked on. Not all at once: a core
- * waits for so many lines at a time. One op alone reads on by itself while it works. */
+ * waits for so many lines at a time. */
 static void ask_ahead(weft_making *m, int k, int n_asked, int *next)
 {
-    const weft_space *s = m->space;
-    if (s->n_groups * s->n_parts < 2 || m->loop->n_ops < 2) return;
+    if (!is_worth_asking(m)) return;
     for (int64_t i = 0, seen = 0; i < m->loop->n_in; i++) {
         if (!comes_from_memory(m, (int)i) || seen++ < *next) continue;
         if (*next * m->loop->n_ops > k * n_asked) return;
         ++*next;
+        if (reduction_that_asks(m, (int)i) >= 0) continue;
         weft_making_add(m, (weft_act){.run = weft_act_ahead,
                                       .x[0] = m->value[i].elements,
                                       .bytes = m->value[i].bytes});

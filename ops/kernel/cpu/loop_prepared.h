@@ -1,7 +1,8 @@
 /* loop_prepared.h: what a loop is between weft_loop_prepare and weft_loop_run.
  *
  * The space, collapsed, is rows; rows are taken in *groups* (one long row, or several short ones), and a group is cut
- * into *blocks* of at most WEFT_BLOCK elements that are contiguous in the space. What is done is a list of acts in
+ * into *blocks* of elements that are contiguous in the space: at most WEFT_BLOCK, or where rows are reduced, as many pieces
+ * of that as the lane's buffers have room for (so that a reduction has more to do at a time; it adds up piece by piece). What is done is a list of acts in
  * stages: the even ones once for a group, the odd ones for each of its blocks. So a loop with two reductions one after
  * the other has seven: once, blocks (they end with the first reduction), once, blocks, once, blocks, once.
  *
@@ -32,6 +33,7 @@ struct weft_act {
     weft_finish finish;
     bool is_number[3]; /* operands on elements: one number of the row, not a block          */
     int only_for;      /* the one op that reads its result, which nobody wants in memory; -1 */
+    bool asks;         /* of a reduction: memory for the next block of x[0], on the way      */
     const struct weft_relay_width *width; /* of a relay (relay.h)                           */
     const struct weft_relay_leg *legs;    /* [n_legs] */
     int n_legs;
@@ -57,6 +59,7 @@ struct weft_space {
     int64_t row, n_rows;    /* elements of a row; rows                                  */
     int64_t rows, n_groups; /* rows of a group; groups                                  */
     int64_t part, n_parts;  /* elements of a row in a block; blocks of a group          */
+    int64_t piece;          /* elements that enter a state at once (weft_row_part)      */
     int64_t cuts;           /* units that lanes share out, of a group: 1, or its blocks */
     bool needs_outer;       /* somebody asks for coordinates                            */
     int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */

@@ -80,8 +80,27 @@ static void add_op(relaying *r, const weft_act *act, int tile)
     r->has_number |= act->n_in == 2 && act->is_number[1 - tile];
 }
 
+/* A line that is written is read first, if it is nobody's operand. Where all elements are gone through once that goes on
+ * without end, and the processor sees it coming; it does not where the writing is done row by row. */
+static bool is_fetched_to_write(const relaying *r, int ref)
+{
+    const weft_making *m = r->making;
+    if (m->n_passes < 2 || m->space->n_groups * m->space->n_parts < 2) return false;
+    for (int o = 0; o < m->loop->n_out; o++)
+        for (int k = 0; m->out[o] == ref && k <= m->loop->n_in; k++) {
+            if (k == m->loop->n_in) return true;
+            if (weft_making_shares(m, o, k)) return false;
+        }
+    return false;
+}
+
 static void add_store(relaying *r)
 {
+    if (is_fetched_to_write(r, r->last.y[0]))
+        add_leg(r, (weft_relay_leg){.run = r->width->ask,
+                                    .rest = weft_rest_none,
+                                    .ref = r->last.y[0],
+                                    .ahead = WEFT_BLOCK});
     add_leg(r,
             (weft_relay_leg){.run = r->width->store, .rest = weft_rest_store, .ref = r->last.y[0]});
 }
@@ -112,12 +131,12 @@ static bool open_relay(relaying *r, const weft_act *act)
 static int follow(relaying *r, const weft_act *acts, int i, int n)
 {
     int taken = 1;
-    for (int k = i + 1; k < n && r->n_legs < WEFT_MOST_LEGS - 4; k++) {
+    for (int k = i + 1; k < n && r->n_legs < WEFT_MOST_LEGS - 6; k++) {
         if (acts[k].run == weft_act_ahead) continue;
         const int tile = goes_on_with(r, &acts[k]);
         if (tile < 0) break;
         if (r->last.only_for != acts[k].number) add_store(r);
-        for (int a = i + taken; a < k && r->n_legs < WEFT_MOST_LEGS - 4; a++)
+        for (int a = i + taken; a < k && r->n_legs < WEFT_MOST_LEGS - 6; a++)
             add_leg(r, (weft_relay_leg){
                            .run = r->width->ask, .rest = weft_rest_none, .ref = acts[a].x[0]});
         add_op(r, &acts[k], tile);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 enum {
-    SHORT_ROW = 64 /* below this several rows without a reduction share a block */
+    SHORT_ROW = 64, /* below this several rows without a reduction share a block */
+    MOST_WORKED =
+        16384 /* elements of all operands and ops together that a block of pieces may have: they stay near */
 };
 
 /* ---- collapse -------------------------------------------------------------------------------- */
@@ -77,10 +79,17 @@ static void collapse(collapsing *c)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-static void cut_row(weft_space *s)
+static void cut_row(weft_space *s, bool has_rows)
 {
+    s->piece = 1;
     if (s->row == 0) return;
-    s->part = weft_row_part(s->row);
+    s->piece = weft_row_part(s->row);
+    const int64_t n = (s->row + s->piece - 1) / s->piece;
+    int64_t most = has_rows ? MOST_WORKED / (s->piece * (s->n_in + s->n_ops)) : 1;
+    if (most > WEFT_PARTS) most = WEFT_PARTS;
+    if (most < 1) most = 1;
+    const int64_t blocks = (n + most - 1) / most;
+    s->part = (n + blocks - 1) / blocks * s->piece;
     s->n_parts = (s->row + s->part - 1) / s->part;
 }
 
@@ -90,7 +99,7 @@ static void cut(weft_space *s, bool has_rows)
     s->row = s->n_rows = s->rows = 1;
     for (int d = 0; d < s->n_dims; d++)
         *(d < s->n_outer ? &s->n_rows : &s->row) *= s->size[d];
-    cut_row(s);
+    cut_row(s, has_rows);
     const int64_t most = has_rows ? WEFT_COLUMNS : WEFT_BLOCK;
     if (has_rows || s->row < SHORT_ROW) s->rows = s->row > 0 ? WEFT_BLOCK / s->row : most;
     if (s->rows > most) s->rows = most;

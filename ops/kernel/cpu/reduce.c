@@ -99,6 +99,7 @@ static void cut_chunks(reduction *r)
 static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin,
                     int64_t end)
 {
+    const int64_t most = WEFT_PARTS * r->part;
     while (begin < end) {
         int64_t at[3];
         weft_nest_offset(&r->reduced, begin / r->last, at);
@@ -108,9 +109,11 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
         const char *x = from + (size_t)at[IN] * r->bytes;
         const int64_t index =
             r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
-        for (; r->rows && i < stop; i += r->part)
-            r->reducer->row[r->dtype](state, x + (size_t)i * r->bytes,
-                                      stop - i < r->part ? stop - i : r->part, index + i);
+        for (; r->rows && i < stop; i += most)
+            r->reducer->row[r->dtype](state, &(weft_run){.x = x + (size_t)i * r->bytes,
+                                                         .n = stop - i < most ? stop - i : most,
+                                                         .part = r->part,
+                                                         .index = index + i});
         for (; i < stop; i++)
             r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n,
                                          index + i);

@@ -91,6 +91,21 @@ static void merge_moments(double *state, const double *other, int64_t n)
 
 /* ---- a contiguous run into column 0, for element type T -------------------------------------- */
 
+/* Each part of a run: from element `at` on, so many. */
+#define EACH_PART(run, at, count)                                                                  \
+    for (int64_t at = 0, count; at < (run)->n && (count = part_at(run, at), true);                 \
+         at += (run)->part)
+
+static int64_t part_at(const weft_run *run, int64_t at)
+{
+    return run->n - at < run->part ? run->n - at : run->part;
+}
+
+/* Memory is asked for four lines; what is there already costs next to nothing. */
+#define ASK(from)                                                                                  \
+    for (int line = 0; line < 4; line++)                                                           \
+    __builtin_prefetch((const char *)(from) + 64 * line)
+
 /* Sums of floats: four accumulators of 64 bytes, added up in halves. So n alone decides the order, whatever the width of
  * the processor's vectors. add(a, x): the accumulator a with the vector, or the number, x. `before`: done before the vectors
  * from element i on, four of them, are read; `rest`: before those that are left. */
@@ -128,24 +143,32 @@ static void merge_moments(double *state, const double *other, int64_t n)
     typedef T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias)) vector_##suffix;     \
     typedef T __attribute__((vector_size(32))) half_##suffix;                                      \
     typedef T __attribute__((vector_size(16))) quarter_##suffix;                                   \
-    WEFT_CLONES static void row_sum_##suffix(double *state, const void *data, int64_t n,           \
-                                             int64_t index)                                        \
+    WEFT_CLONES static T sum_##suffix(const T *x, int64_t n, const T *next)                        \
     {                                                                                              \
-        (void)index;                                                                               \
-        SUM_RUN(T, suffix, (const T *)data, n, ADD, (void)0, (void)0)                              \
-        state[0] += (double)sum;                                                                   \
+        SUM_RUN(T, suffix, x, n, ADD, if (next != x) ASK(next + i), (void)0)                       \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void row_sum_##suffix(double *state, const weft_run *run)                               \
+    {                                                                                              \
+        const T *x = run->x;                                                                       \
+        EACH_PART(run, at, n)                                                                      \
+        state[0] += (double)sum_##suffix(x + at, n, x + at + run->ahead);                          \
     }
 FLOAT_SUM(float, f32)
 FLOAT_SUM(double, f64)
 
-WEFT_CLONES static void row_sum_i32(double *state, const void *data, int64_t n, int64_t index)
+WEFT_CLONES static int64_t sum_i32(const int32_t *x, int64_t n)
 {
-    const int32_t *x = data;
     int64_t sum = 0;
-    (void)index;
     for (int64_t i = 0; i < n; i++)
         sum += x[i];
-    state[0] += (double)sum;
+    return sum;
+}
+
+static void row_sum_i32(double *state, const weft_run *run)
+{
+    EACH_PART(run, at, n)
+    state[0] += (double)sum_i32((const int32_t *)run->x + at, n);
 }
 
 #define ROWS(T, suffix, LOW, HIGH)                                                                 \
@@ -171,25 +194,28 @@ WEFT_CLONES static void row_sum_i32(double *state, const void *data, int64_t n, 
         }                                                                                          \
         return nan ? NAN_##suffix : best;                                                          \
     }                                                                                              \
-    static void row_max_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    static void row_max_##suffix(double *state, const weft_run *run)                               \
     {                                                                                              \
-        (void)index;                                                                               \
-        merge_max(state, &(double){(double)max_##suffix(x, n)}, 1);                                \
+        EACH_PART(run, at, n)                                                                      \
+        merge_max(state, &(double){(double)max_##suffix((const T *)run->x + at, n)}, 1);           \
     }                                                                                              \
-    static void row_min_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    static void row_min_##suffix(double *state, const weft_run *run)                               \
     {                                                                                              \
-        (void)index;                                                                               \
-        merge_min(state, &(double){(double)min_##suffix(x, n)}, 1);                                \
+        EACH_PART(run, at, n)                                                                      \
+        merge_min(state, &(double){(double)min_##suffix((const T *)run->x + at, n)}, 1);           \
     }                                                                                              \
-    static void row_argmax_##suffix(double *state, const void *data, int64_t n, int64_t index)     \
+    static void row_argmax_##suffix(double *state, const weft_run *run)                            \
     {                                                                                              \
-        const T *x = data, best = max_##suffix(x, n);                                              \
-        int64_t i = 0;                                                                             \
-        while (i < n - 1 && x[i] != best && (best == best || x[i] == x[i]))                        \
-            i++;                                                                                   \
-        double other[C1 + 1]; /* only these two are read */                                        \
-        other[0] = (double)best, other[C1] = (double)(index + i);                                  \
-        merge_argmax(state, other, 1);                                                             \
+        EACH_PART(run, at, n)                                                                      \
+        {                                                                                          \
+            const T *x = (const T *)run->x + at, best = max_##suffix(x, n);                        \
+            int64_t i = 0;                                                                         \
+            while (i < n - 1 && x[i] != best && (best == best || x[i] == x[i]))                    \
+                i++;                                                                               \
+            double other[C1 + 1]; /* only these two are read */                                    \
+            other[0] = (double)best, other[C1] = (double)(run->index + at + i);                    \
+            merge_argmax(state, other, 1);                                                         \
+        }                                                                                          \
     }
 
 #define NAN_f32 NAN
@@ -203,8 +229,8 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 #define LEAST_f32 0x1p-126
 #define LEAST_f64 0x1p-1022
 /* lse leaves exp(x - shift), where shift is the maximum so far: nothing overflows, and what is in the state is scaled only
- * where the maximum grows. Where there is a NaN or an infinite maximum (leave_odd) it is the run's own maximum, and the run
- * is merged; of nothing but -inf 0 is left, so that it stays 0 if others are not.
+ * where the maximum grows. Where there is an infinite maximum (leave_odd) it is the part's own maximum, and the part is
+ * merged; of nothing but -inf 0 is left, so that it stays 0 if others are not. A NaN shows in the sum of exponentials.
  *
  * exp(x - finished) = exp(x - shift) exp(shift - finished), a factor that is no number below the least normal one; where both
  * are inf, the elements are right as they are. */
@@ -232,11 +258,13 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         return m2 > m0 ? m2 : m0;                                                                  \
     }
 
-/* y[i] = exp(x[i] - m), and their sum; a tile's are added up while they are in registers. */
+/* y[i] = exp(x[i] - m), and their sum; a tile's are added up while they are in registers. A line that is written is read
+ * first, if it is not x's: it is asked for as well. */
 #define EXP_SUM_RUN(T, suffix)                                                                     \
-    WEFT_CLONES static T exp_sum_##suffix(const T *x, int64_t n, T m, T *y)                        \
+    WEFT_CLONES static T exp_sum_##suffix(const T *x, int64_t n, T m, T *y, const T *next)         \
     {                                                                                              \
-        SUM_RUN(T, suffix, y, n, ADD,                                                              \
+        SUM_RUN(T, suffix, y, n, ADD, if (next != x) ASK(next + i);                                \
+                if (y != x) ASK(y + i + WEFT_BLOCK);                                               \
                 WEFT_SIMD() for (int k = 0; k < 4 * WIDTH; k++) y[i + k] =                         \
                     weft_exp_low_##suffix(x[i + k] - m),                                           \
                 WEFT_SIMD() for (int64_t k = i; k < n; k++) y[k] =                                 \
@@ -247,7 +275,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     EXP_RUN(exp_less_##suffix, T, weft_exp_##suffix)                                               \
     MAX_RUN(T, suffix)                                                                             \
     EXP_SUM_RUN(T, suffix)                                                                         \
-    /* NaN or infinite elements. */                                                                \
+    /* A part by itself, where a maximum is infinite or NaN. */                                    \
     static double leave_odd_lse_##suffix(double *state, const T *x, int64_t n, T *y)               \
     {                                                                                              \
         const T m = max_##suffix(x, n);                                                            \
@@ -256,29 +284,64 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             return (double)m;                                                                      \
         }                                                                                          \
         exp_less_##suffix(x, n, m, y);                                                             \
-        double sum = 0, other[C1 + 1];                                                             \
-        row_sum_##suffix(&sum, y, n, 0);                                                           \
+        const double sum = (double)sum_##suffix(y, n, y);                                          \
+        double other[C1 + 1];                                                                      \
         other[0] = (double)m, other[C1] = m == (T)INFINITY ? 1.0 : sum;                            \
         merge_lse(state, other, 1);                                                                \
         return (double)m;                                                                          \
     }                                                                                              \
-    static double leave_lse_##suffix(double *state, const void *x, int64_t n, void *y)             \
+    /* A part of which `sum` is left; that of a NaN is NaN, and so is all of its row. */           \
+    static void add_lse_##suffix(double *state, double sum, double *shift)                         \
+    {                                                                                              \
+        const double before = state[0];                                                            \
+        const bool grows = before != *shift && state[C1] != 0;                                     \
+        if (sum != sum || before != before) *shift = (double)NAN;                                  \
+        state[C1] = (grows ? state[C1] * exp(before - *shift) : state[C1]) + sum;                  \
+        state[0] = *shift;                                                                         \
+    }                                                                                              \
+    static void leave_alone_lse_##suffix(double *state, const T *x, int64_t n, T *y,               \
+                                         double *shift)                                            \
     {                                                                                              \
         const double m = (double)max_of_numbers_##suffix(x, n);                                    \
-        const double before = state[0], shift = LARGER(before, m);                                 \
-        if (!(shift - shift == 0)) return leave_odd_lse_##suffix(state, x, n, y);                  \
-        const double sum = (double)exp_sum_##suffix(x, n, (T)shift, y);                            \
-        if (sum != sum) return state[0] = state[C1] = sum; /* x may be gone: y may be x */         \
-        const bool grows = before != shift && state[C1] != 0;                                      \
-        state[C1] = (grows ? state[C1] * exp(before - shift) : state[C1]) + sum;                   \
-        state[0] = shift;                                                                          \
-        return shift;                                                                              \
+        *shift = LARGER(state[0], m);                                                              \
+        if (*shift - *shift == 0)                                                                  \
+            add_lse_##suffix(state, (double)exp_sum_##suffix(x, n, (T)*shift, y, x), shift);       \
+        else                                                                                       \
+            *shift = leave_odd_lse_##suffix(state, x, n, y);                                       \
     }                                                                                              \
-    static void row_lse_##suffix(double *state, const void *x, int64_t n, int64_t index)           \
+    static void leave_lse_##suffix(double *state, const weft_run *run, void *left, double *shift)  \
     {                                                                                              \
+        const T *x = run->x;                                                                       \
+        T *y = left, sum[WEFT_PARTS];                                                              \
+        double most = state[0];                                                                    \
+        int p = 0, n_odd = 0;                                                                      \
+        EACH_PART(run, at, n)                                                                      \
+        {                                                                                          \
+            const double m = (double)max_of_numbers_##suffix(x + at, n);                           \
+            most = shift[p++] = LARGER(most, m);                                                   \
+            n_odd += !(most - most == 0);                                                          \
+        }                                                                                          \
+        p = 0;                                                                                     \
+        EACH_PART(run, at, n)                                                                      \
+        {                                                                                          \
+            if (n_odd == 0)                                                                        \
+                sum[p] = exp_sum_##suffix(x + at, n, (T)shift[p], y + at, x + at + run->ahead);    \
+            else                                                                                   \
+                leave_alone_lse_##suffix(state, x + at, n, y + at, &shift[p]);                     \
+            p++;                                                                                   \
+        }                                                                                          \
+        for (int k = 0; k < p && n_odd == 0; k++)                                                  \
+            add_lse_##suffix(state, (double)sum[k], &shift[k]);                                    \
+    }                                                                                              \
+    static void row_lse_##suffix(double *state, const weft_run *run)                               \
+    {                                                                                              \
+        const T *x = run->x;                                                                       \
         T left[WEFT_BLOCK];                                                                        \
-        (void)index;                                                                               \
-        leave_lse_##suffix(state, x, n, left);                                                     \
+        double shift;                                                                              \
+        EACH_PART(run, at, n)                                                                      \
+        leave_lse_##suffix(state,                                                                  \
+                           &(weft_run){.x = x + at, .n = n, .part = n, .ahead = run->ahead}, left, \
+                           &shift);                                                                \
     }                                                                                              \
     static double factor_lse_##suffix(double shift, const void *finished)                          \
     {                                                                                              \
@@ -307,19 +370,32 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             mean += (double)x[i] / (double)n;                                                      \
         return mean;                                                                               \
     }                                                                                              \
-    static void row_moments_##suffix(double *state, const void *x, int64_t n, int64_t index)       \
+    static void row_moments_##suffix(double *state, const weft_run *run)                           \
     {                                                                                              \
-        double sum = 0;                                                                            \
-        row_sum_##suffix(&sum, x, n, index);                                                       \
-        const double mean = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x, n);        \
-        /* M2 about the rounded mean; the shift by what rounding lost is taken out again */        \
-        const double lost = mean - (double)(T)mean;                                                \
-        const double square =                                                                      \
-            (double)sum_square_##suffix(x, n, (T)mean) - (double)n * lost * lost;                  \
-        double other[C2 + 1];                                                                      \
-        other[0] = (double)n, other[C1] = mean;                                                    \
-        other[C2] = square < 0 ? 0 : square;                                                       \
-        merge_moments(state, other, 1);                                                            \
+        const T *x = run->x;                                                                       \
+        double mean[WEFT_PARTS], square[WEFT_PARTS], other[C2 + 1];                                \
+        int p = 0;                                                                                 \
+        EACH_PART(run, at, n)                                                                      \
+        {                                                                                          \
+            const double sum = (double)sum_##suffix(x + at, n, x + at + run->ahead);               \
+            mean[p++] = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x + at, n);       \
+        }                                                                                          \
+        p = 0;                                                                                     \
+        EACH_PART(run, at, n)                                                                      \
+        { /* about the rounded mean; what rounding lost is taken out again */                      \
+            const double lost = mean[p] - (double)(T)mean[p];                                      \
+            square[p] =                                                                            \
+                (double)sum_square_##suffix(x + at, n, (T)mean[p]) - (double)n * lost * lost;      \
+            p++;                                                                                   \
+        }                                                                                          \
+        p = 0;                                                                                     \
+        EACH_PART(run, at, n)                                                                      \
+        {                                                                                          \
+            other[0] = (double)n, other[C1] = mean[p];                                             \
+            other[C2] = square[p] < 0 ? 0 : square[p];                                             \
+            merge_moments(state, other, 1);                                                        \
+            p++;                                                                                   \
+        }                                                                                          \
     }
 
 FLOAT_ROWS(float, f32)
@@ -373,19 +449,34 @@ FLOAT_COLUMNS(double, f64)
         name##_f32, name##_f64, NULL                                                               \
     }
 
+#define FLOATS_ASK .asks = {[WEFT_F32] = true, [WEFT_F64] = true}
+
 const weft_reducer weft_reducers[WEFT_COMBINES] = {
-    [WEFT_SUM] = {{0}, merge_sum, ALL(row_sum), ALL(column_sum)},
-    [WEFT_MAX] = {{(double)-INFINITY}, merge_max, ALL(row_max), ALL(column_max)},
-    [WEFT_MIN] = {{(double)INFINITY}, merge_min, ALL(row_min), ALL(column_min)},
-    [WEFT_LSE] = {{(double)-INFINITY, 0},
-                  merge_lse,
-                  FLOATS(row_lse),
-                  FLOATS(column_lse),
-                  FLOATS(leave_lse),
-                  FLOATS(factor_lse),
-                  FLOATS(resume_lse)},
-    [WEFT_ARGMAX] = {{(double)-INFINITY, -1}, merge_argmax, ALL(row_argmax), ALL(column_argmax)},
-    [WEFT_MOMENTS] = {{0, 0, 0}, merge_moments, FLOATS(row_moments), FLOATS(column_moments)},
+    [WEFT_SUM] = {.merge = merge_sum, .row = ALL(row_sum), FLOATS_ASK, .column = ALL(column_sum)},
+    [WEFT_MAX] = {.identity = {(double)-INFINITY},
+                  .merge = merge_max,
+                  .row = ALL(row_max),
+                  .column = ALL(column_max)},
+    [WEFT_MIN] = {.identity = {(double)INFINITY},
+                  .merge = merge_min,
+                  .row = ALL(row_min),
+                  .column = ALL(column_min)},
+    [WEFT_LSE] = {.identity = {(double)-INFINITY, 0},
+                  .merge = merge_lse,
+                  .row = FLOATS(row_lse),
+                  FLOATS_ASK,
+                  .column = FLOATS(column_lse),
+                  .leave = FLOATS(leave_lse),
+                  .factor = FLOATS(factor_lse),
+                  .resume = FLOATS(resume_lse)},
+    [WEFT_ARGMAX] = {.identity = {(double)-INFINITY, -1},
+                     .merge = merge_argmax,
+                     .row = ALL(row_argmax),
+                     .column = ALL(column_argmax)},
+    [WEFT_MOMENTS] = {.merge = merge_moments,
+                      .row = FLOATS(row_moments),
+                      FLOATS_ASK,
+                      .column = FLOATS(column_moments)},
 };
 
 /* ---- a state as numbers of a dtype ----------------------------------------------------------- */

@@ -110,7 +110,8 @@ void weft_act_relay(const weft_space *s, weft_lane *lane, const weft_act *act)
     for (int k = 0; k < act->n_legs; k++) {
         const weft_relay_leg *leg = &act->legs[k];
         char *data = lane->at[leg->ref];
-        if (leg->run == width->ask) data += lane->n * (int64_t)sizeof(float);
+        if (leg->run == width->ask)
+            data += (leg->ahead > 0 ? leg->ahead : lane->n) * (int64_t)sizeof(float);
         legs[k] = (weft_leg){leg->run, data, &lane->env[leg->number]};
     }
     width->run(legs, whole);

@@ -16,6 +16,7 @@ struct weft_relay_leg {
     void (*rest)(const weft_relay_leg *leg, const weft_lane *lane, float *tile, int64_t done,
                  int64_t n);
     int ref;    /* what the leg reads or writes beside the tile; 0: nothing */
+    int ahead;  /* of one that asks: so many elements; 0: a block              */
     int number; /* the op's */
     weft_leg_kind kind;
     weft_block block;

@@ -136,6 +136,74 @@ static void test_any_number_of_exchanges_may_be_under_way(void)
     on_meshes(many_on_rank);
 }
 
+/* ---- random schedules ------------------------------------------------------------------------------ */
+
+static uint32_t draw(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % below;
+}
+
+/* A call that blocks, among others that are under way. */
+static void block(weft_comm *comm, uint32_t kind)
+{
+    enum { N = 3000 };
+    static _Thread_local double own[N], sum[N], scratch[16 * N];
+    const int n = weft_comm_n_ranks(comm), self = weft_comm_self(comm);
+    weft_error error = {0};
+    for (int i = 0; i < N; i++)
+        own[i] = kind == 0 || self == 0 ? self + i : -1;
+    if (kind == 0) {
+        CHECK(weft_all_reduce_scratch(comm, WEFT_SUM, WEFT_F64, N) <= (int64_t)sizeof scratch);
+        CHECK_OK(weft_all_reduce(comm, WEFT_SUM, WEFT_F64, own, sum, N, scratch, &error), error);
+        CHECK(sum[0] == n * (n - 1) / 2 && sum[N - 1] == sum[0] + (double)n * (N - 1));
+    } else {
+        CHECK_OK(weft_broadcast(comm, 0, own, sizeof own, &error), error);
+        CHECK(own[0] == 0 && own[N - 1] == N - 1);
+    }
+}
+
+/* Some of what is under way is waited for, which and in what order by the rank's own dice. Returns how many are left. */
+static int wait_for_some(buffers *under_way, int n, uint64_t *dice)
+{
+    while (n > 0 && draw(dice, 3) == 0) {
+        const int picked = (int)draw(dice, (uint32_t)n);
+        finish_parts(&under_way[picked]);
+        under_way[picked] = under_way[--n];
+    }
+    return n;
+}
+
+/* All ranks start the same calls in the same order, in whatever groups; between them each waits as it likes. */
+static void random_schedule_on_rank(const ranks *all, int rank)
+{
+    enum { SCHEDULES = 20, CALLS = 40 };
+    buffers under_way[CALLS];
+    for (uint64_t seed = 1; seed <= SCHEDULES; seed++) {
+        uint64_t common = seed, dice = seed * 1000 + (uint64_t)rank;
+        int n = 0;
+        for (int call = 0; call < CALLS; call++) {
+            weft_comm *comm = weft_comm_of(all->comms, rank, draw(&common, everybody(all) + 1));
+            const uint32_t kind = draw(&common, 8);
+            n = wait_for_some(under_way, n, &dice);
+            if (draw(&dice, 2)) weft_comms_poll(all->comms, rank);
+            if (kind < 2) {
+                block(comm, kind);
+                continue;
+            }
+            make_parts(&under_way[n], comm, call);
+            start_parts(&under_way[n++], comm);
+        }
+        while (n > 0)
+            n = wait_for_some(under_way, n, &dice);
+    }
+}
+
+static void test_random_schedules_come_to_an_end(void)
+{
+    on_meshes(random_schedule_on_rank);
+}
+
 /* Rank r has 10 r bytes: rank 0 has none. `in_place`: it lies where it is gathered. */
 static void gather_on_comm(weft_comm *comm, bool in_place)
 {
@@ -257,6 +325,7 @@ static void run_all(void)
     RUN(test_all_to_all_with_uneven_and_zero_counts);
     RUN(test_several_exchanges_may_be_under_way);
     RUN(test_any_number_of_exchanges_may_be_under_way);
+    RUN(test_random_schedules_come_to_an_end);
     RUN(test_all_gather_with_uneven_counts);
     RUN(test_broadcast_from_every_root);
     RUN(test_counts_that_differ_are_found);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # overlap_test: over a slow link between two hosts exchanges go on while steps compute, with the bits of --synchronous.
 #
-#   overlap_test.sh BIN [RATE [DELAY]]    BIN is the folder of gpt; 1500mbit and 1ms
+#   overlap_test.sh BIN [RATE [DELAY]]    BIN is the folder of gpt; 1500mbit (whole mbit) and 1ms. Plans are for that link
 #
 # It prints what a step takes (the least of several): alone, with one rank's part of the batch and nobody to talk to; the time
 # that its bytes need through the link; with exchanges waited for, and with exchanges that go on. The times are for people:
@@ -24,7 +24,8 @@ done
 work=$(mktemp -d)
 trap '"$hosts" down; rm -rf "$work"' EXIT
 head -c 100000 "$here/../../docs/ARCHITECTURE.md" >"$work/text"
-gpt=("$bin/gpt" train --data "$work/text" --layers 4 --width 256 --heads 4 --seq 64 --layout batch:data)
+gpt=("$bin/gpt" train --data "$work/text" --layers 4 --width 256 --heads 4 --seq 64 --layout batch:data
+    --link "$((${rate%mbit} / 8))MB+$delay")
 run=(--quiet --steps 12)
 # A host has both cores of the machine, and its rank would take them: a core each.
 each=(bash -c 'exec taskset -c "$OMPI_COMM_WORLD_RANK" "$@"' rank)
@@ -52,7 +53,7 @@ alone, waits, goes_on = map(float, times)
 link = sum(q["bytes"] for q in plan["queues"])
 if zero == "3":  # of two ranks: what is gathered or scattered passes the link once by half
     link = sum(m["bytes"] * (1 if m["collective"] == "all_reduce" else 0.5) for m in plan["collectives"])
-link *= 8e3 / ({"k": 1e3, "m": 1e6, "g": 1e9}[rate[-4]] * float(rate[:-4]))
+link *= 8e-3 / float(rate.removesuffix("mbit"))
 print(f"zero {zero}: alone {alone:.1f} ms, link {link:.1f} ms; exchanges waited for {waits:.1f} ms, going on {goes_on:.1f} ms: "
       f"{goes_on / max(alone, link):.2f} of the longer, {goes_on / (alone + link):.2f} of the sum")
 sys.exit(not any(q["beside"] for q in plan["queues"]))

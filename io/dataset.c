@@ -140,10 +140,10 @@ static weft_status check_input(const weft_dataset *dataset, int field, weft_valu
     char text[256];
     weft_shape_print(shape, text, sizeof text);
     if (!(f->dtypes >> weft_dtype_of(input) & 1))
-        return weft_fail(error, WEFT_USAGE,
-                         "input %s is %s, which this dataset does not give; make it %s", f->name,
-                         weft_dtype_name(weft_dtype_of(input)),
-                         f->dtypes & 1u << WEFT_I32 ? "i32" : "f32 or f64");
+        return weft_fail(
+            error, WEFT_USAGE, "input %s is %s, which this dataset does not give; make it %s",
+            f->name, weft_dtype_name(weft_dtype_of(input)),
+            f->dtypes & 1u << WEFT_I32 ? "i32, i64 or u8" : "f32, f64, bf16, f16 or u8");
     if (shape->n_dims != 1 + f->is_wide || strcmp(shape->dims[0].name, "batch") != 0 ||
         (f->is_wide && strcmp(shape->dims[1].name, width_name) != 0))
         return weft_fail(error, WEFT_USAGE, "input %s is %s; the dataset fills [batch%s%s]",

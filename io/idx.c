@@ -8,6 +8,8 @@
  */
 #include "dataset.h"
 
+#include "weft/extend/half.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,27 +48,24 @@ static void idx_close(void *source)
     free(set);
 }
 
-/* Bytes 0..255 in the input's dtype. */
-static void put_float(const unsigned char *from, void *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        ((float *)to)[i] = (float)(from[i] / 255.0);
-}
-
-static void put_double(const unsigned char *from, void *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        ((double *)to)[i] = from[i] / 255.0;
-}
-
-static void put_int(const unsigned char *from, void *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        ((int32_t *)to)[i] = from[i];
-}
+/* Bytes 0..255 in the input's dtype; of a float 0..1. */
+#define PUT(name, T, number)                                                                       \
+    static void name(const unsigned char *from, void *to, int64_t n)                               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            ((T *)to)[i] = (T)(number);                                                            \
+    }
+PUT(put_f32, float, from[i] / 255.0)
+PUT(put_f64, double, from[i] / 255.0)
+PUT(put_bf16, uint16_t, weft_bf16_of_f64(from[i] / 255.0))
+PUT(put_f16, uint16_t, weft_f16_of_f64(from[i] / 255.0))
+PUT(put_i32, int32_t, from[i])
+PUT(put_i64, int64_t, from[i])
+PUT(put_u8, uint8_t, from[i])
 
 static void (*const put[WEFT_DTYPES])(const unsigned char *, void *, int64_t) = {
-    [WEFT_F32] = put_float, [WEFT_F64] = put_double, [WEFT_I32] = put_int};
+    [WEFT_F32] = put_f32, [WEFT_F64] = put_f64, [WEFT_BF16] = put_bf16, [WEFT_F16] = put_f16,
+    [WEFT_I32] = put_i32, [WEFT_I64] = put_i64, [WEFT_U8] = put_u8};
 
 static weft_status idx_read(const void *source, const weft_want *want, void *to, weft_error *error)
 {
@@ -90,9 +89,13 @@ static weft_status idx_read(const void *source, const weft_want *want, void *to,
     return WEFT_OK;
 }
 
+enum {
+    LABELS = 1u << WEFT_I32 | 1u << WEFT_I64 | 1u << WEFT_U8,
+    IMAGES = 1u << WEFT_F32 | 1u << WEFT_F64 | 1u << WEFT_BF16 | 1u << WEFT_F16 | 1u << WEFT_U8
+};
 static const weft_dataset_kind idx_kind = {
     .width_name = "pixel",
-    .fields = {{"image", true, 1u << WEFT_F32 | 1u << WEFT_F64}, {"label", false, 1u << WEFT_I32}},
+    .fields = {{"image", true, IMAGES}, {"label", false, LABELS}},
     .read = idx_read,
     .close = idx_close,
 };

@@ -25,26 +25,37 @@ static void text_close(void *source)
     free(t);
 }
 
-/* The bytes are read to the end of `to` and widened from the front: element i is written to bytes
- * 4i..4i+3, never past byte i of the 3n + i where the i-th byte waits. */
+#define WIDEN(name, T)                                                                             \
+    static void name(void *to, const unsigned char *bytes, int64_t n)                              \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const T token = bytes[i];                                                              \
+            memcpy((unsigned char *)to + (size_t)i * sizeof token, &token, sizeof token);          \
+        }                                                                                          \
+    }
+WIDEN(widen_i32, int32_t)
+WIDEN(widen_i64, int64_t)
+static void (*const widens[WEFT_DTYPES])(void *to, const unsigned char *bytes, int64_t n) = {
+    [WEFT_I32] = widen_i32, [WEFT_I64] = widen_i64}; /* u8 is the bytes themselves */
+
+/* The bytes are read to the end of `to` and widened from the front: an element is never written past the byte that waits to
+ * be read. */
 static weft_status text_read(const void *source, const weft_want *want, void *to, weft_error *error)
 {
     const text *t = source;
     const int64_t n = want->end - want->begin;
     const int64_t shift = want->field; /* 0: tokens; 1: targets, one byte later */
-    const unsigned char *bytes = (unsigned char *)to + 3 * n;
-    WEFT_TRY(weft_file_read(t->file, t->path, (unsigned char *)to + 3 * n, n,
-                            want->sample * t->seq + want->begin + shift, error));
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t token = bytes[i];
-        memcpy((unsigned char *)to + 4 * i, &token, sizeof token);
-    }
+    unsigned char *bytes = (unsigned char *)to + (int64_t)(weft_dtype_bytes(want->dtype) - 1) * n;
+    WEFT_TRY(weft_file_read(t->file, t->path, bytes, n, want->sample * t->seq + want->begin + shift,
+                            error));
+    if (widens[want->dtype]) widens[want->dtype](to, bytes, n);
     return WEFT_OK;
 }
 
+enum { TOKENS = 1u << WEFT_I32 | 1u << WEFT_I64 | 1u << WEFT_U8 };
 static const weft_dataset_kind text_kind = {
     .width_name = "seq",
-    .fields = {{"tokens", true, 1u << WEFT_I32}, {"targets", true, 1u << WEFT_I32}},
+    .fields = {{"tokens", true, TOKENS}, {"targets", true, TOKENS}},
     .read = text_read,
     .close = text_close,
 };

@@ -66,12 +66,26 @@ static int find_tensor(const weft_stored *stored, const char *name)
 static bool fits(const weft_stored_tensor *t, weft_value variable)
 {
     const weft_shape *shape = weft_shape_of(variable);
-    bool is_same = strcmp(t->dtype, weft_dtype_name(weft_dtype_of(variable))) == 0 &&
-                   t->shape.n_dims == shape->n_dims;
+    const weft_dtype stored = weft_dtype_find(t->dtype), wanted = weft_dtype_of(variable);
+    bool is_same =
+        (stored == wanted || (weft_dtype_is_float(stored) && weft_dtype_is_float(wanted))) &&
+        t->shape.n_dims == shape->n_dims;
     for (int d = 0; is_same && d < shape->n_dims; d++)
         is_same = t->shape.dims[d].size == shape->dims[d].size &&
                   strcmp(t->shape.dims[d].name, shape->dims[d].name) == 0;
     return is_same;
+}
+
+/* A model of another program may be stored in 16 bits. */
+static void take_numbers(const weft_stored_tensor *t, const void *raw, weft_dtype dtype, void *to)
+{
+    const weft_dtype stored = weft_dtype_find(t->dtype);
+    const int64_t count = weft_shape_count(&t->shape);
+    if (stored == dtype)
+        memcpy(to, raw, (size_t)t->bytes);
+    else
+        for (int64_t i = 0; i < count; i++)
+            weft_dtype_put(dtype, to, i, weft_dtype_get(stored, raw, i));
 }
 
 static weft_status fill(const weft_stored *stored, weft_program *program, weft_value variable,
@@ -84,12 +98,17 @@ static weft_status fill(const weft_stored *stored, weft_program *program, weft_v
                          "%s in %.200s is not what these options make: leave --layers, --width, "
                          "--seq and --dtype away, so that those of the run are taken",
                          name, weft_stored_path(stored));
-    const int64_t bytes = weft_stored_tensor_at(stored, index)->bytes;
-    void *buffer = malloc((size_t)bytes + 1);
-    if (!buffer) return weft_fail_memory(error, (size_t)bytes);
-    weft_status status = weft_stored_read(stored, index, buffer, error);
-    if (status == WEFT_OK)
-        status = weft_write(program, variable, weft_dtype_of(variable), buffer, bytes, error);
+    const weft_stored_tensor *t = weft_stored_tensor_at(stored, index);
+    const weft_dtype dtype = weft_dtype_of(variable);
+    const int64_t bytes = weft_shape_count(&t->shape) * (int64_t)weft_dtype_bytes(dtype);
+    void *raw = malloc((size_t)t->bytes + 1), *buffer = malloc((size_t)bytes + 1);
+    weft_status status = raw && buffer ? weft_stored_read(stored, index, raw, error)
+                                       : weft_fail_memory(error, (size_t)(t->bytes + bytes));
+    if (status == WEFT_OK) {
+        take_numbers(t, raw, dtype, buffer);
+        status = weft_write(program, variable, dtype, buffer, bytes, error);
+    }
+    free(raw);
     free(buffer);
     return status;
 }

@@ -1,8 +1,8 @@
 /* hdf5_tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
  * numbers of ours.
  *
- * Nothing is rounded: a type of the file becomes the least of ours that has all its values; 64-bit
- * integers, and unsigned ones of 32 bits, become i32 if every one of them fits.
+ * Nothing is rounded: a type of the file becomes the least of ours that has all its values; unsigned integers of 64 bits become
+ * i64 if every one of them fits.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -22,24 +22,28 @@ typedef struct element {
     size_t exponent, mantissa; /* floats: bits */
     size_t bias;
     weft_dtype dtype; /* what it becomes */
-    /* bytes of what is read before it is narrowed to i32; 0: it is read as it becomes */
-    size_t wide;
+    bool is_unsigned; /* read as u64, and checked to fit into an i64 */
 } element;
 
 static const element elements[] = {
-    {"f16", H5T_FLOAT, 2, true, 5, 10, 15, WEFT_F32, 0},
-    {"bf16", H5T_FLOAT, 2, true, 8, 7, 127, WEFT_F32, 0},
-    {"f32", H5T_FLOAT, 4, true, 8, 23, 127, WEFT_F32, 0},
-    {"f64", H5T_FLOAT, 8, true, 11, 52, 1023, WEFT_F64, 0},
-    {"i8", H5T_INTEGER, 1, true, 0, 0, 0, WEFT_I32, 0},
-    {"u8", H5T_INTEGER, 1, false, 0, 0, 0, WEFT_I32, 0},
-    {"i16", H5T_INTEGER, 2, true, 0, 0, 0, WEFT_I32, 0},
-    {"u16", H5T_INTEGER, 2, false, 0, 0, 0, WEFT_I32, 0},
-    {"i32", H5T_INTEGER, 4, true, 0, 0, 0, WEFT_I32, 0},
-    {"u32", H5T_INTEGER, 4, false, 0, 0, 0, WEFT_I32, 8},
-    {"i64", H5T_INTEGER, 8, true, 0, 0, 0, WEFT_I32, 8},
-    {"u64", H5T_INTEGER, 8, false, 0, 0, 0, WEFT_I32, 8},
+    {"f16", H5T_FLOAT, 2, true, 5, 10, 15, WEFT_F16, false},
+    {"bf16", H5T_FLOAT, 2, true, 8, 7, 127, WEFT_BF16, false},
+    {"f32", H5T_FLOAT, 4, true, 8, 23, 127, WEFT_F32, false},
+    {"f64", H5T_FLOAT, 8, true, 11, 52, 1023, WEFT_F64, false},
+    {"i8", H5T_INTEGER, 1, true, 0, 0, 0, WEFT_I32, false},
+    {"u8", H5T_INTEGER, 1, false, 0, 0, 0, WEFT_U8, false},
+    {"i16", H5T_INTEGER, 2, true, 0, 0, 0, WEFT_I32, false},
+    {"u16", H5T_INTEGER, 2, false, 0, 0, 0, WEFT_I32, false},
+    {"i32", H5T_INTEGER, 4, true, 0, 0, 0, WEFT_I32, false},
+    {"u32", H5T_INTEGER, 4, false, 0, 0, 0, WEFT_I64, false},
+    {"i64", H5T_INTEGER, 8, true, 0, 0, 0, WEFT_I64, false},
+    {"u64", H5T_INTEGER, 8, false, 0, 0, 0, WEFT_I64, true},
 };
+
+/* Of a number of ours. This program has nothing of Weft's in it. */
+static const size_t element_bytes[WEFT_DTYPES] = {
+    [WEFT_F32] = 4, [WEFT_F64] = 8, [WEFT_I32] = 4, [WEFT_BF16] = 2,
+    [WEFT_F16] = 2, [WEFT_I64] = 8, [WEFT_U8] = 1};
 
 static const char *const classes[] = {
     [H5T_INTEGER] = "integer",      [H5T_FLOAT] = "float",         [H5T_TIME] = "time",
@@ -81,13 +85,27 @@ static const element *element_of(hid_t type, const char *path)
            printable(path), classes[kind], bytes);
 }
 
+/* A float of 16 bits as it lies in memory; the caller closes it. */
+static hid_t half_type(const element *e)
+{
+    const hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);
+    if (type < 0 || H5Tset_fields(type, 15, e->mantissa, e->exponent, 0, e->mantissa) < 0 ||
+        H5Tset_ebias(type, e->bias) < 0 || H5Tset_precision(type, 16) < 0 ||
+        H5Tset_size(type, 2) < 0)
+        refuse_failed("the type", e->name);
+    return type;
+}
+
+/* The caller closes it. */
 static hid_t memory_type(const element *e)
 {
-    const hid_t plain[WEFT_DTYPES] = {[WEFT_F32] = H5T_NATIVE_FLOAT,
-                                      [WEFT_F64] = H5T_NATIVE_DOUBLE,
-                                      [WEFT_I32] = H5T_NATIVE_INT32};
-    if (e->wide == 0) return plain[e->dtype];
-    return e->is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64;
+    const hid_t plain[WEFT_DTYPES] = {
+        [WEFT_F32] = H5T_NATIVE_FLOAT, [WEFT_F64] = H5T_NATIVE_DOUBLE,
+        [WEFT_I32] = H5T_NATIVE_INT32, [WEFT_I64] = H5T_NATIVE_INT64,
+        [WEFT_U8] = H5T_NATIVE_UINT8,
+    };
+    if (e->kind == H5T_FLOAT && e->bytes == 2) return half_type(e);
+    return H5Tcopy(e->is_unsigned ? H5T_NATIVE_UINT64 : plain[e->dtype]);
 }
 
 /* ---- how it is stored ------------------------------------------------------------------------ */
@@ -263,20 +281,15 @@ static bool advance(pieces *p)
     return p->start[d] < (hsize_t)p->sizes[d];
 }
 
-static void narrow(const element *e, void *numbers, int64_t n, const char *path)
+static void check_fits(const element *e, const void *numbers, int64_t n, const char *path)
 {
-    const int64_t *from = numbers;
-    int32_t *to = numbers; /* always behind `from` */
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t number = from[i];
-        const bool is_past = !e->is_signed && number < 0; /* 2^63 or more */
-        if (is_past || number > INT32_MAX || number < INT32_MIN)
+    const int64_t *x = numbers; /* past INT64_MAX they are negative so */
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] < 0)
             refuse(false,
-                   "has the tensor /%s of %s, and one of its numbers (%lld) does not fit into i32, "
-                   "the only integers there are here",
-                   printable(path), e->name, (long long)number);
-        to[i] = (int32_t)number;
-    }
+                   "has the tensor /%s of %s, and one of its numbers (%llu) does not fit into i64, "
+                   "the widest integers there are here",
+                   printable(path), e->name, (unsigned long long)x[i]);
 }
 
 static void send_piece(hid_t dataset, const element *e, const pieces *p, void *buffer,
@@ -293,14 +306,16 @@ static void send_piece(hid_t dataset, const element *e, const pieces *p, void *b
         if (H5Sselect_hyperslab(space, H5S_SELECT_SET, p->start, NULL, p->count, NULL) < 0)
             refuse_failed("the shape", path);
     }
-    if (H5Dread(dataset, memory_type(e), memory, space, H5P_DEFAULT, buffer) < 0)
+    const hid_t type = memory_type(e);
+    if (H5Dread(dataset, type, memory, space, H5P_DEFAULT, buffer) < 0)
         refuse_failed("the numbers", path);
+    H5Tclose(type);
     if (p->n_dims > 0) {
         H5Sclose(space);
         H5Sclose(memory);
     }
-    if (e->wide > 0) narrow(e, buffer, n, path);
-    send_bytes(buffer, (size_t)n * (e->dtype == WEFT_F64 ? 8 : 4));
+    if (e->is_unsigned) check_fits(e, buffer, n, path);
+    send_bytes(buffer, (size_t)n * element_bytes[e->dtype]);
 }
 
 void send_elements(const reader *r, const found *f)

@@ -328,9 +328,7 @@ static bool is_zero(const carried *t, const void *numbers, int64_t count)
 {
     bool is_good = true;
     for (int64_t i = 0; i < count && is_good; i++)
-        is_good = t->dtype == WEFT_F32   ? ((const float *)numbers)[i] == 0
-                  : t->dtype == WEFT_F64 ? ((const double *)numbers)[i] == 0
-                                         : ((const int32_t *)numbers)[i] == 0;
+        is_good = weft_dtype_get(t->dtype, numbers, i) == 0;
     return is_good;
 }
 

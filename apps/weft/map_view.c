@@ -243,17 +243,26 @@ weft_status map_view_of(carry_map *map, const map_rule *rule, const source *file
 
 /* ---- the elements ---------------------------------------------------------------------------- */
 
+#define COPY(name, T)                                                                              \
+    static void name(const void *from, int64_t stride, int64_t count, void *to)                    \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ((T *)to)[i] = ((const T *)from)[i * stride];                                          \
+    }
+COPY(copy_1, uint8_t)
+COPY(copy_2, uint16_t)
+COPY(copy_4, uint32_t)
+COPY(copy_8, uint64_t)
+/* By the bytes of an element. */
+static void (*const copies[])(const void *from, int64_t stride, int64_t count,
+                              void *to) = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8};
+
 static void copy_run(const void *from, int64_t stride, int width, int64_t count, void *to)
 {
-    if (stride == 1) {
+    if (stride == 1)
         memcpy(to, from, (size_t)(count * width));
-    } else if (width == 4) {
-        for (int64_t i = 0; i < count; i++)
-            ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride];
-    } else {
-        for (int64_t i = 0; i < count; i++)
-            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride];
-    }
+    else
+        copies[width](from, stride, count, to);
 }
 
 void map_view_copy(const map_view *view, int width, const void *from, void *to)

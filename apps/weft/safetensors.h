@@ -18,7 +18,8 @@
 
 /* How it writes a dtype of ours. */
 static const char *const safetensors_dtypes[WEFT_DTYPES] = {
-    [WEFT_F32] = "F32", [WEFT_F64] = "F64", [WEFT_I32] = "I32"};
+    [WEFT_F32] = "F32", [WEFT_F64] = "F64", [WEFT_I32] = "I32", [WEFT_BF16] = "BF16",
+    [WEFT_F16] = "F16", [WEFT_I64] = "I64", [WEFT_U8] = "U8"};
 
 typedef struct safetensor {
     const char *name; /* borrowed from the header */

@@ -145,7 +145,7 @@ static weft_status convert(const safetensors *f, const safetensor *t, void *raw,
     return weft_fail(
         error, WEFT_USAGE,
         "%.200s is not taken: tensor %.120s is of %s, and its number %lld does not fit "
-        "into %s, the only integers there are here",
+        "into %s, the widest integers there are here",
         f->path, t->name, t->type->said, (long long)good, weft_dtype_name(t->type->dtype));
 }
 

@@ -47,11 +47,16 @@
     SYMBOL(H5T_IEEE_F32LE_g)                                                                       \
     SYMBOL(H5T_IEEE_F64LE_g)                                                                       \
     SYMBOL(H5T_STD_I32LE_g)                                                                        \
+    SYMBOL(H5T_STD_I64LE_g)                                                                        \
+    SYMBOL(H5T_STD_U8LE_g)                                                                         \
     SYMBOL(H5T_NATIVE_INT64_g)                                                                     \
     SYMBOL(H5T_NATIVE_UINT64_g)                                                                    \
     SYMBOL(H5Tcopy)                                                                                \
     SYMBOL(H5Tset_size)                                                                            \
     SYMBOL(H5Tset_cset)                                                                            \
+    SYMBOL(H5Tset_fields)                                                                          \
+    SYMBOL(H5Tset_precision)                                                                       \
+    SYMBOL(H5Tset_ebias)                                                                           \
     SYMBOL(H5Tclose)                                                                               \
     SYMBOL(H5Screate)                                                                              \
     SYMBOL(H5Screate_simple)                                                                       \

@@ -4,6 +4,8 @@
  * hash, and copies the runs out of it. HDF5's own reader is not used: what it does with a damaged
  * file is not to be relied on.
  */
+#include "weft/extend/half.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,27 +32,63 @@ static void copy_8(void *to, const void *from, int64_t count)
     memcpy(to, from, (size_t)count * 8);
 }
 
-static void widen(void *to, const void *from, int64_t count)
+static void copy_2(void *to, const void *from, int64_t count)
 {
-    const float *x = from;
-    double *y = to;
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (double)x[i];
+    memcpy(to, from, (size_t)count * 2);
 }
 
-static void narrow(void *to, const void *from, int64_t count)
+static void copy_1(void *to, const void *from, int64_t count)
 {
-    const double *x = from;
-    float *y = to;
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (float)x[i];
+    memcpy(to, from, (size_t)count);
 }
 
-/* [stored][wanted] */
+#define CONVERT(name, T, R, number)                                                                \
+    static void name(void *to, const void *from, int64_t count)                                    \
+    {                                                                                              \
+        const T *x = from;                                                                         \
+        R *y = to;                                                                                 \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            y[i] = (R)(number);                                                                    \
+    }
+#define BF16(x) weft_f32_of_bf16(x)
+#define F16(x)  weft_f32_of_f16(x)
+CONVERT(f32_to_f64, float, double, x[i])
+CONVERT(f32_to_bf16, float, uint16_t, weft_bf16_of_f32(x[i]))
+CONVERT(f32_to_f16, float, uint16_t, weft_f16_of_f32(x[i]))
+CONVERT(f64_to_f32, double, float, x[i])
+CONVERT(f64_to_bf16, double, uint16_t, weft_bf16_of_f64(x[i]))
+CONVERT(f64_to_f16, double, uint16_t, weft_f16_of_f64(x[i]))
+CONVERT(bf16_to_f32, uint16_t, float, BF16(x[i]))
+CONVERT(bf16_to_f64, uint16_t, double, BF16(x[i]))
+CONVERT(bf16_to_f16, uint16_t, uint16_t, weft_f16_of_f32(BF16(x[i])))
+CONVERT(f16_to_f32, uint16_t, float, F16(x[i]))
+CONVERT(f16_to_f64, uint16_t, double, F16(x[i]))
+CONVERT(f16_to_bf16, uint16_t, uint16_t, weft_bf16_of_f32(F16(x[i])))
+CONVERT(i32_to_i64, int32_t, int64_t, x[i])
+CONVERT(u8_to_i32, uint8_t, int32_t, x[i])
+CONVERT(u8_to_i64, uint8_t, int64_t, x[i])
+
+/* [stored][wanted]: floats to floats, integers to those that hold them all */
 static const convert_function converts[WEFT_DTYPES][WEFT_DTYPES] = {
-    [WEFT_F32] = {[WEFT_F32] = copy_4, [WEFT_F64] = widen},
-    [WEFT_F64] = {[WEFT_F32] = narrow, [WEFT_F64] = copy_8},
-    [WEFT_I32] = {[WEFT_I32] = copy_4},
+    [WEFT_F32] = {[WEFT_F32] = copy_4,
+                  [WEFT_F64] = f32_to_f64,
+                  [WEFT_BF16] = f32_to_bf16,
+                  [WEFT_F16] = f32_to_f16},
+    [WEFT_F64] = {[WEFT_F32] = f64_to_f32,
+                  [WEFT_F64] = copy_8,
+                  [WEFT_BF16] = f64_to_bf16,
+                  [WEFT_F16] = f64_to_f16},
+    [WEFT_BF16] = {[WEFT_F32] = bf16_to_f32,
+                   [WEFT_F64] = bf16_to_f64,
+                   [WEFT_BF16] = copy_2,
+                   [WEFT_F16] = bf16_to_f16},
+    [WEFT_F16] = {[WEFT_F32] = f16_to_f32,
+                  [WEFT_F64] = f16_to_f64,
+                  [WEFT_BF16] = f16_to_bf16,
+                  [WEFT_F16] = copy_2},
+    [WEFT_I32] = {[WEFT_I32] = copy_4, [WEFT_I64] = i32_to_i64},
+    [WEFT_I64] = {[WEFT_I64] = copy_8},
+    [WEFT_U8] = {[WEFT_U8] = copy_1, [WEFT_I32] = u8_to_i32, [WEFT_I64] = u8_to_i64},
 };
 
 /* ---- one variable ---------------------------------------------------------------------------- */

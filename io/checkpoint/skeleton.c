@@ -86,12 +86,31 @@ static bool set_properties(skeleton *s)
            h5->H5Pset_char_encoding(s->links, H5T_CSET_UTF8) >= 0;
 }
 
+/* A float of 16 bits, described: sign, exponent, fraction, from the top. */
+static hid_t half_type(const weft_hdf5 *h5, size_t exponent, size_t bias)
+{
+    const size_t fraction = 15 - exponent;
+    const hid_t type = h5->H5Tcopy(*h5->H5T_IEEE_F32LE_g);
+    const bool is_good = type >= 0 &&
+                         h5->H5Tset_fields(type, 15, fraction, exponent, 0, fraction) >= 0 &&
+                         h5->H5Tset_ebias(type, bias) >= 0 && h5->H5Tset_precision(type, 16) >= 0 &&
+                         h5->H5Tset_size(type, 2) >= 0;
+    if (is_good) return type;
+    if (type >= 0) h5->H5Tclose(type);
+    return -1;
+}
+
+/* The caller closes it. */
 static hid_t file_type(const weft_hdf5 *h5, weft_dtype dtype)
 {
-    const hid_t types[WEFT_DTYPES] = {[WEFT_F32] = *h5->H5T_IEEE_F32LE_g,
-                                      [WEFT_F64] = *h5->H5T_IEEE_F64LE_g,
-                                      [WEFT_I32] = *h5->H5T_STD_I32LE_g};
-    return types[dtype];
+    const hid_t types[WEFT_DTYPES] = {
+        [WEFT_F32] = *h5->H5T_IEEE_F32LE_g, [WEFT_F64] = *h5->H5T_IEEE_F64LE_g,
+        [WEFT_I32] = *h5->H5T_STD_I32LE_g,  [WEFT_I64] = *h5->H5T_STD_I64LE_g,
+        [WEFT_U8] = *h5->H5T_STD_U8LE_g,
+    };
+    if (dtype == WEFT_BF16) return half_type(h5, 8, 127);
+    if (dtype == WEFT_F16) return half_type(h5, 5, 15);
+    return h5->H5Tcopy(types[dtype]);
 }
 
 static bool add_attribute(const weft_hdf5 *h5, hid_t to, const char *name, hid_t type,
@@ -155,8 +174,9 @@ static bool add_dataset(skeleton *s, weft_entry *entry)
     const hid_t space = tensor->shape.n_dims
                             ? h5->H5Screate_simple(tensor->shape.n_dims, sizes, NULL)
                             : h5->H5Screate(H5S_SCALAR);
-    const hid_t dataset = h5->H5Dcreate2(s->file, entry->dataset, file_type(h5, entry->dtype),
-                                         space, s->links, s->creation, H5P_DEFAULT);
+    const hid_t type = file_type(h5, entry->dtype);
+    const hid_t dataset =
+        h5->H5Dcreate2(s->file, entry->dataset, type, space, s->links, s->creation, H5P_DEFAULT);
     bool is_good = dataset >= 0 && add_dims(s, dataset, &tensor->shape);
     if (is_good) {
         const haddr_t offset = tensor->bytes ? h5->H5Dget_offset(dataset) : 0;
@@ -164,6 +184,7 @@ static bool add_dataset(skeleton *s, weft_entry *entry)
         tensor->offset = (int64_t)offset;
     }
     if (dataset >= 0) is_good &= h5->H5Dclose(dataset) >= 0;
+    if (type >= 0) h5->H5Tclose(type);
     if (space >= 0) h5->H5Sclose(space);
     return is_good;
 }

@@ -195,8 +195,23 @@ void weft_snapshot_free(weft_snapshot *s)
 FIND_NONFINITE(find_nonfinite_f32, float)
 FIND_NONFINITE(find_nonfinite_f64, double)
 
+/* Of 16 bits: all bits of the exponent are set. */
+#define FIND_NONFINITE_HALF(name, exponent)                                                        \
+    static int64_t name(const void *data, int64_t count)                                           \
+    {                                                                                              \
+        const uint16_t *x = data;                                                                  \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            if ((x[i] & (exponent)) == (exponent)) return i;                                       \
+        return -1;                                                                                 \
+    }
+FIND_NONFINITE_HALF(find_nonfinite_bf16, 0x7F80)
+FIND_NONFINITE_HALF(find_nonfinite_f16, 0x7C00)
+
 static int64_t (*const find_nonfinite[WEFT_DTYPES])(const void *, int64_t) = {
-    [WEFT_F32] = find_nonfinite_f32, [WEFT_F64] = find_nonfinite_f64}; /* integers always are */
+    [WEFT_F32] = find_nonfinite_f32, /* integers always are finite */
+    [WEFT_F64] = find_nonfinite_f64,
+    [WEFT_BF16] = find_nonfinite_bf16,
+    [WEFT_F16] = find_nonfinite_f16};
 
 static weft_status fail_nonfinite(weft_value variable, const weft_box *box, int64_t at, int rank,
                                   weft_error *error)

@@ -33,7 +33,10 @@ __all__ = ["Dim", "Error", "Graph", "Layout", "Mesh", "Program", "Value", "c", "
 Dim = namedtuple("Dim", "name size")
 Dim.__doc__ = 'A named, sized direction of a tensor: Dim("batch", 32); a plain pair does as well.'
 
-DTYPES = {"f32": numpy.dtype("float32"), "f64": numpy.dtype("float64"), "i32": numpy.dtype("int32")}
+# What arrays are of; numpy has no bf16, whose numbers come and go as float32.
+DTYPES = {"f32": numpy.dtype("float32"), "f64": numpy.dtype("float64"), "i32": numpy.dtype("int32"),
+          "bf16": numpy.dtype("float32"), "f16": numpy.dtype("float16"), "i64": numpy.dtype("int64"),
+          "u8": numpy.dtype("uint8")}
 _STATUS = {number: name[5:].lower() for name, number in c.model["enums"]["weft_status"]["entries"].items()}
 
 
@@ -139,6 +142,17 @@ def dtype_number(given):
     if isinstance(given, int):
         return given
     raise TypeError(f"dtype is {given!r}; Weft has {', '.join(DTYPES)}")
+
+
+def _to_bf16(array):
+    """Rounded to the nearest, ties to even: the upper halves, as uint16."""
+    bits = array.view(numpy.uint32)
+    rounded = bits + numpy.uint32(0x7FFF) + (bits >> 16 & 1)
+    return (numpy.where(numpy.isnan(array), bits | 0x400000, rounded) >> 16).astype(numpy.uint16)
+
+
+def _from_bf16(halves):
+    return (halves.astype(numpy.uint32) << 16).view(numpy.float32)
 
 
 def _place():
@@ -417,8 +431,10 @@ class Program(_Handle):
         if array.shape != shape:
             raise ValueError(f"{value!r} was given an array of shape {array.shape}")
         array = numpy.ascontiguousarray(array.astype(wanted, casting="same_kind"))
+        if value.dtype == "bf16":
+            array = _to_bf16(array)
         error = c.types["weft_error"]()
-        _checked(c.lib.weft_write(self.handle, value._c, dtype_number(wanted), array.ctypes.data, array.nbytes,
+        _checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
                                   ctypes.byref(error)), error)
 
     def find(self, name):
@@ -435,11 +451,12 @@ class Program(_Handle):
 
     def read(self, value):
         """The whole tensor as an array; a scalar as a number."""
-        dtype = DTYPES[value.dtype]
-        array = numpy.empty([d.size for d in value.dims], dtype)
+        is_bf16 = value.dtype == "bf16"
+        array = numpy.empty([d.size for d in value.dims], numpy.uint16 if is_bf16 else DTYPES[value.dtype])
         error = c.types["weft_error"]()
-        _checked(c.lib.weft_read(self.handle, value._c, dtype_number(dtype), array.ctypes.data, array.nbytes,
+        _checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
                                  ctypes.byref(error)), error)
+        array = _from_bf16(array) if is_bf16 else array
         return array if value.dims else array.item()
 
     def plan(self):

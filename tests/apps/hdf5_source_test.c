@@ -414,8 +414,7 @@ static weft_status open_real(const char *path, source *from, weft_error *error)
 
 static double element(weft_dtype dtype, const void *data, int i)
 {
-    if (dtype == WEFT_F64) return ((const double *)data)[i];
-    return dtype == WEFT_F32 ? (double)((const float *)data)[i] : ((const int32_t *)data)[i];
+    return weft_dtype_get(dtype, data, i);
 }
 
 static void check_numbers(weft_dtype dtype, const char *type, bool is_float, bool is_signed)
@@ -448,22 +447,22 @@ static void test_every_type_and_storage(void)
         weft_dtype dtype;
         bool is_float, is_signed;
     } types[] = {
-        {f16, "f16", WEFT_F32, true, true},
-        {f16_big, "f16", WEFT_F32, true, true},
-        {bf16, "bf16", WEFT_F32, true, true},
+        {f16, "f16", WEFT_F16, true, true},
+        {f16_big, "f16", WEFT_F16, true, true},
+        {bf16, "bf16", WEFT_BF16, true, true},
         {H5T_IEEE_F32LE, "f32", WEFT_F32, true, true},
         {H5T_IEEE_F32BE, "f32", WEFT_F32, true, true},
         {H5T_IEEE_F64LE, "f64", WEFT_F64, true, true},
         {H5T_IEEE_F64BE, "f64", WEFT_F64, true, true},
         {H5T_STD_I8LE, "i8", WEFT_I32, false, true},
-        {H5T_STD_U8BE, "u8", WEFT_I32, false, false},
+        {H5T_STD_U8BE, "u8", WEFT_U8, false, false},
         {H5T_STD_I16BE, "i16", WEFT_I32, false, true},
         {H5T_STD_U16LE, "u16", WEFT_I32, false, false},
         {H5T_STD_I32BE, "i32", WEFT_I32, false, true},
-        {H5T_STD_U32BE, "u32", WEFT_I32, false, false},
-        {H5T_STD_I64LE, "i64", WEFT_I32, false, true},
-        {H5T_STD_I64BE, "i64", WEFT_I32, false, true},
-        {H5T_STD_U64LE, "u64", WEFT_I32, false, false},
+        {H5T_STD_U32BE, "u32", WEFT_I64, false, false},
+        {H5T_STD_I64LE, "i64", WEFT_I64, false, true},
+        {H5T_STD_I64BE, "i64", WEFT_I64, false, true},
+        {H5T_STD_U64LE, "u64", WEFT_I64, false, false},
     };
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int kind = 0; kind < 4; kind++) {
@@ -489,14 +488,14 @@ static void test_every_shape_in_order(void)
         size_t count = 1, n_wrong = 0;
         for (int d = 0; d < shapes[s].n; d++)
             count *= shapes[s].sizes[d];
-        int32_t *numbers = malloc(count * sizeof *numbers);
+        int64_t *numbers = malloc(count * sizeof *numbers);
         for (size_t i = 0; i < count; i++)
-            numbers[i] = (int32_t)i;
+            numbers[i] = (int64_t)i;
         const hid_t file = H5Fcreate("shape.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
                     space = H5Screate_simple(shapes[s].n, shapes[s].sizes, NULL),
                     dataset = H5Dcreate2(file, "w", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT,
                                          H5P_DEFAULT);
-        H5Dwrite(dataset, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
+        H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
         H5Dclose(dataset);
         H5Sclose(space);
         H5Fclose(file);
@@ -505,7 +504,7 @@ static void test_every_shape_in_order(void)
             CHECK_OK(from.read(&from, 0, numbers, &error), error);
             CHECK_OK(from.finish(&from, &error), error);
             for (size_t i = 0; i < count; i++)
-                n_wrong += numbers[i] != (int32_t)i;
+                n_wrong += numbers[i] != (int64_t)i;
             CHECK_EQ_INT(n_wrong, 0);
             from.close(&from);
         }

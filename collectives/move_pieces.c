@@ -188,9 +188,13 @@ weft_status weft_move_bring(const weft_move *move, const weft_move_memory *memor
     const weft_device *device = move->device;
     for (int i = 0; i < move->n_in; i++) {
         const weft_move_piece *in = &move->in[i];
-        if (in->peer == move->self)
-            device->copy_box(move->stream, WEFT_COMPUTE, memory[in->part].to, memory[in->part].from,
-                             &in->run, weft_dtype_bytes(move->dtype));
+        const void *from = memory[in->part].from;
+        void *to = memory[in->part].to;
+        if (in->peer != move->self) continue;
+        WEFT_GIVEN(from, error);
+        WEFT_GIVEN(to, error);
+        device->copy_box(move->stream, WEFT_COMPUTE, to, from, &in->run,
+                         weft_dtype_bytes(move->dtype));
     }
     device->wait(move->stream, device->record(move->stream, WEFT_COMPUTE));
     return WEFT_OK;

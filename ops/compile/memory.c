@@ -191,9 +191,10 @@ static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_err
         change[p->buffers[b].first] += p->buffers[b].bytes;
         change[p->buffers[b].last + 1] -= p->buffers[b].bytes;
     }
-    int64_t alive = 0;
+    int64_t alive = 0, most = 0;
     for (uint32_t s = 0; s < n_steps; s++) {
         alive += change[s];
+        if (alive > most) most = alive, memory->fullest = s;
         int64_t *peak = &memory->peak_bytes[p->plan->steps[s].phase];
         if (alive > *peak) *peak = alive;
     }

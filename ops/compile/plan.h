@@ -83,6 +83,7 @@ typedef struct weft_memory {
     int64_t *scratch; /* [n_steps] the same for a step's scratch                       */
     int64_t arena_bytes;
     int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
+    uint32_t fullest;                /* the first step at which as many are as anywhere */
 } weft_memory;
 
 typedef struct weft_plan {

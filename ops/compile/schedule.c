@@ -10,7 +10,7 @@
  * - a step whose operand is still under way lets those behind it go first, as long as it would have to wait anyway.
  *
  * So the order of exchanges stays one on all ranks (all is decided by rank 0's boxes), and nothing is decided when it
- * runs. Whatever is under way keeps its memory: where the arena would grow by more than a quarter, exchanges are waited for
+ * runs. Whatever is under way keeps its memory: where most is alive, exchanges end that should be over by then; where the arena would grow by more than a quarter, exchanges are waited for
  * as soon as they should be over, or less is taken ahead.
  */
 #include "sequence.h"
@@ -18,7 +18,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { N_TRIES = 6, ROOM_DIVISOR = 4 };
+enum { N_TRIES = 6, ROOM_DIVISOR = 4, N_FREED = 5 };
+/* How late an exchange may be, in its prices, where memory is the cost. */
+enum { SLACK_AT_MOST = 1 };
 
 /* What is tried, until the arena fits. */
 typedef struct measure {
@@ -48,6 +50,7 @@ typedef struct scheduling {
         *over; /* by place in the new order: when a step begins; by step: when it is over */
     weft_step *ordered; /* [n_steps]                                                              */
     uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet                            */
+    uint32_t *ends;     /* [n_steps] `until`, by place                                            */
     uint32_t n_ordered;
     uint32_t *n_left; /* [n_steps] of n_needs                                                   */
     double *ready_at; /* [n_steps] when all that it waits for is over                           */
@@ -236,11 +239,11 @@ static void go_on(scheduling *g, uint32_t next, double reached)
         g->clock = g->ready_at[next];
 }
 
-/* The first place behind that of exchange `s` where it is late. */
-static uint32_t find_late(const scheduling *g, uint32_t s)
+/* The first place behind that of exchange `s` where it is late by so many times its price. */
+static uint32_t find_late(const scheduling *g, uint32_t s, double slack)
 {
     uint32_t at = g->place[s];
-    while (at < g->n_steps && g->starts[at] < g->over[s] + g->now.slack * g->price[s])
+    while (at < g->n_steps && g->starts[at] < g->over[s] + slack * g->price[s])
         at++;
     return at;
 }
@@ -250,7 +253,7 @@ static void find_ends(scheduling *g)
 {
     for (uint32_t s = 0; s < g->n_steps; s++) {
         if (!g->is_exchange[s]) continue;
-        uint32_t until = find_late(g, s);
+        uint32_t until = find_late(g, s, g->now.slack);
         for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next) {
             const uint32_t at = g->place[g->sequence.edges[e - 1].step] - 1;
             if (at < until) until = at;
@@ -290,7 +293,7 @@ static weft_status open_scheduling(scheduling *g)
 {
     weft_arena *arena = g->plan->arena;
     const size_t n = g->n_steps + 1;
-    uint32_t **const numbers[] = {&g->place, &g->n_left, &g->heap, &g->held, &g->flying};
+    uint32_t **const numbers[] = {&g->place, &g->ends, &g->n_left, &g->heap, &g->held, &g->flying};
     double **const times[] = {&g->price,    &g->begins, &g->latest,
                               &g->ready_at, &g->starts, &g->over};
     bool is_there = true;
@@ -309,16 +312,58 @@ static weft_status open_scheduling(scheduling *g)
     return WEFT_OK;
 }
 
+/* Exchanges that go on at this place and should be over by then end before it; whether there are any. */
+static bool end_before(scheduling *g, uint32_t fullest)
+{
+    bool is_earlier = false;
+    for (uint32_t s = 0; s < g->n_steps; s++) {
+        weft_step *step = &g->ordered[g->place[s] - 1];
+        if (!g->is_exchange[s] || g->place[s] > fullest || step->until <= fullest) continue;
+        const uint32_t late = find_late(g, s, SLACK_AT_MOST);
+        if (late > fullest) continue;
+        step->until = late;
+        is_earlier = true;
+    }
+    return is_earlier;
+}
+
+static void keep_ends(const scheduling *g, uint32_t *ends)
+{
+    for (uint32_t at = 0; at < g->n_steps; at++)
+        ends[at] = g->ordered[at].until;
+}
+
+/* Where most is alive nothing is kept for an exchange that should be over: the ends by which the arena is smallest. */
+static weft_status free_fullest(scheduling *g, int64_t before, int64_t *after)
+{
+    *after = INT64_MAX;
+    for (int i = 0; i < N_FREED; i++) {
+        weft_memory memory = {0};
+        weft_arena *arena = weft_arena_create();
+        if (!arena) return weft_fail_memory(g->error, sizeof memory);
+        const weft_status status =
+            weft_plan_memory_of(g->plan, g->ordered, g->n_steps, arena, &memory, g->error);
+        weft_arena_destroy(&arena);
+        if (status != WEFT_OK) return status;
+        if (memory.arena_bytes < *after) keep_ends(g, g->ends);
+        if (memory.arena_bytes < *after) *after = memory.arena_bytes;
+        if (*after <= before || !end_before(g, memory.fullest)) break;
+    }
+    for (uint32_t at = 0; at < g->n_steps; at++)
+        g->ordered[at].until = g->ends[at];
+    return WEFT_OK;
+}
+
 /* The first whose arena fits. */
 static weft_status find_order(scheduling *g, bool *is_found)
 {
     const weft_plan *plan = g->plan;
-    int64_t before, after, alive;
+    int64_t before, after = 0, alive;
     *is_found = false;
     WEFT_TRY(weft_plan_arena(plan, plan->steps, g->n_steps, &before, &alive, g->error));
     for (int i = 0; i < N_TRIES && !*is_found; i++) {
         make_order(g, tries[i]);
-        WEFT_TRY(weft_plan_arena(plan, g->ordered, g->n_steps, &after, &alive, g->error));
+        WEFT_TRY(free_fullest(g, before, &after));
         *is_found = after <= before + before / ROOM_DIVISOR;
     }
     return WEFT_OK;

@@ -139,12 +139,13 @@ static void test_synchronous_exchanges_are_over_at_once(void)
     close_gpt(&p);
 }
 
-/* Each exchange that goes on for longer than it may, one at a time. */
+/* Each exchange, one at a time, goes on for one step more than it may, or to the end of the run: somebody waits for nearly all,
+ * and most end right before him; the others earlier, for the sake of memory. */
 static void test_an_end_that_is_too_late_is_found(void)
 {
     plan_of_gpt p;
     char text[200];
-    int n = 0, n_found = 0;
+    int n = 0, n_awaited = 0, n_at_once = 0;
     if (open_gpt("data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 3, false,
                  &p)) {
         weft_plan *plan = p.program->plan;
@@ -154,14 +155,17 @@ static void test_an_end_that_is_too_late_is_found(void)
             const uint32_t until = plan->steps[s].until;
             if (!weft_step_exchange(plan, &plan->steps[s], 0, &exchange) || until == plan->n_steps)
                 continue;
-            plan->steps[s].until = until + 1;
             n++;
-            n_found += !flights_are_left_alone(plan, 0, text, sizeof text);
+            plan->steps[s].until = until + 1;
+            n_at_once += !flights_are_left_alone(plan, 0, text, sizeof text);
+            plan->steps[s].until = plan->n_steps;
+            n_awaited += !flights_are_left_alone(plan, 0, text, sizeof text);
             plan->steps[s].until = until;
         }
     }
     CHECK(n > 20);
-    CHECK_EQ_INT(n_found, n);
+    CHECK(n_awaited >= n - 2);
+    CHECK(n_at_once >= n * 9 / 10);
     close_gpt(&p);
 }
 

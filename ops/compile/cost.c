@@ -19,6 +19,11 @@ double weft_work_price(const weft_cost *cost, double flops)
     return flops / (cost->flops_per_byte > 0 ? cost->flops_per_byte : WEFT_FLOPS_PER_BYTE);
 }
 
+double weft_usual_latency(const weft_cost *cost)
+{
+    return cost->latency > 0 ? cost->latency : WEFT_LATENCY;
+}
+
 double weft_latency_price(const weft_plan *plan, uint32_t axes)
 {
     return plan->cost.latency > 0 ? plan->cost.latency : weft_link_over(plan, axes).latency;

@@ -87,7 +87,7 @@ static bool is_small(const joining *j, uint32_t s)
     const weft_placed *out = &plan->placed[step->out[0]];
     if (out->home != WEFT_TEMPORARY || out->shares) return false;
     return weft_step_exchange(plan, step, 0, &exchange) &&
-           copy_price(copied_by(j, s)) < weft_latency_price(plan, exchange.axes);
+           copy_price(copied_by(j, s)) < weft_usual_latency(&plan->cost);
 }
 
 static int combine_of(const weft_plan *plan, const weft_step *step)
@@ -205,7 +205,7 @@ static double saved_by(const joining *j, const weft_step *joined, double *copied
 {
     const weft_cost *cost = &j->plan->cost;
     weft_exchange exchange;
-    double saved = (j->n_group - 1) * weft_latency_price(j->plan, joined->convert.axes);
+    double saved = (j->n_group - 1) * weft_usual_latency(cost);
     *copied = 0;
     for (uint32_t i = 0; i < j->n_group; i++) {
         const uint32_t s = j->group[i];
@@ -232,8 +232,7 @@ static weft_status choose_group(joining *j, uint32_t s, uint32_t at, weft_step *
             j->plan->arena,
             "%s; one exchange instead of %u that are ready together: saves %u latencies, each of "
             "%.0f bytes, and copies %.0f",
-            joined->reason, j->n_group, j->n_group - 1,
-            weft_latency_price(j->plan, joined->convert.axes), copied);
+            joined->reason, j->n_group, j->n_group - 1, weft_usual_latency(&j->plan->cost), copied);
         return joined->reason ? WEFT_OK : weft_fail_memory(j->error, 200);
     }
     j->n_group = 1;

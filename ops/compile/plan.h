@@ -218,6 +218,9 @@ bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
 /* What begins with every exchange over these axes, as a price. */
 double weft_latency_price(const weft_plan *plan, uint32_t axes);
+/* The same, whatever is said of links: what is joined is decided by it, since a latency that is long goes by beside work,
+ * unless all waits for one exchange at the end. */
+double weft_usual_latency(const weft_cost *cost);
 /* weft_read_links - the text of weft_compile_options.link; NULL or empty: the usual. weft_link_over - the slowest. */
 weft_status weft_read_links(weft_plan *plan, const char *text, weft_error *error);
 weft_link_price weft_link_over(const weft_plan *plan, uint32_t axes);

@@ -1,6 +1,7 @@
 /* all_reduce: every combine and dtype against a fold over the ranks in order, bit by bit.
  * RANKS: 2 3 4 8
  */
+#include "engine.h"
 #include "on_ranks.h"
 #include "stacked.h"
 
@@ -25,9 +26,8 @@ static void fill(weft_combine combine, weft_dtype dtype, int r, void *data, int6
         const int c = (int)(i % width);
         const double x = number_of(combine, r, i / width, c);
         const int32_t index = (int32_t)x;
-        if (dtype == WEFT_F64) ((double *)data)[i] = x;
-        if (dtype == WEFT_I32) ((int32_t *)data)[i] = c == 1 ? index : (int32_t)(x * 1e9);
-        if (dtype == WEFT_F32) ((float *)data)[i] = (float)x;
+        const double most = dtype == WEFT_U8 ? 255 : 1e9; /* an integer of every size */
+        weft_dtype_put(dtype, data, i, weft_dtype_is_float(dtype) || c == 1 ? x : x * most);
         if (dtype == WEFT_F32 && combine == WEFT_ARGMAX && c == 1)
             memcpy((float *)data + i, &index, sizeof index);
     }
@@ -60,7 +60,7 @@ static void reduce_on_rank(const ranks *all, int rank)
         0, 1, 5, 333, 1367, 4099, 70001}; /* small, and large with short last slices */
     for (int combine = WEFT_SUM; combine < WEFT_COMBINES; combine++)
         for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
-            if (dtype == WEFT_I32 && (combine == WEFT_LSE || combine == WEFT_MOMENTS)) continue;
+            if (!weft_combiner_of((weft_combine)combine, (weft_dtype)dtype)) continue;
             for (size_t i = 0; i < sizeof states / sizeof *states; i++)
                 check_one(weft_comm_of(all->comms, rank, everybody(all)), (weft_combine)combine,
                           (weft_dtype)dtype, states[i] * weft_combine_width((weft_combine)combine));

@@ -6,37 +6,27 @@
 
 #include "layout/random_specs.h"
 
-/* Summand of element `place` that rank r holds when the value is partial: any integers will do,
- * they add exactly. */
-static double summand(const weft_mesh *mesh, uint32_t partial, int r, int64_t place)
+/* Summand of element `place` that rank r holds when the value is partial: integers that add exactly in every dtype, so
+ * small ones where a dtype is narrow. */
+static double summand(const weft_mesh *mesh, weft_dtype dtype, uint32_t partial, int r,
+                      int64_t place)
 {
     int which;
     weft_mesh_group(mesh, partial, r, NULL, &which);
-    return (double)(place * 3 + 1 + which * (place % 5 + 100));
+    const int64_t number = place * 3 + 1 + which * (place % 5 + 100);
+    return (double)(weft_dtype_bytes(dtype) < 4 ? number % 16 : number);
 }
 
 /* What rank r must hold of element `place` when the axes in `ended` have been added up. */
-static double total(const weft_mesh *mesh, uint32_t partial, uint32_t ended, int r, int64_t place)
+static double total(const weft_mesh *mesh, weft_dtype dtype, uint32_t partial, uint32_t ended,
+                    int r, int64_t place)
 {
     int among[64];
     double sum = 0;
     const int n = weft_mesh_group(mesh, ended, r, among, NULL);
     for (int i = 0; i < n; i++)
-        sum += summand(mesh, partial, among[i], place);
+        sum += summand(mesh, dtype, partial, among[i], place);
     return sum;
-}
-
-static void store(weft_dtype dtype, void *data, int64_t i, double x)
-{
-    if (dtype == WEFT_F32) ((float *)data)[i] = (float)x;
-    if (dtype == WEFT_F64) ((double *)data)[i] = x;
-    if (dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)x;
-}
-
-static double load(weft_dtype dtype, const void *data, int64_t i)
-{
-    if (dtype == WEFT_F32) return (double)((const float *)data)[i];
-    return dtype == WEFT_F64 ? ((const double *)data)[i] : ((const int32_t *)data)[i];
 }
 
 /* Global place of element i of a box. */
@@ -128,8 +118,9 @@ static void *fill(const ranks *all, int rank, const conversion *c)
     const int64_t count = weft_box_count(&box, c->shape.n_dims);
     void *data = dirty(count * (int64_t)weft_dtype_bytes(c->dtype));
     for (int64_t i = 0; i < count; i++)
-        store(c->dtype, data, i,
-              summand(all->mesh, c->from.partial, rank, place_in(&c->shape, &box, i)));
+        weft_dtype_put(
+            c->dtype, data, i,
+            summand(all->mesh, c->dtype, c->from.partial, rank, place_in(&c->shape, &box, i)));
     return data;
 }
 
@@ -142,9 +133,9 @@ static void check_result(const ranks *all, int rank, const conversion *c, const 
     for (int64_t i = 0; i < count; i++) {
         const int64_t place = place_in(&c->shape, &box, i);
         const double expected = counts_here(all->mesh, c, rank, place)
-                                    ? total(all->mesh, partial, ended, rank, place)
+                                    ? total(all->mesh, c->dtype, partial, ended, rank, place)
                                     : 0;
-        n_wrong += load(c->dtype, data, i) != expected;
+        n_wrong += weft_dtype_get(c->dtype, data, i) != expected;
     }
     if (CHECK_EQ_INT(n_wrong, 0)) return;
     char from[200], to[200];
@@ -265,7 +256,10 @@ static void fill_states(const reduction *r, int rank, void *data, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         const double x = sin(0.3 + 1.7 * rank + 0.37 * (double)i);
         const bool is_count = r->combine == WEFT_MOMENTS && i % width == 0;
-        store(r->dtype, data, i, is_count ? 1 + (rank + (double)i) : i % width ? x * x : x);
+        weft_dtype_put(r->dtype, data, i,
+                       is_count    ? 1 + (rank + (double)i)
+                       : i % width ? x * x
+                                   : x);
     }
 }
 

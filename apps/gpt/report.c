@@ -70,7 +70,7 @@ static weft_status write_run_json(const gpt_job *job, const weft_usage *usage, c
     json_decref(all);
     WEFT_TRY(app_json_status(error));
     if (is_written && rename(fresh, path) == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_IO,
+    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO,
                      "cannot write %s: %s; name another run directory with --run DIR", path,
                      strerror(errno));
 }

@@ -33,7 +33,7 @@ static const mistake mistakes[] = {
     {GOOD "--mesh data:2 --layout bach:data", {"bach", "batch"}},
     {GOOD "--layrs 3", {"layrs", "layers"}},
     {GOOD "--optimizer adamm", {"adamm", "adam"}},
-    {GOOD "--dtype f16", {"f16", "f32"}},
+    {GOOD "--dtype fp16", {"fp16", "f16"}},
     {GOOD "--zero 4", {"zero", "4", "3"}},
     {GOOD "--mesh data:2,data:1", {"data", "twice"}},
     {GOOD "--mesh data:2,model", {"model", "data:2,model"}},

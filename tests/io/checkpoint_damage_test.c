@@ -367,7 +367,7 @@ static const lie lies[] = {
      "\"dims\" lists 9 things"},
     {"dims", "[7, 5]", "pairs of a name and a size"},
     {"dims", "{}", "\"dims\" must be a list"},
-    {"dtype", "\"f16\"", "unknown dtype \"f16\""},
+    {"dtype", "\"f24\"", "unknown dtype \"f24\""},
     {"dtype", "null", "\"dtype\" must be a text"},
     {"kind", "\"secret\"", "it can be a parameter or a slot"},
     {"file", "\"../state.h5\"", "not among \"files\""},

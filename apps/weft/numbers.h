@@ -1,4 +1,5 @@
-/* numbers.h: numbers as other programs store them, and what they become here: the least dtype of ours that has all of them, each exactly. */
+/* numbers.h: numbers as other programs store them, and what they become here: the least dtype of ours that has all of them,
+ * each exactly. */
 #ifndef WEFT_APPS_NUMBERS_H
 #define WEFT_APPS_NUMBERS_H
 

@@ -10,8 +10,8 @@
  * - a step whose operand is still under way lets those behind it go first, as long as it would have to wait anyway.
  *
  * So the order of exchanges stays one on all ranks (all is decided by rank 0's boxes), and nothing is decided when it
- * runs. Whatever is under way keeps its memory: where most is alive, exchanges end that should be over by then; where the arena would grow by more than a quarter, exchanges are waited for
- * as soon as they should be over, or less is taken ahead.
+ * runs. Whatever is under way keeps its memory: where most is alive, exchanges end that should be over by then; where the
+ * arena would grow by more than a quarter, exchanges are waited for as soon as they should be over, or less is taken ahead.
  */
 #include "sequence.h"
 

@@ -146,7 +146,6 @@ static weft_status wire_reduce(wiring *w, const weft_link *link, int link_slot, 
     (void)error;
     const weft_node *node = &w->plan->graph->nodes[link->node];
     const weft_dtype dtype = weft_dtype_computes(w->form[link->in[0]].dtype);
-    w->op_of[link - w->step->links] = w->n_ops;
     weft_loop_op op = {.kind = link->kind,
                        .combine = node->op->row->combine,
                        .dtype = dtype,

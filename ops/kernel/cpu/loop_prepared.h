@@ -2,9 +2,10 @@
  *
  * The space, collapsed, is rows; rows are taken in *groups* (one long row, or several short ones), and a group is cut
  * into *blocks* of elements that are contiguous in the space: at most WEFT_BLOCK, or where rows are reduced, as many pieces
- * of that as the lane's buffers have room for (so that a reduction has more to do at a time; it adds up piece by piece). What is done is a list of acts in
- * stages: the even ones once for a group, the odd ones for each of its blocks. So a loop with two reductions one after
- * the other has seven: once, blocks (they end with the first reduction), once, blocks, once, blocks, once.
+ * of that as the lane's buffers have room for (so that a reduction has more to do at a time; it adds up piece by piece).
+ * What is done is a list of acts in stages: the even ones once for a group, the odd ones for each of its blocks. So a loop
+ * with two reductions one after the other has seven: once, blocks (they end with the first reduction), once, blocks, once,
+ * blocks, once.
  *
  * Acts find their operands and results through *refs*: where in memory, or in the lane's scratch, the value lies, and
  * how its address moves from row to row and from block to block.

@@ -50,9 +50,9 @@ struct weft_cost {
     double (*work)(void *context, double flops);
     void *context; /* handed to both */
     /* Bytes that would be through a link in the time that an exchange takes whatever it moves: until all have come and
-     * the first byte is there. 0: as links are said to have, else WEFT_LATENCY. Not a part of an exchange's price, since placing differs by it in hardly
-     * anything; exchanges that are ready together become one where the latencies saved are more than what the one
-     * exchange's price is above theirs, and what is copied to pack and unpack. */
+     * the first byte is there. 0: as links are said to have, else WEFT_LATENCY. Not a part of an exchange's price, since
+     * placing differs by it in hardly anything; exchanges that are ready together become one where the latencies saved are
+     * more than what the one exchange's price is above theirs, and what is copied to pack and unpack. */
     double latency;
 };
 enum {

@@ -18,8 +18,6 @@ weft_status weft_mpi_any(bool mine, bool *any, weft_error *error);
 weft_status weft_mpi_same_group(const char *engine, int n_ranks, weft_error *error);
 #endif
 
-/* Processes of the job on this host. Local. */
-int weft_world_n_near(void);
 /* weft_world_same_group - whether all processes make a group of that many ranks now, by the same engine, and know the same
  * combines from outside under the same numbers. WEFT_MISMATCH says who does not. Collective over the job. */
 weft_status weft_world_same_group(const char *engine, int n_ranks, weft_error *error);

@@ -163,6 +163,7 @@ const weft_device weft_device_cpu = {
     .take = weft_host_take,
     .take_zeroed = weft_host_take,
     .give = weft_host_give,
+    .room = weft_host_room,
     .take_staging = weft_host_take,
     .give_staging = weft_host_give,
     .stream_create = weft_stream_create_cpu,

@@ -47,6 +47,7 @@ weft_status weft_host_take(size_t bytes, void **memory, weft_error *error);
 void weft_host_give(void *memory, size_t bytes);
 /* Whether the system would give that much, for a library that does not ask, or not live through a refusal. Local. */
 bool weft_has_room(size_t bytes);
+int64_t weft_host_room(void); /* bytes that are free; -1: the system does not say */
 
 /* ---- topology.c, blas.c ---------------------------------------------------------------------- */
 

@@ -116,7 +116,7 @@ static bool is_own(const weft_program *program, uint32_t placed, int rank)
            weft_holder_of(program, placed, rank) == rank;
 }
 
-static weft_status add_homes(weft_rank *rank, weft_error *error)
+weft_status weft_count_homes(weft_rank *rank, weft_error *error)
 {
     const weft_program *program = rank->program;
     rank->homes_bytes = 0;
@@ -134,7 +134,7 @@ static weft_status find_homes(weft_rank *rank, weft_error *error)
     const weft_program *program = rank->program;
     for (uint32_t id = 1; id < program->plan->n_placed; id++)
         if (program->given[id]) WEFT_TRY(take_given(rank, id, error));
-    return add_homes(rank, error);
+    return weft_count_homes(rank, error);
 }
 
 /* ---- where other processes see it -------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static weft_status take_all(weft_rank *rank, weft_error *error)
 {
     weft_program *program = rank->program;
     weft_error own = WEFT_NO_ERROR;
-    (void)add_homes(rank, &own);
+    (void)weft_count_homes(rank, &own);
     (void)weft_world_agree(&own);
     if (own.status != WEFT_OK) return weft_fail(error, own.status, "%s", own.message);
     const int64_t homes = (rank->homes_bytes + PAGE - 1) / PAGE * PAGE;

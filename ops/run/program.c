@@ -13,6 +13,7 @@ typedef struct identity {
     uint64_t digest;
     int32_t stage;
     char mesh[100], layout[400], ops[300]; /* ops: those from outside, with their versions */
+    char device[64];
 } identity;
 
 /* "softsign version 1, clamp version 3": each op from outside that the plan has, once. */
@@ -34,6 +35,11 @@ static void name_outside_ops(const weft_graph *graph, char *text, size_t room)
 static weft_status describe_mismatch(const identity *all, int n, weft_error *error)
 {
     for (int r = 1; r < n; r++) {
+        if (strcmp(all[r].device, all[0].device) != 0)
+            return weft_fail(
+                error, WEFT_MISMATCH,
+                "rank %d is on device %s, but rank 0 on device %s; give all ranks the same", r,
+                all[r].device, all[0].device);
         if (all[r].digest == all[0].digest) continue;
         if (strcmp(all[r].ops, all[0].ops) != 0)
             return weft_fail(
@@ -58,35 +64,57 @@ static weft_status describe_mismatch(const identity *all, int n, weft_error *err
     return WEFT_OK;
 }
 
+static uint32_t all_axes(const weft_program *program)
+{
+    return (1u << weft_mesh_n_axes(program->mesh)) - 1;
+}
+
+weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
+                          weft_error *error)
+{
+    const int n = weft_mesh_n_ranks(program->mesh), first = weft_mesh_first_local(program->mesh);
+    const size_t n_places = 2 * (size_t)n * sizeof(int64_t), room = n_places + (size_t)(n * bytes);
+    weft_error refused = WEFT_NO_ERROR;
+    int64_t *places = calloc(1, room);
+    *all = NULL;
+    if (!places) weft_fail_memory(&refused, room);
+    (void)weft_world_agree(&refused); /* nobody waits for a rank that has no room to listen */
+    weft_status status = refused.status;
+    if (status != WEFT_OK) {
+        free(places);
+        return weft_fail(error, status, "%s", refused.message);
+    }
+    for (int r = 0; r < n; r++) {
+        places[r] = bytes;
+        places[n + r] = r * bytes;
+    }
+    char *heard = (char *)(places + 2 * n);
+    weft_request request;
+    status = weft_all_gather_start(weft_comm_of(program->comms, first, all_axes(program)), own,
+                                   bytes, heard, places, places + n, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    memmove(places, heard, (size_t)(n * bytes));
+    *all = places;
+    return status;
+}
+
 /* Collective over the world, when there is more than one process. */
 static weft_status compare_digests(weft_program *program, weft_error *error)
 {
-    int n = weft_mesh_n_ranks(program->mesh);
+    const int n = weft_mesh_n_ranks(program->mesh);
     if (program->n_local == n) return WEFT_OK; /* one process: one plan */
     program->digest = weft_plan_digest(program->plan);
-    uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
-    WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
+    WEFT_TRY(weft_comms_prepare(program->comms, all_axes(program), error));
     identity own = {.digest = program->digest, .stage = weft_layout_stage(program->plan->layout)};
     snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
     snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
+    snprintf(own.device, sizeof own.device, "%s",
+             weft_devices[weft_mesh_device(program->mesh)]->name);
     name_outside_ops(program->plan->user, own.ops, sizeof own.ops);
-    identity *all = calloc((size_t)n, sizeof *all);
-    int64_t *bytes = calloc(2 * (size_t)n, sizeof *bytes);
-    weft_status status = WEFT_OK;
-    if (!all || !bytes) status = weft_fail_memory(error, (size_t)n * sizeof *all);
-    for (int r = 0; r < n && status == WEFT_OK; r++) {
-        bytes[r] = sizeof own;
-        bytes[n + r] = r * (int64_t)sizeof own;
-    }
-    weft_request request;
-    if (status == WEFT_OK)
-        status = weft_all_gather_start(
-            weft_comm_of(program->comms, weft_mesh_first_local(program->mesh), everybody), &own,
-            sizeof own, all, bytes, bytes + n, &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
+    void *all;
+    weft_status status = weft_hear_all(program, &own, sizeof own, &all, error);
     if (status == WEFT_OK) status = describe_mismatch(all, n, error);
     free(all);
-    free(bytes);
     return status;
 }
 
@@ -95,7 +123,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
 static weft_status prepare_groups(weft_program *program, weft_error *error)
 {
     uint64_t done = 0; /* one bit per set of axes */
-    uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
+    const uint32_t everybody = all_axes(program);
     WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
     done |= 1ull << everybody;
     for (uint32_t s = 0; s < program->plan->n_steps; s++) {
@@ -236,6 +264,7 @@ static weft_status start(weft_program *program, weft_error *error)
     if (own.status != WEFT_OK) return weft_fail(error, own.status, "%s", own.message);
     WEFT_TRY(weft_open_meetings(program, error));
     WEFT_TRY(weft_find_common(program, error));
+    WEFT_TRY(weft_check_room(program, error));
     WEFT_TRY(weft_take_seen(program, error));
     return start_ranks(program, error);
 }

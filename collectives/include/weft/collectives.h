@@ -28,6 +28,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_world_open(weft_world *world, weft_err
 WEFT_API void weft_world_close(void);
 /* Local. The rank that prints, usable before and without weft_world_open. */
 WEFT_API bool weft_world_is_root(void);
+/* Local. Processes of the job on this host; 1 where no world is open. */
+WEFT_API int weft_world_n_near(void);
 
 /* weft_world_agree - every process passes its own error; all return the first failure (of the lowest
  * process) together. Collective over the job; alone it returns error->status. */

@@ -63,6 +63,7 @@ typedef struct weft_device {
     weft_status (*take)(size_t bytes, void **memory, weft_error *error);
     weft_status (*take_zeroed)(size_t bytes, void **memory, weft_error *error);
     void (*give)(void *memory, size_t bytes);
+    int64_t (*room)(void); /* bytes that may be taken yet; -1, or NULL: nobody knows */
     /* Memory of the host's, zeroed, that the device's queues read and write too. */
     weft_status (*take_staging)(size_t bytes, void **memory, weft_error *error);
     void (*give_staging)(void *memory, size_t bytes);

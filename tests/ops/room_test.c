@@ -13,17 +13,13 @@ static int64_t free_bytes(void)
 }
 
 /* One variable of that many bytes, all of which every rank would have; and a sum over it. */
-static weft_status compile(weft_mesh *mesh, int64_t bytes, weft_program **program,
-                           weft_error *error)
+static weft_status compile(weft_mesh *mesh, weft_graph *graph, int64_t bytes,
+                           weft_program **program, weft_error *error)
 {
-    weft_graph *graph = weft_graph_create(1);
     const weft_dim row = {"row", 1 << 17}, column = {"column", (bytes >> 19) + 1};
     weft_value w = weft_variable(graph, "w", WEFT_F32, WEFT_DIMS(row, column), weft_constant_of(1));
     weft_value sum = weft_sum(WEFT_SCALAR, w);
-    const weft_status status =
-        weft_compile(mesh, NULL, (weft_values){&sum, 1}, NULL, program, error);
-    weft_graph_destroy(&graph);
-    return status;
+    return weft_compile(mesh, NULL, (weft_values){&sum, 1}, NULL, program, error);
 }
 
 static weft_mesh *make_mesh(void)
@@ -51,19 +47,23 @@ static void test_more_than_there_is_is_refused(void)
     const int64_t tib = INT64_C(1) << 40, bytes[] = {16 * tib, 256 * tib, 2000 * tib};
     if (free_bytes() < 0) return;
     for (int i = 0; i < 3; i++) {
+        weft_graph *graph = weft_graph_create(1);
         error = (weft_error){0};
-        CHECK_EQ_INT(compile(mesh, bytes[i], &program, &error), WEFT_MEMORY);
+        CHECK_EQ_INT(compile(mesh, graph, bytes[i], &program, &error), WEFT_MEMORY);
+        CHECK_EQ_INT(weft_graph_destroy(&graph), WEFT_OK);
         CHECK(program == NULL);
         CHECK_TEXT(error.message, "rank 0 of this program needs ");
         CHECK_TEXT(error.message, "parameters ");
         CHECK_TEXT(error.message, "GiB are free; use");
         CHECK_TEXT(error.message, " ranks ");
     }
+    weft_graph *graph = weft_graph_create(1);
     error = (weft_error){0};
-    CHECK_OK(compile(mesh, 1, &program, &error), error);
+    CHECK_OK(compile(mesh, graph, 1, &program, &error), error);
     CHECK_OK(weft_run(program, &error), error);
-    (void)weft_program_destroy(&program);
-    (void)weft_mesh_destroy(&mesh);
+    CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
+    CHECK_EQ_INT(weft_graph_destroy(&graph), WEFT_OK);
+    CHECK_EQ_INT(weft_mesh_destroy(&mesh), WEFT_OK);
 }
 
 int main(void)

@@ -225,7 +225,9 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
         dataset->wanted = dataset->position;
         dataset->has_reader = pthread_create(&dataset->reader, NULL, reader_main, dataset) == 0;
         if (!dataset->has_reader)
-            status = weft_fail(error, WEFT_MEMORY, "cannot start the dataset's reading thread");
+            status = weft_fail(error, WEFT_MEMORY,
+                               "cannot start the dataset's reading thread: out of memory, or of "
+                               "threads (ulimit -u); end other programs");
     }
     if (status != WEFT_OK) unbind(dataset);
     return status;

@@ -380,7 +380,7 @@ static void test_many_limits(int n)
 int main(int n, char **arguments)
 {
     snprintf(path_before, sizeof path_before, "%s", getenv("PATH") ? getenv("PATH") : "/bin");
-    if (!CHECK(training_open("deadline"))) return weft_test_report();
+    if (!CHECK(text_folder_open("/tmp", "deadline"))) return weft_test_report();
     if (n == 3 && strcmp(arguments[1], "--many") == 0) {
         test_many_limits(atoi(arguments[2]));
     } else {
@@ -394,6 +394,6 @@ int main(int n, char **arguments)
         RUN(test_a_run_stops_before_the_end_that_squeue_tells);
         RUN(test_random_limits);
     }
-    training_close();
+    text_folder_close();
     return weft_test_report();
 }

@@ -171,7 +171,7 @@ static void test_ranks(void)
 int main(void)
 {
     /* in memory where that can be: every doctor writes 64 MiB to the disk, synced */
-    if (CHECK(training_open_in("/dev/shm", "doctor") || training_open("doctor"))) {
+    if (CHECK(text_folder_open("/dev/shm", "doctor") || text_folder_open("/tmp", "doctor"))) {
         RUN(test_every_check_has_its_line);
         RUN(test_json);
         RUN(test_folders);
@@ -179,7 +179,7 @@ int main(void)
         RUN(test_disks);
         RUN(test_a_broken_mpi_does_not_break_it);
         RUN(test_ranks);
-        training_close();
+        text_folder_close();
     }
     return weft_test_report();
 }

@@ -1,5 +1,5 @@
 /* gpt_dtype_test: gpt in bf16 and f16: where it ends, under which layouts, and what an unknown type is told. */
-#include "command.h"
+#include "text_folder.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "test.h"
 
 enum { STEPS = 120, TEXT = 4096 };
-static char folder[64];
 
 #define SMALL                                                                                      \
     "--layers 2 --width 24 --heads 3 --batch 6 --seq 12 --steps 120 --warmup 10 --rate 3e-3 "      \
@@ -19,21 +18,13 @@ static int train(const char *arguments, double losses[STEPS])
 {
     static int n_runs;
     char line[TEXT], path[256];
-    int n = 0;
     snprintf(path, sizeof path, "%s/metrics%d.jsonl", folder, ++n_runs);
     snprintf(line, sizeof line,
              WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/run%d " SMALL "--metrics %s %s",
              folder, folder, n_runs, path, arguments);
     const command_result r = command_run(line);
     weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return 0;
-    while (n < STEPS && fgets(line, sizeof line, file) != NULL) {
-        const char *at = strstr(line, "\"loss\":");
-        if (at != NULL) losses[n++] = atof(at + strlen("\"loss\":"));
-    }
-    fclose(file);
-    return n;
+    return text_folder_losses(path, losses, STEPS);
 }
 
 /* Of the last steps: one batch more or less says little. */
@@ -108,29 +99,14 @@ static void test_an_unknown_type_is_told_the_nearest(void)
     CHECK_TEXT(r.text, "f32 f64 bf16 f16");
 }
 
-static bool make_text(void)
-{
-    char path[256];
-    snprintf(folder, sizeof folder, "/tmp/weft-dtype-XXXXXX");
-    if (mkdtemp(folder) == NULL) return false;
-    snprintf(path, sizeof path, "%s/text.txt", folder);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) return false;
-    for (int i = 0; i < 8000; i++)
-        fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
-    return fclose(file) == 0;
-}
-
 int main(void)
 {
-    if (CHECK(make_text())) {
+    if (CHECK(text_folder_open("/tmp", "dtype"))) {
         RUN(test_sixteen_bits_end_where_f32_ends);
         RUN(test_layouts_agree);
         RUN(test_it_goes_on_where_it_was);
         RUN(test_an_unknown_type_is_told_the_nearest);
-        char line[TEXT];
-        snprintf(line, sizeof line, "rm -r %s", folder);
-        CHECK_EQ_INT(command_run(line).status, 0);
+        text_folder_close();
     }
     return weft_test_report();
 }

@@ -1,6 +1,6 @@
 /* gpt_test: the program as its user runs it: the same losses from threads and from processes, a
  * plan without ranks. */
-#include "command.h"
+#include "text_folder.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,24 +9,8 @@
 #include "test.h"
 
 enum { STEPS = 20, TEXT = 2048 };
-static char folder[64];
 
 #define SMALL "--layers 2 --width 24 --heads 3 --batch 6 --seq 12 --steps 20 --dtype f64 --quiet "
-
-/* The losses of a metrics file; returns how many lines had one. */
-static int read_losses(const char *path, double losses[STEPS])
-{
-    char line[TEXT];
-    int n = 0;
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return 0;
-    while (n < STEPS && fgets(line, sizeof line, file) != NULL) {
-        const char *at = strstr(line, "\"loss\":");
-        if (at != NULL) losses[n++] = atof(at + strlen("\"loss\":"));
-    }
-    fclose(file);
-    return n;
-}
 
 /* Train with `arguments`, started by `launcher`; the losses of all steps. */
 static void train(const char *launcher, const char *arguments, double losses[STEPS])
@@ -39,7 +23,7 @@ static void train(const char *launcher, const char *arguments, double losses[STE
              launcher, folder, folder, n_runs, SMALL, metrics, arguments);
     const command_result r = command_run(line);
     weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);
-    CHECK_EQ_INT(read_losses(metrics, losses), STEPS);
+    CHECK_EQ_INT(text_folder_losses(metrics, losses, STEPS), STEPS);
 }
 
 static void check_losses(const char *launcher, const char *arguments, const double expected[STEPS])
@@ -142,35 +126,16 @@ static void test_sample_wants_a_trained_model(void)
     CHECK_TEXT(r.text, "gpt train");
 }
 
-static bool make_text(void)
-{
-    char path[TEXT];
-    snprintf(folder, sizeof folder, "/tmp/weft-gpt-XXXXXX");
-    if (mkdtemp(folder) == NULL) return false;
-    snprintf(path, sizeof path, "%s/text.txt", folder);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) return false;
-    for (int i = 0; i < 8000; i++)
-        fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
-    return fclose(file) == 0;
-}
-
 int main(void)
 {
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
-    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    if (CHECK(make_text())) {
+    if (CHECK(text_folder_open("/tmp", "gpt"))) {
         RUN(test_threads_and_processes_give_the_same_losses);
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);
         RUN(test_sample_refuses_another_model);
         RUN(test_sample_wants_a_trained_model);
-        char line[TEXT];
-        snprintf(line, sizeof line, "rm -r %s", folder);
-        CHECK_EQ_INT(command_run(line).status, 0);
+        text_folder_close();
     }
     return weft_test_report();
 }

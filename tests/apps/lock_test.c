@@ -160,7 +160,7 @@ static void test_killed_ranks_leave_no_lock(void)
 
 int main(void)
 {
-    if (CHECK(training_open("lock"))) {
+    if (CHECK(text_folder_open("/tmp", "lock"))) {
         RUN(test_held_once);
         RUN(test_what_a_dead_process_left_is_no_lock);
         RUN(test_the_lock_of_the_new_folder_counts);
@@ -168,7 +168,7 @@ int main(void)
         RUN(test_a_pipe_or_a_link_of_that_name);
         RUN(test_the_second_job_is_refused);
         RUN(test_killed_ranks_leave_no_lock);
-        training_close();
+        text_folder_close();
     }
     return weft_test_report();
 }

@@ -3,7 +3,7 @@
  *
  * The programs are started, signalled and killed as a user or a batch system does it.
  */
-#include "command.h"
+#include "text_folder.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +12,6 @@
 #include "test.h"
 
 enum { STEPS = 24, TEXT = 2048, RESUME_ME = 75 };
-static char folder[64];
 static double whole[STEPS + 1]; /* losses of the run that is not stopped, from index 1 */
 
 #define SMALL                                                                                      \
@@ -343,26 +342,9 @@ static void test_another_model_is_refused(void)
     CHECK(is_there("whole/ckpt/step_00000024"));
 }
 
-static bool make_text(void)
-{
-    char path[TEXT];
-    snprintf(folder, sizeof folder, "/tmp/weft-resume-XXXXXX");
-    if (mkdtemp(folder) == NULL) return false;
-    snprintf(path, sizeof path, "%s/text.txt", folder);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) return false;
-    for (int i = 0; i < 8000; i++)
-        fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
-    return fclose(file) == 0;
-}
-
 int main(void)
 {
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
-    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    if (CHECK(make_text())) {
+    if (CHECK(text_folder_open("/tmp", "resume"))) {
         RUN(test_the_whole_run);
         RUN(test_stopped_by_until);
         RUN(test_another_mesh_continues);
@@ -378,9 +360,7 @@ int main(void)
         RUN(test_fresh_moves_aside);
         RUN(test_resume_from_a_step_and_from_none);
         RUN(test_another_model_is_refused);
-        char line[TEXT];
-        snprintf(line, sizeof line, "rm -r %s", folder);
-        CHECK_EQ_INT(command_run(line).status, 0);
+        text_folder_close();
     }
     return weft_test_report();
 }

@@ -134,7 +134,7 @@ static void test_a_second_interrupt_ends_it_at_once(void)
 int main(int n, char **arguments)
 {
     srand(5);
-    if (!CHECK(training_open("signals"))) return weft_test_report();
+    if (!CHECK(text_folder_open("/tmp", "signals"))) return weft_test_report();
     if (n == 3 && strcmp(arguments[1], "--many") == 0) {
         most = 2;
         try_many(atoi(arguments[2]));
@@ -142,6 +142,6 @@ int main(int n, char **arguments)
         RUN(test_any_signal_to_any_rank_at_any_moment);
         RUN(test_a_second_interrupt_ends_it_at_once);
     }
-    training_close();
+    text_folder_close();
     return weft_test_report();
 }

@@ -3,7 +3,7 @@
 #ifndef WEFT_TESTS_TRAINING_H
 #define WEFT_TESTS_TRAINING_H
 
-#include "command.h"
+#include "text_folder.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -13,8 +13,6 @@
 #include "test.h"
 
 enum { TRAINING_TEXT = 8192, TRAINING_STEPS = 400 };
-
-static char folder[64]; /* of this test program */
 
 #define SMALL                                                                                      \
     "--layers 2 --width 24 --heads 3 --batch 6 --seq 12 --dtype f64 --dropout 0.2 --quiet "
@@ -136,36 +134,6 @@ static inline bool training_is_there(const char *path)
     char full[1024];
     snprintf(full, sizeof full, "%s/%s", folder, path);
     return access(full, F_OK) == 0;
-}
-
-/* The folder, and the text to learn in it. */
-static inline bool training_open_in(const char *parent, const char *name)
-{
-    char path[1024];
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
-    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-    snprintf(folder, sizeof folder, "%s/weft-%s-XXXXXX", parent, name);
-    if (mkdtemp(folder) == NULL) return false;
-    snprintf(path, sizeof path, "%s/text.txt", folder);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) return false;
-    for (int i = 0; i < 8000; i++)
-        fputc("the quick brown fox jumps over the lazy dog; "[(i + i / 97) % 45], file);
-    return fclose(file) == 0;
-}
-
-static inline bool training_open(const char *name)
-{
-    return training_open_in("/tmp", name);
-}
-
-static inline void training_close(void)
-{
-    char line[1024];
-    snprintf(line, sizeof line, "rm -r %s", folder);
-    CHECK_EQ_INT(command_run(line).status, 0);
 }
 
 #endif

@@ -67,7 +67,7 @@ static weft_attention_attributes attributes_of(const dims *d)
                                        .memory = d->memory.name,
                                        .feature = "kv",
                                        .column = "column",
-                                       .scale = 0.7,
+                                       .scale = d->feature.size > 64 ? 0.05 : 0.7,
                                        .causal = d->causal,
                                        .window = d->window,
                                        .bias = d->bias ? 3 : 0,
@@ -161,6 +161,27 @@ static void test_gradient_over_many_tiles(void)
                         .causal = i % 2};
         one_case(&d, i < 2 ? WEFT_F32 : WEFT_F64, (int[4]){i, 0, 1, 0});
     }
+}
+
+/* More memory rows than are held: read where they lie, or held again and again; a window that goes past them; dq added up
+ * where it lies. */
+static void test_memory_rows_beyond_those_that_are_held(void)
+{
+    static const struct form {
+        int64_t n, first, feature, window;
+    } forms[] = {{1000, 936, 512, 0}, {1001, 936, 512, 0}, {1100, 0, 16, 40}, {1304, 1240, 64, 0}};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        for (int causal = 0; causal < 2; causal++) {
+            const struct form *f = &forms[i];
+            const dims d = {.batch = {"batch", 1, 0, 1},
+                            .heads = {"heads", 2, 0, 2},
+                            .query = {"seq", f->n, f->first, f->n},
+                            .memory = {"seq", f->n, 0, f->n},
+                            .feature = {"kv", f->feature, 0, f->feature},
+                            .causal = causal,
+                            .window = f->window};
+            one_case(&d, WEFT_F32, (int[4]){0, causal, 0, 1});
+        }
 }
 
 /* Rows of every number beside those that are computed together: of 8, of a vector, of a panel, of what is entered at a time;
@@ -496,6 +517,7 @@ int main(void)
     RUN(test_small_cases_in_every_order);
     RUN(test_several_blocks_and_tiles);
     RUN(test_gradient_over_many_tiles);
+    RUN(test_memory_rows_beyond_those_that_are_held);
     RUN(test_ends_of_panels_and_tiles);
     RUN(test_a_row_that_sees_nothing_gives_zero);
     RUN(test_whole_matrices_by_definition);

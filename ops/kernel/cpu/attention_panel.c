@@ -21,6 +21,8 @@ static int64_t whole(int64_t n, int64_t unit)
 
 /* ---- scratch --------------------------------------------------------------------------------- */
 
+enum { LEAST_HELD = 1024 };
+
 static bool is_gradient(const weft_heads *h)
 {
     return h->data[WEFT_DQ] != NULL;
@@ -53,7 +55,10 @@ static int64_t count_held(const weft_heads *h, int64_t width, int64_t features)
     const int64_t bytes = (int64_t)h->bytes, left = WEFT_LANE_SCRATCH - states - 16 * VECTOR_BYTES -
                                                     count_fixed(h, width, features) * bytes;
     const int64_t fit = left > 0 ? left / (count_each(h, width, features) * bytes) : 0;
-    return smaller(fit / WEFT_PANEL_TILE * WEFT_PANEL_TILE, whole(h->n_memory, WEFT_PANEL_TILE));
+    const int64_t all = whole(h->n_memory, WEFT_PANEL_TILE), seen = width + h->back + h->ahead;
+    const int64_t enough = whole(larger(2 * seen, LEAST_HELD), WEFT_PANEL_TILE); /* near by */
+    const int64_t most = smaller(fit / WEFT_PANEL_TILE * WEFT_PANEL_TILE, all);
+    return is_gradient(h) ? most : smaller(most, enough);
 }
 
 bool weft_panels_fit(const weft_heads *h)
@@ -71,12 +76,13 @@ static char *take(char **scratch, int64_t bytes)
     return taken;
 }
 
-void weft_panel_open(weft_panel *p, const weft_heads *h, char *scratch)
+void weft_panel_open(weft_panel *p, const weft_heads *h, char *scratch, ahead *next)
 {
     const tile_kernels *kernels = weft_gemm_kernels(h->dtype);
     const int64_t bytes = (int64_t)h->bytes;
     const bool with_gradient = is_gradient(h);
     *p = (weft_panel){.h = h, .kernels = kernels, .width = weft_panel_rows_of(h), .held.head = -1};
+    p->next = next;
     p->features = whole(h->n_feature, kernels->width);
     p->vectors = (int)(p->width / kernels->width);
     p->feature_vectors = (int)(p->features / kernels->width);
@@ -86,11 +92,11 @@ void weft_panel_open(weft_panel *p, const weft_heads *h, char *scratch)
         p->turned[i] = take(&scratch, h->n_feature * p->width * bytes);
     for (int i = 0; i < 2 && with_gradient; i++)
         p->straight[i] = take(&scratch, p->width * p->features * bytes);
-    p->sum = take(&scratch, p->width * p->features * bytes);
+    p->own_sum = take(&scratch, p->width * p->features * bytes);
     p->s = take(&scratch, n_scores * p->width * bytes);
     if (with_gradient) p->dp = take(&scratch, n_scores * p->width * bytes);
     for (int i = 0; i < (with_gradient ? WEFT_HELD : 2); i++)
-        p->held.rows[i] = take(&scratch, p->most * p->features * bytes);
+        p->room[i] = take(&scratch, p->most * p->features * bytes);
     if (with_gradient)
         p->states = (void *)take(&scratch, WEFT_PANEL_STATES * (int64_t)sizeof *p->states);
 }
@@ -134,20 +140,77 @@ static void turn_rows(const weft_panel *p, int tensor, char *to)
     p->kernels->pack(&columns, (int)p->n_rows, (int)p->width, p->h->n_feature, to);
 }
 
-void weft_panel_hold(weft_panel *p, int64_t head, int64_t first)
+/* Can products take a tensor's rows where they lie? */
+static bool lies_well(const weft_panel *p, int tensor, int64_t n_rows)
+{
+    return p->h->column[tensor] == 1 && p->h->n_feature == p->features && n_rows % TILE_ROWS == 0;
+}
+
+/* Panels that see more than can be held would each copy all of it. */
+static bool is_held_in_place(const weft_panel *p)
+{
+    return !is_gradient(p->h) && p->seen[1] - p->seen[0] > p->most &&
+           lies_well(p, WEFT_K, p->h->n_memory) && lies_well(p, WEFT_V, p->h->n_memory);
+}
+
+static void hold_rows(weft_panel *p, int i, int64_t n)
+{
+    const int tensor = i == 0 ? WEFT_K : WEFT_V;
+    const size_t row = (size_t)p->features * p->h->bytes;
+    copy_rows(p, tensor, p->held.head, p->held.first, n, p->room[i]);
+    memset(p->room[i] + (size_t)n * row, 0, (size_t)(p->held.n - n) * row);
+}
+
+void weft_panel_hold(weft_panel *p, int64_t head, int64_t first, int64_t end)
 {
     weft_held *held = &p->held;
-    if (held->head == head && held->first == first) return;
-    const size_t row = (size_t)p->features * p->h->bytes;
-    const int64_t n = smaller(p->most, p->h->n_memory - first);
-    *held = (weft_held){head,
-                        first,
-                        whole(n, TILE_ROWS),
-                        {held->rows[0], held->rows[1], held->rows[2], held->rows[3]}};
+    if (held->head == head && held->first <= first && end <= held->first + held->n) return;
+    const bool in_place = is_held_in_place(p);
+    if (in_place) first = 0;
+    const int64_t left = p->h->n_memory - first, n = in_place ? left : smaller(p->most, left);
+    *held = (weft_held){.head = head, .first = first, .n = whole(n, TILE_ROWS)};
+    for (int i = 0; i < WEFT_HELD; i++)
+        held->rows[i] = p->room[i], held->step[i] = p->features;
     for (int i = 0; i < 2; i++) {
-        copy_rows(p, i == 0 ? WEFT_K : WEFT_V, head, first, n, held->rows[i]);
-        memset(held->rows[i] + (size_t)n * row, 0, (size_t)(held->n - n) * row);
+        const weft_matrix x = weft_heads_matrix(p->h, i == 0 ? WEFT_K : WEFT_V, head, first);
+        if (in_place)
+            held->rows[i] = x.data, held->step[i] = x.row;
+        else
+            hold_rows(p, i, n);
     }
+}
+
+/* n rows of a tensor from `first` on, in as many steps as the panel has tiles. */
+static ahead rows_ahead(const weft_panel *p, int tensor, int64_t head, int64_t first, int64_t n)
+{
+    const weft_matrix x = weft_heads_matrix(p->h, tensor, head, first);
+    const int64_t bytes = (int64_t)p->h->bytes, n_tiles = (p->seen[1] - p->seen[0]) / TILE_ROWS;
+    const int64_t lines = whole(p->h->n_feature * bytes, 64) / 64;
+    if (x.column != 1) n = 0;
+    return (ahead){.at = x.data,
+                   .stride = x.row * bytes,
+                   .rows = n,
+                   .lines = (int)lines,
+                   .share = n > 0 ? (int)(lines * n / n_tiles + 1) : 0};
+}
+
+void weft_panel_expect(weft_panel *p, int64_t head, int64_t begin)
+{
+    const weft_heads *h = p->h;
+    const bool is_there = head < h->n_heads && begin < h->n_query;
+    ahead *next = p->next;
+    p->expects = p->seen[1] - p->seen[0] >= WEFT_PANEL_TILE;
+    if (!p->expects) return;
+    for (int i = 0; i < WEFT_PANEL_AHEAD; i++)
+        next[i] = (ahead){.rows = 0};
+    next[0] = rows_ahead(p, is_gradient(h) ? WEFT_DQ : WEFT_O, p->head, p->begin, p->n_rows);
+    if (!is_there) return;
+    const int64_t n = smaller(p->width, h->n_query - begin);
+    next[1] = rows_ahead(p, WEFT_Q, head, begin, n);
+    if (is_gradient(h)) next[2] = rows_ahead(p, WEFT_O, head, begin, n);
+    if (head == p->head) return;
+    next[3] = rows_ahead(p, WEFT_K, head, 0, smaller(p->most, h->n_memory));
+    next[4] = rows_ahead(p, WEFT_V, head, 0, smaller(p->most, h->n_memory));
 }
 
 void weft_panel_clear(const weft_panel *p)
@@ -170,8 +233,17 @@ void weft_panel_resume(weft_panel *p, const weft_panel_state *state)
     weft_panel_maths[p->h->dtype].resume(&p->state, &p->rows, p->vectors);
 }
 
+bool weft_panel_sum_in_place(weft_panel *p)
+{
+    if (!lies_well(p, WEFT_DQ, p->n_rows)) return false;
+    const weft_matrix to = weft_heads_matrix(p->h, WEFT_DQ, p->head, p->begin);
+    p->sum = to.data, p->sum_step = to.row;
+    return true;
+}
+
 void weft_panel_load(weft_panel *p)
 {
+    p->sum = p->own_sum, p->sum_step = p->features;
     static const int tensors[2] = {WEFT_Q, WEFT_O};
     for (int i = 0; i < 2 && p->turned[i] != NULL; i++)
         turn_rows(p, tensors[i], p->turned[i]);
@@ -186,7 +258,7 @@ void weft_panel_load(weft_panel *p)
 
 void weft_panel_store(const weft_panel *p, int tensor, const double *by, bool add)
 {
-    store_rows(p, tensor, p->head, p->begin, p->n_rows, p->sum, by, add);
+    store_rows(p, tensor, p->head, p->begin, p->n_rows, p->own_sum, by, add);
 }
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
@@ -203,8 +275,13 @@ static void find_seen(const weft_heads *h, int64_t begin, int64_t n, int64_t see
 
 void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows)
 {
+    int64_t of_first[2], of_last[2];
     p->head = head, p->begin = begin, p->n_rows = n_rows;
     find_seen(p->h, begin, n_rows, p->seen);
+    weft_heads_seen(p->h, begin, of_first);
+    weft_heads_seen(p->h, begin + n_rows - 1, of_last);
+    p->whole[0] = whole(of_last[0], TILE_ROWS);
+    p->whole[1] = of_first[1] / TILE_ROWS * TILE_ROWS;
 }
 
 /* A tile of rows: those of the panel that see any of them are contiguous. */
@@ -228,6 +305,12 @@ static weft_panel_part tile_part(const weft_panel *p, int64_t first)
 
 weft_panel_part weft_panel_part_at(const weft_panel *p, int64_t first, int64_t end)
 {
+    if (first >= p->whole[0] && first < p->whole[1])
+        return (weft_panel_part){.first = first,
+                                 .n = smaller(end, p->whole[1]) - first,
+                                 .vectors =
+                                     (int)whole(p->n_rows, p->kernels->width) / p->kernels->width,
+                                 .is_whole = true};
     weft_panel_part part = tile_part(p, first);
     for (int64_t next = first + TILE_ROWS; next < end; next += TILE_ROWS) {
         const weft_panel_part more = tile_part(p, next);
@@ -274,7 +357,7 @@ static void multiply(const weft_panel *p, loose_tile t, int vectors)
 
 static char *held_row(const weft_panel *p, int held, int64_t row)
 {
-    return p->held.rows[held] + (size_t)((row - p->held.first) * p->features) * p->h->bytes;
+    return p->held.rows[held] + (size_t)((row - p->held.first) * p->held.step[held]) * p->h->bytes;
 }
 
 void weft_panel_scores(const weft_panel *p, const weft_panel_part *part, int held, double alpha,
@@ -282,7 +365,7 @@ void weft_panel_scores(const weft_panel *p, const weft_panel_part *part, int hel
 {
     const int64_t from = (int64_t)part->from * VECTOR_BYTES;
     loose_tile t = {.k = p->h->n_feature,
-                    .a_row = p->features,
+                    .a_row = p->held.step[held],
                     .a_step = 1,
                     .b = p->turned[held] + from,
                     .b_step = p->width,
@@ -291,6 +374,8 @@ void weft_panel_scores(const weft_panel *p, const weft_panel_part *part, int hel
     for (int64_t i = 0; i < part->n; i += TILE_ROWS) {
         t.a = held_row(p, held, part->first + i);
         t.c = to + (size_t)(i * p->width) * p->h->bytes + from;
+        for (int k = 0; k < WEFT_PANEL_AHEAD && p->expects; k++)
+            fetch_ahead(&p->next[k]);
         multiply(p, t, part->vectors);
     }
 }
@@ -301,8 +386,8 @@ void weft_panel_sum(const weft_panel *p, const char *s, int held, int64_t first,
     const size_t bytes = p->h->bytes;
     loose_tile t = {.a_row = 1,
                     .a_step = p->width,
-                    .b_step = p->features,
-                    .leading = p->features,
+                    .b_step = p->held.step[held],
+                    .leading = p->sum_step,
                     .alpha = alpha};
     for (int64_t i = 0; i < p->n_rows; i += TILE_ROWS) {
         int64_t seen[2];
@@ -310,9 +395,11 @@ void weft_panel_sum(const weft_panel *p, const char *s, int held, int64_t first,
         const int64_t from = larger(seen[0], first), to = smaller(seen[1], end);
         t.k = to - from;
         t.add = is_begun && seen[0] < first;
-        t.c = p->sum + (size_t)(i * p->features) * bytes;
+        t.c = p->sum + (size_t)(i * p->sum_step) * bytes;
         if (t.k <= 0) {
-            if (!is_begun) memset(t.c, 0, (size_t)(TILE_ROWS * p->features) * bytes);
+            for (int64_t row = 0; row < TILE_ROWS && !is_begun; row++)
+                memset((char *)t.c + (size_t)(row * p->sum_step) * bytes, 0,
+                       (size_t)p->features * bytes);
             continue;
         }
         t.a = s + (size_t)((from - first) * p->width + i) * bytes;

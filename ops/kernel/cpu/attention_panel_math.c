@@ -32,7 +32,7 @@
         memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
         for (int64_t j = 0; j < n; j++, s += width) {                                              \
             for (int i = 0; i < w; i++) {                                                          \
-                const T e = weft_exp_##x(s[i] - base[i]);                                          \
+                const T e = weft_exp_low_##x(s[i] - base[i]);                                      \
                 s[i] = e;                                                                          \
                 sum[i] += e;                                                                       \
                 if (dp != NULL) dot[i] += e * dp[i];                                               \
@@ -54,7 +54,7 @@
         memcpy(dot, dot_of, sizeof(T) * (size_t)w);                                                \
         for (int64_t j = 0; j < n; j++, s += width, dp += width)                                   \
             for (int i = 0; i < w; i++) {                                                          \
-                const T e = is_entered ? s[i] : weft_exp_##x(s[i] - base[i]);                      \
+                const T e = is_entered ? s[i] : weft_exp_low_##x(s[i] - base[i]);                  \
                 s[i] = e * over[i];                                                                \
                 dp[i] = e * over[i] * (dp[i] - dot[i]);                                            \
             }                                                                                      \
@@ -91,7 +91,7 @@
         for (int i = 0; i < vectors * WIDTH; i++) {                                                \
             const T before = (T)state->max[i];                                                     \
             base[i] = max[i] == (T)-INFINITY ? 0 : max[i];                                         \
-            const T e = weft_exp_##x(before - base[i]);                                            \
+            const T e = weft_exp_low_##x(before - base[i]);                                        \
             factor[i] = before == max[i] ? 1 : e;                                                  \
         }                                                                                          \
         for (int i = 0; i < vectors * WIDTH; i++) {                                                \

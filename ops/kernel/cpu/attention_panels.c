@@ -72,7 +72,7 @@ static void attend(weft_panel *p)
     double by[WEFT_PANEL];
     for (int64_t first = p->seen[0], end; first < p->seen[1]; first = end) {
         end = smaller(first / WEFT_PANEL_TILE * WEFT_PANEL_TILE + WEFT_PANEL_TILE, p->seen[1]);
-        weft_panel_hold(p, p->head, first / p->most * p->most);
+        weft_panel_hold(p, p->head, first, end);
         attend_tile(p, first, end);
     }
     if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
@@ -81,23 +81,41 @@ static void attend(weft_panel *p)
     weft_panel_store(p, WEFT_O, by, false);
 }
 
-/* The first and the last, the second and the last but one: in the order in which lanes take them, those that see little
- * stand beside those that see much. */
-static int64_t panel_in_turn(int64_t i, int64_t n)
+/* Panels are shared out as the first and the last of a head, the second and the last but one, so that those that see
+ * little stand beside those that see much. Number k of those of a share [begin, end) of n in their own order, so that
+ * memory rows are held once. */
+static int64_t panel_of_share(int64_t k, int64_t begin, int64_t end, int64_t n)
 {
-    return i % 2 == 0 ? i / 2 : n - 1 - i / 2;
+    const int64_t n_firsts = (end + 1) / 2 - (begin + 1) / 2;
+    if (k < n_firsts) return (begin + 1) / 2 + k;
+    return n - end / 2 + (k - n_firsts);
+}
+
+static void attend_head(weft_panel *p, int64_t head, int64_t begin, int64_t end)
+{
+    const int64_t n = count_panels(p->h);
+    for (int64_t k = 0; k < end - begin; k++) {
+        enter_panel(p, head, panel_of_share(k, begin, end, n));
+        weft_panel_load(p);
+        if (k + 1 < end - begin)
+            weft_panel_expect(p, head, panel_of_share(k + 1, begin, end, n) * p->width);
+        else
+            weft_panel_expect(p, head + 1, 0);
+        attend(p);
+    }
 }
 
 static void attend_panels(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_heads *h = argument;
-    const int64_t n_panels = count_panels(h);
+    const int64_t n = count_panels(h);
+    ahead next[WEFT_PANEL_AHEAD] = {0};
     weft_panel p;
-    weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane));
-    for (int64_t i = begin; i < end; i++) {
-        enter_panel(&p, i / n_panels, panel_in_turn(i % n_panels, n_panels));
-        weft_panel_load(&p);
-        attend(&p);
+    weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane), next);
+    for (int64_t stop; begin < end; begin = stop) {
+        const int64_t first = begin / n * n;
+        stop = smaller(first + n, end);
+        attend_head(&p, begin / n, begin - first, stop - first);
     }
 }
 
@@ -135,7 +153,7 @@ static void compute_again(weft_panel *p, const weft_panel_part *part, char *s, c
 }
 
 /* dk += scale dS^T Q, dv += P^T dO, sum = scale dS K */
-static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_entered)
+static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_entered, bool is_begun)
 {
     const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
     weft_panel_part part;
@@ -148,7 +166,8 @@ static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_entered)
         weft_panel_add(p, &part, dp, 0, 2, p->h->scale);
         weft_panel_add(p, &part, s, 1, 3, 1);
     }
-    weft_panel_sum(p, row_at(p, p->dp, first - p->held.first), 0, first, end, p->h->scale, false);
+    weft_panel_sum(p, row_at(p, p->dp, first - p->held.first), 0, first, end, p->h->scale,
+                   is_begun);
 }
 
 /* Panels [begin, end) of a head, with the memory rows that are held. */
@@ -165,9 +184,10 @@ static bool sees_others(const weft_panel *p)
 static void differentiate(weft_panel *p, int64_t first, int64_t end)
 {
     const bool is_once = !sees_others(p);
+    const bool is_begun = first > p->seen[0], in_place = weft_panel_sum_in_place(p);
     if (is_once) enter_rows(p, first, end);
-    add_rows(p, first, end, is_once);
-    weft_panel_store(p, WEFT_DQ, NULL, first > p->seen[0]);
+    add_rows(p, first, end, is_once, is_begun && in_place);
+    if (!in_place) weft_panel_store(p, WEFT_DQ, NULL, is_begun);
 }
 
 static void walk_panels(weft_panel *p, const walk *w)
@@ -178,11 +198,15 @@ static void walk_panels(weft_panel *p, const walk *w)
         const int64_t first = p->seen[0] > held->first ? p->seen[0] : held->first,
                       end = smaller(p->seen[1], held->first + held->n);
         if (first >= end && held->first == 0 && p->seen[0] >= p->seen[1] && !w->is_first) {
-            memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
+            memset(p->own_sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
             weft_panel_store(p, WEFT_DQ, NULL, false);
         }
         if (first >= end || (w->is_first && !sees_others(p))) continue;
         weft_panel_load(p);
+        if (i + 1 < w->end)
+            weft_panel_expect(p, w->head, (i + 1) * p->width);
+        else
+            weft_panel_expect(p, w->head + 1, 0);
         if (sees_others(p) && (!w->is_first || first > p->seen[0]))
             weft_panel_resume(p, &p->states[i - w->begin]);
         if (w->is_first) {
@@ -200,12 +224,12 @@ static void differentiate_panels(weft_panel *p, walk w)
     const int64_t n = p->h->n_memory;
     w.is_first = true;
     for (int64_t first = 0; first < n && n > p->most; first += p->most) {
-        weft_panel_hold(p, w.head, first);
+        weft_panel_hold(p, w.head, first, smaller(first + p->most, n));
         walk_panels(p, &w);
     }
     w.is_first = false;
     for (int64_t first = 0; first < n; first += p->most) {
-        weft_panel_hold(p, w.head, first);
+        weft_panel_hold(p, w.head, first, smaller(first + p->most, n));
         weft_panel_clear(p);
         walk_panels(p, &w);
         weft_panel_release(p, w.begin > 0);
@@ -216,8 +240,9 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
 {
     const weft_heads *h = argument;
     const int64_t n_panels = count_panels(h);
+    ahead next[WEFT_PANEL_AHEAD] = {0};
     weft_panel p;
-    weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane));
+    weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane), next);
     for (int64_t head = begin; head < end; head++)
         for (int64_t i = 0; i < n_panels; i += WEFT_PANEL_STATES)
             differentiate_panels(&p,

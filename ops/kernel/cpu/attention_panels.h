@@ -63,11 +63,13 @@ typedef struct weft_panel_math {
 } weft_panel_math;
 extern const weft_panel_math weft_panel_maths[WEFT_I32]; /* f32, f64 */
 
-/* Memory rows of one head that are in scratch, [n, features] of each tensor: K and V, in the gradient dK and dV. */
+/* Memory rows [first, first + n) of one head, of each tensor: K and V, in the gradient dK and dV. They are in scratch,
+ * [n, features], or K and V where they lie. */
 enum { WEFT_HELD = 4 };
 typedef struct weft_held {
     int64_t head, first, n;
     char *rows[WEFT_HELD];
+    int64_t step[WEFT_HELD]; /* elements from one row to the next */
 } weft_held;
 
 /* Some query rows of one head, and a lane's scratch. */
@@ -78,10 +80,15 @@ typedef struct weft_panel {
     int64_t width, features;      /* the same in elements */
     int64_t head, begin, n_rows;  /* query rows */
     int64_t seen[2];              /* memory rows that any of them sees */
+    int64_t whole[2];             /* whole tiles of them that all of them see */
     int64_t most;                 /* memory rows that are held at a time, a multiple of a tile's */
     weft_held held;
+    char *room[WEFT_HELD];           /* [most, features] */
     char *turned[2], *straight[2];   /* [feature, width], [query, features] of Q and dO */
-    char *sum;                       /* [width, features] O, dQ */
+    char *own_sum, *sum;             /* [width, features] O, dQ: in scratch, or dQ where it lies */
+    int64_t sum_step;                /* elements from one row of it to the next */
+    bool expects;                    /* of long panels: what is short is near by */
+    ahead *next;                     /* [WEFT_PANEL_AHEAD] */
     char *s, *dp;                    /* [n, width], of memory rows held or of a tile */
     weft_panel_state state, *states; /* states[panel] of several, where one is left for others */
     weft_panel_rows rows;
@@ -89,15 +96,20 @@ typedef struct weft_panel {
 
 /* Panels whose states a lane's scratch has room for. */
 enum { WEFT_PANEL_STATES = 64 };
+/* Tensors of which rows are asked for while a panel is computed. */
+enum { WEFT_PANEL_AHEAD = 5 };
 
 /* Query rows of a panel; by shape alone. */
 int64_t weft_panel_rows_of(const weft_heads *heads);
 /* Can panels do it? They know no bias and no mask. */
 bool weft_panels_fit(const weft_heads *heads);
-/* Lay a lane's scratch out. */
-void weft_panel_open(weft_panel *p, const weft_heads *heads, char *scratch);
-/* Hold memory rows from `first` on, a multiple of p->most, of a head. */
-void weft_panel_hold(weft_panel *p, int64_t head, int64_t first);
+/* Lay a lane's scratch out. next [WEFT_PANEL_AHEAD] */
+void weft_panel_open(weft_panel *p, const weft_heads *heads, char *scratch, ahead *next);
+/* Hold memory rows [first, end) of a head: they are held already, or those that there is room for from `first` on are. */
+void weft_panel_hold(weft_panel *p, int64_t head, int64_t first, int64_t end);
+/* Beside the products of a long panel, what it stores is asked for, and what the one that begins at row `begin` of `head`
+ * loads. */
+void weft_panel_expect(weft_panel *p, int64_t head, int64_t begin);
 /* The gradients of what is held become 0. */
 void weft_panel_clear(const weft_panel *p);
 /* They are stored, or added to those of query rows before. */
@@ -108,6 +120,8 @@ void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows
 void weft_panel_load(weft_panel *p);
 /* It goes on from a state. */
 void weft_panel_resume(weft_panel *p, const weft_panel_state *state);
+/* dQ is summed up where it lies, if it lies well; false: it does not. */
+bool weft_panel_sum_in_place(weft_panel *p);
 /* The part of [first, end) that begins at `first`, a multiple of TILE_ROWS, all rows of which are alike. */
 weft_panel_part weft_panel_part_at(const weft_panel *p, int64_t first, int64_t end);
 /* s, of a part that is not whole, becomes -inf where it is not seen. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 64, MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20, COPY_GRAIN = 256 << 10 };
+enum { ALIGNMENT = 64, MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Under the sanitizers everything comes from the heap, where they see an access out of bounds. */
 static bool is_mapped(size_t bytes)
@@ -80,23 +80,13 @@ void weft_host_give(void *memory, size_t bytes)
         free(memory);
 }
 
-typedef struct copy_job {
-    char *to;
-    const char *from;
-} copy_job;
-
-static void copy_piece(void *argument, int64_t begin, int64_t end, int lane)
-{
-    (void)lane;
-    const copy_job *job = argument;
-    memcpy(job->to + begin, job->from + begin, (size_t)(end - begin));
-}
-
 static void copy_cpu(weft_stream *stream, int queue, void *to, const void *from, size_t bytes)
 {
-    (void)queue;
-    copy_job job = {.to = to, .from = from};
-    weft_parallel(stream, (int64_t)bytes, COPY_GRAIN, copy_piece, &job);
+    enum { SMALL = 64 << 10 };
+    if (bytes <= SMALL)
+        memcpy(to, from, bytes);
+    else
+        weft_copy_box_cpu(stream, queue, to, from, &(weft_box_copy){.run = (int64_t)bytes}, 1);
 }
 
 typedef struct touch_job {

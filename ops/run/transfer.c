@@ -6,27 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between a box [contiguous] and the whole tensor it is a part of. */
+/* Between a box [contiguous] and the whole tensor it is a part of, both in the host's memory. */
 static void copy_box(const weft_view *view, char *part, char *whole, bool into_whole)
 {
-    int n_dims = view->shape.n_dims, last = n_dims - 1;
-    int64_t count = weft_view_count(view), at[WEFT_MAX_DIMS] = {0};
-    int64_t run = n_dims ? weft_view_size(view, last) : 1;
-    size_t element = weft_dtype_bytes(view->dtype), bytes = (size_t)run * element;
-    for (int64_t done = 0; done < count; done += run) {
-        int64_t index = 0;
-        for (int d = 0; d < n_dims; d++)
-            index = index * view->shape.dims[d].size + view->box.begin[d] + at[d];
-        char *from = part + (size_t)done * element, *to = whole + (size_t)index * element;
-        if (into_whole)
-            memcpy(to, from, bytes);
-        else
-            memcpy(from, to, bytes);
-        for (int d = last - 1; d >= 0; d--) {
-            if (++at[d] < weft_view_size(view, d)) break;
-            at[d] = 0;
-        }
+    weft_box_copy box = {.run = 1};
+    int64_t in_part = 1, in_whole = 1, at = 0;
+    if (weft_view_count(view) == 0) return;
+    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
+        weft_box_copy_add(&box, weft_view_size(view, d), into_whole ? in_part : in_whole,
+                          into_whole ? in_whole : in_part);
+        at += view->box.begin[d] * in_whole;
+        in_part *= weft_view_size(view, d);
+        in_whole *= view->shape.dims[d].size;
     }
+    *(into_whole ? &box.to_at : &box.from_at) = at;
+    weft_copy_box(into_whole ? whole : part, into_whole ? part : whole, &box,
+                  weft_dtype_bytes(view->dtype));
 }
 
 uint32_t weft_home_of(const weft_program *program, weft_value value)

@@ -71,6 +71,7 @@ typedef struct fixture {
     double numbers[24];
     /* room for whatever a call writes */
     _Alignas(64) char buffer[4096];
+    weft_box_copy box; /* of nothing */
     void *made;
     /* what came of the call */
     bool gave_status, gave_value;
@@ -357,6 +358,7 @@ static const char *const *good_char_ptr_ptr(fixture *f)
             (T *)(void *)filled[2])
 NUMBERS(weft_spec, weft_spec_ptr, &f->step.from)
 NUMBERS(weft_box, weft_box_ptr, (weft_box *)(void *)f->buffer)
+STRUCT(weft_box_copy, weft_box_copy_ptr, &f->box)
 NUMBERS(weft_convert_step, weft_convert_step_ptr, (weft_convert_step *)(void *)f->buffer)
 NUMBERS(weft_checkpoint_state, weft_checkpoint_state_ptr, &f->state)
 STRUCT(weft_move_part, weft_move_part_ptr, &f->part)

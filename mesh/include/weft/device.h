@@ -45,6 +45,15 @@ typedef struct weft_box_copy {
         to_stride[WEFT_BOX_LOOPS]; /* innermost first */
 } weft_box_copy;
 
+/* weft_box_copy_add - one more dim of `count` elements outside those there are, which begin as {.run = 1}: a part of the run
+ * or of a loop where it is in line with that. At most WEFT_BOX_LOOPS dims are added; of less than 1 or more than 2^50
+ * elements, or by such strides: nothing. Local.
+ * weft_copy_box - what devices do with it, done by this thread, from the host's memory to the host's. `to` and `from` are
+ * distinct; elements have 1, 2, 4 or 8 bytes. Of other elements, no memory, no box or no run: nothing. Local. */
+WEFT_API void weft_box_copy_add(weft_box_copy *box, int64_t count, int64_t from_stride,
+                                int64_t to_stride);
+WEFT_API void weft_copy_box(void *to, const void *from, const weft_box_copy *box, size_t element);
+
 /* How states are combined: by number and dtype, and as the host does it. A state is `width` numbers of `element` bytes. */
 typedef struct weft_combining {
     int combine, dtype, width; /* a weft_combine, a weft_dtype */

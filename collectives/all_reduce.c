@@ -174,10 +174,11 @@ static bool poll_large(weft_reduction *it, weft_error *error)
 /* ---- ways ---------------------------------------------------------------------------------------- */
 
 /* The first that takes it. */
-static const weft_reduce_way ways[] = {{weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
-                                       {weft_window_takes, 0, weft_window_start, weft_window_poll},
-                                       {takes_small, 1, start_small, poll_small},
-                                       {takes_any, 2, start_large, poll_large}};
+static const weft_reduce_way ways[] = {
+    {weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
+    {weft_shared_window_takes, 0, weft_shared_window_start, weft_shared_window_poll},
+    {takes_small, 1, start_small, poll_small},
+    {takes_any, 2, start_large, poll_large}};
 
 weft_status weft_reduction_start(weft_reduction *it, weft_error *error)
 {

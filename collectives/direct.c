@@ -80,9 +80,9 @@ bool weft_direct_poll(weft_reduction *it, weft_error *error)
 
 /* ---- between processes: what lies in memory that all see (areas.h) is shown in the window -------- */
 
-void weft_direct_show(weft_reduction *it, weft_window *w)
+void weft_direct_show(weft_reduction *it, weft_shared_window *w)
 {
-    weft_window_line *line = weft_window_line_of(w, w->self);
+    weft_shared_window_line *line = weft_shared_window_line_of(w, w->self);
     const int64_t bytes = it->reduce->bytes;
     line->send = weft_areas_find(it->comm->areas, it->send, bytes);
     line->recv = weft_areas_find(it->comm->areas, it->recv, bytes);
@@ -92,41 +92,42 @@ void weft_direct_show(weft_reduction *it, weft_window *w)
     atomic_store_explicit(&line->shown, it->base + 1, memory_order_release);
 }
 
-bool weft_direct_all_have_come(const weft_reduction *it, const weft_window *w)
+bool weft_direct_all_have_come(const weft_reduction *it, const weft_shared_window *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_window_line_of(w, r)->shown, memory_order_acquire) <=
+        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->shown, memory_order_acquire) <=
             it->base)
             return false;
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_window_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
+        if (weft_shared_window_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
     return true;
 }
 
 static weft_reduce_buffers see_line(const weft_reduction *it, int r)
 {
-    const weft_window_line *line = weft_window_line_of(it->comm->window, r);
+    const weft_shared_window_line *line = weft_shared_window_line_of(it->comm->window, r);
     const weft_areas *areas = it->comm->areas;
     return (weft_reduce_buffers){weft_areas_at(areas, line->send, line->rank),
                                  weft_areas_at(areas, line->recv, line->rank)};
 }
 
 /* All ranks look at the same lines, and come to the same end: an area is seen by all of a host, or by none. */
-bool weft_direct_combine(const weft_reduction *it, const weft_window *w)
+bool weft_direct_combine(const weft_reduction *it, const weft_shared_window *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_window_line_of(w, r)->send.area < 0 || weft_window_line_of(w, r)->recv.area < 0)
+        if (weft_shared_window_line_of(w, r)->send.area < 0 ||
+            weft_shared_window_line_of(w, r)->recv.area < 0)
             return false;
     weft_reduce_seen(it, see_line);
-    atomic_store_explicit(&weft_window_line_of(w, w->self)->done, it->base + 1,
+    atomic_store_explicit(&weft_shared_window_line_of(w, w->self)->done, it->base + 1,
                           memory_order_release);
     return true;
 }
 
-bool weft_direct_all_have_done(const weft_reduction *it, const weft_window *w)
+bool weft_direct_all_have_done(const weft_reduction *it, const weft_shared_window *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_window_line_of(w, r)->done, memory_order_acquire) <=
+        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->done, memory_order_acquire) <=
             it->base)
             return false;
     return true;

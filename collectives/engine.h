@@ -31,11 +31,11 @@ struct weft_comm {
     weft_desk *desk; /* what the rank has under way, in all groups of the mesh */
     weft_comm *above,
         *below; /* the same end on the engine that stands on this one, and on the one that it stands on */
-    const weft_areas *areas; /* of the mesh */
-    weft_window *window;     /* the engine's, for reductions; NULL: there is none */
-    weft_slot *free;         /* made for an earlier call, to be used again */
-    int64_t *numbers;        /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
-    weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
+    const weft_areas *areas;    /* of the mesh */
+    weft_shared_window *window; /* the engine's, for reductions; NULL: there is none */
+    weft_slot *free;            /* made for an earlier call, to be used again */
+    int64_t *numbers;           /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
+    weft_recorder *recorder;    /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     uint64_t chain; /* fingerprint of all calls on this group so far */
 };

@@ -17,6 +17,7 @@ static const weft_move_way *const ways[WEFT_CONVERTS] = {
     [WEFT_ALL_TO_ALL] = &weft_move_exchanges,
     [WEFT_MOVE] = &weft_move_exchanges,
     [WEFT_COUNT_ONCE] = &weft_move_exchanges, /* with itself only */
+    [WEFT_BORDER] = &weft_move_exchanges,
 };
 
 int64_t weft_move_take(weft_move *move, int64_t bytes)
@@ -27,6 +28,15 @@ int64_t weft_move_take(weft_move *move, int64_t bytes)
 }
 
 /* ---- what is asked for ------------------------------------------------------------------------- */
+
+/* Whether an element could come twice: along one of the step's axes a window of `from` shows it to several ranks. */
+static bool comes_twice(const weft_convert_step *step, int n_dims)
+{
+    for (int d = 0; d < n_dims; d++)
+        for (int i = 0; i < step->from.n_split[d] && step->from.window[d].lead != 0; i++)
+            if (step->axes >> step->from.split[d][i] & 1) return true;
+    return false;
+}
 
 static weft_status check_part(const weft_mesh *mesh, const weft_move_part *part, weft_error *error)
 {
@@ -40,6 +50,11 @@ static weft_status check_part(const weft_mesh *mesh, const weft_move_part *part,
                          "weft_move_create: step->from or step->to is no spec of a tensor of %d "
                          "dims on mesh %.200s; take steps from weft_convert_plan",
                          shape->n_dims, weft_mesh_text(mesh));
+    if (comes_twice(step, shape->n_dims))
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_move_create: step->from is split through a window over one of the "
+                         "step's axes, so several ranks have an element and which is asked is not "
+                         "said; move the tensor without a window, as weft_convert_plan does");
     for (int d = 0; d < shape->n_dims; d++) /* 0: a tensor of which nobody has anything */
         WEFT_GIVEN_RANGE(shape->dims[d].size, 0, (int64_t)1 << 40, error);
     WEFT_GIVEN_RANGE(weft_shape_count(shape), 0, (int64_t)1 << 50, error);

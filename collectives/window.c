@@ -21,22 +21,23 @@
 
 enum { SMALL_BYTES = 1 << 15, CHUNK_BYTES = 1 << 14, SLICE_STATES = 16 };
 
-static char *slot_of(const weft_window *w, int r, uint64_t piece)
+static char *slot_of(const weft_shared_window *w, int r, uint64_t piece)
 {
-    return w->near.memory[r] + sizeof(weft_window_line) +
+    return w->near.memory[r] + sizeof(weft_shared_window_line) +
            piece % WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
 }
 
 /* ---- create and destroy ------------------------------------------------------------------------ */
 
-weft_status weft_window_make(const weft_near_peers *peers, weft_window **window, weft_error *error)
+weft_status weft_shared_window_make(const weft_near_peers *peers, weft_shared_window **window,
+                                    weft_error *error)
 {
-    const int64_t bytes =
-        (int64_t)sizeof(weft_window_line) + (int64_t)WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
+    const int64_t bytes = (int64_t)sizeof(weft_shared_window_line) +
+                          (int64_t)WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
     weft_error own = {.rank = -1};
     *window = NULL;
     if (peers->n == 1) return WEFT_OK;
-    weft_window *w = calloc(1, sizeof *w);
+    weft_shared_window *w = calloc(1, sizeof *w);
     if (w == NULL) weft_fail_memory(&own, sizeof *w);
     weft_status status = peers->agree(peers->context, &own);
     if (status != WEFT_OK) weft_fail(error, status, "%s", own.message);
@@ -52,7 +53,7 @@ weft_status weft_window_make(const weft_near_peers *peers, weft_window **window,
     return status;
 }
 
-void weft_window_destroy(weft_window **window)
+void weft_shared_window_destroy(weft_shared_window **window)
 {
     if (*window == NULL) return;
     weft_near_free(&(*window)->near);
@@ -98,38 +99,40 @@ static part slice_of(const weft_reduce *reduce, uint64_t piece, int r)
 
 /* ---- what ranks have done ------------------------------------------------------------------------ */
 
-static bool all_have_given(const weft_window *w, uint64_t piece, uint64_t fingerprint)
+static bool all_have_given(const weft_shared_window *w, uint64_t piece, uint64_t fingerprint)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_window_line_of(w, r)->given, memory_order_acquire) <= piece)
+        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->given, memory_order_acquire) <=
+            piece)
             return false;
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_window_line_of(w, r)->fingerprints[piece % WEFT_WINDOW_SLOTS] != fingerprint)
+        if (weft_shared_window_line_of(w, r)->fingerprints[piece % WEFT_WINDOW_SLOTS] !=
+            fingerprint)
             return false;
     return true;
 }
 
-static bool all_have_combined(const weft_window *w, uint64_t piece)
+static bool all_have_combined(const weft_shared_window *w, uint64_t piece)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_window_line_of(w, r)->combined, memory_order_acquire) <=
-            piece)
+        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->combined,
+                                 memory_order_acquire) <= piece)
             return false;
     return true;
 }
 
 /* Whether this rank's slot for the piece is free. */
-static bool is_slot_free(const weft_window *w, uint64_t piece)
+static bool is_slot_free(const weft_shared_window *w, uint64_t piece)
 {
     return piece < WEFT_WINDOW_SLOTS || all_have_combined(w, piece - WEFT_WINDOW_SLOTS);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */
 
-static void give(weft_reduction *it, const weft_window *w)
+static void give(weft_reduction *it, const weft_shared_window *w)
 {
     const uint64_t number = it->base + it->n_given;
-    weft_window_line *line = weft_window_line_of(w, w->self);
+    weft_shared_window_line *line = weft_shared_window_line_of(w, w->self);
     char *slot = slot_of(w, w->self, number);
     const part whole = whole_of(it->reduce, it->n_given);
     if (is_whole(it->reduce)) memcpy(slot, it->send + whole.at, (size_t)whole.bytes);
@@ -143,7 +146,7 @@ static void give(weft_reduction *it, const weft_window *w)
 }
 
 /* into = the ranks' summands at `in_slot` of their slots, in rank order; this rank's own are at `own`. */
-static void combine_slots(const weft_reduction *it, const weft_window *w, char *into,
+static void combine_slots(const weft_reduction *it, const weft_shared_window *w, char *into,
                           const char *own, int64_t in_slot, int64_t bytes)
 {
     const uint64_t number = it->base + it->n_combined;
@@ -157,7 +160,7 @@ static void combine_slots(const weft_reduction *it, const weft_window *w, char *
 }
 
 /* Own summands are nearest where they came from; but of more than two ranks' they might be overwritten before their turn. */
-static void combine_whole(weft_reduction *it, const weft_window *w)
+static void combine_whole(weft_reduction *it, const weft_shared_window *w)
 {
     const part p = whole_of(it->reduce, it->n_combined);
     const char *own =
@@ -166,7 +169,7 @@ static void combine_whole(weft_reduction *it, const weft_window *w)
 }
 
 /* The sum comes to be where nobody's summands are: in this rank's slot, to which it has given none of its own slice. */
-static void combine_chunk(const weft_reduction *it, const weft_window *w, part p)
+static void combine_chunk(const weft_reduction *it, const weft_shared_window *w, part p)
 {
     const uint64_t number = it->base + it->n_combined;
     char *sum = slot_of(w, w->self, number) + p.in_slot;
@@ -176,7 +179,7 @@ static void combine_chunk(const weft_reduction *it, const weft_window *w, part p
     memcpy(it->recv + p.at, sum, (size_t)p.bytes);
 }
 
-static void combine_slice(weft_reduction *it, const weft_window *w)
+static void combine_slice(weft_reduction *it, const weft_shared_window *w)
 {
     const part p = slice_of(it->reduce, it->n_combined, w->self);
     const int64_t chunk = CHUNK_BYTES / it->reduce->state_bytes * it->reduce->state_bytes;
@@ -185,18 +188,18 @@ static void combine_slice(weft_reduction *it, const weft_window *w)
             it, w, (part){p.at + at, p.in_slot + at, p.bytes - at < chunk ? p.bytes - at : chunk});
 }
 
-static void combine(weft_reduction *it, const weft_window *w)
+static void combine(weft_reduction *it, const weft_shared_window *w)
 {
     if (is_whole(it->reduce))
         combine_whole(it, w);
     else
         combine_slice(it, w);
     it->n_combined++;
-    atomic_store_explicit(&weft_window_line_of(w, w->self)->combined, it->base + it->n_combined,
-                          memory_order_release);
+    atomic_store_explicit(&weft_shared_window_line_of(w, w->self)->combined,
+                          it->base + it->n_combined, memory_order_release);
 }
 
-static void take(weft_reduction *it, const weft_window *w)
+static void take(weft_reduction *it, const weft_shared_window *w)
 {
     const char *slot = slot_of(w, w->self, it->base + it->n_taken);
     for (int r = 0; r < w->n_ranks && !is_whole(it->reduce); r++) {
@@ -208,7 +211,7 @@ static void take(weft_reduction *it, const weft_window *w)
 }
 
 /* The furthest piece first: what is in cache is used up before more is brought there. */
-static bool step(weft_reduction *it, const weft_window *w)
+static bool step(weft_reduction *it, const weft_shared_window *w)
 {
     if (it->n_taken < it->n_combined &&
         (is_whole(it->reduce) || all_have_combined(w, it->base + it->n_taken)))
@@ -230,7 +233,7 @@ static bool step(weft_reduction *it, const weft_window *w)
 enum { MOST_COPIED = 1 << 15 };
 enum { BEGINS, IS_SHOWN, IS_DIRECT, IN_PIECES, IS_OVER };
 
-static bool go_to_pieces(weft_reduction *it, weft_window *w)
+static bool go_to_pieces(weft_reduction *it, weft_shared_window *w)
 {
     it->base = w->n_pieces;
     w->n_pieces += it->n_pieces;
@@ -238,7 +241,7 @@ static bool go_to_pieces(weft_reduction *it, weft_window *w)
     return true;
 }
 
-static bool begin(weft_reduction *it, weft_window *w)
+static bool begin(weft_reduction *it, weft_shared_window *w)
 {
     if (it->reduce->bytes <= MOST_COPIED) return go_to_pieces(it, w);
     weft_direct_show(it, w);
@@ -246,7 +249,7 @@ static bool begin(weft_reduction *it, weft_window *w)
     return true;
 }
 
-static bool meet_all(weft_reduction *it, weft_window *w)
+static bool meet_all(weft_reduction *it, weft_shared_window *w)
 {
     if (!weft_direct_all_have_come(it, w)) return false;
     if (!weft_direct_combine(it, w)) return go_to_pieces(it, w);
@@ -254,14 +257,14 @@ static bool meet_all(weft_reduction *it, weft_window *w)
     return true;
 }
 
-static bool part_all(weft_reduction *it, weft_window *w)
+static bool part_all(weft_reduction *it, weft_shared_window *w)
 {
     if (!weft_direct_all_have_done(it, w)) return false;
     it->phase = IS_OVER;
     return true;
 }
 
-static bool go_on(weft_reduction *it, weft_window *w)
+static bool go_on(weft_reduction *it, weft_shared_window *w)
 {
     if (!step(it, w)) return false;
     if (it->n_taken == it->n_pieces) it->phase = IS_OVER;
@@ -269,27 +272,27 @@ static bool go_on(weft_reduction *it, weft_window *w)
 }
 
 /* Whether it has got on. */
-static bool (*const phases[])(weft_reduction *it, weft_window *w) = {
+static bool (*const phases[])(weft_reduction *it, weft_shared_window *w) = {
     [BEGINS] = begin, [IS_SHOWN] = meet_all, [IS_DIRECT] = part_all, [IN_PIECES] = go_on};
 
 /* ---- as a way to reduce ------------------------------------------------------------------------ */
 
-bool weft_window_takes(const weft_comm *comm, const weft_reduce *reduce)
+bool weft_shared_window_takes(const weft_comm *comm, const weft_reduce *reduce)
 {
     (void)reduce;
     return comm->window != NULL;
 }
 
-static void leave(weft_window *w)
+static void leave(weft_shared_window *w)
 {
     w->first = w->first->next;
     if (w->first == NULL) w->last = NULL;
 }
 
-weft_status weft_window_start(weft_reduction *it, weft_error *error)
+weft_status weft_shared_window_start(weft_reduction *it, weft_error *error)
 {
     (void)error;
-    weft_window *w = it->comm->window;
+    weft_shared_window *w = it->comm->window;
     const int64_t piece = piece_bytes(it->reduce);
     it->next = NULL;
     *(w->last ? &w->last->next : &w->first) = it;
@@ -297,15 +300,15 @@ weft_status weft_window_start(weft_reduction *it, weft_error *error)
     it->n_pieces = (uint64_t)((it->reduce->bytes + piece - 1) / piece);
     it->n_given = it->n_combined = it->n_taken = 0;
     it->phase = BEGINS;
-    (void)weft_window_poll(it, error); /* the others need not wait until this rank does */
+    (void)weft_shared_window_poll(it, error); /* the others need not wait until this rank does */
     return WEFT_OK;
 }
 
 /* One after the other, as they began; nothing of the next one is done before this one is over. */
-bool weft_window_poll(weft_reduction *it, weft_error *error)
+bool weft_shared_window_poll(weft_reduction *it, weft_error *error)
 {
     (void)error;
-    weft_window *w = it->comm->window;
+    weft_shared_window *w = it->comm->window;
     if (it->phase == IS_OVER) return true; /* it was when it started */
     if (w->first != it) return false;
     while (phases[it->phase](it, w))

@@ -18,7 +18,7 @@ enum {
 /* What a rank tells the others: of how many pieces, of all reductions so far, its summands lie in its slot, and of how many
  * its slice of the sum lies in all slots. fingerprints: of the calls that its slots are of, guarded by `given`. Written by
  * that rank alone. */
-typedef struct weft_window_line {
+typedef struct weft_shared_window_line {
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t given;
     uint64_t fingerprints[WEFT_WINDOW_SLOTS];
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t combined;
@@ -28,24 +28,26 @@ typedef struct weft_window_line {
     weft_area_place send, recv;
     int32_t rank; /* of the mesh */
     _Alignas(WEFT_WINDOW_LINE) _Atomic uint64_t done;
-} weft_window_line;
+} weft_shared_window_line;
 
 /* One rank's end. Of each rank it sees a line and slots [WEFT_WINDOW_SLOTS]; zeros at first. */
-typedef struct weft_window {
+typedef struct weft_shared_window {
     weft_near near;
     int n_ranks, self;
     uint64_t n_pieces, n_shown;          /* of all reductions that have begun */
     struct weft_reduction *first, *last; /* under way, one after the other as they began */
-} weft_window;
+} weft_shared_window;
 
-static inline weft_window_line *weft_window_line_of(const weft_window *window, int rank)
+static inline weft_shared_window_line *weft_shared_window_line_of(const weft_shared_window *window,
+                                                                  int rank)
 {
-    return (weft_window_line *)(void *)window->near.memory[rank];
+    return (weft_shared_window_line *)(void *)window->near.memory[rank];
 }
 
-/* weft_window_make - *window is NULL where the peers are one, or not all on one host, or refused the memory. Collective over
- * the peers. weft_window_destroy - Local. */
-weft_status weft_window_make(const weft_near_peers *peers, weft_window **window, weft_error *error);
-void weft_window_destroy(weft_window **window);
+/* weft_shared_window_make - *window is NULL where the peers are one, or not all on one host, or refused the memory. Collective over
+ * the peers. weft_shared_window_destroy - Local. */
+weft_status weft_shared_window_make(const weft_near_peers *peers, weft_shared_window **window,
+                                    weft_error *error);
+void weft_shared_window_destroy(weft_shared_window **window);
 
 #endif

@@ -18,13 +18,6 @@ static void cut(int64_t *begin, int64_t *end, int64_t index, int64_t n)
     *begin += first;
 }
 
-/* No size is as large as that (graphs end at 2^40), and blocks of it are counted without overflow. */
-static int64_t size_of(const weft_shape *shape, int d)
-{
-    const int64_t size = shape->dims[d].size, most = INT64_MAX / 2;
-    return size < 0 ? 0 : size < most ? size : most;
-}
-
 void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape, int rank,
                    weft_box *box)
 {
@@ -34,12 +27,15 @@ void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shap
     if (spec == NULL || rank < 0 || rank >= weft_mesh_n_ranks(mesh)) return;
     weft_mesh_coordinates(mesh, rank, coordinates);
     for (int d = 0; d < weft_dims_of(shape); d++) {
-        box->end[d] = size_of(shape, d);
+        const weft_window *window = weft_window_of(spec, d);
+        box->end[d] = window != NULL ? window->lead : weft_size_of(shape, d);
         for (int i = 0; i < weft_splits_of(spec, d); i++) {
             const int axis = spec->split[d][i];
             if (axis < 0 || axis >= weft_mesh_n_axes(mesh)) continue; /* no axis of this mesh */
             cut(&box->begin[d], &box->end[d], coordinates[axis], weft_mesh_axis_size(mesh, axis));
         }
+        if (window != NULL)
+            weft_window_image(window, weft_size_of(shape, d), &box->begin[d], &box->end[d]);
     }
 }
 

@@ -6,6 +6,9 @@
  * same way, then moves between dims, then gathers. What begins to be partial does so last, since
  * that is local and makes boxes larger. A list that would have to change in its middle is left to
  * one general move.
+ *
+ * A dim that is to be split through a window is not sliced first, since a border would be asked for again. Where all that it
+ * needs is there, it is cut there; else one border step brings what is lacking, after reductions.
  */
 #include "weft/layout.h"
 
@@ -16,6 +19,7 @@ typedef struct planner {
     weft_spec now;
     weft_convert_step *steps;
     int n_steps, n_axes, n_dims;
+    uint32_t bordered; /* bit d: `to` shows dim d through a window that `from` does not have */
 } planner;
 
 static void add_step(planner *p, weft_convert_kind kind, uint32_t axes, const weft_spec *to)
@@ -67,10 +71,37 @@ static bool try_slice(planner *p)
     for (int a = 0; a < p->n_axes; a++) {
         if (weft_spec_state(&p->now, p->n_dims, a) != WEFT_REPLICATED) continue;
         int dim = ready_dim(p, a);
-        if (dim < 0) continue;
+        if (dim < 0 || p->bordered >> dim & 1) continue;
         weft_spec next = p->now;
         push(&next, dim, a);
         add_step(p, WEFT_SLICE, 0, &next);
+        return true;
+    }
+    return false;
+}
+
+static void show_as(weft_spec *spec, const weft_spec *to, int d)
+{
+    spec->n_split[d] = to->n_split[d];
+    spec->window[d] = to->window[d];
+    for (int i = 0; i < to->n_split[d]; i++)
+        spec->split[d][i] = to->split[d][i];
+}
+
+/* A whole dim, over axes along which all have it: each takes what its window shows. */
+static bool try_cut_by_window(planner *p)
+{
+    for (int d = 0; d < p->n_dims; d++) {
+        if (!(p->bordered >> d & 1) || p->now.n_split[d] > 0) continue;
+        bool is_there = true;
+        for (int i = 0; i < p->to->n_split[d]; i++)
+            is_there = is_there &&
+                       weft_spec_state(&p->now, p->n_dims, p->to->split[d][i]) == WEFT_REPLICATED;
+        if (!is_there) continue;
+        weft_spec next = p->now;
+        show_as(&next, p->to, d);
+        add_step(p, WEFT_BORDER, 0, &next);
+        p->bordered &= ~(1u << d);
         return true;
     }
     return false;
@@ -165,7 +196,8 @@ static bool try_count_once(planner *p)
 
 typedef bool (*attempt)(planner *p);
 
-static const attempt reductions[] = {try_slice, try_reduce_scatter, try_all_reduce};
+static const attempt reductions[] = {try_slice, try_cut_by_window, try_reduce_scatter,
+                                     try_all_reduce};
 static const attempt exchanges[] = {try_slice, try_all_to_all, try_all_gather, try_count_once};
 
 /* The first attempt that succeeds, again and again, until none does. */
@@ -192,6 +224,35 @@ static uint32_t differing_axes(const weft_spec *a, const weft_spec *b, int n_dim
     return axes;
 }
 
+/* Along other axes a rank has what is asked of it; and from all blocks of a dim a window may ask. */
+static uint32_t bordering_axes(const planner *p)
+{
+    const weft_spec *now = &p->now;
+    uint32_t axes = differing_axes(now, p->to, p->n_dims), asked = now->partial;
+    for (int d = 0; d < p->n_dims; d++)
+        for (int i = 0; i < now->n_split[d]; i++) {
+            asked |= 1u << now->split[d][i];
+            if (p->bordered >> d & 1) axes |= 1u << now->split[d][i];
+        }
+    return axes & asked & ~(uint32_t)p->to->partial;
+}
+
+/* The dims that `to` shows through other windows than `from`; false: `from` has one that does not stay. */
+static bool find_bordered(const weft_spec *from, const weft_spec *to, int n_dims,
+                          uint32_t *bordered)
+{
+    *bordered = 0;
+    for (int d = 0; d < n_dims; d++) {
+        const bool stays = weft_window_equal(&from->window[d], &to->window[d]);
+        const int common = common_axes(from, to, d);
+        if (from->window[d].lead != 0 &&
+            (!stays || common < from->n_split[d] || common < to->n_split[d]))
+            return false;
+        if (!stays) *bordered |= 1u << d;
+    }
+    return true;
+}
+
 /* ---- public ---------------------------------------------------------------------------------- */
 
 int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft_spec *from,
@@ -206,8 +267,13 @@ int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape, const weft
                  .steps = steps,
                  .n_axes = weft_mesh_n_axes(mesh),
                  .n_dims = shape->n_dims};
-    repeat(&p, reductions, 3);
+    if (!find_bordered(from, to, shape->n_dims, &p.bordered)) return -1;
+    repeat(&p, reductions, 4);
     planner before = p;
+    if (p.bordered != 0) {
+        add_step(&p, WEFT_BORDER, bordering_axes(&p), to);
+        return p.n_steps;
+    }
     repeat(&p, exchanges, 4);
     if (!weft_spec_equal(&p.now, to, p.n_dims)) {
         /* One move of everything beats steps that only lead up to it. */
@@ -225,6 +291,7 @@ static const char *const kind_names[WEFT_CONVERTS] = {
     [WEFT_ALL_TO_ALL] = "all_to_all",
     [WEFT_MOVE] = "move",
     [WEFT_COUNT_ONCE] = "count_once",
+    [WEFT_BORDER] = "border",
 };
 
 const char *weft_convert_name(weft_convert_kind kind)
@@ -293,7 +360,7 @@ static const counter counters[WEFT_CONVERTS] = {
     [WEFT_SLICE] = count_nothing,       [WEFT_ALL_REDUCE] = count_from,
     [WEFT_REDUCE_SCATTER] = count_from, [WEFT_ALL_GATHER] = count_to,
     [WEFT_ALL_TO_ALL] = count_sent,     [WEFT_MOVE] = count_sent,
-    [WEFT_COUNT_ONCE] = count_nothing,
+    [WEFT_COUNT_ONCE] = count_nothing,  [WEFT_BORDER] = count_sent,
 };
 
 int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,

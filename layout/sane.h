@@ -24,10 +24,25 @@ static inline const char *weft_dim_name(const weft_shape *shape, int d)
     return shape->dims[d].name == NULL ? "" : shape->dims[d].name;
 }
 
+/* No size is as large as that (graphs end at 2^40), and blocks of it are counted without overflow. */
+static inline int64_t weft_size_of(const weft_shape *shape, int d)
+{
+    const int64_t size = shape->dims[d].size, most = INT64_MAX / 2;
+    return size < 0 ? 0 : size < most ? size : most;
+}
+
 /* How many axes split dim d. */
 static inline int weft_splits_of(const weft_spec *spec, int d)
 {
     return weft_within(spec->n_split[d], WEFT_MAX_AXES);
+}
+
+/* The window through which axes split dim d; NULL: they split the dim itself, or nothing does. */
+static inline const weft_window *weft_window_of(const weft_spec *spec, int d)
+{
+    const weft_window *window = &spec->window[d];
+    const bool is_there = window->lead != 0 && weft_splits_of(spec, d) > 0;
+    return is_there && weft_window_is_valid(window) ? window : NULL;
 }
 
 #endif

@@ -27,6 +27,8 @@ bool weft_spec_is_valid(const weft_spec *spec, const weft_mesh *mesh, const weft
     for (int d = 0; d < WEFT_MAX_DIMS; d++) {
         const int n = spec->n_split[d];
         if (n != weft_splits_of(spec, d) || (n > 0 && d >= shape->n_dims)) return false;
+        if (spec->window[d].lead != 0 && (n == 0 || !weft_window_is_valid(&spec->window[d])))
+            return false;
         for (int i = 0; i < n; i++) {
             const int axis = spec->split[d][i];
             if (axis < 0 || axis >= weft_mesh_n_axes(mesh) || seen >> axis & 1) return false;
@@ -44,8 +46,38 @@ bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims)
     for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++) {
         if (a->n_split[d] != b->n_split[d]) return false;
         if (memcmp(a->split[d], b->split[d], (size_t)weft_splits_of(a, d)) != 0) return false;
+        if (!weft_window_equal(&a->window[d], &b->window[d])) return false;
     }
     return true;
+}
+
+/* "2i-1", "i", "-i+7" */
+static void print_end(weft_print *print, int64_t stride, int64_t offset)
+{
+    if (stride < 0) weft_print_text(print, "-");
+    if (stride != 1 && stride != -1) weft_print_number(print, stride < 0 ? -stride : stride);
+    weft_print_text(print, "i");
+    if (offset > 0) weft_print_text(print, "+");
+    if (offset != 0) weft_print_number(print, offset);
+}
+
+/* "{2i-1..2i+1, i<32}", "{(i-1)/2, i<32}": the first and the last element that go with i. */
+static void print_window(weft_print *print, const weft_window *window)
+{
+    const char *open = window->over > 1 ? "{(" : "{";
+    weft_print_text(print, open);
+    print_end(print, window->stride, window->low);
+    if (window->high != window->low) {
+        weft_print_text(print, "..");
+        print_end(print, window->stride, window->high);
+    }
+    if (window->over > 1) {
+        weft_print_text(print, ")/");
+        weft_print_number(print, window->over);
+    }
+    weft_print_text(print, ", i<");
+    weft_print_number(print, window->lead);
+    weft_print_text(print, "}");
 }
 
 static void print_partial(weft_print *print, const weft_spec *spec, const weft_mesh *mesh)
@@ -71,6 +103,8 @@ int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_sha
             weft_print_text(&print, i > 0 ? "+" : "/");
             weft_print_text(&print, weft_mesh_axis_name(mesh, spec->split[d][i]));
         }
+        const weft_window *window = spec != NULL ? weft_window_of(spec, d) : NULL;
+        if (window != NULL) print_window(&print, window);
     }
     weft_print_text(&print, "]");
     if (spec != NULL) print_partial(&print, spec, mesh);

@@ -18,11 +18,9 @@
 enum { MOST_PIECES = 1 << 13, MOST_TRIES = 5 };
 
 /* Which kinds the mover packs. Slices and count_once are local. */
-static const bool is_joined[WEFT_CONVERTS] = {[WEFT_ALL_REDUCE] = true,
-                                              [WEFT_REDUCE_SCATTER] = true,
-                                              [WEFT_ALL_GATHER] = true,
-                                              [WEFT_ALL_TO_ALL] = true,
-                                              [WEFT_MOVE] = true};
+static const bool is_joined[WEFT_CONVERTS] = {
+    [WEFT_ALL_REDUCE] = true, [WEFT_REDUCE_SCATTER] = true, [WEFT_ALL_GATHER] = true,
+    [WEFT_ALL_TO_ALL] = true, [WEFT_MOVE] = true,           [WEFT_BORDER] = true};
 
 typedef enum standing {
     STAYS,   /* no small exchange: keeps its place among its like */

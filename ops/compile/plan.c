@@ -103,7 +103,8 @@ bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n)
         const weft_dim *x = &p->type.shape.dims[d], *y = &q->type.shape.dims[d];
         if (x->size != y->size || strcmp(x->name, y->name) != 0) return false;
         if (p->spec.n_split[d] != q->spec.n_split[d] ||
-            memcmp(p->spec.split[d], q->spec.split[d], (size_t)p->spec.n_split[d]) != 0)
+            memcmp(p->spec.split[d], q->spec.split[d], (size_t)p->spec.n_split[d]) != 0 ||
+            !weft_window_equal(&p->spec.window[d], &q->spec.window[d]))
             return false;
     }
     return true;

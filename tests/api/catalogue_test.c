@@ -357,6 +357,7 @@ static const char *const *good_char_ptr_ptr(fixture *f)
     POINTER(T, kind, 3, good, (T *)(void *)filled[0], (T *)(void *)filled[1],                      \
             (T *)(void *)filled[2])
 NUMBERS(weft_spec, weft_spec_ptr, &f->step.from)
+NUMBERS(weft_window, weft_window_ptr, &f->step.from.window[0])
 NUMBERS(weft_box, weft_box_ptr, (weft_box *)(void *)f->buffer)
 STRUCT(weft_box_copy, weft_box_copy_ptr, &f->box)
 NUMBERS(weft_convert_step, weft_convert_step_ptr, (weft_convert_step *)(void *)f->buffer)

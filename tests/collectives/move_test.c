@@ -180,6 +180,7 @@ static void test_random_conversions_move_every_element(void)
                 c.from = random_spec(all.mesh, &c.shape, 4);
                 c.to = random_spec(all.mesh, &c.shape, 0);
                 be_partial(all.mesh, &c);
+                if (pick(2) == 0) add_windows(&c.to, &c.shape);
                 current = &c;
                 weft_mesh_each(all.mesh, convert_on_rank, &all);
             }
@@ -211,6 +212,7 @@ static void test_the_mover_alone_can_do_everything(void)
                 c.from = random_spec(all.mesh, &c.shape, 3);
                 c.to = random_spec(all.mesh, &c.shape, 0);
                 be_partial(all.mesh, &c);
+                if (pick(2) == 0) add_windows(&c.to, &c.shape);
                 current = &c;
                 weft_mesh_each(all.mesh, move_on_rank, &all);
             }
@@ -408,6 +410,7 @@ static void pick_many(const weft_mesh *mesh, uint32_t axes)
         weft_convert_step steps[WEFT_MAX_CONVERT];
         c.from = random_spec(mesh, &c.shape, 3);
         c.to = random_spec(mesh, &c.shape, 0);
+        if (pick(3) == 0) add_windows(&c.to, &c.shape);
         const int n = weft_convert_plan(mesh, &c.shape, &c.from, &c.to, steps);
         weft_convert_step step = {WEFT_MOVE, axes, c.from, c.to};
         if (n > 0 && pick(4) > 0) step = steps[0];
@@ -457,6 +460,12 @@ static void test_a_plan_of_many_ranks_knows_its_bytes(void)
     CHECK_EQ_INT(weft_move_create(mesh, &shape, WEFT_I32, &step, 0, &move, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "kind lse");
     CHECK(move == NULL);
+    error = (weft_error){0};
+    step = (weft_convert_step){.kind = WEFT_ALL_GATHER, .axes = 1};
+    step.from.n_split[0] = 1; /* over data */
+    step.from.window[0] = (weft_window){.lead = 640, .low = -1, .high = 1, .stride = 1, .over = 1};
+    CHECK_EQ_INT(weft_move_create(mesh, &shape, WEFT_F32, &step, 0, &move, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "split through a window over one of the step's axes");
     weft_mesh_destroy(&mesh);
 }
 

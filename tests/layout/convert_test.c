@@ -68,6 +68,42 @@ static void test_what_becomes_partial_moves_nothing(void)
     CHECK(plans(largest, partial(split("", ""), 2), "all_reduce/a count_once"));
 }
 
+/* The spec with dim j, where split, seen through a window that reaches one element to either side. */
+static weft_spec around(weft_spec spec)
+{
+    spec.window[1] = (weft_window){.lead = 12, .low = -1, .high = 1, .stride = 1, .over = 1};
+    return spec;
+}
+
+static void test_windows_are_reached_by_one_border(void)
+{
+    CHECK(plans(split("", "a"), around(split("", "a")), "border/a"));
+    CHECK(plans(split("", "ab"), around(split("", "ab")), "border/a/b"));
+    CHECK(plans(split("", ""), around(split("", "a")), "border"));    /* cut where it is */
+    CHECK(plans(split("a", ""), around(split("", "a")), "border/a")); /* no all_to_all first */
+    CHECK(plans(split("", ""), around(split("b", "a")), "slice border"));
+    CHECK(plans(split("", "a"), around(split("b", "a")), "slice border/a"));
+    CHECK(plans(split("", "a"), around(split("", "b")), "border/a")); /* all along b have it */
+    CHECK(plans(split("b", "a"), around(split("", "a")), "border/a/b"));
+    CHECK(plans(partial(split("", "a"), 2), around(split("", "a")), "all_reduce/b border/a"));
+    CHECK(plans(partial(split("", ""), 2), around(split("", "a")), "border all_reduce/b"));
+    CHECK(plans(partial(split("", ""), 1), around(split("", "a")), "reduce_scatter/a border/a"));
+    CHECK(plans(partial(split("", "a"), 2), partial(around(split("", "a")), 2), "border/a"));
+    CHECK(plans(split("", "a"), partial(around(split("", "a")), 2), "border/a"));
+    CHECK(plans(around(split("", "a")), partial(around(split("", "a")), 2), "count_once"));
+}
+
+static void test_from_a_window_no_way_leads_but_to_the_same(void)
+{
+    const weft_spec from = around(split("", "a"));
+    const weft_spec others[] = {split("", "a"), split("", ""), around(split("", "b")),
+                                around(split("", "ab"))};
+    weft_convert_step steps[WEFT_MAX_CONVERT];
+    CHECK_EQ_INT(weft_convert_plan(mesh, &shape, &from, &from, steps), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK_EQ_INT(weft_convert_plan(mesh, &shape, &from, &others[i], steps), -1);
+}
+
 static void test_partial_axes_end_together(void)
 {
     CHECK(plans(partial(split("", ""), 3), split("", ""), "all_reduce/a/b"));
@@ -120,6 +156,9 @@ static void test_bytes_of_each_kind(void)
     check_bytes(split("b", ""), split("", ""), 0, 8 * 12);
     check_bytes(split("b", ""), split("", "b"), 0, 3 * 8); /* 3 rows, all but its own 4 columns */
     check_bytes(split("b", ""), split("", "b"), 4, 2 * 8); /* the last along b has 2 rows */
+    check_bytes(split("", "b"), around(split("", "b")), 0, 8);     /* a column to the right */
+    check_bytes(split("", "b"), around(split("", "b")), 2, 2 * 8); /* one to either side */
+    check_bytes(split("", ""), around(split("", "b")), 2, 0);
 }
 
 /* Count what one destination gets. */
@@ -187,6 +226,7 @@ static bool is_legal(const weft_convert_step *step, int n_dims)
     const uint32_t ended = step->from.partial & ~step->to.partial;
     const uint32_t begun = step->to.partial & ~step->from.partial;
     if (step->kind == WEFT_MOVE) return step->axes != 0;
+    if (step->kind == WEFT_BORDER) return true;
     if (step->kind == WEFT_COUNT_ONCE) return step->axes == 0 && begun && changed == begun;
     if (step->kind == WEFT_ALL_REDUCE || step->kind == WEFT_REDUCE_SCATTER)
         return step->axes == ended && changed == ended;
@@ -206,7 +246,8 @@ static void check_plan(const weft_mesh *m, const weft_shape *s, const weft_spec 
         CHECK(weft_spec_equal(&steps[i].from, at, s->n_dims));
         CHECK(is_legal(&steps[i], s->n_dims));
         CHECK(pieces_cover(m, s, &steps[i]));
-        if (steps[i].kind == WEFT_MOVE || steps[i].kind == WEFT_ALL_TO_ALL)
+        if (steps[i].kind == WEFT_MOVE || steps[i].kind == WEFT_ALL_TO_ALL ||
+            steps[i].kind == WEFT_BORDER)
             CHECK(bytes_agree(m, s, &steps[i]));
         at = &steps[i].to;
     }
@@ -220,6 +261,7 @@ static void test_random_plans_are_legal_and_complete(void)
         weft_shape s = random_shape();
         weft_spec from = random_spec(m, &s, 3), to = random_spec(m, &s, 0);
         if (pick(3) == 0) to = random_spec(m, &s, 2); /* some axes stay partial, others begin */
+        if (pick(2) == 0) add_windows(&to, &s);
         check_plan(m, &s, &from, &to);
         weft_mesh_destroy(&m);
     }
@@ -235,6 +277,7 @@ static void test_one_move_can_do_any_conversion(void)
                                   .axes = (1u << weft_mesh_n_axes(m)) - 1,
                                   .from = random_spec(m, &s, 3),
                                   .to = random_spec(m, &s, trial & 1 ? 3 : 0)};
+        if (pick(2) == 0) add_windows(&step.to, &s);
         CHECK(pieces_cover(m, &s, &step));
         CHECK(bytes_agree(m, &s, &step));
         weft_mesh_destroy(&m);
@@ -268,6 +311,8 @@ int main(void)
     CHECK_OK(weft_mesh_plan("a:2,b:3,c:2", &mesh, &error), error);
     RUN(test_one_axis_takes_its_fast_path);
     RUN(test_what_becomes_partial_moves_nothing);
+    RUN(test_windows_are_reached_by_one_border);
+    RUN(test_from_a_window_no_way_leads_but_to_the_same);
     RUN(test_partial_axes_end_together);
     RUN(test_several_axes_go_one_by_one);
     RUN(test_what_fits_no_fast_path_is_one_move);

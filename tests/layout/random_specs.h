@@ -63,6 +63,27 @@ static inline weft_spec random_spec(const weft_mesh *mesh, const weft_shape *sha
     return spec;
 }
 
+/* Any window, also far outside, wider than several boxes, of slopes above and below 1. */
+static inline weft_window random_window(int64_t size)
+{
+    const int64_t low = pick(25) - 12, high = low + (pick(3) == 0 ? pick(12) : pick(3));
+    const int steep = 1 + pick(3);
+    weft_window window = {.lead = 1 + pick(12), .low = low, .high = high, .stride = 1, .over = 1};
+    if (pick(2) == 0) window.lead = size > 0 ? size : 1;
+    if (pick(3) == 0) window.stride = steep;
+    if (pick(3) == 0) window.over = 1 + pick(3);
+    if (pick(5) == 0) window.stride = -window.stride;
+    return window;
+}
+
+/* Most dims that are split, seen through windows. */
+static inline void add_windows(weft_spec *spec, const weft_shape *shape)
+{
+    for (int d = 0; d < shape->n_dims; d++)
+        if (spec->n_split[d] > 0 && pick(4) > 0)
+            spec->window[d] = random_window(shape->dims[d].size);
+}
+
 /* Row-major place of a point in the whole tensor. */
 static inline int64_t place_of(const weft_shape *shape, const int64_t *at)
 {

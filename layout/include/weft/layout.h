@@ -60,12 +60,22 @@ typedef enum weft_combine {
 WEFT_API const char *weft_combine_name(weft_combine combine);
 WEFT_API int weft_combine_width(weft_combine combine);
 
+/* Which elements of a dim go with those of another one, the lead, along which work is cut: with element i of `lead` elements
+ * all j for which stride i + low <= over j <= stride i + high, as far as the dim has them. A dim that is split through a
+ * window has on every rank what goes with the rank's block of the lead, and what lies between: boxes that may overlap. So
+ * a tensor is read, and never made. lead 0: no window, the dim itself is cut. */
+typedef struct weft_window {
+    int64_t lead, low, high;
+    int32_t stride, over; /* stride below 0: the other way round; over: at least 1 */
+} weft_window;
+
 /* Where one tensor lives: per mesh axis exactly one of replicated, splitting a dim, or partial. */
 typedef struct weft_spec {
     int8_t n_split[WEFT_MAX_DIMS];              /* axes that split dim d          */
     int8_t split[WEFT_MAX_DIMS][WEFT_MAX_AXES]; /* which, outermost first         */
     uint8_t partial;                            /* bit a: partial over axis a     */
     uint8_t combine;                            /* weft_combine of those bits     */
+    weft_window window[WEFT_MAX_DIMS];          /* of dims that are split through one */
 } weft_spec;
 
 typedef struct weft_box {
@@ -81,17 +91,40 @@ WEFT_API int weft_spec_state(const weft_spec *spec, int n_dims, int axis);
 WEFT_API bool weft_spec_is_valid(const weft_spec *spec, const weft_mesh *mesh,
                                  const weft_shape *shape);
 WEFT_API bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims);
-/* "[batch:32/data, hidden:64/data+model] sum over model" */
+/* "[batch:32/data, hidden:64/data+model] sum over model"; of a dim that is split through a window also that, with i an
+ * element of the lead: "pixel:64/data{2i-1..2i+1, i<32}". */
 WEFT_API int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                              char *text, size_t bytes);
 
-/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; may be empty (begin ==
- * end, both within the dim). */
+/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; through a window what goes with those of
+ * the lead; may be empty (begin == end, both within the dim). */
 WEFT_API void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                             int rank, weft_box *box);
 WEFT_API int64_t weft_box_count(const weft_box *box, int n_dims);
 /* The common part of two boxes; returns its count, 0 when they do not meet. */
 WEFT_API int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims, weft_box *common);
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Sums and products of what windows are made of stay far from the ends of int64_t. */
+#define WEFT_MAX_STRIDE ((int32_t)1 << 20)
+#define WEFT_MAX_LEAD   ((int64_t)1 << 40)
+/* weft_window_is_valid - of none, or lead at most WEFT_MAX_LEAD, stride (either sign, not 0) and over at most
+ * WEFT_MAX_STRIDE, low <= high, both at most 2^60 from 0. */
+WEFT_API bool weft_window_is_valid(const weft_window *window);
+WEFT_API bool weft_window_equal(const weft_window *a, const weft_window *b);
+/* weft_window_image - the interval that has what goes with [*begin, *end) of the lead, of a dim of `size` elements, written
+ * over them. Nothing goes with nothing. Of no window, or one that is not valid: the interval, as far as the dim has it. */
+WEFT_API void weft_window_image(const weft_window *window, int64_t size, int64_t *begin,
+                                int64_t *end);
+/* weft_window_is_within - whether every rank has, of dim `dim`, all that the spec's window shows it without it: in its block
+ * of the dim itself. Then nobody needs to be asked, nor the window. True where there is none. */
+WEFT_API bool weft_window_is_within(const weft_spec *spec, const weft_mesh *mesh,
+                                    const weft_shape *shape, int dim);
+/* weft_border_cost - as weft_state_cost: bytes that come from others when a dim of `size` elements, `bytes` of the tensor,
+ * goes from blocks over `n` ranks to what a window shows of it: most that one rank gets. Looks at the two ranks at either
+ * end: what a rank lacks grows towards them, and those at the ends lack one side. */
+WEFT_API double weft_border_cost(const weft_window *window, int64_t size, int n, double bytes);
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
@@ -176,6 +209,7 @@ typedef enum weft_convert_kind {
     WEFT_MOVE,           /* anything to anything; adds up where `from` is partial and `to` is not */
     WEFT_COUNT_ONCE,     /* R -> P, S -> P: local; coordinate 0 keeps what is replicated, each rank
                             its block of what is split, and the rest is the combine's identity */
+    WEFT_BORDER,         /* to a dim that is split through a window: each gets what it lacks  */
     WEFT_CONVERTS
 } weft_convert_kind;
 WEFT_API const char *weft_convert_name(weft_convert_kind kind);
@@ -191,6 +225,9 @@ typedef struct weft_convert_step {
  * Slices come first of all; a value that is partial over several axes is finished by one reduction over their set (two
  * where some axes split and others do not); what begins to be partial does so last; what fits no fast path is one
  * WEFT_MOVE. Over axes on which both are partial they have the same combine.
+ * To windows leads one WEFT_BORDER, which asks only along axes that split what is there; what is replicated is cut
+ * where it is, and what is partial ends first. From a dim with a window no way leads but to the same: of boxes that
+ * overlap, an element would come twice.
  * steps   [WEFT_MAX_CONVERT]
  * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */
@@ -215,7 +252,7 @@ WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
 
 /* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
  * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
- * its box in `from`; all_to_all and move: what it sends to other ranks; slice and count_once: 0. */
+ * its box in `from`; all_to_all, move and border: what it sends to other ranks; slice and count_once: 0. */
 WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape,
                                     weft_dtype dtype, const weft_convert_step *step, int rank);
 

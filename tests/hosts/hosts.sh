@@ -5,8 +5,9 @@
 #   hosts.sh mpirun 2 4 PROGRAM ...   4 ranks, shared out evenly over host0 and host1, by TCP between them
 #   hosts.sh exec host1 COMMAND ...   one command on a host, in this working directory
 #   hosts.sh linkdown host1           cut its cable;  hosts.sh linkup host1  puts it back
-#   hosts.sh slow host1 200mbit 1ms   what it sends goes at that rate, and arrives so much later; the delay is left out where
-#                                     the kernel lacks netem, and said so
+#   hosts.sh slow host1 200mbit 1ms   what it sends goes at that rate, and arrives so much later (whole ms or us). Where the
+#                                     kernel has no netem, HOSTS_DELAY_LINE has to name the helper that delays (delay_line.c)
+#   hosts.sh line host1               seconds of a core that this helper has taken so far; nothing where there is none
 #   hosts.sh pids host1               the processes on it, as numbers of this machine
 #   hosts.sh crash host1              SIGKILL to all of them
 #   hosts.sh address host1            10.78.x.y
@@ -78,9 +79,48 @@ slow() {
     nsenter --target "$pid" --net tc qdisc del dev eth0 root 2>/dev/null || true
     nsenter --target "$pid" --net tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst 256k latency 400ms 2>/dev/null ||
         skip "this kernel has no tbf (CONFIG_NET_SCH_TBF)"
+    unlay_line "$host"
     [ "$delay" != 0ms ] || return 0
-    nsenter --target "$pid" --net tc qdisc add dev eth0 parent 1:1 netem delay "$delay" 2>/dev/null ||
-        echo "hosts.sh: $host at $rate without the delay of $delay: this kernel has no netem"
+    nsenter --target "$pid" --net tc qdisc add dev eth0 parent 1:1 netem delay "$delay" 2>/dev/null || lay_line "$host" "$delay"
+}
+
+# What comes from a host enters the helper's device in place of the switch, and leaves it into the switch. What goes to the
+# host never meets it.
+lay_line() {
+    local host=$1 delay=$2 i=${1#host} net tap port us
+    net=$(cat "$state/net")
+    tap=weft${net}d$i port=weft${net}v$i
+    case $delay in
+        *ms) us=$((${delay%ms} * 1000)) ;;
+        *us) us=${delay%us} ;;
+        *) die "a delay of $delay; write 1ms or 500us" ;;
+    esac
+    [ -x "${HOSTS_DELAY_LINE:-}" ] || skip "this kernel has no netem, and HOSTS_DELAY_LINE names no helper that delays"
+    "$HOSTS_DELAY_LINE" check || exit $?
+    setsid "$HOSTS_DELAY_LINE" "$tap" "$us" </dev/null >"$state/line$i.log" 2>&1 &
+    echo $! >"$state/line$i"
+    until ip link set "$tap" master "weft$net" up 2>/dev/null; do
+        kill -0 "$(cat "$state/line$i")" 2>/dev/null || die "the delay line did not start: $(cat "$state/line$i.log")"
+        sleep 0.02
+    done
+    bridge link set dev "$tap" learning off flood off mcast_flood off bcast_flood off
+    bridge fdb replace "$(on "$host" cat /sys/class/net/eth0/address)" dev "$port" master static
+    { tc qdisc add dev "$port" ingress &&
+        tc filter add dev "$port" ingress protocol all u32 match u32 0 0 action mirred egress redirect dev "$tap"; } ||
+        skip "this kernel cannot redirect frames (CONFIG_NET_CLS_U32, CONFIG_NET_ACT_MIRRED)"
+}
+
+unlay_line() {
+    local i=${1#host}
+    [ -s "$state/line$i" ] || return 0
+    tc qdisc del dev "weft$(cat "$state/net")v$i" ingress 2>/dev/null || true
+    kill "$(cat "$state/line$i")" 2>/dev/null || true
+    rm -f "$state/line$i"
+}
+
+line() {
+    local file=$state/line${1#host}
+    [ ! -s "$file" ] || awk -v hz="$(getconf CLK_TCK)" '{ printf "%.2f\n", ($14 + $15) / hz }' "/proc/$(cat "$file")/stat"
 }
 
 # ---- up and down ---------------------------------------------------------------------------------
@@ -156,6 +196,7 @@ down() {
             kill -KILL "$(cat "$each")" 2>/dev/null || true
         fi
     done
+    for each in "$state"/line[0-9]; do unlay_line "host${each##*/line}"; done
     if [ -s "$state/net" ]; then unplug "$(cat "$state/net")"; fi
     rm -rf "$state"
 }
@@ -186,12 +227,13 @@ case $command in
     exec) on "$@" ;;
     rsh) host=$1; shift; on "$host" bash -c "$*" ;; # what mpirun calls: a host and a line for its shell
     slow) slow "$@" ;;
+    line) line "$1" ;;
     pids) pids "$1" ;;
     crash) crash "$1" ;;
     address) awk -v host="$1" '$2 == host { print $1 }' "$state/hosts" ;;
     linkdown) keeper "$1" >/dev/null; ip link set "weft$(cat "$state/net")v${1#host}" down ;;
     linkup) keeper "$1" >/dev/null; ip link set "weft$(cat "$state/net")v${1#host}" up ;;
     mpirun) ranks "$@" ;;
-    help | -h | --help) sed -n 's/^# \{0,1\}//; 2,17p' "$0" ;;
+    help | -h | --help) sed -n 's/^# \{0,1\}//; 2,18p' "$0" ;;
     *) die "unknown command \"$command\"; hosts.sh help" ;;
 esac

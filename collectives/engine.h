@@ -53,6 +53,10 @@ const weft_engine *weft_engine_for(const weft_mesh *mesh, weft_error *error);
 const weft_engine *weft_engine_below(const weft_engine *engine, const weft_mesh *mesh,
                                      weft_error *error);
 
+/* ---- groups.c ------------------------------------------------------------------------------------ */
+
+weft_mesh *weft_comms_mesh(const weft_comms *comms);
+
 /* ---- exchange.c --------------------------------------------------------------------------------- */
 
 static inline weft_slot *weft_slot_of(weft_comm_exchange *exchange)

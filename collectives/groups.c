@@ -242,6 +242,11 @@ void weft_comms_poll(weft_comms *comms, int rank)
         weft_desk_poll(&comms->desks[local]);
 }
 
+weft_mesh *weft_comms_mesh(const weft_comms *comms)
+{
+    return comms->mesh;
+}
+
 const char *weft_comms_engine(const weft_comms *comms)
 {
     return comms != NULL ? comms->engine->name : "";

@@ -25,7 +25,8 @@ static const option options[] = {
     {"synchronous", OPTION_FLAG, "no", "", "Where it runs",
      "finish each exchange before the next step, in place of computing meanwhile"},
     {"link", OPTION_TEXT, "", "SPEEDS", "Where it runs",
-     "bytes a second of a rank's link, and latency: 1GB+50us, data:125MB,model:10GB"},
+     "bytes a second of a rank's link, and latency: 1GB+50us, data:125MB,model:10GB; or measured: "
+     "when the run begins, once"},
     APP_EXTEND_OPTIONS("Where it runs"),
 
     {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},

@@ -95,8 +95,9 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
                                           .dump = *dump ? dump : NULL,
                                           .synchronous =
                                               settings_flag(job->settings, "synchronous"),
-                                          .link = settings_text(job->settings, "link"),
+                                          .link = job->link.text,
                                           .explain = settings_flag(job->settings, "explain")};
+    WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,
                         &job->program, error);

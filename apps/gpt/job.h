@@ -4,6 +4,7 @@
 #define WEFT_APPS_GPT_JOB_H
 
 #include "../app.h"
+#include "../links.h"
 #include "../run.h"
 #include "model.h"
 #include "weft/io.h"
@@ -25,6 +26,7 @@ typedef struct gpt_job {
     weft_dataset *data;
     char data_path[4096];
     app_run run;
+    app_link link;
 } gpt_job;
 
 /* gpt_job_check - settings to numbers; what the table of options cannot check by itself. Local. */

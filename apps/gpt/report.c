@@ -40,17 +40,27 @@ static json_t *settings_json(const settings *s)
     return all;
 }
 
+/* What a start that continues this run takes in place of measuring again. */
+static json_t *measured_json(const gpt_job *job)
+{
+    if (!job->link.is_measured) return json_null();
+    return json_pack("{s:s, s:s}", "mesh", weft_mesh_text(job->mesh), "link", job->link.text);
+}
+
 static json_t *run_json(const gpt_job *job, const weft_usage *usage)
 {
     const weft_machine *machine = weft_machine_info();
+    const char *apart = weft_program_apart(job->program);
     return json_pack(
-        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:o, s:{s:o, s:i, s:o, s:I, s:I}, s:{s:s, s:I}, "
+        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s?, s:o, s:o, s:{s:o, s:i, s:o, s:I, s:I}, s:{s:s, "
+        "s:I}, "
         "s:{s:s, s:i, s:s, s:s}}",
         "program", "gpt", "settings", settings_json(job->settings), "mesh",
         weft_mesh_text(job->mesh), "layout", weft_layout_text(job->layout), "zero",
         weft_layout_stage(job->layout), "ranks", weft_mesh_n_ranks(job->mesh), "cores_per_rank",
-        weft_mesh_cores_per_rank(job->mesh), "parameters", number(gpt_parameters(&job->shape)),
-        "plan", "flops", number(usage->flops), "steps", usage->n_steps, "arena_bytes",
+        weft_mesh_cores_per_rank(job->mesh), "apart", *apart ? apart : NULL, "measured_link",
+        measured_json(job), "parameters", number(gpt_parameters(&job->shape)), "plan", "flops",
+        number(usage->flops), "steps", usage->n_steps, "arena_bytes",
         json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
         "total_bytes", (json_int_t)usage->total_bytes, "data", "path", job->data_path, "samples",
         (json_int_t)weft_dataset_samples(job->data), "machine", "processor", machine->processor,
@@ -110,6 +120,10 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
         snprintf(text, sizeof text,
                  "%s, so each process has its own; limits are kernel.shmmax and kernel.shmall",
                  weft_program_apart(job->program));
+        say(report, text);
+    }
+    if (job->link.is_measured) {
+        snprintf(text, sizeof text, "measured: --link %.400s", job->link.text);
         say(report, text);
     }
     if (job->run.first > 0) {

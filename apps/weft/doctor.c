@@ -413,6 +413,20 @@ static weft_status meet(circle *c, doctor *d, const char *host, meeting *m, weft
     return status;
 }
 
+/* What only all together can find out. */
+static weft_status try_together(circle *c, doctor *d, weft_error *error)
+{
+    enum { SHARED_BYTES = 64 << 20 }; /* of a small model */
+    weft_link_speed speeds[WEFT_MAX_AXES];
+    void *memory;
+    WEFT_TRY(weft_comms_take(c->comms, SHARED_BYTES, &memory, error));
+    d->apart = weft_comms_apart(c->comms);
+    WEFT_TRY(weft_comms_measure(c->comms, speeds, error));
+    d->link = speeds[0];
+    weft_links_text(c->mesh, speeds, d->link_text, sizeof d->link_text);
+    return WEFT_OK;
+}
+
 static bool is_first_of(const meeting *m, int self)
 {
     int first = 0;
@@ -430,7 +444,7 @@ static json_t *examine_all(doctor *d, const char *host, weft_error *error)
     json_t *all = NULL;
     int64_t *places = calloc((size_t)d->world.n_processes, sizeof *places);
     if (places && circle_open(&c, &d->world, error) == WEFT_OK &&
-        meet(&c, d, host, &m, error) == WEFT_OK) {
+        try_together(&c, d, error) == WEFT_OK && meet(&c, d, host, &m, error) == WEFT_OK) {
         json_t *one = examine(d, host, is_first_of(&m, c.self));
         mine = json_dumps(one, JSON_COMPACT);
         json_decref(one);

@@ -22,7 +22,11 @@ typedef struct doctor { /* what checks may ask */
     int n_allowed;        /* hardware threads that this process's mask allows */
     const char *no_world; /* why the others cannot be joined; NULL: joined, or alone */
     int n_hosts;
-    bool is_shared; /* a file that the root has written into the folder is seen here */
+    const char *
+        apart; /* why processes of this host do not see each other's memory; "": they do; NULL: not asked */
+    weft_link_speed link; /* between all processes; 0: not measured */
+    char link_text[64];   /* as --link takes it */
+    bool is_shared;       /* a file that the root has written into the folder is seen here */
 } doctor;
 
 typedef struct finding {

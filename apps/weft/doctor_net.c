@@ -247,3 +247,23 @@ verdict doctor_network(const doctor *d, finding *f)
                           list, bridge, bridge);
     return doctor_say(f, DOCTOR_OK, "%s", list);
 }
+
+/* ---- between processes ---------------------------------------------------------------------- */
+
+verdict doctor_near_memory(const doctor *d, finding *f)
+{
+    if (!d->apart || d->world.n_host_processes < 2) return DOCTOR_NONE;
+    if (!*d->apart) return doctor_say(f, DOCTOR_OK, "the processes of this host see each other's");
+    return doctor_say(f, DOCTOR_WARN,
+                      "%s, so each process keeps copies of its own; limits are kernel.shmmax and "
+                      "kernel.shmall",
+                      d->apart);
+}
+
+verdict doctor_links(const doctor *d, finding *f)
+{
+    if (!(d->link.bytes_per_s > 0)) return DOCTOR_NONE;
+    return doctor_say(f, DOCTOR_OK,
+                      "%s, all ranks on one axis: --link %s (weft info --links: by axis)",
+                      d->link.is_between_hosts ? "between hosts" : "within a host", d->link_text);
+}

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "../links.h"
 #include "ckpt.h"
 #include "doctor.h"
 #include "postmortem.h"
@@ -11,6 +12,8 @@ static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
     {"layout", OPTION_TEXT, "", "RULES", "Options", "check these rules against the mesh"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
+    {"links", OPTION_FLAG, "no", "", "Options",
+     "measure the links over each axis, some hundred ms, and print the --link that states them"},
     APP_EXTEND_OPTIONS("Options"),
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
@@ -36,6 +39,22 @@ static void print_ranks(const weft_mesh *mesh)
         printf("\n");
     }
     if (shown < n) printf("  and %d more\n", n - shown);
+}
+
+static void print_links(const weft_mesh *mesh, const weft_link_speed *speeds)
+{
+    char link[APP_LINK_BYTES];
+    weft_links_text(mesh, speeds, link, sizeof link);
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (speeds[a].bytes_per_s > 0)
+            printf("link        over %s: %.4g MB/s of a rank, %.4g us, %s\n",
+                   weft_mesh_axis_name(mesh, a), 1e-6 * speeds[a].bytes_per_s,
+                   1e6 * speeds[a].latency_s,
+                   speeds[a].is_between_hosts ? "between hosts" : "within a host");
+    if (*link)
+        printf("            stated, it is --link %s\n", link);
+    else
+        printf("link        none: no axis has two ranks\n");
 }
 
 static void print_info(const weft_mesh *mesh, const char *engine)
@@ -68,18 +87,35 @@ static json_t *devices_json(void)
     return devices;
 }
 
-static weft_status print_json(const weft_mesh *mesh, const char *engine, weft_error *error)
+static json_t *links_json(const weft_mesh *mesh, const weft_link_speed *speeds)
 {
+    json_t *axes = json_object();
+    for (int a = 0; speeds && a < weft_mesh_n_axes(mesh); a++)
+        if (speeds[a].bytes_per_s > 0)
+            json_object_set_new(axes, weft_mesh_axis_name(mesh, a),
+                                json_pack("{s:f, s:f, s:b}", "bytes_per_s", speeds[a].bytes_per_s,
+                                          "latency_s", speeds[a].latency_s, "between_hosts",
+                                          speeds[a].is_between_hosts));
+    return axes;
+}
+
+/* speeds: NULL: they were not measured */
+static weft_status print_json(const weft_mesh *mesh, const char *engine,
+                              const weft_link_speed *speeds, weft_error *error)
+{
+    char link[APP_LINK_BYTES];
+    weft_links_text(mesh, speeds, link, sizeof link);
     const weft_machine *m = weft_machine_info();
     json_t *all = json_pack(
         "{s:s, s:s, s:i, s:I, s:I, s:I, s:{s:s, s:s, s:s}, s:{s:b, s:b}, s:o, s:{s:s, s:i, s:s, "
-        "s:i}}",
+        "s:i}, s:o, s:s?}",
         "version", WEFT_VERSION, "processor", m->processor, "cores", m->n_cores, "memory_bytes",
         (json_int_t)m->memory_bytes, "l2_bytes", (json_int_t)m->l2_bytes, "l3_bytes",
         (json_int_t)m->l3_bytes, "blas", "name", m->blas, "kernel", m->blas_kernel, "kernel_found",
         m->blas_kernel_found, "engines", "threads", 1, "mpi", WEFT_HAS_MPI, "devices",
         devices_json(), "mesh", "text", weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh),
-        "engine", engine, "cores_per_rank", weft_mesh_cores_per_rank(mesh));
+        "engine", engine, "cores_per_rank", weft_mesh_cores_per_rank(mesh), "links",
+        links_json(mesh, speeds), "link", *link ? link : NULL);
     if (!all) return weft_fail_memory(error, 0);
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');
@@ -91,14 +127,18 @@ static weft_status show(const settings *s, weft_mesh *mesh, const weft_layout *l
                         weft_error *error)
 {
     weft_comms *comms = NULL;
+    weft_link_speed speeds[WEFT_MAX_AXES];
+    const bool measures = settings_flag(s, "links");
     WEFT_TRY(weft_layout_check(layout, mesh, NULL, 0, error));
+    if (measures) WEFT_TRY(app_links_measure(mesh, speeds, error));
     WEFT_TRY(weft_comms_create(mesh, &comms, error));
     const char *engine = weft_comms_engine(comms);
     weft_status status = WEFT_OK;
     if (weft_mesh_is_root(mesh) && settings_flag(s, "json"))
-        status = print_json(mesh, engine, error);
+        status = print_json(mesh, engine, measures ? speeds : NULL, error);
     else if (weft_mesh_is_root(mesh))
         print_info(mesh, engine);
+    if (measures && weft_mesh_is_root(mesh) && !settings_flag(s, "json")) print_links(mesh, speeds);
     weft_comms_destroy(&comms);
     if (fflush(stdout) != 0) status = weft_fail(error, WEFT_IO, "cannot write to stdout");
     return status;

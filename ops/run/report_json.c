@@ -261,17 +261,18 @@ static weft_status head_json(const weft_program *program, json_t *root, weft_err
 {
     const weft_mesh *mesh = weft_program_mesh(program);
     const weft_layout *layout = weft_plan_layout(program);
+    const char *apart = weft_program_apart(program);
     weft_usage usage;
     weft_planned_cost cost;
     WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
     WEFT_TRY(weft_plan_cost(program, 0, NULL, &cost, error));
-    json_t *head = json_pack("{s:s, s:i, s:s, s:i, s:s?, s:s?, s:o, s:f, s:i, s:{s:o, s:o, s:o}}",
-                             "mesh", weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh),
-                             "layout", weft_layout_text(layout), "zero", weft_layout_stage(layout),
-                             "policy", weft_plan_policy(program), "link", weft_plan_link(program),
-                             "memory", usage_json(&usage), "flops", usage.flops, "steps",
-                             usage.n_steps, "cost", "exchange", number(cost.exchange), "work",
-                             number(cost.work), "total", number(cost.total));
+    json_t *head = json_pack(
+        "{s:s, s:i, s:s, s:i, s:s?, s:s?, s:s?, s:o, s:f, s:i, s:{s:o, s:o, s:o}}", "mesh",
+        weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh), "layout", weft_layout_text(layout),
+        "zero", weft_layout_stage(layout), "policy", weft_plan_policy(program), "link",
+        weft_plan_link(program), "apart", *apart ? apart : NULL, "memory", usage_json(&usage),
+        "flops", usage.flops, "steps", usage.n_steps, "cost", "exchange", number(cost.exchange),
+        "work", number(cost.work), "total", number(cost.total));
     if (!head || json_object_update(root, head) != 0) {
         json_decref(head);
         return weft_fail_memory(error, sizeof usage);

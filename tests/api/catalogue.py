@@ -29,7 +29,7 @@ MAY_BE_NULL = {
 BUFFER_SIZES = {
     "weft_nearest.n_names", "weft_layout_check.n_dims", "weft_combine_into.count", "weft_combine_identity.count",
     "weft_all_reduce.count", "weft_arena_copy.bytes", "weft_shape_make.n_dims", "weft_shape_print.bytes",
-    "weft_spec_print.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
+    "weft_spec_print.bytes", "weft_links_text.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_all_gather_start.send_bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
     "weft_dtype_get.index", "weft_dtype_put.index",

@@ -5,8 +5,8 @@
  *   delay_line check                              exit status 77, with the reason, where this machine has no such devices
  *
  * Frames stay as large as TCP makes them (a tap with segmentation offload: up to 64 KiB), and each is copied in and out
- * once. While some wait it sleeps by its clock alone, half of the delay at a time, so that a fast stream does not wake it
- * for every frame; a frame is thus late or early by a quarter of the delay at most. Both cores may be computing:
+ * once. While some wait it sleeps by its clock alone, a whole delay at a time, so that a fast stream does not wake it
+ * for every frame; a frame is thus late or early by half of the delay at most. Both cores may be computing:
  * what it takes of them is what it disturbs. SIGTERM ends it, with a line of what it carried and what that cost.
  */
 #include <errno.h>
@@ -177,7 +177,7 @@ int main(int n, char **arguments)
     if (l.tap < 0) return skip(what);
     if (checks) return 0;
     l.delay = (int64_t)(1e3 * strtod(arguments[2], NULL));
-    l.doze = l.delay / 2 > LEAST_DOZE ? l.delay / 2 : LEAST_DOZE;
+    l.doze = l.delay > LEAST_DOZE ? l.delay : LEAST_DOZE;
     const double rate = n == 4 ? strtod(arguments[3], NULL) : 0;
     l.ns_per_byte = rate > 0 ? 1e9 / rate : 0;
     signal(SIGTERM, end);

@@ -114,6 +114,30 @@ WEFT_API const char *weft_comms_apart(const weft_comms *comms);
  * From the rank's thread. Local. */
 WEFT_API void weft_comms_poll(weft_comms *comms, int rank);
 
+/* The links over one axis, as a rank of it sees them: what one rank sends a second, and what an exchange takes before
+ * its first byte is there. Zeros: the axis has one rank. */
+typedef struct weft_link_speed {
+    double bytes_per_s, latency_s;
+    bool is_between_hosts; /* some of its groups are on several */
+} weft_link_speed;
+
+/* weft_comms_measure - how fast the links over each axis are, while all groups over it exchange at once: some hundred ms. All ranks
+ * are told the same, the slowest of what they saw; another time it is something else, so a plan is made of it only where
+ * somebody says so, and keeps the text. Collective over the mesh, from the thread that compiles.
+ *
+ * speeds  [WEFT_MAX_AXES] by axis
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_comms_measure(weft_comms *comms, weft_link_speed *speeds,
+                                                        weft_error *error);
+/* weft_links_text - the same as weft_compile_options.link takes it: "data:48MB+1.1ms,model:5.2GB+4us", with two digits of each. Axes
+ * of one rank are left out; "" where nothing is left, and of NULL. Local.
+ *
+ * speeds  [WEFT_MAX_AXES]
+ * bytes   of text; 600 are enough
+ */
+WEFT_API void weft_links_text(const weft_mesh *mesh, const weft_link_speed *speeds, char *text,
+                              size_t bytes);
+
 /* weft_broadcast - the bytes of group rank `root` to all. Collective over the group. */
 WEFT_API weft_status weft_broadcast(weft_comm *comm, int root, void *data, int64_t bytes,
                                     weft_error *error);

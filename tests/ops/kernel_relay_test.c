@@ -1,8 +1,10 @@
 /* Relays: ops over registers have the bits of the same ops block by block, whatever they are, wherever their operands come
  * from and whatever is left over of a block; and what is read again is in memory. */
-#include "loop.h"
+#include "cpu/loop_prepared.h"
 #include "op.h"
 #include "kernel_lanes.h"
+
+#include <stdlib.h>
 
 enum { MOST_OPS = 24, N_IN = 5, MOST_SLOTS = N_IN + MOST_OPS, MOST_ELEMENTS = 5 * 1600 };
 
@@ -125,6 +127,64 @@ static void test_registers_have_the_bits_of_blocks(void)
                  1 + random_below(MOST_OPS));
 }
 
+/* y = gelu(x 0.75 + row), by relays or by blocks; is it written past the caches? */
+static bool run_large(float *y, const float *x, int64_t rows, int64_t row, bool with_relays)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    const weft_loop counts = {.n_in = 2, .n_ops = 3, .n_out = 1, .n_segments = 1};
+    static const weft_op *const chain[] = {&weft_op_scale, &weft_op_add, &weft_op_gelu};
+    const weft_prepared_loop *prepared;
+    bool past = false;
+    weft_loop *loop;
+    if (CHECK_OK(weft_loop_take(arena, counts, &loop, &error), error)) {
+        weft_loop_segment *s = &loop->segment[0];
+        s->n_dims = 2, s->size[0] = rows, s->size[1] = row;
+        s->in[0] = (weft_loop_operand){x, {row, 1}},
+        s->in[1] = (weft_loop_operand){memory[1], {0, 1}};
+        for (int k = 0; k < 3; k++)
+            loop->op[k] =
+                (weft_loop_op){.block = chain[k]->element->block[WEFT_F32][WEFT_F32],
+                               .relay = with_relays ? weft_relay_of(chain[k]->element) : NULL,
+                               .env.number[0] = 0.75,
+                               .n_in = operands_of(chain[k]),
+                               .in = {k == 0 ? 0 : k + 1, 1},
+                               .n_out = 1,
+                               .bytes = 4};
+        loop->in[0] = loop->in[1] = (weft_loop_in){4, 1};
+        loop->out[0] = 4, s->out[0] = y;
+        if (CHECK_OK(weft_loop_prepare(loop, arena, &prepared, &error), error)) {
+            weft_loop_run(prepared, 1, streams[2]);
+            past = prepared->spaces[0].streams;
+        }
+    }
+    weft_arena_destroy(&arena);
+    return past;
+}
+
+/* Whether rows begin with a line or not; what is smaller, or made where its operand is, is not. */
+static void test_large_results_are_written_past_the_caches(void)
+{
+    enum { MANY = 2112, LONG = 1024 };
+    const size_t n = (size_t)MANY * LONG;
+    float *x = aligned_alloc(64, n * sizeof *x), *y = aligned_alloc(64, n * sizeof *y),
+          *z = aligned_alloc(64, n * sizeof *z);
+    if (CHECK(x && y && z))
+        for (int64_t row = LONG - 21; row <= LONG; row += 21) {
+            const size_t bytes = (size_t)(MANY * row) * sizeof *x;
+            for (size_t i = 0; i < n; i++)
+                x[i] = (float)(i % 4001) / 1024.0f - 2.0f;
+            memset(y, 0xff, n * sizeof *y);
+            CHECK(run_large(y, x, MANY, row, true));
+            CHECK(!run_large(z, x, MANY, row, false));
+            CHECK(memcmp(y, z, bytes) == 0);
+            CHECK(!run_large(y, x, MANY / 2, row, true));
+            CHECK(!run_large(x, x, MANY, row, true));
+            CHECK(memcmp(x, z, bytes) == 0);
+        }
+    free(x), free(y), free(z);
+}
+
 /* An op's leg of every kind stands for its expression, and every op on floats that has one operand or two has legs. */
 static void test_ops_have_legs(void)
 {
@@ -143,6 +203,7 @@ int main(void)
     if (lanes_open()) {
         RUN(test_ops_have_legs);
         RUN(test_registers_have_the_bits_of_blocks);
+        RUN(test_large_results_are_written_past_the_caches);
     }
     lanes_close();
     return weft_test_report();

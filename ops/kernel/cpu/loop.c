@@ -2,6 +2,7 @@
  * loop_prepared.h.
  */
 #include "cpu/loop_prepared.h"
+#include "cpu/relay.h"
 
 #include <string.h>
 
@@ -414,6 +415,7 @@ static void run_space(const weft_space *s, weft_lane *lane, uint64_t run, int64_
         run_group(s, lane, group, first, s->cuts == 1 ? s->n_parts : stop);
         begin += stop - first;
     }
+    if (s->streams) weft_relay_fence();
 }
 
 typedef struct task {

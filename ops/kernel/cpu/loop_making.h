@@ -100,6 +100,8 @@ void weft_making_leave(weft_making *making);
 void weft_making_keep(weft_making *making);
 /* The passes in which op k is run on elements. */
 uint64_t weft_making_passes(const weft_making *making, int k);
+/* Is the result of op k, which is on elements, written past the caches? It is large, and nobody here reads it. */
+bool weft_making_streams(const weft_making *making, int k);
 /* Is the memory of result o free for others to write once op k has run in its pass? */
 bool weft_making_is_free(const weft_making *making, int o, int k);
 

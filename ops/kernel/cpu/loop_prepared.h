@@ -63,6 +63,7 @@ struct weft_space {
     int64_t piece;          /* elements that enter a state at once (weft_row_part)      */
     int64_t cuts;           /* units that lanes share out, of a group: 1, or its blocks */
     bool needs_outer;       /* somebody asks for coordinates                            */
+    bool streams;           /* some results are written past the caches                 */
     int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */
     int64_t (*index_stride)[WEFT_MAX_DIMS + 1]; /* [n_ops] */
     int64_t *index_begin;                       /* [n_ops] */

@@ -96,6 +96,12 @@ static bool is_fetched_to_write(const relaying *r, int ref)
 
 static void add_store(relaying *r)
 {
+    if (weft_making_streams(r->making, r->last.number)) {
+        r->making->space->streams = true;
+        add_leg(r, (weft_relay_leg){
+                       .run = r->width->stream, .rest = weft_rest_store, .ref = r->last.y[0]});
+        return;
+    }
     if (is_fetched_to_write(r, r->last.y[0]))
         add_leg(r, (weft_relay_leg){.run = r->width->ask,
                                     .rest = weft_rest_none,

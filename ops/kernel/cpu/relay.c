@@ -2,18 +2,29 @@
 #include "cpu/relay.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 enum { LINE = 64, MOST_TILE = WEFT_TILE_VECTORS * 16 };
 
 /* Legs that are no op's. Of the next block as much is asked for as the tile has lines; past the end in vain. `clean`: what
  * code of narrow vectors wants after wide ones; the compiler does not see that the last leg leaves them. */
-#define LEGS_OF_RELAYS(bytes, isa, clean)                                                          \
+#define LEGS_OF_RELAYS(bytes, isa, clean, past)                                                    \
     typedef float __attribute__((vector_size(bytes), aligned(4), may_alias)) loose_##bytes;        \
     enum { TILE_##bytes = WEFT_TILE_VECTORS * bytes / sizeof(float) };                             \
     isa static void store_##bytes(const weft_leg *leg, int64_t at, WEFT_TILE(bytes))               \
     {                                                                                              \
         loose_##bytes *y = (void *)((float *)leg->data + at);                                      \
         y[0] = v0, y[1] = v1, y[2] = v2, y[3] = v3, y[4] = v4, y[5] = v5, y[6] = v6, y[7] = v7;    \
+        WEFT_GO_ON(bytes, v0, v1, v2, v3, v4, v5, v6, v7);                                         \
+    }                                                                                              \
+    isa static void stream_##bytes(const weft_leg *leg, int64_t at, WEFT_TILE(bytes))              \
+    {                                                                                              \
+        char *y = (char *)((float *)leg->data + at);                                               \
+        past(y, v0), past(y + bytes, v1), past(y + 2 * bytes, v2), past(y + 3 * bytes, v3);        \
+        past(y + 4 * bytes, v4), past(y + 5 * bytes, v5), past(y + 6 * bytes, v6);                 \
+        past(y + 7 * bytes, v7);                                                                   \
         WEFT_GO_ON(bytes, v0, v1, v2, v3, v4, v5, v6, v7);                                         \
     }                                                                                              \
     isa static void ask_##bytes(const weft_leg *leg, int64_t at, WEFT_TILE(bytes))                 \
@@ -38,14 +49,23 @@ enum { LINE = 64, MOST_TILE = WEFT_TILE_VECTORS * 16 };
     }
 #define RELAY_WIDTH(bytes)                                                                         \
     {                                                                                              \
-        TILE_##bytes, (weft_leg_run)store_##bytes, (weft_leg_run)ask_##bytes,                      \
-            (weft_leg_run)end_##bytes, run_##bytes                                                 \
+        TILE_##bytes, (weft_leg_run)store_##bytes, (weft_leg_run)stream_##bytes,                   \
+            (weft_leg_run)ask_##bytes, (weft_leg_run)end_##bytes, run_##bytes                      \
     }
 
-LEGS_OF_RELAYS(16, , (void)0)
+/* Past the caches; addresses are multiples of a vector. */
+#ifdef __x86_64__
+#define PAST_16(y, v) _mm_stream_ps((float *)(void *)(y), (__m128)(v))
+#else
+#define PAST_16(y, v) (*(loose_16 *)(void *)(y) = (v))
+#endif
+#define PAST_32(y, v) _mm256_stream_ps((float *)(void *)(y), (__m256)(v))
+#define PAST_64(y, v) _mm512_stream_ps((float *)(void *)(y), (__m512)(v))
+
+LEGS_OF_RELAYS(16, , (void)0, PAST_16)
 #ifdef WEFT_HAS_CLONES
-LEGS_OF_RELAYS(32, __attribute__((target("arch=x86-64-v3"))), __builtin_ia32_vzeroupper())
-LEGS_OF_RELAYS(64, __attribute__((target("arch=x86-64-v4"))), __builtin_ia32_vzeroupper())
+LEGS_OF_RELAYS(32, __attribute__((target("arch=x86-64-v3"))), __builtin_ia32_vzeroupper(), PAST_32)
+LEGS_OF_RELAYS(64, __attribute__((target("arch=x86-64-v4"))), __builtin_ia32_vzeroupper(), PAST_64)
 const weft_relay_width weft_relay_widths[WEFT_LEG_WIDTHS] = {RELAY_WIDTH(16), RELAY_WIDTH(32),
                                                              RELAY_WIDTH(64)};
 int weft_relay_width_index(void)
@@ -59,6 +79,13 @@ int weft_relay_width_index(void)
     return 0;
 }
 #endif
+
+void weft_relay_fence(void)
+{
+#ifdef __x86_64__
+    _mm_sfence();
+#endif
+}
 
 /* ---- less than a tile ------------------------------------------------------------------------ */
 
@@ -112,7 +139,8 @@ void weft_act_relay(const weft_space *s, weft_lane *lane, const weft_act *act)
         char *data = lane->at[leg->ref];
         if (leg->run == width->ask)
             data += (leg->ahead > 0 ? leg->ahead : lane->n) * (int64_t)sizeof(float);
-        legs[k] = (weft_leg){leg->run, data, &lane->env[leg->number]};
+        const bool is_loose = leg->run == width->stream && (uintptr_t)data % LINE != 0;
+        legs[k] = (weft_leg){is_loose ? width->store : leg->run, data, &lane->env[leg->number]};
     }
     width->run(legs, whole);
     float tile[MOST_TILE];

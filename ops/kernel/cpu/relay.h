@@ -24,8 +24,8 @@ struct weft_relay_leg {
 
 /* How legs are run by vectors of one width: those that are no op's, and all of them, tile by tile. */
 typedef struct weft_relay_width {
-    int64_t tile; /* elements */
-    weft_leg_run store, ask, end;
+    int64_t tile;                         /* elements */
+    weft_leg_run store, stream, ask, end; /* stream: past the caches */
     void (*run)(const weft_leg *legs, int64_t n);
 } weft_relay_width;
 
@@ -34,6 +34,8 @@ int weft_relay_width_index(void);
 extern const weft_relay_width weft_relay_widths[WEFT_LEG_WIDTHS];
 
 void weft_act_relay(const weft_space *, weft_lane *, const weft_act *);
+/* What was streamed is in memory before what this thread writes next. */
+void weft_relay_fence(void);
 /* The `rest` of legs. */
 void weft_rest_load(const weft_relay_leg *, const weft_lane *, float *, int64_t, int64_t);
 void weft_rest_op(const weft_relay_leg *, const weft_lane *, float *, int64_t, int64_t);

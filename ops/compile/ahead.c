@@ -48,9 +48,10 @@ static bool is_decided(const weft_plan *plan, const weft_node *node)
            (node->n_out > 0 && weft_is_generated(plan, node->out));
 }
 
-static bool can_take_partial(const weft_node *node, int i)
+static bool can_take_partial(const weft_plan *plan, const weft_node *node, int i)
 {
-    return node->n_out == 1 && ((node->op->linear | node->op->additive) >> i & 1);
+    return node->n_out == 1 && ((node->op->linear | node->op->additive) >> i & 1) &&
+           weft_may_be_partial(node->op, type_of(plan, node->out)->dtype);
 }
 
 static void states_of(const looking *l, const weft_spec *spec, uint32_t value, int8_t *states)
@@ -102,8 +103,8 @@ static void find_joins(looking *l, const int *readers)
         for (int i = 0; i < node->n_in; i++) {
             const uint32_t value = node->in[i];
             const weft_tensor *tensor = &graph->tensors[value];
-            if (readers[value] == 1 && can_take_partial(node, i) && !l->ahead->is_output[value] &&
-                !tensor->placement && !tensor->place_as)
+            if (readers[value] == 1 && can_take_partial(l->plan, node, i) &&
+                !l->ahead->is_output[value] && !tensor->placement && !tensor->place_as)
                 l->ahead->joins[value] = node->out;
         }
     }

@@ -138,6 +138,19 @@ static bool is_another(const choosing *c, weft_combine combine)
     return c->choice->combine != WEFT_NOT_PARTIAL && c->choice->combine != combine;
 }
 
+bool weft_may_be_partial(const weft_op *op, weft_dtype dtype)
+{
+    return op->selects || !weft_dtype_is_float(dtype) || weft_dtype_computes(dtype) == dtype;
+}
+
+static bool may_all_be_partial(const choosing *c)
+{
+    const weft_site *site = c->in->site;
+    for (int o = 0; o < site->n_out; o++)
+        if (!weft_may_be_partial(site->op, site->out[o].dtype)) return false;
+    return true;
+}
+
 static bool is_legal(const choosing *c, int f)
 {
     const weft_factor *factor = &c->in->factors.factors[f];
@@ -152,6 +165,9 @@ static bool is_legal(const choosing *c, int f)
     for (int o = 0; o < site->n_out; o++) {
         if (factor->out[o] < 0 && factor->combine == WEFT_NOT_PARTIAL) return false;
         if (factor->out[o] < 0 && is_another(c, (weft_combine)factor->combine)) return false;
+        if (factor->out[o] < 0 && weft_combine_adds((weft_combine)factor->combine) &&
+            !weft_may_be_partial(site->op, site->out[o].dtype))
+            return false;
         if (factor->even && factor->out[o] >= 0 &&
             !divides(site->out[o].shape.dims[factor->out[o]].size, parts))
             return false;
@@ -223,7 +239,8 @@ static summands summands_in(const choosing *c, uint32_t mask, weft_combine *comb
 static void add_partial(choosing *c, uint32_t mask, summands kind)
 {
     weft_combine combine = WEFT_SUM;
-    if (mask == 0 || summands_in(c, mask, &combine) != kind || is_another(c, combine)) return;
+    if (mask == 0 || !may_all_be_partial(c)) return;
+    if (summands_in(c, mask, &combine) != kind || is_another(c, combine)) return;
     weft_way *way = new_way(c, WEFT_WAY_PARTIAL, -1);
     for (int i = 0; i < c->decision.n_in; i++)
         if (mask >> i & 1) c->need[c->decision.n_ways - 1][i] = WEFT_PARTIAL;

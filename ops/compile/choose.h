@@ -50,6 +50,10 @@ typedef struct weft_choice {
  */
 weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error);
 
+/* Whether a result of this dtype may come out as a partial sum. In 16 bits every rank's summand would be rounded, and what is
+ * combined once more: the error would grow with the ranks. Only where nothing is added up is none made. Local. */
+bool weft_may_be_partial(const weft_op *op, weft_dtype dtype);
+
 /* The name of a direction, which also orders its axes: the result's dim, else an operand's. */
 const char *weft_factor_name(const weft_site *site, const weft_factor *factor);
 

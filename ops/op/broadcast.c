@@ -41,6 +41,7 @@ const weft_op weft_op_broadcast = {
     .infer = infer,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

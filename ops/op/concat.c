@@ -74,6 +74,7 @@ const weft_op weft_op_concat = {
     .infer = infer,
     .factors = factors,
     .additive = 1 | 2,
+    .selects = true,
     .gradient = gradient,
 };
 

@@ -11,5 +11,6 @@ const weft_op weft_op_copy = {
     .infer = weft_infer_same,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };

@@ -26,6 +26,7 @@ const weft_op weft_op_div = {
     .infer = weft_infer_broadcast,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

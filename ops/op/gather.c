@@ -60,6 +60,7 @@ const weft_op weft_op_gather = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

@@ -25,6 +25,7 @@ const weft_op weft_op_mul = {
     .infer = weft_infer_broadcast,
     .factors = weft_factors_pass,
     .linear = 1 | 2,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

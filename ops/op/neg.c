@@ -25,6 +25,7 @@ const weft_op weft_op_neg = {
     .infer = weft_infer_same,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

@@ -50,6 +50,7 @@ const weft_op weft_op_pick = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

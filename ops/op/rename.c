@@ -58,6 +58,7 @@ const weft_op weft_op_rename = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

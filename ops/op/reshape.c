@@ -69,6 +69,7 @@ const weft_op weft_op_reshape = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

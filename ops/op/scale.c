@@ -18,6 +18,7 @@ const weft_op weft_op_scale = {
     .infer = weft_infer_same,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

@@ -63,6 +63,7 @@ const weft_op weft_op_slice = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

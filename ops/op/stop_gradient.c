@@ -9,6 +9,7 @@ const weft_op weft_op_stop_gradient = {
     .infer = weft_infer_same,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .element = &element,
 };
 

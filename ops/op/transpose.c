@@ -37,6 +37,7 @@ const weft_op weft_op_transpose = {
     .infer = infer,
     .factors = weft_factors_pass,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

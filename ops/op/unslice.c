@@ -62,6 +62,7 @@ const weft_op weft_op_unslice = {
     .infer = infer,
     .factors = factors,
     .linear = 1,
+    .selects = true,
     .gradient = gradient,
 };
 

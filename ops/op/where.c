@@ -44,6 +44,7 @@ const weft_op weft_op_where = {
     .infer = infer,
     .factors = weft_factors_pass,
     .additive = 2 | 4,
+    .selects = true,
     .gradient = gradient,
     .element = &element,
 };

@@ -168,6 +168,10 @@ struct weft_op {
     /* An element op, add: what is done by it to the op's one result and to another value can be done by the op's kernel,
      * which begins with that value and writes over it (weft_call.accumulates). NULL: nothing. Of Weft's own ops alone */
     const weft_op *accumulates;
+    /* Nothing is added up: an element of a result comes of one element at most of the operands that may be partial. So where
+     * one rank alone has something, the result's partial sums are exact in any dtype. What does not say so has partial sums
+     * of 16 bits nowhere: those would be rounded on every rank */
+    bool selects;
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
  */
 #include "move.h"
 
+#include "await.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +40,20 @@ static void follow_steps(const weft_move *move)
         device->follow(move->stream, move->queue, device->record(move->stream, WEFT_COMPUTE));
 }
 
-/* Engines read on the host what was packed, and write where something may have been unpacked from. */
-static void await_packed(const weft_move *move)
+/* What the rank has under way goes on while it waits for its device. */
+static void bring_on(void *desk)
 {
-    if (move->queue != WEFT_COMPUTE)
-        move->device->wait(move->stream, move->device->record(move->stream, move->queue));
+    weft_desk_poll(desk);
+}
+
+/* Engines read on the host what was packed, and write where something may have been unpacked from. */
+static void await_packed(const weft_flight *flight)
+{
+    const weft_move *move = flight->move;
+    if (move->queue == WEFT_COMPUTE) return;
+    const weft_event packed = move->device->record(move->stream, move->queue);
+    weft_await(flight->comm->recorder, move->device, move->stream, packed, bring_on,
+               flight->comm->desk);
 }
 
 /* Steps to come read what has arrived. */
@@ -108,7 +119,7 @@ static weft_status reduce_start(weft_flight *flight, weft_error *error)
     if (move->n_ranks == 1 || bytes == 0) return WEFT_OK;
     for (int k = 0; k < move->n_parts && move->packs; k++)
         copy_all(move, k, flight->scratch + move->parts[k].at, flight->memory[k].from);
-    await_packed(move);
+    await_packed(flight);
     const int64_t packed = move->packs ? (bytes + 63) / 64 * 64 : 0;
     flight->reduction =
         (weft_reduction){.reduce = &move->reduce,
@@ -187,7 +198,7 @@ static weft_status exchange_start(weft_flight *flight, weft_error *error)
         move->device->copy_box(move->stream, move->queue, flight->scratch + out->at,
                                flight->memory[out->part].from, &out->run, element);
     }
-    await_packed(move);
+    await_packed(flight);
     for (int k = 0; k < move->n_parts; k++)
         fill(move, &move->parts[k], flight->memory[k].to);
     if (move->n_ranks > 1) WEFT_TRY(exchange_begin(flight, error));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum { ALIGNED = 64 };
+_Static_assert(1 << WEFT_MAX_AXES <= WEFT_QUEUES, "each set of axes has a queue");
 
 static const weft_move_way *const ways[WEFT_CONVERTS] = {
     [WEFT_SLICE] = &weft_move_exchanges, /* with itself only */
@@ -103,7 +104,7 @@ static weft_status measure_part(weft_move *move, const weft_mesh *mesh, const we
 /* Those of one set of axes follow each other; what a rank has alone is as a kernel's work. */
 static int queue_of(const weft_move *move, uint32_t axes)
 {
-    return move->n_ranks == 1 ? WEFT_COMPUTE : 1 + (int)(axes % (WEFT_QUEUES - 1));
+    return move->n_ranks == 1 ? WEFT_COMPUTE : (int)axes;
 }
 
 static weft_status make(weft_move *move, const weft_mesh *mesh, const weft_move_part *parts,

@@ -147,6 +147,12 @@ static void finish_cpu(weft_stream *stream)
     (void)stream;
 }
 
+static uint64_t done_cpu(weft_stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
 const weft_device weft_device_cpu = {
     .name = "cpu",
     .is_open = true,
@@ -169,6 +175,7 @@ const weft_device weft_device_cpu = {
     .is_done = is_done_cpu,
     .wait = wait_cpu,
     .finish = finish_cpu,
+    .done = done_cpu,
     .touch = touch_cpu,
     .meanwhile = weft_stream_meanwhile,
 };

@@ -68,7 +68,31 @@ static bool find_silent(const weft_bench *b)
 
 static bool is_at_rest(const weft_bench *b, const weft_rank_view *view)
 {
-    return view->is_known && !view->is_waiting && !view->at_work && view->idle >= b->patience;
+    return view->is_known && !view->is_waiting && !view->is_on_device && !view->at_work &&
+           view->idle >= b->patience;
+}
+
+/* A device that goes on is at work for its rank. One that has done nothing for long hangs, whether or not others wait: its
+ * rank does. */
+static bool find_device(const weft_bench *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const weft_rank_view *view = &b->views[i];
+        if (!view->is_known || !view->is_on_device || view->device_allowed == 0 ||
+            view->device_idle < fmax(view->device_allowed, b->patience))
+            continue;
+        weft_say_rank(b, view);
+        SAY(b,
+            " waits for a device that hangs: for %.0f s it has done nothing of what was put "
+            "onto it; the rank is ",
+            view->device_idle);
+        weft_say_place(b, view);
+        weft_say_waiters(b, view);
+        SAY(b, ". Look at the device; where one kernel may take so long, say so with "
+               "weft_watch_device_patience.");
+        return weft_conclude(b, WEFT_ENDS_HUNG, view);
+    }
+    return false;
 }
 
 /* What a call may take from when all have begun it. */
@@ -128,7 +152,7 @@ static bool sees_all(const weft_bench *b, const weft_rank_view *view)
 static bool find_stalled(const weft_bench *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (b->views[i].at_work) return false;
+        if (b->views[i].at_work || b->views[i].is_on_device) return false;
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
         if (!view->is_known || !view->is_waiting || view->stalled < allowed_for(b, view) ||
@@ -164,9 +188,9 @@ bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdic
 {
     static bool (*const rules[])(const weft_bench *) = {
         weft_find_signalled, weft_find_dead,   find_silent, weft_find_diverged, weft_find_left,
-        weft_find_failed,    weft_find_circle, find_idle,   find_stalled};
+        weft_find_failed,    weft_find_circle, find_device, find_idle,          find_stalled};
     *verdict = (weft_verdict){.rank = -1};
-    const weft_bench b = {views, n, patience, 0, verdict};
+    const weft_bench b = {views, n, patience, verdict};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i](&b)) return true;
     return false;
@@ -175,16 +199,17 @@ bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdic
 int weft_judge_slow(const weft_rank_view *views, int n, double patience, char *text, size_t bytes)
 {
     weft_verdict words = {.rank = -1};
-    const weft_bench b = {views, n, patience, 0, &words};
+    const weft_bench b = {views, n, patience, &words};
     for (int i = 0; i < n; i++) {
         bool is_circle;
         if (!views[i].is_waiting || views[i].waiting < patience) continue;
         const weft_rank_view *view = weft_end_of_chain(&b, &views[i], &is_circle);
-        if (view == &views[i] || is_circle || !view->at_work) continue;
+        if (view == &views[i] || is_circle || (!view->at_work && !view->is_on_device)) continue;
+        const char *remark = view->is_on_device ? "on its device" : view->busy;
         weft_say_rank(&b, view);
         SAY(&b,
             " is at work%s%s%s, and others have been waiting for it for %.0f s; the job goes on",
-            view->busy[0] ? " (" : "", view->busy, view->busy[0] ? ")" : "", views[i].waiting);
+            remark[0] ? " (" : "", remark, remark[0] ? ")" : "", views[i].waiting);
         weft_say_waiters(&b, view);
         snprintf(text, bytes, "%s", words.text);
         return view->rank;

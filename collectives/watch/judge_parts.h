@@ -7,7 +7,7 @@
 typedef struct weft_bench {
     const weft_rank_view *views;
     int n;
-    double patience, device_patience;
+    double patience;
     weft_verdict *verdict;
 } weft_bench;
 

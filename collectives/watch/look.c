@@ -18,8 +18,9 @@
 static const double WINDOW_S = 1, WORKING_SHARE = 0.05;
 
 typedef struct look {
-    uint64_t waiting, n_begun;    /* as last seen */
-    double waiting_since, worked; /* when */
+    uint64_t waiting, n_begun; /* as last seen */
+    uint64_t device_wait, device_done;
+    double waiting_since, worked, device_moved; /* when */
 } look;
 
 static struct {
@@ -29,6 +30,8 @@ static struct {
     bool has_used_processor;        /* in the last whole window */
     bool is_occupied;               /* at its end */
 } here;
+
+static _Atomic int device_patience_ms = 60000; /* 0: for ever */
 
 static double processor_seconds(void)
 {
@@ -84,7 +87,7 @@ static bool is_occupied(void)
 void weft_look_around(double now)
 {
     for (const int n = weft_n_recorders(); here.n < n; here.n++)
-        here.looks[here.n] = (look){.waiting_since = now, .worked = now};
+        here.looks[here.n] = (look){.waiting_since = now, .worked = now, .device_moved = now};
     if (now - here.window_begun < WINDOW_S) return;
     const double used = processor_seconds();
     here.has_used_processor =
@@ -92,6 +95,18 @@ void weft_look_around(double now)
     here.is_occupied = !here.has_used_processor && is_occupied();
     here.window_begun = now;
     here.processor = used;
+}
+
+/* Whatever a device does for a rank that waits for it, the rank is not idle; how long it does nothing is told apart. */
+static void look_at_device(look *its, double now, weft_rank_view *view)
+{
+    const bool has_moved = !view->is_on_device || view->device_wait != its->device_wait ||
+                           view->device_done != its->device_done;
+    if (has_moved) its->device_moved = now;
+    its->device_wait = view->device_wait;
+    its->device_done = view->device_done;
+    view->device_idle = now - its->device_moved;
+    view->device_allowed = 1e-3 * atomic_load(&device_patience_ms);
 }
 
 void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_view *view)
@@ -106,9 +121,10 @@ void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_vie
     its->waiting = waiting;
     its->n_begun = view->n_begun;
     view->waiting = now - its->waiting_since;
-    view->at_work =
-        !view->is_waiting && (here.has_used_processor || view->busy[0] || here.is_occupied);
-    if (view->at_work || view->is_waiting || has_called) its->worked = now;
+    look_at_device(its, now, view);
+    view->at_work = !view->is_waiting && !view->is_on_device &&
+                    (here.has_used_processor || view->busy[0] || here.is_occupied);
+    if (view->at_work || view->is_waiting || view->is_on_device || has_called) its->worked = now;
     view->idle = now - its->worked;
 }
 
@@ -117,5 +133,11 @@ void weft_look_forgive(double seconds)
     for (int i = 0; i < here.n; i++) {
         here.looks[i].waiting_since += seconds;
         here.looks[i].worked += seconds;
+        here.looks[i].device_moved += seconds;
     }
+}
+
+void weft_look_device_patience(int milliseconds)
+{
+    atomic_store(&device_patience_ms, milliseconds);
 }

@@ -13,4 +13,7 @@ void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_vie
 /* The thread itself was held up until now: nothing that it did not see counts. */
 void weft_look_forgive(double seconds);
 
+/* weft_look_device_patience - so long a device may do nothing while a rank waits for it; 0: for ever. Local. */
+void weft_look_device_patience(int milliseconds);
+
 #endif

@@ -201,20 +201,37 @@ const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmorte
     return &postmortem->reports[index];
 }
 
-static void print_call(const weft_recorder *recorder, const weft_record *record, FILE *out)
+static void print_line(int64_t begun, int64_t ended, int64_t run, const char *what, FILE *out)
 {
-    char call[WEFT_DOING_BYTES], clock[32] = "?";
+    char clock[32] = "?";
     struct tm parts;
-    const time_t seconds = (time_t)(record->begun / 1000000000);
+    const time_t seconds = (time_t)(begun / 1000000000);
     if (localtime_r(&seconds, &parts)) strftime(clock, sizeof clock, "%H:%M:%S", &parts);
-    weft_record_print(recorder, record, call, sizeof call);
-    fprintf(out, "%s.%06lld  step %-7lld ", clock, (long long)(record->begun / 1000 % 1000000),
-            (long long)record->run);
-    if (record->ended > 0)
-        fprintf(out, "%10.3f ms", 1e-6 * ((double)record->ended - (double)record->begun));
+    fprintf(out, "%s.%06lld  step %-7lld ", clock, (long long)(begun / 1000 % 1000000),
+            (long long)run);
+    if (ended > 0)
+        fprintf(out, "%10.3f ms", 1e-6 * ((double)ended - (double)begun));
     else
         fprintf(out, "%13s", "not ended");
-    fprintf(out, "  %s\n", call);
+    fprintf(out, "  %s\n", what);
+}
+
+static void print_call(const weft_recorder *recorder, const weft_record *record, FILE *out)
+{
+    char call[WEFT_DOING_BYTES];
+    weft_record_print(recorder, record, call, sizeof call);
+    print_line(record->begun, record->ended, record->run, call, out);
+}
+
+/* The last time that the rank waited for its device. */
+static void print_device(const weft_recorder *recorder, FILE *out)
+{
+    const weft_recorder_head *head = &recorder->head;
+    weft_device_wait wait;
+    char what[WEFT_DOING_BYTES];
+    if (!weft_device_wait_read(recorder, &wait)) return;
+    weft_device_wait_print(&wait, atomic_load(&head->device_done), what, sizeof what);
+    print_line(wait.begun, wait.ended, atomic_load(&head->run), what, out);
 }
 
 char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most)
@@ -231,5 +248,6 @@ char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int mo
         weft_record record;
         if (weft_record_read(recorder, n - back + 1, &record)) print_call(recorder, &record, out);
     }
+    if (room > 0) print_device(recorder, out);
     return fclose(out) == 0 ? text : (free(text), NULL);
 }

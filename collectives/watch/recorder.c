@@ -257,6 +257,8 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
         .dtype = call->dtype,
         .combine = call->combine,
     };
+    if (atomic_fetch_add_explicit(&head->n_open, 1, memory_order_relaxed) == 0)
+        atomic_store_explicit(&head->oldest, number, memory_order_relaxed);
     atomic_store_explicit(&head->n_begun, number, memory_order_release);
     return (weft_call_mark){number, fingerprint};
 }
@@ -267,10 +269,67 @@ void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark)
         atomic_store_explicit(&recorder->head.waiting, mark->number, memory_order_release);
 }
 
+/* Those behind it that have ended, or whose records are gone, are not the oldest either. */
+static void find_oldest(weft_recorder *recorder)
+{
+    weft_recorder_head *head = &recorder->head;
+    const uint64_t n_begun = atomic_load_explicit(&head->n_begun, memory_order_relaxed);
+    uint64_t oldest = atomic_load_explicit(&head->oldest, memory_order_relaxed);
+    for (; oldest <= n_begun; oldest++) {
+        const weft_record *record = &recorder->records[oldest % WEFT_RECORDS];
+        if (record->number == oldest && record->ended == 0) break;
+    }
+    atomic_store_explicit(&head->oldest, oldest, memory_order_relaxed);
+}
+
 void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark)
 {
     if (mark->number == 0) return;
+    weft_recorder_head *head = &recorder->head;
     weft_record *record = &recorder->records[mark->number % WEFT_RECORDS];
     if (record->number == mark->number) record->ended = weft_clock_ns();
-    atomic_store_explicit(&recorder->head.waiting, 0, memory_order_release);
+    atomic_store_explicit(&head->waiting, 0, memory_order_release);
+    if (atomic_load_explicit(&head->n_open, memory_order_relaxed) > 0)
+        atomic_fetch_sub_explicit(&head->n_open, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&head->oldest, memory_order_relaxed) == mark->number)
+        find_oldest(recorder);
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+static void change_device(weft_recorder_head *head, const weft_device_wait *wait)
+{
+    const uint32_t version = atomic_load_explicit(&head->device_version, memory_order_relaxed);
+    atomic_store_explicit(&head->device_version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    head->device = *wait;
+    atomic_store_explicit(&head->device_version, version + 2, memory_order_release);
+}
+
+void weft_recorder_await(weft_recorder *recorder, const char *device, int queue, uint64_t event,
+                         uint64_t done)
+{
+    if (recorder == NULL) return;
+    weft_recorder_head *head = &recorder->head;
+    weft_device_wait wait = {.number = head->device.number + 1,
+                             .begun = weft_clock_ns(),
+                             .event = event,
+                             .queue = queue};
+    snprintf(wait.device, sizeof wait.device, "%s", device);
+    atomic_store_explicit(&head->device_done, done, memory_order_relaxed);
+    change_device(head, &wait);
+}
+
+void weft_recorder_goes_on(weft_recorder *recorder, uint64_t done)
+{
+    if (recorder == NULL) return;
+    atomic_store_explicit(&recorder->head.device_done, done, memory_order_relaxed);
+}
+
+void weft_recorder_awaited(weft_recorder *recorder)
+{
+    if (recorder == NULL) return;
+    weft_device_wait wait = recorder->head.device;
+    wait.ended = weft_clock_ns();
+    change_device(&recorder->head, &wait);
 }

@@ -24,9 +24,10 @@ enum {
     WEFT_HOST_BYTES = 64,
     WEFT_BUSY_BYTES = 96,
     WEFT_AXES_BYTES = 40,
+    WEFT_DEVICE_BYTES = 24,
     WEFT_VERDICT_BYTES = 1536,
     WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
-    WEFT_RECORDER_FORMAT = 1
+    WEFT_RECORDER_FORMAT = 2
 };
 
 /* What a call is. The conversions come first, numbered as in weft_convert_kind. */
@@ -73,6 +74,15 @@ typedef struct weft_channel {
     char axes[WEFT_AXES_BYTES];       /* "data+model"; "all processes" */
 } weft_channel;
 
+/* The last time that the rank's thread waited for its device. */
+typedef struct weft_device_wait {
+    uint64_t number;      /* of such waits, from 1; 0: there was none */
+    int64_t begun, ended; /* ns since 1970; ended 0: it waits */
+    uint64_t event;       /* of the queue: what it waits for */
+    int32_t queue;
+    char device[WEFT_DEVICE_BYTES];
+} weft_device_wait;
+
 typedef struct weft_recorder_head {
     char magic[8];
     uint32_t format, n_records, n_spots_room;
@@ -83,6 +93,12 @@ typedef struct weft_recorder_head {
     _Atomic uint64_t waiting; /* number of the call that the rank waits in; 0: none */
     _Atomic uint64_t
         failed; /* 1 + the number of the last call that was told of a mismatch; 0: none */
+    /* calls begun and not ended, and the number of the oldest that may be one; the rank's own to write */
+    _Atomic uint64_t n_open, oldest;
+    _Atomic uint32_t device_version;
+    weft_device_wait device; /* guarded by device_version */
+    _Atomic uint64_t
+        device_done;       /* by the device, as last seen: it grows while the device goes on */
     _Atomic int64_t alive; /* when the watching thread was last here, ns since 1970 */
     _Atomic int64_t run, saved;
     _Atomic uint32_t step, spot; /* where a running rank is between calls */
@@ -156,6 +172,12 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
                                    const weft_call_facts *call);
 void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark);
 void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark);
+/* weft_recorder_await, _goes_on, _awaited - the rank's thread can do nothing before its device has come to an event; has
+ * seen how much the device has done by now; has what it waited for. Local, from the rank's thread; recorder may be NULL. */
+void weft_recorder_await(weft_recorder *recorder, const char *device, int queue, uint64_t event,
+                         uint64_t done);
+void weft_recorder_goes_on(weft_recorder *recorder, uint64_t done);
+void weft_recorder_awaited(weft_recorder *recorder);
 /* weft_recorder_settle - ranks that disagreed know of it and go on to say so: what they did before no longer counts. Local.
  */
 void weft_recorder_settle(weft_recorder *recorder, int channel);

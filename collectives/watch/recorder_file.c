@@ -46,6 +46,7 @@ static void mend_texts(weft_recorder *recorder)
     weft_recorder_head *head = &recorder->head;
     mend_text(head->host, sizeof head->host);
     mend_text(head->busy, sizeof head->busy);
+    mend_text(head->device.device, sizeof head->device.device);
     mend_text(head->verdict, sizeof head->verdict);
     for (int i = 0; i < WEFT_CHANNELS; i++)
         mend_text(head->channels[i].axes, sizeof head->channels[i].axes);
@@ -85,6 +86,8 @@ void weft_view_refresh(const char *folder, weft_rank_view *view)
         fresh.presence = view->presence;
         fresh.silent = view->silent;
         fresh.waiting = view->waiting;
+        fresh.device_idle = view->device_idle;
+        fresh.device_allowed = view->device_allowed;
         if (fresh.signal == 0) fresh.signal = view->signal;
         *view = fresh;
     }

@@ -53,15 +53,30 @@ const weft_channel_view *weft_view_channel(const weft_rank_view *view, uint64_t 
 
 /* ---- long ago -------------------------------------------------------------------------------- */
 
-/* Whether a rank so far ahead has other calls behind it. A fingerprint of 0 is that of ranks that have spoken of it. */
-static bool recalls_other(const weft_rank_view *ahead, const weft_channel_view *own,
-                          const weft_channel_view *behind)
+/* What a rank's fingerprint was after a call of a group that it has begun; 0: not known any more, or spoken of. */
+static uint64_t fingerprint_after(const weft_rank_view *view, const weft_channel_view *its,
+                                  uint64_t sequence)
 {
-    const weft_recall *r = &ahead->recalled;
-    const uint64_t its = behind->past[behind->sequence % WEFT_PAST];
-    return r->sequence > 0 && r->key == own->key && r->lowest == own->lowest &&
-           r->sequence == behind->sequence && r->fingerprint != 0 && its != 0 &&
-           r->fingerprint != its;
+    const weft_recall *r = &view->recalled;
+    if (sequence == 0 || sequence > its->sequence) return 0;
+    if (its->sequence - sequence < WEFT_PAST) return its->past[sequence % WEFT_PAST];
+    if (view->is_waiting && view->call.key == its->key && view->call.lowest == its->lowest &&
+        view->call.sequence == sequence)
+        return view->call_fingerprint;
+    return r->key == its->key && r->lowest == its->lowest && r->sequence == sequence
+               ? r->fingerprint
+               : 0;
+}
+
+/* In the call that a rank waits in, which may be far behind what it has begun. */
+static bool differ_in_call(const weft_rank_view *waiter, const weft_channel_view *own,
+                           const weft_rank_view *other, const weft_channel_view *its)
+{
+    const weft_channel_view *call = &waiter->call;
+    if (!waiter->is_waiting || call->key != own->key || call->lowest != own->lowest) return false;
+    const uint64_t x = fingerprint_after(waiter, own, call->sequence),
+                   y = fingerprint_after(other, its, call->sequence);
+    return x != 0 && y != 0 && x != y;
 }
 
 bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b)
@@ -69,31 +84,55 @@ bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b)
     for (int i = 0; i < a->n_channels; i++) {
         const weft_channel_view *own = &a->channels[i],
                                 *its = weft_view_channel(b, own->key, own->lowest);
-        if (its && (weft_channels_differ(own, its) || recalls_other(a, own, its) ||
-                    recalls_other(b, its, own)))
+        if (its && (weft_channels_differ(own, its) || differ_in_call(a, own, b, its) ||
+                    differ_in_call(b, its, a, own)))
             return true;
     }
     return false;
+}
+
+static bool is_about(const weft_recall *r, const weft_channel_view *call)
+{
+    return r->key == call->key && r->lowest == call->lowest && r->sequence == call->sequence;
 }
 
 /* The other rank is ahead in the group of a call, and cannot be compared with who waits in it. */
 static bool is_far_ahead(const weft_rank_view *other, const weft_channel_view *call)
 {
     const weft_channel_view *its = weft_view_channel(other, call->key, call->lowest);
-    const weft_recall *r = &other->recalled;
-    const bool is_answered =
-        r->key == call->key && r->lowest == call->lowest && r->sequence == call->sequence;
-    return its != NULL && its->sequence >= call->sequence + WEFT_PAST && !is_answered;
+    return its != NULL && its->sequence >= call->sequence + WEFT_PAST &&
+           !is_about(&other->recalled, call);
 }
 
+static bool has_to_be_asked(const weft_rank_view *views, int n, int waiter)
+{
+    const weft_rank_view *view = &views[waiter];
+    for (int k = 0; k < n && view->is_known && view->is_waiting; k++)
+        if (k != waiter && views[k].is_known && is_far_ahead(&views[k], &view->call)) return true;
+    return false;
+}
+
+/* Whose call was asked for last; -1: nobody's. */
+static int asked_last(const weft_rank_view *views, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n && views[i].is_known && views[i].is_waiting; k++)
+            if (views[k].is_known && views[k].recalled.sequence > 0 &&
+                is_about(&views[k].recalled, &views[i].call))
+                return i;
+    return -1;
+}
+
+/* In turn: a rank keeps one answer, and there may be many questions. */
 weft_recall weft_views_ask(const weft_rank_view *views, int n)
 {
-    for (int i = 0; i < n; i++) {
-        const weft_channel_view *call = &views[i].call;
-        for (int k = 0; k < n && views[i].is_known && views[i].is_waiting; k++)
-            if (k != i && views[k].is_known && is_far_ahead(&views[k], call))
-                return (weft_recall){
-                    .key = call->key, .sequence = call->sequence, .lowest = call->lowest};
+    const int last = asked_last(views, n);
+    for (int turn = 1; turn <= n; turn++) {
+        const int i = (last + turn) % n;
+        if (has_to_be_asked(views, n, i))
+            return (weft_recall){.key = views[i].call.key,
+                                 .sequence = views[i].call.sequence,
+                                 .lowest = views[i].call.lowest};
     }
     return (weft_recall){0};
 }
@@ -152,23 +191,78 @@ void weft_record_print(const weft_recorder *recorder, const weft_record *record,
              spot_text(recorder, record->spot));
 }
 
-static void print_doing(const weft_recorder *recorder, const weft_record *waiting, uint64_t n_begun,
-                        weft_rank_view *view)
+/* "its own work of x's result ..., called at model.c:84"; false: the rank runs no program. */
+static bool print_work(const weft_recorder *recorder, char *text, size_t bytes)
+{
+    const char *spot = spot_text(recorder, atomic_load(&recorder->head.spot));
+    if (!*spot || !atomic_load(&recorder->head.is_running)) return false;
+    snprintf(text, bytes, "in its own work %s", spot);
+    return true;
+}
+
+static void print_where(const weft_recorder *recorder, const weft_record *waiting, uint64_t n_begun,
+                        char *text, size_t bytes)
 {
     char call[WEFT_DOING_BYTES - 16] = "";
     weft_record last;
-    const char *spot = spot_text(recorder, atomic_load(&recorder->head.spot));
     if (waiting) {
         weft_record_print(recorder, waiting, call, sizeof call);
-        snprintf(view->doing, sizeof view->doing, "in %s", call);
-    } else if (*spot && atomic_load(&recorder->head.is_running)) {
-        snprintf(view->doing, sizeof view->doing, "in its own work %s", spot);
+        snprintf(text, bytes, "in %s", call);
+    } else if (print_work(recorder, text, bytes)) {
+        return;
     } else if (weft_record_read(recorder, n_begun, &last)) {
         weft_record_print(recorder, &last, call, sizeof call);
-        snprintf(view->doing, sizeof view->doing, "after %s", call);
+        snprintf(text, bytes, "after %s", call);
     } else {
-        snprintf(view->doing, sizeof view->doing, "before its first call");
+        snprintf(text, bytes, "before its first call");
     }
+}
+
+static void append(char *text, size_t bytes, const char *more)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "%s", more);
+}
+
+/* Calls beside the one that it waits in: the oldest may be what others miss. */
+static void print_under_way(const weft_recorder *recorder, const weft_record *waiting,
+                            weft_rank_view *view)
+{
+    char call[WEFT_DOING_BYTES - 64], more[WEFT_DOING_BYTES];
+    weft_record oldest;
+    const int n_more = view->n_open - (waiting != NULL);
+    if (n_more <= 0 || !weft_record_read(recorder, atomic_load(&recorder->head.oldest), &oldest) ||
+        oldest.ended != 0)
+        return;
+    if (waiting && oldest.number == waiting->number) {
+        snprintf(more, sizeof more, "; %d call%s behind it under way", n_more,
+                 n_more == 1 ? "" : "s");
+    } else {
+        weft_record_print(recorder, &oldest, call, sizeof call);
+        snprintf(more, sizeof more, "; %d %scall%s under way since %s", n_more,
+                 waiting ? "more " : "", n_more == 1 ? "" : "s", call);
+    }
+    append(view->doing, sizeof view->doing, more);
+}
+
+void weft_device_wait_print(const weft_device_wait *wait, uint64_t done, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             "waiting for event %llu of queue %d of its device %s, which has done %llu",
+             (unsigned long long)wait->event, wait->queue, wait->device, (unsigned long long)done);
+}
+
+static void print_doing(const weft_recorder *recorder, const weft_record *waiting,
+                        const weft_device_wait *device, weft_rank_view *view)
+{
+    view->doing[0] = '\0';
+    if (view->is_on_device) {
+        weft_device_wait_print(device, view->device_done, view->doing, sizeof view->doing);
+        append(view->doing, sizeof view->doing, ", ");
+    }
+    const size_t used = strlen(view->doing);
+    print_where(recorder, waiting, view->n_begun, view->doing + used, sizeof view->doing - used);
+    print_under_way(recorder, waiting, view);
 }
 
 /* ---- the view -------------------------------------------------------------------------------- */
@@ -180,6 +274,7 @@ static void take_call(const weft_recorder *recorder, const weft_record *record,
     const int64_t bytes =
         record->dtype < WEFT_DTYPES ? (int64_t)weft_dtype_bytes((weft_dtype)record->dtype) : 1;
     view->is_waiting = true;
+    view->call_fingerprint = record->fingerprint;
     view->call = (weft_channel_view){.key = channel->key,
                                      .sequence = record->sequence,
                                      .lowest = channel->lowest,
@@ -194,6 +289,28 @@ static void take_busy(const weft_recorder_head *head, weft_rank_view *view)
     memcpy(view->busy, head->busy, sizeof view->busy);
     view->busy[sizeof view->busy - 1] = '\0';
     if (version % 2 == 1 || atomic_load(&head->busy_version) != version) view->busy[0] = '\0';
+}
+
+bool weft_device_wait_read(const weft_recorder *recorder, weft_device_wait *wait)
+{
+    const weft_recorder_head *head = &recorder->head;
+    for (int tries = 0; tries < 1000; tries++) {
+        const uint32_t before = atomic_load_explicit(&head->device_version, memory_order_acquire);
+        *wait = head->device;
+        wait->device[sizeof wait->device - 1] = '\0';
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 && before == atomic_load(&head->device_version))
+            return wait->number > 0;
+    }
+    return false;
+}
+
+static bool take_device(const weft_recorder *recorder, weft_device_wait *wait, weft_rank_view *view)
+{
+    if (!weft_device_wait_read(recorder, wait)) return false;
+    view->device_wait = wait->number;
+    view->device_done = atomic_load(&recorder->head.device_done);
+    return wait->ended == 0;
 }
 
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view)
@@ -211,10 +328,13 @@ void weft_view_take(const weft_recorder *recorder, weft_rank_view *view)
     view->n_begun = n_begun;
     view->has_failed = atomic_load(&head->failed) == n_begun + 1;
     take_busy(head, view);
-    const bool has_call = weft_record_read(recorder, waiting, &record) &&
+    weft_device_wait device = {0};
+    view->n_open = (int32_t)atomic_load(&head->n_open);
+    view->is_on_device = take_device(recorder, &device, view);
+    const bool has_call = !view->is_on_device && weft_record_read(recorder, waiting, &record) &&
                           record.channel < WEFT_CHANNELS && record.ended == 0;
     if (has_call) take_call(recorder, &record, view);
-    print_doing(recorder, has_call ? &record : NULL, n_begun, view);
+    print_doing(recorder, has_call ? &record : NULL, &device, view);
     const uint32_t n = atomic_load(&head->n_channels);
     for (uint32_t i = 0; i < n && i < WEFT_CHANNELS; i++)
         if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;

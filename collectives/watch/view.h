@@ -43,16 +43,22 @@ typedef struct weft_rank_view {
     int64_t run, saved;
     uint64_t n_begun;
 
-    int32_t is_waiting; /* in a call; then: */
-    int32_t at_work;    /* else: it computes, uses a disk, or is marked busy */
-    double waiting;     /* seconds in this call */
-    double idle;        /* seconds since it was last at work or began a call */
+    int32_t n_open;       /* calls begun and not ended */
+    int32_t is_on_device; /* its thread waits for its device; then it waits in no call */
+    int32_t is_waiting;   /* in a call; then: */
+    int32_t at_work;      /* else: it computes, uses a disk, or is marked busy */
+    double waiting;       /* seconds in this call */
+    double idle;          /* seconds since it was last at work, on its device, or began a call */
+    uint64_t device_wait, device_done; /* which wait it is; what the device has done by now */
+    double device_idle; /* seconds that it has waited for its device, and the device did nothing */
+    double device_allowed; /* so long a device may do nothing; 0: for ever */
     /* seconds in a call where all have arrived, as far as whoever judges has seen */
     double stalled;
     /* its last call was told that others make another one, and it has begun none since */
     int32_t has_failed;
     weft_channel_view call;
-    int64_t call_bytes; /* about so many are moved by it */
+    uint64_t call_fingerprint; /* after it; 0: not known */
+    int64_t call_bytes;        /* about so many are moved by it */
     weft_recall
         recalled; /* the call that was asked for, if this rank made it and still has its record */
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
@@ -62,7 +68,8 @@ typedef struct weft_rank_view {
     weft_channel_view channels[WEFT_CHANNELS];
 } weft_rank_view;
 
-/* weft_view_take - all but presence, silent, waiting, at_work, idle and stalled, which take more than one look. `recorder`
+/* weft_view_take - all but presence, silent, waiting, at_work, idle, stalled, device_idle and device_allowed, which take
+ * more than one look, or are not the recorder's. `recorder`
  * may be written meanwhile. Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);
 
@@ -87,6 +94,10 @@ weft_status weft_recorder_read(const char *path, weft_recorder **recorder, weft_
 /* weft_record_print - "all_reduce 12 over data of w.grad [...] f32, called at model.c:88". */
 void weft_record_print(const weft_recorder *recorder, const weft_record *record, char *text,
                        size_t bytes);
+/* weft_device_wait_read - the last wait for the device; false: there was none. _print: "waiting for event 17 of queue 1 of
+ * its device fake, which has done 16". */
+bool weft_device_wait_read(const weft_recorder *recorder, weft_device_wait *wait);
+void weft_device_wait_print(const weft_device_wait *wait, uint64_t done, char *text, size_t bytes);
 /* weft_record_read - the record of that number, whole; false: overwritten. */
 bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_record *record);
 

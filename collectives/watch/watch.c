@@ -350,6 +350,13 @@ void weft_watch_patience(double seconds)
     atomic_store(&watch.patience_ms, ms > 0 && ms < 3000 ? 3000 : (int)ms);
 }
 
+void weft_watch_device_patience(double seconds)
+{
+    if (isnan(seconds)) return;
+    const double ms = 1000 * fmin(fmax(seconds, 0), 1e6);
+    weft_look_device_patience(ms > 0 && ms < 3000 ? 3000 : (int)ms);
+}
+
 void weft_watch_busy(const char *what)
 {
     for (int i = 0; i < weft_n_recorders(); i++) {

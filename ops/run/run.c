@@ -1,4 +1,5 @@
 /* run.c: the executor: every local rank goes through its steps. */
+#include "await.h"
 #include "hold.h"
 #include "program.h"
 
@@ -106,6 +107,16 @@ static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
     return true;
 }
 
+/* All that was put onto the device's queues is done when a run is over. */
+static void await_device(weft_rank *rank)
+{
+    const weft_device *device = rank->device;
+    for (uint32_t q = 0; q < rank->program->plan->n_queues; q++)
+        weft_await(rank->recorder, device, rank->stream,
+                   device->record(rank->stream, (int)rank->program->plan->queues[q]), NULL, NULL);
+    device->finish(rank->stream);
+}
+
 static void run_rank(void *argument, int number)
 {
     weft_rank *rank = weft_rank_of(argument, number);
@@ -120,7 +131,7 @@ static void run_rank(void *argument, int number)
         is_done = run_steps(rank, first, n_steps);
     }
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
-    rank->device->finish(rank->stream);
+    await_device(rank);
     if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
     weft_recorder_run(rank->recorder, 0);
 }

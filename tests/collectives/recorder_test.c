@@ -100,6 +100,68 @@ static void test_full_tables_do_no_harm(void)
     CHECK_TEXT(view.doing, "after all_reduce 1 over an axis with a name");
 }
 
+/* Several calls under way: the one that is waited in comes first, and the oldest is told too. */
+static void test_calls_under_way_are_told(void)
+{
+    weft_recorder *r = weft_recorder_of(22);
+    const int channel = weft_recorder_channel(r, 5, 0, 2, "data");
+    weft_call_mark marks[4];
+    weft_rank_view view;
+    for (int i = 0; i < 4; i++)
+        marks[i] = weft_recorder_begin(r, channel, &reduce_8);
+    weft_view_take(r, &view);
+    CHECK_EQ_INT(view.n_open, 4);
+    CHECK_TEXT(view.doing, "after all_reduce 4 over data");
+    CHECK_TEXT(view.doing, "; 4 calls under way since all_reduce 1 over data");
+    weft_recorder_wait(r, &marks[2]);
+    weft_view_take(r, &view);
+    CHECK(view.is_waiting && view.call.sequence == 3);
+    CHECK_EQ_INT((int64_t)view.call_fingerprint, (int64_t)marks[2].fingerprint);
+    CHECK_TEXT(view.doing, "in all_reduce 3 over data of 8 f32, sum; 3 more calls under way since "
+                           "all_reduce 1 over data");
+    weft_recorder_end(r, &marks[2]);
+    weft_recorder_end(r, &marks[0]);
+    weft_recorder_wait(r, &marks[1]);
+    weft_view_take(r, &view);
+    CHECK_EQ_INT(view.n_open, 2);
+    CHECK_TEXT(view.doing, "in all_reduce 2 over data of 8 f32, sum; 1 call behind it");
+    weft_recorder_end(r, &marks[1]);
+    weft_view_take(r, &view);
+    CHECK_TEXT(view.doing, "; 1 call under way since all_reduce 4 over data");
+    weft_recorder_end(r, &marks[3]);
+    weft_view_take(r, &view);
+    CHECK_EQ_INT(view.n_open, 0);
+    CHECK(strstr(view.doing, "under way") == NULL);
+}
+
+/* A wait for the device is no call, and is told for what it is. */
+static void test_waits_for_the_device_are_told(void)
+{
+    weft_recorder *r = weft_recorder_of(23);
+    const int channel = weft_recorder_channel(r, 5, 0, 2, "data");
+    weft_rank_view view;
+    weft_device_wait wait;
+    const weft_call_mark mark = weft_recorder_begin(r, channel, &reduce_8);
+    CHECK(!weft_device_wait_read(r, &wait));
+    weft_recorder_await(r, "a device with a name that is far too long", 3, 17, 12);
+    weft_recorder_goes_on(r, 16);
+    weft_view_take(r, &view);
+    CHECK(view.is_on_device && !view.is_waiting);
+    CHECK_EQ_INT((int64_t)view.device_wait, 1);
+    CHECK_EQ_INT((int64_t)view.device_done, 16);
+    CHECK_TEXT(view.doing, "waiting for event 17 of queue 3 of its device a device with a name th");
+    CHECK_TEXT(view.doing, "which has done 16, after all_reduce 1 over data");
+    weft_recorder_awaited(r);
+    CHECK(weft_device_wait_read(r, &wait) && wait.ended >= wait.begun);
+    weft_recorder_wait(r, &mark);
+    weft_view_take(r, &view);
+    CHECK(!view.is_on_device && view.is_waiting);
+    CHECK_EQ_INT((int64_t)view.n_begun, 1);
+    weft_recorder_await(NULL, "none", 0, 0, 0); /* nobody records */
+    weft_recorder_goes_on(NULL, 1);
+    weft_recorder_awaited(NULL);
+}
+
 /* What is asked for is found as long as its record is there. */
 static void test_calls_of_long_ago_are_recalled(void)
 {
@@ -445,6 +507,8 @@ int main(void)
     RUN(test_full_disk_leaves_records_in_memory);
     RUN(test_ring_keeps_the_last_calls);
     RUN(test_full_tables_do_no_harm);
+    RUN(test_calls_under_way_are_told);
+    RUN(test_waits_for_the_device_are_told);
     RUN(test_calls_of_long_ago_are_recalled);
     RUN(test_fingerprints_tell_every_fact);
     RUN(test_readers_never_see_a_torn_channel);

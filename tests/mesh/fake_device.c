@@ -138,6 +138,7 @@ static weft_device fake = {
     .is_done = fake_is_done,
     .wait = fake_wait,
     .finish = fake_finish,
+    .done = fake_done,
     .touch = touch,
     .meanwhile = meanwhile,
 };

@@ -27,8 +27,13 @@ typedef enum fake_fault {
     FAKE_NO_FOLLOW, /* queues do not wait for events of other queues  */
     FAKE_NO_WAIT,   /* the host does not wait for events               */
     FAKE_OPEN,      /* it says that the host sees its memory           */
+    FAKE_NO_STAGING /* it has no staging memory left                   */
 } fake_fault;
 void fake_plant(fake_fault fault);
+
+/* Of what is done from now on, the next `n` commands take so many seconds each; INFINITY: for ever. Whoever waits for the
+ * device by its own wait sleeps meanwhile. */
+void fake_sleep(double seconds, int n);
 
 /* What was seen since fake_forget. */
 typedef struct fake_facts {

@@ -82,7 +82,10 @@ struct fake_stream {
     pthread_mutex_t lock;
     weft_stream *lanes; /* the CPU's */
     fake_queue queues[WEFT_QUEUES];
-    uint64_t random, order, newest_done;
+    int n_queues; /* the highest that was used, + 1 */
+    uint64_t random, order, newest_done, n_done;
+    double busy_until; /* in a command that takes long, until then */
+    bool is_asleep;    /* in that command */
 };
 
 static inline fake_stream *fake_stream_of(weft_stream *s)
@@ -100,6 +103,7 @@ void fake_follow(weft_stream *handle, int number, weft_event event);
 bool fake_is_done(weft_stream *handle, weft_event event);
 void fake_wait(weft_stream *handle, weft_event event);
 void fake_finish(weft_stream *handle);
+uint64_t fake_done(weft_stream *handle);
 weft_status fake_stream_create(int n_lanes, weft_stream **handle, weft_error *error);
 void fake_stream_destroy(weft_stream **handle);
 

@@ -1,6 +1,10 @@
 /* fake_queues: commands that are done later, in any order that events allow (fake_device.h). */
 #include "fake_parts.h"
 
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
 static uint32_t random_below(fake_stream *s, uint32_t n)
@@ -40,7 +44,7 @@ static bool has_met(const fake_command *a, const fake_command *b)
 /* Those of other queues that may be done before it or after it. */
 static void look_for_races(const fake_stream *s, const fake_command *c)
 {
-    for (int q = 0; q < WEFT_QUEUES; q++) {
+    for (int q = 0; q < s->n_queues; q++) {
         const fake_queue *other = &s->queues[q];
         for (size_t i = other->n; q != c->queue && i-- > 0;) {
             const fake_command *earlier = other->all[i];
@@ -105,21 +109,68 @@ static void execute(fake_stream *s, fake_command *c)
     if (c->order > s->newest_done) s->newest_done = c->order;
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static pthread_mutex_t napping = PTHREAD_MUTEX_INITIALIZER;
+static double nap_seconds;
+static int n_naps;
+
+void fake_sleep(double seconds, int n)
+{
+    pthread_mutex_lock(&napping);
+    nap_seconds = seconds;
+    n_naps = n;
+    pthread_mutex_unlock(&napping);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* How long the next command takes, if it is one of those that take long. */
+static double nap(void)
+{
+    pthread_mutex_lock(&napping);
+    const double seconds = n_naps > 0 ? nap_seconds : 0;
+    n_naps -= n_naps > 0;
+    pthread_mutex_unlock(&napping);
+    return seconds;
+}
+
+/* A command that takes long is begun, or not over yet. */
+static bool is_busy(fake_stream *s)
+{
+    if (s->is_asleep && seconds_now() < s->busy_until) return true;
+    if (s->is_asleep) return s->is_asleep = false;
+    const double seconds = nap();
+    s->is_asleep = seconds > 0;
+    s->busy_until = s->is_asleep ? seconds_now() + seconds : 0;
+    return s->is_asleep;
+}
+
 /* One command, any that may be next. */
 static void step(fake_stream *s)
 {
+    if (is_busy(s)) {
+        usleep(1000);
+        return;
+    }
     int which[WEFT_QUEUES], n = 0;
-    for (int q = 0; q < WEFT_QUEUES; q++)
+    for (int q = 0; q < s->n_queues; q++)
         if (may_run(s, next_of(&s->queues[q]))) which[n++] = q;
     if (n == 0) fputs("fake device: the queues wait for each other\n", stderr), abort();
     fake_queue *q = &s->queues[which[random_below(s, (uint32_t)n)]];
     execute(s, next_of(q));
     q->done++;
+    s->n_done++;
 }
 
 static bool is_empty(const fake_stream *s)
 {
-    for (int q = 0; q < WEFT_QUEUES; q++)
+    for (int q = 0; q < s->n_queues; q++)
         if (next_of(&s->queues[q]) != NULL) return false;
     return true;
 }
@@ -128,7 +179,7 @@ void fake_drain(fake_stream *s)
 {
     while (!is_empty(s))
         step(s);
-    for (int q = 0; q < WEFT_QUEUES; q++) {
+    for (int q = 0; q < s->n_queues; q++) {
         fake_queue *empty = &s->queues[q];
         for (size_t i = 0; i < empty->n; i++)
             free_command(empty->all[i]);
@@ -151,6 +202,7 @@ void fake_put_onto(weft_stream *handle, int number, fake_command *c)
     fake_stream *s = fake_stream_of(handle);
     pthread_mutex_lock(&s->lock);
     fake_queue *q = &s->queues[number];
+    if (number >= s->n_queues) s->n_queues = number + 1;
     if (q->n == q->room) {
         q->room = 2 * q->room + 64;
         q->all = realloc(q->all, q->room * sizeof(fake_command *));
@@ -164,7 +216,8 @@ void fake_put_onto(weft_stream *handle, int number, fake_command *c)
     look_for_races(s, c);
     q->all[q->n++] = c;
     q->clock[number] = c->number;
-    for (uint32_t n = random_below(s, 4) == 0 ? random_below(s, 3) : 0; n > 0 && !is_empty(s); n--)
+    for (uint32_t n = !s->is_asleep && random_below(s, 4) == 0 ? random_below(s, 3) : 0;
+         n > 0 && !is_empty(s); n--)
         step(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -192,7 +245,7 @@ bool fake_is_done(weft_stream *handle, weft_event event)
     fake_stream *s = fake_stream_of(handle);
     pthread_mutex_lock(&s->lock);
     if (!is_over(s, event)) step(s);
-    const bool is = is_over(s, event);
+    const bool is = is_over(s, event) || atomic_load(&fake_planted) == FAKE_NO_WAIT;
     pthread_mutex_unlock(&s->lock);
     return is;
 }
@@ -217,6 +270,15 @@ void fake_finish(weft_stream *handle)
     pthread_mutex_unlock(&s->lock);
 }
 
+uint64_t fake_done(weft_stream *handle)
+{
+    fake_stream *s = fake_stream_of(handle);
+    pthread_mutex_lock(&s->lock);
+    const uint64_t n = s->n_done;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
 
 weft_status fake_stream_create(int n_lanes, weft_stream **handle, weft_error *error)
@@ -239,7 +301,7 @@ void fake_stream_destroy(weft_stream **handle)
     fake_stream *s = fake_stream_of(*handle);
     if (s == NULL) return;
     fake_drain(s);
-    for (int q = 0; q < WEFT_QUEUES; q++)
+    for (int q = 0; q < s->n_queues; q++)
         free(s->queues[q].all);
     fake_cpu()->stream_destroy(&s->lanes);
     pthread_mutex_destroy(&s->lock);

@@ -30,6 +30,11 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_
  * Local. */
 WEFT_API void weft_watch_patience(double seconds);
 
+/* weft_watch_device_patience - seconds that a device may do nothing of what was put onto it while a rank waits for it, as in
+ * one long kernel, before the job is ended. Default 60, at least 3, and never less than the patience of ranks; 0: for ever;
+ * NaN changes nothing. Set the same everywhere. Local. */
+WEFT_API void weft_watch_device_patience(double seconds);
+
 /* weft_watch_busy - this rank is about to do something of the user's that may take long without using the processor;
  * NULL: it is over. `what` is copied. Local; from the controlling thread. */
 WEFT_API void weft_watch_busy(const char *what);

@@ -26,8 +26,9 @@ typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 8 } weft_device_kin
 typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has queues */
 
 /* What is put onto a queue is done in that order, when it may be: queues of a stream know nothing of each other, but for
- * events. Kernels and loops are put onto WEFT_COMPUTE. Exchanges have the others, by the axes that they go over. */
-enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 4 };
+ * events. Kernels and loops are put onto WEFT_COMPUTE. Exchanges have the others: a queue's number is the set of axes that
+ * they go over, so few are used. */
+enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 64 };
 
 /* All that was put onto a queue before. number 0: nothing. */
 typedef struct weft_event {
@@ -97,6 +98,9 @@ typedef struct weft_device {
     bool (*is_done)(weft_stream *stream, weft_event event);
     void (*wait)(weft_stream *stream, weft_event event);
     void (*finish)(weft_stream *stream);
+    /* How much of what was put onto all queues is done by now: it grows as long as the device goes on. Never waits. NULL:
+     * nobody knows. */
+    uint64_t (*done)(weft_stream *stream);
     /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
     void (*touch)(weft_stream *stream, void *memory, size_t bytes);
     /* From now on this is called in the middle of long kernels, a few times a millisecond, by the owner's thread: for what

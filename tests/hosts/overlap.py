@@ -2,8 +2,8 @@
 
     overlap.py PLAN ZERO RATE DELAY ALONE ALONE WAITS GOES_ON TAKEN*4
 
-Fails where nothing goes on beside what computes, or where ZeRO 3 does not gather for a layer while the one before it is
-computed. How much of a layer's weights has begun by then is printed, of the layer that has least.
+Fails where nothing goes on beside what computes, or where ZeRO 3 does not begin to gather half of a layer's weights
+while the layer before it is computed. How much it is is printed, of the layer that has least.
 """
 import json
 import re
@@ -58,8 +58,8 @@ def main(path, zero, rate, delay, *numbers):
         sys.exit("nothing goes on while something is computed")
     if zero == "3":
         print(f"zero 3: gathers of {ahead(plan):.0%} of a layer's weights, or more, begin while the layer before is computed", flush=True)
-        if ahead(plan) == 0:
-            sys.exit("no layer is gathered ahead")
+        if ahead(plan) < 0.5:
+            sys.exit("that is too little: the next layer is not gathered ahead")
 
 
 main(*sys.argv[1:])

@@ -73,7 +73,37 @@ static double operand_price(const choosing *c, int i, int need)
            convert_price(c, finished, need, bytes);
 }
 
-static weft_price price_of(const choosing *c, const weft_way *way)
+/* What a window of factor f shows of an operand beside the rank's own block. Where the operand is whole, all is there. */
+static double border_price(const choosing *c, int i, int f)
+{
+    const weft_decision *decision = &c->decision;
+    const weft_holding *holding = &c->in->in[i];
+    const int axis = decision->axis;
+    weft_window window = c->in->factors.window[f][i];
+    const int now =
+        holding->now[axis] == WEFT_PARTIAL ? holding->finished[axis] : holding->now[axis];
+    if (window.lead == 0 || holding->is_free || now == WEFT_REPLICATED) return 0;
+    int64_t size = c->in->site->in[i].shape.dims[c->in->factors.factors[f].in[i]].size;
+    for (int a = 0; a < c->n_axes; a++) {
+        const int64_t n = weft_mesh_axis_size(c->in->plan->mesh, a);
+        if (!(c->axes_of[f] >> a & 1)) continue;
+        size = (size + n - 1) / n; /* cut already */
+        window.lead = (window.lead + n - 1) / n;
+    }
+    const double bytes = bytes_without(c, holding, holding->now);
+    const double lacking = weft_border_cost(&window, size, decision->n_ranks, bytes);
+    const weft_exchange exchange = {.mesh = decision->mesh,
+                                    .axes = 1u << axis,
+                                    .n_ranks = decision->n_ranks,
+                                    .kind = WEFT_BORDER,
+                                    .bytes = lacking,
+                                    .link_bytes = lacking};
+    if (lacking <= 0) return 0;
+    return weft_exchange_price(c->in->plan, &c->in->plan->cost, &exchange);
+}
+
+/* f: the factor that the way cuts along; -1: none. */
+static weft_price price_of(const choosing *c, const weft_way *way, int f)
 {
     const weft_decision *decision = &c->decision;
     double n = decision->n_ranks;
@@ -83,6 +113,7 @@ static weft_price price_of(const choosing *c, const weft_way *way)
     price.total = price.repeated;
     for (int i = 0; i < decision->n_in; i++) {
         double operand = operand_price(c, i, way->need[i]);
+        if (f >= 0) operand += border_price(c, i, f);
         price.operands += operand;
         price.total += operand;
     }
@@ -198,7 +229,7 @@ static void add_cut(choosing *c, int f, bool is_usual)
         if (factor->in[i] >= 0) need[i] = factor->in[i];
     for (int o = 0; o < c->decision.n_out; o++)
         make[o] = factor->out[o] >= 0 ? factor->out[o] : WEFT_PARTIAL;
-    way->price = price_of(c, way);
+    way->price = price_of(c, way, f);
 }
 
 static void add_cuts(choosing *c, bool is_wanted, bool is_usual)
@@ -247,7 +278,7 @@ static void add_partial(choosing *c, uint32_t mask, summands kind)
     memset(c->make[c->decision.n_ways - 1], WEFT_PARTIAL, sizeof c->make[0]);
     way->combine = combine;
     way->is_usual = kind != NONE_IS_PARTIAL;
-    way->price = price_of(c, way);
+    way->price = price_of(c, way, -1);
 }
 
 static void add_partials(choosing *c, summands kind)
@@ -266,7 +297,7 @@ static void list_ways(choosing *c)
     if (can_cut) add_partials(c, ARE_PARTIAL);
     if (can_cut) add_cuts(c, false, true);
     weft_way *whole = new_way(c, WEFT_WAY_WHOLE, -1);
-    whole->price = price_of(c, whole);
+    whole->price = price_of(c, whole, -1);
     if (can_cut) add_partials(c, SOME_ARE_PARTIAL);
     if (!c->is_shown || !can_cut) return;
     add_cuts(c, false, false);

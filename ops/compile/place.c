@@ -37,11 +37,21 @@ static bool is_dropped_between_phases(const weft_plan *plan, uint32_t value)
            weft_layout_stage(plan->layout) == 3;
 }
 
+/* What a window shows overlaps: it serves the phase that asks for it, as what ZeRO-3 gathers, and is not kept from the forward
+ * pass to the backward pass beside the value itself. */
+static bool has_window(const weft_spec *spec, int n_dims)
+{
+    for (int d = 0; d < n_dims; d++)
+        if (spec->window[d].lead != 0) return true;
+    return false;
+}
+
 static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *spec,
                              weft_phase phase)
 {
     const weft_plan *plan = p->plan;
-    bool by_phase = is_dropped_between_phases(plan, value);
+    const bool by_phase = is_dropped_between_phases(plan, value) ||
+                          has_window(spec, type_of(plan, value)->shape.n_dims);
     for (uint32_t id = p->primary[value]; id; id = plan->placed[id].next) {
         const weft_placed *placed = &plan->placed[id];
         if (by_phase && placed->home == WEFT_TEMPORARY && placed->phase != phase) continue;
@@ -243,9 +253,18 @@ static void describe(const placing *p, const weft_node *node, weft_choice_in *in
         weft_ahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
 }
 
-/* From states per axis to a spec: the axes of each dim in the order of its direction. */
-static void spec_from(const weft_choice_in *in, const weft_choice *choice, const int8_t *states,
-                      uint8_t combine, weft_spec *spec)
+/* Dim d of an operand as the window of factor f shows it, unless every rank has all of that in its own block. */
+static void show(const weft_choice_in *in, int operand, int f, int d, weft_spec *spec)
+{
+    const weft_shape *shape = &in->site->in[operand].shape;
+    spec->window[d] = in->factors.window[f][operand];
+    if (weft_window_is_within(spec, in->plan->mesh, shape, d)) spec->window[d] = (weft_window){0};
+}
+
+/* From states per axis to a spec: the axes of each dim in the order of its direction. operand: -1 for a result, which is
+ * made without windows. */
+static void spec_from(const weft_choice_in *in, const weft_choice *choice, int operand,
+                      const int8_t *states, weft_spec *spec)
 {
     const weft_mesh *mesh = in->plan->mesh;
     memset(spec, 0, sizeof *spec);
@@ -257,12 +276,14 @@ static void spec_from(const weft_choice_in *in, const weft_choice *choice, const
         axes_of[states[a]] |= 1u << a;
         factor_of[states[a]] = choice->factor[a];
     }
-    if (spec->partial) spec->combine = combine;
+    if (spec->partial) spec->combine = choice->combine; /* of operands as of results */
     for (int d = 0; d < WEFT_MAX_DIMS; d++) {
         if (!axes_of[d]) continue;
         const weft_factor *factor = &in->factors.factors[factor_of[d]];
         spec->n_split[d] = (int8_t)weft_layout_order(
             in->plan->layout, mesh, weft_factor_name(in->site, factor), axes_of[d], spec->split[d]);
+        if (operand >= 0 && in->factors.window[factor_of[d]][operand].lead != 0)
+            show(in, operand, factor_of[d], d, spec);
     }
 }
 
@@ -313,14 +334,14 @@ static weft_status place_op(placing *p, uint32_t id)
     const char *reason = dims_reason(p, &in, &choice);
     for (int i = 0; i < node->n_in; i++) {
         weft_spec spec;
-        spec_from(&in, &choice, choice.need[i], choice.combine, &spec); /* as the results are */
+        spec_from(&in, &choice, i, choice.need[i], &spec);
         operands[i] = want(p, node->in[i], &spec, id);
         if (!operands[i]) return p->error->status;
         if (spec.partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
     }
     for (int o = 0; o < node->n_out; o++) {
         weft_spec spec;
-        spec_from(&in, &choice, choice.make[o], choice.combine, &spec);
+        spec_from(&in, &choice, -1, choice.make[o], &spec);
         results[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;

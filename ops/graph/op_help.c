@@ -231,7 +231,8 @@ weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine)
 {
     if (factors == NULL || factors->n_factors < 0 || factors->n_factors >= WEFT_MAX_FACTORS)
         return NULL;
-    weft_factor *factor = &factors->factors[factors->n_factors++];
+    weft_factor *factor = &factors->factors[factors->n_factors];
+    memset(factors->window[factors->n_factors++], 0, sizeof factors->window[0]);
     memset(factor->in, -1, sizeof factor->in);
     memset(factor->out, -1, sizeof factor->out);
     factor->combine = (uint8_t)combine;
@@ -274,9 +275,25 @@ void weft_factors_whole(const weft_site *site, const char *name, weft_factors *f
     if (site == NULL || name == NULL || factors == NULL) return;
     for (int f = 0; f < factors->n_factors; f++) {
         const weft_factors one = {1, {factors->factors[f]}};
-        if (!has_factor(site, &one, name)) factors->factors[kept++] = factors->factors[f];
+        if (has_factor(site, &one, name)) continue;
+        memmove(factors->window[kept], factors->window[f], sizeof factors->window[f]);
+        factors->factors[kept++] = factors->factors[f];
     }
     factors->n_factors = kept;
+}
+
+void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
+                      const weft_window *window)
+{
+    if (site == NULL || factors == NULL || window == NULL) return;
+    if (operand < 0 || operand >= WEFT_MAX_IN || factors->n_factors < 1 ||
+        factors->n_factors > WEFT_MAX_FACTORS || !weft_window_is_valid(window))
+        return;
+    const int f = factors->n_factors - 1, d = factors->factors[f].in[operand];
+    if (d < 0 || d >= WEFT_MAX_DIMS) return;
+    const bool is_itself = window->lead == site->in[operand].shape.dims[d].size &&
+                           window->low == 0 && window->high == 0 && window->stride == window->over;
+    if (!is_itself) factors->window[f][operand] = *window;
 }
 
 void weft_factors_pass(const weft_site *site, weft_factors *factors)

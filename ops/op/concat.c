@@ -1,5 +1,5 @@
 /* concat: a, then b, along one dim, which has a name of its own in a, in b and in the result.
- * Linear in both together; the dim is whole.
+ * Linear in both together. A block of the result shows what of each falls into it.
  *
  * Gradient: the two slices of dy.
  */
@@ -51,9 +51,18 @@ static void factors(const weft_site *site, weft_factors *factors)
     const concat_attributes *attributes = site->attributes;
     factors->n_factors = 0;
     for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        if (d == weft_shape_find(&site->in[0].shape, attributes->from[0])) continue;
         weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
         factor->in[0] = factor->in[1] = factor->out[0] = (int8_t)d;
+        if (d != weft_shape_find(&site->in[0].shape, attributes->from[0])) continue;
+        for (int i = 0; i < 2; i++) {
+            const int64_t before = i * attributes->slice.begin;
+            weft_factor_show(site, factors, i,
+                             &(weft_window){.lead = attributes->slice.end,
+                                            .low = -before,
+                                            .high = -before,
+                                            .stride = 1,
+                                            .over = 1});
+        }
     }
 }
 

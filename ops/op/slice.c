@@ -1,5 +1,5 @@
-/* slice: the part [begin, end) of x along one dim, which may get another name. Linear; the dim is
- * whole.
+/* slice: the part [begin, end) of x along one dim, which may get another name. Linear. A block of
+ * the part is seen through a window that begins `begin` further.
  *
  * Gradient: unslice, which puts dy among zeros.
  */
@@ -37,15 +37,21 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK; /* a name that stands twice now is found by weft_emit */
 }
 
-/* Every dim but the sliced one passes, by place. */
+/* Dims pass by place. */
 static void factors(const weft_site *site, weft_factors *factors)
 {
     const slice_attributes *attributes = site->attributes;
     factors->n_factors = 0;
     for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        if (d == weft_shape_find(&site->in[0].shape, attributes->slice.dim)) continue;
         weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
         factor->in[0] = factor->out[0] = (int8_t)d;
+        if (d != weft_shape_find(&site->in[0].shape, attributes->slice.dim)) continue;
+        weft_factor_show(site, factors, 0,
+                         &(weft_window){.lead = site->out[0].shape.dims[d].size,
+                                        .low = attributes->slice.begin,
+                                        .high = attributes->slice.begin,
+                                        .stride = 1,
+                                        .over = 1});
     }
 }
 

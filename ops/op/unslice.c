@@ -1,5 +1,5 @@
-/* unslice: zeros, with x put at [begin, end) along one dim: the transpose of slice. Linear; the dim
- * is whole.
+/* unslice: zeros, with x put at [begin, end) along one dim: the transpose of slice. Linear. A
+ * block of the result shows what of x falls into it.
  *
  * Gradient: slice.
  */
@@ -36,15 +36,21 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-/* Every dim but the filled one passes, by place. */
+/* Dims pass by place. */
 static void factors(const weft_site *site, weft_factors *factors)
 {
     const unslice_attributes *attributes = site->attributes;
     factors->n_factors = 0;
     for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        if (d == weft_shape_find(&site->in[0].shape, attributes->from)) continue;
         weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
         factor->in[0] = factor->out[0] = (int8_t)d;
+        if (d != weft_shape_find(&site->in[0].shape, attributes->from)) continue;
+        weft_factor_show(site, factors, 0,
+                         &(weft_window){.lead = attributes->size,
+                                        .low = -attributes->slice.begin,
+                                        .high = -attributes->slice.begin,
+                                        .stride = 1,
+                                        .over = 1});
     }
 }
 

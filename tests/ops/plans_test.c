@@ -158,7 +158,50 @@ static void build_one_hot(weft_oracle_build *b)
     weft_oracle_output(b, hot);
 }
 
+/* ---- windows: what slices and joins along a split dim need of others ---------------------------- */
+
+static const weft_dim few = {"row", 10}, rows12 = {"row", 12}, wide = {"wide", 5};
+
+/* The first rows: every rank has those of its result. */
+static void build_first_rows(weft_oracle_build *b)
+{
+    weft_oracle_output(b, weft_slice(real(b, WEFT_DIMS(rows12, wide)), rows12, 0, few));
+}
+
+/* Two rows further on: rank 0 sends the rows that fall into the next block. */
+static void build_put_behind(weft_oracle_build *b)
+{
+    const weft_dim two = {"row", 2};
+    weft_value zeros = weft_constant(b->graph, WEFT_F64, WEFT_DIMS(two, wide), 0.0);
+    weft_oracle_output(b, weft_concat(zeros, real(b, WEFT_DIMS(few, wide)), two, few, rows12));
+}
+
+/* Six rows and six: of the second, rank 0's fall into rank 2's block. */
+static void build_join_rows(weft_oracle_build *b)
+{
+    const weft_dim six = {"row", 6};
+    weft_value x = real(b, WEFT_DIMS(six, wide)), y = real(b, WEFT_DIMS(six, wide));
+    weft_oracle_output(b, weft_concat(x, y, six, six, rows12));
+}
+
+/* Differences of neighbours: forward the next row comes from the right, backward its gradient from the left. */
+static void build_differences(weft_oracle_build *b)
+{
+    const weft_dim less = {"row", 11};
+    weft_value x = real(b, WEFT_DIMS(rows12, wide));
+    weft_value d = weft_sub(weft_slice(x, rows12, 1, less), weft_slice(x, rows12, 0, less));
+    train(b, weft_mean(weft_square(d)), WEFT_VALUES(x));
+}
+
 static const plan_case cases[] = {
+    {"first_rows", "d:4", "row:d?", build_first_rows, {{0}}},
+    {"put_behind", "d:4", "row:d?", build_put_behind, {{WEFT_BORDER, 1, 1, 8 * 2 * 5}}},
+    {"join_rows", "d:4", "row:d?", build_join_rows, {{WEFT_BORDER, 1, 2, 8 * 2 * 5}}},
+    {"differences",
+     "d:4",
+     "row:d?",
+     build_differences,
+     {{WEFT_BORDER, 1, 2, 8 * 5}, {WEFT_ALL_REDUCE, 1, 1, 8}}},
     {"terms", "d:4", "batch:d?", build_terms, {{WEFT_ALL_REDUCE, 1, 3, 8 * (1 + 3 * 5 * 6)}}},
     {"lstm",
      "d:4",

@@ -85,7 +85,7 @@ static void copy_rows(const weft_call *call, const void *from, int64_t count, co
 }
 
 /* The attributes' dim is one of the whole tensor: of the input of slice, of the result of unslice
- * and concat. */
+ * and concat. Boxes along it are any: what falls into the result's is copied. */
 void weft_slice_cpu(const weft_call *call)
 {
     const weft_slice_attributes *attributes = call->attributes;
@@ -93,8 +93,8 @@ void weft_slice_cpu(const weft_call *call)
     if (weft_view_count(out) == 0) return;
     const int dim = weft_shape_find(&in->shape, attributes->dim);
     const cut from = cut_at(in, dim), to = cut_at(out, dim);
-    const int64_t before = (attributes->begin - in->box.begin[dim]) * from.inner;
-    copy_rows(call, in->data, to.row, &from, before, &to, 0);
+    const int64_t first = attributes->begin + out->box.begin[dim] - in->box.begin[dim];
+    copy_rows(call, in->data, to.row, &from, first * from.inner, &to, 0);
 }
 
 const weft_kernel weft_kernel_slice = {
@@ -104,6 +104,29 @@ const weft_kernel weft_kernel_slice = {
     .dtypes = WEFT_ANY_DTYPE,
     .launch = weft_slice_cpu,
 };
+
+/* Where in a result's box an operand lies whose first element stands at `offset` of the whole result. */
+static void find_part(const weft_view *in, const weft_view *out, int dim, int64_t offset,
+                      int64_t *begin, int64_t *end)
+{
+    const int64_t length = weft_view_size(out, dim);
+    *begin = in->box.begin[dim] + offset - out->box.begin[dim];
+    *end = in->box.end[dim] + offset - out->box.begin[dim];
+    *begin = *begin < 0 ? 0 : *begin < length ? *begin : length;
+    *end = *end < *begin ? *begin : *end < length ? *end : length;
+}
+
+/* Put there what of the operand falls into it. */
+static void copy_part(const weft_call *call, int i, int dim, int64_t offset)
+{
+    const weft_view *in = &call->in[i], *out = &call->out[0];
+    const cut from = cut_at(in, dim), to = cut_at(out, dim);
+    int64_t begin, end;
+    find_part(in, out, dim, offset, &begin, &end);
+    const int64_t first = out->box.begin[dim] + begin - offset - in->box.begin[dim];
+    copy_rows(call, in->data, (end - begin) * to.inner, &from, first * from.inner, &to,
+              begin * to.inner);
+}
 
 /* What stands around the piece of each row. */
 typedef struct margins {
@@ -128,13 +151,15 @@ void weft_unslice_cpu(const weft_call *call)
     const weft_view *in = &call->in[0], *out = &call->out[0];
     if (weft_view_count(out) == 0) return;
     const int dim = weft_shape_find(&out->shape, attributes->dim);
-    const cut from = cut_at(in, dim), to = cut_at(out, dim);
-    const int64_t before = (attributes->begin - out->box.begin[dim]) * to.inner;
-    const size_t element = weft_dtype_bytes(out->dtype);
-    margins m = {out->data, (size_t)to.row * element, (size_t)before * element,
-                 (size_t)(before + from.row) * element};
-    weft_parallel(call->stream, to.n_outer, weft_grain(to.row - from.row), clear_margins, &m);
-    copy_rows(call, in->data, from.row, &from, 0, &to, before);
+    const cut to = cut_at(out, dim);
+    int64_t begin, end;
+    find_part(in, out, dim, attributes->begin, &begin, &end);
+    const size_t inner = (size_t)to.inner * weft_dtype_bytes(out->dtype);
+    margins m = {out->data, (size_t)weft_view_size(out, dim) * inner, (size_t)begin * inner,
+                 (size_t)end * inner};
+    weft_parallel(call->stream, to.n_outer, weft_grain(to.row - (end - begin) * to.inner),
+                  clear_margins, &m);
+    copy_part(call, 0, dim, attributes->begin);
 }
 
 const weft_kernel weft_kernel_unslice = {
@@ -151,13 +176,8 @@ void weft_concat_cpu(const weft_call *call)
     const weft_view *out = &call->out[0];
     if (weft_view_count(out) == 0) return;
     const int dim = weft_shape_find(&out->shape, attributes->dim);
-    const cut to = cut_at(out, dim);
-    int64_t begin = 0;
-    for (int i = 0; i < call->n_in; i++) {
-        const cut from = cut_at(&call->in[i], dim);
-        copy_rows(call, call->in[i].data, from.row, &from, 0, &to, begin);
-        begin += from.row;
-    }
+    for (int i = 0; i < call->n_in; i++)
+        copy_part(call, i, dim, i * attributes->begin);
 }
 
 const weft_kernel weft_kernel_concat = {

@@ -53,6 +53,9 @@ typedef struct weft_factor {
 typedef struct weft_factors {
     int n_factors;
     weft_factor factors[WEFT_MAX_FACTORS];
+    /* What of operand i goes with a block of factor f; lead 0: its own block. Then the factor's length is the lead, the size
+     * of the dim that results, and operands without a window, have along it (weft_factor_show) */
+    weft_window window[WEFT_MAX_FACTORS][WEFT_MAX_IN];
 } weft_factors;
 
 /* What a gradient rule gets and gives. */
@@ -246,6 +249,11 @@ WEFT_API void weft_factors_pass(const weft_site *site, weft_factors *factors);
 WEFT_API void weft_factors_whole(const weft_site *site, const char *name, weft_factors *factors);
 /* A factor that runs through nothing yet, for those built by hand; NULL when there are WEFT_MAX_FACTORS. */
 WEFT_API weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine);
+
+/* weft_factor_show - the last factor's operand `operand`, which has the direction, is seen through a window: when the work is
+ * cut, a rank gets what goes with its block of the lead. One that shows just that block is none. */
+WEFT_API void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
+                               const weft_window *window);
 
 /* ---- for gradients and builders -------------------------------------------------------------- */
 

@@ -33,10 +33,10 @@ typedef struct weft_exchange {
     int n_ranks;   /* of a group: the product of those axes' sizes */
     weft_convert_kind
         kind; /* never WEFT_SLICE or WEFT_COUNT_ONCE, which are local and cost nothing */
-    /* of one rank's part of the tensor, were it whole along these axes; move: what is sent */
+    /* of one rank's part of the tensor, were it whole along these axes; move, border: what is sent */
     double bytes;
     double link_bytes; /* what goes through one rank's link, n ranks: all_gather and reduce_scatter
-                               bytes (n-1)/n, all_reduce twice that, all_to_all an n-th of it, move: bytes */
+                               bytes (n-1)/n, all_reduce twice that, all_to_all an n-th of it, move and border: bytes */
 } weft_exchange;
 
 /* Prices have one unit: a byte through one rank's link. {0} is the cost function that is used when none is given. */
@@ -63,7 +63,8 @@ enum {
 
 /* The price of one way, in its parts. */
 typedef struct weft_price {
-    double operands; /* bringing the operands to where the way needs them */
+    double
+        operands; /* bringing the operands to where the way needs them, and what windows show of them */
     /* bringing the results from where it leaves them to where they go; of a partial sum its share */
     double results;
     double repeated; /* work that the ranks of the axis all do, beyond a share each */

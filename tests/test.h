@@ -9,7 +9,7 @@
  *
  * A failed check prints its place and goes on. Checks may be made from any thread. CTest reads exit
  * status 77 as "skipped". A comment line RANKS: 2 3 4 near the top of a test asks CMake for MPI
- * runs besides.
+ * runs besides. How many random cases a test takes is weft_test_cases(n).
  */
 #ifndef WEFT_TEST_H
 #define WEFT_TEST_H
@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -96,6 +97,16 @@ static inline bool weft_test_check_text(const char *haystack, const char *needle
         test();                                                                                    \
         weft_test_.running = NULL;                                                                 \
     } while (0)
+
+/* How many cases a test takes that by itself takes n: TEST_CASES of the environment is a percentage of them, at least one.
+ * tests/CMakeLists.txt sets it where sanitizers run, and `./run test --long`. */
+static inline int weft_test_cases(int n)
+{
+    const char *text = getenv("TEST_CASES");
+    const double percent = text != NULL ? atof(text) : 100;
+    const double cases = percent > 0 ? ceil(n * percent / 100) : n;
+    return cases > 1 ? (int)cases : 1;
+}
 
 /* This test cannot run here: say why. Checks that failed before still count. */
 static inline void weft_test_skip(const char *reason)

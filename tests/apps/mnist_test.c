@@ -1,5 +1,5 @@
 /* mnist_test: the perceptron reaches 94 % on unseen digits, under every layout the same number of
- * steps long. */
+ * steps long; 70 % where there are fewer steps. */
 #include "command.h"
 
 #include <stdlib.h>
@@ -20,15 +20,16 @@ enum { N_MESHES = sizeof meshes / sizeof meshes[0] };
 
 static void test_every_layout_learns(void)
 {
+    const int steps = weft_test_cases(400);
+    const double least = steps < 400 ? 70 : 94;
     char folder[] = "/tmp/weft-mnist-XXXXXX", line[1024];
     if (!CHECK(mkdtemp(folder) != NULL)) return;
     for (int i = 0; i < N_MESHES; i++) {
-        snprintf(line, sizeof line,
-                 WEFT_TEST_BIN "/mnist --data %s --run %s/%d --steps 400 %s 2>&1", data, folder, i,
-                 meshes[i]);
+        snprintf(line, sizeof line, WEFT_TEST_BIN "/mnist --data %s --run %s/%d --steps %d %s 2>&1",
+                 data, folder, i, steps, meshes[i]);
         const command_result r = command_run_all(line);
         const char *at = strstr(r.text, "test accuracy ");
-        weft_test_check(r.status == 0 && at != NULL && atof(at + strlen("test accuracy ")) >= 94.0,
+        weft_test_check(r.status == 0 && at != NULL && atof(at + strlen("test accuracy ")) >= least,
                         __FILE__, __LINE__, r.text);
     }
     snprintf(line, sizeof line, "rm -r %s", folder);

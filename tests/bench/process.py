@@ -30,6 +30,14 @@ def family(pid):
     return found
 
 
+def state(pid):
+    """The letter that the kernel has for it: R, S, T (stopped), Z; None when it is not there."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return None
+
+
 def hurry(pid):
     """The highest priority that may be had, so that others wait. Linux weighs sessions first, then their processes."""
     try:
@@ -149,7 +157,13 @@ class Worker:
                 pass
 
     def stop(self):
+        """When it returns they do stand still, which takes a moment where the machine is busy."""
+        end = time.monotonic() + PATIENCE
         self._signal(signal.SIGSTOP)
+        while any(state(pid) not in ("T", "Z", None) for pid in family(self.process.pid)):
+            if time.monotonic() > end:
+                raise Failed(f"it did not stop in {PATIENCE} s")
+            time.sleep(0.001)
 
     def end(self):
         if self not in Worker.alive:

@@ -63,7 +63,7 @@ static void check_scenario(const scenario *s)
     close(log);
     t.plan.log = 0;
     t.folder = folder;
-    for (int64_t at = 1; at <= n; at += STRIDE) {
+    for (int64_t at = 1; at <= n; at += crash_stride()) {
         crash_at(&t, at, FAULT_CRASH_BEFORE, commit, "before");
         if (seen.is_write[at]) crash_at(&t, at, FAULT_CRASH_HALF, commit, "in");
     }

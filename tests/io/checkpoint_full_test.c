@@ -121,9 +121,10 @@ static void check_scenario(const scenario *s, int only)
     const recorded seen = read_record(log, s->steps[s->n - 1]);
     close(log);
     t.plan.log = 0;
+    const int stride = crash_stride();
     for (int kind = 0; kind < N_KINDS; kind++)
-        for (int64_t at = 1 + kind % STRIDE; at <= n && (is_all || kind == only || only < 0);
-             at += STRIDE)
+        for (int64_t at = 1 + kind % stride; at <= n && (is_all || kind == only || only < 0);
+             at += stride)
             fail_at(&t, folder, kind, at, seen.commit);
     remove_folder(folder);
 }

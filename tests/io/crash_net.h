@@ -22,12 +22,12 @@
 
 enum { MOST_SAVES = 6, VERSIONS = 10 };
 
-/* A sanitized process is slow to fork: there every seventh call must do. */
-#ifdef WEFT_SANITIZE
-enum { STRIDE = 7 };
-#else
-enum { STRIDE = 1 };
-#endif
+/* Each of the calls is tried, or every so-many-th. */
+static inline int crash_stride(void)
+{
+    const int of_a_hundred = weft_test_cases(100);
+    return of_a_hundred < 100 ? 100 / of_a_hundred : 1;
+}
 
 /* One after the other: version 1 as steps[0], version 2 as steps[1], ... The last is the one that
  * things happen to. */

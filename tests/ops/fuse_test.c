@@ -59,12 +59,8 @@ static void check_fused(uint64_t seed)
 
 static void test_random_graphs_have_the_same_bits(void)
 {
-#ifdef WEFT_SANITIZE
-    const uint64_t n = 150;
-#else
-    const uint64_t n = oracle.world.n_processes > 1 ? 60 : 1000;
-#endif
-    for (uint64_t seed = 1; seed <= n; seed++)
+    const int n = weft_test_cases(oracle.world.n_processes > 1 ? 60 : 1000);
+    for (int seed = 1; seed <= n; seed++)
         check_fused(seed);
 }
 

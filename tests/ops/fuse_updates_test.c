@@ -32,8 +32,8 @@ static void check_fused(uint64_t seed)
 
 static void test_random_trainings_have_the_same_bits(void)
 {
-    const uint64_t n = oracle.world.n_processes > 1 ? 40 : 400;
-    for (uint64_t seed = 1; seed <= n; seed++)
+    const int n = weft_test_cases(oracle.world.n_processes > 1 ? 40 : 400);
+    for (int seed = 1; seed <= n; seed++)
         check_fused(seed);
 }
 

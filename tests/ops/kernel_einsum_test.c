@@ -61,7 +61,7 @@ static void random_case(weft_dtype dtype, int most)
 
 static void test_random_products_equal_plain_loops(void)
 {
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < weft_test_cases(400); i++)
         for (int dtype = 0; dtype < WEFT_U8; dtype++)
             random_case((weft_dtype)dtype, i % 4 == 0 ? 9 : 4);
 }

@@ -89,15 +89,15 @@ static void test_depths_and_blocks(void)
 {
     const int64_t sizes[] = {1, 7, 95, 96, 97, 191, 192, 193, 209, 385, 1009, 1030};
     enum { N = sizeof sizes / sizeof *sizes };
-    for (int i = 0; i < 150; i++)
+    for (int i = 0; i < weft_test_cases(150); i++)
         check_product((weft_dtype)(i % 2), sizes[random_below(i % 3 ? 8 : N)],
                       sizes[random_below(i % 3 ? N : 8)], sizes[random_below(N)], random_below(32));
 }
 
 static void test_the_same_bits_however_it_is_cut(void)
 {
-    for (int i = 0; i < 120;
-         i++) { /* whole vectors, of which a few panels take rows as they lie, or any columns */
+    for (int i = 0; i < weft_test_cases(120); i++) {
+        /* Whole vectors, of which a few panels take rows as they lie, or any columns. */
         const weft_dtype dtype = (weft_dtype)(i % 2);
         const int64_t m = 1 + random_below(300), k = 1 + random_below(500),
                       n = i % 3 ? 1 + random_below(300) : 16 * (1 + random_below(10));

@@ -122,7 +122,7 @@ static void test_registers_have_the_bits_of_blocks(void)
     for (int k = 0; k < N_IN; k++)
         for (int i = 0; i < MOST_ELEMENTS; i++)
             memory[k][i] = (float)(random_below(4001) - 2000) / 1024.0f;
-    for (int i = 0; i < 1500; i++)
+    for (int i = 0; i < weft_test_cases(1500); i++)
         one_case(1 + random_below(5), row[random_below(13)], random_below(2),
                  1 + random_below(MOST_OPS));
 }

@@ -32,8 +32,8 @@ static void check_policy(uint64_t seed)
 
 static void test_trainings_under_any_policy_equal_one_rank(void)
 {
-    const uint64_t n = oracle.world.n_processes > 1 ? 42 : 420;
-    for (uint64_t seed = 1; seed <= n; seed++)
+    const int n = weft_test_cases(oracle.world.n_processes > 1 ? 42 : 420);
+    for (int seed = 1; seed <= n; seed++)
         check_policy(seed);
     CHECK(n_other > n_asked / 4);
 }

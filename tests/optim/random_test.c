@@ -89,8 +89,8 @@ static void check_seed(uint64_t seed)
 
 static void test_random_trainings_equal_one_rank(void)
 {
-    const uint64_t n = oracle.world.n_processes > 1 ? 60 : 600;
-    for (uint64_t seed = 1; seed <= n; seed++)
+    const int n = weft_test_cases(oracle.world.n_processes > 1 ? 60 : 600);
+    for (int seed = 1; seed <= n; seed++)
         check_seed(seed);
 }
 

@@ -182,12 +182,6 @@ static void visit_slopes(const derivative *d)
     weft_test_check(status == WEFT_OK, __FILE__, __LINE__, text);
 }
 
-#ifdef WEFT_SANITIZE
-enum { SHARE = 8 }; /* as in ops_test.c */
-#else
-enum { SHARE = 1 };
-#endif
-
 static void visit_placements(const derivative *d)
 {
     const int n_processes = oracle.world.n_processes;
@@ -195,7 +189,7 @@ static void visit_placements(const derivative *d)
     if (n_processes > 1) most = 6;
     if (n_processes > 2) most = 3;
     const weft_oracle_case what = {.name = d->op->name, .build = build_gradients, .argument = d};
-    weft_oracle_sweep(&oracle, &what, (most + SHARE - 1) / SHARE);
+    weft_oracle_sweep(&oracle, &what, weft_test_cases(most));
 }
 
 /* The gradient rules, and the ops that only they make, in f32: against the same in f64. */

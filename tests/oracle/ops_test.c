@@ -24,12 +24,6 @@ static void build_forward(weft_oracle_build *build)
         weft_oracle_output(build, build->others[k]);
 }
 
-#ifdef WEFT_SANITIZE
-enum { SHARE = 8 }; /* sanitizers look for other things, slowly: an eighth of the combinations */
-#else
-enum { SHARE = 1 };
-#endif
-
 /* The others walk the same code with other element types: fewer combinations show it. */
 static int most_combinations(weft_dtype dtype)
 {
@@ -38,7 +32,7 @@ static int most_combinations(weft_dtype dtype)
     int most = dtype == WEFT_F64 ? 250 : is_further ? 6 : 12;
     if (n_processes > 1) most = dtype == WEFT_F64 ? 40 : is_further ? 2 : 6;
     if (n_processes > 4) most = dtype == WEFT_F64 ? 12 : is_further ? 1 : 2;
-    return (most + SHARE - 1) / SHARE;
+    return weft_test_cases(most);
 }
 
 static void sweep_case(const op_group *group, const op_case *what, void *dtype)

@@ -46,12 +46,8 @@ static void check_policy(uint64_t seed)
 
 static void test_any_policy_gives_the_numbers_of_one_rank(void)
 {
-#ifdef WEFT_SANITIZE
-    const uint64_t n = 140; /* sanitizers look for other things, slowly */
-#else
-    const uint64_t n = oracle.world.n_processes > 1 ? 70 : 1400;
-#endif
-    for (uint64_t seed = 1; seed <= n; seed++)
+    const int n = weft_test_cases(oracle.world.n_processes > 1 ? 70 : 1400);
+    for (int seed = 1; seed <= n; seed++)
         check_policy(seed);
     printf("%lld decisions, %lld of them not the default's\n", (long long)n_asked,
            (long long)n_other);

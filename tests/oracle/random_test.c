@@ -270,7 +270,7 @@ static uint64_t n_seeds; /* 0: as many as are quick */
 
 static void test_random_graphs_equal_one_rank(void)
 {
-    if (!n_seeds) n_seeds = oracle.world.n_processes > 1 ? 80 : 2000;
+    if (!n_seeds) n_seeds = (uint64_t)weft_test_cases(oracle.world.n_processes > 1 ? 80 : 2000);
     for (uint64_t seed = 1; seed <= n_seeds; seed++)
         check_seed(seed);
 }

@@ -14,8 +14,25 @@ typedef struct gpt_plan {
     weft_plan *plan; /* NULL: it could not be had, and the test has failed */
 } gpt_plan;
 
-static void gpt_plan_open(const gpt_shape *shape, const char *mesh_text, const char *layout_text,
-                          int zero, gpt_plan *p)
+/* Layouts of which each has exchanges of other kinds, or over other axes. */
+static const struct {
+    const char *mesh, *rules;
+    int zero;
+} gpt_exchanges[] = {{"data:2", "batch:data", 0},
+                     {"data:4", "batch:data", 3},
+                     {"model:2", "hidden:model,heads:model,vocab:model", 0},
+                     {"model:2", "seq:model", 0},
+                     {"data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 0},
+                     {"data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 3},
+                     {"data:2,model:2", "batch:data,seq:model", 1}};
+enum {
+    GPT_EXCHANGES = sizeof gpt_exchanges / sizeof *gpt_exchanges,
+    GPT_IN_TWO = 4,
+    GPT_IN_TWO_STORED
+};
+
+static inline void gpt_plan_open(const gpt_shape *shape, const char *mesh_text,
+                                 const char *layout_text, int zero, gpt_plan *p)
 {
     weft_error error = {0};
     weft_layout *layout = NULL;
@@ -31,7 +48,7 @@ static void gpt_plan_open(const gpt_shape *shape, const char *mesh_text, const c
     weft_layout_destroy(&layout);
 }
 
-static void gpt_plan_close(gpt_plan *p)
+static inline void gpt_plan_close(gpt_plan *p)
 {
     weft_plan_destroy(&p->plan);
     weft_mesh_destroy(&p->mesh);

@@ -12,17 +12,6 @@
 
 static const gpt_shape shape = {8, 32, 2, 64, 2, 128, 64, .dropout = 0.1, .dtype = WEFT_F32};
 
-static const struct {
-    const char *mesh, *rules;
-    int zero;
-} layouts[] = {{"data:2", "batch:data", 0},
-               {"data:4", "batch:data", 3},
-               {"model:2", "hidden:model,heads:model,vocab:model", 0},
-               {"data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 0},
-               {"data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 3},
-               {"data:2,model:2", "batch:data,seq:model", 1}};
-enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
-
 /* comes_after[s * n + t]: step s begins when t is over. Of one plan, with wait `left_out` of step `of` not there. */
 static bool *find_order(const weft_plan *plan, uint32_t of, uint32_t left_out)
 {
@@ -82,9 +71,10 @@ static bool is_implied(const weft_plan *plan, uint32_t s, uint32_t w)
 
 static void test_steps_that_wait_for_each_other_alone_leave_memory_alone(void)
 {
-    for (size_t i = 0; i < N_LAYOUTS; i++) {
+    for (size_t i = 0; i < GPT_EXCHANGES; i++) {
         gpt_plan p;
-        gpt_plan_open(&shape, layouts[i].mesh, layouts[i].rules, layouts[i].zero, &p);
+        gpt_plan_open(&shape, gpt_exchanges[i].mesh, gpt_exchanges[i].rules, gpt_exchanges[i].zero,
+                      &p);
         if (p.plan && CHECK(p.plan->n_steps < 4096)) {
             char text[200];
             find_meetings(p.plan);
@@ -108,7 +98,7 @@ static void test_no_wait_is_implied_and_one_left_out_is_found(void)
 {
     int n = 0, n_needed = 0;
     gpt_plan p;
-    gpt_plan_open(&shape, "data:2,model:2", layouts[4].rules, 3, &p);
+    gpt_plan_open(&shape, "data:2,model:2", gpt_exchanges[GPT_IN_TWO_STORED].rules, 3, &p);
     if (p.plan) find_meetings(p.plan);
     for (uint32_t s = 0; p.plan && s < p.plan->n_steps; s++)
         for (uint32_t w = 0; w < p.plan->timings[s].n_waits; w++) {
@@ -129,7 +119,7 @@ static void test_no_wait_is_implied_and_one_left_out_is_found(void)
 static void test_each_set_of_axes_has_a_queue(void)
 {
     gpt_plan p;
-    gpt_plan_open(&shape, "data:2,model:2", layouts[3].rules, 0, &p);
+    gpt_plan_open(&shape, "data:2,model:2", gpt_exchanges[GPT_IN_TWO].rules, 0, &p);
     if (p.plan) {
         CHECK_EQ_INT(p.plan->n_queues, 4); /* data, model, both */
         for (uint32_t s = 0; s < p.plan->n_steps; s++) {

@@ -10,6 +10,7 @@
 
 #include "apps/gpt/model.h"
 #include "flights.h"
+#include "gpt_plan.h"
 #include "ops/run/program.h"
 #include "test.h"
 
@@ -106,21 +107,14 @@ static void test_gathered_weights_are_one_layer_ahead(void)
 
 static void test_the_arena_grows_by_a_quarter_at_most(void)
 {
-    static const struct {
-        const char *mesh, *rules;
-        int zero;
-    } layouts[] = {{"data:2", "batch:data", 0},
-                   {"data:4", "batch:data", 3},
-                   {"model:2", "hidden:model,heads:model,vocab:model", 0},
-                   {"data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 3},
-                   {"model:2", "seq:model", 0}};
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    for (int i = 0; i < GPT_EXCHANGES; i++) {
         int64_t arena[2] = {0};
         for (int is_synchronous = 0; is_synchronous < 2; is_synchronous++) {
             plan_of_gpt p;
             weft_usage usage = {0};
             weft_error error = {0};
-            if (open_gpt(layouts[i].mesh, layouts[i].rules, layouts[i].zero, is_synchronous, &p))
+            if (open_gpt(gpt_exchanges[i].mesh, gpt_exchanges[i].rules, gpt_exchanges[i].zero,
+                         is_synchronous, &p))
                 CHECK_OK(weft_plan_usage(p.program, 0, &usage, &error), error);
             arena[is_synchronous] = usage.arena_bytes;
             close_gpt(&p);
@@ -146,8 +140,8 @@ static void test_an_end_that_is_too_late_is_found(void)
     plan_of_gpt p;
     char text[200];
     int n = 0, n_awaited = 0, n_at_once = 0;
-    if (open_gpt("data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 3, false,
-                 &p)) {
+    if (open_gpt(gpt_exchanges[GPT_IN_TWO_STORED].mesh, gpt_exchanges[GPT_IN_TWO_STORED].rules, 3,
+                 false, &p)) {
         weft_plan *plan = p.program->plan;
         CHECK(flights_are_left_alone(plan, 0, text, sizeof text));
         for (uint32_t s = 0; s < plan->n_steps; s++) {

@@ -1,56 +1,8 @@
-/* plan_test: the plan as data agrees with itself, with what is summed up of it, and with its JSON, for
- * every rank; on meshes without ranks.
+/* plan_test: the plan as data agrees with itself and with what is summed up of it, for every rank; on meshes without ranks.
  */
-#include "weft/ops.h"
-#include "weft/optim.h"
-#include "weft/research/plan.h"
+#include "plan_case.h"
 
-#include <jansson.h>
 #include <stdlib.h>
-
-#include "test.h"
-
-typedef struct planned {
-    weft_mesh *mesh;
-    weft_layout *layout;
-    weft_graph *graph;
-    weft_value image, w1, hidden, loss, update;
-    weft_program *program;
-} planned;
-
-/* A perceptron with its training, of sizes that no axis divides. */
-static bool open_plan(planned *p, const char *mesh, const char *layout, int stage, bool explain)
-{
-    weft_error error = {0};
-    const weft_dim batch = {"batch", 211}, pixel = {"pixel", 29}, wide = {"hidden", 31},
-                   digit = {"digit", 10};
-    *p = (planned){.graph = weft_graph_create(1)};
-    p->image = weft_input(p->graph, "image", WEFT_F32, WEFT_DIMS(batch, pixel));
-    weft_value label = weft_input(p->graph, "label", WEFT_I32, WEFT_DIMS(batch));
-    p->w1 = weft_variable(p->graph, "w1", WEFT_F32, WEFT_DIMS(pixel, wide), weft_normal(0.0, 0.05));
-    weft_value w2 =
-        weft_variable(p->graph, "w2", WEFT_F32, WEFT_DIMS(wide, digit), weft_normal(0.0, 0.05));
-    p->hidden = weft_relu(weft_einsum(WEFT_DIMS(batch, wide), p->image, p->w1));
-    weft_value logits = weft_einsum(WEFT_DIMS(batch, digit), p->hidden, w2);
-    p->loss = weft_mean(weft_cross_entropy(logits, label, digit));
-    p->update = weft_adamw(p->loss, &(weft_optimizer_options){.rate = 1e-3});
-    const weft_compile_options options = {.explain = explain};
-    if (!CHECK_OK(weft_mesh_plan(mesh, &p->mesh, &error), error)) return false;
-    if (!CHECK_OK(weft_layout_create(layout, &p->layout, &error), error)) return false;
-    if (stage && !CHECK_OK(weft_layout_store(p->layout, stage, "batch", &error), error))
-        return false;
-    return CHECK_OK(weft_compile(p->mesh, p->layout, WEFT_VALUES(p->loss, p->update), &options,
-                                 &p->program, &error),
-                    error);
-}
-
-static void close_plan(planned *p)
-{
-    weft_program_destroy(&p->program);
-    weft_graph_destroy(&p->graph);
-    weft_layout_destroy(&p->layout);
-    weft_mesh_destroy(&p->mesh);
-}
 
 static const struct {
     const char *mesh, *layout;
@@ -152,7 +104,7 @@ static void check_order(const planned *p, int rank)
         int64_t in_bytes = 0, out_bytes = 0;
         int n_written = 0, n_slots = step.n_links ? step.n_in / step.n_segments : 0;
         check_reason(&step);
-        CHECK(step.op && step.builder && strcmp(step.file, "plan_test.c") == 0 && step.line > 0);
+        CHECK(step.op && step.builder && strcmp(step.file, "plan_case.h") == 0 && step.line > 0);
         if (strcmp(step.op, "lse_state") == 0) CHECK_TEXT(step.builder, "cross_entropy");
         for (int i = 0; i < step.n_in; i++) {
             const weft_planned_tensor t = tensor_at(p, step.in[i], rank);
@@ -377,93 +329,7 @@ static void test_decisions_are_kept_when_asked_for(void)
     close_plan(&plain);
 }
 
-/* ---- JSON, and calls that are wrong ---------------------------------------------------------- */
-
-/* A queue's steps and bytes are those of the steps on it; JSON says of every step what the struct does. */
-static void check_queues(const planned *p, const json_t *root)
-{
-    const json_t *steps = json_object_get(root, "step_list"),
-                 *queues = json_object_get(root, "queues");
-    const int n_queues = weft_plan_n_queues(p->program);
-    CHECK(n_queues > 1);
-    CHECK_EQ_INT(json_array_size(queues), n_queues);
-    for (int q = 0; q < n_queues; q++) {
-        weft_planned_queue queue;
-        weft_error error = {0};
-        int n = 0;
-        int64_t bytes = 0;
-        const json_t *name = json_object_get(json_array_get(queues, (size_t)q), "name");
-        CHECK_OK(weft_plan_queue_at(p->program, q, 0, &queue, &error), error);
-        for (int s = 0; s < weft_plan_n_steps(p->program); s++) {
-            const json_t *its = json_array_get(steps, (size_t)s);
-            weft_planned_step step;
-            CHECK_OK(weft_plan_step_at(p->program, s, 0, &step, &error), error);
-            if (step.queue != q) continue;
-            CHECK(json_equal(json_object_get(its, "queue"), name));
-            CHECK_EQ_INT(json_array_size(json_object_get(its, "waits")), step.n_waits);
-            n++;
-            bytes += step.wire_bytes;
-        }
-        CHECK(n > 0 && n == queue.n_steps);
-        CHECK(bytes == queue.wire_bytes && queue.beside_bytes <= bytes && queue.n_beside <= n);
-    }
-}
-
-static void test_json_has_all_of_it(void)
-{
-    planned p;
-    weft_error error = {0};
-    char *text = NULL;
-    size_t bytes = 0;
-    if (!open_plan(&p, "data:2,model:2", "batch:data,hidden:model,digit:model", 1, true)) return;
-    FILE *file = open_memstream(&text, &bytes);
-    CHECK_OK(weft_plan_json(p.program, file, &error), error);
-    fclose(file);
-    json_t *root = json_loads(text, 0, NULL), *steps = json_object_get(root, "step_list");
-    double wire = 0, listed = 0;
-    CHECK_EQ_INT(json_array_size(steps), weft_plan_n_steps(p.program));
-    CHECK_EQ_INT(json_integer_value(json_object_get(root, "steps")), weft_plan_n_steps(p.program));
-    CHECK_EQ_INT(json_array_size(json_object_get(root, "versions")),
-                 weft_plan_n_tensors(p.program));
-    CHECK_EQ_INT(json_array_size(json_object_get(root, "decisions")),
-                 weft_plan_n_decisions(p.program));
-    CHECK_EQ_INT(json_array_size(json_object_get(root, "skipped")), weft_plan_n_skipped(p.program));
-    for (size_t s = 0; s < json_array_size(steps); s++)
-        wire += (double)json_integer_value(json_object_get(json_array_get(steps, s), "bytes"));
-    json_t *moves = json_object_get(root, "collectives");
-    for (size_t i = 0; i < json_array_size(moves); i++)
-        listed += (double)json_integer_value(json_object_get(json_array_get(moves, i), "bytes"));
-    CHECK(wire > 0 && wire == listed);
-    check_queues(&p, root);
-    json_t *way = json_array_get(
-        json_object_get(json_array_get(json_object_get(root, "decisions"), 0), "ways"), 0);
-    CHECK(json_is_real(json_object_get(way, "total")) &&
-          json_is_string(json_object_get(way, "kind")));
-    json_decref(root);
-    free(text);
-    close_plan(&p);
-}
-
-/* JSON is UTF-8, and the name of a source file need not be: the plan is refused, not left without its entries. */
-static void test_json_lacks_no_entry_silently(void)
-{
-    weft_mesh *mesh = NULL;
-    weft_program *program = NULL;
-    weft_error error = {0};
-    weft_graph *g = weft_graph_create(1);
-    const weft_dim row = {"row", 3};
-    weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(row));
-    weft_value y = weft_at("neg", "\xff.c", 1, (weft_neg)(x));
-    FILE *file = fopen("/dev/null", "w");
-    CHECK_OK(weft_mesh_plan("data:2", &mesh, &error), error);
-    CHECK_OK(weft_compile(mesh, NULL, WEFT_VALUES(y), NULL, &program, &error), error);
-    CHECK_EQ_INT(weft_plan_json(program, file, &error), WEFT_MEMORY);
-    CHECK_TEXT(error.message, "the name of a source file in it is not UTF-8");
-    fclose(file);
-    weft_program_destroy(&program);
-    weft_graph_destroy(&g);
-    weft_mesh_destroy(&mesh);
-}
+/* ---- calls that are wrong -------------------------------------------------------------------- */
 
 static void test_wrong_calls_get_sentences(void)
 {
@@ -516,8 +382,6 @@ int main(void)
     RUN(test_a_contracted_dim_says_why);
     RUN(test_skipped_rules_are_data);
     RUN(test_decisions_are_kept_when_asked_for);
-    RUN(test_json_has_all_of_it);
-    RUN(test_json_lacks_no_entry_silently);
     RUN(test_wrong_calls_get_sentences);
     return weft_test_report();
 }

@@ -1,0 +1,224 @@
+/* catalogue_tensors.h: wrong and good dims, shapes, values and what describes them; and what comes of a call. */
+#ifndef TEST_CATALOGUE_TENSORS_H
+#define TEST_CATALOGUE_TENSORS_H
+
+/* ---- dims, shapes, values -------------------------------------------------------------------- */
+
+static const weft_dim wrong_dims[] = {
+    {NULL, 6},          {"", 6},        {"row", 0},         {"row", -1},
+    {"row", INT64_MAX}, {"nosuch", 6},  {"two words", 6},   {"row'", 4},
+    {"~", 2},           {"row", 4},     {"column", 6},      {"column", 7},
+    {"\xff", 6},        {long_text, 6}, {"row", INT64_MIN}, {"row", (int64_t)1 << 40},
+};
+enum { n_wrong_weft_dim = sizeof wrong_dims / sizeof *wrong_dims, n_wrong_weft_dim_ptr = 2 };
+static weft_dim wrong_weft_dim(fixture *f, int v)
+{
+    (void)f;
+    return wrong_dims[v];
+}
+static weft_dim good_weft_dim(fixture *f)
+{
+    return f->column;
+}
+static const weft_dim *wrong_weft_dim_ptr(fixture *f, int v)
+{
+    (void)f;
+    return v == 0 ? NULL : wrong_dims;
+}
+static const weft_dim *good_weft_dim_ptr(fixture *f)
+{
+    return f->turned.dims;
+}
+
+/* Alone, or after a good dim; and with counts that are none. */
+enum {
+    n_wrong_weft_shape = 2 * n_wrong_weft_dim + 5,
+    n_wrong_weft_shape_ptr = 1 + n_wrong_weft_shape
+};
+static weft_shape wrong_weft_shape(fixture *f, int v)
+{
+    static const int counts[] = {-1, 9, 1000, INT_MAX, INT_MIN};
+    weft_shape shape = {0};
+    if (v < n_wrong_weft_dim) {
+        shape.n_dims = 1;
+        shape.dims[0] = wrong_dims[v];
+    } else if (v < 2 * n_wrong_weft_dim) {
+        shape.n_dims = 2;
+        shape.dims[0] = f->row;
+        shape.dims[1] = wrong_dims[v - n_wrong_weft_dim];
+    } else {
+        shape = f->turned;
+        shape.n_dims = counts[v - 2 * n_wrong_weft_dim];
+    }
+    return shape;
+}
+static weft_shape good_weft_shape(fixture *f)
+{
+    return f->turned;
+}
+static weft_shape *wrong_weft_shape_ptr(fixture *f, int v)
+{
+    static weft_shape shape;
+    if (v == 0) return NULL;
+    shape = wrong_weft_shape(f, v - 1);
+    return &shape;
+}
+static weft_shape *good_weft_shape_ptr(fixture *f)
+{
+    return &f->turned;
+}
+
+enum {
+    n_wrong_weft_value = 12,
+    n_wrong_weft_values = 8,
+    n_wrong_weft_value_ptr = 1,
+    n_wrong_weft_initial = 6
+};
+static weft_value wrong_weft_value(fixture *f, int v)
+{
+    const weft_value list[n_wrong_weft_value] = {{NULL, 0},
+                                                 {f->graph, 0},
+                                                 {f->graph, 100000},
+                                                 {f->graph, UINT32_MAX},
+                                                 {NULL, 7},
+                                                 f->other,
+                                                 f->update,
+                                                 f->ids,
+                                                 f->loss,
+                                                 f->x,
+                                                 f->w,
+                                                 f->slot};
+    return list[v];
+}
+static weft_value good_weft_value(fixture *f)
+{
+    return f->x;
+}
+static weft_value *wrong_weft_value_ptr(fixture *f, int v)
+{
+    (void)f, (void)v;
+    return NULL;
+}
+static weft_value *good_weft_value_ptr(fixture *f)
+{
+    return f->taken;
+}
+static weft_values wrong_weft_values(fixture *f, int v)
+{
+    static weft_value two[2];
+    const weft_value seconds[] = {{NULL, 0}, {f->graph, 100000}, f->other, f->update, f->x};
+    const int counts[] = {0, 3, -1};
+    two[0] = f->w;
+    if (v < 3) return (weft_values){v == 2 ? two : NULL, counts[v]};
+    two[1] = seconds[v - 3];
+    return (weft_values){two, 2};
+}
+static weft_values good_weft_values(fixture *f)
+{
+    return f->losses;
+}
+static weft_initial wrong_weft_initial(fixture *f, int v)
+{
+    (void)f;
+    weft_initial initial = weft_normal(0, 1);
+    if (v == 0) memset(&initial.kind, 0xff, sizeof initial.kind);
+    if (v == 1) memset(&initial.kind, 0x07, sizeof initial.kind);
+    if (v == 2) initial.b = NAN;
+    if (v == 3) initial.a = INFINITY;
+    if (v == 4) initial.b = -1;
+    return initial;
+}
+static weft_initial good_weft_initial(fixture *f)
+{
+    (void)f;
+    return weft_constant_of(0.5);
+}
+
+/* Structs of options: a good one, NULL for the defaults; the wrong ones are written field by field. */
+#define DEFAULTS(T)                                                                                \
+    static const T *good_##T##_ptr(fixture *f)                                                     \
+    {                                                                                              \
+        (void)f;                                                                                   \
+        return NULL;                                                                               \
+    }
+DEFAULTS(weft_optimizer_options)
+DEFAULTS(weft_compile_options)
+DEFAULTS(weft_checkpoint_options)
+DEFAULTS(weft_cross_entropy_options)
+static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
+{
+    static weft_attention_options o;
+    o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
+    return &o;
+}
+
+/* ---- what comes of a call -------------------------------------------------------------------- */
+
+static void took_weft_device_kind(fixture *f, weft_device_kind device)
+{
+    (void)f;
+    CHECK(weft_devices[device] != NULL);
+}
+
+static void took_weft_status(fixture *f, weft_status status)
+{
+    f->gave_status = true;
+    f->status = status;
+}
+static void took_weft_value(fixture *f, weft_value value)
+{
+    f->gave_value = true;
+    f->value = value;
+}
+/* Texts are read to their end; numbers can be anything. */
+static void took_char_ptr(fixture *f, const char *text)
+{
+    (void)f;
+    if (text != NULL) (void)!write(open("/dev/null", O_WRONLY), text, strlen(text));
+}
+static void took_text_ptr(fixture *f, char *text)
+{
+    took_char_ptr(f, text);
+    free(text);
+}
+#define ANY(T, kind)                                                                               \
+    static void took_##kind(fixture *f, T result)                                                  \
+    {                                                                                              \
+        (void)f, (void)result;                                                                     \
+    }
+ANY(int, int)
+ANY(int64_t, int64_t)
+ANY(uint64_t, uint64_t)
+ANY(uint32_t, uint32_t)
+ANY(size_t, size_t)
+ANY(double, double)
+ANY(bool, bool)
+ANY(void *, void_ptr)
+ANY(weft_dtype, weft_dtype)
+ANY(weft_dim, weft_dim)
+ANY(weft_initial, weft_initial)
+ANY(const weft_shape *, weft_shape_ptr)
+ANY(weft_graph *, weft_graph_ptr)
+ANY(weft_mesh *, weft_mesh_ptr)
+ANY(const weft_layout *, weft_layout_ptr)
+ANY(weft_stream *, weft_stream_ptr)
+ANY(weft_comm *, weft_comm_ptr)
+ANY(weft_arena *, weft_arena_ptr)
+ANY(const weft_machine *, weft_machine_ptr)
+ANY(const weft_error *, weft_error_ptr)
+ANY(const weft_stored_tensor *, weft_stored_tensor_ptr)
+ANY(const weft_optimizer *, weft_optimizer_ptr)
+ANY(const weft_rank_report *, weft_rank_report_ptr)
+ANY(const weft_decision *, weft_decision_ptr)
+ANY(const weft_combine_rule *, weft_combine_rule_ptr)
+ANY(weft_factor *, weft_factor_ptr)
+/* A shape goes into a builder, as shapes do. */
+static void took_weft_shape(fixture *f, weft_shape shape)
+{
+    took_weft_value(f, weft_constant(f->graph, WEFT_F64, shape, 1.0));
+}
+
+#pragma GCC diagnostic ignored "-Wformat-security" /* wrong formats are what it is about */
+#include "catalogue_calls.inc"
+
+#endif

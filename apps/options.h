@@ -19,6 +19,8 @@
 
 #include "weft/error.h"
 
+enum { LINE_WIDTH = 80 }; /* of what is printed */
+
 typedef enum option_kind {
     OPTION_TEXT,
     OPTION_LIST,   /* words like name=value, as many as there are: --dims a=x,y b=z */

@@ -63,6 +63,9 @@ typedef struct weft_generator_attributes {
     weft_type type;
 } weft_generator_attributes;
 weft_status weft_infer_generator(weft_site *site, weft_error *error);
+/* Of an op whose numbers are random, in a way that two numbers describe. */
+weft_value weft_emit_random(weft_graph *graph, const weft_op *op, weft_dtype dtype,
+                            weft_shape shape, double first, double second);
 
 /* Reductions: what the kernel reads, and the result's dims (the state's: with WEFT_STATE_DIM last).
  */

@@ -186,6 +186,20 @@ weft_status weft_infer_generator(weft_site *site, weft_error *error)
                      weft_dtype_name(site->out[0].dtype));
 }
 
+weft_value weft_emit_random(weft_graph *graph, const weft_op *op, weft_dtype dtype,
+                            weft_shape shape, double first, double second)
+{
+    weft_generator_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    if (!weft_graph_shape(graph, op->name, &shape, &attributes.type.shape))
+        return weft_no_value(graph);
+    attributes.type.dtype = dtype;
+    attributes.element.number[0] = first;
+    attributes.element.number[1] = second;
+    attributes.element.random = weft_graph_next_random(graph);
+    return weft_emit(graph, op, NULL, 0, &attributes, sizeof attributes);
+}
+
 weft_status weft_infer_reduce(weft_site *site, weft_error *error)
 {
     const weft_reduced_attributes *attributes = site->attributes;

@@ -36,13 +36,5 @@ const weft_op weft_op_random_uniform = {
 weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, weft_shape shape, double low,
                                double high)
 {
-    weft_generator_attributes attributes;
-    memset(&attributes, 0, sizeof attributes);
-    if (!weft_graph_shape(graph, "random_uniform", &shape, &attributes.type.shape))
-        return weft_no_value(graph);
-    attributes.type.dtype = dtype;
-    attributes.element.number[0] = low;
-    attributes.element.number[1] = high;
-    attributes.element.random = weft_graph_next_random(graph);
-    return weft_emit(graph, &weft_op_random_uniform, NULL, 0, &attributes, sizeof attributes);
+    return weft_emit_random(graph, &weft_op_random_uniform, dtype, shape, low, high);
 }

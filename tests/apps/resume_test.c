@@ -3,6 +3,7 @@
  *
  * The programs are started, signalled and killed as a user or a batch system does it.
  */
+#include "losses.h"
 #include "text_folder.h"
 
 #include <stdlib.h>
@@ -46,28 +47,11 @@ static pid_t start(const char *run, const char *arguments)
     return child;
 }
 
-/* The losses of a run by step, a step that was run again as it was the last time; returns how many
- * steps there are, -1 when a step was run twice with different losses. */
 static int read_losses(const char *run, double losses[STEPS + 1])
 {
-    char path[TEXT], line[TEXT];
-    bool is_there[STEPS + 1] = {false};
-    int n = 0;
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return 0;
-    while (fgets(line, sizeof line, file) != NULL) {
-        const char *step_at = strstr(line, "\"step\":"), *at = strstr(line, "\"loss\":");
-        const int step = step_at != NULL ? atoi(step_at + strlen("\"step\":")) : 0;
-        if (step < 1 || step > STEPS || at == NULL) continue;
-        const double loss = atof(at + strlen("\"loss\":"));
-        if (is_there[step] && loss != losses[step]) n = -2 * STEPS;
-        n += !is_there[step];
-        is_there[step] = true;
-        losses[step] = loss;
-    }
-    fclose(file);
-    return n < 0 ? -1 : n;
+    char path[TEXT];
+    snprintf(path, sizeof path, "%s/%s", folder, run);
+    return losses_read(path, STEPS, losses);
 }
 
 /* Every step is there, with the losses `expected` within `relative` (0: to the bit). */

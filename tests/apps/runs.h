@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_RUNS_H
 #define WEFT_TESTS_RUNS_H
 
+#include "losses.h"
 #include "command.h"
 
 #include <dirent.h>
@@ -130,28 +131,11 @@ static inline bool is_saving(const char *run, const struct timespec *since)
     return is_under_way;
 }
 
-/* The losses of a run by step; returns how many steps there are, -1 when a step was run twice with
- * different losses. The last line may be cut off. */
 static inline int read_losses(const char *run, double losses[STEPS + 1])
 {
-    char path[TEXT], line[TEXT];
-    bool is_there[STEPS + 1] = {false};
-    int n = 0;
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return 0;
-    while (fgets(line, sizeof line, file) != NULL) {
-        const char *step_at = strstr(line, "\"step\":"), *at = strstr(line, "\"loss\":");
-        const int step = step_at != NULL ? atoi(step_at + strlen("\"step\":")) : 0;
-        if (step < 1 || step > STEPS || at == NULL || strchr(line, '}') == NULL) continue;
-        const double loss = atof(at + strlen("\"loss\":"));
-        if (is_there[step] && loss != losses[step]) n = -2 * STEPS;
-        n += !is_there[step];
-        is_there[step] = true;
-        losses[step] = loss;
-    }
-    fclose(file);
-    return n < 0 ? -1 : n;
+    char path[TEXT];
+    snprintf(path, sizeof path, "%s/%s", folder, run);
+    return losses_read(path, STEPS, losses);
 }
 
 /* Every step is there with the losses of another run, and the last state is the same, to the bit.

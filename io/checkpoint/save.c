@@ -113,12 +113,27 @@ static weft_status make_staging(weft_checkpoints *c, int64_t bytes, weft_error *
     return WEFT_OK;
 }
 
-static void wait_taken(weft_hold *hold)
+/* Only what is copied may be written before all is. */
+static bool may_write(const weft_save *save, const void *memory)
+{
+    return save->is_taken ||
+           (save->snapshot.staging && weft_snapshot_has_taken(&save->snapshot, memory));
+}
+
+static void wait_taken(weft_hold *hold, const void *memory)
 {
     weft_save *save = (weft_save *)((char *)hold - offsetof(weft_save, hold));
     pthread_mutex_lock(&save->lock);
-    while (!save->is_taken)
+    while (!may_write(save, memory))
         pthread_cond_wait(&save->taken, &save->lock);
+    pthread_mutex_unlock(&save->lock);
+}
+
+static void tell_one_taken(void *argument)
+{
+    weft_save *save = argument;
+    pthread_mutex_lock(&save->lock);
+    pthread_cond_broadcast(&save->taken);
     pthread_mutex_unlock(&save->lock);
 }
 
@@ -149,6 +164,8 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     save->n_copying = c->options.is_synchronous ? n_threads : (n_threads + 1) / 2;
     save->error.rank = -1;
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
+    save->snapshot.tell = tell_one_taken;
+    save->snapshot.told = save;
     WEFT_TRY(make_manifest(save, state, error));
     WEFT_TRY(make_hashes(save, error));
     WEFT_TRY(weft_path(save->temporary, error, "%s/step_%08lld.tmp", c->directory,

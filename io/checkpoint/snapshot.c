@@ -6,10 +6,12 @@
  */
 #include "snapshot.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hold.h"
 #include "manifest.h"
 #include "part.h"
 #include "runs.h"
@@ -102,9 +104,22 @@ static void plan_part(weft_snapshot *s, int i, int local)
     weft_box box;
     plan_written(s, i, rank, part, replica_of(s, i, local), &s->bytes);
     part->memory = weft_local(s->program, s->variables[i], rank, &box);
-    part->chunk = s->n_chunks;
-    s->n_chunks += n_chunks(part->bytes);
     s->has_rows |= weft_box_runs_of(shape->n_dims, &whole, &part->box).n > 1;
+}
+
+/* In the order in which a run writes the variables: it waits for those that it has come to. */
+static void number_chunks(weft_snapshot *s)
+{
+    weft_write_order(s->program, s->n, s->order);
+    for (int k = 0; k < s->n; k++) {
+        const int64_t before = s->n_chunks;
+        for (int local = 0; local < s->n_local; local++) {
+            weft_part *part = part_of(s, s->order[k], local);
+            part->chunk = s->n_chunks;
+            s->n_chunks += n_chunks(part->bytes);
+        }
+        atomic_init(&s->left[s->order[k]], s->n_chunks - before);
+    }
 }
 
 weft_status weft_snapshot_see(weft_snapshot *s, const weft_shared *shared, weft_error *error)
@@ -153,13 +168,16 @@ weft_status weft_snapshot_plan(weft_program *program, weft_snapshot *s, weft_err
     s->names = calloc((size_t)n + 1, sizeof *s->names);
     s->parts = calloc(n_parts, sizeof *s->parts);
     s->replicas = calloc(n_parts, sizeof *s->replicas);
-    if (!s->variables || !s->names || !s->parts || !s->replicas)
+    s->order = calloc((size_t)n + 1, sizeof *s->order);
+    s->left = calloc((size_t)n + 1, sizeof *s->left);
+    if (!s->variables || !s->names || !s->parts || !s->replicas || !s->order || !s->left)
         return weft_fail_memory(error, n_parts * sizeof *s->parts);
     for (s->n = n, n = 0; n < s->n; n++) {
         if (!take_name(s, n)) return weft_fail_memory(error, sizeof *s->names);
         for (int local = 0; local < s->n_local; local++)
             plan_part(s, n, local);
     }
+    number_chunks(s);
     s->chunks = malloc(((size_t)s->n_chunks + 1) * sizeof *s->chunks);
     return s->chunks ? WEFT_OK : weft_fail_memory(error, (size_t)s->n_chunks * sizeof *s->chunks);
 }
@@ -172,6 +190,8 @@ void weft_snapshot_free(weft_snapshot *s)
     free(s->variables);
     free(s->parts);
     free(s->replicas);
+    free(s->order);
+    free((void *)s->left);
     free(s->chunks);
     free(s->seen);
     *s = (weft_snapshot){0};
@@ -232,6 +252,12 @@ static weft_status fail_nonfinite(weft_value variable, const weft_box *box, int6
         weft_name_of(variable), text, rank);
 }
 
+/* Number k of the parts as they are taken. */
+static int part_taken(const weft_snapshot *s, int k)
+{
+    return s->order[k / s->n_local] * s->n_local + k % s->n_local;
+}
+
 /* The part that a chunk is of: the last that begins no later. A part without memory begins where
  * the next one does. */
 static int find_part(const weft_snapshot *s, int64_t chunk)
@@ -239,12 +265,12 @@ static int find_part(const weft_snapshot *s, int64_t chunk)
     int low = 0, high = s->n * s->n_local;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        if (s->parts[middle].chunk <= chunk)
+        if (s->parts[part_taken(s, middle)].chunk <= chunk)
             low = middle;
         else
             high = middle;
     }
-    return low;
+    return part_taken(s, low);
 }
 
 /* bytes: [begin, end) of the box. */
@@ -297,7 +323,16 @@ static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft
     const char *bytes = see_chunk(s, number, begin, end, scratch);
     if (replica_of(s, number / s->n_local, number % s->n_local)->is_shared)
         s->chunks[chunk] = weft_hash_of(bytes, (size_t)(end - begin));
-    return take_written(s, number, bytes, begin, end, error);
+    WEFT_TRY(take_written(s, number, bytes, begin, end, error));
+    if (atomic_fetch_sub(&s->left[number / s->n_local], 1) == 1 && s->tell) s->tell(s->told);
+    return WEFT_OK;
+}
+
+bool weft_snapshot_has_taken(const weft_snapshot *s, const void *memory)
+{
+    for (int k = 0; memory && k < s->n * s->n_local; k++)
+        if (s->parts[k].memory == memory) return atomic_load(&s->left[k / s->n_local]) == 0;
+    return false;
 }
 
 weft_status weft_snapshot_take(weft_snapshot *s, int n_threads, weft_error *error)

@@ -35,6 +35,7 @@ typedef struct weft_snapshot {
     char **names;           /* [n] copies: the graph may be gone when replicas are compared */
     weft_part *parts;       /* [n, n_local] */
     weft_replica *replicas; /* [n_local, n] */
+    int *order;             /* [n] the variables as they are taken: as the program writes them */
     weft_hash *chunks;      /* [n_chunks] of replicas */
     int64_t n_chunks;
     int64_t bytes; /* to write, each part on a boundary of 64 */
@@ -45,6 +46,10 @@ typedef struct weft_snapshot {
     bool allow_nonfinite;
     bool is_open;  /* the variables can be read where they lie; else there has to be staging */
     char *staging; /* [bytes], borrowed; NULL: nothing is copied */
+    /* [n] chunks of a variable that are still to be taken; called when it is the last: on any thread */
+    _Atomic int64_t *left;
+    void (*tell)(void *told);
+    void *told;
 } weft_snapshot;
 
 /* Finds the variables and the parts. Local. */
@@ -53,6 +58,8 @@ void weft_snapshot_free(weft_snapshot *snapshot);
 /* weft_snapshot_take - look at all of it, hash replicas, fill the staging memory. WEFT_NONFINITE names variable,
  * element and rank. Local; on any thread, as long as nobody writes the variables. */
 weft_status weft_snapshot_take(weft_snapshot *snapshot, int n_threads, weft_error *error);
+/* Whether the variable has been taken whose memory on a local rank begins there. Local; any thread. */
+bool weft_snapshot_has_taken(const weft_snapshot *snapshot, const void *memory);
 /* weft_snapshot_compare - WEFT_CORRUPT when a replica differs, the same on every process. Collective over the mesh. */
 weft_status weft_snapshot_compare(const weft_snapshot *snapshot, const weft_peers *peers,
                                   weft_error *error);

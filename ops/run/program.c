@@ -319,7 +319,7 @@ weft_status weft_program_destroy(weft_program **program)
     if (!p) return WEFT_OK;
     if (p->n_shared > 0) return WEFT_USAGE;
     if (p->hold) {
-        weft_hold_wait(p);
+        weft_hold_wait(p, NULL);
         weft_hold_end(p->hold);
     }
     for (int at = 0; p->ranks && at < p->n_local; at++)

@@ -117,6 +117,22 @@ static void await_device(weft_rank *rank)
     device->finish(rank->stream);
 }
 
+/* While variables are held: before each step, what it writes may be written. */
+static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
+{
+    const weft_plan *plan = rank->program->plan;
+    bool is_done = true;
+    for (uint32_t s = begin; s < end && is_done; s++) {
+        for (int o = 0; o < plan->steps[s].n_out; o++) {
+            const uint32_t owner = weft_placed_owner(plan, plan->steps[s].out[o]);
+            if (plan->placed[owner].home == WEFT_VARIABLE_HOME)
+                weft_hold_wait(rank->program, rank->memory[owner]);
+        }
+        is_done = run_steps(rank, s, s + 1);
+    }
+    return is_done;
+}
+
 static void run_rank(void *argument, int number)
 {
     weft_rank *rank = weft_rank_of(argument, number);
@@ -126,10 +142,8 @@ static void run_rank(void *argument, int number)
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
     const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
     bool is_done = run_steps(rank, 0, first);
-    if (is_done && first < n_steps) {
-        weft_hold_wait(rank->program);
-        is_done = run_steps(rank, first, n_steps);
-    }
+    if (is_done && first < n_steps)
+        is_done = (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
     await_device(rank);
     if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);

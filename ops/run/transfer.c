@@ -142,7 +142,7 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
                          "weft_write: %s is computed; only inputs and variables can be written",
                          label_of(value));
     program->is_written[home] = true;
-    if (program->plan->placed[home].home == WEFT_VARIABLE_HOME) weft_hold_wait(program);
+    if (program->plan->placed[home].home == WEFT_VARIABLE_HOME) weft_hold_wait(program, NULL);
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;

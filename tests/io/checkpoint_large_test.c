@@ -123,9 +123,9 @@ static weft_hold hold;
 static atomic_bool is_released, was_early;
 static atomic_int n_waits;
 
-static void wait_released(weft_hold *h)
+static void wait_released(weft_hold *h, const void *memory)
 {
-    (void)h;
+    (void)h, (void)memory;
     atomic_fetch_add(&n_waits, 1);
     while (!atomic_load(&is_released))
         usleep(1000);
@@ -166,13 +166,94 @@ static void test_a_run_waits_before_it_writes(void)
     CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
     pthread_join(thread, NULL);
     CHECK(!atomic_load(&was_early));
-    CHECK_EQ_INT(atomic_load(&n_waits), 1);
+    const int n_in_run = atomic_load(&n_waits);
+    CHECK(n_in_run > 0);
     CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
              error);
-    CHECK_EQ_INT(atomic_load(&n_waits), 2);
+    CHECK_EQ_INT(atomic_load(&n_waits), n_in_run + 1);
     net_close(&n); /* waits, and ends the hold */
-    CHECK_EQ_INT(atomic_load(&n_waits), 3);
+    CHECK_EQ_INT(atomic_load(&n_waits), n_in_run + 2);
     CHECK(hold.program == NULL);
+}
+
+/* ---- one variable after the other ------------------------------------------------------------ */
+
+enum { MOST_HELD = 32 };
+
+/* What is held, as it was before the run. */
+static struct {
+    net *n;
+    int n_variables, n_asked; /* of them, so far, by the run */
+    bool is_asked[MOST_HELD], was_changed, was_unknown, had_changed_others;
+    int order[MOST_HELD], asked[MOST_HELD];
+    char *before[MOST_HELD];
+} held;
+
+static const void *memory_of(int i, size_t *bytes)
+{
+    weft_box box;
+    const weft_value v = weft_variable_at(held.n->program, i);
+    const int rank = weft_mesh_first_local(held.n->mesh);
+    const void *memory = weft_local(held.n->program, v, rank, &box);
+    *bytes =
+        (size_t)weft_box_count(&box, weft_shape_of(v)->n_dims) * weft_dtype_bytes(weft_dtype_of(v));
+    return memory;
+}
+
+static bool is_as_before(int i)
+{
+    size_t bytes;
+    const void *memory = memory_of(i, &bytes);
+    return memcmp(memory, held.before[i], bytes) == 0;
+}
+
+static void look_at_held(weft_hold *h, const void *memory)
+{
+    size_t bytes;
+    int i = 0;
+    (void)h;
+    while (i < held.n_variables && memory_of(i, &bytes) != memory)
+        i++;
+    if (memory == NULL) return; /* the program is destroyed */
+    held.was_unknown |= i == held.n_variables;
+    if (i == held.n_variables || held.is_asked[i]) return;
+    held.was_changed |= !is_as_before(i);
+    for (int k = 0; k < held.n_variables; k++)
+        held.had_changed_others |= held.is_asked[k] && !is_as_before(k);
+    held.is_asked[i] = true;
+    held.asked[held.n_asked++] = i;
+}
+
+/* Each variable is asked for before it is written, as late as can be: when others are written already; and in the order in
+ * which a save takes them. */
+static void test_a_run_waits_for_one_variable_at_a_time(void)
+{
+    weft_error error = {0};
+    const net_options small = {.dtype = WEFT_F64};
+    const place where = {"data:1", "", 0, 1};
+    net n;
+    if (world.n_processes > 1 || !CHECK_OK(net_open(&where, &small, &n, &error), error)) return;
+    held.n = &n;
+    while (weft_variable_at(n.program, held.n_variables).id != 0)
+        held.n_variables++;
+    if (!CHECK(held.n_variables <= MOST_HELD)) return;
+    for (int i = 0; i < held.n_variables; i++) {
+        size_t bytes;
+        const void *memory = memory_of(i, &bytes);
+        if (CHECK((held.before[i] = malloc(bytes)) != NULL)) memcpy(held.before[i], memory, bytes);
+    }
+    weft_write_order(n.program, held.n_variables, held.order);
+    hold = (weft_hold){.wait = look_at_held};
+    weft_hold_start(&hold, n.program);
+    CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
+    CHECK_EQ_INT(held.n_asked, held.n_variables); /* adam writes them all */
+    CHECK(!held.was_changed && !held.was_unknown && held.had_changed_others);
+    CHECK(memcmp(held.order, held.asked, (size_t)held.n_asked * sizeof *held.order) == 0);
+    for (int i = 0; i < held.n_variables; i++) {
+        CHECK(!is_as_before(i));
+        free(held.before[i]);
+    }
+    net_close(&n);
 }
 
 static void run_all(void)
@@ -180,6 +261,7 @@ static void run_all(void)
     RUN(test_every_cut_restores_every_other);
     RUN(test_steps_beside_a_save_are_not_in_it);
     RUN(test_a_run_waits_before_it_writes);
+    RUN(test_a_run_waits_for_one_variable_at_a_time);
 }
 
 int main(void)

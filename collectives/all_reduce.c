@@ -4,7 +4,7 @@
  * combines one slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. Or directly, where
  * ranks see each other's memory (direct.c); or through memory that processes of one host share (window.c). The choice depends
  * on the size and the engine only, and every element is combined as ((0 with 1) with 2) ..., so all ranks and all engines
- * get the same bits.
+ * get the same bits. Of a device whose memory the host does not read, the device combines what exchanges bring into staging.
  * source  Rabenseifner 2004, "Optimization of collective reduction operations" (reduce-scatter, all-gather)
  */
 #include "reduce.h"
@@ -78,16 +78,42 @@ void weft_reduce_make(weft_reduce *reduce, int n_ranks, int self, weft_combine c
     }
 }
 
+/* into = a with b; into is a or neither. */
+static void combine_two(const weft_reduction *it, char *into, const char *a, const char *b,
+                        int64_t bytes)
+{
+    const weft_reduce_device *on = &it->device;
+    if (on->table == NULL) {
+        it->reduce->combine(into, a, b, bytes / it->reduce->state_bytes);
+        return;
+    }
+    const weft_box_copy all = {.run = bytes / on->rule->element};
+    if (into != a)
+        on->table->copy_box(on->stream, on->queue, into, a, &all, (size_t)on->rule->element);
+    on->table->combine_box(on->stream, on->queue, into, b, &all, on->rule);
+}
+
 /* into = all parts [bytes], in rank order. `own` is this rank's, the others lie in the scratch. */
-static void combine_parts(const weft_reduction *it, char *into, const char *own, int64_t bytes)
+static void combine_parts(weft_reduction *it, char *into, const char *own, int64_t bytes)
 {
     const weft_reduce *reduce = it->reduce;
+    const weft_reduce_device *on = &it->device;
     const char *before = NULL;
-    for (int r = 0; r < reduce->n_ranks; r++) {
+    for (int r = 0; r < reduce->n_ranks && bytes > 0; r++) {
         const char *part = r == reduce->self ? own : it->scratch + r * reduce->part_bytes;
-        if (before != NULL) reduce->combine(into, before, part, bytes / reduce->state_bytes);
+        if (before != NULL) combine_two(it, into, before, part, bytes);
         before = before == NULL ? part : into;
     }
+    it->is_combining = on->table != NULL;
+    if (it->is_combining) it->combined = on->table->record(on->stream, on->queue);
+}
+
+/* The host reads what was combined, or sends it. */
+static bool is_combined(weft_reduction *it)
+{
+    const weft_reduce_device *on = &it->device;
+    if (it->is_combining) it->is_combining = !on->table->is_done(on->stream, it->combined);
+    return !it->is_combining;
 }
 
 static weft_status begin_exchange(weft_reduction *it, weft_parts send, weft_parts recv,
@@ -106,6 +132,8 @@ static bool poll_exchange(weft_reduction *it, weft_error *error)
     weft_fail(error, it->exchange->error.status, "%s", it->exchange->error.message);
     return true;
 }
+
+enum { COMES, IS_COMBINED, IS_GATHERED }; /* phases of those that exchange */
 
 /* ---- small: all get all ------------------------------------------------------------------------ */
 
@@ -126,10 +154,13 @@ static weft_status start_small(weft_reduction *it, weft_error *error)
 static bool poll_small(weft_reduction *it, weft_error *error)
 {
     const weft_reduce *reduce = it->reduce;
-    if (!poll_exchange(it, error)) return false;
-    if (it->exchange->error.status != WEFT_OK) return true;
-    combine_parts(it, it->recv, it->scratch + reduce->recv_at[reduce->self], reduce->bytes);
-    return true;
+    if (it->phase == COMES) {
+        if (!poll_exchange(it, error)) return false;
+        if (it->exchange->error.status != WEFT_OK) return true;
+        combine_parts(it, it->recv, it->scratch + reduce->recv_at[reduce->self], reduce->bytes);
+        it->phase = IS_COMBINED;
+    }
+    return is_combined(it);
 }
 
 /* ---- large: slices, and all gather them -------------------------------------------------------- */
@@ -150,15 +181,19 @@ static weft_status start_large(weft_reduction *it, weft_error *error)
 }
 
 /* The slice goes straight to its place, unless that would destroy own summands before their turn. */
+static char *slice_of(const weft_reduction *it)
+{
+    const weft_reduce *reduce = it->reduce;
+    const int self = reduce->self, last = it->device.table != NULL ? 0 : 1; /* a, or a and b */
+    const bool would_destroy = it->recv == it->send && self > last;
+    return would_destroy ? it->scratch + self * reduce->part_bytes
+                         : it->recv + reduce->slice_at[self];
+}
+
 static weft_status gather_slices(weft_reduction *it, weft_error *error)
 {
     const weft_reduce *reduce = it->reduce;
-    const int self = reduce->self;
-    const bool would_destroy = it->recv == it->send && self > 1;
-    char *into =
-        would_destroy ? it->scratch + self * reduce->part_bytes : it->recv + reduce->slice_at[self];
-    combine_parts(it, into, it->send + reduce->slice_at[self], reduce->slice_bytes[self]);
-    const weft_parts send = {into, NULL, NULL, reduce->slice_bytes[self]};
+    const weft_parts send = {slice_of(it), NULL, NULL, reduce->slice_bytes[reduce->self]};
     const weft_parts recv = {it->recv, reduce->slice_bytes, reduce->slice_at, 0};
     it->turn = 1;
     return begin_exchange(it, send, recv, error);
@@ -166,25 +201,38 @@ static weft_status gather_slices(weft_reduction *it, weft_error *error)
 
 static bool poll_large(weft_reduction *it, weft_error *error)
 {
-    if (!poll_exchange(it, error)) return false;
-    if (it->turn == 1 || it->exchange->error.status != WEFT_OK) return true;
-    return gather_slices(it, error) != WEFT_OK || poll_large(it, error);
+    const weft_reduce *reduce = it->reduce;
+    const int self = reduce->self;
+    if (it->phase == COMES) {
+        if (!poll_exchange(it, error)) return false;
+        if (it->exchange->error.status != WEFT_OK) return true;
+        combine_parts(it, slice_of(it), it->send + reduce->slice_at[self],
+                      reduce->slice_bytes[self]);
+        it->phase = IS_COMBINED;
+    }
+    if (it->phase == IS_COMBINED) {
+        if (!is_combined(it)) return false;
+        it->phase = IS_GATHERED;
+        if (gather_slices(it, error) != WEFT_OK) return true;
+    }
+    return poll_exchange(it, error);
 }
 
 /* ---- ways ---------------------------------------------------------------------------------------- */
 
 /* The first that takes it. */
 static const weft_reduce_way ways[] = {
-    {weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
-    {weft_shared_window_takes, 0, weft_shared_window_start, weft_shared_window_poll},
-    {takes_small, 1, start_small, poll_small},
-    {takes_any, 2, start_large, poll_large}};
+    {true, weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
+    {true, weft_shared_window_takes, 0, weft_shared_window_start, weft_shared_window_poll},
+    {false, takes_small, 1, start_small, poll_small},
+    {false, takes_any, 2, start_large, poll_large}};
 
 weft_status weft_reduction_start(weft_reduction *it, weft_error *error)
 {
     it->way = ways;
-    while (!it->way->takes(it->comm, it->reduce))
+    while ((it->way->by_host && it->device.table != NULL) || !it->way->takes(it->comm, it->reduce))
         it->way++;
+    it->phase = COMES;
     it->turn = 0;
     it->ticket = it->comm->next;
     it->comm->next += (uint64_t)it->way->n_tickets;

@@ -111,6 +111,13 @@ static void copy_alone(const weft_flight *flight)
         copy_all(flight->move, k, flight->memory[k].to, flight->memory[k].from);
 }
 
+/* What the host does not read it does not combine. */
+static weft_reduce_device combines_of(const weft_move *move)
+{
+    const weft_device *table = move->device->is_open ? NULL : move->device;
+    return (weft_reduce_device){table, move->stream, move->queue, &move->rule};
+}
+
 static weft_status reduce_start(weft_flight *flight, weft_error *error)
 {
     const weft_move *move = flight->move;
@@ -128,7 +135,8 @@ static weft_status reduce_start(weft_flight *flight, weft_error *error)
                          .fingerprint = flight->mark.fingerprint,
                          .send = move->packs ? flight->scratch : flight->memory[0].from,
                          .recv = move->packs ? flight->scratch : flight->memory[0].to,
-                         .scratch = flight->scratch + packed};
+                         .scratch = flight->scratch + packed,
+                         .device = combines_of(move)};
     return weft_reduction_start(&flight->reduction, error);
 }
 

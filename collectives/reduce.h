@@ -25,8 +25,17 @@ int64_t weft_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, i
 
 typedef struct weft_reduction weft_reduction;
 
+/* Who combines where the host does not: what all_reduces exchange lies in staging, which the device's queues read and write. */
+typedef struct weft_reduce_device {
+    const weft_device *table; /* NULL: the host combines */
+    weft_stream *stream;
+    int queue;
+    const weft_combining *rule;
+} weft_reduce_device;
+
 /* How it is done. All give the same bits. */
 typedef struct weft_reduce_way {
+    bool by_host; /* it combines as it goes, on the host */
     bool (*takes)(const weft_comm *comm, const weft_reduce *reduce);
     int n_tickets;
     weft_status (*start)(weft_reduction *it, weft_error *error);
@@ -41,6 +50,9 @@ struct weft_reduction {
     uint64_t fingerprint;
     const char *send;
     char *recv, *scratch;
+    weft_reduce_device device;
+    weft_event combined; /* by it */
+    bool is_combining;
     const weft_reduce_way *way;
     uint64_t ticket;
     int turn;

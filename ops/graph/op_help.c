@@ -110,6 +110,20 @@ weft_status weft_check_same_dtype(const weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
+/* "f32, f64, bf16": what an element op makes what is asked for of. */
+static void print_dtypes(const weft_op *op, weft_dtype in, weft_dtype out, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int dtype = 0; dtype < WEFT_DTYPES && used < room; dtype++) {
+        weft_element_way way;
+        const weft_dtype other = (weft_dtype)dtype;
+        if (weft_element_find(op->element, other, in == out ? other : out, &way))
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
+                                     weft_dtype_name(other));
+    }
+}
+
 /* Whether the op's element table has block functions for these dtypes. */
 static weft_status check_block(const weft_site *site, weft_error *error)
 {
@@ -117,8 +131,11 @@ static weft_status check_block(const weft_site *site, weft_error *error)
     const weft_dtype in = site->in[site->n_in - 1].dtype, out = site->out[0].dtype;
     weft_element_way way;
     if (weft_element_find(site->op->element, in, out, &way)) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s is %s, for which %s is not defined; weft_cast it",
-                     weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name);
+    char there[80];
+    print_dtypes(site->op, in, out, there, sizeof there);
+    return weft_fail(
+        error, WEFT_USAGE, "%s is %s, for which %s is not defined; it is for %s. weft_cast it",
+        weft_site_name(site, site->n_in - 1), weft_dtype_name(in), site->op->name, there);
 }
 
 /* ---- infer ----------------------------------------------------------------------------------- */

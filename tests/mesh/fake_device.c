@@ -62,6 +62,7 @@ static void copy_box(weft_stream *handle, int queue, void *to, const void *from,
 
 static void run_combine_box(fake_stream *s, fake_command *c)
 {
+    fake_note_combined();
     fake_cpu()->combine_box(s->lanes, WEFT_COMPUTE, fake_move(c->to), fake_move(c->from), &c->box,
                             &c->rule);
 }

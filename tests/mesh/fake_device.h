@@ -38,6 +38,7 @@ void fake_sleep(double seconds, int n);
 /* What was seen since fake_forget. */
 typedef struct fake_facts {
     int64_t n_commands;
+    int64_t n_combined;  /* those that combine */
     int64_t n_overtaken; /* done after one that was put onto another queue later */
     int64_t
         n_races;    /* pairs of commands without an order that use the same bytes, and one writes */

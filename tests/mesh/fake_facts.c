@@ -22,6 +22,13 @@ void fake_note_done(bool is_overtaken)
     pthread_mutex_unlock(&lock);
 }
 
+void fake_note_combined(void)
+{
+    pthread_mutex_lock(&lock);
+    seen.n_combined++;
+    pthread_mutex_unlock(&lock);
+}
+
 fake_facts fake_seen(void)
 {
     pthread_mutex_lock(&lock);

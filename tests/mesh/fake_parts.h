@@ -24,6 +24,7 @@ static inline const weft_device *fake_cpu(void)
 typedef enum fake_fault_seen { FAKE_RACE, FAKE_DEAD } fake_fault_seen;
 void fake_note(fake_fault_seen fault, const char *what);
 void fake_note_done(bool is_overtaken);
+void fake_note_combined(void);
 
 /* ---- fake_memory.c ----------------------------------------------------------------------------- */
 

@@ -139,6 +139,19 @@ static void test_every_layout_has_the_bits_that_the_cpu_gives_it(void)
     }
 }
 
+/* All that is exchanged there are all_reduces. */
+static void test_what_an_all_reduce_brings_is_combined_by_the_device(void)
+{
+    const gpt_layout l = {"data:3", "batch:data", 0};
+    fake_forget();
+    outcome here = outcome_of(&l), there = on_the_fake_device(&l);
+    CHECK(is_same(&here, &there));
+    CHECK(fake_seen().n_combined > 0);
+    CHECK_EQ_INT(fake_seen().n_races + fake_seen().n_dead, 0);
+    free(here.variables);
+    free(there.variables);
+}
+
 /* Two with much to exchange. */
 static const gpt_layout busy[] = {{"data:2", "batch:data", 3},
                                   {"data:2,model:2", "batch:data,hidden:model,heads:model", 1}};
@@ -203,6 +216,7 @@ int main(void)
 {
     RUN(test_the_hosts_hands_in_the_devices_memory_are_found);
     RUN(test_every_layout_has_the_bits_that_the_cpu_gives_it);
+    RUN(test_what_an_all_reduce_brings_is_combined_by_the_device);
     RUN(test_an_event_that_no_queue_waits_for_is_found);
     RUN(test_an_event_that_the_host_does_not_wait_for_is_found);
     RUN(test_memory_that_is_used_again_too_early_is_found);

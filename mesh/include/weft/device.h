@@ -104,7 +104,8 @@ typedef struct weft_device {
     /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
     void (*touch)(weft_stream *stream, void *memory, size_t bytes);
     /* From now on this is called in the middle of long kernels, a few times a millisecond, by the owner's thread: for what
-     * must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing. */
+     * must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing.
+     * Who is open only: no thread of the host's is in the kernels of others. */
     void (*meanwhile)(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
 } weft_device;
 

@@ -170,6 +170,7 @@ static uint32_t find_partial(const placing *p, uint32_t value, const weft_spec *
     int best = -2 * WEFT_MAX_AXES;
     for (uint32_t id = p->primary[value]; id; id = p->plan->placed[id].next) {
         const weft_spec *spec = &p->plan->placed[id].spec;
+        if (has_window(spec, type_of(p->plan, value)->shape.n_dims)) continue; /* overlaps */
         const uint8_t serves =
             spec->combine == wanted->combine ? spec->partial & wanted->partial : 0;
         const int fits =

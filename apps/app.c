@@ -44,6 +44,13 @@ int app_leave(const char *program, app_phase phase, const weft_error *error)
     return exits[first.status][phase];
 }
 
+/* The library looks into the environment, which may have it already. */
+void app_device_path(const settings *s)
+{
+    const char *path = settings_text(s, "device-path");
+    if (path[0] != '\0') (void)setenv("WEFT_DEVICE_PATH", path, 1);
+}
+
 weft_status app_extend(const settings *s, weft_error *error)
 {
     const char *files = settings_text(s, "plugin");
@@ -56,7 +63,9 @@ weft_status app_extend(const settings *s, weft_error *error)
         snprintf(path, sizeof path, "%.*s", (int)n, files);
         if (n > 0) WEFT_TRY(weft_extend_load(path, error));
     }
-    return weft_engine_choose(settings_text(s, "engine"), error);
+    WEFT_TRY(weft_engine_choose(settings_text(s, "engine"), error));
+    app_device_path(s);
+    return weft_device_choose(settings_text(s, "device"), error);
 }
 
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)

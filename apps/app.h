@@ -18,7 +18,7 @@ weft_status app_join(weft_world *world, weft_error *error);
  * ends all ranks when the first one fails, so nobody may be gone before the root has spoken. */
 int app_leave(const char *program, app_phase phase, const weft_error *error);
 
-/* The options of what comes from outside, for a program's table. */
+/* The options of what comes from outside, and of the device, for a program's table. */
 #define APP_EXTEND_OPTIONS(group)                                                                  \
     {"plugin",                                                                                     \
      OPTION_TEXT,                                                                                  \
@@ -26,12 +26,24 @@ int app_leave(const char *program, app_phase phase, const weft_error *error);
      "FILES",                                                                                      \
      group,                                                                                        \
      "shared libraries that add optimizers, kernels, engines, with : between them; loaded first"}, \
+        {"engine",                                                                                 \
+         OPTION_TEXT,                                                                              \
+         "",                                                                                       \
+         "NAME",                                                                                   \
+         group,                                                                                    \
+         "by which ranks exchange: threads, mpi, or of a plug-in; without it, what is there"},     \
+        {"device", OPTION_TEXT,                                                                    \
+         "cpu",    "NAME",                                                                         \
+         group,    "where tensors live: cpu, cuda, or auto: cuda where there is one, else cpu"},   \
     {                                                                                              \
-        "engine", OPTION_TEXT, "", "NAME", group,                                                  \
-            "by which ranks exchange: threads, mpi, or of a plug-in; without it, what is there"    \
+        "device-path", OPTION_TEXT, "", "DIR", group,                                              \
+            "where libweft_cuda.so is; without it, beside libweft.so"                              \
     }
-/* app_extend - load what --plugin names, and choose --engine. Local, before the mesh is made; the caller agrees. */
+/* app_extend - load what --plugin names, and choose --engine and --device. Local, before the mesh is made; the caller agrees. */
 weft_status app_extend(const settings *s, weft_error *error);
+
+/* app_device_path - tell the library what --device-path says. Local. */
+void app_device_path(const settings *s);
 
 /* app_open - join the world, app_extend; mesh and layout as --mesh, --layout and --zero say. Collective over
  * the job. */

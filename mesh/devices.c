@@ -40,6 +40,13 @@ weft_status weft_device_add(const weft_device *device, weft_device_kind *kind, w
     return status;
 }
 
+int weft_device_named(const char *name)
+{
+    for (int at = 0; at < WEFT_DEVICES && weft_devices[at] != NULL; at++)
+        if (strcmp(weft_devices[at]->name, name) == 0) return at;
+    return -1;
+}
+
 void weft_mesh_use_device(weft_device_kind kind)
 {
     if ((unsigned)kind < WEFT_DEVICES && weft_devices[kind] != NULL) atomic_store(&in_use, kind);

@@ -19,6 +19,8 @@ static const option options[] = {
     {"run", OPTION_TEXT, ".", "DIR", "Options", "the folder that runs shall be in"},
     {"quiet", OPTION_FLAG, "no", "", "Options", "no lines for what is good"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
+    {"device-path", OPTION_TEXT, "", "DIR", "Options",
+     "where libweft_cuda.so is; without it, beside libweft.so"},
 };
 static const option_table table = {
     .program = "weft doctor",
@@ -507,6 +509,7 @@ int doctor_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
     settings *s = settings_read(&table, n, arguments, &error);
+    if (s) app_device_path(s);
     const bool has_failed = s && visit(s, &error);
     settings_destroy(&s);
     const int code = app_leave(table.program, APP_STARTING, &error);

@@ -1,5 +1,4 @@
 /* doctor_machine: checks of processor, memory, kernel and limits of the process. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -364,33 +363,36 @@ verdict doctor_limit_locked(const doctor *d, finding *f)
 
 /* ---- GPUs ----------------------------------------------------------------------------------- */
 
-static bool weft_has_gpu_engine(void)
-{
-    for (int i = 0; i < WEFT_DEVICES; i++)
-        if (weft_devices[i] && !weft_devices[i]->is_open) return true;
-    return false;
-}
-
-verdict doctor_gpu(const doctor *d, finding *f)
+static int count_gpus(void)
 {
     int n = 0;
     char path[64];
-    (void)d;
     for (int i = 0; i < 64; i++) {
         snprintf(path, sizeof path, "/dev/nvidia%d", i);
         n += access(path, F_OK) == 0;
     }
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (driver) dlclose(driver);
-    snprintf(f->fact, sizeof f->fact, "%d GPUs%s", n, driver ? ", driver" : "");
+    return n;
+}
+
+static void describe_cuda(char *text, size_t room)
+{
+    for (int d = 0; d < WEFT_DEVICES && weft_devices[d]; d++)
+        if (strcmp(weft_devices[d]->name, "cuda") == 0 && weft_devices[d]->describe)
+            weft_devices[d]->describe(text, room);
+}
+
+/* What weft_device_look says is wrong matters where there is a GPU, which stays idle then. */
+verdict doctor_gpu(const doctor *d, finding *f)
+{
+    const int n = count_gpus();
+    char text[240] = "";
+    weft_error why = {.rank = -1};
+    (void)d;
+    const bool is_there = weft_device_look("cuda", &why) == WEFT_OK;
+    if (is_there) describe_cuda(text, sizeof text);
+    snprintf(f->fact, sizeof f->fact, "%d GPUs%.80s%s", n, *text ? ", " : "", text);
+    if (is_there) return doctor_say(f, DOCTOR_OK, "%s", text);
     if (n == 0) return doctor_say(f, DOCTOR_OK, "none here, and none needed");
-    if (!weft_has_gpu_engine())
-        return doctor_say(f, DOCTOR_WARN,
-                          "%d NVIDIA GPU%s, which stay idle: this Weft has no GPU engine, it "
-                          "computes on the cores",
-                          n, n == 1 ? "" : "s");
-    if (!driver)
-        return doctor_say(f, DOCTOR_FAIL, "%d NVIDIA GPUs and no libcuda.so.1: install the driver",
-                          n);
-    return doctor_say(f, DOCTOR_OK, "%d NVIDIA GPU%s, with a driver", n, n == 1 ? "" : "s");
+    return doctor_say(f, DOCTOR_WARN, "%d NVIDIA GPU%s, which stay%s idle: %.280s", n,
+                      n == 1 ? "" : "s", n == 1 ? "s" : "", why.message);
 }

@@ -57,6 +57,25 @@ static void print_links(const weft_mesh *mesh, const weft_link_speed *speeds)
         printf("link        none: no axis has two ranks\n");
 }
 
+/* Devices that come in libraries of their own, of which a user wants to know why they are not here. */
+static const char *const wanted[] = {"cuda"};
+enum { N_WANTED = sizeof wanted / sizeof *wanted };
+
+static void print_devices(void)
+{
+    weft_error why[N_WANTED] = {{.rank = -1}};
+    for (int i = 0; i < N_WANTED; i++)
+        (void)!weft_device_look(wanted[i], &why[i]);
+    for (int d = 0; d < WEFT_DEVICES && weft_devices[d]; d++) {
+        char text[300] = "";
+        if (weft_devices[d]->describe) weft_devices[d]->describe(text, sizeof text);
+        printf("%-11s %s%s%s\n", d == 0 ? "devices" : "", weft_devices[d]->name, *text ? ": " : "",
+               text);
+    }
+    for (int i = 0; i < N_WANTED; i++)
+        if (why[i].status != WEFT_OK) printf("%-11s %s\n", "", why[i].message);
+}
+
 static void print_info(const weft_mesh *mesh, const char *engine)
 {
     const weft_machine *m = weft_machine_info();
@@ -70,10 +89,8 @@ static void print_info(const weft_mesh *mesh, const char *engine)
     if (strcmp(m->blas_kernel, m->blas_kernel_found) != 0)
         printf(" (it chose %s by itself, which is slower here)", m->blas_kernel_found);
     printf("\nengines     threads, mpi: %s\n", WEFT_HAS_MPI ? "yes" : "no, not found when built");
-    printf("devices    ");
-    for (int d = 0; d < WEFT_DEVICES; d++)
-        if (weft_devices[d]) printf(" %s", weft_devices[d]->name);
-    printf("\nmesh        %s: %d rank%s by %s, cores for each: %d\n", weft_mesh_text(mesh),
+    print_devices();
+    printf("mesh        %s: %d rank%s by %s, cores for each: %d\n", weft_mesh_text(mesh),
            weft_mesh_n_ranks(mesh), weft_mesh_n_ranks(mesh) == 1 ? "" : "s", engine,
            weft_mesh_cores_per_rank(mesh));
     print_ranks(mesh);
@@ -82,6 +99,8 @@ static void print_info(const weft_mesh *mesh, const char *engine)
 static json_t *devices_json(void)
 {
     json_t *devices = json_array();
+    for (int i = 0; i < N_WANTED; i++)
+        (void)!weft_device_look(wanted[i], NULL);
     for (int d = 0; d < WEFT_DEVICES; d++)
         if (weft_devices[d]) json_array_append_new(devices, json_string(weft_devices[d]->name));
     return devices;

@@ -146,6 +146,8 @@ static void run_rank(void *argument, int number)
         is_done = (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
     await_device(rank);
+    if (rank->error.status == WEFT_OK && rank->device->failed != NULL)
+        (void)!rank->device->failed(rank->stream, &rank->error);
     if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
     weft_recorder_run(rank->recorder, 0);
 }

@@ -30,7 +30,7 @@ BASIC = {
 }  # fmt: skip
 WORDS = {"signed", "unsigned", "short", "int", "long", "char"}  # of which C makes its integers
 DEFINED = {"__GNUC__", "WEFT_NO_HERE"}  # the macros that record a caller's place are nobody's business here
-UNDEFINED = {"__cplusplus", "__clang__", "__x86_64__"}
+UNDEFINED = {"__CUDACC__", "__cplusplus", "__clang__", "__x86_64__"}
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\f]+)|(?P<line>\n)|(?P<name>[A-Za-z_]\w*)|(?P<number>(?:0[xX][0-9a-fA-F]+|\d[\w.]*))
@@ -224,7 +224,7 @@ class _Declarations:
             elif word in ("enum", "struct") and "{" in (self.peek(1), self.peek(2)):
                 self.enum() if word == "enum" else self.struct()
                 self.take(";")
-            elif word in ("static", "WEFT_INLINE"):
+            elif word in ("static", "WEFT_INLINE", "WEFT_ANYWHERE"):
                 self.inline()
             elif word == "WEFT_API":
                 self.exported()
@@ -286,7 +286,7 @@ class _Declarations:
         return name
 
     def inline(self):
-        if not self.accept("WEFT_INLINE"):  # weft/extend/math.h: those that loops are made of
+        if not (self.accept("WEFT_INLINE") or self.accept("WEFT_ANYWHERE")):  # weft/extend/math.h, half.h
             self.take("static")
             self.take("inline")
         field = self.declarator(self.base_type())

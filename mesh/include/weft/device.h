@@ -107,10 +107,26 @@ typedef struct weft_device {
      * must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing.
      * Who is open only: no thread of the host's is in the kernels of others. */
     void (*meanwhile)(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
+    /* The first thing that went wrong on the stream since it was made, as a sentence; functions that return nothing leave it
+     * here, and do nothing from then on. NULL: nothing can. */
+    weft_status (*failed)(weft_stream *stream, weft_error *error);
+    /* Which device it is, in words. NULL: its name says it. */
+    void (*describe)(char *text, size_t room);
 } weft_device;
 
 /* The CPU, and what was added; NULL: there is no such device. */
 WEFT_API extern const weft_device *weft_devices[WEFT_DEVICES];
+
+/* weft_device_choose - meshes that are created from now on are on this device: "cpu", "cuda", or "auto", which is cuda where
+ * there is one and the CPU elsewhere. Local; the same on all processes.
+ *
+ * What runs on a device other than the CPU is a library beside libweft.so (libweft_cuda.so), or in the folder that the
+ * environment's WEFT_DEVICE_PATH names. It is loaded when it is first asked for, and stays.
+ * errors  USAGE, in a sentence that says whether the library, the driver or the device is not there
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_device_choose(const char *name, weft_error *error);
+/* weft_device_look - whether there is such a device, without choosing it; its table is then in weft_devices. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_device_look(const char *name, weft_error *error);
 
 /* weft_parallel - cut [0, count) into pieces of at least `grain` and run `body` on them. Local.
  *

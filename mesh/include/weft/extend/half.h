@@ -12,14 +12,22 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t weft_bits_of_f32(float x)
+#ifndef WEFT_ANYWHERE /* a function of the host and of devices */
+#ifdef __CUDACC__
+#define WEFT_ANYWHERE static __host__ __device__ inline
+#else
+#define WEFT_ANYWHERE static inline
+#endif
+#endif
+
+WEFT_ANYWHERE uint32_t weft_bits_of_f32(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float weft_f32_of_bits(uint32_t bits)
+WEFT_ANYWHERE float weft_f32_of_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -28,12 +36,12 @@ static inline float weft_f32_of_bits(uint32_t bits)
 
 /* ---- bf16: the upper half of an f32 ---------------------------------------------------------- */
 
-static inline float weft_f32_of_bf16(uint16_t bits)
+WEFT_ANYWHERE float weft_f32_of_bf16(uint16_t bits)
 {
     return weft_f32_of_bits((uint32_t)bits << 16);
 }
 
-static inline uint16_t weft_bf16_of_f32(float x)
+WEFT_ANYWHERE uint16_t weft_bf16_of_f32(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x);
     const uint32_t rounded = bits + 0x7FFFu + (bits >> 16 & 1u); /* carries into the exponent */
@@ -41,7 +49,7 @@ static inline uint16_t weft_bf16_of_f32(float x)
 }
 
 /* The same number in f32, for what goes on in f32. */
-static inline float weft_bf16_round(float x)
+WEFT_ANYWHERE float weft_bf16_round(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x);
     const uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
@@ -50,7 +58,7 @@ static inline float weft_bf16_round(float x)
 
 /* ---- f16: a sign, 5 bits of exponent, 10 of fraction ----------------------------------------- */
 
-static inline float weft_f32_of_f16(uint16_t bits)
+WEFT_ANYWHERE float weft_f32_of_f16(uint16_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, rest = bits & 0x7FFFu;
     const uint32_t normal = (rest << 13) + (112u << 23), odd = (rest << 13) | 0x7F800000u;
@@ -59,7 +67,7 @@ static inline float weft_f32_of_f16(uint16_t bits)
 }
 
 /* Below the least normal f16 (2^-14) an addition of 1/2 leaves the fraction rounded in the last bits. */
-static inline uint16_t weft_f16_of_f32(float x)
+WEFT_ANYWHERE uint16_t weft_f16_of_f32(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x), sign = bits >> 16 & 0x8000u,
                    rest = bits & 0x7FFFFFFFu;
@@ -70,7 +78,7 @@ static inline uint16_t weft_f16_of_f32(float x)
     return (uint16_t)(sign | (rest >= 0x477FF000u ? odd : finite));
 }
 
-static inline float weft_f16_round(float x)
+WEFT_ANYWHERE float weft_f16_round(float x)
 {
     return weft_f32_of_f16(weft_f16_of_f32(x));
 }
@@ -80,7 +88,7 @@ static inline float weft_f16_round(float x)
 /* The f32 next to x towards 0, its last bit set where that is not x itself: what is rounded from it to fewer bits is rounded as
  * if from x. source  Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
  * odd" */
-static inline float weft_f32_odd(double x)
+WEFT_ANYWHERE float weft_f32_odd(double x)
 {
     const float near = (float)x;
     const uint32_t bits = weft_bits_of_f32(near);
@@ -90,12 +98,12 @@ static inline float weft_f32_odd(double x)
     return weft_f32_of_bits(exact ? bits : (bits - (uint32_t)past) | 1u);
 }
 
-static inline uint16_t weft_bf16_of_f64(double x)
+WEFT_ANYWHERE uint16_t weft_bf16_of_f64(double x)
 {
     return weft_bf16_of_f32(weft_f32_odd(x));
 }
 
-static inline uint16_t weft_f16_of_f64(double x)
+WEFT_ANYWHERE uint16_t weft_f16_of_f64(double x)
 {
     return weft_f16_of_f32(weft_f32_odd(x));
 }

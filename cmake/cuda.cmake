@@ -1,0 +1,58 @@
+# libweft_cuda.so, which the library loads where a program asks for the device cuda: built where the CUDA Toolkit is. It takes the
+# Toolkit's headers and compilers to build; the driver is loaded at run time, so no file of it is needed here.
+#
+#   weft_cuda               its objects, which tests link too
+#   weft_cuda_image(box mesh/cuda/box.cu)     kernels, compiled for WEFT_CUDA_ARCHITECTURES: <build>/cuda/box.fatbin, and what
+#                           the assembler says of each, box.report, which tests/cuda/kernels_test.c reads
+option(WEFT_WITH_CUDA "libweft_cuda.so, where the CUDA Toolkit is found" ON)
+set(WEFT_CUDA_ARCHITECTURES 80 90 CACHE STRING "compute capabilities that kernels are compiled for; later ones compile text")
+if(WEFT_WITH_CUDA)
+  find_package(CUDAToolkit QUIET)
+endif()
+set(WEFT_HAS_CUDA OFF)
+if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  set(WEFT_HAS_CUDA ON)
+  message(STATUS "CUDA Toolkit ${CUDAToolkit_VERSION}: libweft_cuda.so is built, for sm_${WEFT_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "No CUDA Toolkit (nvcc): libweft_cuda.so is left out; there is the device cpu alone")
+  return()
+endif()
+
+set(WEFT_CUDA_IMAGES ${CMAKE_BINARY_DIR}/cuda)
+file(MAKE_DIRECTORY ${WEFT_CUDA_IMAGES})
+list(GET WEFT_CUDA_ARCHITECTURES -1 newest)
+set(code "-gencode=arch=compute_${newest},code=compute_${newest}")
+foreach(architecture ${WEFT_CUDA_ARCHITECTURES})
+  list(APPEND code "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+endforeach()
+list(JOIN code " " code)
+
+function(weft_cuda_image name source)
+  set(image ${WEFT_CUDA_IMAGES}/${name}.fatbin)
+  set(report ${WEFT_CUDA_IMAGES}/${name}.report)
+  add_custom_command(OUTPUT ${image} ${report} VERBATIM DEPFILE ${image}.d
+    COMMAND sh -c "${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -O3 -std=c++17 --Werror all-warnings -Xptxas -v ${code} \
+-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/mesh/include -I${CMAKE_SOURCE_DIR}/ops/include -MD -MF ${image}.d -MT ${image} \
+-o ${image} ${CMAKE_SOURCE_DIR}/${source} 2> ${report} || { cat ${report} >&2; exit 1; }"
+    DEPENDS ${CMAKE_SOURCE_DIR}/${source} COMMENT "Compiling kernels ${source} for sm_${WEFT_CUDA_ARCHITECTURES}")
+  set_property(GLOBAL APPEND PROPERTY weft_cuda_images ${image})
+  set_property(GLOBAL APPEND PROPERTY weft_cuda_kernels ${CMAKE_SOURCE_DIR}/${source})
+endfunction()
+
+weft_cuda_image(box mesh/cuda/box.cu)
+
+get_property(images GLOBAL PROPERTY weft_cuda_images)
+add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/launch.c
+            mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/plugin.c)
+target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR} PRIVATE ops/kernel mesh/cuda ops/kernel/cuda)
+target_include_directories(weft_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJECT_VERSION}" WEFT_CUDA_IMAGES="${WEFT_CUDA_IMAGES}")
+foreach(room mesh layout kernel)
+  target_include_directories(weft_cuda PRIVATE $<TARGET_PROPERTY:weft_${room},INTERFACE_INCLUDE_DIRECTORIES>)
+endforeach()
+set_source_files_properties(mesh/cuda/image.c PROPERTIES OBJECT_DEPENDS "${images}")
+
+add_library(weft_cuda_library SHARED $<TARGET_OBJECTS:weft_cuda>)
+set_target_properties(weft_cuda_library PROPERTIES OUTPUT_NAME weft_cuda BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN"
+                                                   LINKER_LANGUAGE C)
+target_link_libraries(weft_cuda_library PRIVATE weft ${CMAKE_DL_LIBS} -Wl,--no-undefined)

@@ -1,0 +1,55 @@
+/* device: the table of the CUDA device. */
+#include "image.h"
+#include "mesh/devices.h"
+#include "parts.h"
+
+#include <stdio.h>
+
+static void touch(weft_stream *stream, void *memory, size_t bytes)
+{
+    (void)stream, (void)memory, (void)bytes; /* its pages are there */
+}
+
+static void describe(char *text, size_t room)
+{
+    const cuda_gpu *g = &cuda_gpu_here;
+    snprintf(
+        text, room,
+        "%.60s, number %d of %d, compute capability %d.%d, %.1f GiB free, driver for CUDA %d.%d",
+        g->name, g->ordinal, g->n_there, g->major, g->minor, (double)cuda_room() / (1 << 30),
+        g->driver / 1000, g->driver % 1000 / 10);
+}
+
+static const weft_device table = {
+    .name = "cuda",
+    .take = cuda_take,
+    .take_zeroed = cuda_take_zeroed,
+    .give = cuda_give,
+    .room = cuda_room,
+    .take_staging = cuda_take_staging,
+    .give_staging = cuda_give_staging,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .put = cuda_put_bytes,
+    .get = cuda_get_bytes,
+    .copy = cuda_copy,
+    .copy_box = cuda_copy_box,
+    .combine_box = cuda_combine_box,
+    .identity = cuda_identity,
+    .record = cuda_record,
+    .follow = cuda_follow,
+    .is_done = cuda_is_done,
+    .wait = cuda_wait,
+    .finish = cuda_finish,
+    .touch = touch,
+    .meanwhile = cuda_meanwhile,
+    .failed = cuda_failed,
+    .describe = describe,
+};
+
+weft_status cuda_device_open(weft_device_kind *kind, weft_error *error)
+{
+    WEFT_TRY(cuda_driver_open(error));
+    WEFT_TRY(cuda_boxes_open(error));
+    return weft_device_add(&table, kind, error);
+}

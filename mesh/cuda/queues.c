@@ -1,0 +1,155 @@
+/* queues: a stream of the CUDA device: four of the driver's streams, and events between them. */
+#include "parts.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+void cuda_fail(weft_stream *stream, const weft_error *error)
+{
+    cuda_stream *s = cuda_stream_of(stream);
+    pthread_mutex_lock(&s->lock);
+    if (s->error.status == WEFT_OK) s->error = *error;
+    atomic_store(&s->has_failed, true);
+    pthread_mutex_unlock(&s->lock);
+}
+
+weft_status cuda_failed(weft_stream *stream, weft_error *error)
+{
+    cuda_stream *s = cuda_stream_of(stream);
+    pthread_mutex_lock(&s->lock);
+    const weft_error first = s->error;
+    pthread_mutex_unlock(&s->lock);
+    return first.status == WEFT_OK ? WEFT_OK : weft_fail(error, first.status, "%s", first.message);
+}
+
+cuda_queue *cuda_queue_for(weft_stream *stream, int queue)
+{
+    cuda_enter();
+    cuda_stream *s = cuda_stream_of(stream);
+    return atomic_load(&s->has_failed) ? NULL : &s->queues[queue];
+}
+
+void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call)
+{
+    weft_error error = {WEFT_OK, -1, ""};
+    q->has_more = true;
+    if (cuda_check(result, call, &error) != WEFT_OK) cuda_fail(stream, &error);
+}
+
+/* ---- made and ended -------------------------------------------------------------------------- */
+
+static weft_status create_queue(cuda_queue *q, weft_error *error)
+{
+    WEFT_TRY(cuda_check(cuda.cuStreamCreate(&q->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate",
+                        error));
+    for (int i = 0; i < CUDA_EVENTS; i++)
+        WEFT_TRY(cuda_check(cuda.cuEventCreate(&q->events[i], CU_EVENT_DISABLE_TIMING),
+                            "cuEventCreate", error));
+    return WEFT_OK;
+}
+
+weft_status cuda_stream_create(int n_lanes, weft_stream **stream, weft_error *error)
+{
+    (void)n_lanes; /* the host's; kernels are not its */
+    weft_status status = WEFT_OK;
+    cuda_stream *s = calloc(1, sizeof *s);
+    *stream = (weft_stream *)s;
+    if (s == NULL) return weft_fail_memory(error, sizeof *s);
+    pthread_mutex_init(&s->lock, NULL);
+    cuda_enter();
+    for (int q = 0; q < WEFT_QUEUES && status == WEFT_OK; q++)
+        status = create_queue(&s->queues[q], error);
+    if (status == WEFT_OK)
+        status = cuda_check(cuda.cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING),
+                            "cuStreamCreate", error);
+    if (status != WEFT_OK) cuda_stream_destroy(stream);
+    return status;
+}
+
+static void destroy_queue(cuda_queue *q)
+{
+    for (int i = 0; i < CUDA_EVENTS; i++)
+        if (q->events[i] != NULL) (void)cuda.cuEventDestroy(q->events[i]);
+    if (q->stream != NULL) (void)cuda.cuStreamDestroy(q->stream);
+}
+
+void cuda_stream_destroy(weft_stream **stream)
+{
+    cuda_stream *s = cuda_stream_of(*stream);
+    if (s == NULL) return;
+    cuda_enter();
+    for (int q = 0; q < WEFT_QUEUES; q++)
+        if (s->queues[q].stream != NULL) (void)cuda.cuStreamSynchronize(s->queues[q].stream);
+    for (int q = 0; q < WEFT_QUEUES; q++)
+        destroy_queue(&s->queues[q]);
+    if (s->copies != NULL) (void)cuda.cuStreamDestroy(s->copies);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    *stream = NULL;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static CUevent event_of(const cuda_queue *q, uint64_t number)
+{
+    return q->events[number % CUDA_EVENTS];
+}
+
+weft_event cuda_record(weft_stream *stream, int queue)
+{
+    cuda_queue *q = cuda_queue_for(stream, queue);
+    if (q == NULL) return (weft_event){queue, 0};
+    if (q->has_more) {
+        q->recorded++;
+        cuda_put(stream, q, cuda.cuEventRecord(event_of(q, q->recorded), q->stream),
+                 "cuEventRecord");
+        q->has_more = false;
+    }
+    return (weft_event){queue, q->recorded};
+}
+
+void cuda_follow(weft_stream *stream, int queue, weft_event event)
+{
+    cuda_queue *q = cuda_queue_for(stream, queue);
+    const cuda_queue *other = &cuda_stream_of(stream)->queues[event.queue];
+    if (q == NULL || q == other || event.number <= other->done) return;
+    cuda_put(stream, q, cuda.cuStreamWaitEvent(q->stream, event_of(other, event.number), 0),
+             "cuStreamWaitEvent");
+}
+
+bool cuda_is_done(weft_stream *stream, weft_event event)
+{
+    cuda_queue *q = cuda_queue_for(stream, event.queue);
+    weft_error error = {WEFT_OK, -1, ""};
+    if (q == NULL || event.number <= q->done) return true; /* who has failed waits for nothing */
+    const CUresult result = cuda.cuEventQuery(event_of(q, event.number));
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    if (cuda_check(result, "cuEventQuery", &error) != WEFT_OK) cuda_fail(stream, &error);
+    if (event.number > q->done) q->done = event.number;
+    return true;
+}
+
+/* Looks, yields, then sleeps for moments. */
+void cuda_wait(weft_stream *stream, weft_event event)
+{
+    enum { LOOKS = 64, YIELDS = 256 };
+    for (int n = 0; !cuda_is_done(stream, event); n++) {
+        if (n > YIELDS)
+            nanosleep(&(struct timespec){0, 20000}, NULL);
+        else if (n > LOOKS)
+            sched_yield();
+    }
+}
+
+void cuda_finish(weft_stream *stream)
+{
+    for (int q = 0; q < WEFT_QUEUES; q++)
+        cuda_wait(stream, cuda_record(stream, q));
+}
+
+/* No thread of the host's is in a kernel: whoever waits for exchanges brings them on himself. */
+void cuda_meanwhile(weft_stream *stream, void (*meanwhile)(void *argument), void *argument)
+{
+    (void)stream, (void)meanwhile, (void)argument;
+}

@@ -1,0 +1,148 @@
+/* driver: the emulated driver's devices, contexts, modules and errors. */
+#include "parts.h"
+
+pthread_mutex_t emulated_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local CUcontext current;
+static struct CUctx_st {
+    int device;
+} contexts[8];
+
+uint32_t emulated_random(uint32_t below)
+{
+    static uint64_t state = 0x9E3779B97F4A7C15u;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % below;
+}
+
+void emulated_die(const char *why)
+{
+    fprintf(stderr, "emulated GPU: %s\n", why);
+    abort();
+}
+
+int emulated_number(const char *variable, int otherwise)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? (int)strtol(text, NULL, 10) : otherwise;
+}
+
+/* ---- what is to fail ------------------------------------------------------------------------- */
+
+static bool fails_now(const char *call)
+{
+    static _Atomic long n;
+    const char *plan = getenv("TEST_CUDA_FAIL");
+    const size_t length = strlen(call);
+    if (plan == NULL || strncmp(plan, call, length) != 0 || plan[length] != ':') return false;
+    return ++n >= strtol(plan + length + 1, NULL, 10);
+}
+
+CUresult emulated_enter(const char *call)
+{
+    if (current == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    return fails_now(call) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+}
+
+static const struct {
+    CUresult result;
+    const char *name, *text;
+} errors[] = {{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+              {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+              {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+              {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+              {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+              {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}};
+enum { N_ERRORS = sizeof errors / sizeof *errors };
+
+static int find_error(CUresult result)
+{
+    for (int i = 0; i < N_ERRORS; i++)
+        if (errors[i].result == result) return i;
+    return -1;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult result, const char **name)
+{
+    const int at = find_error(result);
+    *name = at < 0 ? NULL : errors[at].name;
+    return at < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult result, const char **text)
+{
+    const int at = find_error(result);
+    *text = at < 0 ? NULL : errors[at].text;
+    return at < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* ---- devices and contexts -------------------------------------------------------------------- */
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    return emulated_number("TEST_CUDA_DEVICES", 1) > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    *version = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *n)
+{
+    *n = emulated_number("TEST_CUDA_DEVICES", 1);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    snprintf(name, (size_t)bytes, "emulated GPU %d", device);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *to, CUdevice_attribute what, CUdevice device)
+{
+    (void)device;
+    *to = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+          : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+                                                                 : 2;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    *context = &contexts[device];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+    current = context;
+    return CUDA_SUCCESS;
+}
+
+/* ---- modules: the kernels of all of them are this library's own ----------------------------------- */
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    const CUresult entered = emulated_enter("cuModuleLoadData");
+    uint32_t magic;
+    memcpy(&magic, image, sizeof magic);
+    *module = (CUmodule)(uintptr_t)1;
+    if (entered != CUDA_SUCCESS) return entered;
+    return magic == 0xBA55ED50u || magic == 0x464C457Fu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    (void)module;
+    *function = (CUfunction)(uintptr_t)emulated_find(name);
+    return *function != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

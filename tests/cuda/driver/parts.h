@@ -1,0 +1,43 @@
+/* parts.h: what the files of the emulated driver have in common. It is a libcuda.so.1 with the functions that Weft calls, for
+ * machines without a GPU: their contracts are NVIDIA's, their doing is late, and in any order that streams and events allow.
+ *
+ * The environment: TEST_CUDA_DEVICES: how many GPUs there are (1). TEST_CUDA_MEMORY: MiB of each (4096). TEST_CUDA_FAIL:
+ * "cuLaunchKernel:3": the third call of it fails. TEST_CUDA_TELL: at the end a line on stderr.
+ */
+#ifndef EMULATED_PARTS_H
+#define EMULATED_PARTS_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulate.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* One lock over all that the driver knows. */
+extern pthread_mutex_t emulated_lock;
+uint32_t emulated_random(uint32_t below);
+void emulated_die(const char *why);
+
+/* ---- memory.c ---- */
+bool emulated_is_handed(const void *at);
+bool emulated_is_pinned(const void *at);
+/* All of it was taken and not given back; pinned memory and the host's always were. */
+bool emulated_is_alive(const void *at, size_t bytes);
+
+/* ---- launch.c ---- */
+const emulated_kernel *emulated_find(const char *name);
+void emulated_launch(const emulated_kernel *kernel, int64_t blocks, int threads, const void *work);
+
+/* ---- driver.c ---- */
+int emulated_number(const char *variable, int otherwise);
+/* What is to fail now, and whether the calling thread has a context. */
+CUresult emulated_enter(const char *call);
+/* All streams are empty. */
+void emulated_drain(void);
+
+#endif

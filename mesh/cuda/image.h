@@ -4,6 +4,16 @@
 
 #include "weft/error.h"
 
+/* Puts a file into the library, as it is. */
+#define CUDA_IMAGE(name, file)                                                                     \
+    __asm__(".section .rodata\n"                                                                   \
+            ".balign 64\n"                                                                         \
+            ".hidden " #name "\n"                                                                  \
+            ".global " #name "\n" #name ":\n"                                                      \
+            ".incbin \"" file "\"\n"                                                               \
+            ".byte 0\n"                                                                            \
+            ".previous\n");
+
 extern const char cuda_image_box[];
 
 weft_status cuda_boxes_open(weft_error *error);

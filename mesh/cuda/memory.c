@@ -141,3 +141,11 @@ void cuda_copy(weft_stream *stream, int queue, void *to, const void *from, size_
         cuda_put(stream, q, cuda.cuMemcpyAsync(address(to), address(from), bytes, q->stream),
                  "cuMemcpyAsync");
 }
+
+void cuda_clear(weft_stream *stream, int queue, void *to, size_t bytes)
+{
+    cuda_queue *q = cuda_queue_for(stream, queue);
+    if (q != NULL && bytes > 0)
+        cuda_put(stream, q, cuda.cuMemsetD8Async(address(to), 0, bytes, q->stream),
+                 "cuMemsetD8Async");
+}

@@ -59,6 +59,8 @@ void cuda_give_staging(void *memory, size_t bytes);
 void cuda_put_bytes(weft_stream *stream, void *to, const void *from, size_t bytes);
 void cuda_get_bytes(weft_stream *stream, void *to, const void *from, size_t bytes);
 void cuda_copy(weft_stream *stream, int queue, void *to, const void *from, size_t bytes);
+/* Zero bytes, put onto a queue. */
+void cuda_clear(weft_stream *stream, int queue, void *to, size_t bytes);
 
 /* ---- boxes.c --------------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ pack() {
     [ -x "$build/tests/test_cuda_device" ] || die "$build has no tests/test_cuda_device; build with the CUDA Toolkit first"
     mkdir -p "$to/bin" "$to/tests" "$to/lib"
     cp "$build"/bin/{weft,gpt,mnist} "$to/bin/"
-    cp "$build"/tests/test_cuda_device "$to/tests/"
+    cp "$build"/tests/test_cuda_{device,ops} "$to/tests/"
     cp -L "$build"/lib/libweft.so.0 "$build"/lib/libweft_cuda.so "$to/lib/"
     libraries_of "$to"/bin/* "$to"/tests/* "$to"/lib/* | grep -v '/libweft' | xargs -r -I{} cp -L {} "$to/lib/"
     cp "${BASH_SOURCE[0]}" "$to/run.sh"

@@ -1,12 +1,19 @@
 /* plugin: what libweft_cuda.so has: the device, and what computes on it. */
-#include "mesh/cuda/parts.h"
+#include "plugin.h"
+
+#include "kernels.h"
 #include "mesh/devices.h"
 
-static weft_status open_all(weft_error *error)
+weft_status cuda_open_all(weft_error *error)
 {
+    static weft_status (*const opens[])(weft_device_kind device, weft_error * error) = {
+        cuda_products_open, cuda_reductions_open, cuda_indexing_open, cuda_shapes_open};
     weft_device_kind kind;
-    return cuda_device_open(&kind, error);
+    WEFT_TRY(cuda_device_open(&kind, error));
+    for (size_t i = 0; i < sizeof opens / sizeof *opens; i++)
+        WEFT_TRY(opens[i](kind, error));
+    return WEFT_OK;
 }
 
 WEFT_API extern const weft_device_plugin weft_device_entry;
-WEFT_API const weft_device_plugin weft_device_entry = {WEFT_VERSION, open_all};
+WEFT_API const weft_device_plugin weft_device_entry = {WEFT_VERSION, cuda_open_all};

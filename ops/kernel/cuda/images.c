@@ -1,0 +1,8 @@
+/* images: the files that nvcc wrote of the ops' kernels, as they are. */
+#include "images.h"
+
+#include "mesh/cuda/image.h"
+
+CUDA_IMAGE(cuda_image_index, WEFT_CUDA_IMAGES "/index.fatbin")
+CUDA_IMAGE(cuda_image_product, WEFT_CUDA_IMAGES "/product.fatbin")
+CUDA_IMAGE(cuda_image_reduce, WEFT_CUDA_IMAGES "/reduce.fatbin")

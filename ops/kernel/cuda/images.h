@@ -1,0 +1,7 @@
+/* images.h: kernels of ops as nvcc compiled them (mesh/cuda/image.h). */
+#ifndef WEFT_CUDA_OP_IMAGES_H
+#define WEFT_CUDA_OP_IMAGES_H
+
+extern const char cuda_image_index[], cuda_image_product[], cuda_image_reduce[];
+
+#endif

@@ -1,0 +1,28 @@
+/* kernels.h: the kernels of the device cuda, which keep to the contracts of the CPU's (ops/kernel/cpu/kernels.h), and what they share. */
+#ifndef WEFT_CUDA_KERNELS_H
+#define WEFT_CUDA_KERNELS_H
+
+#include "kernel.h"
+#include "mesh/cuda/parts.h"
+#include "nest.h"
+
+/* ---- nest.c: loops over dims ----------------------------------------------------------------- */
+
+/* Element strides of a view; 0 for a dim that it has not. */
+int64_t cuda_stride_of(const weft_view *view, const char *name);
+/* One more loop inside the others; joined with the innermost where both are one walk. */
+void cuda_nest_add(cuda_nest *nest, int64_t count, int64_t stride_0, int64_t stride_1,
+                   int64_t stride_2);
+
+/* ---- what there is: each opens its image and adds its kernels ---------------------------------- */
+
+weft_status cuda_products_open(weft_device_kind device, weft_error *error);
+weft_status cuda_reductions_open(weft_device_kind device, weft_error *error);
+weft_status cuda_indexing_open(weft_device_kind device, weft_error *error);
+weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
+
+/* A kernel for an op, known by the op's name. */
+weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind device,
+                            weft_error *error);
+
+#endif

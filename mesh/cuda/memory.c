@@ -94,8 +94,9 @@ void cuda_give_staging(void *memory, size_t bytes)
 static weft_status finish_queues(cuda_stream *s, weft_error *error)
 {
     for (int q = 0; q < WEFT_QUEUES; q++)
-        WEFT_TRY(cuda_check(cuda.cuStreamSynchronize(s->queues[q].stream), "cuStreamSynchronize",
-                            error));
+        if (s->queues[q].stream != NULL)
+            WEFT_TRY(cuda_check(cuda.cuStreamSynchronize(s->queues[q].stream),
+                                "cuStreamSynchronize", error));
     return WEFT_OK;
 }
 

@@ -12,7 +12,8 @@
 enum { CUDA_EVENTS = 64 };
 
 typedef struct cuda_queue {
-    CUstream stream; /* waits for no other by itself */
+    _Atomic(CUstream)
+        stream; /* waits for no other by itself; NULL until something is put onto it */
     CUevent events[CUDA_EVENTS];
     uint64_t recorded, done; /* numbers: of the newest event, and of the newest known to be over */
     bool has_more;           /* than was recorded */

@@ -1,4 +1,4 @@
-/* queues: a stream of the CUDA device: four of the driver's streams, and events between them. */
+/* queues: a stream of the CUDA device: one of the driver's streams for each queue that is used, and events between them. */
 #include "parts.h"
 
 #include <sched.h>
@@ -23,11 +23,30 @@ weft_status cuda_failed(weft_stream *stream, weft_error *error)
     return first.status == WEFT_OK ? WEFT_OK : weft_fail(error, first.status, "%s", first.message);
 }
 
+/* The stream last: who sees it finds the events. */
+static weft_status create_queue(cuda_queue *q, weft_error *error)
+{
+    CUstream stream = NULL;
+    for (int i = 0; i < CUDA_EVENTS; i++)
+        WEFT_TRY(cuda_check(cuda.cuEventCreate(&q->events[i], CU_EVENT_DISABLE_TIMING),
+                            "cuEventCreate", error));
+    WEFT_TRY(
+        cuda_check(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", error));
+    atomic_store(&q->stream, stream);
+    return WEFT_OK;
+}
+
+/* Few of the queues are used, so each is made when something is put onto it. */
 cuda_queue *cuda_queue_for(weft_stream *stream, int queue)
 {
-    cuda_enter();
     cuda_stream *s = cuda_stream_of(stream);
-    return atomic_load(&s->has_failed) ? NULL : &s->queues[queue];
+    cuda_queue *q = &s->queues[queue];
+    weft_error error = {WEFT_OK, -1, ""};
+    cuda_enter();
+    if (atomic_load(&s->has_failed)) return NULL;
+    if (q->stream != NULL || create_queue(q, &error) == WEFT_OK) return q;
+    cuda_fail(stream, &error);
+    return NULL;
 }
 
 void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call)
@@ -39,30 +58,16 @@ void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *c
 
 /* ---- made and ended -------------------------------------------------------------------------- */
 
-static weft_status create_queue(cuda_queue *q, weft_error *error)
-{
-    WEFT_TRY(cuda_check(cuda.cuStreamCreate(&q->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate",
-                        error));
-    for (int i = 0; i < CUDA_EVENTS; i++)
-        WEFT_TRY(cuda_check(cuda.cuEventCreate(&q->events[i], CU_EVENT_DISABLE_TIMING),
-                            "cuEventCreate", error));
-    return WEFT_OK;
-}
-
 weft_status cuda_stream_create(int n_lanes, weft_stream **stream, weft_error *error)
 {
     (void)n_lanes; /* the host's; kernels are not its */
-    weft_status status = WEFT_OK;
     cuda_stream *s = calloc(1, sizeof *s);
     *stream = (weft_stream *)s;
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
     cuda_enter();
-    for (int q = 0; q < WEFT_QUEUES && status == WEFT_OK; q++)
-        status = create_queue(&s->queues[q], error);
-    if (status == WEFT_OK)
-        status = cuda_check(cuda.cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING),
-                            "cuStreamCreate", error);
+    const weft_status status = cuda_check(cuda.cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING),
+                                          "cuStreamCreate", error);
     if (status != WEFT_OK) cuda_stream_destroy(stream);
     return status;
 }
@@ -98,9 +103,8 @@ static CUevent event_of(const cuda_queue *q, uint64_t number)
 
 weft_event cuda_record(weft_stream *stream, int queue)
 {
-    cuda_queue *q = cuda_queue_for(stream, queue);
-    if (q == NULL) return (weft_event){queue, 0};
-    if (q->has_more) {
+    cuda_queue *q = &cuda_stream_of(stream)->queues[queue];
+    if (q->has_more && cuda_queue_for(stream, queue) != NULL) {
         q->recorded++;
         cuda_put(stream, q, cuda.cuEventRecord(event_of(q, q->recorded), q->stream),
                  "cuEventRecord");
@@ -111,18 +115,20 @@ weft_event cuda_record(weft_stream *stream, int queue)
 
 void cuda_follow(weft_stream *stream, int queue, weft_event event)
 {
-    cuda_queue *q = cuda_queue_for(stream, queue);
     const cuda_queue *other = &cuda_stream_of(stream)->queues[event.queue];
-    if (q == NULL || q == other || event.number <= other->done) return;
+    if (queue == event.queue || event.number <= other->done) return;
+    cuda_queue *q = cuda_queue_for(stream, queue);
+    if (q == NULL) return;
     cuda_put(stream, q, cuda.cuStreamWaitEvent(q->stream, event_of(other, event.number), 0),
              "cuStreamWaitEvent");
 }
 
 bool cuda_is_done(weft_stream *stream, weft_event event)
 {
-    cuda_queue *q = cuda_queue_for(stream, event.queue);
+    cuda_queue *q = &cuda_stream_of(stream)->queues[event.queue];
     weft_error error = {WEFT_OK, -1, ""};
-    if (q == NULL || event.number <= q->done) return true; /* who has failed waits for nothing */
+    if (event.number <= q->done || cuda_queue_for(stream, event.queue) == NULL)
+        return true; /* who has failed waits for nothing */
     const CUresult result = cuda.cuEventQuery(event_of(q, event.number));
     if (result == CUDA_ERROR_NOT_READY) return false;
     if (cuda_check(result, "cuEventQuery", &error) != WEFT_OK) cuda_fail(stream, &error);

@@ -4,10 +4,6 @@
 
 #include "weft/device.h"
 
-/* weft_device_add - one more, known by its name. It is not copied, and lives as long as the process. Local; before a mesh
- * is made on it. */
-WEFT_API weft_status weft_device_add(const weft_device *device, weft_device_kind *kind,
-                                     weft_error *error);
 /* weft_device_named - its number; -1: there is none yet. Local. */
 int weft_device_named(const char *name);
 

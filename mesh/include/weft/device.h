@@ -128,6 +128,14 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_device_choose(const char *name, weft_e
 /* weft_device_look - whether there is such a device, without choosing it; its table is then in weft_devices. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_device_look(const char *name, weft_error *error);
 
+/* weft_device_add - one more device, known by its name: what a library of WEFT_DEVICE_PATH calls when it is loaded. The table is
+ * not copied, and lives as long as the process; it is that of this version of Weft, and of no other. Local; before a mesh is
+ * made on it.
+ * errors  USAGE for a name that is none, or taken, or where WEFT_DEVICES are there already
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_device_add(const weft_device *device,
+                                                     weft_device_kind *kind, weft_error *error);
+
 /* weft_parallel - cut [0, count) into pieces of at least `grain` and run `body` on them. Local.
  *
  * Only the thread that owns the stream calls it; not nested. body(argument, begin, end, lane) runs with

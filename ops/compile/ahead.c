@@ -197,7 +197,9 @@ static weft_status ask_operands(looking *l, uint32_t id)
     const weft_node *node = &plan->graph->nodes[id];
     weft_site site;
     weft_site_of(plan->graph, node, &site);
-    weft_choice_in in = {.plan = plan, .node = id, .site = &site, .is_draft = true};
+    weft_factors factors;
+    weft_choice_in in = {
+        .plan = plan, .node = id, .site = &site, .is_draft = true, .factors = &factors};
     weft_choice choice;
     for (int i = 0; i < node->n_in; i++) {
         const uint32_t value = node->in[i];
@@ -209,7 +211,7 @@ static weft_status ask_operands(looking *l, uint32_t id)
     }
     for (int o = 0; o < node->n_out; o++)
         weft_ahead_of(plan, l->ahead, node->out + (uint32_t)o, &in.out[o]);
-    node->op->factors(&site, &in.factors);
+    node->op->factors(&site, &factors);
     WEFT_TRY(weft_choose(&in, &choice, l->error));
     for (int i = 0; i < node->n_in; i++)
         ask(l, node->in[i], choice.need[i]);

@@ -79,11 +79,11 @@ static double border_price(const choosing *c, int i, int f)
     const weft_decision *decision = &c->decision;
     const weft_holding *holding = &c->in->in[i];
     const int axis = decision->axis;
-    weft_window window = c->in->factors.window[f][i];
+    weft_window window = c->in->factors->window[f][i];
     const int now =
         holding->now[axis] == WEFT_PARTIAL ? holding->finished[axis] : holding->now[axis];
     if (window.lead == 0 || holding->is_free || now == WEFT_REPLICATED) return 0;
-    int64_t size = c->in->site->in[i].shape.dims[c->in->factors.factors[f].in[i]].size;
+    int64_t size = c->in->site->in[i].shape.dims[c->in->factors->factors[f].in[i]].size;
     for (int a = 0; a < c->n_axes; a++) {
         const int64_t n = weft_mesh_axis_size(c->in->plan->mesh, a);
         if (!(c->axes_of[f] >> a & 1)) continue;
@@ -184,7 +184,7 @@ static bool may_all_be_partial(const choosing *c)
 
 static bool is_legal(const choosing *c, int f)
 {
-    const weft_factor *factor = &c->in->factors.factors[f];
+    const weft_factor *factor = &c->in->factors->factors[f];
     const weft_site *site = c->in->site;
     int64_t parts = c->decision.n_ranks;
     for (int a = 0; a < c->n_axes; a++)
@@ -219,7 +219,7 @@ static weft_way *new_way(choosing *c, weft_way_kind kind, int factor)
 
 static void add_cut(choosing *c, int f, bool is_usual)
 {
-    const weft_factor *factor = &c->in->factors.factors[f];
+    const weft_factor *factor = &c->in->factors->factors[f];
     weft_way *way = new_way(c, WEFT_WAY_CUT, f);
     int8_t *need = c->need[c->decision.n_ways - 1], *make = c->make[c->decision.n_ways - 1];
     way->combine = (weft_combine)factor->combine;
@@ -234,7 +234,7 @@ static void add_cut(choosing *c, int f, bool is_usual)
 
 static void add_cuts(choosing *c, bool is_wanted, bool is_usual)
 {
-    const weft_factors *factors = &c->in->factors;
+    const weft_factors *factors = c->in->factors;
     int axis = c->decision.axis;
     for (int f = 0; f < factors->n_factors; f++) {
         const weft_factor *factor = &factors->factors[f];

@@ -26,8 +26,8 @@ typedef struct weft_choice_in {
     weft_plan *plan;
     uint32_t node;
     const weft_site *site;
-    bool is_draft; /* the policy is not asked, and nothing is kept */
-    weft_factors factors;
+    bool is_draft;               /* the policy is not asked, and nothing is kept */
+    const weft_factors *factors; /* apart, as most of its rows are never written */
     weft_holding in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
 } weft_choice_in;
 

@@ -258,7 +258,7 @@ static void describe(const placing *p, const weft_node *node, weft_choice_in *in
 static void show(const weft_choice_in *in, int operand, int f, int d, weft_spec *spec)
 {
     const weft_shape *shape = &in->site->in[operand].shape;
-    spec->window[d] = in->factors.window[f][operand];
+    spec->window[d] = in->factors->window[f][operand];
     if (weft_window_is_within(spec, in->plan->mesh, shape, d)) spec->window[d] = (weft_window){0};
 }
 
@@ -280,10 +280,10 @@ static void spec_from(const weft_choice_in *in, const weft_choice *choice, int o
     if (spec->partial) spec->combine = choice->combine; /* of operands as of results */
     for (int d = 0; d < WEFT_MAX_DIMS; d++) {
         if (!axes_of[d]) continue;
-        const weft_factor *factor = &in->factors.factors[factor_of[d]];
+        const weft_factor *factor = &in->factors->factors[factor_of[d]];
         spec->n_split[d] = (int8_t)weft_layout_order(
             in->plan->layout, mesh, weft_factor_name(in->site, factor), axes_of[d], spec->split[d]);
-        if (operand >= 0 && in->factors.window[factor_of[d]][operand].lead != 0)
+        if (operand >= 0 && in->factors->window[factor_of[d]][operand].lead != 0)
             show(in, operand, factor_of[d], d, spec);
     }
 }
@@ -295,7 +295,7 @@ static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_
     if (p->draft) return NULL;
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
         if (choice->factor[a] < 0) continue;
-        const weft_factor *factor = &in->factors.factors[choice->factor[a]];
+        const weft_factor *factor = &in->factors->factors[choice->factor[a]];
         if (factor->out[0] >= 0) continue;
         text = weft_arena_text(p->plan->arena, "%s%s%s is contracted and split over %s",
                                text ? text : "", text ? ", " : "",
@@ -317,10 +317,12 @@ static weft_status place_op(placing *p, uint32_t id)
     const weft_node *node = &plan->graph->nodes[id];
     weft_site site;
     weft_site_of(plan->graph, node, &site);
-    weft_choice_in in = {.plan = plan, .node = id, .site = &site, .is_draft = p->draft != NULL};
+    weft_factors factors;
+    weft_choice_in in = {
+        .plan = plan, .node = id, .site = &site, .is_draft = p->draft != NULL, .factors = &factors};
     weft_choice choice;
     describe(p, node, &in);
-    node->op->factors(&site, &in.factors);
+    node->op->factors(&site, &factors);
     WEFT_TRY(weft_choose(&in, &choice, p->error));
     p->flops += choice.flops;
 

@@ -146,6 +146,7 @@ struct weft_op {
     /* Fill n_out and out[] from in[], n_in and the attributes; or say in one sentence why not
      * (without "op at file:line: ", which is put before it). */
     weft_status (*infer)(weft_site *site, weft_error *error);
+    /* Fill factors, of which nothing is set: by weft_factors_by_name and the like, or from n_factors = 0 by weft_factor_new. */
     void (*factors)(const weft_site *site, weft_factors *factors);
     /* Operands that may be partial sums: `linear`: any one of them, the others whole on that axis;
      * `additive`: all of them together. The results are then partial sums too. Bit i: operand i. */

@@ -4,37 +4,10 @@
 #include "engine.h"
 #include "on_ranks.h"
 #include "stacked.h"
+#include "states.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Number c of a state of rank r, made of x. */
-static double number_of(weft_combine combine, int r, double x, int c)
-{
-    if (combine == WEFT_LSE && c == 1) return x * x + 0.1;
-    if (combine == WEFT_ARGMAX) return c == 1 ? 10 * r + 1 : floor(3 * x); /* ties */
-    if (combine == WEFT_MOMENTS && c == 0) return r % 3; /* some ranks saw nothing */
-    if (combine == WEFT_MOMENTS && c == 2) return x * x;
-    return x;
-}
-
-static void fill(weft_combine combine, weft_dtype dtype, int r, void *data, int64_t count)
-{
-    enum { PERIOD = 1013 };
-    const int width = weft_combine_width(combine);
-    double waves[PERIOD]; /* not exact in binary, so that another order of addition shows */
-    for (int s = 0; s < PERIOD && s < count; s++)
-        waves[s] = sin(1.0 + 3.7 * r + 0.61 * s);
-    for (int64_t i = 0; i < count; i++) {
-        const int c = (int)(i % width);
-        const double x = number_of(combine, r, waves[i / width % PERIOD], c);
-        const int32_t index = (int32_t)x;
-        const double most = dtype == WEFT_U8 ? 255 : 1e9; /* an integer of every size */
-        weft_dtype_put(dtype, data, i, weft_dtype_is_float(dtype) || c == 1 ? x : x * most);
-        if (dtype == WEFT_F32 && combine == WEFT_ARGMAX && c == 1)
-            memcpy((float *)data + i, &index, sizeof index);
-    }
-}
 
 static void check_one(weft_comm *comm, weft_combine combine, weft_dtype dtype, int64_t count)
 {
@@ -42,12 +15,12 @@ static void check_one(weft_comm *comm, weft_combine combine, weft_dtype dtype, i
     const int64_t scratch_bytes = weft_all_reduce_scratch(comm, combine, dtype, count);
     char *send = dirty(bytes), *recv = dirty(bytes), *expected = dirty(bytes), *part = dirty(bytes);
     char *scratch = dirty(scratch_bytes + 1);
-    fill(combine, dtype, 0, expected, count);
+    fill_states(combine, dtype, 0, expected, count);
     for (int r = 1; r < weft_comm_n_ranks(comm); r++) {
-        fill(combine, dtype, r, part, count);
+        fill_states(combine, dtype, r, part, count);
         weft_combine_into(combine, dtype, expected, part, count);
     }
-    fill(combine, dtype, weft_comm_self(comm), send, count);
+    fill_states(combine, dtype, weft_comm_self(comm), send, count);
     weft_error error = {0};
     CHECK_OK(weft_all_reduce(comm, combine, dtype, send, recv, count, scratch, &error), error);
     CHECK(memcmp(recv, expected, (size_t)bytes) == 0);
@@ -145,12 +118,12 @@ static void check_round(weft_comm *comm, int round, int64_t count, char *own, bo
     char *expected = dirty(bytes), *part = dirty(bytes);
     void *scratch = dirty(weft_all_reduce_scratch(comm, WEFT_SUM, WEFT_F64, count));
     weft_error error = {0};
-    fill(WEFT_SUM, WEFT_F64, 0, expected, count);
+    fill_states(WEFT_SUM, WEFT_F64, 0, expected, count);
     for (int r = 1; r < weft_comm_n_ranks(comm); r++) {
-        fill(WEFT_SUM, WEFT_F64, r, part, count);
+        fill_states(WEFT_SUM, WEFT_F64, r, part, count);
         weft_combine_into(WEFT_SUM, WEFT_F64, expected, part, count);
     }
-    fill(WEFT_SUM, WEFT_F64, weft_comm_self(comm), send, count);
+    fill_states(WEFT_SUM, WEFT_F64, weft_comm_self(comm), send, count);
     CHECK_OK(weft_all_reduce(comm, WEFT_SUM, WEFT_F64, send, recv, count, scratch, &error), error);
     CHECK(memcmp(recv, expected, (size_t)bytes) == 0);
     if (recv != send && recv != own + MOST) free(recv);

@@ -1,6 +1,8 @@
 /* peers: what the processes of a mesh tell each other during a save or restore. */
 #include "peers.h"
 
+#include "weft/extend/engine.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +12,12 @@ weft_status weft_peers_open(weft_mesh *mesh, weft_peers *peers, weft_error *erro
     *peers = (weft_peers){.n = 1};
     if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
     WEFT_TRY(weft_comms_create(mesh, &peers->comms, error));
-    const weft_status status = weft_comms_prepare(peers->comms, everybody, error);
+    weft_status status = weft_comms_prepare(peers->comms, everybody, error);
+    peers->comm = weft_comm_of(peers->comms, weft_mesh_first_local(mesh), everybody);
+    weft_comm_exchange *first = NULL; /* it is kept for later ones */
+    if (status == WEFT_OK) status = weft_exchange_take(peers->comm, &first, error);
+    weft_exchange_give(first);
     if (status == WEFT_OK) {
-        peers->comm = weft_comm_of(peers->comms, weft_mesh_first_local(mesh), everybody);
         peers->n = weft_comm_n_ranks(peers->comm);
         peers->self = weft_comm_self(peers->comm);
     } else {

@@ -3,6 +3,7 @@
 #include "hold.h"
 #include "outside.h"
 #include "program.h"
+#include "weft/extend/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,15 +70,26 @@ static uint32_t all_axes(const weft_program *program)
     return (1u << weft_mesh_n_axes(program->mesh)) - 1;
 }
 
+/* One exchange of the group is free from now on: the next call takes no memory for it. */
+static weft_status reserve(weft_comm *comm, weft_error *error)
+{
+    weft_comm_exchange *exchange;
+    WEFT_TRY(weft_exchange_take(comm, &exchange, error));
+    weft_exchange_give(exchange);
+    return WEFT_OK;
+}
+
 weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
                           weft_error *error)
 {
     const int n = weft_mesh_n_ranks(program->mesh), first = weft_mesh_first_local(program->mesh);
     const size_t n_places = 2 * (size_t)n * sizeof(int64_t), room = n_places + (size_t)(n * bytes);
+    weft_comm *comm = weft_comm_of(program->comms, first, all_axes(program));
     weft_error refused = WEFT_NO_ERROR;
     int64_t *places = calloc(1, room);
     *all = NULL;
     if (!places) weft_fail_memory(&refused, room);
+    (void)!reserve(comm, &refused);
     (void)weft_world_agree(&refused); /* nobody waits for a rank that has no room to listen */
     weft_status status = refused.status;
     if (status != WEFT_OK) {
@@ -90,8 +102,7 @@ weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes,
     }
     char *heard = (char *)(places + 2 * n);
     weft_request request;
-    status = weft_all_gather_start(weft_comm_of(program->comms, first, all_axes(program)), own,
-                                   bytes, heard, places, places + n, &request, error);
+    status = weft_all_gather_start(comm, own, bytes, heard, places, places + n, &request, error);
     if (status == WEFT_OK) status = weft_wait(&request, error);
     memmove(places, heard, (size_t)(n * bytes));
     *all = places;
@@ -182,7 +193,9 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
         WEFT_TRY(weft_bind(&program->ranks[at], error)); /* here: the arena serves one thread */
         WEFT_TRY(weft_end_together(&program->ranks[at], error));
     }
-    return WEFT_OK;
+    if (program->n_local == weft_mesh_n_ranks(program->mesh)) return WEFT_OK;
+    /* Flights have taken what there was; a read gathers, and must not fail on one process alone. */
+    return reserve(weft_comm_of(program->comms, program->ranks[0].rank, all_axes(program)), error);
 }
 
 static bool writes_variable(const weft_plan *plan, const weft_step *step)

@@ -156,44 +156,78 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
     return WEFT_OK;
 }
 
-/* Every rank's box to every process, then each to its place. The one process's ranks are all here
- * already. */
-static weft_status gather(weft_program *program, uint32_t home, char *parts, int64_t *counts,
-                          int64_t *offsets, weft_error *error)
+/* What a process needs to read what lies on all of them. */
+typedef struct far_read {
+    int n;                     /* ranks */
+    int64_t *counts, *offsets; /* [n] bytes */
+    int64_t total;
+    char *parts, *box;
+    int64_t few_numbers[2 * 64]; /* counts and offsets of few ranks */
+    char few_bytes[4096];        /* parts that are small, as a loss */
+} far_read;
+
+/* Only here can one process fail alone. */
+static weft_status begin_far(weft_program *program, uint32_t home, far_read *f, weft_error *error)
 {
-    weft_rank *rank = &program->ranks[0];
-    uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
-    weft_comm *comm = weft_comm_of(program->comms, rank->rank, everybody);
-    weft_request request;
-    char *box;
-    WEFT_TRY(see_box(rank, home, &box, error));
-    weft_status status = weft_all_gather_start(comm, box, counts[rank->rank], parts, counts,
-                                               offsets, &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
-    end_box(rank, home, box);
-    return status;
+    const int n = f->n = weft_mesh_n_ranks(program->mesh);
+    const size_t bytes = 2 * (size_t)n * sizeof *f->counts;
+    f->counts = bytes <= sizeof f->few_numbers ? f->few_numbers : malloc(bytes);
+    if (!f->counts) return weft_fail_memory(error, bytes);
+    f->offsets = f->counts + n;
+    for (int r = 0; r < n; r++) {
+        f->counts[r] = weft_placed_bytes(program->plan, home, r);
+        f->offsets[r] = f->total;
+        f->total += f->counts[r];
+    }
+    f->parts = f->total <= (int64_t)sizeof f->few_bytes ? f->few_bytes : malloc((size_t)f->total);
+    if (!f->parts) return weft_fail_memory(error, (size_t)f->total);
+    return see_box(&program->ranks[0], home, &f->box, error);
 }
 
+static void end_far(weft_program *program, uint32_t home, far_read *f)
+{
+    end_box(&program->ranks[0], home, f->box);
+    if (f->parts != f->few_bytes) free(f->parts);
+    if (f->counts != f->few_numbers) free(f->counts);
+}
+
+/* The same on all processes: whether any could have failed. */
+static bool is_sure(const weft_program *program, const far_read *f)
+{
+    return program->ranks[0].device->is_open &&
+           2 * (size_t)f->n * sizeof *f->counts <= sizeof f->few_numbers &&
+           f->total <= (int64_t)sizeof f->few_bytes;
+}
+
+/* Every rank's box to every process. The one process's ranks are all here already. */
+static weft_status gather(weft_program *program, const far_read *f, weft_error *error)
+{
+    const weft_rank *rank = &program->ranks[0];
+    const uint32_t everybody = (1u << weft_mesh_n_axes(program->mesh)) - 1;
+    weft_comm *comm = weft_comm_of(program->comms, rank->rank, everybody);
+    weft_request request;
+    WEFT_TRY(weft_all_gather_start(comm, f->box, f->counts[rank->rank], f->parts, f->counts,
+                                   f->offsets, &request, error));
+    return weft_wait(&request, error);
+}
+
+/* Nobody waits for a process that has no room for what comes: then all return its sentence. */
 static weft_status read_far(weft_program *program, uint32_t home, char *whole, weft_error *error)
 {
-    int n = weft_mesh_n_ranks(program->mesh);
-    int64_t *counts = calloc(2 * (size_t)n, sizeof *counts), total = 0;
-    if (!counts) return weft_fail_memory(error, (size_t)n * sizeof *counts);
-    for (int r = 0; r < n; r++) {
-        counts[r] = weft_placed_bytes(program->plan, home, r);
-        counts[n + r] = total;
-        total += counts[r];
-    }
-    char *parts = malloc((size_t)total + 1);
-    weft_status status = parts ? gather(program, home, parts, counts, counts + n, error)
-                               : weft_fail_memory(error, (size_t)total);
-    for (int r = 0; r < n && status == WEFT_OK; r++) {
+    far_read f = {0};
+    weft_error own = {.rank = -1};
+    (void)!begin_far(program, home, &f, &own);
+    if (!is_sure(program, &f)) (void)weft_world_agree(&own);
+    if (own.status == WEFT_OK) (void)!gather(program, &f, &own);
+    for (int r = 0; r < f.n && own.status == WEFT_OK; r++) {
         weft_view view;
         weft_placed_view(program->plan, home, r, &view);
-        copy_box(&view, parts + counts[n + r], whole, true);
+        copy_box(&view, f.parts + f.offsets[r], whole, true);
     }
-    free(parts);
-    free(counts);
+    end_far(program, home, &f);
+    if (own.status == WEFT_OK) return WEFT_OK;
+    const weft_status status = weft_fail(error, own.status, "%s", own.message);
+    if (error) error->rank = own.rank;
     return status;
 }
 

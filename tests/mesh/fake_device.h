@@ -31,9 +31,10 @@ typedef enum fake_fault {
 } fake_fault;
 void fake_plant(fake_fault fault);
 
-/* Of what is done from now on, the next `n` commands take so many seconds each; INFINITY: for ever. Whoever waits for the
- * device by its own wait sleeps meanwhile. */
+/* Of what is done from now on, the next `n` commands of one rank's device take so many seconds each; INFINITY: for ever.
+ * Whoever waits for the device by its own wait sleeps meanwhile. fake_sleeps_left - how many of them have not begun. */
 void fake_sleep(double seconds, int n);
+int fake_sleeps_left(void);
 
 /* What was seen since fake_forget. */
 typedef struct fake_facts {

@@ -114,13 +114,23 @@ static void execute(fake_stream *s, fake_command *c)
 static pthread_mutex_t napping = PTHREAD_MUTEX_INITIALIZER;
 static double nap_seconds;
 static int n_naps;
+static const fake_stream *sleeper; /* NULL: whoever is next */
 
 void fake_sleep(double seconds, int n)
 {
     pthread_mutex_lock(&napping);
     nap_seconds = seconds;
     n_naps = n;
+    sleeper = NULL;
     pthread_mutex_unlock(&napping);
+}
+
+int fake_sleeps_left(void)
+{
+    pthread_mutex_lock(&napping);
+    const int n = n_naps;
+    pthread_mutex_unlock(&napping);
+    return n;
 }
 
 static double seconds_now(void)
@@ -131,11 +141,13 @@ static double seconds_now(void)
 }
 
 /* How long the next command takes, if it is one of those that take long. */
-static double nap(void)
+static double nap(const fake_stream *s)
 {
     pthread_mutex_lock(&napping);
-    const double seconds = n_naps > 0 ? nap_seconds : 0;
-    n_naps -= n_naps > 0;
+    const bool is_its = n_naps > 0 && (sleeper == NULL || sleeper == s);
+    const double seconds = is_its ? nap_seconds : 0;
+    if (is_its) sleeper = s;
+    n_naps -= is_its;
     pthread_mutex_unlock(&napping);
     return seconds;
 }
@@ -145,7 +157,7 @@ static bool is_busy(fake_stream *s)
 {
     if (s->is_asleep && seconds_now() < s->busy_until) return true;
     if (s->is_asleep) return s->is_asleep = false;
-    const double seconds = nap();
+    const double seconds = nap(s);
     s->is_asleep = seconds > 0;
     s->busy_until = s->is_asleep ? seconds_now() + seconds : 0;
     return s->is_asleep;

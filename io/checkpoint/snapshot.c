@@ -304,13 +304,14 @@ static weft_status take_written(const weft_snapshot *s, int number, const char *
 }
 
 /* Bytes [begin, end) of a box, where the host can read them. */
-static const char *see_chunk(const weft_snapshot *s, int number, int64_t begin, int64_t end,
-                             void *scratch)
+static weft_status see_chunk(const weft_snapshot *s, int number, int64_t begin, int64_t end,
+                             void *scratch, const char **bytes, weft_error *error)
 {
     const int rank = weft_mesh_first_local(s->mesh) + number % s->n_local;
-    if (s->is_open) return s->parts[number].memory + begin;
-    weft_part_get(s->program, s->variables[number / s->n_local], rank, begin, scratch, end - begin);
-    return scratch;
+    *bytes = s->is_open ? s->parts[number].memory + begin : scratch;
+    if (s->is_open) return WEFT_OK;
+    return weft_part_get(s->program, s->variables[number / s->n_local], rank, begin, scratch,
+                         end - begin, error);
 }
 
 static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft_error *error)
@@ -320,7 +321,8 @@ static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft
     const weft_part *part = &s->parts[number];
     const int64_t begin = (chunk - part->chunk) * CHUNK_BYTES,
                   end = part->bytes - begin < CHUNK_BYTES ? part->bytes : begin + CHUNK_BYTES;
-    const char *bytes = see_chunk(s, number, begin, end, scratch);
+    const char *bytes;
+    WEFT_TRY(see_chunk(s, number, begin, end, scratch, &bytes, error));
     if (replica_of(s, number / s->n_local, number % s->n_local)->is_shared)
         s->chunks[chunk] = weft_hash_of(bytes, (size_t)(end - begin));
     WEFT_TRY(take_written(s, number, bytes, begin, end, error));

@@ -92,6 +92,12 @@ static weft_status begin_box(const weft_rank *rank, const weft_view *view, uint3
     return *memory ? WEFT_OK : weft_fail_memory(error, bytes);
 }
 
+/* What is put and got by a device that has failed is nothing's. */
+static weft_status check_device(const weft_rank *rank, weft_error *error)
+{
+    return rank->device->failed ? rank->device->failed(rank->stream, error) : WEFT_OK;
+}
+
 static void end_box(const weft_rank *rank, uint32_t home, char *memory)
 {
     if (memory != rank->memory[home]) free(memory);
@@ -107,7 +113,7 @@ static weft_status write_box(const weft_rank *rank, const weft_view *view, uint3
         rank->device->put(rank->stream, rank->memory[home], box,
                           (size_t)weft_view_count(view) * weft_dtype_bytes(view->dtype));
     end_box(rank, home, box);
-    return WEFT_OK;
+    return check_device(rank, error);
 }
 
 /* The box as the host has it; end_box is to follow. */
@@ -116,10 +122,14 @@ static weft_status see_box(const weft_rank *rank, uint32_t home, char **box, wef
     weft_view view;
     weft_placed_view(rank->program->plan, home, rank->rank, &view);
     WEFT_TRY(begin_box(rank, &view, home, box, error));
-    if (*box != rank->memory[home])
-        rank->device->get(rank->stream, *box, rank->memory[home],
-                          (size_t)weft_view_count(&view) * weft_dtype_bytes(view.dtype));
-    return WEFT_OK;
+    if (*box == rank->memory[home]) return WEFT_OK;
+    rank->device->get(rank->stream, *box, rank->memory[home],
+                      (size_t)weft_view_count(&view) * weft_dtype_bytes(view.dtype));
+    const weft_status status = check_device(rank, error);
+    if (status == WEFT_OK) return WEFT_OK;
+    end_box(rank, home, *box);
+    *box = rank->memory[home];
+    return status;
 }
 
 /* An input that nothing of this program depends on: simplify took it out. */
@@ -316,13 +326,14 @@ void weft_part_put(weft_program *program, weft_value value, int rank, int64_t at
         self->device->put(self->stream, (char *)self->memory[home] + at, from, (size_t)bytes);
 }
 
-void weft_part_get(const weft_program *program, weft_value value, int rank, int64_t at, void *to,
-                   int64_t bytes)
+weft_status weft_part_get(const weft_program *program, weft_value value, int rank, int64_t at,
+                          void *to, int64_t bytes, weft_error *error)
 {
     const uint32_t home = weft_home_of(program, value);
     const weft_rank *self = weft_rank_of(program, rank);
     if (bytes > 0)
         self->device->get(self->stream, to, (const char *)self->memory[home] + at, (size_t)bytes);
+    return check_device(self, error);
 }
 
 void weft_box_of(const weft_program *program, weft_value value, int rank, weft_box *box)

@@ -226,7 +226,8 @@ static void test_replicas_that_differ(void)
         if (weft_mesh_first_local(n.mesh) == last) {
             const weft_value b1 = weft_variable_at(n.program, 1);
             double element;
-            weft_part_get(n.program, b1, last, 0, &element, sizeof element);
+            CHECK_OK(weft_part_get(n.program, b1, last, 0, &element, sizeof element, &error),
+                     error);
             element = nextafter(element, 2.0);
             weft_part_put(n.program, b1, last, 0, &element, sizeof element);
         }

@@ -119,6 +119,14 @@ static void meanwhile(weft_stream *handle, void (*function)(void *argument), voi
     (void)handle, (void)function, (void)argument; /* no thread of the host's is in its kernels */
 }
 
+static weft_status failed(weft_stream *handle, weft_error *error)
+{
+    (void)handle;
+    return atomic_load(&fake_planted) == FAKE_BROKEN
+               ? weft_fail(error, WEFT_IO, "the fake device is broken")
+               : WEFT_OK;
+}
+
 static weft_device fake = {
     .name = "fake",
     .take = fake_take,
@@ -142,6 +150,7 @@ static weft_device fake = {
     .done = fake_done,
     .touch = touch,
     .meanwhile = meanwhile,
+    .failed = failed,
 };
 
 static weft_device_kind kind;

@@ -24,10 +24,11 @@ void fake_use(bool is_used);
 /* What the device does wrong from now on. */
 typedef enum fake_fault {
     FAKE_SOUND = 0,
-    FAKE_NO_FOLLOW, /* queues do not wait for events of other queues  */
-    FAKE_NO_WAIT,   /* the host does not wait for events               */
-    FAKE_OPEN,      /* it says that the host sees its memory           */
-    FAKE_NO_STAGING /* it has no staging memory left                   */
+    FAKE_NO_FOLLOW,  /* queues do not wait for events of other queues  */
+    FAKE_NO_WAIT,    /* the host does not wait for events               */
+    FAKE_OPEN,       /* it says that the host sees its memory           */
+    FAKE_NO_STAGING, /* it has no staging memory left                   */
+    FAKE_BROKEN      /* what is asked of it fails                       */
 } fake_fault;
 void fake_plant(fake_fault fault);
 

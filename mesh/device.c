@@ -83,10 +83,10 @@ void weft_host_give(void *memory, size_t bytes)
 static void copy_cpu(weft_stream *stream, int queue, void *to, const void *from, size_t bytes)
 {
     enum { SMALL = 64 << 10 };
-    if (bytes <= SMALL)
-        memcpy(to, from, bytes);
-    else
+    if (bytes > SMALL)
         weft_copy_box_cpu(stream, queue, to, from, &(weft_box_copy){.run = (int64_t)bytes}, 1);
+    else if (bytes > 0) /* memory of nothing may be NULL */
+        memcpy(to, from, bytes);
 }
 
 typedef struct touch_job {

@@ -9,10 +9,12 @@ enum { TILE_ROWS = WEFT_GEMM_ROWS, TILE_VECTORS = 3, VECTOR_BYTES = 64, TURN_ROW
 enum { LINES_AHEAD = 16, TURNS_AHEAD = 2 };
 
 #if defined(__clang__)
-#define WEFT_UNROLL(n) _Pragma("unroll")
+#define WEFT_UNROLL(n)    _Pragma("unroll")
+#define WEFT_UNROLL_BY(n) /* a loop of as many turns as it happens to have */
 #else
 #define WEFT_UNROLL_(text) _Pragma(#text)
 #define WEFT_UNROLL(n)     WEFT_UNROLL_(GCC unroll n)
+#define WEFT_UNROLL_BY(n)  WEFT_UNROLL(n)
 #endif
 #define TILE_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define TILE_INLINE static inline __attribute__((always_inline))

@@ -9,27 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir.h"
+#include "walk.h"
 #include "weft/autodiff.h"
 #include "weft/ops.h"
 
-/* One walk: over nodes [first, end), from seeded values back to others. */
-typedef struct walk {
-    weft_graph *graph;
-    uint32_t first, end; /* nodes                                          */
-    uint32_t n_values;   /* when the walk began: later values are gradients */
-    bool *depends;       /* [n_values] on a value that is asked for         */
-    uint32_t *gradient;  /* [n_values] value id so far; 0: none             */
-} walk;
-
-static void walk_over(walk *w);
-
 /* ---- which nodes matter ---------------------------------------------------------------------- */
 
-/* Whether gradients can flow through an op at all. */
+/* Whether gradients can flow through an op at all, by itself or with the scan that it belongs to. */
 static bool flows(const weft_op *op)
 {
-    return op->gradient != NULL || op->expand != NULL;
+    return weft_flows(op) || op == &weft_op_scan_carry || op == &weft_op_scan_each ||
+           op == &weft_op_scan_last || op == &weft_op_scan_stack;
 }
 
 static bool is_float(const weft_graph *graph, uint32_t value)
@@ -37,33 +27,48 @@ static bool is_float(const weft_graph *graph, uint32_t value)
     return weft_dtype_is_float(graph->tensors[value].type.dtype);
 }
 
-static bool any_depends(const walk *w, const weft_node *node)
+static bool any_depends(const weft_walk *w, const weft_node *node)
 {
     for (int i = 0; i < node->n_in; i++)
         if (w->depends[node->in[i]]) return true;
     return false;
 }
 
-static void mark_dependence(walk *w, const weft_value *with_respect_to, int n)
+/* True: what a carried value is in the next trip depends, which had not been seen before. */
+static bool mark_once(weft_walk *w)
 {
-    for (int i = 0; i < n; i++)
-        w->depends[with_respect_to[i].id] = is_float(w->graph, with_respect_to[i].id);
+    bool is_more = false;
     for (uint32_t id = w->first; id < w->end; id++) {
         const weft_node *node = &w->graph->nodes[id];
+        if (node->op == &weft_op_scan_next && w->depends[node->in[1]] && !w->depends[node->in[0]])
+            w->depends[node->in[0]] = is_more = true;
         if (!flows(node->op) || !any_depends(w, node)) continue;
         for (uint32_t out = node->out; out < node->out + node->n_out; out++)
             if (is_float(w->graph, out)) w->depends[out] = true;
     }
+    return is_more;
 }
 
-static bool walk_open(walk *w, weft_graph *graph, uint32_t first, const weft_value *with_respect_to,
-                      int n)
+static void mark_dependence(weft_walk *w, const weft_value *with_respect_to, int n)
 {
-    *w =
-        (walk){.graph = graph, .first = first, .end = graph->n_nodes, .n_values = graph->n_tensors};
+    for (int i = 0; i < n; i++)
+        w->depends[with_respect_to[i].id] = is_float(w->graph, with_respect_to[i].id);
+    while (mark_once(w)) /* what is carried depends on what it is in the next trip */
+        continue;
+}
+
+static bool walk_open(weft_walk *w, weft_graph *graph, uint32_t first,
+                      const weft_value *with_respect_to, int n)
+{
+    *w = (weft_walk){.graph = graph,
+                     .first = first,
+                     .end = graph->n_nodes,
+                     .n_values = graph->n_tensors,
+                     .scan = graph->scan};
     w->depends = calloc(w->n_values, sizeof *w->depends);
     w->gradient = calloc(w->n_values, sizeof *w->gradient);
-    if (w->depends == NULL || w->gradient == NULL) {
+    w->fresh = calloc(w->n_values, sizeof *w->fresh);
+    if (w->depends == NULL || w->gradient == NULL || w->fresh == NULL) {
         if (graph->error.status == WEFT_OK)
             weft_fail_memory(&graph->error, w->n_values * sizeof *w->gradient);
         return false;
@@ -72,21 +77,42 @@ static bool walk_open(walk *w, weft_graph *graph, uint32_t first, const weft_val
     return true;
 }
 
-static void walk_close(walk *w)
+static void walk_close(weft_walk *w)
 {
     free(w->depends);
     free(w->gradient);
+    free(w->fresh);
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* Add a contribution to a value's gradient, in the value's order of dims. */
-static void contribute(walk *w, uint32_t value, weft_value part)
+/* A gradient in the dtype that its own is computed in: as it was before it was rounded, if a node from `first` on did that,
+ * else widened. What is older was rounded where it ended, for others too. */
+static weft_value unrounded(weft_value x, uint32_t first)
 {
-    if (part.id == 0 || w->graph->error.status != WEFT_OK) return;
-    part = weft_sum_to(part, (weft_value){w->graph, value});
-    const uint32_t so_far = w->gradient[value];
-    if (so_far != 0) part = weft_add((weft_value){w->graph, so_far}, part);
+    const weft_dtype computes = weft_dtype_computes(weft_dtype_of(x));
+    const uint32_t id = x.graph->tensors[x.id].node;
+    const weft_node *node = &x.graph->nodes[id];
+    if (id < first || node->op != &weft_op_cast) return weft_cast(x, computes);
+    const weft_value before = {x.graph, node->in[0]};
+    return weft_dtype_of(before) == computes ? before : weft_cast(x, computes);
+}
+
+/* Add a contribution to a value's gradient, in the value's order of dims. What meets is added in the dtype that it is
+ * computed in and rounded once: so addends that are partial sums can stay so, and the sum alone is finished. Nodes from
+ * `first` on were made for this contribution; those from fresh[value] on, for what has met so far. */
+void weft_contribute(weft_walk *w, uint32_t value, weft_value part, uint32_t first)
+{
+    weft_graph *graph = w->graph;
+    if (part.id == 0 || graph->error.status != WEFT_OK) return;
+    part = weft_sum_to(part, (weft_value){graph, value});
+    const weft_value so_far = {graph, w->gradient[value]};
+    if (so_far.id == 0) {
+        w->fresh[value] = first;
+    } else if (graph->error.status == WEFT_OK) {
+        const weft_value sum = weft_add(unrounded(so_far, w->fresh[value]), unrounded(part, first));
+        part = weft_cast(sum, weft_dtype_of(part));
+    }
     w->gradient[value] = part.id;
 }
 
@@ -101,11 +127,12 @@ static void through_expansion(const weft_op *op, weft_vjp *vjp)
     int operand[WEFT_MAX_IN], n_asked = 0;
     for (int i = 0; i < vjp->site->n_in; i++)
         if (vjp->wanted[i]) operand[n_asked] = i, asked[n_asked++] = vjp->in[i];
-    walk inner;
+    weft_walk inner;
     if (walk_open(&inner, graph, first, asked, n_asked)) {
         for (int i = 0; i < vjp->site->n_out; i++)
-            if (vjp->dout[i].id != 0) contribute(&inner, vjp->out[i].id, vjp->dout[i]);
-        walk_over(&inner);
+            if (vjp->dout[i].id != 0)
+                weft_contribute(&inner, vjp->out[i].id, vjp->dout[i], graph->n_nodes);
+        weft_walk_over(&inner);
         for (int i = 0; i < n_asked; i++) {
             bool counted = false; /* one value may be two operands: its gradient holds both parts */
             for (int k = 0; k < i; k++)
@@ -134,18 +161,18 @@ static void name_forward_node(weft_graph *graph, const weft_node *node)
              rest);
 }
 
-static void back_through(walk *w, weft_node node)
+static void back_through(weft_walk *w, weft_node node)
 {
     weft_site site;
     weft_vjp vjp = {.site = &site, .graph = w->graph};
     const uint32_t first = w->graph->n_nodes;
     weft_site_of(w->graph, &node, &site);
     for (int i = 0; i < node.n_in; i++) {
-        vjp.in[i] = (weft_value){w->graph, node.in[i]};
+        vjp.in[i] = weft_walk_sees(w, node.in[i]);
         vjp.wanted[i] = w->depends[node.in[i]];
     }
     for (int i = 0; i < node.n_out; i++) {
-        vjp.out[i] = (weft_value){w->graph, node.out + (uint32_t)i};
+        vjp.out[i] = weft_walk_sees(w, node.out + (uint32_t)i);
         vjp.dout[i] = (weft_value){w->graph, w->gradient[node.out + (uint32_t)i]};
     }
     if (node.op->gradient != NULL)
@@ -153,22 +180,37 @@ static void back_through(walk *w, weft_node node)
     else
         through_expansion(node.op, &vjp);
     for (int i = 0; i < node.n_in; i++)
-        if (vjp.wanted[i]) contribute(w, node.in[i], vjp.din[i]);
+        if (vjp.wanted[i]) weft_contribute(w, node.in[i], vjp.din[i], first);
     inherit_origin(w->graph, first, &node.origin);
     const bool is_inner = w->first > 1; /* of an expansion, which the program did not write */
     if (w->graph->error.status != WEFT_OK && !w->graph->error_has_origin && !is_inner)
         name_forward_node(w->graph, &node);
 }
 
-static void walk_over(walk *w)
+/* Whether a node is of the body that is gone through: of the scan that is mirrored, or of those that are open. */
+static bool is_of(const weft_walk *w, uint32_t scan)
+{
+    return w->mirror != 0 ? scan == w->scan : weft_scan_holds(w->graph, scan, w->scan);
+}
+
+static bool has_gradient(const weft_walk *w, const weft_node *node)
+{
+    for (uint32_t out = node->out; out < node->out + node->n_out; out++)
+        if (w->gradient[out] != 0) return true;
+    return false;
+}
+
+void weft_walk_over(weft_walk *w)
 {
     for (uint32_t id = w->end; id-- > w->first && w->graph->error.status == WEFT_OK;) {
         const weft_node node = w->graph->nodes[id]; /* a copy: building moves the array */
-        if (!flows(node.op) || !any_depends(w, &node)) continue;
-        bool has_gradient = false;
-        for (uint32_t out = node.out; out < node.out + node.n_out; out++)
-            has_gradient = has_gradient || w->gradient[out] != 0;
-        if (has_gradient) back_through(w, node);
+        if (is_of(w, node.scan)) {
+            if (weft_flows(node.op) && any_depends(w, &node) && has_gradient(w, &node))
+                back_through(w, node);
+        } else if (w->graph->scans[node.scan].trip == node.out &&
+                   is_of(w, w->graph->scans[node.scan].parent)) {
+            weft_back_through_scan(w, node.scan); /* all that reads it came after its beginning */
+        }
     }
 }
 
@@ -269,20 +311,21 @@ static bool check(weft_graph *graph, const request *r, const weft_value *gradien
 }
 
 /* What flows into `of` to begin with. */
-static void plant_seed(walk *w, weft_value of, const weft_value *seed)
+static void plant_seed(weft_walk *w, weft_value of, const weft_value *seed)
 {
     weft_graph *graph = w->graph;
-    contribute(w, of.id,
-               seed != NULL ? *seed
-                            : weft_constant(graph, weft_dtype_of(of), *weft_shape_of(of), 1.0));
+    weft_contribute(w, of.id,
+                    seed != NULL ? *seed
+                                 : weft_constant(graph, weft_dtype_of(of), *weft_shape_of(of), 1.0),
+                    graph->n_nodes);
 }
 
-static void build(walk *w, const request *r, weft_value *gradients, int flags)
+static void build(weft_walk *w, const request *r, weft_value *gradients, int flags)
 {
     weft_graph *graph = w->graph;
     for (int i = 0; i < r->of.n_values; i++)
         plant_seed(w, r->of.values[i], r->seeds.n_values > 0 ? &r->seeds.values[i] : NULL);
-    walk_over(w);
+    weft_walk_over(w);
     for (int i = 0; i < r->with_respect_to.n_values && graph->error.status == WEFT_OK; i++) {
         const weft_value value = r->with_respect_to.values[i];
         const uint32_t id = w->gradient[value.id];
@@ -309,7 +352,7 @@ static weft_value take(const request *r, weft_value *gradients, int flags)
     const weft_graph_point begin = weft_graph_here(graph);
     const weft_phase phase = graph->phase;
     graph->phase = WEFT_BACKWARD;
-    walk w;
+    weft_walk w;
     if (walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values))
         build(&w, r, gradients, flags);
     walk_close(&w);
@@ -335,6 +378,23 @@ weft_value weft_gradients(weft_value of, weft_values with_respect_to, weft_value
     return take(&r, gradients, flags);
 }
 
+/* What is read on the way to what reaches. True: a value reaches as it is in the next trip, which had not been seen before. */
+static bool reach_back(const weft_graph *graph, bool *reaches)
+{
+    bool is_more = false;
+    for (uint32_t id = graph->n_nodes; id-- > 1;) {
+        const weft_node *node = &graph->nodes[id];
+        bool used = false;
+        for (uint32_t out = node->out; out < node->out + node->n_out; out++)
+            used = used || (reaches[out] && is_float(graph, out));
+        for (int i = 0; used && flows(node->op) && i < node->n_in; i++)
+            reaches[node->in[i]] = true;
+        if (node->op == &weft_op_scan_next && reaches[node->in[0]] && !reaches[node->in[1]])
+            reaches[node->in[1]] = is_more = true;
+    }
+    return is_more;
+}
+
 int weft_trainable(weft_value of, weft_value *variables, int room)
 {
     weft_graph *graph = of.graph;
@@ -345,14 +405,8 @@ int weft_trainable(weft_value of, weft_value *variables, int room)
         return 0;
     }
     reaches[of.id] = true;
-    for (uint32_t id = graph->n_nodes; id-- > 1;) {
-        const weft_node *node = &graph->nodes[id];
-        bool used = false;
-        for (uint32_t out = node->out; out < node->out + node->n_out; out++)
-            used = used || (reaches[out] && is_float(graph, out));
-        for (int i = 0; used && flows(node->op) && i < node->n_in; i++)
-            reaches[node->in[i]] = true;
-    }
+    while (reach_back(graph, reaches))
+        continue;
     int n = 0;
     for (uint32_t id = 1; id < graph->n_nodes; id++) {
         const weft_node *node = &graph->nodes[id];

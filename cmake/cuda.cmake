@@ -40,20 +40,31 @@ function(weft_cuda_image name source)
 endfunction()
 
 weft_cuda_image(box mesh/cuda/box.cu)
-foreach(name index product reduce)
+foreach(name attend index product reduce)
   weft_cuda_image(${name} ops/kernel/cuda/${name}.cu)
 endforeach()
 
 get_property(images GLOBAL PROPERTY weft_cuda_images)
 add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/launch.c
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
-            ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c)
+            ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/headers.c
+            ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c)
 target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR} PRIVATE ops/kernel mesh/cuda ops/kernel/cuda)
 target_include_directories(weft_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
-target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJECT_VERSION}" WEFT_CUDA_IMAGES="${WEFT_CUDA_IMAGES}")
+target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJECT_VERSION}" WEFT_CUDA_IMAGES="${WEFT_CUDA_IMAGES}"
+                           WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 foreach(room mesh layout kernel op)
   target_include_directories(weft_cuda PRIVATE $<TARGET_PROPERTY:weft_${room},INTERFACE_INCLUDE_DIRECTORIES>)
 endforeach()
+# The headers of kernels that are compiled later are in the library.
+file(STRINGS ops/kernel/cuda/headers.inc header_lines REGEX "^HEADER")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ops/kernel/cuda/headers.inc)
+set(headers ${CMAKE_SOURCE_DIR}/ops/kernel/cuda/stand_in.h)
+foreach(line ${header_lines})
+  string(REGEX REPLACE ".*, \"([^\"]+)\"\\)" "${CMAKE_SOURCE_DIR}/\\1" header "${line}")
+  list(APPEND headers ${header})
+endforeach()
+set_source_files_properties(ops/kernel/cuda/headers.c PROPERTIES OBJECT_DEPENDS "${headers}")
 set_source_files_properties(mesh/cuda/image.c ops/kernel/cuda/images.c PROPERTIES OBJECT_DEPENDS "${images}")
 
 add_library(weft_cuda_library SHARED $<TARGET_OBJECTS:weft_cuda>)

@@ -242,7 +242,9 @@ const weft_move_way weft_move_exchanges = {weft_pieces_prepare, exchange_start, 
 static bool poll_flight(weft_pending *it)
 {
     weft_flight *flight = (weft_flight *)(void *)it;
-    return flight->move->way->poll(flight, &it->error);
+    const bool is_over = flight->move->way->poll(flight, &it->error);
+    if (is_over) weft_recorder_stamp_arrival(flight->comm->recorder, &flight->mark);
+    return is_over;
 }
 
 weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **flight,
@@ -360,7 +362,7 @@ static weft_status wait_flight(weft_flight *flight, weft_error *error)
 {
     weft_comm *comm = flight->comm;
     if (flight->exchange == NULL) return WEFT_OK;
-    weft_recorder_wait(comm->recorder, &flight->mark);
+    weft_recorder_stamp_wait(comm->recorder, &flight->mark);
     return weft_desk_wait(comm->desk, &flight->pending, error);
 }
 

@@ -25,6 +25,7 @@ typedef struct level {
     weft_comm *ends;  /* [n_local] */
     weft_comm **list; /* [n_local]: they, as engines are given them */
     struct level *below;
+    bool is_started; /* the engine has been given the ends, and may have put something there */
 } level;
 
 struct weft_comms {
@@ -83,7 +84,7 @@ static void level_destroy(level *l, int n_local)
         weft_slots_destroy(&l->ends[i]);
         free(l->ends[i].numbers);
     }
-    if (l->list != NULL && l->engine->group_destroy != NULL)
+    if (l->is_started && l->engine->group_destroy != NULL)
         l->engine->group_destroy(l->list, n_local);
     level_destroy(l->below, n_local);
     free(l->list);
@@ -168,7 +169,10 @@ static weft_status level_fill(const weft_comms *comms, uint32_t axes, level *l, 
     l->ends = aligned_alloc(_Alignof(weft_comm), bytes);
     if (l->ends == NULL) return weft_fail_memory(error, bytes);
     memset(l->ends, 0, bytes);
+    l->list = calloc((size_t)n_local, sizeof *l->list);
+    if (l->list == NULL) return weft_fail_memory(error, (size_t)n_local * sizeof *l->list);
     for (int i = 0; i < n_local; i++) {
+        l->list[i] = &l->ends[i];
         l->ends[i].engine = l->engine;
         l->ends[i].above = above != NULL ? &above->ends[i] : NULL;
         if (above != NULL) above->ends[i].below = &l->ends[i];
@@ -196,12 +200,17 @@ static weft_status level_start(const weft_comms *comms, uint32_t axes, level *l,
 {
     const int n_local = weft_mesh_n_local(comms->mesh);
     if (l->below != NULL) WEFT_TRY(level_start(comms, axes, l->below, error));
-    l->list = calloc((size_t)n_local, sizeof *l->list);
-    if (l->list == NULL) return weft_fail_memory(error, (size_t)n_local * sizeof *l->list);
-    for (int i = 0; i < n_local; i++)
-        l->list[i] = &l->ends[i];
+    l->is_started = true;
     if (l->engine->group_create == NULL) return WEFT_OK;
     return l->engine->group_create(comms->mesh, axes, l->list, n_local, error);
+}
+
+/* What one process cannot do, all return: nobody goes on to a call in which that one would be waited for. */
+static weft_status settle(const weft_comms *comms, weft_error *own, weft_error *error)
+{
+    if (!is_here(comms->mesh)) (void)weft_world_agree(own);
+    if (own->status == WEFT_OK) return WEFT_OK;
+    return weft_fail(error, own->status, "%s", own->message);
 }
 
 weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *error)
@@ -214,7 +223,9 @@ weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *err
                          "a group over axes 0x%x of mesh %.200s, which has %d; name axes it has",
                          axes, weft_mesh_text(comms->mesh), n_axes);
     if (comms->groups[axes] != NULL) return WEFT_OK;
-    weft_status status = level_create(comms, comms->engine, axes, NULL, &made, error);
+    weft_error own = WEFT_NO_ERROR;
+    (void)level_create(comms, comms->engine, axes, NULL, &made, &own);
+    weft_status status = settle(comms, &own, error);
     if (status == WEFT_OK && !is_here(comms->mesh))
         status = weft_world_same_group(comms->engine->name, made->ends[0].n_ranks, error);
     if (status == WEFT_OK) status = level_start(comms, axes, made, error);

@@ -58,6 +58,7 @@ void weft_desk_begin(weft_desk *desk, weft_pending *it)
 
 void weft_desk_poll(weft_desk *desk)
 {
+    desk->round++;
     for (weft_pending *it = desk->first, *next; it != NULL; it = next) {
         next = it->next;
         if (!it->poll(it)) continue;
@@ -122,11 +123,13 @@ static void wait_long(weft_desk *desk, const weft_pending *it)
 
 weft_status weft_desk_wait(weft_desk *desk, weft_pending *it, weft_error *error)
 {
+    desk->is_waiting = true;
     for (int i = 0; i < desk->n_spins && !it->is_over; i++) {
         weft_desk_poll(desk);
         if (!it->is_over) relax();
     }
     wait_long(desk, it);
+    desk->is_waiting = false;
     if (it->error.status == WEFT_OK) return WEFT_OK;
     return weft_fail(error, it->error.status, "%s", it->error.message);
 }

@@ -19,6 +19,7 @@
 #include "weft/optim.h"
 #include "weft/philox.h"
 #include "weft/program.h"
+#include "weft/scan.h"
 #include "weft/version.h"
 #include "weft/watch.h"
 

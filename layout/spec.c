@@ -64,15 +64,15 @@ static void print_end(weft_print *print, int64_t stride, int64_t offset)
 /* "{2i-1..2i+1, i<32}", "{(i-1)/2, i<32}": the first and the last element that go with i. */
 static void print_window(weft_print *print, const weft_window *window)
 {
-    const char *open = window->over > 1 ? "{(" : "{";
-    weft_print_text(print, open);
+    const bool is_sum = window->over > 1 && (window->low != 0 || window->high != 0);
+    weft_print_text(print, is_sum ? "{(" : "{");
     print_end(print, window->stride, window->low);
     if (window->high != window->low) {
         weft_print_text(print, "..");
         print_end(print, window->stride, window->high);
     }
     if (window->over > 1) {
-        weft_print_text(print, ")/");
+        weft_print_text(print, is_sum ? ")/" : "/");
         weft_print_number(print, window->over);
     }
     weft_print_text(print, ", i<");

@@ -59,14 +59,15 @@ void weft_window_image(const weft_window *window, int64_t size, int64_t *begin, 
     if (*end < *begin) *end = *begin;
 }
 
-/* Of the ranks that differ in other axes only, one. */
-static bool is_first_beside(const weft_mesh *mesh, uint32_t axes, int rank)
+/* The next coordinates that differ along `axes` alone; false: those were the last. */
+static bool go_on_along(const weft_mesh *mesh, uint32_t axes, int *at)
 {
-    int at[WEFT_MAX_AXES];
-    weft_mesh_coordinates(mesh, rank, at);
-    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
-        if (!(axes >> a & 1) && at[a] != 0) return false;
-    return true;
+    for (int a = weft_mesh_n_axes(mesh) - 1; a >= 0; a--) {
+        if (!(axes >> a & 1)) continue;
+        if (++at[a] < weft_mesh_axis_size(mesh, a)) return true;
+        at[a] = 0;
+    }
+    return false;
 }
 
 bool weft_window_is_within(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
@@ -83,14 +84,15 @@ bool weft_window_is_within(const weft_spec *spec, const weft_mesh *mesh, const w
     }
     whole = shown;
     shown.window[dim] = spec->window[dim];
-    for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++) {
+    int at[WEFT_MAX_AXES] = {0};
+    do { /* of the ranks that differ in other axes only, one */
+        const int rank = weft_mesh_rank(mesh, at);
         weft_box seen, held;
-        if (!is_first_beside(mesh, axes, rank)) continue;
         weft_spec_box(&shown, mesh, shape, rank, &seen);
         weft_spec_box(&whole, mesh, shape, rank, &held);
         if (seen.begin[dim] == seen.end[dim]) continue;
         if (seen.begin[dim] < held.begin[dim] || seen.end[dim] > held.end[dim]) return false;
-    }
+    } while (go_on_along(mesh, axes, at));
     return true;
 }
 

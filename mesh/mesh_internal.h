@@ -30,6 +30,20 @@ void weft_team_destroy(weft_team **team);
  * done. */
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
 
+/* ---- share.c: what lanes take of a loop ------------------------------------------------------- */
+
+typedef struct weft_shares weft_shares;
+/* NULL: no memory. */
+weft_shares *weft_shares_create(int n_lanes);
+void weft_shares_destroy(weft_shares *shares);
+/* A loop of `count` items begins, a piece for each of n_lanes; nobody takes anything yet. */
+void weft_shares_begin(weft_shares *shares, int64_t count, int n_lanes);
+/* A lane's own piece. */
+void weft_shares_piece(const weft_shares *shares, int lane, int64_t *begin, int64_t *end);
+/* weft_stream_take, weft_stream_again */
+bool weft_shares_take(weft_shares *shares, int lane, int64_t most, int64_t *begin, int64_t *end);
+void weft_shares_again(weft_shares *shares, int lane);
+
 /* ---- stream.c, device.c, box_copy.c ---------------------------------------------------------------------- */
 
 weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error *error);

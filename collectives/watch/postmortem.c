@@ -216,11 +216,24 @@ static void print_line(int64_t begun, int64_t ended, int64_t run, const char *wh
     fprintf(out, "  %s\n", what);
 }
 
+/* How long a call that went on beside the rank's work was under way, and how long the rank stood still for it. */
+static void print_flight(const weft_record *record, char *text, size_t bytes)
+{
+    *text = '\0';
+    if (record->awaited == 0 || record->arrived == 0 || record->ended == 0) return;
+    const double under_way = 1e-6 * ((double)record->arrived - (double)record->begun);
+    const double waited = 1e-6 * ((double)record->arrived - (double)record->awaited);
+    snprintf(text, bytes, "; there after %.3f ms, waited for %.3f", under_way,
+             waited > 0 ? waited : 0);
+}
+
 static void print_call(const weft_recorder *recorder, const weft_record *record, FILE *out)
 {
-    char call[WEFT_DOING_BYTES];
+    char call[WEFT_DOING_BYTES], all[WEFT_DOING_BYTES + 80], flight[80];
     weft_record_print(recorder, record, call, sizeof call);
-    print_line(record->begun, record->ended, record->run, call, out);
+    print_flight(record, flight, sizeof flight);
+    snprintf(all, sizeof all, "%s%s", call, flight);
+    print_line(record->begun, record->ended, record->run, all, out);
 }
 
 /* The last time that the rank waited for its device. */

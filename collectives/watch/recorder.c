@@ -269,6 +269,27 @@ void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark)
         atomic_store_explicit(&recorder->head.waiting, mark->number, memory_order_release);
 }
 
+/* NULL: its place has another by now. */
+static weft_record *record_of(weft_recorder *recorder, const weft_call_mark *mark)
+{
+    if (mark->number == 0) return NULL;
+    weft_record *record = &recorder->records[mark->number % WEFT_RECORDS];
+    return record->number == mark->number ? record : NULL;
+}
+
+void weft_recorder_stamp_wait(weft_recorder *recorder, const weft_call_mark *mark)
+{
+    weft_record *record = record_of(recorder, mark);
+    if (record) record->awaited = weft_clock_ns();
+    weft_recorder_wait(recorder, mark);
+}
+
+void weft_recorder_stamp_arrival(weft_recorder *recorder, const weft_call_mark *mark)
+{
+    weft_record *record = record_of(recorder, mark);
+    if (record) record->arrived = weft_clock_ns();
+}
+
 /* Those behind it that have ended, or whose records are gone, are not the oldest either. */
 static void find_oldest(weft_recorder *recorder)
 {

@@ -27,7 +27,7 @@ enum {
     WEFT_DEVICE_BYTES = 24,
     WEFT_VERDICT_BYTES = 1536,
     WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
-    WEFT_RECORDER_FORMAT = 2
+    WEFT_RECORDER_FORMAT = 3
 };
 
 /* What a call is. The conversions come first, numbered as in weft_convert_kind. */
@@ -58,7 +58,9 @@ typedef struct weft_record {
     int32_t root;         /* of a broadcast, else -1 */
     uint16_t channel;
     uint8_t kind, dtype, combine; /* as in weft_call_facts */
-    uint8_t unused[19];
+    /* Of a call that goes on while the rank computes: when the rank began to wait for it, and when it saw that all was there;
+     * 0: it has not yet */
+    int64_t awaited, arrived;
 } weft_record;
 _Static_assert(sizeof(weft_record) == 96, "the size that documents promise");
 
@@ -172,6 +174,10 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
                                    const weft_call_facts *call);
 void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark);
 void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark);
+/* weft_recorder_stamp_wait, _stamp_arrival - of a call that is under way beside others: the rank waits for it from now on (as
+ * _wait, with the time); all that it brings is there. */
+void weft_recorder_stamp_wait(weft_recorder *recorder, const weft_call_mark *mark);
+void weft_recorder_stamp_arrival(weft_recorder *recorder, const weft_call_mark *mark);
 /* weft_recorder_await, _goes_on, _awaited - the rank's thread can do nothing before its device has come to an event; has
  * seen how much the device has done by now; has what it waited for. Local, from the rank's thread; recorder may be NULL. */
 void weft_recorder_await(weft_recorder *recorder, const char *device, int queue, uint64_t event,

@@ -6,13 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What one process cannot do, all return: nobody goes on to a call in which that one would be waited for. */
+static weft_status settle(weft_error *own, weft_error *error)
+{
+    if (weft_world_agree(own) == WEFT_OK) return WEFT_OK;
+    return weft_fail(error, own->status, "%s", own->message);
+}
+
 weft_status weft_peers_open(weft_mesh *mesh, weft_peers *peers, weft_error *error)
 {
     const uint32_t everybody = (1u << weft_mesh_n_axes(mesh)) - 1;
     *peers = (weft_peers){.n = 1};
     if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
-    WEFT_TRY(weft_comms_create(mesh, &peers->comms, error));
-    weft_status status = weft_comms_prepare(peers->comms, everybody, error);
+    weft_error own = WEFT_NO_ERROR;
+    (void)!weft_comms_create(mesh, &peers->comms, &own);
+    weft_status status = settle(&own, error);
+    if (status == WEFT_OK) status = weft_comms_prepare(peers->comms, everybody, error);
     peers->comm = weft_comm_of(peers->comms, weft_mesh_first_local(mesh), everybody);
     weft_comm_exchange *first = NULL; /* it is kept for later ones */
     if (status == WEFT_OK) status = weft_exchange_take(peers->comm, &first, error);
@@ -37,18 +46,24 @@ weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t
 {
     if (bytes == 0) return WEFT_OK;
     if (peers->comm == NULL) {
+        if (all == NULL) return weft_fail_memory(error, (size_t)bytes);
         memcpy(all, mine, (size_t)bytes);
         return WEFT_OK;
     }
-    int64_t *counts = malloc(2 * (size_t)peers->n * sizeof *counts);
-    if (counts == NULL) return weft_fail_memory(error, 2 * (size_t)peers->n * sizeof *counts);
-    for (int i = 0; i < peers->n; i++) {
+    const size_t room = 2 * (size_t)peers->n * sizeof(int64_t);
+    int64_t *counts = malloc(room);
+    weft_error own = WEFT_NO_ERROR;
+    if (counts == NULL) weft_fail_memory(&own, room);
+    if (all == NULL) weft_fail_memory(&own, (size_t)(peers->n * bytes));
+    weft_status status = settle(&own, error);
+    for (int i = 0; i < peers->n && status == WEFT_OK; i++) {
         counts[i] = bytes;
         counts[peers->n + i] = i * bytes;
     }
     weft_request request;
-    weft_status status = weft_all_gather_start(peers->comm, mine, bytes, all, counts,
-                                               counts + peers->n, &request, error);
+    if (status == WEFT_OK)
+        status = weft_all_gather_start(peers->comm, mine, bytes, all, counts, counts + peers->n,
+                                       &request, error);
     if (status == WEFT_OK) status = weft_wait(&request, error);
     free(counts);
     return status;
@@ -60,9 +75,12 @@ weft_status weft_peers_join(const weft_peers *peers, void *data, int64_t bytes, 
     if (peers->comm == NULL || count == 0) return WEFT_OK;
     const int64_t scratch_bytes = weft_all_reduce_scratch(peers->comm, WEFT_SUM, WEFT_I32, count);
     void *scratch = aligned_alloc(64, ((size_t)scratch_bytes + 64) / 64 * 64);
-    if (scratch == NULL) return weft_fail_memory(error, (size_t)scratch_bytes);
-    const weft_status status =
-        weft_all_reduce(peers->comm, WEFT_SUM, WEFT_I32, data, data, count, scratch, error);
+    weft_error own = WEFT_NO_ERROR;
+    if (scratch == NULL) weft_fail_memory(&own, (size_t)scratch_bytes);
+    weft_status status = settle(&own, error);
+    if (status == WEFT_OK)
+        status =
+            weft_all_reduce(peers->comm, WEFT_SUM, WEFT_I32, data, data, count, scratch, error);
     free(scratch);
     return status;
 }

@@ -16,7 +16,8 @@ typedef struct weft_peers {
 /* All collective over the mesh. */
 weft_status weft_peers_open(weft_mesh *mesh, weft_peers *peers, weft_error *error);
 void weft_peers_close(weft_peers *peers);
-/* Everybody's `bytes` bytes in the order of processes: all [n * bytes]. */
+/* Everybody's `bytes` bytes in the order of processes: all [n * bytes]; NULL: this process has no memory for them, and all
+ * return that. */
 weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t bytes, void *all,
                               weft_error *error);
 /* The bitwise sum of everybody's numbers, of which at most one is not zero at each place. */

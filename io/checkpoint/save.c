@@ -179,7 +179,6 @@ static weft_status check_states(const weft_save *save, weft_error *error)
 {
     const weft_checkpoint_state *own = &save->manifest->state;
     weft_checkpoint_state *all = calloc((size_t)save->peers.n, sizeof *all);
-    if (all == NULL) return weft_fail_memory(error, (size_t)save->peers.n * sizeof *all);
     weft_status status = weft_peers_gather(&save->peers, own, sizeof *own, all, error);
     for (int p = 1; p < save->peers.n && status == WEFT_OK; p++)
         if (memcmp(&all[p], &all[0], sizeof *all) != 0)

@@ -429,7 +429,6 @@ weft_status weft_snapshot_compare(const weft_snapshot *s, const weft_peers *peer
     if (peers->n == 1) return compare(s, s->replicas, n_ranks, error);
     const size_t bytes = (size_t)s->n * sizeof *s->replicas;
     weft_replica *all = malloc((size_t)n_ranks * bytes + 1);
-    if (all == NULL) return weft_fail_memory(error, (size_t)n_ranks * bytes);
     weft_status status = weft_peers_gather(peers, s->replicas, (int64_t)bytes, all, error);
     if (status == WEFT_OK) status = compare(s, all, n_ranks, error);
     free(all);

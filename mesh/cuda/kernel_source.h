@@ -15,11 +15,12 @@
 #include "kernel_sizes.h"
 
 #ifdef __CUDACC__
-#define DEVICE          static __device__ inline
-#define GLOBAL(pointer) (pointer)
-#define KERNEL(name, type)                                                                         \
-    extern "C" __global__ void __launch_bounds__(KERNEL_THREADS)                                   \
-        name(const __grid_constant__ type work)
+#define DEVICE             static __device__ inline
+#define GLOBAL(pointer)    (pointer)
+#define KERNEL(name, type) KERNEL_OF(name, type, KERNEL_THREADS)
+/* Of blocks of at most so many threads. */
+#define KERNEL_OF(name, type, threads)                                                             \
+    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ type work)
 #define SHARED        __shared__
 #define SYNC()        __syncthreads()
 #define IN_BLOCK      ((int)threadIdx.x)

@@ -46,18 +46,44 @@ static weft_convert_kind kind_of(int from, int to)
     return to == WEFT_REPLICATED ? WEFT_ALL_GATHER : WEFT_ALL_TO_ALL;
 }
 
-static double convert_price(const choosing *c, int from, int to, double bytes)
+static double price_over(const choosing *c, uint32_t axes, int from, int to, double bytes)
 {
-    const weft_decision *decision = &c->decision;
-    double link_bytes = weft_state_cost(from, to, decision->n_ranks, bytes);
+    int n_ranks = 1;
+    for (int a = 0; a < c->n_axes; a++)
+        if (axes >> a & 1) n_ranks *= weft_mesh_axis_size(c->in->plan->mesh, a);
+    const double link_bytes = weft_state_cost(from, to, n_ranks, bytes);
     if (link_bytes <= 0) return link_bytes;
-    const weft_exchange exchange = {.mesh = decision->mesh,
-                                    .axes = 1u << decision->axis,
-                                    .n_ranks = decision->n_ranks,
+    const weft_exchange exchange = {.mesh = c->decision.mesh,
+                                    .axes = axes,
+                                    .n_ranks = n_ranks,
                                     .kind = kind_of(from, to),
                                     .bytes = bytes,
                                     .link_bytes = link_bytes};
     return weft_exchange_price(c->in->plan, &c->in->plan->cost, &exchange);
+}
+
+/* `reduced`: the axes before this one over which the same tensor is all_reduced anyway: one all_reduce is over all of them,
+ * and this axis costs what it adds to that. */
+static double convert_price(const choosing *c, int from, int to, double bytes, uint32_t reduced)
+{
+    const uint32_t axis = 1u << c->decision.axis;
+    if (from != WEFT_PARTIAL || to != WEFT_REPLICATED) reduced = 0;
+    const double alone = reduced ? price_over(c, reduced, from, to, bytes) : 0;
+    const double price = price_over(c, reduced | axis, from, to, bytes);
+    if (!isfinite(alone)) return price; /* what a user's cost function says */
+    return reduced && price < alone ? 0 : price - alone;
+}
+
+/* A tensor partial in `states` is all_reduced over these axes, of those decided, where `stays` does not say that it stays so. */
+static uint32_t axes_reduced(const choosing *c, const int8_t *states, const int8_t *stays,
+                             const int8_t *finished)
+{
+    uint32_t axes = 0;
+    for (int a = 0; a < c->decision.axis; a++)
+        if (states[a] == WEFT_PARTIAL && finished[a] == WEFT_REPLICATED &&
+            !(stays && stays[a] == WEFT_PARTIAL))
+            axes |= 1u << a;
+    return axes;
 }
 
 /* A partial operand is finished once, for all its readers. */
@@ -67,10 +93,11 @@ static double operand_price(const choosing *c, int i, int need)
     int now = holding->now[c->decision.axis], finished = holding->finished[c->decision.axis];
     double bytes = bytes_without(c, holding, holding->now);
     if (now == need || holding->is_free) return 0;
-    if (now != WEFT_PARTIAL) return convert_price(c, now, need, bytes);
+    if (now != WEFT_PARTIAL) return convert_price(c, now, need, bytes, 0);
     int readers = holding->readers > 1 ? holding->readers : 1;
-    return convert_price(c, now, finished, bytes) / readers +
-           convert_price(c, finished, need, bytes);
+    const uint32_t reduced = axes_reduced(c, holding->now, c->choice->need[i], holding->finished);
+    return convert_price(c, now, finished, bytes, reduced) / readers +
+           convert_price(c, finished, need, bytes, 0);
 }
 
 /* What a window of factor f shows of an operand beside the rank's own block. Where the operand is whole, all is there. */
@@ -121,7 +148,8 @@ static weft_price price_of(const choosing *c, const weft_way *way, int f)
         const weft_holding *holding = &c->in->out[o];
         double bytes = bytes_without(c, holding, holding->finished);
         int finished = holding->finished[decision->axis];
-        double result = convert_price(c, way->make[o], finished, bytes);
+        const uint32_t reduced = axes_reduced(c, c->choice->make[o], NULL, holding->finished);
+        double result = convert_price(c, way->make[o], finished, bytes, reduced);
         if (way->make[o] == WEFT_PARTIAL && weft_combine_adds(way->combine))
             result *= holding->share[decision->axis];
         price.results += result;
@@ -182,8 +210,22 @@ static bool may_all_be_partial(const choosing *c)
     return true;
 }
 
+/* Two directions may run through one dim of an operand, which then is cut along one of them. */
+static bool crosses_another(const choosing *c, int f)
+{
+    const weft_factor *factors = c->in->factors->factors;
+    for (int a = 0; a < c->decision.axis; a++) {
+        const int other = c->choice->factor[a];
+        if (other < 0 || other == f) continue;
+        for (int i = 0; i < c->in->site->n_in; i++)
+            if (factors[f].in[i] >= 0 && factors[f].in[i] == factors[other].in[i]) return true;
+    }
+    return false;
+}
+
 static bool is_legal(const choosing *c, int f)
 {
+    if (crosses_another(c, f)) return false;
     const weft_factor *factor = &c->in->factors->factors[f];
     const weft_site *site = c->in->site;
     int64_t parts = c->decision.n_ranks;

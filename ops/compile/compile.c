@@ -10,10 +10,12 @@ static const struct {
     const char *name;
     weft_pass pass;
 } passes[] = {
-    {"expand", weft_pass_expand}, {"simplify", weft_pass_simplify},     {"place", weft_pass_place},
-    {"lower", weft_pass_lower},   {"accumulate", weft_pass_accumulate}, {"fuse", weft_pass_fuse},
-    {"bundle", weft_pass_bundle}, {"order", weft_pass_order},           {"join", weft_pass_join},
-    {"early", weft_pass_early},   {"schedule", weft_pass_schedule},
+    {"unroll", weft_pass_unroll},     {"expand", weft_pass_expand},
+    {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
+    {"lower", weft_pass_lower},       {"accumulate", weft_pass_accumulate},
+    {"fuse", weft_pass_fuse},         {"bundle", weft_pass_bundle},
+    {"order", weft_pass_order},       {"join", weft_pass_join},
+    {"early", weft_pass_early},       {"schedule", weft_pass_schedule},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 
@@ -27,7 +29,7 @@ static weft_status check_dump(const char *dump, weft_error *error)
     const char *near = weft_nearest(dump, names, n_passes);
     return weft_fail(
         error, WEFT_USAGE,
-        "there is no pass \"%s\"%s%s%s; the passes are expand, simplify, place, lower, "
+        "there is no pass \"%s\"%s%s%s; the passes are unroll, expand, simplify, place, lower, "
         "accumulate, fuse, bundle, order, join, early, schedule",
         dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
@@ -79,6 +81,29 @@ static weft_status copy_graph(weft_plan *plan, const weft_graph *user, weft_erro
     return WEFT_OK;
 }
 
+/* What is of a scan's body has no value after the run, but one of each trip. */
+static weft_status check_outside(const weft_graph *graph, weft_value value, weft_error *error)
+{
+    const weft_node *node = weft_node_of(graph, value.id);
+    char origin[160];
+    if (node->scan == 0) return WEFT_OK;
+    weft_origin_print(node, origin, sizeof origin);
+    return weft_fail(error, WEFT_USAGE,
+                     "compile: the result of %s is of a scan's body, another in each trip; compile "
+                     "weft_scan_last of what is carried, or weft_scan_stack",
+                     origin);
+}
+
+/* Every scan has its end. */
+static weft_status check_scans(const weft_graph *graph, weft_error *error)
+{
+    char origin[160];
+    if (graph->scan == 0) return WEFT_OK;
+    weft_origin_print(weft_node_of(graph, graph->scans[graph->scan].trip), origin, sizeof origin);
+    return weft_fail(error, WEFT_USAGE, "compile: the scan of %s has not ended; call weft_scan_end",
+                     origin);
+}
+
 static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error *error)
 {
     if (values.n_values < 1 || values.values == NULL)
@@ -90,6 +115,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                          "compile: value 1 of %d belongs to no graph; pass what builders returned",
                          values.n_values);
     size_t n = user->n_tensors;
+    WEFT_TRY(check_scans(user, error));
     user->built =
         weft_graph_here(user); /* no builder is under way: clearing an error goes back no further */
     plan->user = user;
@@ -107,6 +133,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                 "compile: value %d of %d is not a value of the first one's graph; compile "
                 "values of one graph",
                 i + 1, values.n_values);
+        WEFT_TRY(check_outside(user, value, error));
         plan->kept[value.id] = 1;
     }
     return WEFT_OK;

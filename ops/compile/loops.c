@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-/* Rows that are worth a loop: enough of them for all lanes, or short ones, which the reduction's kernel would not cut
- * either: so a sum has the same bits in a loop and alone. */
-enum { MANY_ROWS = 16, SHORT_ROW = 32768 };
-/* A row that is read again after its reduction: with several values an element it stays in the second-level cache. */
+/* Fewer rows than all lanes want, of so many elements that they are cut among lanes: alone as in a loop, so a sum has the same
+ * bits in both. A loop cannot cut what it goes through again. */
+enum { MANY_ROWS = 16, LONG_ROW = 32768 };
+/* A row that is read again, after its reduction or by it: with several values an element it stays in the second-level cache. */
 enum { MOST_ROW_BYTES = WEFT_LANE_SCRATCH / 4 };
 
 static int n_dims_of(const weft_plan *plan, uint32_t placed)
@@ -47,7 +47,8 @@ static int64_t count_dims(const weft_plan *plan, uint32_t placed, int begin, int
     return count;
 }
 
-/* Does the kernel reduce the last dims of its operands, and is it no loss to do that in a loop? */
+/* Does the kernel reduce the last dims of its operands, and is a loop worth it? A few long rows that stay in cache until the
+ * kernel has cut and reduced them are none the better for a loop. */
 static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_row_dims)
 {
     const uint32_t in = step->in[0], out = step->out[0];
@@ -62,8 +63,9 @@ static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_ro
             !weft_same_dims(plan, in, step->in[i], n_dims))
             return false;
     *n_row_dims = n_dims - n_kept;
-    return count_dims(plan, in, 0, n_kept) >= MANY_ROWS ||
-           count_dims(plan, in, n_kept, n_dims) < SHORT_ROW;
+    const int64_t length = count_dims(plan, in, n_kept, n_dims);
+    return length < LONG_ROW || count_dims(plan, in, 0, n_kept) >= MANY_ROWS ||
+           length * (int64_t)weft_dtype_bytes(plan->placed[in].type.dtype) > MOST_ROW_BYTES;
 }
 
 /* One link: an element op, a finish, or a reduction. */
@@ -206,8 +208,10 @@ bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_ste
     const int n_dims = n_dims_of(plan, both.placed);
     const int64_t row = count_dims(plan, both.placed, n_dims - both.n_row_dims, n_dims);
     const size_t bytes = weft_dtype_bytes(plan->placed[both.placed].type.dtype);
-    return !both.n_row_dims || row * (int64_t)bytes <= MOST_ROW_BYTES ||
-           !reads_rows_again(plan, &both, maker, step);
+    const bool is_long =
+        row * (int64_t)bytes > MOST_ROW_BYTES ||
+        (row >= LONG_ROW && count_dims(plan, both.placed, 0, n_dims - both.n_row_dims) < MANY_ROWS);
+    return !both.n_row_dims || !is_long || !reads_rows_again(plan, &both, maker, step);
 }
 
 /* ---- one loop of two ------------------------------------------------------------------------- */

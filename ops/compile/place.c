@@ -236,6 +236,24 @@ static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, 
         states[a] = (int8_t)weft_spec_state(spec, n_dims, a);
 }
 
+/* Whether the result goes where the operand is: what has become narrower is converted when somebody needs it elsewhere; what
+ * becomes wider, before. Unless somebody says of the result itself where it should be. */
+static bool lies_as_operand(const weft_plan *plan, const weft_node *node)
+{
+    const weft_tensor *result = &plan->graph->tensors[node->out];
+    return node->op->recodes && !result->placement && !result->place_as &&
+           !weft_is_generated(plan, node->in[0]) &&
+           weft_dtype_bytes(result->type.dtype) <
+               weft_dtype_bytes(type_of(plan, node->in[0])->dtype);
+}
+
+static void follow(const weft_plan *plan, const weft_holding *operand, weft_holding *result)
+{
+    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
+        result->finished[a] =
+            operand->now[a] == WEFT_PARTIAL ? operand->finished[a] : operand->now[a];
+}
+
 static void describe(const placing *p, const weft_node *node, weft_choice_in *in)
 {
     const weft_plan *plan = p->plan;
@@ -252,6 +270,7 @@ static void describe(const placing *p, const weft_node *node, weft_choice_in *in
     }
     for (int o = 0; o < node->n_out; o++)
         weft_ahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
+    if (lies_as_operand(plan, node)) follow(plan, &in->in[0], &in->out[0]);
 }
 
 /* Dim d of an operand as the window of factor f shows it, unless every rank has all of that in its own block. */

@@ -137,6 +137,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
 void weft_plan_destroy(weft_plan **plan);
 
 typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
+weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
 weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
 weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);

@@ -5,6 +5,10 @@
  * promises, and the arena is laid out by: all that computes before an exchange, and every exchange that is finished by
  * then. Waits that others imply are left out: a queue knows what its steps have waited for, and with each of those what
  * that one's queue knew.
+ *
+ * That assumes queues in order, as streams are: of each queue the latest step that has to be over stands for all before it, here
+ * and in what a queue knows. A device whose queue may begin a step before the one ahead of it is over would have to be told
+ * every wait; nothing in the list of waits would say so.
  */
 #include "plan.h"
 

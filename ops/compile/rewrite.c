@@ -11,6 +11,8 @@ weft_graph *weft_graph_like(const weft_graph *like)
     graph->arena = like->arena;
     graph->seed = like->seed;
     graph->n_random = like->n_random;
+    graph->scans = like->scans;
+    graph->n_scans = like->n_scans;
     graph->n_nodes = graph->n_tensors = 1; /* id 0 is invalid */
     graph->built = weft_graph_here(graph);
     graph->cap_nodes = like->n_nodes + 16;
@@ -30,12 +32,10 @@ void weft_graph_like_destroy(weft_graph **graph)
     *graph = NULL;
 }
 
-/* Outputs are the values with a `kept` mark; everything they depend on is live. */
-static void mark_live(weft_rewrite *rewrite)
+/* Whatever a live node reads, and is placed as. */
+static void mark_operands(weft_rewrite *rewrite)
 {
     const weft_graph *from = rewrite->from;
-    for (uint32_t value = 1; value < from->n_tensors; value++)
-        if (rewrite->plan->kept[value]) rewrite->is_live[from->tensors[value].node] = true;
     for (uint32_t id = from->n_nodes - 1; id > 0; id--) {
         if (!rewrite->is_live[id]) continue;
         const weft_node *node = &from->nodes[id];
@@ -46,6 +46,36 @@ static void mark_live(weft_rewrite *rewrite)
             if (as) rewrite->is_live[from->tensors[as].node] = true;
         }
     }
+}
+
+/* A scan is done for any of its body, and what is carried is live in the trip before too. True: something became live. */
+static bool mark_scans(weft_rewrite *rewrite)
+{
+    const weft_graph *from = rewrite->from;
+    bool is_more = false;
+    for (uint32_t id = 1; id < from->n_nodes && from->n_scans > 0; id++) {
+        const weft_node *node = &from->nodes[id];
+        const bool is_next =
+            node->op == &weft_op_scan_next && rewrite->is_live[from->tensors[node->in[0]].node];
+        if (is_next && !rewrite->is_live[id]) rewrite->is_live[id] = is_more = true;
+        for (uint32_t s = rewrite->is_live[id] ? node->scan : 0; s != 0;
+             s = from->scans[s].parent) {
+            const uint32_t trip = from->tensors[from->scans[s].trip].node;
+            if (!rewrite->is_live[trip]) rewrite->is_live[trip] = is_more = true;
+        }
+    }
+    return is_more;
+}
+
+/* Outputs are the values with a `kept` mark; everything they depend on is live. */
+static void mark_live(weft_rewrite *rewrite)
+{
+    const weft_graph *from = rewrite->from;
+    for (uint32_t value = 1; value < from->n_tensors; value++)
+        if (rewrite->plan->kept[value]) rewrite->is_live[from->tensors[value].node] = true;
+    do
+        mark_operands(rewrite);
+    while (mark_scans(rewrite));
 }
 
 weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_error *error)

@@ -156,6 +156,16 @@ SHARED(variable, weft_variable_attributes, WEFT_FIELD(weft_variable_attributes, 
        WEFT_FIELD(weft_variable_attributes, type.dtype),
        WEFT_FIELD(weft_variable_attributes, type.shape))
 
+/* Of the ops of scans each has as much of the struct as it needs. */
+static const weft_field scan_fields[] = {
+    WEFT_FIELD(weft_scan_attributes, scan), WEFT_FIELD(weft_scan_attributes, is_reversed),
+    WEFT_FIELD(weft_scan_attributes, dim.dim), WEFT_FIELD(weft_scan_attributes, dim.size)};
+const weft_attributes weft_attributes_scan = {offsetof(weft_scan_attributes, is_reversed), 1,
+                                              scan_fields};
+const weft_attributes weft_attributes_scan_trip = {offsetof(weft_scan_attributes, dim), 2,
+                                                   scan_fields};
+const weft_attributes weft_attributes_scan_dim = WEFT_ATTRIBUTES(weft_scan_attributes, scan_fields);
+
 /* ---- all alike ------------------------------------------------------------------------------- */
 
 const void *weft_attributes_take(weft_graph *graph, const weft_attributes *attributes,

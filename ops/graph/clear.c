@@ -7,7 +7,7 @@
 
 weft_graph_point weft_graph_here(const weft_graph *graph)
 {
-    return (weft_graph_point){graph->n_nodes, graph->n_random};
+    return (weft_graph_point){graph->n_nodes, graph->n_random, graph->n_scans, graph->scan};
 }
 
 void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
@@ -17,6 +17,8 @@ void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
         graph->n_nodes = to.n_nodes;
     }
     graph->n_random = to.n_random;
+    graph->n_scans = to.n_scans;
+    graph->scan = to.scan;
     if (graph->built.n_nodes > graph->n_nodes) graph->built = to;
     if (graph->marked >= graph->n_tensors) graph->marked = 0;
     if (graph->loss_scale.step >= graph->n_tensors) graph->loss_scale = (weft_loss_scaling){0};

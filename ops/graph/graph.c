@@ -295,6 +295,7 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
                       .n_in = (uint8_t)site->n_in,
                       .n_out = (uint8_t)site->n_out,
                       .phase = (uint8_t)graph->phase,
+                      .scan = site->op->is_outside ? 0 : graph->scan,
                       .attributes = site->attributes,
                       .attribute_bytes = (uint32_t)bytes};
     node.in = take_ids(graph, in, site->n_in);
@@ -347,6 +348,7 @@ static bool take_operands(weft_graph *graph, const weft_op *op, const weft_value
                             op->name, i, maker->name);
             return false;
         }
+        if (!weft_scan_sees(graph, op, in[i].id)) return false;
         ids[i] = in[i].id;
         site->in[i] = graph->tensors[in[i].id].type;
         site->in_name[i] = graph->tensors[in[i].id].name;
@@ -424,6 +426,11 @@ weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value 
     weft_site site = {.op = op, .attributes = attributes, .n_in = n_in};
     uint32_t ids[WEFT_MAX_IN];
     if (!take_operands(graph, op, in, n_in, ids, &site)) return weft_no_value(graph);
+    if (graph->scan != 0 && op->makes_token && !op->carries_on)
+        return weft_graph_fail(graph,
+                               "%s: nothing is updated in a scan; carry the value, and %s what "
+                               "weft_scan_last gives after the end",
+                               op->name, op->name);
     if (!take_attributes(graph, &site, bytes)) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
     if (op->infer(&site, &error) != WEFT_OK)

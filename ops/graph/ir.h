@@ -20,6 +20,7 @@ typedef struct weft_node {
     uint8_t phase; /* for reports, for the order, and for ZeRO-3 (gather again) */
     const void *attributes;
     uint32_t attribute_bytes;
+    uint32_t scan; /* of graph->scans, whose body it is in; 0: none */
     weft_origin origin;
 } weft_node;
 
@@ -40,9 +41,26 @@ typedef struct weft_variable_attributes {
     weft_type type;
 } weft_variable_attributes;
 
+/* Of the ops scan_*, all of which belong to a scan; trip has no dim, carry, next and last only the scan. */
+typedef struct weft_scan_attributes {
+    int64_t scan;
+    bool is_reversed;        /* trip, each, stack: counted from the last trip to the first */
+    weft_dim_attributes dim; /* each, stack */
+} weft_scan_attributes;
+
+/* A part of the graph that is done many times (weft/scan.h). The nodes of its body say so of themselves (weft_node.scan): they
+ * need not be neighbours, since gradients stack what a body in a body has made, long after its end. The first is the trip. */
+typedef struct weft_scan {
+    uint32_t parent; /* the scan whose body it is in; 0: none */
+    uint32_t trip;   /* value: the number of the trip */
+    int64_t trips;
+    uint32_t mirrors; /* the scan that this one goes through backwards, for gradients; 0: none */
+    uint32_t random_begin, random_end; /* streams (begin, end] were drawn in its body */
+} weft_scan;
+
 /* How far a graph had been built. */
 typedef struct weft_graph_point {
-    uint32_t n_nodes, n_random;
+    uint32_t n_nodes, n_random, n_scans, scan;
 } weft_graph_point;
 
 /* optim's dynamic loss scaling: values of scalars, by id; scale 0: there is none. */
@@ -63,6 +81,9 @@ struct weft_graph {
     weft_tensor *tensors; /* [n_tensors], value 0 is the invalid one */
     uint32_t n_tensors, cap_tensors;
     uint32_t n_random;
+    weft_scan *scans; /* [n_scans], 0 is not used */
+    uint32_t n_scans, cap_scans;
+    uint32_t scan; /* the innermost that is open; 0: none */
     uint32_t *
         homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
     uint32_t n_homes, homes_mask;
@@ -78,6 +99,41 @@ struct weft_graph {
 /* Ops the compiler itself must know, as every IR does: where values come from and where they stay.
  */
 extern const weft_op weft_op_input, weft_op_variable, weft_op_assign, weft_op_group;
+
+/* ---- scans (scan.c) --------------------------------------------------------------------------- */
+
+/* Whether what is in the body of `inner` is in that of `outer` too; 0 is no body, and holds all. */
+bool weft_scan_holds(const weft_graph *graph, uint32_t outer, uint32_t inner);
+/* Whether a node of `op`, made now, may read the value; if not, that is the graph's error. */
+bool weft_scan_sees(weft_graph *graph, const weft_op *op, uint32_t value);
+/* A scan in the body that is open now; 0: no memory, which is the graph's error. Its trip is the caller's to make. */
+uint32_t weft_scan_open(weft_graph *graph, int64_t trips);
+/* The innermost scan in whose body a random stream was drawn; 0: none. Its numbers are others in each of its trips, and the
+ * same where a scan that mirrors it makes that trip. */
+uint32_t weft_scan_of_stream(const weft_graph *graph, uint32_t stream);
+/* What builders of scan_* share: a node with as much of the attributes as its op has; one of a dim, which may have any name; the
+ * factors of those, which are never cut along that dim. */
+weft_value weft_scan_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
+                          weft_scan_attributes attributes);
+weft_value weft_scan_emit_dim(const weft_op *op, weft_value x, weft_dim dim,
+                              weft_scan_attributes attributes);
+void weft_scan_factors(const weft_site *site, weft_factors *factors);
+/* Builders of autodiff, for any scan, of which some count backwards. `dim`: of any name. */
+weft_value weft_scan_trip_of(weft_graph *graph, uint32_t scan, bool is_reversed);
+weft_value weft_scan_each_of(weft_value x, uint32_t scan, weft_dim dim, bool is_reversed);
+weft_value weft_scan_stack_of(weft_value x, uint32_t scan, weft_dim dim, bool is_reversed);
+static inline const weft_scan_attributes *weft_scan_of(const weft_node *node)
+{
+    return node->attributes;
+}
+static inline const weft_scan_attributes *weft_scan_of_site(const weft_site *site)
+{
+    return site->attributes;
+}
+/* What a carried value is in the next trip; 0: nobody has said it. */
+uint32_t weft_scan_next_of(const weft_graph *graph, uint32_t carry);
+/* Whether what is built now stands right behind a scan, in the body around it; if not, that is the error of `call`. */
+bool weft_scan_is_outside(weft_graph *graph, const char *call, uint32_t scan);
 
 /* Whether it is one of its graph's values: not the invalid one, and none past the end. */
 static inline bool weft_is_value(weft_value value)

@@ -9,7 +9,7 @@
 /* What a kernel's op is in a loop over rows (loop.h): a reduction of the last dims of its operands, or what makes values
  * of its states. */
 struct weft_row {
-    weft_combine combine;
+    weft_combine combine; /* of a reduction; what made the state that is finished */
     /* what is reduced is this element op of all its operands, which have equal dims. Then it is always a loop where it
      * reduces the last dims: its kernel adds in another order. NULL: its one operand */
     const weft_op *each;
@@ -40,6 +40,7 @@ weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value 
 typedef struct weft_storage {
     weft_block widen, narrow;
     const weft_element *round;
+    const char *widen_text, *narrow_text; /* their expressions */
 } weft_storage;
 extern const weft_storage weft_storages[WEFT_DTYPES];
 
@@ -48,6 +49,7 @@ extern const weft_storage weft_storages[WEFT_DTYPES];
 typedef struct weft_element_way {
     weft_block block;
     weft_dtype reads, makes;
+    const char *text; /* the block's expression; NULL: it has none */
 } weft_element_way;
 bool weft_element_find(const weft_element *element, weft_dtype in, weft_dtype out,
                        weft_element_way *way);
@@ -103,7 +105,5 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x);
 /* mean and 1 / sqrt(variance + epsilon) over dim: weft_result(.., 0) and (.., 1). */
 weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon);
-/* zeros like x but with dim `to` for x's dim `from`, which stands in it from `begin` on. */
-weft_value weft_unslice(weft_value x, weft_dim from, int64_t begin, weft_dim to);
 
 #endif

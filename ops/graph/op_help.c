@@ -78,8 +78,15 @@ weft_status weft_check_float(const weft_site *site, int operand, weft_error *err
 {
     WEFT_TRY(check_operand(site, operand, __func__, error));
     if (weft_dtype_is_float(site->in[operand].dtype)) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s is %s, and only floats are possible here; weft_cast it",
-                     weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype));
+    char floats[80];
+    size_t used = 0;
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
+        if (weft_dtype_is_float((weft_dtype)dtype))
+            used += (size_t)snprintf(floats + used, sizeof floats - used, "%s%s", used ? ", " : "",
+                                     weft_dtype_name((weft_dtype)dtype));
+    return weft_fail(
+        error, WEFT_USAGE, "%s is %s, and only floats are possible here: %s. weft_cast it",
+        weft_site_name(site, operand), weft_dtype_name(site->in[operand].dtype), floats);
 }
 
 weft_status weft_check_ids(const weft_site *site, int operand, weft_error *error)
@@ -199,8 +206,11 @@ weft_status weft_infer_generator(weft_site *site, weft_error *error)
     const weft_dtype out = site->out[0].dtype;
     weft_element_way way;
     if (weft_element_find(site->op->element, out, out, &way)) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "not defined for %s; make another dtype and weft_cast it",
-                     weft_dtype_name(site->out[0].dtype));
+    char there[80];
+    print_dtypes(site->op, out, out, there, sizeof there);
+    return weft_fail(error, WEFT_USAGE,
+                     "%s is not defined for %s; it is for %s. Make one of these and weft_cast it",
+                     site->op->name, weft_dtype_name(out), there);
 }
 
 weft_value weft_emit_random(weft_graph *graph, const weft_op *op, weft_dtype dtype,

@@ -67,6 +67,7 @@ void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
     for (uint32_t n = 1; n < graph->n_nodes; n++) {
         const weft_node *node = &graph->nodes[n];
         char origin[160];
+        if (node->scan != 0) fprintf(file, "in scan %u: ", node->scan);
         for (uint32_t i = 0; i < node->n_out; i++) {
             if (i > 0) fputs(", ", file);
             print_tensor(graph, node->out + i, file);

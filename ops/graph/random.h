@@ -9,7 +9,7 @@
 #define WEFT_RANDOM_H
 
 #include "kernel.h"
-#include "weft/philox.h"
+#include "random_math.h"
 
 /* weft_random_fill - the words of `n` <= WEFT_BLOCK elements: element i is number env->index + i *
  * env->stride, which uses word index % 4 of block index / 4. */
@@ -17,10 +17,5 @@ void weft_random_fill(weft_philox_key key, int64_t n, const weft_block_env *env,
 
 /* weft_random_gauss - the same elements as normal numbers with mean 0 and deviation 1. */
 void weft_random_gauss(weft_philox_key key, int64_t n, const weft_block_env *env, double *numbers);
-
-static inline weft_philox_key weft_random_key(const weft_block_env *env)
-{
-    return (weft_philox_key){env->seed, env->random, (uint32_t)env->step};
-}
 
 #endif

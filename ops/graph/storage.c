@@ -34,18 +34,27 @@ BETWEEN(narrow_u8, int32_t, uint8_t, (uint8_t)x)
     static const weft_relay relay_##name = {{[WEFT_LEG_ALONE] = WEFT_LEG_LIST(leg_##name)}};       \
     static const weft_element rounded_##name = {.size = sizeof(weft_element),                      \
                                                 .block[WEFT_F32][WEFT_F32] = round_##name,         \
-                                                .relay = &relay_##name};
+                                                .relay = &relay_##name,                            \
+                                                .text[WEFT_F32][WEFT_F32] = #expression};
 ROUND(bf16, weft_bf16_round(x))
 ROUND(f16, weft_f16_round(x))
 BETWEEN(round_u8, int32_t, int32_t, x & 255)
 static const weft_element rounded_u8 = {.size = sizeof(weft_element),
-                                        .block[WEFT_I32][WEFT_I32] = round_u8};
+                                        .block[WEFT_I32][WEFT_I32] = round_u8,
+                                        .text[WEFT_I32][WEFT_I32] = "x & 255"};
 
 const weft_storage weft_storages[WEFT_DTYPES] = {
-    [WEFT_BF16] = {widen_bf16, narrow_bf16, &rounded_bf16},
-    [WEFT_F16] = {widen_f16, narrow_f16, &rounded_f16},
-    [WEFT_U8] = {widen_u8, narrow_u8, &rounded_u8},
+    [WEFT_BF16] = {widen_bf16, narrow_bf16, &rounded_bf16, "weft_f32_of_bf16(x)",
+                   "weft_bf16_of_f32(x)"},
+    [WEFT_F16] = {widen_f16, narrow_f16, &rounded_f16, "weft_f32_of_f16(x)", "weft_f16_of_f32(x)"},
+    [WEFT_U8] = {widen_u8, narrow_u8, &rounded_u8, "x", "(uint8_t)x"},
 };
+
+/* The expression of a block; of a table that is older than texts: NULL. */
+static const char *text_of(const weft_element *element, weft_dtype in, weft_dtype out)
+{
+    return element->size >= sizeof *element ? element->text[in][out] : NULL;
+}
 
 bool weft_element_find(const weft_element *element, weft_dtype in, weft_dtype out,
                        weft_element_way *way)
@@ -53,7 +62,8 @@ bool weft_element_find(const weft_element *element, weft_dtype in, weft_dtype ou
     const weft_dtype wide_in = weft_dtype_computes(in), wide_out = weft_dtype_computes(out);
     const weft_dtype ways[][2] = {{in, out}, {wide_in, out}, {in, wide_out}, {wide_in, wide_out}};
     for (int k = 0; k < 4; k++) {
-        *way = (weft_element_way){element->block[ways[k][0]][ways[k][1]], ways[k][0], ways[k][1]};
+        *way = (weft_element_way){element->block[ways[k][0]][ways[k][1]], ways[k][0], ways[k][1],
+                                  text_of(element, ways[k][0], ways[k][1])};
         if (way->block != NULL) return true;
     }
     return in != out && wide_in == wide_out; /* as it is: a cast between storages */

@@ -15,8 +15,8 @@
  * Ops stand in an order in which each reads what stands before it.
  *
  * A row is read from memory once: what is needed of it after a reduction is kept in the lane's scratch when it fits,
- * else computed again from cache. A row is never cut between lanes, and its length alone decides the order in which its
- * elements are added: equal bits on any number of lanes.
+ * else computed again from cache. A few long rows that are gone through once are cut among lanes. The shape alone decides the
+ * order in which a row's elements are added: equal bits on any number of lanes.
  */
 #ifndef WEFT_LOOP_H
 #define WEFT_LOOP_H
@@ -37,19 +37,23 @@ typedef struct weft_loop_op {
     const weft_relay
         *relay;         /* ELEMENTS, from f32 to f32: the same over registers; NULL: block alone */
     weft_finish finish; /* with env.number[0] */
-    weft_combine combine; /* REDUCE */
-    weft_dtype dtype;     /* REDUCE: of the elements */
+    weft_combine combine; /* REDUCE; FINISH: of the states */
+    weft_dtype dtype;     /* REDUCE: of the elements; FINISH: of the states' numbers */
     weft_block_env env;   /* index, stride and step are the driver's */
     int n_in, in[3];      /* slots */
     int difference; /* ELEMENTS, exp: the op, + 1, that made its operand of x - y; 0: some other */
     int n_out;      /* 1; 2 for a finish with two results */
     int bytes;      /* of one number of its results */
+    /* For devices that compile loops: what the block does, and from what to what. A finish: its `combine` and `dtype`. */
+    const char *name, *text; /* of the op; NULL: there is no text */
+    weft_dtype reads, makes;
 } weft_loop_op;
 
 /* A value as it lies: bytes of one number, and how many numbers one element has: 1, or a state's width. Operands of a
  * width above 1 are states of rows. */
 typedef struct weft_loop_in {
     int bytes, width;
+    weft_dtype dtype;
 } weft_loop_in;
 
 typedef struct weft_loop_operand {
@@ -76,13 +80,13 @@ typedef struct weft_loop_segment {
     void **out;
 } weft_loop_segment;
 
-typedef struct weft_loop {
+struct weft_loop { /* weft_loop: weft/extend/kernel.h */
     int n_in, n_ops, n_out, n_segments;
     weft_loop_in *in; /* [n_in] */
     weft_loop_op *op; /* [n_ops] */
     int *out;         /* [n_out] the slot (of an op) that result o is */
     weft_loop_segment *segment;
-} weft_loop;
+};
 
 /* What a lane's scratch has room for, whatever the dtypes and sizes: operands and results of ops together; reductions
  * and operands that are states, together. */
@@ -111,12 +115,6 @@ weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
 /* weft_loop_run - `run` is the number of the run, from 1, that random ops count by. Local. */
 void weft_loop_run(const weft_prepared_loop *prepared, uint64_t run, weft_stream *stream);
 
-/* The units of a loop are shared out among `count`, of which this is number `index`; {0, 1}: all are one's own. Each
- * element is somebody's, in whatever order they are done. */
-typedef struct weft_loop_part {
-    int index, count;
-} weft_loop_part;
-
 /* weft_loop_bind - a part, for one stream: what does not change from run to run on it is looked up once, which is all there is to
  * look up in a loop of one block. It is run by one thread at a time, the stream's owner. Local. */
 typedef struct weft_bound_loop weft_bound_loop;
@@ -125,19 +123,10 @@ weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part pa
                            weft_error *error);
 void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run);
 
-/* How loops are run on one kind of device. */
-typedef struct weft_loop_driver {
-    weft_device_kind device;
-    /* What has been prepared of a part, for one stream; the arena lives as long as it. The loop is not needed afterwards. */
-    weft_status (*bind)(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
-                        weft_arena *arena, void **bound, weft_error *error);
-    void (*run)(void *bound, uint64_t run); /* put onto the stream; allocates nothing */
-} weft_loop_driver;
-
 /* An element table's; of one that is older than relays: NULL. */
 static inline const weft_relay *weft_relay_of(const weft_element *element)
 {
-    return element->size >= sizeof *element ? element->relay : NULL;
+    return element->size >= offsetof(weft_element, text) ? element->relay : NULL;
 }
 
 #endif

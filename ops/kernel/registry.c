@@ -107,6 +107,7 @@ static weft_status fail_missing(const char *op, weft_device_kind device, weft_dt
 
 extern const weft_loop_driver weft_loops_own;
 static const weft_loop_driver *_Atomic drivers[WEFT_DEVICES];
+static weft_loop_driver driver_copies[WEFT_DEVICES]; /* what those are of */
 
 static const weft_loop_driver *driver_of(weft_device_kind device)
 {
@@ -132,11 +133,16 @@ weft_status weft_loop_driver_add(const weft_loop_driver *driver, weft_error *err
                          "device %d%s%s",
                          (int)driver->device, driver->bind ? "" : ", no bind",
                          driver->run ? "" : ", no run");
-    if (driver_of(driver->device))
-        return weft_fail(error, WEFT_USAGE, "something runs loops on %s already",
-                         device_name(driver->device));
-    atomic_store(&drivers[driver->device], driver);
-    return WEFT_OK;
+    pthread_mutex_lock(&adding);
+    const bool is_taken = driver_of(driver->device) != NULL;
+    if (!is_taken) {
+        driver_copies[driver->device] = *driver;
+        atomic_store(&drivers[driver->device], &driver_copies[driver->device]);
+    }
+    pthread_mutex_unlock(&adding);
+    if (!is_taken) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "something runs loops on %s already",
+                     device_name(driver->device));
 }
 
 /* ---- finding and adding ---------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ weft_status weft_kernel_find(const char *op, weft_device_kind device, const weft
                              weft_kernel_choice *choice, weft_error *error);
 
 /* weft_loop_driver_of - what runs loops on a device; WEFT_USAGE when there is none. weft_loop_driver_add - what does on one
- * more; refused where one does. It is not copied, and lives as long as the process. */
+ * more, copied; refused where one does. */
 weft_status weft_loop_driver_of(weft_device_kind device, const weft_loop_driver **driver,
                                 weft_error *error);
 weft_status weft_loop_driver_add(const weft_loop_driver *driver, weft_error *error);

@@ -12,5 +12,5 @@ const weft_op weft_op_argmax_finish = {
     .name = "argmax_finish",
     .infer = infer,
     .factors = weft_factors_pass,
-    .row = &(const weft_row){.finish = weft_argmax_finishes},
+    .row = &(const weft_row){.combine = WEFT_ARGMAX, .finish = weft_argmax_finishes},
 };

@@ -23,49 +23,35 @@
 #define TO_BF16(x) weft_bf16_of_f64((double)(x))
 #define TO_F16(x)  weft_f16_of_f64((double)(x))
 
-WEFT_BLOCK_1(f32_to_f64, float, double, x)
-WEFT_BLOCK_1(f32_to_i32, float, int32_t, TO_I32(x))
-WEFT_BLOCK_1(f32_to_i64, float, int64_t, TO_I64(x))
-WEFT_BLOCK_1(f32_to_u8, float, uint8_t, TO_U8(x))
-WEFT_BLOCK_1(f64_to_f32, double, float, x)
-WEFT_BLOCK_1(f64_to_i32, double, int32_t, TO_I32(x))
-WEFT_BLOCK_1(f64_to_i64, double, int64_t, TO_I64(x))
-WEFT_BLOCK_1(f64_to_u8, double, uint8_t, TO_U8(x))
-WEFT_BLOCK_1(f64_to_bf16, double, uint16_t, TO_BF16(x))
-WEFT_BLOCK_1(f64_to_f16, double, uint16_t, TO_F16(x))
-WEFT_BLOCK_1(i32_to_f32, int32_t, float, x)
-WEFT_BLOCK_1(i32_to_f64, int32_t, double, x)
-WEFT_BLOCK_1(i32_to_i64, int32_t, int64_t, x)
-WEFT_BLOCK_1(i32_to_bf16, int32_t, uint16_t, TO_BF16(x))
-WEFT_BLOCK_1(i32_to_f16, int32_t, uint16_t, TO_F16(x))
-WEFT_BLOCK_1(i64_to_f32, int64_t, float, x)
-WEFT_BLOCK_1(i64_to_f64, int64_t, double, x)
-WEFT_BLOCK_1(i64_to_i32, int64_t, int32_t, (uint32_t)(uint64_t)x)
-WEFT_BLOCK_1(i64_to_bf16, int64_t, uint16_t, TO_BF16(x))
-WEFT_BLOCK_1(i64_to_f16, int64_t, uint16_t, TO_F16(x))
-static const weft_element element = {
-    .size = sizeof(weft_element),
-    .block[WEFT_F32] = {[WEFT_F64] = f32_to_f64,
-                        [WEFT_I32] = f32_to_i32,
-                        [WEFT_I64] = f32_to_i64,
-                        [WEFT_U8] = f32_to_u8},
-    .block[WEFT_F64] = {[WEFT_F32] = f64_to_f32,
-                        [WEFT_I32] = f64_to_i32,
-                        [WEFT_I64] = f64_to_i64,
-                        [WEFT_U8] = f64_to_u8,
-                        [WEFT_BF16] = f64_to_bf16,
-                        [WEFT_F16] = f64_to_f16},
-    .block[WEFT_I32] = {[WEFT_F32] = i32_to_f32,
-                        [WEFT_F64] = i32_to_f64,
-                        [WEFT_I64] = i32_to_i64,
-                        [WEFT_BF16] = i32_to_bf16,
-                        [WEFT_F16] = i32_to_f16},
-    .block[WEFT_I64] = {[WEFT_F32] = i64_to_f32,
-                        [WEFT_F64] = i64_to_f64,
-                        [WEFT_I32] = i64_to_i32,
-                        [WEFT_BF16] = i64_to_bf16,
-                        [WEFT_F16] = i64_to_f16},
-};
+#define CASTS(CAST)                                                                                \
+    CAST(f32_to_f64, F32, float, F64, double, x)                                                   \
+    CAST(f32_to_i32, F32, float, I32, int32_t, TO_I32(x))                                          \
+    CAST(f32_to_i64, F32, float, I64, int64_t, TO_I64(x))                                          \
+    CAST(f32_to_u8, F32, float, U8, uint8_t, TO_U8(x))                                             \
+    CAST(f64_to_f32, F64, double, F32, float, x)                                                   \
+    CAST(f64_to_i32, F64, double, I32, int32_t, TO_I32(x))                                         \
+    CAST(f64_to_i64, F64, double, I64, int64_t, TO_I64(x))                                         \
+    CAST(f64_to_u8, F64, double, U8, uint8_t, TO_U8(x))                                            \
+    CAST(f64_to_bf16, F64, double, BF16, uint16_t, TO_BF16(x))                                     \
+    CAST(f64_to_f16, F64, double, F16, uint16_t, TO_F16(x))                                        \
+    CAST(i32_to_f32, I32, int32_t, F32, float, x)                                                  \
+    CAST(i32_to_f64, I32, int32_t, F64, double, x)                                                 \
+    CAST(i32_to_i64, I32, int32_t, I64, int64_t, x)                                                \
+    CAST(i32_to_bf16, I32, int32_t, BF16, uint16_t, TO_BF16(x))                                    \
+    CAST(i32_to_f16, I32, int32_t, F16, uint16_t, TO_F16(x))                                       \
+    CAST(i64_to_f32, I64, int64_t, F32, float, x)                                                  \
+    CAST(i64_to_f64, I64, int64_t, F64, double, x)                                                 \
+    CAST(i64_to_i32, I64, int64_t, I32, int32_t, (uint32_t)(uint64_t)x)                            \
+    CAST(i64_to_bf16, I64, int64_t, BF16, uint16_t, TO_BF16(x))                                    \
+    CAST(i64_to_f16, I64, int64_t, F16, uint16_t, TO_F16(x))
+
+#define BLOCK(name, in, T, out, R, expression) WEFT_BLOCK_1(name, T, R, expression)
+CASTS(BLOCK)
+/* What is kept of an expression has its macros replaced: they are this file's. */
+#define TEXT(expression) #expression
+#define ENTRY(name, in, T, out, R, expression)                                                     \
+    .block[WEFT_##in][WEFT_##out] = name, .text[WEFT_##in][WEFT_##out] = TEXT(expression),
+static const weft_element element = {.size = sizeof(weft_element), CASTS(ENTRY)};
 
 typedef struct cast_attributes {
     weft_element_attributes element;
@@ -107,6 +93,7 @@ const weft_op weft_op_cast = {
     .factors = weft_factors_pass,
     .gradient = gradient,
     .element = &element,
+    .recodes = true,
 };
 
 weft_value weft_cast(weft_value x, weft_dtype dtype)

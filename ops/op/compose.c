@@ -66,6 +66,35 @@ weft_value weft_mean(weft_value x)
     return weft_mean_over(WEFT_SCALAR, x);
 }
 
+/* A filter of ones: sums, or how many elements there are. */
+weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    if (spatial.dims == NULL || spatial.n_dims < 1 || spatial.n_dims > WEFT_CONV_WINDOWS)
+        return weft_graph_fail(x.graph, "average_pool: %d dims of space; there are 1 to %d",
+                               spatial.dims == NULL ? 0 : spatial.n_dims, WEFT_CONV_WINDOWS);
+    weft_shape out = *weft_shape_of(x), taps = {0}, all = {0}, seen = {0};
+    for (int s = 0; s < spatial.n_dims; s++) {
+        const weft_spatial *one = &spatial.dims[s];
+        const int d = weft_shape_find(&out, one->in.name);
+        if (d >= 0) out.dims[d] = one->out;
+        taps.dims[taps.n_dims++] = one->tap;
+        all.dims[all.n_dims++] = one->in;
+        seen.dims[seen.n_dims++] = one->out;
+    }
+    const weft_value wide = weft_wide(x);
+    const weft_dtype dtype = weft_dtype_of(wide);
+    const weft_value ones = weft_constant(x.graph, dtype, taps, 1.0);
+    weft_value mean = weft_conv(out, wide, ones, spatial);
+    if (counts_outside) {
+        mean = weft_scale(mean, 1.0 / weft_count_of(&taps));
+    } else {
+        const weft_value there = weft_constant(x.graph, dtype, all, 1.0);
+        mean = weft_div(mean, weft_conv(seen, there, ones, spatial));
+    }
+    return weft_cast(mean, weft_dtype_of(x));
+}
+
 /* ---- over one dim ---------------------------------------------------------------------------- */
 
 weft_value weft_softmax(weft_value x, weft_dim dim)

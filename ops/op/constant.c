@@ -5,15 +5,7 @@
 
 #include "weft/ops.h"
 
-WEFT_BLOCK_0(block_f32, float, n0)
-WEFT_BLOCK_0(block_f64, double, n0)
-WEFT_BLOCK_0(block_i32, int32_t, n0)
-WEFT_BLOCK_0(block_i64, int64_t, n0)
-static const weft_element element = {.size = sizeof(weft_element),
-                                     .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32,
-                                     .block[WEFT_I64][WEFT_I64] = block_i64};
+WEFT_ELEMENT_0(WEFT_INDEX_NONE, n0)
 
 static bool is_zero(const weft_site *site)
 {
@@ -42,8 +34,10 @@ static bool holds(weft_dtype dtype, double value)
 weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value)
 {
     if (!holds(dtype, value))
-        return weft_graph_fail(graph, "constant: %g is no %s: it is past the range", value,
-                               weft_dtype_name(dtype));
+        return weft_graph_fail(graph,
+                               "constant: %g is no %s: it is past the range. Floats have it: f32, "
+                               "f64, bf16 and f16",
+                               value, weft_dtype_name(dtype));
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.element.number[0] = value;

@@ -25,12 +25,16 @@
         for (int64_t i = 0; i < n; i++)                                                            \
             out_[i] = weft_philox_unit(words[i]) >= rate ? x[i] * keep : 0;                        \
     }
+/* The same, of one element. */
+#define TEXT "weft_philox_unit(weft_random_word(env, index)) >= env->number[0] ? x * n1 : 0"
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)
 static const weft_element element = {.size = sizeof(weft_element),
                                      .index = WEFT_INDEX_LINEAR,
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64};
+                                     .block[WEFT_F64][WEFT_F64] = block_f64,
+                                     .text[WEFT_F32][WEFT_F32] = TEXT,
+                                     .text[WEFT_F64][WEFT_F64] = TEXT};
 
 static void gradient(weft_vjp *vjp)
 {

@@ -57,7 +57,7 @@ static weft_status check_op(const weft_op *op, weft_error *error)
                          "op %s: the size of its element table is %zu; begin it with "
                          ".size = sizeof(weft_element)",
                          op->name, op->element->size);
-    if (op->makes_token || op->takes_tokens)
+    if (op->makes_token || op->takes_tokens || op->is_outside || op->reads_bodies || op->carries_on)
         return weft_fail(error, WEFT_USAGE,
                          "op %s makes or takes tokens, which only weft_assign and weft_group do",
                          op->name);
@@ -110,4 +110,13 @@ weft_status weft_extend_kernel(const char *op, const weft_kernel *kernel, weft_e
                                      : "it is done element by element, and joined with its "
                                        "neighbours");
     return weft_kernel_add(of->name, &taken, error);
+}
+
+weft_status weft_extend_loops(const weft_loop_driver *driver, weft_error *error)
+{
+    weft_loop_driver taken;
+    WEFT_GIVEN(driver, error);
+    WEFT_TRY(
+        weft_size_take(driver, &taken, sizeof taken, sizeof taken, "weft_extend_loops", error));
+    return weft_loop_driver_add(&taken, error);
 }

@@ -15,7 +15,8 @@ static weft_status infer(weft_site *site, weft_error *error)
 const weft_op weft_op_input = {.name = "input",
                                .attributes = &weft_attributes_variable,
                                .infer = infer,
-                               .factors = weft_factors_pass};
+                               .factors = weft_factors_pass,
+                               .is_outside = true};
 
 weft_value weft_input(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape)
 {

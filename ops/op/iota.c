@@ -2,16 +2,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_BLOCK_0(block_f32, float, index)
-WEFT_BLOCK_0(block_f64, double, index)
-WEFT_BLOCK_0(block_i32, int32_t, index)
-WEFT_BLOCK_0(block_i64, int64_t, index)
-static const weft_element element = {.size = sizeof(weft_element),
-                                     .index = WEFT_INDEX_ALONG,
-                                     .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32,
-                                     .block[WEFT_I64][WEFT_I64] = block_i64};
+WEFT_ELEMENT_0(WEFT_INDEX_ALONG, index)
 
 const weft_op weft_op_iota = {
     .name = "iota",

@@ -5,5 +5,5 @@ const weft_op weft_op_lse_finish = {
     .name = "lse_finish",
     .infer = weft_infer_finish,
     .factors = weft_factors_pass,
-    .row = &(const weft_row){.finish = weft_lse_finishes},
+    .row = &(const weft_row){.combine = WEFT_LSE, .finish = weft_lse_finishes},
 };

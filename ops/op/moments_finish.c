@@ -14,5 +14,5 @@ const weft_op weft_op_moments_finish = {
     .attributes = &weft_attributes_number,
     .infer = infer,
     .factors = weft_factors_pass,
-    .row = &(const weft_row){.finish = weft_moments_finishes},
+    .row = &(const weft_row){.combine = WEFT_MOMENTS, .finish = weft_moments_finishes},
 };

@@ -13,7 +13,11 @@ static const weft_element element = {.size = sizeof(weft_element),
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
                                      .block[WEFT_F64][WEFT_F64] = block_f64,
                                      .block[WEFT_I32][WEFT_I32] = block_i32,
-                                     .block[WEFT_I64][WEFT_I64] = block_i64};
+                                     .block[WEFT_I64][WEFT_I64] = block_i64,
+                                     .text[WEFT_F32][WEFT_F32] = "-x",
+                                     .text[WEFT_F64][WEFT_F64] = "-x",
+                                     .text[WEFT_I32][WEFT_I32] = "0u - (uint32_t)x",
+                                     .text[WEFT_I64][WEFT_I64] = "0u - (uint64_t)x"};
 
 static void gradient(weft_vjp *vjp)
 {

@@ -18,12 +18,16 @@
         for (int64_t i = 0; i < n; i++)                                                            \
             out_[i] = (T)(n0 + n1 * numbers[i]);                                                   \
     }
+/* The same, of one element. */
+#define TEXT "n0 + n1 * weft_random_normal_at(env, index)"
 BLOCK(block_f32, float)
 BLOCK(block_f64, double)
 static const weft_element element = {.size = sizeof(weft_element),
                                      .index = WEFT_INDEX_LINEAR,
                                      .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64};
+                                     .block[WEFT_F64][WEFT_F64] = block_f64,
+                                     .text[WEFT_F32][WEFT_F32] = TEXT,
+                                     .text[WEFT_F64][WEFT_F64] = TEXT};
 
 const weft_op weft_op_random_normal = {
     .name = "random_normal",

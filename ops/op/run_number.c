@@ -3,15 +3,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_BLOCK_0(block_f32, float, env->step)
-WEFT_BLOCK_0(block_f64, double, env->step)
-WEFT_BLOCK_0(block_i32, int32_t, env->step)
-WEFT_BLOCK_0(block_i64, int64_t, env->step)
-static const weft_element element = {.size = sizeof(weft_element),
-                                     .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32,
-                                     .block[WEFT_I64][WEFT_I64] = block_i64};
+WEFT_ELEMENT_0(WEFT_INDEX_NONE, env->step)
 
 const weft_op weft_op_run_number = {
     .name = "run_number",

@@ -1,7 +1,7 @@
 /* slice: the part [begin, end) of x along one dim, which may get another name. Linear. A block of
  * the part is seen through a window that begins `begin` further.
  *
- * Gradient: unslice, which puts dy among zeros.
+ * Gradient: reindex, which puts dy among zeros.
  */
 #include <string.h>
 
@@ -59,8 +59,8 @@ static void gradient(weft_vjp *vjp)
 {
     const slice_attributes *attributes = vjp->site->attributes;
     const weft_slice_attributes *slice = &attributes->slice;
-    vjp->din[0] = weft_unslice(vjp->dout[0], (weft_dim){attributes->to, slice->end - slice->begin},
-                               slice->begin, (weft_dim){slice->dim, attributes->size});
+    vjp->din[0] = weft_reindex(vjp->dout[0], (weft_dim){attributes->to, slice->end - slice->begin},
+                               (weft_dim){slice->dim, attributes->size}, 1, -slice->begin, 1);
 }
 
 const weft_op weft_op_slice = {

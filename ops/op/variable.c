@@ -17,7 +17,8 @@ static weft_status infer(weft_site *site, weft_error *error)
 const weft_op weft_op_variable = {.name = "variable",
                                   .attributes = &weft_attributes_variable,
                                   .infer = infer,
-                                  .factors = weft_factors_pass};
+                                  .factors = weft_factors_pass,
+                                  .is_outside = true};
 
 weft_initial weft_constant_of(double value)
 {

@@ -6,15 +6,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_BLOCK_3(block_f32, float, float, c != 0 ? x : y)
-WEFT_BLOCK_3(block_f64, double, double, c != 0 ? x : y)
-WEFT_BLOCK_3(block_i32, int32_t, int32_t, c != 0 ? x : y)
-WEFT_BLOCK_3(block_i64, int64_t, int64_t, c != 0 ? x : y)
-static const weft_element element = {.size = sizeof(weft_element),
-                                     .block[WEFT_F32][WEFT_F32] = block_f32,
-                                     .block[WEFT_F64][WEFT_F64] = block_f64,
-                                     .block[WEFT_I32][WEFT_I32] = block_i32,
-                                     .block[WEFT_I64][WEFT_I64] = block_i64};
+WEFT_ELEMENT_3(c != 0 ? x : y)
 
 static weft_status infer(weft_site *site, weft_error *error)
 {

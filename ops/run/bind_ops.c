@@ -43,14 +43,18 @@ static int add_op(wiring *w, weft_loop_op op)
     return first;
 }
 
-static int add_block(wiring *w, weft_loop_kind kind, weft_block block, int in, weft_dtype makes)
+static int add_block(wiring *w, weft_loop_kind kind, const weft_element_way *way, int in)
 {
     return add_op(w, (weft_loop_op){.kind = kind,
-                                    .block = block,
+                                    .block = way->block,
                                     .n_in = 1,
                                     .in = {in},
                                     .n_out = 1,
-                                    .bytes = (int)weft_dtype_bytes(makes)});
+                                    .bytes = (int)weft_dtype_bytes(way->makes),
+                                    .name = "cast",
+                                    .text = way->text,
+                                    .reads = way->reads,
+                                    .makes = way->makes});
 }
 
 /* ---- a value in one of its forms ------------------------------------------------------------- */
@@ -59,7 +63,8 @@ static int round_raw(wiring *w, form *f)
 {
     const weft_dtype wide = weft_dtype_computes(f->dtype);
     const weft_element *round = weft_storages[f->dtype].round;
-    const int slot = add_block(w, f->kind, round->block[wide][wide], f->raw, wide);
+    const weft_element_way way = {round->block[wide][wide], wide, wide, round->text[wide][wide]};
+    const int slot = add_block(w, f->kind, &way, f->raw);
     if (f->kind == WEFT_LOOP_ELEMENTS) w->loop->op[w->n_ops - 1].relay = weft_relay_of(round);
     return slot;
 }
@@ -74,8 +79,10 @@ static int wide_slot(wiring *w, int link_slot, weft_loop_kind reader)
     int *at = &f->wide[of_rows ? OF_ROWS : OF_ELEMENTS];
     if (*at >= 0) return *at;
     if (f->raw >= 0) return f->wide[OF_ELEMENTS] = f->wide[OF_ROWS] = round_raw(w, f);
+    const weft_storage *storage = &weft_storages[f->dtype];
     return *at = add_block(w, of_rows ? WEFT_LOOP_ROWS : WEFT_LOOP_ELEMENTS,
-                           weft_storages[f->dtype].widen, f->stored, wide);
+                           &(weft_element_way){storage->widen, f->dtype, wide, storage->widen_text},
+                           f->stored);
 }
 
 static int slot_in(wiring *w, int link_slot, weft_loop_kind reader, bool is_wide)
@@ -94,7 +101,10 @@ static void set_result(wiring *w, int link_slot, int slot, bool is_wide, weft_lo
         return;
     }
     f->raw = slot;
-    if (is_result) f->stored = add_block(w, kind, weft_storages[f->dtype].narrow, slot, f->dtype);
+    const weft_storage *storage = &weft_storages[f->dtype];
+    const weft_element_way narrow = {storage->narrow, weft_dtype_computes(f->dtype), f->dtype,
+                                     storage->narrow_text};
+    if (is_result) f->stored = add_block(w, kind, &narrow, slot);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -130,7 +140,11 @@ static weft_status wire_block(wiring *w, const weft_link *link, int link_slot, w
                        .block = way.block,
                        .n_in = link->n_in,
                        .n_out = 1,
-                       .bytes = (int)weft_dtype_bytes(way.makes)};
+                       .bytes = (int)weft_dtype_bytes(way.makes),
+                       .name = does->name,
+                       .text = way.text,
+                       .reads = way.reads,
+                       .makes = way.makes};
     for (int i = 0; i < link->n_in; i++)
         op.in[i] = slot_in(w, link->in[i], link->kind, way.reads != read);
     if (way.reads == WEFT_F32 && way.makes == WEFT_F32) op.relay = weft_relay_of(does->element);
@@ -164,6 +178,9 @@ static weft_status wire_finish(wiring *w, const weft_link *link, int link_slot, 
     const weft_node *node = &w->plan->graph->nodes[link->node];
     weft_loop_op op = {.kind = link->kind,
                        .finish = node->op->row->finish[w->form[link->in[0]].dtype],
+                       .combine = node->op->row->combine,
+                       .dtype = w->form[link->in[0]].dtype,
+                       .name = node->op->name,
                        .n_in = link->n_in,
                        .in = {w->form[link->in[0]].stored},
                        .n_out = link->n_out,
@@ -216,7 +233,8 @@ static void wire_operands(wiring *w)
     for (int i = 0; i < w->loop->n_in; i++) {
         const weft_type *type = &plan->placed[w->step->in[i]].type;
         w->loop->in[i] = (weft_loop_in){.bytes = (int)weft_dtype_bytes(type->dtype),
-                                        .width = width_in(space, &type->shape)};
+                                        .width = width_in(space, &type->shape),
+                                        .dtype = type->dtype};
         w->form[i].dtype = type->dtype;
         w->form[i].stored = i;
     }

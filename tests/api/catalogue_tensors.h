@@ -117,6 +117,31 @@ static weft_values good_weft_values(fixture *f)
 {
     return f->losses;
 }
+enum { n_wrong_weft_spatials = 10 };
+static weft_spatials wrong_weft_spatials(fixture *f, int v)
+{
+    static weft_spatial one;
+    one = (weft_spatial){f->column, f->column, f->column, 1, 1, 0};
+    if (v == 0) one.stride = -1;
+    if (v == 1) one.stride = INT64_MAX;
+    if (v == 2) one.dilation = INT64_MIN;
+    if (v == 3) one.before = INT64_MIN;
+    if (v == 4) one.before = INT64_MAX;
+    if (v == 5) one.tap = (weft_dim){NULL, 3};
+    if (v == 6) one.out.size = 0;
+    if (v == 7) one.in = (weft_dim){"nosuch", 4};
+    return (weft_spatials){v == 8 ? NULL : &one, v == 9 ? -1 : 1};
+}
+static weft_spatials good_weft_spatials(fixture *f)
+{
+    static weft_spatial one;
+    one = (weft_spatial){f->column, f->column, f->column, 1, 1, 0};
+    return (weft_spatials){&one, 1};
+}
+static void took_weft_spatial(fixture *f, weft_spatial spatial)
+{
+    (void)f, (void)spatial;
+}
 static weft_initial wrong_weft_initial(fixture *f, int v)
 {
     (void)f;

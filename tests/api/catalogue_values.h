@@ -136,6 +136,21 @@ static const weft_engine fresh_engine = {
 static const weft_engine poor_engine = {
     .size = sizeof poor_engine, .name = "poor", .below = "nosuch", .start = no_start};
 
+static weft_status bind_nothing(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
+                                weft_arena *arena, void **bound, weft_error *error)
+{
+    (void)loop, (void)part, (void)stream, (void)arena, (void)error;
+    *bound = NULL;
+    return WEFT_OK;
+}
+static void run_nothing(void *bound, uint64_t run)
+{
+    (void)bound, (void)run;
+}
+static const weft_loop_driver fresh_loops = {sizeof fresh_loops, WEFT_CPU, bind_nothing,
+                                             run_nothing}; /* the CPU has one: refused */
+static const weft_loop_driver poor_loops = {sizeof poor_loops, (weft_device_kind)99, NULL, NULL};
+
 static weft_value build_check(weft_graph *graph, const weft_value *in, void *argument)
 {
     (void)graph, (void)argument;
@@ -219,6 +234,9 @@ POINTER(const weft_combine_rule, weft_combine_rule_ptr, 4, &fresh_combine, &poor
 POINTER(const weft_engine, weft_engine_ptr, 4, &fresh_engine, &poor_engine,
         (weft_engine *)(void *)filled[0], (weft_engine *)(void *)filled[1],
         (weft_engine *)(void *)filled[2])
+POINTER(const weft_loop_driver, weft_loop_driver_ptr, 4, &fresh_loops, &poor_loops,
+        (weft_loop_driver *)(void *)filled[0], (weft_loop_driver *)(void *)filled[1],
+        (weft_loop_driver *)(void *)filled[2])
 POINTER(weft_comm_exchange, weft_comm_exchange_ptr, 0, f->exchange)
 POINTER(weft_combine, weft_combine_ptr, 0, (weft_combine *)(void *)f->buffer)
 POINTER(const weft_check, weft_check_ptr, 4, &fresh_check, &poor_check,

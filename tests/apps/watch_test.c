@@ -81,6 +81,24 @@ static void hurt(victim *v, int rank, int signal)
     kill(v->pids[rank], signal);
 }
 
+/* Every thread of a process stands: a signal reaches them some time after kill has returned. */
+static bool is_stopped(int pid)
+{
+    char line[128];
+    snprintf(line, sizeof line,
+             "cat /proc/%d/task/*/status | awk '/^State:/ && $2 != \"T\" { runs = 1 } END { exit "
+             "runs }'",
+             pid);
+    return system(line) == 0;
+}
+
+static void stop(victim *v, int rank)
+{
+    hurt(v, rank, SIGSTOP);
+    for (int i = 0; i < 1000 && !is_stopped(v->pids[rank]); i++)
+        usleep(5000);
+}
+
 static void end(victim *v)
 {
     char path[128];
@@ -194,10 +212,10 @@ static void kill_all(void)
     char line[256];
     struct stat facts;
     if (!CHECK(start(&v, "all", "--steps 1000000"))) return;
-    hurt(&v, 2, SIGSTOP);
+    stop(&v, 2);
     usleep(2000000);
     for (int i = 0; i < 2; i++) /* so that none can say of another that it was killed */
-        hurt(&v, i, SIGSTOP);
+        stop(&v, i);
     for (int i = 0; i < RANKS; i++)
         hurt(&v, i, SIGKILL);
     end(&v);

@@ -90,6 +90,55 @@ static void test_a_value_used_twice_adds_up(void)
 }
 
 /* Through gelu_slope and attention_grad, which have an expansion and no gradient of their own. */
+/* Operand i of the op that made `value`. */
+static weft_value before(weft_value value, int i)
+{
+    return (weft_value){value.graph, weft_node_of(value.graph, value.id)->in[i]};
+}
+
+static const weft_op *maker_of(weft_value value)
+{
+    return weft_node_of(value.graph, value.id)->op;
+}
+
+/* Three products of 16 bits read x: their gradients are added in f32, and the sum is rounded, once. */
+static void test_gradients_of_16_bits_are_added_before_they_are_rounded(void)
+{
+    weft_graph *g = weft_graph_create(1);
+    weft_value x = weft_input(g, "x", WEFT_BF16, WEFT_DIMS(batch, in)), y[3], d[1];
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "w%d", i);
+        weft_value w = weft_variable(g, name, WEFT_BF16, WEFT_DIMS(in, out), weft_normal(0.0, 1.0));
+        y[i] = weft_einsum(WEFT_DIMS(batch, out), x, w);
+    }
+    weft_gradients(weft_mean(weft_mul(y[0], weft_mul(y[1], y[2]))), WEFT_VALUES(x), d, 0);
+    CHECK(like(d[0], x));
+    CHECK(maker_of(d[0]) == &weft_op_cast);
+    weft_value sum = before(d[0], 0);
+    for (int left = 2; left > 0; left--) {
+        CHECK(maker_of(sum) == &weft_op_add && weft_dtype_of(sum) == WEFT_F32);
+        CHECK(maker_of(before(sum, 1)) == &weft_op_einsum);
+        sum = before(sum, 0);
+    }
+    CHECK(maker_of(sum) == &weft_op_einsum);
+    weft_graph_destroy(&g);
+}
+
+/* What a value's reader hands on is another's gradient, and that has been rounded. */
+static void test_a_gradient_handed_on_is_added_as_it_was_rounded(void)
+{
+    weft_graph *g = weft_graph_create(1);
+    weft_value x = weft_input(g, "x", WEFT_BF16, WEFT_DIMS(batch, in));
+    weft_value w = weft_variable(g, "w", WEFT_BF16, WEFT_DIMS(in), weft_constant_of(1.0)), d[2];
+    weft_value y = weft_add(x, weft_tanh(weft_mul(x, w)));
+    weft_gradients(weft_mean(weft_softmax(y, in)), WEFT_VALUES(x, y), d, 0);
+    CHECK(maker_of(d[0]) == &weft_op_cast && maker_of(before(d[0], 0)) == &weft_op_add);
+    weft_value handed_on = before(before(d[0], 0), 0);
+    CHECK(maker_of(handed_on) == &weft_op_cast && before(handed_on, 0).id == d[1].id);
+    weft_graph_destroy(&g);
+}
+
 static void test_gradients_of_gradients(void)
 {
     const weft_dim seq = {"seq", 4};
@@ -144,6 +193,8 @@ int main(void)
     RUN(test_no_dependence_names_both);
     RUN(test_integers_and_stop_gradient_carry_none);
     RUN(test_a_value_used_twice_adds_up);
+    RUN(test_gradients_of_16_bits_are_added_before_they_are_rounded);
+    RUN(test_a_gradient_handed_on_is_added_as_it_was_rounded);
     RUN(test_gradients_of_gradients);
     RUN(test_every_differentiable_shape_op);
     return weft_test_report();

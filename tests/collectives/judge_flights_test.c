@@ -471,11 +471,40 @@ static void test_every_question_has_its_turn(void)
     CHECK_EQ_INT(verdict.rank, 5);
 }
 
+/* One rank is far ahead in three groups, in each of which another waits for it; it keeps one answer, and forgets the one before.
+ * Who always asked the first that lacks one would ask of the first two in turn, for ever: the third is where they differ. */
+static void test_one_that_is_asked_by_several_answers_them_all(void)
+{
+    enum { ASKED = 3 };
+    bool was_asked[ASKED] = {0};
+    make_views(ASKED + 1);
+    for (int r = 0; r < ASKED; r++) {
+        wait_on(r, DATA, r, 2, 1);
+        views[r].call_fingerprint = 1000;
+        weft_channel_view *its = channel_of(&views[ASKED], DATA, r);
+        its->n_ranks = 2;
+        its->sequence = 30;
+    }
+    bool is_found = false;
+    for (int turn = 0; turn < ASKED && !is_found; turn++) {
+        const weft_recall asked = weft_views_ask(views, ASKED + 1);
+        if (!CHECK(asked.sequence == 1 && asked.lowest >= 0 && asked.lowest < ASKED)) return;
+        was_asked[asked.lowest] = true;
+        views[ASKED].recalled = asked;
+        views[ASKED].recalled.fingerprint = asked.lowest == ASKED - 1 ? 1001 : 1000;
+        is_found = judged(ASKED + 1);
+    }
+    CHECK(was_asked[0] && was_asked[1] && was_asked[2]);
+    CHECK(is_found);
+    CHECK_EQ_INT(verdict.status, WEFT_ENDS_MISMATCH);
+}
+
 int main(void)
 {
     RUN(test_what_a_hung_device_is_told_by);
     RUN(test_two_that_are_far_ahead_are_compared_in_the_call_that_is_waited_in);
     RUN(test_every_question_has_its_turn);
+    RUN(test_one_that_is_asked_by_several_answers_them_all);
     RUN(test_the_same_calls_in_flight_are_never_accused);
     RUN(test_a_rank_on_a_healthy_device_is_never_idle);
     RUN(test_altered_calls_in_flight_are_always_found);

@@ -100,6 +100,31 @@ static void test_full_tables_do_no_harm(void)
     CHECK_TEXT(view.doing, "after all_reduce 1 over an axis with a name");
 }
 
+/* Of a call that goes on beside the rank's work: when the rank began to wait for it, and when all was there. */
+static void test_going_on_and_waiting_have_times(void)
+{
+    weft_recorder *r = weft_recorder_of(25);
+    const int channel = weft_recorder_channel(r, 5, 0, 2, "data");
+    weft_rank_view view;
+    weft_record first, second;
+    const weft_call_mark early = weft_recorder_begin(r, channel, &reduce_8);
+    const weft_call_mark late = weft_recorder_begin(r, channel, &reduce_8);
+    weft_recorder_stamp_arrival(r, &early);
+    weft_recorder_stamp_wait(r, &late);
+    weft_view_take(r, &view);
+    CHECK(view.is_waiting && view.call.sequence == 2);
+    weft_recorder_stamp_arrival(r, &late);
+    weft_recorder_end(r, &late);
+    CHECK(weft_record_read(r, early.number, &first) && weft_record_read(r, late.number, &second));
+    CHECK(first.awaited == 0 && first.arrived >= first.begun && first.ended == 0);
+    CHECK(second.awaited >= second.begun && second.arrived >= second.awaited);
+    CHECK(second.ended >= second.arrived);
+    weft_recorder_end(r, &early);
+    const weft_call_mark none = {0};
+    weft_recorder_stamp_wait(r, &none);
+    weft_recorder_stamp_arrival(NULL, &none);
+}
+
 /* Several calls under way: the one that is waited in comes first, and the oldest is told too. */
 static void test_calls_under_way_are_told(void)
 {
@@ -287,7 +312,11 @@ static pid_t start_rank(int rank, int calls)
         call_once(r, channel, &call);
     if (weft_recorders_keep(folder, NULL) != WEFT_OK) _exit(1);
     weft_recorder_run(r, 41);
-    for (int i = 0; calls < 0 || i < calls; i++) {
+    const weft_call_mark flight = weft_recorder_begin(r, channel, &call);
+    weft_recorder_stamp_wait(r, &flight);
+    weft_recorder_stamp_arrival(r, &flight);
+    weft_recorder_end(r, &flight);
+    for (int i = calls < 0 ? 0 : 1; calls < 0 || i < calls; i++) {
         call_once(r, channel, &call);
         if (i == 0 && write(ready[1], "", 1) != 1) _exit(1);
     }
@@ -348,6 +377,7 @@ static void test_post_mortem_says_what_a_rank_was_doing(void)
     char *calls = weft_postmortem_calls(p, 0, 100);
     CHECK_TEXT(calls, "all_reduce 1 over data"); /* from before the file */
     CHECK_TEXT(calls, "not ended  all_reduce 14 over data");
+    CHECK_TEXT(calls, "called at model.c:88; there after ");
     free(calls);
     calls = weft_postmortem_calls(p, 0, 2);
     CHECK(calls && strstr(calls, "all_reduce 12 ") == NULL);
@@ -507,6 +537,7 @@ int main(void)
     RUN(test_full_disk_leaves_records_in_memory);
     RUN(test_ring_keeps_the_last_calls);
     RUN(test_full_tables_do_no_harm);
+    RUN(test_going_on_and_waiting_have_times);
     RUN(test_calls_under_way_are_told);
     RUN(test_waits_for_the_device_are_told);
     RUN(test_calls_of_long_ago_are_recalled);

@@ -4,6 +4,7 @@
 #include "mesh/cuda/parts.h"
 #include "mesh/devices.h"
 #include "ops/kernel/cuda/plugin.h"
+#include "weft/extend/op.h"
 #include "weft/ops.h"
 #include "weft/program.h"
 
@@ -149,21 +150,37 @@ static void test_a_program_that_is_too_large_is_refused_with_both_figures(void)
     CHECK_TEXT(error.message, "0.2 GiB are free");
 }
 
-static void test_what_has_no_kernel_is_refused_when_it_is_compiled(void)
+static void same(int64_t n, void *out, const void *const *in, const weft_block_env *env)
 {
+    (void)env;
+    memcpy(out, in[0], (size_t)n * sizeof(float));
+}
+
+/* A block function is the CPU's alone, where nothing says what it is made of. */
+static void test_a_block_without_an_expression_is_refused_when_it_is_compiled(void)
+{
+    static const weft_element by_hand = {.size = sizeof by_hand, .block[WEFT_F32][WEFT_F32] = same};
+    const weft_op same_by_hand = {.size = sizeof same_by_hand,
+                                  .name = "same_by_hand",
+                                  .infer = weft_infer_same,
+                                  .factors = weft_factors_pass,
+                                  .element = &by_hand};
     const weft_world alone = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
     weft_error error = {0};
     weft_mesh *mesh = NULL;
     weft_layout *layout = NULL;
     weft_program *program = NULL;
     weft_graph *g = weft_graph_create(3);
+    CHECK_OK(weft_extend_op(&same_by_hand, &error), error);
     weft_mesh_use_device(kind);
     CHECK_OK(weft_mesh_create(&alone, "data:1", &mesh, &error), error);
     weft_mesh_use_device(WEFT_CPU);
     CHECK_OK(weft_layout_create("", &layout, &error), error);
-    weft_value y = weft_gelu(weft_input(g, "x", WEFT_F32, WEFT_DIMS(row)));
+    weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(row));
+    weft_value y = weft_emit_element(&same_by_hand, &x, 1, 0, 0);
     CHECK_EQ_INT(weft_compile(mesh, layout, WEFT_VALUES(y), NULL, &program, &error), WEFT_USAGE);
-    CHECK_TEXT(error.message, "nothing runs loops of element ops on cuda");
+    CHECK_TEXT(error.message, "same_by_hand cannot be computed on the device cuda");
+    weft_program_destroy(&program);
     weft_graph_destroy(&g);
     weft_layout_destroy(&layout);
     weft_mesh_destroy(&mesh);
@@ -186,7 +203,7 @@ int main(void)
     RUN(test_a_kernel_that_there_is_not_is_a_sentence);
     RUN(test_a_run_returns_what_failed_on_the_gpu);
     RUN(test_a_program_that_is_too_large_is_refused_with_both_figures);
-    RUN(test_what_has_no_kernel_is_refused_when_it_is_compiled);
+    RUN(test_a_block_without_an_expression_is_refused_when_it_is_compiled);
     device->stream_destroy(&stream);
     return weft_test_report();
 }

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-enum { MOST_REGISTERS = 64 };
+enum { MOST_REGISTERS = 64, MOST_OF_ATTENTION = 128 }; /* whose blocks have half as many threads */
 
 static int n_kernels, n_limits;
 
@@ -18,7 +18,9 @@ static void check_spills(const char *line, const char *kernel)
     if (sscanf(line, " %ld bytes stack frame, %ld bytes spill stores, %ld bytes spill loads",
                &stack, &stores, &loads) != 3)
         return;
-    weft_test_check(stores == 0 && loads == 0, __FILE__, __LINE__, kernel);
+    const bool may_spill =
+        strstr(kernel, "'attend_") && strstr(kernel, "f64'"); /* plain, in double */
+    weft_test_check(may_spill || (stores == 0 && loads == 0), __FILE__, __LINE__, kernel);
     n_limits++;
 }
 
@@ -26,8 +28,8 @@ static void check_registers(const char *line, const char *kernel)
 {
     const char *at = strstr(line, "Used ");
     if (at == NULL || strstr(line, " registers") == NULL) return;
-    weft_test_check(strtol(at + strlen("Used "), NULL, 10) <= MOST_REGISTERS, __FILE__, __LINE__,
-                    kernel);
+    const int most = strstr(kernel, "'attend_") ? MOST_OF_ATTENTION : MOST_REGISTERS;
+    weft_test_check(strtol(at + strlen("Used "), NULL, 10) <= most, __FILE__, __LINE__, kernel);
     n_limits++;
 }
 

@@ -325,14 +325,37 @@ static void test_shapes(void)
     check_shape("rename", "a:5 b:6", "c:5 d:6", none);
     check_shape("slice", "m:3 n:8 k:4", "m:3 n:3 k:4", middle);
     check_shape("slice", "n:8", "n:3", middle);
-    check_shape("unslice", "m:3 n:3 k:4", "m:3 n:8 k:4", middle);
     check_shape("concat", "m:3 n:4 k:2", "m:3 n:8 k:2", second);
     /* boxes along the dim that is cut */
     check_shape("slice", "m:3 n:4/3 k:2", "m:3 n:2/1 k:2", middle);
-    check_shape("unslice", "m:3 n:3 k:2", "m:3 n:4/3 k:2", middle);
-    check_shape("unslice", "m:3 n:2/1 k:2", "m:3 n:2/5 k:2", middle);
     check_shape("concat", "m:3 n:4 k:2", "m:3 n:5/2 k:2", second);
     check_shape("concat", "m:3 n:4 k:2", "m:3 n:3/5 k:2", second);
+}
+
+static void check_reindex(const char *in, const char *out, weft_reindex_attributes moved)
+{
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        weft_call call = {.attributes = &moved};
+        moved.dim = moved.to = "n";
+        add_in(&call, (weft_dtype)dtype, in, 1);
+        add_out(&call, (weft_dtype)dtype, out);
+        check_call("reindex", &call);
+    }
+}
+
+static void test_reindex(void)
+{
+    const weft_reindex_attributes behind = {.offset = -2, .stride = 1, .over = 1};
+    const weft_reindex_attributes steps = {.offset = 1, .stride = 2, .over = 1};
+    const weft_reindex_attributes between = {.offset = -1, .stride = 1, .over = 3};
+    const weft_reindex_attributes drifts = {.offset = -1, .stride = 2, .over = 3};
+    check_reindex("m:3 n:3 k:4", "m:3 n:8 k:4", behind);
+    check_reindex("m:3 n:3 k:2", "m:3 n:4/3 k:2", behind);
+    check_reindex("m:3 n:2/1 k:2", "m:3 n:2/5 k:2", behind);
+    check_reindex("n:8", "n:3", steps);
+    check_reindex("m:3 n:5/3 k:2", "m:3 n:2/1 k:2", steps);
+    check_reindex("m:2 n:4 k:3", "m:2 n:20 k:3", between);
+    check_reindex("m:2 n:9", "m:2 n:9/2", drifts);
 }
 
 /* ---- programs --------------------------------------------------------------------------------- */
@@ -407,6 +430,7 @@ int main(void)
     RUN(test_indexing);
     RUN(test_scatter_add_goes_on_with_a_sum);
     RUN(test_shapes);
+    RUN(test_reindex);
     RUN(test_a_program_has_the_same_numbers_on_every_mesh);
     device->stream_destroy(&stream);
     weft_devices[WEFT_CPU]->stream_destroy(&lanes);

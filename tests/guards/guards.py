@@ -5,6 +5,7 @@ bytes, collectives and memory of gpt's plans, and the plans' digests. Never a cl
     ./run guards                 compare; status 1 where something differs that should not
     ./run guards --update        keep what is there now; meant when the change was
     ./run guards --before PLANS  write docs/performance.md's table of bytes: PLANS is another commit's program `plans`
+    ./run guards --dtypes        write its table of f32 and bf16
 """
 import argparse
 import json
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).with_name("kept.json")
 PAGE = ROOT / "docs/performance.md"
 BEGIN, END = "<!-- bytes: made by ./run guards --before PLANS -->", "<!-- end of bytes -->"
+BEGIN_DTYPES, END_DTYPES = "<!-- bytes of dtypes: made by ./run guards --dtypes -->", "<!-- end of bytes of dtypes -->"
 NEAR = 0.02  # of instructions
 COUNTED = ("guarded_compile", "guarded_run")
 MEANT = "if that was meant: ./run guards --update"
@@ -137,7 +139,7 @@ def table(before, after):
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for plan, now in after.items():
         size, mesh, layout, zero = plan.split(" | ")
-        if plan not in before:
+        if plan not in before or "bf16" in size:
             continue
         was = before[plan]
         pairs = " | ".join(f"{was[key]:,} | {now[key]:,}" for key in ("bytes", "collectives", "arena"))
@@ -145,10 +147,23 @@ def table(before, after):
     return "\n".join(lines)
 
 
-def write_page(before, after):
+def table_of_dtypes(plans):
+    lines = ["| layout | ZeRO | bytes in f32 | in bf16 | collectives | in bf16 | arena | in bf16 |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for plan, whole in plans.items():
+        size, mesh, layout, zero = plan.split(" | ")
+        half = plans.get(f"{size}, bf16 | {mesh} | {layout} | {zero}")
+        if half is None or whole["bytes"] == 0:
+            continue
+        pairs = " | ".join(f"{whole[key]:,} | {half[key]:,}" for key in ("bytes", "collectives", "arena"))
+        lines.append(f"| {size}: `{mesh}` `{layout}` | {zero} | {pairs} |")
+    return "\n".join(lines)
+
+
+def write_page(begin, text, end):
     page = PAGE.read_text()
-    head, rest = page.split(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n\n" + table(before, after) + "\n\n" + END + rest.split(END)[1])
+    head, rest = page.split(begin)
+    PAGE.write_text(head + begin + "\n\n" + text + "\n\n" + end + rest.split(end)[1])
     return 0
 
 
@@ -156,13 +171,16 @@ def main():
     p = argparse.ArgumentParser(prog="./run guards", description=__doc__.splitlines()[0])
     p.add_argument("--update", action="store_true", help="keep what is there now")
     p.add_argument("--before", metavar="PLANS", help="another commit's `plans`: write the page's table of bytes")
+    p.add_argument("--dtypes", action="store_true", help="write the page's table of f32 and bf16")
     p.add_argument("--programs", default=str(ROOT / "build/bin/guards"), help=argparse.SUPPRESS)
     a = p.parse_args()
     os.environ.update(FIXED)
     programs = Path(a.programs)
     plans = plans_of(programs / "plans")
     if a.before:
-        return write_page(plans_of(a.before), plans)
+        return write_page(BEGIN, table(plans_of(a.before), plans), END)
+    if a.dtypes:
+        return write_page(BEGIN_DTYPES, table_of_dtypes(plans), END_DTYPES)
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"compiled": {}, "instructions": {}, "plans": {}}
     compiled = compiled_with(programs)
     why = why_not_counted({} if a.update else kept["compiled"], compiled)

@@ -1,4 +1,5 @@
-/* plans: what gpt's plans move and hold: one line of JSON for every layout of gpt_layouts.h at two sizes. Nothing runs.
+/* plans: what gpt's plans move and hold: one line of JSON for every layout of gpt_layouts.h at two sizes, in f32 and in bf16.
+ * Nothing runs.
  *
  * Only weft.h is used, so that it compiles against the library of another commit, and their tables can be compared.
  */
@@ -18,6 +19,8 @@ static const struct {
 } sizes[] = {
     {"odd", {7, 12, 2, 24, 3, 40, 29, .dropout = 0.1, .dtype = WEFT_F32}},
     {"even", {16, 64, 4, 128, 4, 512, 256, .dropout = 0.1, .dtype = WEFT_F32}},
+    {"odd, bf16", {7, 12, 2, 24, 3, 40, 29, 0.1, .dtype = WEFT_F32, .computes = WEFT_BF16}},
+    {"even, bf16", {16, 64, 4, 128, 4, 512, 256, 0.1, .dtype = WEFT_F32, .computes = WEFT_BF16}},
 };
 
 /* Of all ranks: bytes moved and collectives; of the fullest: the arena. */
@@ -71,7 +74,7 @@ static weft_status plan(int size, const gpt_layout *c, weft_error *error)
 
 int main(void)
 {
-    for (int size = 0; size < 2; size++)
+    for (int size = 0; size < (int)(sizeof sizes / sizeof *sizes); size++)
         for (int i = 0; i < GPT_LAYOUTS; i++) {
             weft_error error = {0};
             if (plan(size, &gpt_layouts[i], &error) == WEFT_OK) continue;

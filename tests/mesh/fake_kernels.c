@@ -1,6 +1,8 @@
 /* fake_kernels: the CPU's kernels and loops, copied when they are launched and moved to where memory can be touched. */
 #include "fake_parts.h"
 
+#include "weft/extend/op.h"
+
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static void move_call(weft_call *call, weft_stream *lanes)
@@ -165,12 +167,11 @@ static void run_loop(void *bound, uint64_t run)
 
 void fake_add_kernels(weft_device_kind kind)
 {
-    static weft_loop_driver loops = {.bind = bind_loop, .run = run_loop};
+    const weft_loop_driver loops = {sizeof loops, kind, bind_loop, run_loop};
     weft_error error = {0};
 #define WEFT_KERNEL(op, table)                                                                     \
     add_kernel(kind, #op, &weft_kernel_##table, launch_##op##_##table, prepare_##op##_##table);
 #include "kernel_list.inc"
 #undef WEFT_KERNEL
-    loops.device = kind;
-    if (weft_loop_driver_add(&loops, &error) != WEFT_OK) puts(error.message), exit(1);
+    if (weft_extend_loops(&loops, &error) != WEFT_OK) puts(error.message), exit(1);
 }

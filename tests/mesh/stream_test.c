@@ -123,6 +123,110 @@ static void test_a_whole_piece_is_one_call_with_pauses_where_it_says(void)
     weft_stream_pause(NULL, 0); /* does nothing */
 }
 
+/* Lanes go through the items in passes, some of them slowly, and look that nobody is ahead of anybody. */
+enum { ITEMS = 60, PASSES = 5 };
+typedef struct shared {
+    weft_stream *stream;
+    atomic_int done[ITEMS], n_done, n_helped, n_wrong;
+    int64_t count;
+    int n_passes;
+    bool is_held_up; /* lane 0's first item ends when all others are done */
+} shared;
+
+static void do_item(shared *s, int64_t item, int pass, bool is_own)
+{
+    if (atomic_load(&s->done[item]) != pass) atomic_fetch_add(&s->n_wrong, 1);
+    for (volatile int i = 0; i < (item * 7 + pass) % 5 * 2000; i++)
+        continue;
+    if (atomic_fetch_add(&s->done[item], 1) != pass) atomic_fetch_add(&s->n_wrong, 1);
+    atomic_fetch_add(&s->n_done, 1);
+    if (!is_own) atomic_fetch_add(&s->n_helped, 1);
+}
+
+static void work_shared(void *argument, int64_t begin, int64_t end, int lane)
+{
+    shared *s = argument;
+    for (int pass = 0; pass < s->n_passes; pass++) {
+        int64_t first, last;
+        if (pass > 0) weft_stream_again(s->stream, lane);
+        while (weft_stream_take(s->stream, lane, 3, &first, &last)) {
+            while (s->is_held_up && lane == 0 &&
+                   atomic_load(&s->n_done) < s->count - (last - first))
+                weft_stream_pause(s->stream, lane);
+            for (int64_t i = first; i < last; i++)
+                do_item(s, i, pass, i >= begin && i < end);
+        }
+    }
+}
+
+static void check_shared(int n_lanes, int64_t count, int n_passes, bool is_held_up)
+{
+    weft_error error = {0};
+    shared s = {.count = count, .n_passes = n_passes, .is_held_up = is_held_up};
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n_lanes, &s.stream, &error), error);
+    weft_parallel_whole(s.stream, count, 1, work_shared, &s);
+    CHECK_EQ_INT(atomic_load(&s.n_wrong), 0);
+    for (int64_t i = 0; i < count; i++)
+        CHECK_EQ_INT(atomic_load(&s.done[i]), n_passes);
+    if (n_lanes == 1) CHECK_EQ_INT(atomic_load(&s.n_helped), 0);
+    if (is_held_up) CHECK(atomic_load(&s.n_helped) > 0);
+    int64_t first, last;
+    CHECK(!weft_stream_take(s.stream, 0, 1, &first, &last)); /* the loop is over */
+    weft_devices[WEFT_CPU]->stream_destroy(&s.stream);
+}
+
+static void test_lanes_take_what_others_have_left_and_no_item_before_its_last_pass_is_done(void)
+{
+    for (int round = 0; round < 20; round++)
+        for (int n_lanes = 1; n_lanes <= 4; n_lanes++)
+            check_shared(n_lanes, 1 + round * 7 % ITEMS, PASSES, false);
+}
+
+static void test_a_lane_that_is_held_up_is_helped(void)
+{
+    for (int n_lanes = 2; n_lanes <= 4; n_lanes++)
+        check_shared(n_lanes, ITEMS, 1, true);
+}
+
+static int64_t count_taken(weft_stream *stream, int lane, int64_t *at)
+{
+    int64_t n = 0, begin, end;
+    while (weft_stream_take(stream, lane, (int64_t)1 << 60, &begin, &end)) {
+        if (begin != *at || end <= begin) return -1;
+        *at = end, n += end - begin;
+    }
+    return n;
+}
+
+typedef struct taken {
+    weft_stream *stream;
+    int64_t n;
+} taken;
+
+static void take_all(void *argument, int64_t begin, int64_t end, int lane)
+{
+    taken *t = argument;
+    int64_t at = 0;
+    CHECK_EQ_INT(begin, 0);
+    t->n = count_taken(t->stream, lane, &at);
+    CHECK_EQ_INT(at, end);
+}
+
+static void test_any_number_of_items_is_taken_once(void)
+{
+    const int64_t counts[] = {1, (1 << 20) - 2, (1 << 20) - 1, 1 << 20, ((int64_t)1 << 41) + 3};
+    weft_error error = {0};
+    taken t = {0};
+    CHECK_OK(weft_devices[WEFT_CPU]->stream_create(1, &t.stream, &error), error);
+    for (int c = 0; c < 5; c++) {
+        weft_parallel_whole(t.stream, counts[c], 1, take_all, &t);
+        CHECK_EQ_INT(t.n, counts[c]);
+    }
+    weft_devices[WEFT_CPU]->stream_destroy(&t.stream);
+    CHECK(!weft_stream_take(NULL, 0, 1, &t.n, &t.n));
+    weft_stream_again(NULL, 0);
+}
+
 static void test_pieces_cover_the_loop_once(void)
 {
     const int64_t counts[] = {0, 1, 2, 3, 6, 7, 8, 100, 1001, (int64_t)1 << 61};
@@ -264,6 +368,9 @@ static void test_copy_copies_all(void)
 
 int main(void)
 {
+    RUN(test_lanes_take_what_others_have_left_and_no_item_before_its_last_pass_is_done);
+    RUN(test_a_lane_that_is_held_up_is_helped);
+    RUN(test_any_number_of_items_is_taken_once);
     RUN(test_pieces_cover_the_loop_once);
     RUN(test_the_owner_looks_up_in_the_middle_of_long_loops);
     RUN(test_a_whole_piece_is_one_call_with_pauses_where_it_says);

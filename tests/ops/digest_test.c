@@ -13,6 +13,7 @@
 
 #include "test.h"
 #include "weft/ops.h"
+#include "weft/scan.h"
 
 static weft_world world;
 static weft_mesh *mesh;
@@ -131,10 +132,87 @@ static weft_value slice(const given *p, int version)
     if (version == 4) return weft_slice(p->long_, (weft_dim){"row", 8}, 0, part);
     return weft_slice(p->x, row, 0, part);
 }
-static weft_value unslice(const given *p, int version)
+static weft_value reindex(const given *p, int version)
 {
     const weft_dim whole = {version == 2 ? "all" : "whole", version == 3 ? 16 : 12};
-    return weft_unslice(p->x, version == 4 ? column : row, version == 1 ? 4 : 0, whole);
+    const bool is_long = version == 7;
+    return weft_reindex(is_long ? p->long_ : p->x,
+                        is_long        ? (weft_dim){"row", 8}
+                        : version == 4 ? column
+                                       : row,
+                        whole, version == 5 ? 3 : 1, version == 1 ? 4 : 0, version == 6 ? 2 : 1);
+}
+/* Three directions, each changed in the same way; 7: back, 8: another result, 9: one direction less. */
+static weft_value conv(const given *p, int version)
+{
+    const char *in[2][3] = {{"i", "j", "k"}, {"i2", "j2", "k2"}};
+    const char *taps[2][3] = {{"s", "t", "u"}, {"s2", "t2", "u2"}};
+    const char *out[2][3] = {{"l", "m", "n"}, {"l2", "m2", "n2"}};
+    weft_spatial s[3];
+    weft_shape x = {0}, w = {0}, y = {0};
+    for (int d = 0; d < 3; d++) {
+        s[d] = (weft_spatial){.in = {in[version == 5][d], 4},
+                              .tap = {taps[version == 4][d], 2},
+                              .out = {out[version == 6][d], 4},
+                              .stride = version == 1 || version == 7 ? 2 : 1,
+                              .dilation = version == 2 ? 2 : 1,
+                              .before = version == 3 ? 1 : 0};
+        x.dims[x.n_dims++] = s[d].in, y.dims[y.n_dims++] = s[d].out;
+        if (version < 9 || d < 2) w.dims[w.n_dims++] = s[d].tap;
+    }
+    if (version == 9) y.dims[2] = s[2].in;
+    if (version == 8) y.dims[0] = s[1].out, y.dims[1] = s[0].out;
+    const weft_value of = weft_constant(p->graph, WEFT_F64, version == 7 ? y : x, 1.0),
+                     by = weft_constant(p->graph, WEFT_F64, w, 1.0);
+    return (version == 7 ? (weft_conv_transpose)(x, of, by, (weft_spatials){s, 3})
+                         : (weft_conv)(y, of, by, (weft_spatials){s, version == 9 ? 2 : 3}));
+}
+/* Three windows, each changed in the same way; 9: one less. */
+static weft_value emit_pool(const given *p, const weft_op *op, int version)
+{
+    const char *from[2][3] = {{"i", "j", "k"}, {"i2", "j2", "k2"}};
+    const char *to[2][3] = {{"l", "m", "n"}, {"l2", "m2", "n2"}};
+    weft_pool_attributes a = {.n_windows = version == 9 ? 2 : 3};
+    weft_shape x = {0}, y = {0};
+    for (int d = 0; d < 3; d++) {
+        a.window[d] = (weft_pool_window){.x = from[version == 1][d],
+                                         .y = to[version == 2][d],
+                                         .x_size = version == 3 ? 5 : 4,
+                                         .y_size = version == 4 ? 3 : 2,
+                                         .taps = version == 5 ? 3 : 2,
+                                         .stride = version == 6 ? 2 : 1,
+                                         .dilation = version == 7 ? 2 : 1,
+                                         .offset = version == 8 ? 1 : 0};
+        x.dims[x.n_dims++] = (weft_dim){a.window[d].x, a.window[d].x_size};
+        y.dims[y.n_dims++] = (weft_dim){a.window[d].y, a.window[d].y_size};
+        if (version == 9 && d == 2) y.dims[d] = x.dims[d];
+    }
+    const weft_shape of = op == &weft_op_unpool ? y : x;
+    const weft_value in[] = {weft_constant(p->graph, WEFT_F64, of, 1.0),
+                             weft_constant(p->graph, WEFT_I32, y, 1.0)};
+    return weft_emit(p->graph, op, in, op == &weft_op_max_pool ? 1 : 2, &a, sizeof a);
+}
+static weft_value max_pool(const given *p, int version)
+{
+    return emit_pool(p, &weft_op_max_pool, version);
+}
+static weft_value unpool(const given *p, int version)
+{
+    return emit_pool(p, &weft_op_unpool, version);
+}
+static weft_value pool_pick(const given *p, int version)
+{
+    return emit_pool(p, &weft_op_pool_pick, version);
+}
+static weft_value cumsum(const given *p, int version)
+{
+    if (version == 4) return weft_cumsum(p->long_, (weft_dim){"row", 8}, false, false);
+    return weft_cumsum(p->x, version == 1 ? column : row, version == 2, version == 3);
+}
+static weft_value cumprod(const given *p, int version)
+{
+    if (version == 4) return weft_cumprod(p->long_, (weft_dim){"row", 8}, false, false);
+    return weft_cumprod(p->x, version == 1 ? column : row, version == 2, version == 3);
 }
 static weft_value concat(const given *p, int version)
 {
@@ -255,6 +333,35 @@ static weft_value attention_grad(const given *p, int version)
     return emit_attention(p, &weft_op_attention_grad, true, version);
 }
 
+/* ---- scans ------------------------------------------------------------------------------------- */
+
+/* One in another. Version 1: carried and seen by the outer one; 2: counted backwards; 3, 4: along another dim, another size. */
+static weft_value scanned(const given *p, int version)
+{
+    enum { OUTER = 1, INNER };
+    const bool is_back = version == 2;
+    const weft_dim dim = version == 3 ? column : (weft_dim){"row", version == 4 ? 8 : 6};
+    const weft_dim first = {version == 3 ? "first" : "second", dim.size}, then = {"then", dim.size};
+    const weft_value outer = weft_scan_begin(p->graph, dim.size);
+    weft_value carry = version == 1 ? weft_scan_carry(p->y) : p->y;
+    const weft_value inner = weft_scan_begin(p->graph, dim.size);
+    if (version != 1) carry = weft_scan_carry(p->y);
+    const uint32_t scan = version == 1 ? OUTER : INNER;
+    const weft_value seen = weft_scan_each_of(version == 4 ? p->long_ : p->x, scan, dim, is_back);
+    const weft_value trip = weft_scan_trip_of(p->graph, scan, is_back);
+    const weft_value made = weft_add(seen, weft_cast(trip, WEFT_F64));
+    if (version != 1) weft_scan_next(carry, weft_neg(carry));
+    weft_scan_end(inner);
+    if (version == 1) weft_scan_next(carry, weft_neg(carry));
+    const weft_value in_outer = weft_scan_stack_of(made, INNER, first, is_back);
+    const weft_value left = version == 1 ? carry : weft_scan_last(carry);
+    weft_scan_end(outer);
+    const weft_value all = weft_scan_stack_of(in_outer, OUTER, then, false);
+    const weft_value end =
+        version == 1 ? weft_scan_last(left) : weft_scan_stack_of(left, OUTER, then, false);
+    return weft_add(weft_sum(WEFT_SCALAR, all), weft_sum(WEFT_SCALAR, end));
+}
+
 /* ---- element ops that have what all have ----------------------------------------------------- */
 
 /* An element op applied to as many operands as it takes. */
@@ -317,6 +424,12 @@ static const program programs[] = {
     }
     OP(input, input, 6),
     OP(variable, variable, 6),
+    OP(scan_trip, scanned, 5),
+    OP(scan_carry, scanned, 5),
+    OP(scan_next, scanned, 5),
+    OP(scan_each, scanned, 5),
+    OP(scan_last, scanned, 5),
+    OP(scan_stack, scanned, 5),
     OP(constant, constant, 9),
     OP(iota, iota, 9),
     OP(run_number, run_number, 9),
@@ -329,7 +442,13 @@ static const program programs[] = {
     OP(reshape, reshape, 2),
     OP(rename, rename_, 4),
     OP(slice, slice, 5),
-    OP(unslice, unslice, 5),
+    OP(reindex, reindex, 8),
+    OP(conv, conv, 10),
+    OP(cumsum, cumsum, 5),
+    OP(cumprod, cumprod, 5),
+    OP(max_pool, max_pool, 10),
+    OP(unpool, unpool, 10),
+    OP(pool_pick, pool_pick, 10),
     OP(concat, concat, 4),
     OP(sum, sum, 4),
     OP(reduce_max, reduce_max, 4),

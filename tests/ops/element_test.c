@@ -141,6 +141,26 @@ static void test_dropout_keeps_the_mean(void)
     CHECK(fabs(sum / N - 1.0) < 4.0 * sqrt(0.25 / 0.75 / N));
 }
 
+/* Devices compile loops from them. */
+static void test_every_block_of_ours_has_its_expression(void)
+{
+    for (int k = 0; k < weft_n_ops; k++) {
+        const weft_element *element = weft_ops[k]->element;
+        for (int in = 0; element != NULL && in < WEFT_DTYPES; in++)
+            for (int out = 0; out < WEFT_DTYPES; out++)
+                weft_test_check((element->block[in][out] != NULL) ==
+                                    (element->text[in][out] != NULL),
+                                __FILE__, __LINE__, weft_ops[k]->name);
+    }
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        const weft_storage *storage = &weft_storages[dtype];
+        CHECK((storage->widen != NULL) == (storage->widen_text != NULL));
+        CHECK((storage->narrow != NULL) == (storage->narrow_text != NULL));
+    }
+    CHECK_TEXT(weft_op_relu.element->text[WEFT_F32][WEFT_F32], "x < 0 ? 0 : x");
+    CHECK_TEXT(weft_op_cast.element->text[WEFT_F32][WEFT_U8], "255");
+}
+
 int main(void)
 {
     RUN(test_hand_worked_numbers);
@@ -150,5 +170,6 @@ int main(void)
     RUN(test_normal_numbers_are_what_box_and_muller_say);
     RUN(test_normal_numbers_at_the_ends);
     RUN(test_dropout_keeps_the_mean);
+    RUN(test_every_block_of_ours_has_its_expression);
     return weft_test_report();
 }

@@ -132,6 +132,35 @@ static void test_wrong_kernels_are_refused(void)
     CHECK_TEXT(error.message, "raise has a kernel plain on cpu");
 }
 
+static weft_status bind_nothing(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
+                                weft_arena *arena, void **bound, weft_error *error)
+{
+    (void)loop, (void)part, (void)stream, (void)arena, (void)error;
+    *bound = NULL;
+    return WEFT_OK;
+}
+
+static void run_nothing(void *bound, uint64_t run)
+{
+    (void)bound, (void)run;
+}
+
+static void test_wrong_loops_are_refused(void)
+{
+    weft_error error = {0};
+    weft_loop_driver bad = {.device = WEFT_CPU};
+    CHECK_EQ_INT(weft_extend_loops(&bad, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "weft_extend_loops");
+    weft_error_clear(&error);
+    bad.size = sizeof bad;
+    CHECK_EQ_INT(weft_extend_loops(&bad, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "no bind, no run");
+    weft_error_clear(&error);
+    bad.bind = bind_nothing, bad.run = run_nothing;
+    CHECK_EQ_INT(weft_extend_loops(&bad, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "something runs loops on cpu already");
+}
+
 static void test_an_op_that_was_not_registered_is_the_graphs_error(void)
 {
     static const weft_op stray = {.size = sizeof(weft_op),
@@ -379,6 +408,7 @@ int main(void)
     CHECK_OK(weft_extend_kernel("raise", &raise_kernel, &error), error);
     RUN(test_wrong_ops_are_refused);
     RUN(test_wrong_kernels_are_refused);
+    RUN(test_wrong_loops_are_refused);
     RUN(test_an_op_that_was_not_registered_is_the_graphs_error);
     RUN(test_more_operands_or_results_than_there_is_room_for_are_the_graphs_error);
     RUN(test_a_newer_struct_is_taken_when_it_says_no_more);

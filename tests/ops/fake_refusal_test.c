@@ -143,6 +143,45 @@ static void test_a_rank_without_memory_to_read_fails_all_alike(void)
     fake_use(false);
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+enum { MOST_GROUPS = 200 };
+
+/* Communicators that have no groups yet: one for each call. */
+typedef struct preparing {
+    weft_comms *comms[MOST_GROUPS];
+    uint32_t axes;
+    int n_used, n_local;
+} preparing;
+
+static void prepare_all(void *context, outcome *outcomes)
+{
+    preparing *p = context;
+    weft_error error = {0};
+    if (!CHECK(p->n_used < MOST_GROUPS)) return;
+    const weft_status status = weft_comms_prepare(p->comms[p->n_used++], p->axes, &error);
+    for (int i = 0; i < p->n_local; i++) {
+        outcomes[i].status = status;
+        snprintf(outcomes[i].message, sizeof outcomes[i].message, "%s", error.message);
+    }
+}
+
+static void test_a_rank_without_memory_for_a_group_fails_all_alike(void)
+{
+    static preparing p;
+    ranks all;
+    weft_error error = {0};
+    if (open_mesh(&all)) {
+        p = (preparing){.axes = everybody(&all), .n_local = weft_mesh_n_local(all.mesh)};
+        for (int i = 0; i < MOST_GROUPS; i++)
+            CHECK_OK(weft_comms_create(all.mesh, &p.comms[i], &error), error);
+        CHECK(refuse_each(&all, prepare_all, &p) >= 4);
+        for (int i = 0; i < MOST_GROUPS; i++)
+            weft_comms_destroy(&p.comms[i]);
+    }
+    close_ranks(&all);
+}
+
 /* ---- comparing calls ------------------------------------------------------------------------- */
 
 typedef struct comparing {
@@ -179,6 +218,7 @@ static void test_a_rank_without_memory_to_compare_calls_fails_all_alike(void)
 int main(void)
 {
     if (open_world()) {
+        RUN(test_a_rank_without_memory_for_a_group_fails_all_alike);
         RUN(test_a_rank_without_memory_to_read_fails_all_alike);
         RUN(test_a_rank_without_memory_to_compare_calls_fails_all_alike);
     }

@@ -193,7 +193,114 @@ static void build_differences(weft_oracle_build *b)
     train(b, weft_mean(weft_square(d)), WEFT_VALUES(x));
 }
 
+/* Every second row: of twelve in blocks of 3, rank 1 asks for rows 4, which it has, and 6. */
+static void build_every_second(weft_oracle_build *b)
+{
+    const weft_dim six = {"row", 6};
+    weft_oracle_output(b, weft_slice_step(real(b, WEFT_DIMS(rows12, wide)), rows12, 0, 2, six));
+}
+
+/* And back: zeros between them. Rank 0's two rows are all that its three need. */
+static void build_zeros_between(weft_oracle_build *b)
+{
+    const weft_dim six = {"row", 6};
+    weft_value x = real(b, WEFT_DIMS(six, wide));
+    weft_oracle_output(b, weft_reindex(x, six, rows12, 1, 0, 2));
+}
+
+/* Two rows down: the next rank gets two of every three. */
+static void build_shifted(weft_oracle_build *b)
+{
+    weft_oracle_output(b, weft_shift_along(real(b, WEFT_DIMS(rows12, wide)), rows12, 2));
+}
+
+/* The other way round: all of it goes elsewhere. */
+static void build_flipped(weft_oracle_build *b)
+{
+    weft_oracle_output(b, weft_flip(real(b, WEFT_DIMS(rows12, wide)), rows12));
+}
+
+/* Two rows down, the last two to the front: those come first, one each to ranks 0 and 1; then the rest moves as above. */
+static void build_rolled(weft_oracle_build *b)
+{
+    weft_oracle_output(b, weft_roll(real(b, WEFT_DIMS(rows12, wide)), rows12, 2));
+}
+
+/* Rows of an image over the ranks: a filter of three rows needs one row of each neighbour. Forward rank 0 sends its last row to
+ * rank 1; backward the same row of the gradient of what it made, and a gradient of the filter that is added up over all. */
+static void build_filtered(weft_oracle_build *b, int64_t stride)
+{
+    const weft_dim batch = {"batch", 2}, column = {"column", 6}, channel = {"channel", 3},
+                   feature = {"feature", 4}, t = {"tap_row", 3}, u = {"tap_column", 3};
+    weft_value x = real(b, WEFT_DIMS(batch, rows12, column, channel)),
+               w = real(b, WEFT_DIMS(t, u, channel, feature));
+    const weft_spatial columns = weft_spatial_same(column, u, "column", 1, 1),
+                       rows = {rows12, t, {"row", 12 / stride}, .stride = stride, .before = 1};
+    weft_value y = weft_conv(WEFT_DIMS(batch, rows.out, columns.out, feature), x, w,
+                             WEFT_SPATIAL(rows, columns));
+    train(b, weft_mean(weft_square(y)), WEFT_VALUES(x, w));
+}
+static void build_image(weft_oracle_build *b)
+{
+    build_filtered(b, 1);
+}
+/* Of six rows in blocks of 2 those of rank 0 need row 3 of x; row 3 of x's gradient needs rank 0's second. */
+static void build_image_by_two(weft_oracle_build *b)
+{
+    build_filtered(b, 2);
+}
+
+/* A sum over ranks is finished once, into the rows of each, and then seen through two windows, whose
+ * rows travel together. */
+static void build_seen_twice(weft_oracle_build *b)
+{
+    const weft_dim inner = {"inner", 8};
+    weft_value y = weft_einsum(WEFT_DIMS(rows12, wide), real(b, WEFT_DIMS(rows12, inner)),
+                               real(b, WEFT_DIMS(inner, wide)));
+    weft_value one = weft_exp(weft_shift_along(y, rows12, 1)),
+               two = weft_exp(weft_shift_along(y, rows12, 2));
+    weft_oracle_output(b, weft_mul(one, two));
+}
+
+/* 96 rows are 48 blocks of two: the sums of blocks are gathered, and nothing else. */
+static void build_cumulated(weft_oracle_build *b)
+{
+    const weft_dim rows96 = {"row", 96};
+    weft_oracle_output(b, weft_cumsum(real(b, WEFT_DIMS(rows96, wide)), rows96, false, false));
+}
+
+/* Windows of two rows, two apart: each rank has what it needs of 12, but the middle ones, as for every second row. */
+static void build_pooled(weft_oracle_build *b)
+{
+    const weft_dim two = {"tap", 2}, six = {"row", 6};
+    const weft_spatial s = weft_spatial_valid(rows12, two, six.name, 2, 1);
+    weft_oracle_output(b, weft_max_pool(real(b, WEFT_DIMS(rows12, wide)), WEFT_SPATIAL(s)));
+}
+
 static const plan_case cases[] = {
+    {"cumulated", "d:4", "row:d?", build_cumulated, {{WEFT_ALL_GATHER, 1, 1, 8 * 48 * 5}}},
+    {"pooled", "d:4", "row:d?", build_pooled, {{WEFT_BORDER, 1, 1, 0}}},
+    {"seen_twice",
+     "d:4",
+     "inner:d?,row:d?",
+     build_seen_twice,
+     {{WEFT_REDUCE_SCATTER, 1, 1, 8 * 12 * 5}, {WEFT_BORDER, 1, 1, 8 * (1 + 2) * 5}}},
+    {"image",
+     "d:4",
+     "row:d?",
+     build_image,
+     {{WEFT_BORDER, 1, 3, 8 * 2 * 6 * (3 + 4 + 3)},
+      {WEFT_ALL_REDUCE, 1, 2, 8 * (1 + 3 * 3 * 3 * 4)}}},
+    {"image_by_two",
+     "d:4",
+     "row:d?",
+     build_image_by_two,
+     {{WEFT_BORDER, 1, 3, 8 * 2 * 6 * 4}, {WEFT_ALL_REDUCE, 1, 2, 8 * (1 + 3 * 3 * 3 * 4)}}},
+    {"every_second", "d:4", "row:d?", build_every_second, {{WEFT_BORDER, 1, 1, 0}}},
+    {"zeros_between", "d:4", "row:d?", build_zeros_between, {{WEFT_BORDER, 1, 1, 0}}},
+    {"shifted", "d:4", "row:d?", build_shifted, {{WEFT_BORDER, 1, 1, 8 * 2 * 5}}},
+    {"flipped", "d:4", "row:d?", build_flipped, {{WEFT_BORDER, 1, 1, 8 * 3 * 5}}},
+    {"rolled", "d:4", "row:d?", build_rolled, {{WEFT_BORDER, 1, 3, 8 * 2 * 5}}},
     {"first_rows", "d:4", "row:d?", build_first_rows, {{0}}},
     {"put_behind", "d:4", "row:d?", build_put_behind, {{WEFT_BORDER, 1, 1, 8 * 2 * 5}}},
     {"join_rows", "d:4", "row:d?", build_join_rows, {{WEFT_BORDER, 1, 2, 8 * 2 * 5}}},

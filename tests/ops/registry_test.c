@@ -366,6 +366,12 @@ static bool is_memory(const weft_op *op)
     return op == &weft_op_input || op == &weft_op_variable || op->makes_token;
 }
 
+/* What the compiler writes down once for each trip, before it looks for kernels. */
+static bool is_of_a_scan(const weft_op *op)
+{
+    return strncmp(op->name, "scan_", 5) == 0 && !op->makes_token;
+}
+
 static bool has_kernel(const char *op, weft_device_kind device)
 {
     const char *whose;
@@ -379,8 +385,8 @@ static void test_every_op_is_an_element_op_or_expands_or_has_a_kernel(void)
 {
     for (int i = 0; i < weft_n_ops; i++) {
         const weft_op *op = weft_ops[i];
-        const int n_ways =
-            (op->element != NULL) + op->expands + has_kernel(op->name, WEFT_CPU) + is_memory(op);
+        const int n_ways = (op->element != NULL) + op->expands + has_kernel(op->name, WEFT_CPU) +
+                           is_memory(op) + is_of_a_scan(op);
         CHECK_EQ_INT(n_ways, 1);
         if (n_ways != 1) fprintf(stderr, "%s\n", op->name);
         CHECK(!op->expands || op->expand != NULL);

@@ -86,11 +86,6 @@ static weft_value concat_other_order(build_t *b, weft_dtype t)
     weft_value x = in(b, t, WEFT_DIMS(A, B, D)), y = in(b, t, WEFT_DIMS(C, D, A));
     return weft_concat(x, y, B, C, JOINED);
 }
-static weft_value unslice_x(build_t *b, weft_dtype t)
-{
-    weft_value x = in(b, t, WEFT_DIMS(A, C));
-    return weft_unslice(x, C, 2, B);
-}
 
 CASES(gather, CASE(gather_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
       CASE(gather_inner, OP_FLOAT, 1, .with = {.dim = "rows"}),
@@ -107,8 +102,6 @@ CASES(reshape, CASE(reshape_merge, OP_FLOAT | OP_INT, 1), CASE(reshape_split, OP
 CASES(slice,
       CASE(slice_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .other = "part_of_b", .begin = 2}),
       CASE(slice_same_name, OP_FLOAT, 1, .with = {.dim = "b", .other = "b", .begin = 3}))
-CASES(unslice,
-      CASE(unslice_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "c", .feature = "b", .begin = 2}))
 CASES(concat,
       CASE(concat_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .other = "c", .feature = "joined"}),
       CASE(concat_other_order, OP_FLOAT, 1,

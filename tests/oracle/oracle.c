@@ -182,6 +182,21 @@ done:
     return status;
 }
 
+/* Ops that the device cuda has no kernel for yet; reindex goes upwards there. */
+static const char *const not_on_cuda[] = {"conv",   "max_pool", "unpool", "pool_pick",
+                                          "cumsum", "cumprod",  "reindex"};
+
+bool weft_oracle_refuses(const weft_error *error)
+{
+    char text[80];
+    if (error->status == WEFT_OK || strstr(error->message, " on cuda") == NULL) return false;
+    for (size_t i = 0; i < sizeof not_on_cuda / sizeof *not_on_cuda; i++) {
+        snprintf(text, sizeof text, "%s has no kernel ", not_on_cuda[i]);
+        if (strstr(error->message, text) != NULL) return true;
+    }
+    return false;
+}
+
 void weft_oracle_free(weft_oracle_result *result)
 {
     for (int k = 0; k < WEFT_ORACLE_VALUES; k++)

@@ -81,6 +81,9 @@ void weft_oracle_close(weft_oracle *oracle);
 weft_value weft_oracle_input(weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
                              double low, double high);
 void weft_oracle_output(weft_oracle_build *build, weft_value value);
+/* Whether it is the sentence about an op that the test's device is known to have no kernel for: then there is nothing to
+ * compare. */
+bool weft_oracle_refuses(const weft_error *error);
 /* The last argument is not the operand itself but `value`, made of it. Returns value. */
 weft_value weft_oracle_made(weft_oracle_build *build, weft_value value);
 /* One more result of the op under test. */

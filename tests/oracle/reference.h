@@ -26,6 +26,12 @@ typedef struct reference_tensor {
     double *data; /* [count], row-major */
 } reference_tensor;
 
+/* Element (stride o + dilation t + offset) / over of x's dim goes with o of the result's and t of the other operand's. */
+typedef struct reference_window {
+    const char *x, *w, *y;
+    int64_t stride, dilation, offset, over, taps;
+} reference_window;
+
 /* What a call says beside its operands; stated by its case, never read off the op's attributes. */
 typedef struct reference_with {
     double a, b; /* its numbers */
@@ -33,7 +39,9 @@ typedef struct reference_with {
     int64_t begin, window;
     bool causal;
     int bias, mask, class_weights, row_weights; /* which operands they are; 0: none */
-    uint32_t stream;                            /* a random op's number in its graph, from 1 */
+    int n_windows;
+    reference_window windows[3];
+    uint32_t stream; /* a random op's number in its graph, from 1 */
 } reference_with;
 
 typedef struct reference_call {
@@ -60,6 +68,18 @@ void reference_softmax(const reference_call *call);
 void reference_log_softmax(const reference_call *call);
 void reference_cross_entropy(const reference_call *call);
 void reference_layer_norm(const reference_call *call);
+void reference_average_pool(const reference_call *call);
+void reference_conv_transpose(const reference_call *call);
+void reference_slice_step(const reference_call *call);
+void reference_split(const reference_call *call);
+void reference_unstack(const reference_call *call);
+void reference_stack(const reference_call *call);
+void reference_pad(const reference_call *call);
+void reference_pad_reflect(const reference_call *call);
+void reference_dilate(const reference_call *call);
+void reference_flip(const reference_call *call);
+void reference_roll(const reference_call *call);
+void reference_shift_along(const reference_call *call);
 
 /* ---- points ---------------------------------------------------------------------------------- */
 

@@ -79,11 +79,6 @@ static void lay(const reference_call *call, int i, const char *dim, int64_t begi
     }
 }
 
-void reference_unslice(const reference_call *call)
-{
-    lay(call, 0, call->with.dim, call->with.begin);
-}
-
 void reference_concat(const reference_call *call)
 {
     lay(call, 0, call->with.dim, 0);

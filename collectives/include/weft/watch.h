@@ -75,7 +75,8 @@ WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);
 WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem);
 WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem,
                                                          int index);
-/* The last calls of a rank, oldest first, at most `most`: one line each. The caller frees it; NULL: out of memory. */
+/* The last calls of a rank, oldest first, at most `most`: one line each, with how long the call was under way and how long the
+ * rank waited for it, where it went on beside the rank's work. The caller frees it; NULL: out of memory. */
 WEFT_API char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most);
 
 WEFT_END

@@ -157,6 +157,14 @@ WEFT_API void weft_stream_pause(weft_stream *stream, int lane);
  * piece is one call, during which the body calls weft_stream_pause now and then. Local. */
 WEFT_API void weft_parallel_whole(weft_stream *stream, int64_t count, int64_t grain,
                                   weft_piece body, void *argument);
+/* weft_stream_take - what this lane does next of the loop of weft_parallel_whole that it is in the body of: at most `most`
+ * items of its own piece while there are any, then of the piece of a lane that has not come as far. false: none are left.
+ * What it took before is done by then. weft_stream_again, after that, begins with its piece once more, in another pass, as
+ * all lanes do equally often: it takes nothing of which the pass before is not done. For bodies whose bits do not depend on
+ * who does what; a body that never takes does its piece. Local. */
+WEFT_API bool weft_stream_take(weft_stream *stream, int lane, int64_t most, int64_t *begin,
+                               int64_t *end);
+WEFT_API void weft_stream_again(weft_stream *stream, int lane);
 
 /* weft_stream_scratch - WEFT_LANE_SCRATCH bytes for one lane, aligned to 64, made with the stream; NULL for a lane that
  * it has not. Local. */

@@ -18,6 +18,52 @@ WEFT_BEGIN
 WEFT_API weft_value weft_einsum(weft_shape out, weft_value a, weft_value b);
 WEFT_API weft_value weft_einsum_n(weft_shape out, weft_values operands);
 
+/* conv: as einsum, but that x is read through windows: along each dim of space, with element o of the result and tap t goes
+ * element stride o + dilation t - before of x, or 0 where x has none. Taps are not turned round. What is a channel, a group or
+ * the batch follows from names: `channel` in x and w alone is summed, `group` in all three is kept apart. At most 3 dims of
+ * space; their names in x, w and the result may be the same. Any dtype that einsum has.
+ *
+ *     weft_spatial rows = weft_spatial_same(row, tap_row, "row", 1, 1), columns = weft_spatial_same(column, tap_column, "column", 1, 1);
+ *     weft_value y = weft_conv(WEFT_DIMS(batch, rows.out, columns.out, features), x, w, WEFT_SPATIAL(rows, columns));
+ *
+ * conv_transpose: what conv gives back to x as its gradient, as an op of its own: x has each dim's `out`, the result its `in`. */
+typedef struct weft_spatial {
+    weft_dim in, tap, out;    /* of x, of w, of the result; any size: what is not there is 0 */
+    int64_t stride, dilation; /* 0: 1 */
+    int64_t before;           /* zeros before x's first element */
+} weft_spatial;
+typedef struct weft_spatials {
+    const weft_spatial *dims;
+    int n_dims;
+} weft_spatials;
+/* WEFT_SPATIAL(rows, columns): it lives as WEFT_VALUES does. */
+#ifdef __cplusplus
+#define WEFT_SPATIAL(...) weft_spatials_of({__VA_ARGS__})
+static inline weft_spatials weft_spatials_of(std::initializer_list<weft_spatial> dims)
+{
+    return weft_spatials{dims.begin(), (int)dims.size()};
+}
+#else
+#define WEFT_SPATIAL(...)                                                                          \
+    ((weft_spatials){(const weft_spatial[]){__VA_ARGS__},                                          \
+                     (int)(sizeof((const weft_spatial[]){__VA_ARGS__}) / sizeof(weft_spatial))})
+#endif
+WEFT_API weft_value weft_conv(weft_shape out, weft_value x, weft_value w, weft_spatials spatial);
+WEFT_API weft_value weft_conv_transpose(weft_shape out, weft_value x, weft_value w,
+                                        weft_spatials spatial);
+/* weft_spatial_valid - with no zeros: (in - dilation (tap - 1) - 1) / stride + 1 results, rounded down. weft_spatial_same - with
+ * as many zeros as make in / stride of them, rounded up, one less before than behind where they are odd. */
+WEFT_API weft_spatial weft_spatial_valid(weft_dim in, weft_dim tap, const char *out, int64_t stride,
+                                         int64_t dilation);
+WEFT_API weft_spatial weft_spatial_same(weft_dim in, weft_dim tap, const char *out, int64_t stride,
+                                        int64_t dilation);
+
+/* max_pool: the largest of the elements of x in each window; dims of space as in weft_conv, but that there is no filter: of `tap`
+ * the size alone counts. What is outside of x is left out. Its gradient goes to the first of the largest.
+ * average_pool: their mean, of float dtypes; counts_outside: divided by all taps, else by those within x. */
+WEFT_API weft_value weft_max_pool(weft_value x, weft_spatials spatial);
+WEFT_API weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside);
+
 /* element by element */
 WEFT_API weft_value weft_add(weft_value a, weft_value b);
 WEFT_API weft_value weft_sub(weft_value a, weft_value b);
@@ -71,6 +117,10 @@ WEFT_API weft_value weft_logsumexp(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim); /* i32; ties: the lowest index */
 
 /* over one dim */
+/* cumsum, cumprod: each element the sum, the product, of x up to it and with it. exclusive: without it; reverse: from it to the
+ * end. A dim of 96 elements or more is done in 48 blocks, which 2, 3, 4, 6, .. ranks share; the same bits in every layout. */
+WEFT_API weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse);
+WEFT_API weft_value weft_cumprod(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
 /* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim].
@@ -144,8 +194,32 @@ WEFT_API weft_value weft_rename(weft_value x, weft_dim from, weft_dim to); /* si
 WEFT_API weft_value weft_reshape(weft_value x, weft_shape out);
 /* slice: [begin, end) along dim; the result's dim is called `to`, of size end - begin. */
 WEFT_API weft_value weft_slice(weft_value x, weft_dim dim, int64_t begin, weft_dim to);
+/* slice_step: from `begin` on, each `step` further (below 0: backwards): to.size elements, all of them in dim. */
+WEFT_API weft_value weft_slice_step(weft_value x, weft_dim dim, int64_t begin, int64_t step,
+                                    weft_dim to);
+/* split: part `index`, from 0, of dim cut into parts of to.size, which divides it. unstack: element `index`, without dim. */
+WEFT_API weft_value weft_split(weft_value x, weft_dim dim, int64_t index, weft_dim to);
+WEFT_API weft_value weft_unstack(weft_value x, weft_dim dim, int64_t index);
 WEFT_API weft_value weft_concat(weft_value a, weft_value b, weft_dim a_dim, weft_dim b_dim,
                                 weft_dim out);
+
+/* stack: values of the same dims along a new one, dim, the result's first; dim.size of them. */
+WEFT_API weft_value weft_stack(weft_values values, weft_dim dim);
+/* pad: `before` elements of `value` before x, and as many behind it as `to` has room for. pad_reflect: x continued as a mirror
+ * at its first and last elements would, which stand once. dilate: zeros between, step - 1 of them. */
+WEFT_API weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_dim to, double value);
+WEFT_API weft_value weft_pad_reflect(weft_value x, weft_dim dim, int64_t before, weft_dim to);
+WEFT_API weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to);
+/* along dim of n elements, y[i] is: flip: x[n - 1 - i]; roll: x[(i - by) mod n]; shift_along: x[i - by], or 0 where there is
+ * none (by between -n and n). */
+WEFT_API weft_value weft_flip(weft_value x, weft_dim dim);
+WEFT_API weft_value weft_roll(weft_value x, weft_dim dim, int64_t by);
+WEFT_API weft_value weft_shift_along(weft_value x, weft_dim dim, int64_t by);
+/* reindex: y[o] = x[(stride o + offset) / over] along dim, where that is whole and an element of x; else 0. The result's dim is
+ * `to`. Slices, shifts, reversals, and zeros around or between are this. stride is not 0, over at least 1, both at most
+ * WEFT_MAX_STRIDE; something of x is read. Its gradient is a reindex too. */
+WEFT_API weft_value weft_reindex(weft_value x, weft_dim dim, weft_dim to, int64_t stride,
+                                 int64_t offset, int64_t over);
 
 /* random: new numbers every run, the same on every mesh and layout */
 WEFT_API weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, weft_shape shape,

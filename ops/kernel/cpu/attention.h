@@ -6,21 +6,7 @@
 #include <string.h>
 
 #include "cpu/matrix.h"
-
-enum {
-    WEFT_Q,
-    WEFT_K,
-    WEFT_V,
-    WEFT_O,
-    WEFT_DQ,
-    WEFT_DK,
-    WEFT_DV, /* up to here [rows, feature], for BLAS; from here on [query, memory], of which either may be missing */
-    WEFT_BIAS,
-    WEFT_MASK,
-    WEFT_DBIAS,
-    WEFT_HEAD_TENSORS,
-    WEFT_HEAD_MATRICES = WEFT_BIAS
-};
+#include "heads.h"
 
 /* Query rows per task; most of them are worth one call of BLAS each. */
 enum { WEFT_QUERY_BLOCK = 64 };

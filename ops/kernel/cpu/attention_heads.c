@@ -4,74 +4,36 @@
 #include "weft/extend/math.h"
 #include "cpu/nest.h"
 
-/* The dims that number the heads: those of q but rows and feature. Those that `first` lacks come
- * last, as n_shared heads; NULL: as in q. */
-static void order_heads(weft_heads *h, const weft_view *q, const weft_attention_attributes *a,
-                        const weft_view *first, const char *names[WEFT_MAX_DIMS])
+static void open_tensor(weft_heads *h, int tensor, const weft_heads_call *call)
 {
-    h->n_heads = h->n_shared = 1;
-    for (int pass = 0; pass < 2; pass++)
-        for (int d = 0; d < q->shape.n_dims; d++) {
-            const char *name = q->shape.dims[d].name;
-            if (strcmp(name, a->query) == 0 || strcmp(name, a->feature) == 0) continue;
-            const bool is_shared = first != NULL && weft_shape_find(&first->shape, name) < 0;
-            if (is_shared != (pass == 1)) continue;
-            names[h->n_dims] = name;
-            h->size[h->n_dims++] = weft_view_size(q, d);
-            h->n_heads *= weft_view_size(q, d);
-            if (is_shared) h->n_shared *= weft_view_size(q, d);
-        }
-}
-
-static void open_tensor(weft_heads *h, int tensor, const weft_view *view, const char *rows,
-                        const char *columns, const char *const *heads)
-{
-    const weft_strided strided = weft_strided_view(view);
-    h->data[tensor] = view->data;
-    h->row[tensor] = weft_strided_of(&strided, rows);
-    h->column[tensor] = weft_strided_of(&strided, columns);
+    const weft_strided strided = weft_strided_view(call->view[tensor]);
+    h->data[tensor] = call->view[tensor]->data;
+    h->row[tensor] = weft_strided_of(&strided, weft_heads_row(call, tensor));
+    h->column[tensor] = weft_strided_of(&strided, weft_heads_column(call, tensor));
     for (int d = 0; d < h->n_dims; d++)
-        h->stride[tensor][d] = weft_strided_of(&strided, heads[d]);
-}
-
-static void open_rows(weft_heads *h, const weft_view *q, const weft_view *k,
-                      const weft_attention_attributes *a)
-{
-    const int query = weft_shape_find(&q->shape, a->query),
-              memory = weft_shape_find(&k->shape, a->memory);
-    const int feature = weft_shape_find(&q->shape, a->feature);
-    h->n_query = weft_view_size(q, query), h->first_query = q->box.begin[query];
-    h->n_memory = weft_view_size(k, memory), h->first_memory = k->box.begin[memory];
-    h->n_feature = weft_view_size(q, feature);
-    const int64_t far = q->shape.dims[query].size + k->shape.dims[memory].size;
-    h->back = a->window == 0 || a->window > far ? far : a->window - 1;
-    h->ahead = a->causal ? 0 : h->back;
+        h->stride[tensor][d] = weft_strided_of(&strided, call->dim[d]);
 }
 
 void weft_heads_open(weft_heads *h, const weft_call *call)
 {
-    const weft_attention_attributes *a = call->attributes;
-    const bool is_gradient = call->n_out > 1;
-    const weft_view *views[WEFT_HEAD_TENSORS] = {&call->in[0], &call->in[1], &call->in[2]};
-    const char *heads[WEFT_MAX_DIMS];
-    views[WEFT_O] = is_gradient ? &call->in[call->n_in - 1] : &call->out[0];
-    for (int t = WEFT_DQ; t <= WEFT_DV && is_gradient; t++)
-        views[t] = &call->out[t - WEFT_DQ];
-    if (a->bias > 0) views[WEFT_BIAS] = &call->in[a->bias];
-    if (a->mask > 0) views[WEFT_MASK] = &call->in[a->mask];
-    if (is_gradient && a->bias_gradient) views[WEFT_DBIAS] = &call->out[3];
+    const weft_heads_call c = weft_heads_of(call);
     *h = (weft_heads){.dtype = call->in[0].dtype,
                       .bytes = weft_dtype_bytes(call->in[0].dtype),
-                      .scale = a->scale,
+                      .n_dims = c.n_dims,
+                      .n_heads = c.n_heads,
+                      .n_shared = c.n_shared,
+                      .n_query = c.n_query,
+                      .n_memory = c.n_memory,
+                      .n_feature = c.n_feature,
+                      .first_query = c.first_query,
+                      .first_memory = c.first_memory,
+                      .back = c.back,
+                      .ahead = c.ahead,
+                      .scale = c.attributes->scale,
                       .stream = call->stream};
-    open_rows(h, &call->in[0], &call->in[1], a);
-    order_heads(h, &call->in[0], a, views[WEFT_DBIAS], heads);
-    for (int t = 0; t < WEFT_HEAD_TENSORS; t++) {
-        const bool by_memory = t == WEFT_K || t == WEFT_V || t == WEFT_DK || t == WEFT_DV;
-        if (views[t] == NULL) continue;
-        open_tensor(h, t, views[t], by_memory ? a->memory : a->query,
-                    t < WEFT_HEAD_MATRICES ? a->feature : a->column, heads);
-    }
+    memcpy(h->size, c.size, sizeof h->size);
+    for (int t = 0; t < WEFT_HEAD_TENSORS; t++)
+        if (c.view[t] != NULL) open_tensor(h, t, &c);
 }
 
 bool weft_heads_fit_tiles(const weft_heads *h)

@@ -7,7 +7,7 @@
  *
  * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), BLAS, plain loops
  * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
- * cut anywhere, so each lane gets one piece; calls of BLAS are cut by shape alone.
+ * cut anywhere, so lanes share a product out as they go; calls of BLAS are cut by shape alone.
  */
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"
@@ -129,6 +129,12 @@ static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
                          column->stride[tensor]};
 }
 
+/* Of which lanes share out the longer side; of several, each has some. */
+static bool is_one_product(const weft_einsum *p)
+{
+    return p->count == p->slices;
+}
+
 /* All of k, for the part [first, first + count) of the longer of m and n. */
 static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t count,
                           int lane, void *scratch)
@@ -140,8 +146,10 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
     for (int t = 0; t < 3; t++) /* first is 0 where a tensor lacks it */
         at[t] = free[t] + (first > 0 ? first * cut->stride[t] : 0);
     const int64_t n_added = weft_nest_count(&p->k);
+    const bool is_shared = scratch != NULL && is_one_product(p);
     for (int64_t l = 0; l < n_added; l++) {
         weft_nest_offset(&p->k, l, added);
+        if (is_shared && l > 0) weft_stream_again(p->stream, lane);
         const weft_product one = {.dtype = p->dtype,
                                   .reads = p->reads,
                                   .m = m.size,
@@ -153,7 +161,8 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
                                   .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
                                   .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n),
                                   .stream = p->stream,
-                                  .lane = lane};
+                                  .lane = lane,
+                                  .unit = is_shared ? p->slice : 0};
         if (scratch != NULL)
             weft_gemm(&one, scratch);
         else
@@ -176,6 +185,10 @@ static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_einsum *p = argument;
     void *scratch = weft_stream_scratch(p->stream, lane);
+    if (is_one_product(p)) {
+        multiply_part(p, (int64_t[3]){0}, 0, p->slices * p->slice, lane, scratch);
+        return;
+    }
     for (int64_t i = begin, n; i < end; i += n) {
         int64_t free[3];
         const int64_t left = p->slices - i % p->slices;

@@ -4,7 +4,8 @@
  * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
  * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
  * other, by the first tile that reads a panel: its arithmetic hides the copying. What is packed next is fetched while tiles
- * are computed. Rows that one panel goes past are not packed.
+ * are computed. Rows that one panel goes past are not packed. Lanes that share a product pack what stays, each for itself,
+ * and take what flows.
  * bf16 and f16 are widened as they are packed, and computed with in f32.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
@@ -88,7 +89,7 @@ const tile_kernels *weft_gemm_kernels(weft_dtype dtype)
 enum { DEPTH_BYTES = 768, MOST_DEPTH_BYTES = 1024, STAYS_BYTES = 1056 * DEPTH_BYTES };
 enum { FLOWS = WEFT_GEMM_COLUMNS };
 _Static_assert(WEFT_GEMM_COLUMNS % WEFT_GEMM_ROWS == 0, "whole panels");
-_Static_assert(STAYS_BYTES + FLOWS * MOST_DEPTH_BYTES <= WEFT_LANE_SCRATCH, "scratch holds both");
+_Static_assert(STAYS_BYTES + FLOWS * MOST_DEPTH_BYTES <= WEFT_GEMM_SCRATCH, "scratch holds both");
 
 typedef struct product {
     const tile_kernels *kernels;
@@ -98,8 +99,10 @@ typedef struct product {
     char *c;
     double alpha;
     bool add;
+    bool a_stays;
     weft_stream *stream; /* as in weft_product */
     int lane;
+    int64_t unit;
 } product;
 
 /* Rows [first, first + n) of a side at the depth [l, l + k). */
@@ -251,37 +254,72 @@ static int64_t count_tiles(const product *p, int64_t m, int64_t n)
     return ((m + TILE_ROWS - 1) / TILE_ROWS) * ((n + p->b.panel - 1) / p->b.panel);
 }
 
-/* All that flows goes past what stays. */
-static void run_depth(const product *p, const part *stays, bool a_stays, int64_t depth,
-                      char *scratch)
+/* What of the flowing side comes next; false: nothing does. */
+static bool take(const product *p, int64_t n_moving, part *flows)
 {
-    const side *still = a_stays ? &p->a : &p->b, *moving = a_stays ? &p->b : &p->a;
-    const int64_t n_moving = a_stays ? p->n : p->m, deeper = stays->l + depth;
-    packing held = {stays, scratch, false};
+    if (p->unit == 0) {
+        flows->first += flows->n;
+        flows->n = smaller(FLOWS, n_moving - flows->first);
+        return flows->n > 0;
+    }
+    int64_t begin, end;
+    if (!weft_stream_take(p->stream, p->lane, FLOWS / p->unit, &begin, &end)) return false;
+    flows->first = begin * p->unit;
+    flows->n = smaller(end * p->unit, n_moving) - flows->first;
+    return true;
+}
+
+/* Most likely, what comes behind `flows`; at the end, it is the first at the next depth. */
+static part guess_next(const product *p, const part *flows, int64_t n_moving, int64_t depth)
+{
+    const int64_t first = flows->first + flows->n, deeper = flows->l + depth;
+    if (first < n_moving)
+        return (part){first, smaller(FLOWS, n_moving - first), flows->l, flows->k};
+    return (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
+}
+
+/* Tiles of a lane's share, by which what comes next is fetched. */
+static int64_t count_own_tiles(const product *p, const part *stays)
+{
+    const int64_t n_tiles =
+        p->a_stays ? count_tiles(p, stays->n, p->n) : count_tiles(p, p->m, stays->n);
+    const int64_t own = p->unit == 0 ? n_tiles : n_tiles / weft_stream_lanes(p->stream);
+    return own > 0 ? own : 1;
+}
+
+/* A part that flows goes past what stays. */
+static void run_past(const product *p, const packing *held, part flows, bool is_loose, ahead *next,
+                     char *scratch)
+{
+    if (is_loose) {
+        const int64_t done = run_loose(p, &flows, held->part, held->memory);
+        flows.first += done, flows.n -= done;
+    }
+    const packing flowing = {&flows, scratch + STAYS_BYTES, false};
+    if (flows.n > 0) run_block(p, p->a_stays ? held : &flowing, p->a_stays ? &flowing : held, next);
+}
+
+/* All that flows, or what this lane takes of it, goes past what stays. */
+static void run_depth(const product *p, const part *stays, int64_t depth, char *scratch)
+{
+    const side *still = p->a_stays ? &p->a : &p->b, *moving = p->a_stays ? &p->b : &p->a;
+    const int64_t n_moving = p->a_stays ? p->n : p->m, deeper = stays->l + depth;
+    const bool loose = !p->a_stays && is_loose(p, stays);
+    packing held = {stays, scratch, loose};
     ahead next[2] = {{0}};
     if (deeper < p->k)
         next[1] =
             ahead_of(still, &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
-                     TILE_ROWS * (a_stays ? count_tiles(p, stays->n, p->n)
-                                          : count_tiles(p, p->m, stays->n)));
-    int64_t first = 0;
-    if (!a_stays && is_loose(p, stays)) {
-        pack(p, still, stays, scratch);
-        held.is_packed = true;
-        first = run_loose(p, &(part){0, p->m, stays->l, stays->k}, stays, scratch);
-        weft_stream_pause(p->stream, p->lane);
-    }
-    for (; first < n_moving; first += FLOWS) {
-        const part flows = {first, smaller(FLOWS, n_moving - first), stays->l, stays->k};
-        const packing flowing = {&flows, scratch + STAYS_BYTES, false};
-        const packing *a = a_stays ? &held : &flowing, *b = a_stays ? &flowing : &held;
-        part later = {first + FLOWS, smaller(FLOWS, n_moving - first - FLOWS), stays->l, stays->k};
-        if (later.n <= 0)
-            later = (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
+                     TILE_ROWS * count_own_tiles(p, stays));
+    if (loose) pack(p, still, stays, scratch);
+    for (part flows = {0, 0, stays->l, stays->k}; take(p, n_moving, &flows);) {
+        const part later = guess_next(p, &flows, n_moving, depth);
         next[0] = (ahead){0};
         if (later.k > 0)
-            next[0] = ahead_of(moving, &later, TILE_ROWS * count_tiles(p, a->part->n, b->part->n));
-        run_block(p, a, b, next);
+            next[0] = ahead_of(moving, &later,
+                               TILE_ROWS * (p->a_stays ? count_tiles(p, stays->n, flows.n)
+                                                       : count_tiles(p, flows.n, stays->n)));
+        run_past(p, &held, flows, loose, next, scratch);
         held.is_packed = true;
         weft_stream_pause(p->stream, p->lane);
     }
@@ -298,13 +336,14 @@ static int64_t depth_of(const product *p)
 static void run(const product *p, char *scratch)
 {
     const int64_t depth = depth_of(p), panels = STAYS_BYTES / (FLOWS * depth * (int64_t)p->bytes);
-    const bool a_stays = p->m < p->n;
-    const int64_t n = a_stays ? p->m : p->n,
+    const int64_t n = p->a_stays ? p->m : p->n,
                   most = FLOWS * smaller(panels, (n + FLOWS - 1) / FLOWS);
     for (int64_t first = 0; first < n; first += most)
-        for (int64_t l = 0; l < p->k; l += depth)
+        for (int64_t l = 0; l < p->k; l += depth) {
+            if (p->unit > 0 && first + l > 0) weft_stream_again(p->stream, p->lane);
             run_depth(p, &(part){first, smaller(most, n - first), l, smaller(depth, p->k - l)},
-                      a_stays, depth, scratch);
+                      depth, scratch);
+        }
 }
 
 void weft_gemm(const weft_product *x, void *scratch)
@@ -317,11 +356,14 @@ void weft_gemm(const weft_product *x, void *scratch)
                  .alpha = x->alpha,
                  .add = x->beta != 0,
                  .stream = x->stream,
-                 .lane = x->lane};
+                 .lane = x->lane,
+                 .unit = x->unit};
     /* of an element of one row or column no stride is meant: c's rows, or those of its transpose, are contiguous */
     const bool is_turned = x->c.column != 1 && x->n > 1;
     const weft_matrix *a = is_turned ? &x->b : &x->a, *b = is_turned ? &x->a : &x->b;
     p.m = is_turned ? x->n : x->m, p.n = is_turned ? x->m : x->n;
+    const bool takes_rows = x->m >= x->n;
+    p.a_stays = x->unit == 0 ? p.m < p.n : is_turned == takes_rows;
     p.leading = is_turned ? x->c.column : x->c.row;
     p.a = (side){a->data, is_turned ? a->column : a->row, is_turned ? a->row : a->column, TILE_ROWS,
                  1};

@@ -10,11 +10,13 @@
 
 /* What m and n are best cut in multiples of. */
 enum { WEFT_GEMM_ROWS = 8, WEFT_GEMM_COLUMNS = 48 };
+/* Bytes that it uses of a lane's scratch. */
+enum { WEFT_GEMM_SCRATCH = 1 << 20 };
 
 /* Is there a kernel for this processor and dtype? The same answer for all the life of a process. */
 bool weft_gemm_has(weft_dtype dtype);
 /* As weft_multiply, with any strides of a and b; beta is 0 or 1; c has a unit stride.
- * scratch  [WEFT_LANE_SCRATCH] bytes, aligned to 64 */
+ * scratch  [WEFT_GEMM_SCRATCH] bytes, aligned to 64 */
 void weft_gemm(const weft_product *product, void *scratch);
 
 #endif

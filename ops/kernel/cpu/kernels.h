@@ -13,6 +13,22 @@ void weft_einsum_cpu(const weft_call *call);
 /* The same by six nested loops; the oracle of the fast one. */
 void weft_einsum_plain(const weft_call *call);
 
+/* out = sum over the dims that out lacks of in[0], read through windows, times in[1] (weft_conv_attributes). A product of which
+ * x's box has not its element is zero: boxes have all that is needed, or it is outside of x. */
+void weft_conv_cpu(const weft_call *call);
+
+/* out[0] the largest of in[0] in each window (weft_pool_attributes), out[1] (i32) the tap; ties: the first; a NaN is the largest.
+ * Dims by place. Of nothing: -inf or the least integer, and -1. */
+void weft_max_pool_cpu(const weft_call *call);
+/* out = in[0] put where the taps in[1] say, added up; in[0] and in[1] have one box. */
+void weft_unpool_cpu(const weft_call *call);
+/* out = in[0] at the taps in[1], 0 where there is none. */
+void weft_pool_pick_cpu(const weft_call *call);
+
+/* out = in[0] added up, multiplied up, along one dim, which is whole (weft_cumulate_attributes). */
+void weft_cumsum_cpu(const weft_call *call);
+void weft_cumprod_cpu(const weft_call *call);
+
 /* out = in[0] reduced over the dims that out lacks. For LSE, ARGMAX, MOMENTS out has a last dim "~" of
  * weft_combine_width numbers. No elements: the combine's identity (0, -inf, +inf; int: INT32_MIN, MAX). Ties of ARGMAX: lowest
  * index. Same code serves rows, columns and anything between; the two pure cases are fast. */
@@ -48,8 +64,9 @@ void weft_transpose_cpu(const weft_call *call);
 void weft_copy_cpu(const weft_call *call);
 /* out = the part [begin, end) of in[0] along dim (whole in both). */
 void weft_slice_cpu(const weft_call *call);
-/* out = zeros, with in[0] put at [begin, end) along dim (whole in both): the transpose of slice. */
-void weft_unslice_cpu(const weft_call *call);
+/* out = in[0] at other coordinates along one dim, and zeros (weft_reindex_attributes); dims by place. in[0]'s box has all that
+ * out's needs of it. */
+void weft_reindex_cpu(const weft_call *call);
 /* out = in[0] and in[1] one after the other along dim (whole). Of slice's attributes only dim counts: as in out. */
 void weft_concat_cpu(const weft_call *call);
 

@@ -1,331 +1,10 @@
-/* loop.c: prepared loops are run: what each act does, and how a lane goes through its groups and blocks. See
- * loop_prepared.h.
+/* loop.c: prepared loops are run: how a lane goes through its groups and blocks, and how what lanes have reduced of long rows
+ * becomes one. See loop_prepared.h.
  */
 #include "cpu/loop_prepared.h"
 #include "cpu/relay.h"
 
 #include <string.h>
-
-typedef uint8_t __attribute__((may_alias)) word1;
-typedef uint16_t __attribute__((may_alias)) word2;
-typedef uint32_t __attribute__((may_alias)) word4;
-typedef uint64_t __attribute__((may_alias)) word8;
-
-/* ---- where things are ------------------------------------------------------------------------ */
-
-static int64_t dot(const int64_t *at, const int64_t *stride, int n)
-{
-    int64_t sum = 0;
-    for (int d = 0; d < n; d++)
-        sum += at[d] * stride[d];
-    return sum;
-}
-
-/* The block at hand in runs along the innermost dim. */
-typedef struct walk {
-    int64_t at[WEFT_MAX_DIMS + 1]; /* coordinates of the run */
-    int64_t done, run;             /* elements before it, and of it */
-} walk;
-
-static void set_run(const weft_space *s, const weft_lane *lane, walk *w)
-{
-    const int64_t left = lane->n - w->done, room = s->size[s->n_dims - 1] - w->at[s->n_dims - 1];
-    w->run = left < room ? left : room;
-    if (w->run > WEFT_BLOCK) w->run = WEFT_BLOCK;
-}
-
-static walk walk_begin(const weft_space *s, const weft_lane *lane)
-{
-    walk w = {.done = 0};
-    int64_t skip = lane->skip;
-    for (int d = s->n_dims - 1; d >= s->n_outer; d--) {
-        w.at[d] = skip % s->size[d];
-        skip /= s->size[d];
-    }
-    memcpy(w.at, lane->outer, (size_t)s->n_outer * sizeof *w.at);
-    set_run(s, lane, &w);
-    return w;
-}
-
-/* The next run, if there is one. */
-static bool walk_on(const weft_space *s, const weft_lane *lane, walk *w)
-{
-    w->done += w->run;
-    if (w->done >= lane->n) return false;
-    w->at[s->n_dims - 1] += w->run;
-    for (int d = s->n_dims - 1; d > 0 && w->at[d] == s->size[d]; d--) {
-        w->at[d] = 0;
-        w->at[d - 1]++;
-    }
-    set_run(s, lane, w);
-    return true;
-}
-
-/* Step coordinates of rows to the next one. */
-static void next_row(const weft_space *s, int64_t *at)
-{
-    for (int d = s->n_outer - 1; d >= 0; d--) {
-        if (++at[d] < s->size[d]) return;
-        at[d] = 0;
-    }
-}
-
-/* ---- bringing operands ----------------------------------------------------------------------- */
-
-#define COPY_RUN(T)                                                                                \
-    static void copy_##T(void *to, const void *from, int64_t stride, int64_t n)                    \
-    {                                                                                              \
-        T *y = to;                                                                                 \
-        const T *x = from;                                                                         \
-        if (stride == 0) {                                                                         \
-            const T one = *x;                                                                      \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                y[i] = one;                                                                        \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                y[i] = x[i * stride];                                                              \
-        }                                                                                          \
-    }
-COPY_RUN(word1)
-COPY_RUN(word2)
-COPY_RUN(word4)
-COPY_RUN(word8)
-
-static void copy_run(void *to, const void *from, int64_t stride, int64_t n, int bytes)
-{
-    static void (*const copies[])(void *to, const void *from, int64_t stride, int64_t n) = {
-        [1] = copy_word1, [2] = copy_word2, [4] = copy_word4, [8] = copy_word8};
-    if (stride == 1)
-        memcpy(to, from, (size_t)(n * bytes));
-    else
-        copies[bytes](to, from, stride, n);
-}
-
-void weft_act_bring(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    const int64_t *stride = s->stride[act->number];
-    const char *from = s->data[act->number];
-    char *to = lane->at[act->y[0]];
-    if (lane->n == 0) return;
-    walk w = walk_begin(s, lane);
-    do {
-        copy_run(to + w.done * act->bytes, from + dot(w.at, stride, s->n_dims) * act->bytes,
-                 stride[s->n_dims - 1], w.run, act->bytes);
-    } while (walk_on(s, lane, &w));
-}
-
-/* One number along `count` elements, or the same rows as in every group. */
-void weft_act_repeat(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    const int k = act->number;
-    const char *from = lane->begin[act->x[0]];
-    const int64_t n = act->count > 0 ? act->count : lane->n;
-    if (lane->filled[k] == from && lane->n_filled[k] >= n) return;
-    lane->filled[k] = from, lane->n_filled[k] = n;
-    if (act->count > 0)
-        copy_run(lane->at[act->y[0]], from, 0, n, act->bytes);
-    else
-        weft_act_bring(s, lane, act);
-}
-
-void weft_act_bring_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    int64_t at[WEFT_MAX_DIMS + 1];
-    memcpy(at, lane->outer, sizeof at);
-    const size_t bytes = (size_t)(act->count * act->bytes);
-    for (int64_t r = 0; r < lane->n_rows; r++, next_row(s, at))
-        memcpy(lane->at[act->y[0]] + (size_t)r * bytes,
-               s->data[act->number] + dot(at, s->stride[act->number], s->n_outer) * act->bytes,
-               bytes);
-}
-
-void weft_act_spread(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    for (int64_t r = 0; r < lane->n_rows; r++)
-        copy_run(lane->at[act->y[0]] + r * act->count * act->bytes,
-                 lane->at[act->x[0]] + r * act->bytes, 0, act->count, act->bytes);
-}
-
-/* Past the end it is asked for in vain, and nothing is touched. */
-void weft_act_ahead(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    enum { LINE = 64 };
-    (void)s;
-    const int64_t bytes = lane->n * act->bytes;
-    const char *next = lane->at[act->x[0]] + bytes;
-    for (int64_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch(next + at);
-}
-
-/* ---- ops ------------------------------------------------------------------------------------- */
-
-/* On n numbers; block functions take WEFT_BLOCK at a time. */
-static void run_block(const weft_lane *lane, const weft_act *act, int64_t n, weft_block_env *env)
-{
-    const void *x[3] = {lane->at[act->x[0]], lane->at[act->x[1]], lane->at[act->x[2]]};
-    char *y = lane->at[act->y[0]];
-    for (; n > WEFT_BLOCK; n -= WEFT_BLOCK) {
-        act->block(WEFT_BLOCK, y, x, env);
-        for (int i = 0; i < act->n_in; i++)
-            x[i] = (const char *)x[i] + (int64_t)WEFT_BLOCK * act->x_bytes[i];
-        y += (int64_t)WEFT_BLOCK * act->bytes;
-        env->index += WEFT_BLOCK * env->stride;
-    }
-    act->block(n, y, x, env);
-}
-
-void weft_act_elements(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    run_block(lane, act, lane->n, &lane->env[act->number]);
-}
-
-void weft_act_indexed(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    weft_block_env *env = &lane->env[act->number];
-    const int64_t *stride = s->index_stride[act->number];
-    env->index = s->index_begin[act->number] + dot(lane->outer, stride, s->n_outer) +
-                 lane->skip * env->stride;
-    run_block(lane, act, lane->n, env);
-}
-
-void weft_act_pieces(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    weft_block_env *env = &lane->env[act->number];
-    walk w = walk_begin(s, lane);
-    do {
-        const void *x[3] = {NULL, NULL, NULL};
-        for (int i = 0; i < act->n_in; i++)
-            x[i] = lane->at[act->x[i]] + w.done * act->x_bytes[i];
-        env->index =
-            s->index_begin[act->number] + dot(w.at, s->index_stride[act->number], s->n_dims);
-        act->block(w.run, lane->at[act->y[0]] + w.done * act->bytes, x, env);
-    } while (walk_on(s, lane, &w));
-}
-
-void weft_act_clear(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    weft_state_clear(act->combine, (double *)(void *)lane->at[act->y[0]], lane->n_rows);
-}
-
-/* What row r of the block gives a reduction. */
-static weft_run run_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
-{
-    return (weft_run){.x = lane->at[act->x[0]] + r * lane->run * act->bytes,
-                      .n = lane->run,
-                      .part = s->piece,
-                      .index = s->index_begin[act->number] + lane->skip,
-                      .ahead = act->asks ? lane->n : 0};
-}
-
-/* Row r of the group is column r of the state. */
-void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    double *state = (double *)(void *)lane->at[act->y[0]];
-    for (int64_t r = 0; r < lane->n_rows; r++) {
-        const weft_run run = run_of(s, lane, act, r);
-        weft_reducers[act->combine].row[act->dtype](state + r, &run);
-    }
-}
-
-/* Of row r in the block at hand, one for each of its pieces: a group of several rows has one block, of one piece. */
-static double *shift_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
-{
-    return (double *)(void *)lane->at[act->x[1]] + lane->skip / s->piece + r;
-}
-
-void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    double *state = (double *)(void *)lane->at[act->y[0]];
-    const int64_t bytes = lane->run * act->bytes;
-    for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++) {
-        const weft_run run = run_of(s, lane, act, r);
-        weft_reducers[act->combine].leave[act->dtype](
-            state + r, &run, lane->at[act->y[1]] + r * bytes, shift_of(s, lane, act, r));
-    }
-}
-
-/* Elements [begin, end) of row r in the block at hand, which have one shift. */
-static void resume_pieces(weft_lane *lane, const weft_act *act, int64_t r, int64_t begin,
-                          int64_t end, double shift)
-{
-    const weft_reducer *reducer = &weft_reducers[act->combine];
-    weft_known_factor *known = &lane->known;
-    const int64_t first = (r * lane->run + begin) * act->bytes;
-    if (lane->skip + begin == 0 || known->act != act || known->shift != shift)
-        *known = (weft_known_factor){
-            act, shift, reducer->factor[act->dtype](shift, lane->at[act->x[2]] + r * act->bytes)};
-    reducer->resume[act->dtype](end - begin, lane->at[act->y[0]] + first,
-                                lane->at[act->x[0]] + first, known->factor);
-}
-
-/* Pieces of a row, one after the other, mostly have one shift, and so one factor. */
-void weft_act_resume(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    for (int64_t r = 0; r < lane->n_rows; r++) {
-        const double *shift = shift_of(s, lane, act, r);
-        for (int64_t begin = 0, end; begin < lane->run; begin = end) {
-            const double one = *shift;
-            for (end = begin; end < lane->run && *shift == one; shift++)
-                end += s->piece;
-            if (end == begin) end += s->piece, shift++; /* NaN */
-            if (end > lane->run) end = lane->run;
-            resume_pieces(lane, act, r, begin, end, one);
-        }
-    }
-}
-
-void weft_act_store(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    weft_state_store(act->combine, act->dtype, (const double *)(void *)lane->at[act->x[0]],
-                     lane->n_rows, lane->at[act->y[0]], act->count);
-}
-
-void weft_act_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    run_block(lane, act, lane->n_rows, &lane->env[act->number]);
-}
-
-void weft_act_indexed_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    weft_block_env *env = &lane->env[act->number];
-    int64_t at[WEFT_MAX_DIMS + 1];
-    memcpy(at, lane->outer, sizeof at);
-    for (int64_t r = 0; r < lane->n_rows; r++, next_row(s, at)) {
-        const void *x[3] = {NULL, NULL, NULL};
-        for (int i = 0; i < act->n_in; i++)
-            x[i] = lane->at[act->x[i]] + r * act->x_bytes[i];
-        env->index =
-            s->index_begin[act->number] + dot(at, s->index_stride[act->number], s->n_outer);
-        act->block(1, lane->at[act->y[0]] + r * act->bytes, x, env);
-    }
-}
-
-void weft_act_finish(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    void *const y[2] = {lane->at[act->y[0]], lane->at[act->y[1]]};
-    act->finish(lane->n_rows, y, lane->at[act->x[0]], lane->env[act->number].number[0]);
-}
-
-/* ---- results that had to wait ---------------------------------------------------------------- */
-
-void weft_act_copy(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    memcpy(lane->at[act->y[0]], lane->at[act->x[0]], (size_t)(lane->n * act->bytes));
-}
-
-void weft_act_copy_rows(const weft_space *s, weft_lane *lane, const weft_act *act)
-{
-    (void)s;
-    memcpy(lane->at[act->y[0]], lane->at[act->x[0]],
-           (size_t)(lane->n_rows * act->count * act->bytes));
-}
 
 /* ---- a lane ---------------------------------------------------------------------------------- */
 
@@ -371,14 +50,15 @@ static void locate(const weft_space *s, weft_lane *lane, int64_t group)
         const weft_ref *ref = &s->refs[k];
         lane->begin[k] = lane->at[k] =
             lane->base[k] +
-            (ref->outer ? dot(lane->outer, ref->outer, s->n_outer) : first * ref->row);
+            (ref->outer ? weft_loop_dot(lane->outer, ref->outer, s->n_outer) : first * ref->row);
     }
 }
 
-static void set_block(const weft_space *s, weft_lane *lane, int64_t part)
+/* The block that begins at element `from` of a row, of the unit that ends at `to`. */
+static void set_block(const weft_space *s, weft_lane *lane, int64_t from, int64_t to)
 {
-    lane->skip = part * s->part;
-    lane->run = s->row - lane->skip < s->part ? s->row - lane->skip : s->part;
+    lane->skip = from;
+    lane->run = to - from < s->part ? to - from : s->part;
     lane->n = lane->n_rows * lane->run;
     for (int k = 1; k < s->n_refs && s->n_parts > 1; k++)
         lane->at[k] = lane->begin[k] + lane->skip * s->refs[k].step;
@@ -390,40 +70,75 @@ static void run_stage(const weft_space *s, weft_lane *lane, const weft_stage *st
         act->run(s, lane, act);
 }
 
-/* Blocks [begin, end) of a group. */
-static void run_group(const weft_space *s, weft_lane *lane, int64_t group, int64_t begin,
-                      int64_t end)
+/* Stages [0, n_stages) of elements [from, to) of a group's rows. */
+static void run_group(const weft_space *s, weft_lane *lane, int64_t group, int64_t from, int64_t to,
+                      int n_stages)
 {
     locate(s, lane, group);
-    for (int k = 0; k < s->n_stages; k++) {
+    for (int k = 0; k < n_stages; k++) {
         const bool is_once = k % 2 == 0;
-        for (int64_t b = begin; b < (is_once ? begin + 1 : end); b++) {
-            if (begin < end) set_block(s, lane, b);
+        if (from < to) set_block(s, lane, from, to);
+        if (is_once) run_stage(s, lane, &s->stages[k]);
+        for (int64_t at = from; at < to && !is_once; at += s->part) {
+            set_block(s, lane, at, to);
             run_stage(s, lane, &s->stages[k]);
         }
     }
 }
 
-/* Units [begin, end) of a space. */
-static void run_space(const weft_space *s, weft_lane *lane, uint64_t run, int64_t begin,
-                      int64_t end)
+static double *state_of(const weft_space *s, const weft_lane *lane, int reduction)
 {
-    lane_open(s, lane, lane->scratch, run);
-    while (begin < end) {
-        const int64_t group = begin / s->cuts, first = begin % s->cuts;
-        const int64_t stop = s->cuts - first < end - begin ? s->cuts : first + end - begin;
-        run_group(s, lane, group, first, s->cuts == 1 ? s->n_parts : stop);
-        begin += stop - first;
+    return (double *)(void *)lane->at[s->states[reduction].ref];
+}
+
+/* What a unit of a long row has reduced is kept for the merge: all of the unit's states side by side. */
+static double *kept_states(const weft_space *s, double *kept, int64_t unit)
+{
+    return kept + (s->first_kept + unit) * s->n_states * WEFT_STATE;
+}
+
+static void keep_states(const weft_space *s, const weft_lane *lane, double *to)
+{
+    for (int r = 0; r < s->n_states; r++)
+        for (int c = 0; c < weft_combine_width(s->states[r].combine); c++)
+            to[r * WEFT_STATE + c] = state_of(s, lane, r)[c * WEFT_COLUMNS];
+}
+
+/* Into the lane's states, which come before. */
+static void merge_states(const weft_space *s, const weft_lane *lane, const double *from)
+{
+    double other[(WEFT_STATE - 1) * WEFT_COLUMNS + 1]; /* one column of each component is read */
+    for (int r = 0; r < s->n_states; r++) {
+        for (int c = 0; c < weft_combine_width(s->states[r].combine); c++)
+            other[c * WEFT_COLUMNS] = from[r * WEFT_STATE + c];
+        weft_reducers[s->states[r].combine].merge(state_of(s, lane, r), other, 1);
     }
-    if (s->streams) weft_relay_fence();
 }
 
 typedef struct task {
     const weft_prepared_loop *loop;
     uint64_t run;
     weft_stream *stream;
-    int64_t first; /* of the units that lanes share out */
+    int64_t first; /* of the units that lanes share out      */
+    double *kept;  /* states of long rows, in lane 0's scratch */
 } task;
+
+/* Units [begin, end) of a space. */
+static void run_space(const weft_space *s, weft_lane *lane, const task *t, int64_t begin,
+                      int64_t end)
+{
+    lane_open(s, lane, lane->scratch, t->run);
+    while (begin < end) {
+        const int64_t group = begin / s->cuts, first = begin % s->cuts;
+        int64_t stop = s->cuts - first < end - begin ? s->cuts : first + end - begin;
+        if (s->n_states > 0) stop = first + 1;
+        const int64_t to = stop * s->cut < s->row ? stop * s->cut : s->row;
+        run_group(s, lane, group, first * s->cut, to, s->n_states > 0 ? 2 : s->n_stages);
+        if (s->n_states > 0) keep_states(s, lane, kept_states(s, t->kept, begin));
+        begin += stop - first;
+    }
+    if (s->streams) weft_relay_fence();
+}
 
 static void run_units(void *argument, int64_t begin, int64_t end, int lane_index)
 {
@@ -433,15 +148,51 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane_index
     begin += t->first, end += t->first;
     for (const weft_space *s = t->loop->spaces; begin < end; s++) {
         const int64_t n = s->n_groups * s->cuts, stop = end < n ? end : n;
-        if (begin < stop) run_space(s, &lane, t->run, begin, stop);
+        if (begin < stop) run_space(s, &lane, t, begin, stop);
         begin = begin < n ? 0 : begin - n;
         end -= n;
     }
 }
 
+/* The units of a long row, in order, become its states; then what is done after its pass. */
+static void merge_group(const weft_space *s, weft_lane *lane, const task *t, int64_t group)
+{
+    run_group(s, lane, group, 0, s->row, 1);
+    for (int64_t c = 0; c < s->cuts; c++)
+        merge_states(s, lane, kept_states(s, t->kept, group * s->cuts + c));
+    run_stage(s, lane, &s->stages[2]);
+}
+
+/* After units [begin, end) are done, whole groups: by the stream's owner. */
+static void merge_units(const task *t, int64_t begin, int64_t end)
+{
+    weft_lane lane;
+    lane.scratch = weft_stream_scratch(t->stream, 0);
+    for (const weft_space *s = t->loop->spaces; begin < end; s++) {
+        const int64_t n = s->n_groups * s->cuts, stop = end < n ? end : n;
+        if (begin < stop && s->n_states > 0) {
+            lane_open(s, &lane, lane.scratch, t->run);
+            for (int64_t group = begin / s->cuts; group < stop / s->cuts; group++)
+                merge_group(s, &lane, t, group);
+        }
+        begin = begin < n ? 0 : begin - n;
+        end -= n;
+    }
+}
+
+/* Units [begin, end) of a loop, by all lanes. */
+static void run_loop(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream,
+                     int64_t begin, int64_t end)
+{
+    task t = {loop, run, stream, begin, NULL};
+    if (loop->kept > 0) t.kept = (double *)((char *)weft_stream_scratch(stream, 0) + loop->kept);
+    weft_parallel(stream, end - begin, loop->grain, run_units, &t);
+    if (loop->kept > 0) merge_units(&t, begin, end);
+}
+
 void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream)
 {
-    weft_parallel(stream, loop->n_units, loop->grain, run_units, &(task){loop, run, stream, 0});
+    run_loop(loop, run, stream, 0, loop->n_units);
 }
 
 /* ---- for one stream -------------------------------------------------------------------------- */
@@ -462,6 +213,19 @@ static bool is_one_block(const weft_prepared_loop *loop)
     return loop->n_spaces == 1 && loop->n_units == 1 && s->n_groups == 1 && s->n_parts == 1;
 }
 
+/* The last unit up to `unit` at which a part may begin: a long row is merged by the one who has all of it. */
+static int64_t whole_groups(const weft_prepared_loop *loop, int64_t unit)
+{
+    int64_t first = 0;
+    for (int i = 0; i < loop->n_spaces; i++) {
+        const weft_space *s = &loop->spaces[i];
+        const int64_t n = s->n_groups * s->cuts;
+        if (unit < first + n) return s->n_states > 0 ? unit - (unit - first) % s->cuts : unit;
+        first += n;
+    }
+    return unit;
+}
+
 weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_loop_part part, weft_stream *stream,
                            weft_arena *arena, weft_bound_loop **bound, weft_error *error)
 {
@@ -469,8 +233,8 @@ weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_loop_part part, 
     if (b == NULL) return weft_fail_memory(error, sizeof *b);
     b->loop = loop;
     b->stream = stream;
-    b->begin = loop->n_units * part.index / part.count;
-    b->end = loop->n_units * (part.index + 1) / part.count;
+    b->begin = whole_groups(loop, loop->n_units * part.index / part.count);
+    b->end = whole_groups(loop, loop->n_units * (part.index + 1) / part.count);
     if (stream == NULL || b->begin == b->end || !is_one_block(loop)) return WEFT_OK;
     const size_t bytes = (size_t)weft_space_tables(loop->spaces);
     void *tables = weft_arena_take(arena, bytes);
@@ -479,7 +243,7 @@ weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_loop_part part, 
     b->lane.scratch = weft_stream_scratch(stream, 0);
     lane_open(b->space, &b->lane, tables, 0);
     locate(b->space, &b->lane, 0);
-    set_block(b->space, &b->lane, 0);
+    set_block(b->space, &b->lane, 0, b->space->row);
     return WEFT_OK;
 }
 
@@ -487,8 +251,7 @@ void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run)
 {
     const weft_space *s = bound->space;
     if (s == NULL) {
-        weft_parallel(bound->stream, bound->end - bound->begin, bound->loop->grain, run_units,
-                      &(task){bound->loop, run, bound->stream, bound->begin});
+        run_loop(bound->loop, run, bound->stream, bound->begin, bound->end);
         return;
     }
     for (int k = 0; k < s->n_ops; k++)

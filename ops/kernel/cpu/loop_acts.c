@@ -330,10 +330,10 @@ weft_status weft_making_acts(weft_making *m, weft_error *error)
     s->buffers = weft_space_tables(s);
     for (int k = 1; k < s->n_refs; k++)
         if (!s->refs[k].data) s->refs[k].offset += s->buffers;
-    if (s->buffers + m->scratch > WEFT_LANE_SCRATCH)
+    s->bytes = s->buffers + m->scratch;
+    if (s->bytes > WEFT_LANE_SCRATCH)
         return weft_fail(error, WEFT_INTERNAL,
                          "a loop of %d operands and %d ops needs %lld bytes of a lane's %d",
-                         m->loop->n_in, m->loop->n_ops, (long long)(s->buffers + m->scratch),
-                         WEFT_LANE_SCRATCH);
+                         m->loop->n_in, m->loop->n_ops, (long long)s->bytes, WEFT_LANE_SCRATCH);
     return WEFT_OK;
 }

@@ -4,6 +4,7 @@
 #include "cpu/loop_making.h"
 
 enum { GRAIN = 16384 }; /* elements times ops that are worth waking a lane */
+enum { STATE_BYTES = WEFT_STATE * sizeof(double) };
 
 static weft_status take_room(weft_making *m, weft_error *error)
 {
@@ -40,6 +41,24 @@ static weft_status take_stages(weft_making *m, weft_error *error)
     return WEFT_OK;
 }
 
+/* A few long rows are cut where one pass is all that they are gone through: as the reduction's kernel cuts them, so that a
+ * sum has the same bits in both. */
+static weft_status cut_long_row(weft_making *m, weft_error *error)
+{
+    weft_space *s = m->space;
+    const int64_t length =
+        weft_reduce_chunk(s->row, s->n_rows, 1, s->piece); /* the row: it is not cut */
+    if (m->segment->n_row_dims == 0 || m->n_passes != 1 || length >= s->row) return WEFT_OK;
+    weft_state *states = weft_arena_take(m->arena, (size_t)m->loop->n_ops * sizeof *states);
+    if (!states) return weft_fail_memory(error, (size_t)m->loop->n_ops * sizeof *states);
+    for (int k = 0; k < m->loop->n_ops; k++)
+        if (m->loop->op[k].kind == WEFT_LOOP_REDUCE)
+            states[s->n_states++] = (weft_state){m->state[k], m->loop->op[k].combine};
+    s->states = states;
+    if (s->n_states > 0) weft_space_cut_row(s, length);
+    return WEFT_OK;
+}
+
 static weft_status make_space(weft_making *m, weft_error *error)
 {
     weft_space *s = m->space;
@@ -56,7 +75,8 @@ static weft_status make_space(weft_making *m, weft_error *error)
         m->wait[o] = -1;
     weft_making_leave(m);
     weft_making_keep(m);
-    return weft_making_acts(m, error);
+    WEFT_TRY(weft_making_acts(m, error));
+    return cut_long_row(m, error);
 }
 
 static weft_status prepare_segment(const weft_loop *loop, const weft_loop_segment *segment,
@@ -96,6 +116,14 @@ weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop
     return WEFT_OK;
 }
 
+/* Room for the states of a long row's units behind those of the spaces before it. */
+static void keep_states(weft_space *s, int64_t *kept)
+{
+    if (s->n_states == 0) return;
+    s->first_kept = (*kept + s->n_states - 1) / s->n_states;
+    *kept = (s->first_kept + s->n_groups * s->cuts) * s->n_states;
+}
+
 weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
                               const weft_prepared_loop **prepared, weft_error *error)
 {
@@ -106,13 +134,20 @@ weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
     p->spaces = spaces;
     p->n_spaces = loop->n_segments;
     int64_t work = 0; /* of the largest unit */
+    int64_t kept = 0, bytes = 0;
     for (int i = 0; i < loop->n_segments; i++) {
         weft_space *s = &spaces[i];
         WEFT_TRY(prepare_segment(loop, &loop->segment[i], arena, s, error));
-        const int64_t its = s->rows * (s->cuts == 1 ? s->row : s->part) * loop->n_ops;
+        const int64_t its = s->rows * s->cut * loop->n_ops;
         p->n_units += s->n_groups * s->cuts;
         if (its > work) work = its;
+        if (s->bytes > bytes) bytes = s->bytes;
+        keep_states(s, &kept);
     }
+    if (kept > 0) p->kept = (bytes + 63) / 64 * 64;
+    if (p->kept + kept * STATE_BYTES > WEFT_LANE_SCRATCH)
+        return weft_fail(error, WEFT_INTERNAL, "a loop keeps %lld states of long rows",
+                         (long long)kept);
     p->grain = work > 0 && GRAIN / work > 1 ? GRAIN / work : 1;
     *prepared = p;
     return WEFT_OK;

@@ -7,6 +7,10 @@
  * with two reductions one after the other has seven: once, blocks (they end with the first reduction), once, blocks, once,
  * blocks, once.
  *
+ * Lanes share out *units*: groups; the blocks of rows that nobody reduces; of a few long rows that one pass reduces,
+ * as many elements as a chunk of the reduction's kernel has. The states of such units are kept in lane 0's scratch, merged in
+ * order, and what is done once after the pass is done then.
+ *
  * Acts find their operands and results through *refs*: where in memory, or in the lane's scratch, the value lies, and
  * how its address moves from row to row and from block to block.
  */
@@ -53,6 +57,12 @@ typedef struct weft_stage {
     const weft_act *acts;
 } weft_stage;
 
+/* A reduction's state: where a lane has it. */
+typedef struct weft_state {
+    int ref;
+    weft_combine combine;
+} weft_state;
+
 struct weft_space {
     /* collapsed; dims from n_outer on form the row, and there is at least one */
     int n_dims, n_outer;
@@ -61,7 +71,7 @@ struct weft_space {
     int64_t rows, n_groups; /* rows of a group; groups                                  */
     int64_t part, n_parts;  /* elements of a row in a block; blocks of a group          */
     int64_t piece;          /* elements that enter a state at once (weft_row_part)      */
-    int64_t cuts;           /* units that lanes share out, of a group: 1, or its blocks */
+    int64_t cuts, cut;      /* units that lanes share out, of a group; elements of a row in each */
     bool needs_outer;       /* somebody asks for coordinates                            */
     bool streams;           /* some results are written past the caches                 */
     int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */
@@ -74,12 +84,18 @@ struct weft_space {
     int n_stages;
     weft_stage *stages;
     int64_t buffers; /* bytes of the lane's tables; buffers begin behind them */
+    int64_t bytes;   /* of the lane's scratch: tables and buffers */
+    /* Of a long row that is cut: its reductions, whose states are merged in the order of units; 0: it is not */
+    int n_states;
+    const weft_state *states; /* [n_states] */
+    int64_t first_kept;       /* unit 0 among those of all spaces whose states are kept */
 };
 
 struct weft_prepared_loop {
     int n_spaces;
     const weft_space *spaces;
     int64_t n_units, grain;
+    int64_t kept; /* where in lane 0's scratch states of units are kept; 0: none are */
 };
 
 /* The factor by which an act resumed what was left by a shift, in the row at hand. */
@@ -134,7 +150,17 @@ weft_status weft_space_open(weft_space *space, const weft_loop *loop,
 /* Are elements of a row `step` apart? Rows, `step` apart? */
 bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int64_t step);
 bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
+/* Shares a few long rows that one pass reduces out in units, whose states are merged; `length`: of a unit. */
+void weft_space_cut_row(weft_space *space, int64_t length);
 /* loop.c */
 int64_t weft_space_tables(const weft_space *space); /* bytes of a lane's */
+
+static inline int64_t weft_loop_dot(const int64_t *at, const int64_t *stride, int n)
+{
+    int64_t sum = 0;
+    for (int d = 0; d < n; d++)
+        sum += at[d] * stride[d];
+    return sum;
+}
 
 #endif

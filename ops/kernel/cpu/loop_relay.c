@@ -56,10 +56,11 @@ static weft_leg_kind kind_of(const weft_act *act, int tile)
     return act->n_in == 1 ? WEFT_LEG_ALONE : kinds[tile][act->is_number[1 - tile]];
 }
 
-/* The leg of an act whose operand number `tile` is the tile; NULL: there is none. */
+/* The leg of an act whose operand number `tile` is the tile; NULL: there is none, as of all acts with three operands. */
 static weft_leg_run leg_of_act(const weft_making *m, const weft_act *act, int tile)
 {
-    return act->run == weft_act_elements ? leg_of(m, act->number, kind_of(act, tile)) : NULL;
+    const bool has_kind = act->run == weft_act_elements && act->n_in <= 2;
+    return has_kind ? leg_of(m, act->number, kind_of(act, tile)) : NULL;
 }
 
 static void add_leg(relaying *r, weft_relay_leg leg)

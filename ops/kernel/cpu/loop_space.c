@@ -107,6 +107,13 @@ static void cut(weft_space *s, bool has_rows)
     if (s->rows < 1) s->rows = 1;
     s->n_groups = (s->n_rows + s->rows - 1) / s->rows;
     s->cuts = has_rows ? 1 : s->n_parts;
+    s->cut = has_rows ? s->row : s->part;
+}
+
+void weft_space_cut_row(weft_space *s, int64_t length)
+{
+    s->cut = length;
+    s->cuts = (s->row + length - 1) / length;
 }
 
 bool weft_space_row_is_even(const weft_space *s, const int64_t *stride, int64_t step)

@@ -19,6 +19,9 @@ typedef struct weft_product {
     weft_matrix a, b, c; /* [m, k], [k, n], [m, n]; each with a unit stride (weft_matrix_fits) */
     weft_stream *stream; /* whose lane does it, for pauses; NULL: there are none */
     int lane;
+    /* weft_gemm alone, in a body of weft_parallel_whole: lanes take rows of the product, or columns where n is larger than
+     * m, so many for an item; each calls it with all of the product. 0: all of it is this call's */
+    int64_t unit;
 } weft_product;
 
 /* Can BLAS walk it? */

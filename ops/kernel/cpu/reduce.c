@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum { IN, OUT };
-enum { MOST_PARTIALS = 120, LEAST_CHUNK = 16384, ONE_STATE = WEFT_STATE * WEFT_COLUMNS };
-_Static_assert(MOST_PARTIALS *ONE_STATE * sizeof(double) <= WEFT_LANE_SCRATCH,
+enum { ONE_STATE = WEFT_STATE * WEFT_COLUMNS };
+_Static_assert(WEFT_MOST_CHUNKS *ONE_STATE * sizeof(double) <= WEFT_LANE_SCRATCH,
                "partial states fit a lane");
 
 typedef struct reduction {
@@ -84,11 +84,7 @@ static void cut_chunks(reduction *r)
 {
     const int64_t n_units = r->n_units = weft_nest_count(&r->kept) * r->column_units;
     const int64_t columns = r->n_columns < WEFT_COLUMNS ? r->n_columns : WEFT_COLUMNS;
-    int64_t chunks = r->n_reduced * columns / LEAST_CHUNK;
-    if (chunks > MOST_PARTIALS / n_units) chunks = MOST_PARTIALS / n_units;
-    if (chunks > 64) chunks = 64;
-    if (n_units >= 16 || chunks < 2) chunks = 1;
-    r->chunk = (r->n_reduced + chunks - 1) / chunks;
+    r->chunk = weft_reduce_chunk(r->n_reduced, n_units, columns, r->rows ? r->part : 1);
     r->n_chunks = r->chunk > 0 ? (r->n_reduced + r->chunk - 1) / r->chunk : 1;
     r->grain = weft_grain(r->chunk * columns);
 }

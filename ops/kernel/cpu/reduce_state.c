@@ -17,14 +17,6 @@ enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 #define LARGER(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* Equal parts, in whole cache lines. */
-int64_t weft_row_part(int64_t row)
-{
-    const int64_t n = (row + WEFT_BLOCK - 1) / WEFT_BLOCK;
-    if (n < 2) return row;
-    return ((row + n - 1) / n + 15) / 16 * 16;
-}
-
 /* ---- merging two states ---------------------------------------------------------------------- */
 
 static void merge_sum(double *state, const double *other, int64_t n)
@@ -478,43 +470,3 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
                       FLOATS_ASK,
                       .column = FLOATS(column_moments)},
 };
-
-/* ---- a state as numbers of a dtype ----------------------------------------------------------- */
-
-void weft_state_clear(weft_combine combine, double *state, int64_t n)
-{
-    for (int c = 0; c < weft_combine_width(combine); c++)
-        for (int64_t i = 0; i < n; i++)
-            state[c * WEFT_COLUMNS + i] = weft_reducers[combine].identity[c];
-}
-
-static int32_t as_int(double x)
-{
-    if (x == -(double)INFINITY) return INT32_MIN;
-    if (x == (double)INFINITY) return INT32_MAX;
-    return (int32_t)(uint32_t)(int64_t)x; /* sums wrap */
-}
-
-static void store_number(weft_combine combine, weft_dtype dtype, char *to, int component, double x)
-{
-    if (dtype == WEFT_F64) {
-        *(double *)to = x;
-    } else if (dtype == WEFT_I32) {
-        *(int32_t *)to = as_int(x);
-    } else if (combine == WEFT_ARGMAX && component == 1) {
-        const int32_t index = (int32_t)x;
-        memcpy(to, &index, sizeof index);
-    } else {
-        *(float *)to = (float)x;
-    }
-}
-
-void weft_state_store(weft_combine combine, weft_dtype dtype, const double *state, int64_t n,
-                      void *to, int64_t stride)
-{
-    const int width = weft_combine_width(combine), bytes = (int)weft_dtype_bytes(dtype);
-    for (int64_t i = 0; i < n; i++)
-        for (int c = 0; c < width; c++)
-            store_number(combine, dtype, (char *)to + (i * stride + c) * bytes, c,
-                         state[c * WEFT_COLUMNS + i]);
-}

@@ -41,6 +41,11 @@ extern const weft_reducer weft_reducers[WEFT_COMBINES];
 /* In parts of how many elements a row of so many enters its state: of at most WEFT_BLOCK. A row's length alone says it, in
  * the kernel and in loops alike, so its sum has the same bits in both. */
 int64_t weft_row_part(int64_t row);
+/* How many of n reduced elements are a chunk, for `units` results, or runs of so many columns of them: few results of many
+ * elements are cut, so that all lanes have work; in whole parts, by shape alone. At most WEFT_MOST_CHUNKS are cut of all. In the
+ * kernel and in loops alike. */
+enum { WEFT_MOST_CHUNKS = 120 };
+int64_t weft_reduce_chunk(int64_t n, int64_t units, int64_t columns, int64_t part);
 /* The identity, in n columns. */
 void weft_state_clear(weft_combine combine, double *state, int64_t n);
 /* What n columns of a state are as numbers of a dtype: weft_combine_width of them at to[i * stride]. */

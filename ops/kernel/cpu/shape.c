@@ -1,7 +1,7 @@
-/* shape.c: elements move, none changes: transpose, copy, slice, unslice, concat. Any dtype, by its
+/* shape.c: elements move, none changes: transpose, copy, slice, concat. Any dtype, by its
  * bytes.
  *
- * Each says which boxes go where, and the device copies boxes into boxes. slice, unslice and concat see [outer, dim, inner]
+ * Each says which boxes go where, and the device copies boxes into boxes. slice and concat see [outer, dim, inner]
  * and copy whole [dim, inner] pieces; dims are matched by place there, since the cut dim may have another name in the
  * result.
  */
@@ -84,8 +84,8 @@ static void copy_rows(const weft_call *call, const void *from, int64_t count, co
     if (count > 0) copy_box(call, from, &box);
 }
 
-/* The attributes' dim is one of the whole tensor: of the input of slice, of the result of unslice
- * and concat. Boxes along it are any: what falls into the result's is copied. */
+/* The attributes' dim is one of the whole tensor: of the input of slice, of the result of
+ * concat. Boxes along it are any: what falls into the result's is copied. */
 void weft_slice_cpu(const weft_call *call)
 {
     const weft_slice_attributes *attributes = call->attributes;
@@ -127,48 +127,6 @@ static void copy_part(const weft_call *call, int i, int dim, int64_t offset)
     copy_rows(call, in->data, (end - begin) * to.inner, &from, first * from.inner, &to,
               begin * to.inner);
 }
-
-/* What stands around the piece of each row. */
-typedef struct margins {
-    char *to;
-    size_t row, before, after; /* bytes; `after` begins there */
-} margins;
-
-static void clear_margins(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const margins *m = argument;
-    (void)lane;
-    for (int64_t i = begin; i < end; i++) {
-        char *row = m->to + (size_t)i * m->row;
-        memset(row, 0, m->before);
-        memset(row + m->after, 0, m->row - m->after);
-    }
-}
-
-void weft_unslice_cpu(const weft_call *call)
-{
-    const weft_slice_attributes *attributes = call->attributes;
-    const weft_view *in = &call->in[0], *out = &call->out[0];
-    if (weft_view_count(out) == 0) return;
-    const int dim = weft_shape_find(&out->shape, attributes->dim);
-    const cut to = cut_at(out, dim);
-    int64_t begin, end;
-    find_part(in, out, dim, attributes->begin, &begin, &end);
-    const size_t inner = (size_t)to.inner * weft_dtype_bytes(out->dtype);
-    margins m = {out->data, (size_t)weft_view_size(out, dim) * inner, (size_t)begin * inner,
-                 (size_t)end * inner};
-    weft_parallel(call->stream, to.n_outer, weft_grain(to.row - (end - begin) * to.inner),
-                  clear_margins, &m);
-    copy_part(call, 0, dim, attributes->begin);
-}
-
-const weft_kernel weft_kernel_unslice = {
-    .size = sizeof(weft_kernel),
-    .name = "unslice",
-    .device = WEFT_CPU,
-    .dtypes = WEFT_ANY_DTYPE,
-    .launch = weft_unslice_cpu,
-};
 
 void weft_concat_cpu(const weft_call *call)
 {

@@ -20,6 +20,8 @@ weft_status cuda_products_open(weft_device_kind device, weft_error *error);
 weft_status cuda_reductions_open(weft_device_kind device, weft_error *error);
 weft_status cuda_indexing_open(weft_device_kind device, weft_error *error);
 weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
+weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
+weft_status cuda_loops_open(weft_device_kind device, weft_error *error);
 
 /* A kernel for an op, known by the op's name. */
 weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind device,

@@ -18,12 +18,12 @@ static cuda_kernel reductions[COMBINE_KINDS][COMBINE_DTYPES] = {
 };
 static cuda_kernel finishes[COMBINE_KINDS][COMBINE_DTYPES] = {
     [COMBINE_lse] =
-        {[COMBINE_f32] = {"finish_lse_f32", NULL}, [COMBINE_f64] = {"finish_lse_f64", NULL}},
-    [COMBINE_argmax] = {[COMBINE_f32] = {"finish_argmax_f32", NULL},
-                        [COMBINE_f64] = {"finish_argmax_f64", NULL},
-                        [COMBINE_i32] = {"finish_argmax_i32", NULL}},
-    [COMBINE_moments] = {[COMBINE_f32] = {"finish_moments_f32", NULL},
-                         [COMBINE_f64] = {"finish_moments_f64", NULL}},
+        {[COMBINE_f32] = {"finish_of_lse_f32", NULL}, [COMBINE_f64] = {"finish_of_lse_f64", NULL}},
+    [COMBINE_argmax] = {[COMBINE_f32] = {"finish_of_argmax_f32", NULL},
+                        [COMBINE_f64] = {"finish_of_argmax_f64", NULL},
+                        [COMBINE_i32] = {"finish_of_argmax_i32", NULL}},
+    [COMBINE_moments] = {[COMBINE_f32] = {"finish_of_moments_f32", NULL},
+                         [COMBINE_f64] = {"finish_of_moments_f64", NULL}},
 };
 
 static int list(cuda_kernel of[][COMBINE_DTYPES], cuda_kernel **all, int n)

@@ -1,5 +1,6 @@
-/* shape: elements move, none changes: transpose, copy, slice, unslice, concat, all of them boxes that are copied. */
+/* shape: elements move, none changes: transpose, copy, slice, reindex, concat, all of them boxes that are copied. */
 #include "kernels.h"
+#include "reindex.h"
 
 /* Of all dims but `dim` all, of that `count`; dims by place. */
 static weft_box_copy box_along(const weft_view *from, const weft_view *to, int dim, int64_t count)
@@ -82,14 +83,37 @@ static void put_part(const weft_call *call, const weft_view *in, int dim, int64_
     copy_box(call, out, in, &box);
 }
 
-static void unslice(const weft_call *call)
+/* Boxes have no loop that goes backwards. */
+static bool goes_upwards(const weft_call *call)
 {
-    const weft_slice_attributes *attributes = call->attributes;
-    const weft_view *out = &call->out[0];
-    const int dim = weft_shape_find(&out->shape, attributes->dim);
+    return ((const weft_reindex_attributes *)call->attributes)->stride > 0;
+}
+
+static void reindex(const weft_call *call)
+{
+    const weft_reindex_attributes *attributes = call->attributes;
+    const weft_view *in = &call->in[0], *out = &call->out[0];
+    const int dim = weft_shape_find(&out->shape, attributes->to);
     if (weft_view_count(out) == 0) return;
-    cuda_clear(call->stream, WEFT_COMPUTE, out->data, bytes_of(out));
-    put_part(call, &call->in[0], dim, attributes->begin);
+    const weft_reindex_run run = weft_reindex_between(
+        attributes, out->box.begin[dim], out->box.end[dim], in->box.begin[dim], in->box.end[dim]);
+    if (run.count < weft_view_size(out, dim))
+        cuda_clear(call->stream, WEFT_COMPUTE, out->data, bytes_of(out));
+    if (run.count == 0 || weft_view_count(in) == 0) return;
+    const int64_t from_inner = stride_at(in, dim), to_inner = stride_at(out, dim);
+    weft_box_copy box = {.run = 1};
+    int64_t inner = 1, outer = 1;
+    for (int d = 0; d < out->shape.n_dims; d++) {
+        if (d < dim) outer *= weft_view_size(out, d);
+        if (d > dim) inner *= weft_view_size(out, d);
+    }
+    weft_box_copy_add(&box, inner, 1, 1);
+    weft_box_copy_add(&box, run.count, run.from_step * from_inner, run.to_step * to_inner);
+    weft_box_copy_add(&box, outer, weft_view_size(in, dim) * from_inner,
+                      weft_view_size(out, dim) * to_inner);
+    box.from_at = (run.from - in->box.begin[dim]) * from_inner;
+    box.to_at = (run.to - out->box.begin[dim]) * to_inner;
+    copy_box(call, out, in, &box);
 }
 
 static void concat(const weft_call *call)
@@ -107,11 +131,14 @@ weft_status cuda_shapes_open(weft_device_kind device, weft_error *error)
     static const struct {
         const char *op;
         weft_launch launch;
-    } all[] = {{"transpose", transpose}, {"rename", copy},     {"reshape", copy}, {"copy", copy},
-               {"slice", slice},         {"unslice", unslice}, {"concat", concat}};
+        bool (*takes)(const weft_call *call);
+    } all[] = {{"transpose", transpose}, {"rename", copy}, {"reshape", copy},
+               {"copy", copy},           {"slice", slice}, {"reindex", reindex, goes_upwards},
+               {"concat", concat}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        WEFT_TRY(cuda_add_kernel(all[i].op,
-                                 (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .launch = all[i].launch},
-                                 device, error));
+        WEFT_TRY(cuda_add_kernel(
+            all[i].op,
+            (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .takes = all[i].takes, .launch = all[i].launch},
+            device, error));
     return WEFT_OK;
 }

@@ -1,6 +1,10 @@
 /* driver: the emulated driver's devices, contexts, modules and errors. */
 #include "parts.h"
 
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
 pthread_mutex_t emulated_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local CUcontext current;
 static struct CUctx_st {
@@ -89,6 +93,14 @@ EXPORT CUresult cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
+/* The toolkit's NVRTC looks for a driver in its process, and asks it for tables that no other has. */
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    (void)id;
+    *table = NULL;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 EXPORT CUresult cuDeviceGetCount(int *n)
 {
     *n = emulated_number("TEST_CUDA_DEVICES", 1);
@@ -128,8 +140,31 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-/* ---- modules: the kernels of all of them are this library's own ----------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
+static bool is_library(const void *image)
+{
+    const Elf64_Ehdr *header = image;
+    enum { CUDA = 190 }; /* machine code of GPUs */
+    return memcmp(image, ELFMAG, SELFMAG) == 0 && header->e_machine != CUDA;
+}
+
+/* A library that the emulated NVRTC made: it ends with its table of sections. Its kernels add themselves. */
+static bool load_library(const void *image)
+{
+    const Elf64_Ehdr *header = image;
+    const size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+    char path[] = "/tmp/weft_module_XXXXXX"; /* the loader knows libraries by their names */
+    const int file = mkstemp(path);
+    const bool is_loaded = file >= 0 && write(file, image, bytes) == (ssize_t)bytes &&
+                           dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+    if (!is_loaded) fprintf(stderr, "emulated GPU: a module: %s\n", dlerror());
+    close(file);
+    (void)unlink(path);
+    return is_loaded;
+}
+
+/* The kernels of a file that nvcc made are this library's own. */
 EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     const CUresult entered = emulated_enter("cuModuleLoadData");
@@ -137,7 +172,8 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     memcpy(&magic, image, sizeof magic);
     *module = (CUmodule)(uintptr_t)1;
     if (entered != CUDA_SUCCESS) return entered;
-    return magic == 0xBA55ED50u || magic == 0x464C457Fu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (is_library(image)) return load_library(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return magic == 0xBA55ED50u ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

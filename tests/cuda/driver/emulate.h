@@ -15,19 +15,21 @@ typedef struct emulated_thread {
     int in_block, block_threads;
     int64_t block, blocks;
 } emulated_thread;
-extern _Thread_local emulated_thread emulated;
+/* Modules that are loaded later find these. */
+#define EMULATED __attribute__((visibility("default")))
+extern EMULATED _Thread_local emulated_thread emulated;
 
 /* Where it can be touched. */
-void *emulated_at(const void *handed);
+EMULATED void *emulated_at(const void *handed);
 /* All threads of the block meet; a block some of whose threads do not come is a fault. */
-void emulated_sync(void);
+EMULATED void emulated_sync(void);
 
 typedef struct emulated_kernel {
     const char *name;
     size_t bytes; /* of its argument */
     void (*run)(const void *work);
 } emulated_kernel;
-void emulated_add(const emulated_kernel *kernel);
+EMULATED void emulated_add(const emulated_kernel *kernel);
 
 #define DEVICE          static inline
 #define GLOBAL(pointer) emulated_at(pointer)
@@ -43,11 +45,12 @@ void emulated_add(const emulated_kernel *kernel);
         emulated_add(&kernel);                                                                     \
     }                                                                                              \
     static void name(const type work)
-#define SHARED        static
-#define SYNC()        emulated_sync()
-#define IN_BLOCK      (emulated.in_block)
-#define BLOCK_THREADS (emulated.block_threads)
-#define BLOCK         (emulated.block)
-#define BLOCKS        (emulated.blocks)
+#define KERNEL_OF(name, type, threads) KERNEL(name, type)
+#define SHARED                         static
+#define SYNC()                         emulated_sync()
+#define IN_BLOCK                       (emulated.in_block)
+#define BLOCK_THREADS                  (emulated.block_threads)
+#define BLOCK                          (emulated.block)
+#define BLOCKS                         (emulated.blocks)
 
 #endif

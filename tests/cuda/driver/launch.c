@@ -1,24 +1,28 @@
 /* launch: threads of a block as fibers, one after the other in any order, each until it ends or meets the others. */
 #include "parts.h"
 
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 _Thread_local emulated_thread emulated;
 
 enum { MAX_KERNELS = 4096, MAX_THREADS = 1024, STACK = 64 << 10 };
 static const emulated_kernel *kernels[MAX_KERNELS];
-static int n_kernels;
+static atomic_int n_kernels;
 
 void emulated_add(const emulated_kernel *kernel)
 {
-    if (n_kernels == MAX_KERNELS) emulated_die("too many kernels");
-    kernels[n_kernels++] = kernel;
+    const int at = atomic_fetch_add(&n_kernels, 1);
+    if (at >= MAX_KERNELS) emulated_die("too many kernels");
+    kernels[at] = kernel;
 }
 
 const emulated_kernel *emulated_find(const char *name)
 {
     for (int k = n_kernels - 1; k >= 0; k--)
-        if (strcmp(kernels[k]->name, name) == 0) return kernels[k];
+        if (kernels[k] != NULL && strcmp(kernels[k]->name, name) == 0) return kernels[k];
     return NULL;
 }
 
@@ -26,20 +30,32 @@ const emulated_kernel *emulated_find(const char *name)
 
 typedef enum fiber_state { READY, MEETS, OVER } fiber_state;
 typedef struct fiber {
-    ucontext_t context;
+    jmp_buf
+        at; /* where it goes on; once made a fiber runs one thread after the other, and never ends */
     fiber_state state;
-    char *stack;
+    bool is_made;
 } fiber;
 
 static fiber fibers[MAX_THREADS];
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const emulated_kernel *running; /* under the driver's lock */
 static const void *running_work;
+static fiber *made;
 
-static void begin(void)
+/* Back to the scheduler, which goes on with it some time. */
+__attribute__((noinline)) static void leave(fiber *f)
 {
-    running->run(running_work);
-    fibers[emulated.in_block].state = OVER;
+    if (_setjmp(f->at) == 0) _longjmp(scheduler, 1);
+}
+
+static void live(void)
+{
+    fiber *f = made;
+    for (;;) {
+        running->run(running_work);
+        f->state = OVER;
+        leave(f);
+    }
 }
 
 void emulated_sync(void)
@@ -47,20 +63,31 @@ void emulated_sync(void)
     fiber *f = &fibers[emulated.in_block];
     const emulated_thread self = emulated;
     f->state = MEETS;
-    swapcontext(&f->context, &scheduler);
+    leave(f);
     emulated = self;
 }
 
+/* On a stack of its own, which stays the thread's. */
 static void make_fiber(fiber *f)
 {
-    if (f->stack == NULL) f->stack = malloc(STACK);
-    if (f->stack == NULL) emulated_die("no memory for fibers");
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK;
-    f->context.uc_link = &scheduler;
-    makecontext(&f->context, begin, 0);
-    f->state = READY;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp =
+        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = NULL;
+    if (context.uc_stack.ss_sp == MAP_FAILED) emulated_die("no memory for fibers");
+    makecontext(&context, live, 0);
+    made = f;
+    f->is_made = true;
+    setcontext(&context);
+}
+
+__attribute__((noinline)) static void enter(fiber *f)
+{
+    if (_setjmp(scheduler) != 0) return;
+    if (f->is_made) _longjmp(f->at, 1);
+    make_fiber(f);
 }
 
 static int count(int n, fiber_state state)
@@ -78,14 +105,14 @@ static void run_ready(int n, int64_t block, int64_t blocks)
     for (int i = 0, at = first; i < n; i++, at = (at + step) % n) {
         if (fibers[at].state != READY) continue;
         emulated = (emulated_thread){at, n, block, blocks};
-        swapcontext(&scheduler, &fibers[at].context);
+        enter(&fibers[at]);
     }
 }
 
 static void run_block(int n, int64_t block, int64_t blocks)
 {
     for (int i = 0; i < n; i++)
-        make_fiber(&fibers[i]);
+        fibers[i].state = READY;
     while (count(n, OVER) < n) {
         run_ready(n, block, blocks);
         if (count(n, OVER) == n) return;

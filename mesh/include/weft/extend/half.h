@@ -12,13 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifndef WEFT_ANYWHERE /* a function of the host and of devices */
-#ifdef __CUDACC__
-#define WEFT_ANYWHERE static __host__ __device__ inline
-#else
-#define WEFT_ANYWHERE static inline
-#endif
-#endif
+#include "weft/extend/anywhere.h"
 
 WEFT_ANYWHERE uint32_t weft_bits_of_f32(float x)
 {

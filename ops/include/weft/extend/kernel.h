@@ -19,6 +19,7 @@
 #include "weft/arena.h"
 #include "weft/device.h"
 #include "weft/dtype.h"
+#include "weft/extend/env.h"
 #include "weft/layout.h"
 
 WEFT_BEGIN
@@ -91,6 +92,26 @@ typedef struct weft_kernel {
 #define WEFT_WIDE_DTYPES (WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32) | WEFT_DTYPE_BIT(WEFT_I64))
 #define WEFT_ANY_DTYPE   ((1u << WEFT_DTYPES) - 1)
 
+/* A loop: what element ops, and reductions between them, do to the same elements in one pass. Opaque: what is in it belongs
+ * to the very Weft that made it. */
+typedef struct weft_loop weft_loop;
+
+/* The units of a loop are shared out among `count`, of which this is number `index`; {0, 1}: all are one's own. Each
+ * element is somebody's, in whatever order they are done. */
+typedef struct weft_loop_part {
+    int index, count;
+} weft_loop_part;
+
+/* How loops are run on one kind of device. */
+typedef struct weft_loop_driver {
+    size_t size; /* sizeof(weft_loop_driver) */
+    weft_device_kind device;
+    /* What has been prepared of a part, for one stream; the arena lives as long as it. The loop is not needed afterwards. */
+    weft_status (*bind)(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
+                        weft_arena *arena, void **bound, weft_error *error);
+    void (*run)(void *bound, uint64_t run); /* put onto the stream; allocates nothing */
+} weft_loop_driver;
+
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */
 
 typedef struct weft_reduce_attributes { /* reduced: the dims of the input that the output lacks */
@@ -119,20 +140,49 @@ typedef struct weft_slice_attributes {
     int64_t begin, end; /* in the input's global coordinates */
 } weft_slice_attributes;
 
+/* y[o] = x[(stride o + offset) / over] along dim of x, which is `to` of y, where that is whole and x has it; else 0.
+ * stride is not 0, over above 0; all such products are far from the ends of int64_t. */
+typedef struct weft_reindex_attributes {
+    const char *dim, *to;
+    int64_t size, to_size; /* of the two */
+    int64_t offset, stride, over;
+} weft_reindex_attributes;
+
+/* A product summed over what the result lacks, as einsum's, in which x is read through windows: with element o of dim y of the
+ * result and element t of dim w of the second operand goes element (stride o + dilation t + offset) / over of dim x of the
+ * first, where that is whole and x has it. stride and dilation are not 0, over is above 0. Other dims are matched by name. */
+enum { WEFT_CONV_WINDOWS = 3 };
+typedef struct weft_conv_window {
+    const char *x, *w, *y;
+    int64_t stride, dilation, offset, over;
+} weft_conv_window;
+typedef struct weft_conv_attributes {
+    int n_windows;
+    weft_conv_window window[WEFT_CONV_WINDOWS];
+} weft_conv_attributes;
+
+/* max_pool, and unpool and pool_pick after it: element o of dim y shows elements stride o + dilation t + offset, t < taps, of dim x.
+ * A tap's number is row-major over the windows; -1: none. stride and dilation are above 0. */
+typedef struct weft_pool_window {
+    const char *x, *y;
+    int64_t x_size, y_size, taps, stride, dilation, offset;
+} weft_pool_window;
+typedef struct weft_pool_attributes {
+    int n_windows;
+    weft_pool_window window[WEFT_CONV_WINDOWS];
+} weft_pool_attributes;
+
+typedef struct weft_cumulate_attributes { /* cumsum, cumprod */
+    const char *dim;
+    int64_t size;
+    bool exclusive, reverse; /* without the element's own; from the end on */
+} weft_cumulate_attributes;
+
 typedef struct weft_number_attributes { /* moments_finish: eps */
     double number;
 } weft_number_attributes;
 
 /* ---- element-by-element ---------------------------------------------------------------------- */
-
-/* What a block function may need beside its operands. */
-typedef struct weft_block_env {
-    double number[4];      /* the op's numbers                                            */
-    uint64_t seed;         /* of the graph: Philox key                                    */
-    uint32_t random;       /* the op's Philox stream                                      */
-    uint64_t step;         /* of the run, from 1                                          */
-    int64_t index, stride; /* element i of the block has index + i * stride (see weft_index) */
-} weft_block_env;
 
 /* y[i] = f(x[0][i], x[1][i], ...), i < n: contiguous, n <= WEFT_BLOCK. y may equal any x[k]. */
 enum { WEFT_BLOCK = 512 };
@@ -165,6 +215,9 @@ typedef struct weft_element {
     /* [dtype of the last operand, or of the output if none][dtype of the output]; NULL: not defined */
     weft_block block[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];
     const weft_relay *relay; /* from f32 to f32; NULL: it is run by its block function alone */
+    /* The expressions that the blocks are made of, which devices compile for themselves; NULL: there is none, and loops with the
+     * op run on the CPU alone. They see x, y (a condition is c; operands), n0, n1, env, and index where `index` says so */
+    const char *text[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];
 } weft_element;
 
 /* Attributes of every element op. */

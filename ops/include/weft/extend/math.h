@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "weft/extend/anywhere.h"
 #include "weft/extend/clones.h"
 
 /* WEFT_SIMD(reduction(max : m)): before a loop that clang 14 cannot vectorise and would warn about:
@@ -22,7 +23,9 @@
 #define WEFT_PRAGMA(text) _Pragma(#text)
 #define WEFT_SIMD(clause) WEFT_PRAGMA(omp simd clause)
 #endif
-#ifdef __GNUC__
+#ifdef __CUDACC__
+#define WEFT_INLINE WEFT_ANYWHERE
+#elif defined(__GNUC__)
 #define WEFT_INLINE static inline __attribute__((always_inline))
 #else
 #define WEFT_INLINE static inline

@@ -176,6 +176,12 @@ struct weft_op {
      * one rank alone has something, the result's partial sums are exact in any dtype. What does not say so has partial sums
      * of 16 bits nowhere: those would be rounded on every rank */
     bool selects;
+    /* The same elements in another dtype: they lie where operand 0 does, whatever the names of the result want, as one that
+     * needed no other dtype would. So a value that is rounded goes to where its readers need it as it would unrounded */
+    bool recodes;
+    /* Of scans (weft/scan.h): it is in no body, wherever it is made; it reads values of bodies from outside; it is no update,
+     * though it makes a token. Of Weft's own ops alone */
+    bool is_outside, reads_bodies, carries_on;
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */
@@ -291,6 +297,15 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_extend_op(const weft_op *op, weft_erro
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_extend_kernel(const char *op, const weft_kernel *kernel,
                                                         weft_error *error);
+
+/* weft_extend_loops - what runs loops of element ops on one more kind of device. Any thread, before the first program is
+ * compiled for that device; for the rest of the process.
+ *
+ * driver  copied, up to driver->size, as above
+ * refused a device that there is not, or on which something runs loops already; no bind or run
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_extend_loops(const weft_loop_driver *driver,
+                                                       weft_error *error);
 
 /* Element op files: WEFT_ELEMENT_1(x < 0 ? 0 : x) defines block functions and their table
  * `element`; see element.h. */

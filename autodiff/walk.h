@@ -1,0 +1,39 @@
+/* walk.h: one walk back over nodes, from seeded values to others. */
+#ifndef WEFT_WALK_H
+#define WEFT_WALK_H
+
+#include "ir.h"
+
+/* Scans that are gone through backwards: what they made in the trips they left, as the scans that mirror them see it. */
+typedef struct weft_residuals {
+    uint32_t n_values;
+    uint32_t *stack; /* [n_values] a value of a body in all trips, outside; 0: it is made anew */
+    uint32_t *now;   /* [n_values] in the trip that is gone through; 0: not yet */
+} weft_residuals;
+
+typedef struct weft_walk {
+    weft_graph *graph;
+    uint32_t first, end; /* nodes                                          */
+    uint32_t n_values;   /* when the walk began: later values are gradients */
+    bool *depends;       /* [n_values] on a value that is asked for         */
+    uint32_t *gradient;  /* [n_values] value id so far; 0: none             */
+    uint32_t *fresh;     /* [n_values] nodes from here on are of that gradient alone */
+    uint32_t scan;       /* whose body is gone through, and those around it if it is not mirrored */
+    uint32_t mirror;     /* the scan that goes through it; 0: it is the open one */
+    weft_residuals *residuals; /* NULL: no scan is gone through             */
+} weft_walk;
+
+void weft_walk_over(weft_walk *w);
+/* Add a contribution to a value's gradient, in the value's order of dims; nodes from `first` on were made for it alone. */
+void weft_contribute(weft_walk *w, uint32_t value, weft_value part, uint32_t first);
+static inline bool weft_flows(const weft_op *op) /* whether an op has a gradient by itself */
+{
+    return op->gradient != NULL || op->expand != NULL;
+}
+
+/* scan_gradient.c: through a scan in the body that is gone through: builds the one that mirrors it. */
+void weft_back_through_scan(weft_walk *w, uint32_t scan);
+/* A value of the body as the mirroring one finds it. */
+weft_value weft_walk_sees(weft_walk *w, uint32_t value);
+
+#endif

@@ -1,0 +1,172 @@
+/* share: the items of a loop that lanes go through in passes, each its own piece, and then what others have left of theirs.
+ *
+ * A lane takes from the front of its piece, who helps it from the back, so each stays where its data are for as long as all
+ * are equally fast. Both change one word: the pass, the first item that is left, and where they end. What a lane is doing
+ * of another's piece it says in a word of its own before it takes it: nobody begins with these items in a later pass before
+ * that is done. Who waits so waits for a lane in an earlier pass, which is at work: there are no circles.
+ */
+#include "mesh_internal.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 64, ITEM_BITS = 20, SPINS = 1000 };
+#define MOST_ITEMS ((int64_t)1 << ITEM_BITS)
+
+typedef struct share {
+    _Alignas(LINE) _Atomic uint64_t left;
+    _Atomic uint64_t helping; /* 0: nobody */
+} share;
+
+struct weft_shares {
+    int64_t count;
+    int n_lanes, shift; /* an item here is 2^shift of the loop's */
+    share of[];
+};
+
+/* The pass, from the first item to the end. */
+typedef struct span {
+    uint64_t pass;
+    int64_t first, end;
+} span;
+
+static uint64_t packed(span x)
+{
+    return x.pass << (2 * ITEM_BITS) | (uint64_t)x.first << ITEM_BITS | (uint64_t)x.end;
+}
+
+static span span_of(uint64_t word)
+{
+    const int64_t mask = MOST_ITEMS - 1;
+    return (span){word >> (2 * ITEM_BITS), (int64_t)(word >> ITEM_BITS) & mask,
+                  (int64_t)word & mask};
+}
+
+weft_shares *weft_shares_create(int n_lanes)
+{
+    const size_t bytes = sizeof(weft_shares) + (size_t)n_lanes * sizeof(share);
+    weft_shares *s = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    if (s != NULL) memset(s, 0, bytes);
+    return s;
+}
+
+void weft_shares_destroy(weft_shares *shares)
+{
+    free(shares);
+}
+
+/* Of piece `lane`, in items here. */
+static int64_t piece_begin(const weft_shares *s, int lane)
+{
+    const int64_t count = s->count > 0 ? ((s->count - 1) >> s->shift) + 1 : 0;
+    const int64_t base = count / s->n_lanes, longer = count % s->n_lanes;
+    return lane * base + (lane < longer ? lane : longer);
+}
+
+/* The loop's item with which one here begins. */
+static int64_t item_at(const weft_shares *s, int64_t i)
+{
+    return i <= s->count >> s->shift ? i << s->shift : s->count;
+}
+
+static void open_pass(weft_shares *s, int lane, uint64_t pass)
+{
+    const span all = {pass, piece_begin(s, lane), piece_begin(s, lane + 1)};
+    atomic_store(&s->of[lane].left, packed(all));
+}
+
+void weft_shares_begin(weft_shares *s, int64_t count, int n_lanes)
+{
+    s->count = count, s->n_lanes = n_lanes, s->shift = 0;
+    while (count >> s->shift >= MOST_ITEMS - 1)
+        s->shift++;
+    for (int lane = 0; lane < n_lanes; lane++) {
+        open_pass(s, lane, 1);
+        atomic_store(&s->of[lane].helping, 0);
+    }
+}
+
+static bool has_piece(const weft_shares *s, int lane)
+{
+    return lane >= 0 && lane < s->n_lanes;
+}
+
+void weft_shares_again(weft_shares *s, int lane)
+{
+    if (!has_piece(s, lane)) return;
+    open_pass(s, lane, span_of(atomic_load(&s->of[lane].left)).pass + 1);
+}
+
+/* Until what others do of these items, in the passes before, is done. */
+static void await_helpers(const weft_shares *s, int lane, span mine)
+{
+    for (int other = 0; other < s->n_lanes; other++)
+        for (int i = 0; other != lane; i++) {
+            const uint64_t word = atomic_load(&s->of[other].helping);
+            const span its = span_of(word);
+            if (word == 0 || its.pass == mine.pass || its.first >= mine.end ||
+                mine.first >= its.end)
+                break;
+            if (i > SPINS) sched_yield();
+        }
+}
+
+/* Fewer at the end, so that nobody waits long for the last. */
+static int64_t how_many(const weft_shares *s, span left, int64_t most)
+{
+    const int64_t n = left.end - left.first, least = (most + 2) / 3;
+    if (n > most) return most;
+    if (s->n_lanes == 1 || n <= least) return n;
+    return (n + 1) / 2 > least ? (n + 1) / 2 : least;
+}
+
+static bool take_own(weft_shares *s, int lane, int64_t most, span *taken)
+{
+    _Atomic uint64_t *left = &s->of[lane].left;
+    for (uint64_t word = atomic_load(left);;) {
+        span rest = *taken = span_of(word);
+        if (rest.first == rest.end) return false;
+        rest.first += how_many(s, rest, most);
+        taken->end = rest.first;
+        if (atomic_compare_exchange_weak(left, &word, packed(rest))) return true;
+    }
+}
+
+static bool take_from(weft_shares *s, int lane, int other, int64_t most, span *taken)
+{
+    _Atomic uint64_t *left = &s->of[other].left;
+    const uint64_t pass = span_of(atomic_load(&s->of[lane].left)).pass;
+    for (uint64_t word = atomic_load(left);;) {
+        span rest = *taken = span_of(word);
+        if (rest.pass != pass || rest.first == rest.end) break;
+        rest.end -= how_many(s, rest, most);
+        taken->first = rest.end;
+        atomic_store(&s->of[lane].helping, packed(*taken));
+        if (atomic_compare_exchange_weak(left, &word, packed(rest))) return true;
+    }
+    atomic_store(&s->of[lane].helping, 0);
+    return false;
+}
+
+bool weft_shares_take(weft_shares *s, int lane, int64_t most, int64_t *begin, int64_t *end)
+{
+    span taken;
+    if (!has_piece(s, lane)) return false;
+    const int64_t each = most >> s->shift > 0 ? most >> s->shift : 1;
+    atomic_store(&s->of[lane].helping, 0); /* what it took before is done */
+    bool found = take_own(s, lane, each, &taken);
+    for (int i = 1; i < s->n_lanes && !found; i++)
+        found = take_from(s, lane, (lane + i) % s->n_lanes, each, &taken);
+    if (!found) return false;
+    await_helpers(s, lane, taken);
+    *begin = item_at(s, taken.first);
+    *end = item_at(s, taken.end);
+    return true;
+}
+
+void weft_shares_piece(const weft_shares *s, int lane, int64_t *begin, int64_t *end)
+{
+    *begin = item_at(s, piece_begin(s, lane));
+    *end = item_at(s, piece_begin(s, lane + 1));
+}

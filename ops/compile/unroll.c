@@ -1,0 +1,284 @@
+/* unroll: each scan becomes the nodes of its body as often as there are trips.
+ *
+ * What is carried is the value that the trip before made, what a trip sees of a tensor is a slice, and what is stacked is
+ * put together behind the last trip. A body's nodes need not be neighbours: gradients append to it. They are all
+ * translated where the scan begins, since nothing in it reads what was made after that but itself.
+ */
+#include "rewrite.h"
+
+#include <string.h>
+
+#include "weft/ops.h"
+
+/* What is done in one place: the nodes of a body, a scan in it being its trip alone. */
+typedef struct body {
+    uint32_t n_nodes, *nodes;
+} body;
+
+typedef struct unrolling {
+    weft_rewrite rewrite;
+    body *bodies;  /* [n_scans] that of 0 is all that is in no scan */
+    int64_t *trip; /* [n_scans] of those under way; -1: of no other */
+    uint32_t
+        *next; /* [n_tensors] of what is carried: what it is in the next trip, in the new graph */
+    uint32_t **parts; /* [n_nodes] of a stack: its values in all trips, in the new graph */
+} unrolling;
+
+static weft_value made(const unrolling *u, uint32_t value)
+{
+    return (weft_value){u->rewrite.to, u->rewrite.value[value]};
+}
+
+static int64_t trip_of(const unrolling *u, const weft_scan_attributes *attributes)
+{
+    const int64_t trip = u->trip[attributes->scan];
+    return attributes->is_reversed ? u->rewrite.from->scans[attributes->scan].trips - 1 - trip
+                                   : trip;
+}
+
+/* ---- what belongs to a scan -------------------------------------------------------------------- */
+
+static weft_value trip_number(unrolling *u, const weft_node *node)
+{
+    return weft_constant(u->rewrite.to, WEFT_I32, WEFT_SCALAR,
+                         (double)trip_of(u, weft_scan_of(node)));
+}
+
+static weft_value each(unrolling *u, const weft_node *node)
+{
+    const weft_scan_attributes *attributes = weft_scan_of(node);
+    const weft_dim dim = {attributes->dim.dim, attributes->dim.size};
+    weft_dim one = weft_dim_beside(u->rewrite.to, dim);
+    one.size = 1;
+    const weft_value part = weft_slice(made(u, node->in[0]), dim, trip_of(u, attributes), one);
+    return weft_reshape(part, weft_shape_without(weft_shape_of(part), one.name));
+}
+
+/* `n` of the values that are stacked, put together along a dim called `name`; those put together before have `inner`. */
+static weft_value together(unrolling *u, const uint32_t *parts, int64_t n, const char *inner,
+                           const char *name)
+{
+    if (n == 1) {
+        const weft_value part = {u->rewrite.to, parts[0]};
+        weft_shape shape = *weft_shape_of(part);
+        memmove(shape.dims + 1, shape.dims, (size_t)shape.n_dims++ * sizeof shape.dims[0]);
+        shape.dims[0] = (weft_dim){name, 1};
+        return weft_reshape(part, shape);
+    }
+    const weft_value a = together(u, parts, n / 2, inner, inner);
+    const weft_value b = together(u, parts + n / 2, n - n / 2, inner, inner);
+    return weft_concat(a, b, (weft_dim){inner, n / 2}, (weft_dim){inner, n - n / 2},
+                       (weft_dim){name, n});
+}
+
+static weft_value stack(unrolling *u, uint32_t id)
+{
+    const weft_scan_attributes *attributes = weft_scan_of(&u->rewrite.from->nodes[id]);
+    const weft_dim dim = {attributes->dim.dim, attributes->dim.size};
+    return together(u, u->parts[id], dim.size, weft_dim_beside(u->rewrite.to, dim).name, dim.name);
+}
+
+/* The trip of a scan that is made, or that one which mirrors it goes back through; -1: neither. */
+static int64_t trip_seen(const unrolling *u, uint32_t scan)
+{
+    const weft_graph *from = u->rewrite.from;
+    int64_t back = -1;
+    if (u->trip[scan] >= 0) return u->trip[scan];
+    for (uint32_t m = scan + 1; m < from->n_scans && back < 0; m++)
+        if (from->scans[m].mirrors == scan) back = trip_seen(u, m);
+    return back < 0 ? -1 : from->scans[scan].trips - 1 - back;
+}
+
+/* Random numbers of a trip are those of a stream of its own. */
+static uint32_t stream_of_trip(const unrolling *u, uint32_t stream)
+{
+    uint64_t hash = stream;
+    for (uint32_t s = weft_scan_of_stream(u->rewrite.from, stream); s != 0;
+         s = u->rewrite.from->scans[s].parent) {
+        hash = (hash + (uint64_t)(trip_seen(u, s) + 1)) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* ---- one node ---------------------------------------------------------------------------------- */
+
+/* A copy of a node that belongs to no scan: as it is, but for the stream of random numbers. */
+static weft_value copy(unrolling *u, const weft_node *node)
+{
+    const weft_rewrite *rewrite = &u->rewrite;
+    uint32_t in[UINT8_MAX];
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = rewrite->value[node->in[i]];
+    weft_node own = *node;
+    own.scan = 0;
+    const weft_element_attributes *element = node->op->element != NULL ? node->attributes : NULL;
+    if (element != NULL && weft_scan_of_stream(rewrite->from, element->random) != 0) {
+        weft_element_attributes *taken =
+            weft_arena_copy(rewrite->to->arena, node->attributes, node->attribute_bytes);
+        if (taken == NULL) {
+            weft_fail_memory(&rewrite->to->error, node->attribute_bytes);
+            return weft_no_value(rewrite->to);
+        }
+        taken->random = stream_of_trip(u, element->random);
+        own.attributes = taken;
+    }
+    return (weft_value){rewrite->to, weft_node_copy(rewrite->to, rewrite->from, &own, in)};
+}
+
+static weft_value carried(unrolling *u, const weft_node *node)
+{
+    const bool is_first = u->trip[weft_scan_of(node)->scan] == 0;
+    return (weft_value){u->rewrite.to,
+                        is_first ? u->rewrite.value[node->in[0]] : u->next[node->out]};
+}
+
+static weft_value translate(unrolling *u, uint32_t id)
+{
+    const weft_node *node = &u->rewrite.from->nodes[id];
+    if (node->op == &weft_op_scan_trip) return trip_number(u, node);
+    if (node->op == &weft_op_scan_carry) return carried(u, node);
+    if (node->op == &weft_op_scan_each) return each(u, node);
+    if (node->op == &weft_op_scan_last) return (weft_value){u->rewrite.to, u->next[node->in[0]]};
+    if (node->op == &weft_op_scan_stack) return stack(u, id);
+    return copy(u, node);
+}
+
+/* Nodes that were made anew, and not copied, come from where the old one did. */
+static void tag(unrolling *u, const weft_node *node, uint32_t first, weft_value value)
+{
+    weft_graph *to = u->rewrite.to;
+    weft_graph_error_at(to, &node->origin);
+    for (uint32_t id = first; id < to->n_nodes; id++) {
+        to->nodes[id].origin = node->origin;
+        to->nodes[id].phase = node->phase;
+    }
+    for (uint32_t i = 0; i < node->n_out && to->error.status == WEFT_OK; i++) {
+        u->rewrite.value[node->out + i] = value.id + i;
+        if (first < to->n_nodes) weft_rewrite_tags(&u->rewrite, node->out + i, value.id + i);
+    }
+}
+
+static void do_node(unrolling *u, uint32_t id)
+{
+    const weft_node *node = &u->rewrite.from->nodes[id];
+    const uint32_t first = u->rewrite.to->n_nodes;
+    if (node->op == &weft_op_scan_next) return; /* when the trip is over */
+    tag(u, node, first, translate(u, id));
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------ */
+
+static void do_body(unrolling *u, uint32_t scan);
+
+/* When a trip is over: what is carried on, and what is stacked. */
+static void end_trip(unrolling *u, uint32_t scan)
+{
+    const weft_graph *from = u->rewrite.from;
+    const body *own = &u->bodies[scan], *around = &u->bodies[from->scans[scan].parent];
+    for (uint32_t i = 0; i < own->n_nodes; i++) {
+        const weft_node *node = &from->nodes[own->nodes[i]];
+        if (node->op == &weft_op_scan_next) u->next[node->in[0]] = u->rewrite.value[node->in[1]];
+    }
+    for (uint32_t i = 0; i < around->n_nodes; i++) {
+        const weft_node *node = &from->nodes[around->nodes[i]];
+        if (node->op == &weft_op_scan_stack && weft_scan_of(node)->scan == scan)
+            u->parts[around->nodes[i]][trip_of(u, weft_scan_of(node))] =
+                u->rewrite.value[node->in[0]];
+    }
+}
+
+static void do_scan(unrolling *u, uint32_t scan)
+{
+    const int64_t trips = u->rewrite.from->scans[scan].trips;
+    const uint32_t trip = u->rewrite.from->tensors[u->rewrite.from->scans[scan].trip].node;
+    for (int64_t t = 0; t < trips && u->rewrite.to->error.status == WEFT_OK; t++) {
+        u->trip[scan] = t;
+        do_node(u, trip);
+        do_body(u, scan);
+        end_trip(u, scan);
+    }
+    u->trip[scan] = -1;
+}
+
+/* The scan that begins with this node; 0: none does. */
+static uint32_t begins(const weft_graph *graph, const weft_node *node)
+{
+    return node->scan != 0 && graph->scans[node->scan].trip == node->out ? node->scan : 0;
+}
+
+static void do_body(unrolling *u, uint32_t scan)
+{
+    const body *own = &u->bodies[scan];
+    for (uint32_t i = 0; i < own->n_nodes && u->rewrite.to->error.status == WEFT_OK; i++) {
+        const uint32_t inner = begins(u->rewrite.from, &u->rewrite.from->nodes[own->nodes[i]]);
+        if (inner != 0)
+            do_scan(u, inner);
+        else
+            do_node(u, own->nodes[i]);
+    }
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------- */
+
+/* Inputs and variables come first: a body may be the first that asks for one. */
+static weft_status find_bodies(unrolling *u, weft_error *error)
+{
+    const weft_graph *from = u->rewrite.from;
+    weft_arena *arena = u->rewrite.plan->arena;
+    for (int is_filling = 0; is_filling < 2; is_filling++) {
+        for (uint32_t s = 0; is_filling && s < from->n_scans; s++) {
+            u->bodies[s].nodes =
+                weft_arena_take(arena, (u->bodies[s].n_nodes + 1) * sizeof(uint32_t));
+            if (u->bodies[s].nodes == NULL) return weft_fail_memory(error, u->bodies[s].n_nodes);
+            u->bodies[s].n_nodes = 0;
+        }
+        for (int others = 0; others < 2; others++)
+            for (uint32_t id = 1; id < from->n_nodes; id++) {
+                const weft_node *node = &from->nodes[id];
+                const bool is_home = node->op == &weft_op_input || node->op == &weft_op_variable;
+                if (!u->rewrite.is_live[id] || is_home == others) continue;
+                body *its =
+                    &u->bodies[begins(from, node) ? from->scans[node->scan].parent : node->scan];
+                if (is_filling) its->nodes[its->n_nodes] = id;
+                its->n_nodes++;
+            }
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_room(unrolling *u, weft_error *error)
+{
+    const weft_graph *from = u->rewrite.from;
+    weft_arena *arena = u->rewrite.plan->arena;
+    u->bodies = weft_arena_take(arena, from->n_scans * sizeof *u->bodies);
+    u->trip = weft_arena_take(arena, from->n_scans * sizeof *u->trip);
+    u->next = weft_arena_take(arena, from->n_tensors * sizeof *u->next);
+    u->parts = weft_arena_take(arena, from->n_nodes * sizeof *u->parts);
+    if (!u->bodies || !u->trip || !u->next || !u->parts)
+        return weft_fail_memory(error, from->n_nodes * sizeof *u->parts);
+    for (uint32_t s = 0; s < from->n_scans; s++)
+        u->trip[s] = -1;
+    for (uint32_t id = 1; id < from->n_nodes; id++) {
+        const weft_node *node = &from->nodes[id];
+        if (!u->rewrite.is_live[id] || node->op != &weft_op_scan_stack) continue;
+        const size_t bytes = (size_t)weft_scan_of(node)->dim.size * sizeof *u->parts[id];
+        if (!(u->parts[id] = weft_arena_take(arena, bytes))) return weft_fail_memory(error, bytes);
+    }
+    return find_bodies(u, error);
+}
+
+weft_status weft_pass_unroll(weft_plan *plan, weft_error *error)
+{
+    unrolling u = {0};
+    if (plan->graph->n_scans == 0) return WEFT_OK;
+    WEFT_TRY(weft_rewrite_begin(plan, &u.rewrite, error));
+    const weft_status status = take_room(&u, error);
+    if (status != WEFT_OK) {
+        weft_graph_like_destroy(&u.rewrite.to);
+        return status;
+    }
+    u.rewrite.to->n_scans = 0; /* nothing of it is left */
+    do_body(&u, 0);
+    return weft_rewrite_end(&u.rewrite, error);
+}

@@ -1,0 +1,50 @@
+/* scan.h: a part of a program that is built once and done many times: a *scan*, whose every turn is a *trip*.
+ *
+ *     weft_value trip = weft_scan_begin(g, time.size);
+ *     weft_value h = weft_scan_carry(h0), x = weft_scan_each(xs, time);
+ *     weft_value next = weft_tanh(weft_add(weft_einsum(WEFT_DIMS(batch, hidden), x, w), weft_einsum(..., h, u)));
+ *     weft_scan_next(h, next);
+ *     weft_scan_end(trip);
+ *     weft_value hs = weft_scan_stack(next, time), last = weft_scan_last(h);
+ *
+ * What builders make between begin and end is the *body*. It reads what was made before as it likes, and is read from
+ * outside through weft_scan_last and weft_scan_stack alone. Scans may stand in scans. Inputs and variables belong to no body,
+ * and nothing is assigned in one. Random ops give other numbers in every trip.
+ *
+ * weft_gradients goes through scans: in a scan that makes the trips backwards and reads, stacked, what they left. All Local;
+ * errors are the graph's, as those of every builder.
+ */
+#ifndef WEFT_SCAN_H
+#define WEFT_SCAN_H
+
+#include "weft/graph.h"
+
+WEFT_BEGIN
+
+/* weft_scan_begin - a body begins, of `trips` (1 to 2^20) trips; returns the number of the trip, from 0: an i32 scalar. */
+WEFT_API weft_value weft_scan_begin(weft_graph *graph, int64_t trips);
+/* weft_scan_end - of the innermost scan that is open, which `trip` is of. Returns trip. */
+WEFT_API weft_value weft_scan_end(weft_value trip);
+
+/* weft_scan_carry - a value that goes from trip to trip: in the first one `initial`, in each other what weft_scan_next gave
+ * it in the one before. Of the innermost open scan. */
+WEFT_API weft_value weft_scan_carry(weft_value initial);
+/* weft_scan_next - what a carried value is in the next trip: once for each, in the body that it belongs to, with its dims (in
+ * any order) and its dtype. Returns carry. */
+WEFT_API weft_value weft_scan_next(weft_value carry, weft_value next);
+/* weft_scan_each - x without `dim`, of which trip t sees element t; its size is the number of trips. */
+WEFT_API weft_value weft_scan_each(weft_value x, weft_dim dim);
+
+/* weft_scan_last - after the end: a carried value as the last trip left it. */
+WEFT_API weft_value weft_scan_last(weft_value carry);
+/* weft_scan_stack - after the end: a value of the body in all trips, along a new first dim, whose size is the number of
+ * trips. Of a carried value: what each trip began with. */
+WEFT_API weft_value weft_scan_stack(weft_value x, weft_dim dim);
+
+WEFT_END
+
+#ifndef WEFT_NO_HERE
+#include "weft/scan_here.h"
+#endif
+
+#endif

@@ -1,0 +1,111 @@
+/* attend: attention and its gradient on the device cuda, by plain kernels. */
+#include "attend.h"
+
+#include "heads.h"
+#include "images.h"
+#include "kernels.h"
+
+#include <string.h>
+
+#include "weft/arena.h"
+
+enum { RESULT, QUERY, MEMORY, BIAS, STAGES };
+static cuda_kernel kernels[STAGES][2] = {
+    {{"attend_f32", NULL}, {"attend_f64", NULL}},
+    {{"attend_query_f32", NULL}, {"attend_query_f64", NULL}},
+    {{"attend_memory_f32", NULL}, {"attend_memory_f64", NULL}},
+    {{"attend_bias_f32", NULL}, {"attend_bias_f64", NULL}},
+};
+
+_Static_assert((int)ATTEND_Q == WEFT_Q && (int)ATTEND_BIAS == WEFT_BIAS &&
+                   (int)ATTEND_TENSORS == WEFT_HEAD_TENSORS && (int)ATTEND_DIMS == WEFT_MAX_DIMS,
+               "kernels know tensors by the same numbers");
+
+static void set_tensor(cuda_attention *x, int tensor, const weft_heads_call *call)
+{
+    const weft_view *view = call->view[tensor];
+    x->data[tensor] = view->data;
+    x->row[tensor] = cuda_stride_of(view, weft_heads_row(call, tensor));
+    x->column[tensor] = cuda_stride_of(view, weft_heads_column(call, tensor));
+    for (int d = 0; d < call->n_dims; d++)
+        x->stride[tensor][d] = cuda_stride_of(view, call->dim[d]);
+}
+
+static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error)
+{
+    const weft_heads_call c = weft_heads_of(call);
+    cuda_attention *x = *prepared = weft_arena_take(arena, sizeof *x);
+    if (x == NULL) return weft_fail_memory(error, sizeof *x);
+    *x = (cuda_attention){.n_dims = c.n_dims,
+                          .n_heads = c.n_heads,
+                          .n_shared = c.n_shared,
+                          .n_query = c.n_query,
+                          .n_memory = c.n_memory,
+                          .n_feature = c.n_feature,
+                          .first_query = c.first_query,
+                          .first_memory = c.first_memory,
+                          .back = c.back,
+                          .ahead = c.ahead,
+                          .scale = c.attributes->scale,
+                          .stats = call->scratch};
+    memcpy(x->size, c.size, sizeof x->size);
+    for (int t = 0; t < ATTEND_TENSORS; t++)
+        if (c.view[t] != NULL) set_tensor(x, t, &c);
+    return WEFT_OK;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static void launch_rows(const weft_call *call, int stage, int64_t n)
+{
+    enum { MOST_BLOCKS = 1 << 16 };
+    const cuda_attention *x = call->prepared;
+    int n_threads = 32;
+    while (n_threads < ATTEND_THREADS && n_threads < x->n_feature)
+        n_threads *= 2;
+    cuda_launch_blocks(call->stream, WEFT_COMPUTE, &kernels[stage][call->in[0].dtype],
+                       n < MOST_BLOCKS ? n : MOST_BLOCKS, n_threads, x);
+}
+
+static void launch(const weft_call *call)
+{
+    const cuda_attention *x = call->prepared;
+    launch_rows(call, RESULT, x->n_heads * x->n_query);
+}
+
+static int64_t scratch_of_gradient(const weft_call *call)
+{
+    const weft_attention_attributes *a = call->attributes;
+    const weft_view *q = &call->in[0];
+    int64_t rows = 1;
+    for (int d = 0; d < q->shape.n_dims; d++)
+        if (strcmp(q->shape.dims[d].name, a->feature) != 0) rows *= weft_view_size(q, d);
+    return 3 * rows * (int64_t)weft_dtype_bytes(q->dtype);
+}
+
+static void launch_gradient(const weft_call *call)
+{
+    const cuda_attention *x = call->prepared;
+    launch_rows(call, QUERY, x->n_heads * x->n_query);
+    launch_rows(call, MEMORY, x->n_heads * x->n_memory);
+    if (x->data[ATTEND_DBIAS] != NULL)
+        cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
+                    weft_view_count(&call->out[3]), x);
+}
+
+weft_status cuda_attention_open(weft_device_kind device, weft_error *error)
+{
+    const weft_kernel attention = {
+        .dtypes = WEFT_FLOAT_DTYPES, .prepare = prepare, .launch = launch};
+    const weft_kernel gradient = {.dtypes = WEFT_FLOAT_DTYPES,
+                                  .scratch = scratch_of_gradient,
+                                  .prepare = prepare,
+                                  .launch = launch_gradient};
+    cuda_kernel *all[2 * STAGES];
+    for (int k = 0; k < 2 * STAGES; k++)
+        all[k] = &kernels[k / 2][k % 2];
+    WEFT_TRY(cuda_load_image(cuda_image_attend, all, 2 * STAGES, error));
+    WEFT_TRY(cuda_add_kernel("attention", attention, device, error));
+    return cuda_add_kernel("attention_grad", gradient, device, error);
+}

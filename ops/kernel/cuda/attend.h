@@ -1,0 +1,38 @@
+/* attend.h: attention as its kernels are told it (attend.cu), and which memory rows a query row sees. */
+#ifndef WEFT_CUDA_ATTEND_H
+#define WEFT_CUDA_ATTEND_H
+
+#include <stdint.h>
+
+/* Operands and results, by what they are; dq, dk, dv and dbias of the gradient, whose `o` is the gradient of the result. */
+enum {
+    ATTEND_Q,
+    ATTEND_K,
+    ATTEND_V,
+    ATTEND_O,
+    ATTEND_DQ,
+    ATTEND_DK,
+    ATTEND_DV,
+    ATTEND_BIAS,
+    ATTEND_MASK,
+    ATTEND_DBIAS,
+    ATTEND_TENSORS
+};
+enum { ATTEND_DIMS = 8, ATTEND_THREADS = 128 };
+
+/* Strides in elements; 0 for a dim that a tensor lacks. Row and column: of the first seven [rows, feature], of the others
+ * [query, memory]. Heads are numbered by the dims that are neither; those that dbias lacks are innermost, `n_shared` of them. */
+typedef struct cuda_attention {
+    void *data[ATTEND_TENSORS]; /* NULL: not there */
+    int64_t row[ATTEND_TENSORS], column[ATTEND_TENSORS];
+    int n_dims;
+    int64_t size[ATTEND_DIMS], stride[ATTEND_TENSORS][ATTEND_DIMS];
+    int64_t n_heads, n_shared, n_query, n_memory, n_feature;
+    int64_t first_query, first_memory; /* global */
+    int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
+    double scale;
+    void *
+        stats; /* gradient: of each head's query rows the maximum, 1 / sum, and the mean of dP; [3] each */
+} cuda_attention;
+
+#endif

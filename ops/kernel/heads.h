@@ -1,0 +1,107 @@
+/* heads.h: a call of attention or of its gradient, as every device sees it: which operand is what, rows, and the dims that
+ * number the heads. */
+#ifndef WEFT_KERNEL_HEADS_H
+#define WEFT_KERNEL_HEADS_H
+
+#include <string.h>
+
+#include "kernel.h"
+
+/* Operands and results, by what they are; O is the result, or in the gradient its incoming gradient. */
+enum {
+    WEFT_Q,
+    WEFT_K,
+    WEFT_V,
+    WEFT_O,
+    WEFT_DQ,
+    WEFT_DK,
+    WEFT_DV, /* up to here [rows, feature]; from here on [query, memory], of which either may be missing */
+    WEFT_BIAS,
+    WEFT_MASK,
+    WEFT_DBIAS,
+    WEFT_HEAD_TENSORS,
+    WEFT_HEAD_MATRICES = WEFT_BIAS
+};
+
+typedef struct weft_heads_call {
+    const weft_attention_attributes *attributes;
+    const weft_view *view[WEFT_HEAD_TENSORS]; /* NULL: not there */
+    int64_t n_query, n_memory, n_feature;
+    int64_t first_query, first_memory; /* global */
+    int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
+    /* Dims of q other than rows and feature number the heads; with dbias, those that it lacks are innermost, and `n_shared`
+     * heads in a row add to the same of it. */
+    int n_dims;
+    const char *dim[WEFT_MAX_DIMS];
+    int64_t size[WEFT_MAX_DIMS], n_heads, n_shared;
+} weft_heads_call;
+
+static inline void weft_heads_find(weft_heads_call *h, const weft_call *call)
+{
+    const weft_attention_attributes *a = h->attributes;
+    const bool is_gradient = call->n_out > 1;
+    for (int t = WEFT_Q; t <= WEFT_V; t++)
+        h->view[t] = &call->in[t];
+    h->view[WEFT_O] = is_gradient ? &call->in[call->n_in - 1] : &call->out[0];
+    for (int t = WEFT_DQ; t <= WEFT_DV && is_gradient; t++)
+        h->view[t] = &call->out[t - WEFT_DQ];
+    if (a->bias > 0) h->view[WEFT_BIAS] = &call->in[a->bias];
+    if (a->mask > 0) h->view[WEFT_MASK] = &call->in[a->mask];
+    if (is_gradient && a->bias_gradient) h->view[WEFT_DBIAS] = &call->out[3];
+}
+
+static inline void weft_heads_rows(weft_heads_call *h)
+{
+    const weft_attention_attributes *a = h->attributes;
+    const weft_view *q = h->view[WEFT_Q], *k = h->view[WEFT_K];
+    const int query = weft_shape_find(&q->shape, a->query),
+              memory = weft_shape_find(&k->shape, a->memory);
+    const int64_t far = q->shape.dims[query].size + k->shape.dims[memory].size;
+    h->n_query = weft_view_size(q, query), h->first_query = q->box.begin[query];
+    h->n_memory = weft_view_size(k, memory), h->first_memory = k->box.begin[memory];
+    h->n_feature = weft_view_size(q, weft_shape_find(&q->shape, a->feature));
+    h->back = a->window == 0 || a->window > far ? far : a->window - 1;
+    h->ahead = a->causal ? 0 : h->back;
+}
+
+static inline void weft_heads_order(weft_heads_call *h)
+{
+    const weft_attention_attributes *a = h->attributes;
+    const weft_view *q = h->view[WEFT_Q], *first = h->view[WEFT_DBIAS];
+    h->n_heads = h->n_shared = 1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < q->shape.n_dims; d++) {
+            const char *name = q->shape.dims[d].name;
+            if (strcmp(name, a->query) == 0 || strcmp(name, a->feature) == 0) continue;
+            const bool is_shared = first != NULL && weft_shape_find(&first->shape, name) < 0;
+            if (is_shared != (pass == 1)) continue;
+            h->dim[h->n_dims] = name;
+            h->size[h->n_dims++] = weft_view_size(q, d);
+            h->n_heads *= weft_view_size(q, d);
+            if (is_shared) h->n_shared *= weft_view_size(q, d);
+        }
+}
+
+static inline weft_heads_call weft_heads_of(const weft_call *call)
+{
+    weft_heads_call h = {.attributes = call->attributes};
+    weft_heads_find(&h, call);
+    weft_heads_rows(&h);
+    weft_heads_order(&h);
+    return h;
+}
+
+/* What a tensor calls its rows and columns. */
+static inline const char *weft_heads_row(const weft_heads_call *h, int tensor)
+{
+    const bool by_memory =
+        tensor == WEFT_K || tensor == WEFT_V || tensor == WEFT_DK || tensor == WEFT_DV;
+    return by_memory ? h->attributes->memory : h->attributes->query;
+}
+
+static inline const char *weft_heads_column(const weft_heads_call *h, int tensor)
+{
+    return tensor < WEFT_HEAD_MATRICES ? h->attributes->feature : h->attributes->column;
+}
+
+#endif

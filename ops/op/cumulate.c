@@ -1,0 +1,92 @@
+/* cumulate.c: sums and products along a dim, by blocks.
+ *
+ * Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
+ * divide is padded. Blocks have the dim's name, so that it is laid out as the dim itself.
+ */
+#include "cumulate.h"
+
+#include <string.h>
+
+#include "weft/ops.h"
+
+enum { BLOCKS = 48, LEAST = 2 * BLOCKS };
+
+static const weft_field fields[] = {
+    WEFT_FIELD(weft_cumulate_attributes, dim), WEFT_FIELD(weft_cumulate_attributes, size),
+    WEFT_FIELD(weft_cumulate_attributes, exclusive), WEFT_FIELD(weft_cumulate_attributes, reverse)};
+const weft_attributes weft_attributes_cumulate = WEFT_ATTRIBUTES(weft_cumulate_attributes, fields);
+
+weft_status weft_infer_cumulate(weft_site *site, weft_error *error)
+{
+    const weft_cumulate_attributes *attributes = site->attributes;
+    WEFT_TRY(weft_check_dim(site, 0, attributes->dim, attributes->size, error));
+    site->n_out = 1;
+    site->out[0] = site->in[0];
+    return WEFT_OK;
+}
+
+void weft_factors_cumulate(const weft_site *site, weft_factors *factors)
+{
+    const weft_cumulate_attributes *attributes = site->attributes;
+    weft_factors_by_name(site, WEFT_NOT_PARTIAL, factors);
+    weft_factors_whole(site, attributes->dim, factors);
+}
+
+/* Of the sums or products, which of two is one with the other. */
+static weft_value both(const weft_op *op, weft_value a, weft_value b)
+{
+    return op == &weft_op_cumsum ? weft_add(a, b) : weft_mul(a, b);
+}
+
+static weft_value emit(const weft_op *op, weft_value x, weft_dim dim, bool exclusive, bool reverse)
+{
+    weft_cumulate_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.dim = weft_graph_intern(x.graph, dim.name);
+    attributes.size = dim.size;
+    attributes.exclusive = exclusive;
+    attributes.reverse = reverse;
+    return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
+}
+
+/* x [.., dim, ..], which blocks divide. */
+static weft_value by_blocks(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
+                            bool reverse)
+{
+    const weft_shape *whole = weft_shape_of(x);
+    const weft_dim blocks = {dim.name, BLOCKS};
+    weft_dim within = weft_dim_beside(x.graph, dim);
+    within.size = dim.size / BLOCKS;
+    weft_shape cut = {0};
+    for (int d = 0; d < whole->n_dims; d++) {
+        const bool is_it = strcmp(whole->dims[d].name, dim.name) == 0;
+        cut.dims[cut.n_dims++] = is_it ? blocks : whole->dims[d];
+        if (is_it) cut.dims[cut.n_dims++] = within;
+    }
+    const weft_value parts = weft_reshape(x, cut);
+    const weft_value sums = emit(op, parts, within, false, reverse);
+    const weft_value of_blocks = weft_unstack(sums, within, reverse ? 0 : within.size - 1);
+    const weft_value before = emit(op, of_blocks, blocks, true, reverse);
+    const weft_value inner = exclusive ? emit(op, parts, within, true, reverse) : sums;
+    return weft_reshape(both(op, inner, before), *whole);
+}
+
+weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
+                         const weft_op *op, const char *builder, double neutral)
+{
+    weft_dim_attributes taken;
+    if (!weft_graph_dim(x.graph, builder, dim, &taken)) return weft_no_value(x.graph);
+    if (x.id == 0) return weft_no_value(x.graph);
+    dim = (weft_dim){taken.dim, taken.size};
+    const weft_dtype dtype = weft_dtype_of(x);
+    const weft_value wide = weft_wide(x);
+    const int64_t padded = (dim.size + BLOCKS - 1) / BLOCKS * BLOCKS;
+    const bool is_short = dim.size < LEAST || padded > INT32_MAX ||
+                          weft_shape_of(x)->n_dims == WEFT_MAX_DIMS ||
+                          weft_dim_of(x, dim.name).size != dim.size; /* infer says so */
+    if (is_short) return weft_cast(emit(op, wide, dim, exclusive, reverse), dtype);
+    const weft_dim longer = {dim.name, padded};
+    const weft_value whole = padded == dim.size ? wide : weft_pad(wide, dim, 0, longer, neutral);
+    const weft_value sums = by_blocks(op, whole, longer, exclusive, reverse);
+    return weft_cast(padded == dim.size ? sums : weft_slice(sums, longer, 0, dim), dtype);
+}

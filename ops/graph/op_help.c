@@ -337,6 +337,20 @@ void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
     if (!is_itself) factors->window[f][operand] = *window;
 }
 
+void weft_factors_by_place(const weft_site *site, const char *dim, const weft_window *window,
+                           weft_factors *factors)
+{
+    if (site == NULL || factors == NULL) return;
+    const weft_shape *in = &site->in[0].shape;
+    const int shown = dim != NULL && window != NULL ? weft_shape_find(in, dim) : -1;
+    factors->n_factors = 0;
+    for (int d = 0; d < in->n_dims; d++) {
+        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
+        factor->in[0] = factor->out[0] = (int8_t)d;
+        if (d == shown) weft_factor_show(site, factors, 0, window);
+    }
+}
+
 void weft_factors_pass(const weft_site *site, weft_factors *factors)
 {
     weft_factors_by_name(site, WEFT_NOT_PARTIAL, factors);

@@ -38,22 +38,15 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-/* Dims pass by place. */
 static void factors(const weft_site *site, weft_factors *factors)
 {
     const weft_reindex_attributes *attributes = site->attributes;
-    factors->n_factors = 0;
-    for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
-        factor->in[0] = factor->out[0] = (int8_t)d;
-        if (d != weft_shape_find(&site->in[0].shape, attributes->dim)) continue;
-        weft_factor_show(site, factors, 0,
-                         &(weft_window){.lead = attributes->to_size,
-                                        .low = attributes->offset,
-                                        .high = attributes->offset,
-                                        .stride = (int32_t)attributes->stride,
-                                        .over = (int32_t)attributes->over});
-    }
+    const weft_window window = {.lead = attributes->to_size,
+                                .low = attributes->offset,
+                                .high = attributes->offset,
+                                .stride = (int32_t)attributes->stride,
+                                .over = (int32_t)attributes->over};
+    weft_factors_by_place(site, attributes->dim, &window, factors);
 }
 
 static void gradient(weft_vjp *vjp)

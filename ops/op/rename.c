@@ -38,11 +38,7 @@ static weft_status infer(weft_site *site, weft_error *error)
 
 static void factors(const weft_site *site, weft_factors *factors)
 {
-    factors->n_factors = 0;
-    for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
-        factor->in[0] = factor->out[0] = (int8_t)d;
-    }
+    weft_factors_by_place(site, NULL, NULL, factors);
 }
 
 static void gradient(weft_vjp *vjp)

@@ -37,22 +37,15 @@ static weft_status infer(weft_site *site, weft_error *error)
     return WEFT_OK; /* a name that stands twice now is found by weft_emit */
 }
 
-/* Dims pass by place. */
 static void factors(const weft_site *site, weft_factors *factors)
 {
-    const slice_attributes *attributes = site->attributes;
-    factors->n_factors = 0;
-    for (int d = 0; d < site->in[0].shape.n_dims; d++) {
-        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
-        factor->in[0] = factor->out[0] = (int8_t)d;
-        if (d != weft_shape_find(&site->in[0].shape, attributes->slice.dim)) continue;
-        weft_factor_show(site, factors, 0,
-                         &(weft_window){.lead = site->out[0].shape.dims[d].size,
-                                        .low = attributes->slice.begin,
-                                        .high = attributes->slice.begin,
-                                        .stride = 1,
-                                        .over = 1});
-    }
+    const weft_slice_attributes *slice = &((const slice_attributes *)site->attributes)->slice;
+    const weft_window window = {.lead = slice->end - slice->begin,
+                                .low = slice->begin,
+                                .high = slice->begin,
+                                .stride = 1,
+                                .over = 1};
+    weft_factors_by_place(site, slice->dim, &window, factors);
 }
 
 static void gradient(weft_vjp *vjp)

@@ -252,6 +252,10 @@ WEFT_API void weft_factors_by_name(const weft_site *site, weft_combine combine,
                                    weft_factors *factors);
 /* Element ops: by name, nothing reduced. */
 WEFT_API void weft_factors_pass(const weft_site *site, weft_factors *factors);
+/* One per dim of the one operand, which is the result's at the same place, whatever it is called there; `dim` of the operand is
+ * seen through a window (weft_factor_show); both NULL: none is. */
+WEFT_API void weft_factors_by_place(const weft_site *site, const char *dim,
+                                    const weft_window *window, weft_factors *factors);
 /* Take the direction of dim `name` out again: it must be whole. */
 WEFT_API void weft_factors_whole(const weft_site *site, const char *name, weft_factors *factors);
 /* A factor that runs through nothing yet, for those built by hand; NULL when there are WEFT_MAX_FACTORS. */

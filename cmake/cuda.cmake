@@ -56,6 +56,12 @@ target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJEC
 foreach(room mesh layout kernel op)
   target_include_directories(weft_cuda PRIVATE $<TARGET_PROPERTY:weft_${room},INTERFACE_INCLUDE_DIRECTORIES>)
 endforeach()
+# Libraries of the Toolkit that are loaded at run time, each where its header is.
+find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+if(WEFT_CUBLASLT_INCLUDE)
+  target_sources(weft_cuda PRIVATE ops/kernel/cuda/cublaslt.c ops/kernel/cuda/matrices.c ops/kernel/cuda/product_cublaslt.c)
+  target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_HAS_CUBLASLT)
+endif()
 # The headers of kernels that are compiled later are in the library.
 file(STRINGS ops/kernel/cuda/headers.inc header_lines REGEX "^HEADER")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ops/kernel/cuda/headers.inc)

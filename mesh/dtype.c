@@ -92,3 +92,21 @@ void weft_dtype_put(weft_dtype dtype, void *data, int64_t index, double number)
     if ((unsigned)dtype < WEFT_DTYPES && data != NULL && index >= 0)
         dtypes[dtype].put(data, index, number);
 }
+
+/* ---- precision of products ------------------------------------------------------------------- */
+
+static const char *const precisions[WEFT_PRECISIONS] = {
+    [WEFT_PRECISION_F32] = "f32", [WEFT_PRECISION_TF32] = "tf32", [WEFT_PRECISION_BF16] = "bf16"};
+
+const char *weft_precision_name(weft_precision precision)
+{
+    return (unsigned)precision < WEFT_PRECISIONS ? precisions[precision] : "no precision";
+}
+
+weft_precision weft_precision_find(const char *name)
+{
+    int at = 0;
+    while (at < WEFT_PRECISIONS && (name == NULL || strcmp(precisions[at], name) != 0))
+        at++;
+    return (weft_precision)at;
+}

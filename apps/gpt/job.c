@@ -91,12 +91,13 @@ weft_status gpt_job_build(gpt_job *job, weft_error *error)
 weft_status gpt_job_compile(gpt_job *job, weft_error *error)
 {
     const char *dump = settings_text(job->settings, "dump");
-    const weft_compile_options options = {.strict = settings_flag(job->settings, "strict"),
-                                          .dump = *dump ? dump : NULL,
-                                          .synchronous =
-                                              settings_flag(job->settings, "synchronous"),
-                                          .link = job->link.text,
-                                          .explain = settings_flag(job->settings, "explain")};
+    const weft_compile_options options = {
+        .strict = settings_flag(job->settings, "strict"),
+        .dump = *dump ? dump : NULL,
+        .synchronous = settings_flag(job->settings, "synchronous"),
+        .link = job->link.text,
+        .precision = weft_precision_find(settings_text(job->settings, "precision")),
+        .explain = settings_flag(job->settings, "explain")};
     WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
     return weft_compile(job->mesh, job->layout,
                         WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,

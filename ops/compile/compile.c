@@ -174,6 +174,11 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
                          "compile: latency of the cost function is %g; give bytes through a link "
                          "that take as long as an exchange of nothing, or 0 for the usual %d",
                          plan->cost.latency, WEFT_LATENCY);
+    if ((unsigned)options->precision >= WEFT_PRECISIONS)
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: precision is %d; it is one of f32 (0), tf32 (1) and bf16 (2)",
+                         (int)options->precision);
+    plan->precision = options->precision;
     if (!plan->policy) return WEFT_OK;
     const char *name = plan->policy->name ? plan->policy->name : "policy";
     plan->policy_name = weft_arena_intern(plan->arena, name);

@@ -9,6 +9,7 @@ void weft_step_call(const weft_plan *plan, const weft_step *step, int rank, weft
     call->n_in = step->n_in;
     call->n_out = step->n_out;
     call->accumulates = weft_step_accumulates(plan, step);
+    call->precision = plan->precision;
     for (int i = 0; i < step->n_in; i++)
         weft_placed_view(plan, step->in[i], rank, &call->in[i]);
     for (int o = 0; o < step->n_out; o++)

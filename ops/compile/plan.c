@@ -273,6 +273,8 @@ uint64_t weft_plan_digest(const weft_plan *plan)
     fprintf(file, "%s %s %d %s %llu\n", weft_mesh_text(plan->mesh), weft_layout_text(plan->layout),
             weft_layout_stage(plan->layout), store_dim != NULL ? store_dim : "",
             (unsigned long long)plan->graph->seed);
+    if (plan->precision != WEFT_PRECISION_F32)
+        fprintf(file, "products in %s\n", weft_precision_name(plan->precision));
     weft_graph_print(plan->graph, false, file);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         print_step(plan, &plan->steps[s], file);

@@ -96,7 +96,8 @@ typedef struct weft_plan {
     const char *policy_name;   /* NULL: none */
     weft_cost cost;            /* while it is built */
     weft_link_price links[WEFT_MAX_AXES];
-    const char *link_text;  /* as they were stated; NULL: the usual */
+    const char *link_text; /* as they were stated; NULL: the usual */
+    weft_precision precision;
     const weft_graph *user; /* the graph it was made from; lives longer */
     uint32_t n_user_values;
     /* [n_user_values] user's value id -> value of `graph`; 0: not part of it */

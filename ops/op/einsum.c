@@ -80,6 +80,7 @@ const weft_op weft_op_einsum = {
     .linear = 1 | 2,
     .gradient = gradient,
     .flops = flops,
+    .accumulates = &weft_op_add,
     .row = &(const weft_row){.combine = WEFT_SUM, .each = &weft_op_mul},
 };
 

@@ -31,6 +31,8 @@ PLAIN(bool, bool, true, false, true)
 #define BEYOND(T) (T) - 1, (T)99, (T)INT_MAX
 PLAIN(weft_status, weft_status, WEFT_USAGE, WEFT_OK, BEYOND(weft_status))
 PLAIN(weft_dtype, weft_dtype, WEFT_F64, WEFT_I32, WEFT_F32, BEYOND(weft_dtype))
+PLAIN(weft_precision, weft_precision, WEFT_PRECISION_TF32, WEFT_PRECISION_F32,
+      BEYOND(weft_precision))
 PLAIN(weft_combine, weft_combine, WEFT_MOMENTS, WEFT_NOT_PARTIAL, WEFT_LSE, BEYOND(weft_combine))
 PLAIN(weft_convert_kind, weft_convert_kind, WEFT_SLICE, BEYOND(weft_convert_kind))
 PLAIN(weft_phase, weft_phase, WEFT_FORWARD, BEYOND(weft_phase))

@@ -62,6 +62,24 @@ static void test_every_layout_has_them(void)
         check_losses("", layouts[k], alone);
 }
 
+/* A file that is no library stands before the one that is: products are the plain kernels'. */
+static void test_without_a_library_for_products_it_has_them(void)
+{
+    char path[600], before[900];
+    const char *libraries = getenv("LD_LIBRARY_PATH");
+    double losses[2 * STEPS] = {0};
+    snprintf(path, sizeof path, "%s/libcublasLt.so.%s", folder, WEFT_TEST_CUDA_TOOLKIT);
+    FILE *file = fopen(path, "w");
+    if (!CHECK(file != NULL)) return;
+    fputs("no library\n", file);
+    fclose(file);
+    snprintf(before, sizeof before, "LD_LIBRARY_PATH=%s:%s", folder, libraries ? libraries : "");
+    CHECK_EQ_INT(train(before, "--device cuda --steps 4", NULL, losses), STEPS);
+    for (int i = 0; i < STEPS; i++)
+        CHECK_CLOSE(losses[i], alone[i], 1e-5);
+    unlink(path);
+}
+
 /* What is exchanged goes through the host's memory. */
 static void test_processes_have_them(void)
 {
@@ -120,6 +138,7 @@ int main(void)
     if (!CHECK(text_folder_open("/tmp", "cuda-gpt"))) return weft_test_report();
     RUN(test_one_rank_has_the_losses_of_the_cpu);
     RUN(test_every_layout_has_them);
+    RUN(test_without_a_library_for_products_it_has_them);
     RUN(test_processes_have_them);
     RUN(test_a_checkpoint_goes_on_elsewhere);
     if (access(WEFT_TEST_DATA "/../../shared/data/mnist-t10k", R_OK) == 0)

@@ -1,155 +1,8 @@
 /* ops_test: every kernel of the device cuda against the CPU's, on numbers, dtypes, boxes and strides of every kind, and whole
  * programs on meshes; on a driver that does things late and blocks in any order, or on a GPU where there is one. */
-#include "kernel.h"
-#include "mesh/cuda/parts.h"
-#include "mesh/devices.h"
-#include "ops/kernel/cuda/plugin.h"
-#include "registry.h"
-#include "weft/arena.h"
+#include "calls.h"
 #include "weft/ops.h"
 #include "weft/program.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "test.h"
-
-static weft_device_kind kind;
-static const weft_device *device;
-static weft_stream *stream, *lanes; /* of the device, of the CPU */
-
-static uint32_t random_below(uint32_t n)
-{
-    static uint64_t state = 7;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
-/* "a:3 b:4/2": dims and sizes; what stands behind a / is where the local box begins of a tensor that is one larger. */
-static weft_view view_of(weft_dtype dtype, const char *text)
-{
-    static char names[64][8];
-    static int n_names;
-    weft_view view = {.dtype = dtype};
-    char copy[100], *next = copy, *word;
-    snprintf(copy, sizeof copy, "%s", text);
-    while ((word = strtok_r(next, " ", &next)) != NULL) {
-        char *colon = strchr(word, ':'), *slash = strchr(word, '/');
-        *colon = '\0';
-        char *name = names[n_names++ % 64];
-        snprintf(name, 8, "%s", word);
-        const int d = view.shape.n_dims++;
-        const int64_t size = strtol(colon + 1, NULL, 10),
-                      at = slash ? strtol(slash + 1, NULL, 10) : 0;
-        view.shape.dims[d] = (weft_dim){name, size + at + (slash != NULL)};
-        view.box.begin[d] = at, view.box.end[d] = at + size;
-    }
-    return view;
-}
-
-static size_t bytes_of(const weft_view *view)
-{
-    return (size_t)weft_view_count(view) * weft_dtype_bytes(view->dtype);
-}
-
-/* Small whole numbers: sums of them are exact, so that both devices agree on every bit. A state's are its own. */
-static void fill(weft_view *view, int width)
-{
-    for (int64_t i = 0; i < weft_view_count(view); i++) {
-        double x = (double)random_below(17) - (view->dtype == WEFT_U8 ? 0 : 8);
-        if (width == 3 && i % 3 != 1) x = 1 + random_below(9);
-        if (width == 2 && i % 2 == 1) x = 1 + random_below(9);
-        weft_dtype_put(view->dtype, view->data, i, x);
-    }
-}
-
-static void take_host(weft_view *view)
-{
-    view->data = calloc(1, bytes_of(view) + 8);
-    CHECK(view->data != NULL);
-}
-
-static weft_status run_on(weft_device_kind on, const char *op, weft_call *call, weft_arena *arena,
-                          weft_error *error)
-{
-    weft_kernel_choice choice;
-    WEFT_TRY(weft_kernel_find(op, on, call, &choice, error));
-    void *scratch = NULL;
-    if (choice.kernel->scratch != NULL)
-        scratch = weft_arena_take(arena, (size_t)choice.kernel->scratch(call) + 64);
-    call->scratch = (void *)(((uintptr_t)scratch + 63) / 64 * 64);
-    if (choice.kernel->prepare != NULL)
-        WEFT_TRY(choice.kernel->prepare(call, arena, &call->prepared, error));
-    choice.kernel->launch(call);
-    if (choice.kernel->release != NULL) choice.kernel->release(call->prepared);
-    return WEFT_OK;
-}
-
-/* Sums, extremes, indices and what is moved bit by bit; where there is an exp, a division or a root, nearly. */
-static void compare(const char *op, const weft_view *got, const weft_view *expected)
-{
-    const bool is_exact = strncmp(op, "lse", 3) != 0 && strncmp(op, "moments", 7) != 0;
-    const size_t bytes = weft_dtype_bytes(got->dtype);
-    for (int64_t i = 0; i < weft_view_count(got); i++) {
-        const size_t at = (size_t)i * bytes;
-        const double a = weft_dtype_get(got->dtype, got->data, i),
-                     b = weft_dtype_get(expected->dtype, expected->data, i);
-        const bool is_equal =
-            memcmp((char *)got->data + at, (char *)expected->data + at, bytes) == 0;
-        const bool is_near = fabs(a - b) <= 1e-5 * fmax(1e-6, fmax(fabs(a), fabs(b)));
-        char text[200];
-        snprintf(text, sizeof text, "%s: element %lld is %.9g, and on the CPU %.9g", op,
-                 (long long)i, a, b);
-        if (!weft_test_check(is_equal || (!is_exact && is_near), __FILE__, __LINE__, text)) return;
-    }
-}
-
-/* The call, whose operands the host has, on both devices. */
-static void check_call(const char *op, weft_call *on_host)
-{
-    weft_call call = *on_host;
-    weft_error error = {0};
-    weft_arena *arena = weft_arena_create();
-    for (int o = 0; o < call.n_out; o++)
-        take_host(&on_host->out[o]);
-    on_host->stream = lanes;
-    call.stream = stream;
-    for (int i = 0; i < call.n_in; i++) {
-        CHECK_OK(device->take(bytes_of(&call.in[i]) + 1, &call.in[i].data, &error), error);
-        device->put(stream, call.in[i].data, on_host->in[i].data, bytes_of(&call.in[i]));
-    }
-    for (int o = 0; o < call.n_out; o++)
-        CHECK_OK(device->take(bytes_of(&call.out[o]) + 1, &call.out[o].data, &error), error);
-    CHECK_OK(run_on(WEFT_CPU, op, on_host, arena, &error), error);
-    CHECK_OK(run_on(kind, op, &call, arena, &error), error);
-    for (int o = 0; o < call.n_out; o++) {
-        weft_view got = call.out[o];
-        take_host(&got);
-        device->get(stream, got.data, call.out[o].data, bytes_of(&got));
-        compare(op, &got, &on_host->out[o]);
-        device->give(call.out[o].data, 0);
-        free(got.data), free(on_host->out[o].data);
-    }
-    CHECK_OK(device->failed(stream, &error), error);
-    for (int i = 0; i < call.n_in; i++) {
-        device->give(call.in[i].data, 0);
-        free(on_host->in[i].data);
-    }
-    weft_arena_destroy(&arena);
-}
-
-static void add_in(weft_call *call, weft_dtype dtype, const char *text, int width)
-{
-    weft_view *view = &call->in[call->n_in++];
-    *view = view_of(dtype, text);
-    take_host(view);
-    fill(view, width);
-}
-
-static void add_out(weft_call *call, weft_dtype dtype, const char *text)
-{
-    call->out[call->n_out++] = view_of(dtype, text);
-}
 
 /* ---- products --------------------------------------------------------------------------------- */
 
@@ -414,16 +267,7 @@ static void test_a_program_has_the_same_numbers_on_every_mesh(void)
 
 int main(void)
 {
-    weft_error error = {0};
-    if (cuda_open_all(&error) != WEFT_OK) {
-        weft_test_skip(error.message);
-        return weft_test_report();
-    }
-    kind = (weft_device_kind)weft_device_named("cuda");
-    device = weft_devices[kind];
-    if (device->stream_create(1, &stream, &error) != WEFT_OK ||
-        weft_devices[WEFT_CPU]->stream_create(1, &lanes, &error) != WEFT_OK)
-        puts(error.message), exit(1);
+    if (!open_device()) return weft_test_report();
     RUN(test_einsum);
     RUN(test_reductions);
     RUN(test_finishes);
@@ -432,7 +276,6 @@ int main(void)
     RUN(test_shapes);
     RUN(test_reindex);
     RUN(test_a_program_has_the_same_numbers_on_every_mesh);
-    device->stream_destroy(&stream);
-    weft_devices[WEFT_CPU]->stream_destroy(&lanes);
+    close_device();
     return weft_test_report();
 }

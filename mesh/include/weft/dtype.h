@@ -46,6 +46,19 @@ WEFT_API weft_dtype weft_dtype_find(const char *name);
 WEFT_API double weft_dtype_get(weft_dtype dtype, const void *data, int64_t index);
 WEFT_API void weft_dtype_put(weft_dtype dtype, void *data, int64_t index, double number);
 
+/* What products of f32 numbers may be computed with: f32; or operands rounded to 11 bits (tf32) or to 8 (bf16) on devices that
+ * are faster so, and added up in f32 all the same. Products of other dtypes are computed as those dtypes say. */
+typedef enum weft_precision {
+    WEFT_PRECISION_F32 = 0,
+    WEFT_PRECISION_TF32 = 1,
+    WEFT_PRECISION_BF16 = 2,
+    WEFT_PRECISIONS = 3
+} weft_precision;
+/* Local. Its name: "f32", "tf32", "bf16"; of what is none: "no precision". The precision of a name; WEFT_PRECISIONS: there is
+ * none. */
+WEFT_API const char *weft_precision_name(weft_precision precision);
+WEFT_API weft_precision weft_precision_find(const char *name);
+
 WEFT_END
 
 #endif

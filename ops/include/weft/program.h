@@ -40,6 +40,8 @@ typedef struct weft_compile_options {
      * elsewhere, come to the same. An axis of which nothing is said, and NULL: 3GB+5us. Where `cost` has a function for
      * exchanges, or a latency, that counts */
     const char *link;
+    weft_precision
+        precision; /* what products of f32 may be computed with; 0: f32. The CPU has f32 alone */
 } weft_compile_options;
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.

@@ -17,13 +17,15 @@ void cuda_nest_add(cuda_nest *nest, int64_t count, int64_t stride_0, int64_t str
 /* ---- what there is: each opens its image and adds its kernels ---------------------------------- */
 
 weft_status cuda_products_open(weft_device_kind device, weft_error *error);
+/* Where the Toolkit has cuBLASLt; by the library, where that can be loaded, products come before those of cuda_products_open. */
+weft_status cuda_cublaslt_open(weft_device_kind device, weft_error *error);
 weft_status cuda_reductions_open(weft_device_kind device, weft_error *error);
 weft_status cuda_indexing_open(weft_device_kind device, weft_error *error);
 weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
 weft_status cuda_loops_open(weft_device_kind device, weft_error *error);
 
-/* A kernel for an op, known by the op's name. */
+/* A kernel for an op, known by the op's name where it has none of its own. */
 weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind device,
                             weft_error *error);
 

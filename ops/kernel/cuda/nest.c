@@ -32,7 +32,7 @@ weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind
                             weft_error *error)
 {
     kernel.size = sizeof kernel;
-    kernel.name = op;
+    if (kernel.name == NULL) kernel.name = op;
     kernel.device = device;
     return weft_extend_kernel(op, &kernel, error);
 }

@@ -10,10 +10,10 @@ typedef struct cuda_nest {
     int64_t count[CUDA_NEST_DIMS], stride[CUDA_NEST_TENSORS][CUDA_NEST_DIMS];
 } cuda_nest;
 
-/* out = sum over `inner` of a * b. Tensors of both nests: out (inner has no stride in it), a, b. */
+/* out = begin + sum over `inner` of a * b. Tensors of both nests: out (inner has no stride in it), a, b. */
 typedef struct cuda_product {
     void *out;
-    const void *a, *b;
+    const void *a, *b, *begin; /* as out lies, and may be out; NULL: nothing */
     int64_t n_out, n_inner;
     cuda_nest outer, inner;
 } cuda_product;

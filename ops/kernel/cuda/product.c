@@ -30,6 +30,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     cuda_product *p = *prepared = weft_arena_take(arena, sizeof *p);
     if (p == NULL) return weft_fail_memory(error, sizeof *p);
     *p = (cuda_product){.out = out->data, .a = a->data, .b = b->data, .n_inner = 1};
+    if (call->accumulates) p->begin = call->in[2].data;
     p->n_out = weft_view_count(out);
     for (int d = 0; d < out->shape.n_dims; d++) {
         const char *name = out->shape.dims[d].name;
@@ -57,6 +58,7 @@ weft_status cuda_products_open(weft_device_kind device, weft_error *error)
     return cuda_add_kernel("einsum",
                            (weft_kernel){.dtypes = WEFT_WIDE_DTYPES | WEFT_HALF_DTYPES,
                                          .prepare = prepare,
-                                         .launch = launch},
+                                         .launch = launch,
+                                         .accumulates = true},
                            device, error);
 }

@@ -10,6 +10,7 @@
     {                                                                                              \
         R *out = (R *)GLOBAL(work.out);                                                            \
         const T *a = (const T *)GLOBAL(work.a), *b = (const T *)GLOBAL(work.b);                    \
+        const R *begin = work.begin != NULL ? (const R *)GLOBAL(work.begin) : NULL;                \
         const int last = work.inner.n_dims - 1;                                                    \
         const int64_t run = last >= 0 ? work.inner.count[last] : 1;                                \
         const int64_t a_step = last >= 0 ? work.inner.stride[1][last] : 0;                         \
@@ -23,7 +24,7 @@
                 for (int64_t l = 0; l < run; l++)                                                  \
                     sum += (S)read(x[l * a_step]) * (S)read(y[l * b_step]);                        \
             }                                                                                      \
-            out[at.at[0]] = (R)sum;                                                                \
+            out[at.at[0]] = (R)(begin != NULL ? (S)begin[at.at[0]] + sum : sum);                   \
         }                                                                                          \
     }
 #define AS_IT_IS(x) (x)

@@ -140,6 +140,12 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = current;
+    return CUDA_SUCCESS;
+}
+
 /* ---- modules --------------------------------------------------------------------------------- */
 
 static bool is_library(const void *image)

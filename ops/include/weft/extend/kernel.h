@@ -55,6 +55,7 @@ typedef struct weft_call {
     /* in[n_in - 1] is an operand more than the op has: the sum so far, with out[0]'s dtype, dims and box. out[0] is that and
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
+    weft_precision precision; /* what products of f32 may be computed with: that, or better */
 } weft_call;
 typedef void (*weft_launch)(const weft_call *call);
 

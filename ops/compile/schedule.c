@@ -33,6 +33,11 @@ typedef struct measure {
 static const measure tries[N_TRIES] = {{1, INFINITY}, {1, 4},      {1, 1},
                                        {0.5, 1},      {0.25, 0.5}, {0, 0}};
 
+typedef struct need {
+    double at;
+    uint32_t step;
+} need;
+
 typedef struct scheduling {
     weft_plan *plan;
     weft_error *error;
@@ -44,6 +49,8 @@ typedef struct scheduling {
     bool *
         is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
     double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
+    need *needs;    /* [n_exchanges] when they are needed, in this order                       */
+    uint32_t *turn; /* [n_steps] of an exchange: its place there                               */
     /* One order: */
     measure now;
     double *starts,
@@ -100,20 +107,38 @@ static void find_free(scheduling *g)
             g->is_exchange[s] && takes_no_more(g->plan, g->sequence.n_readers, &g->plan->steps[s]);
 }
 
-/* An exchange has to be over when the first step that waits for it begins, and before the next of its group has to
- * begin. */
+/* When the first step that waits for an exchange would begin if exchanges took no time. */
+static double needed_at(const scheduling *g, uint32_t s)
+{
+    double at = g->begins[g->n_steps];
+    for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next)
+        at = fmin(at, g->begins[g->sequence.edges[e - 1].step]);
+    return at;
+}
+
+static int sooner(const void *a, const void *b)
+{
+    const need *x = a, *y = b;
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return x->step < y->step ? -1 : 1;
+}
+
+/* An exchange has to be over when it is needed, and before the next of its group has to begin: of those that are there, the one
+ * that is needed first goes first. */
 static void find_latest(scheduling *g)
 {
     double last[1 << WEFT_MAX_AXES];
+    uint32_t n = 0;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
         last[axes] = INFINITY;
-    for (uint32_t s = g->n_steps; s-- > 0;) {
-        double needed = g->begins[g->n_steps];
+    for (uint32_t s = 0; s < g->n_steps; s++)
+        if (g->is_exchange[s]) g->needs[n++] = (need){needed_at(g, s), s};
+    qsort(g->needs, n, sizeof *g->needs, sooner);
+    while (n-- > 0) {
+        const uint32_t s = g->needs[n].step;
         double *next = &last[g->plan->steps[s].convert.axes];
-        if (!g->is_exchange[s]) continue;
-        for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next)
-            needed = fmin(needed, g->begins[g->sequence.edges[e - 1].step]);
-        g->latest[s] = *next = fmin(needed, *next) - g->price[s];
+        g->latest[s] = *next = fmin(g->needs[n].at, *next) - g->price[s];
+        g->turn[s] = n;
     }
 }
 
@@ -182,11 +207,11 @@ static void put_exchange(scheduling *g, uint32_t s)
     put(g, s, *over_at);
 }
 
-/* In the order of the list. */
+/* Which is needed first stands first. */
 static void hold(scheduling *g, uint32_t s)
 {
     uint32_t at = g->n_held++;
-    for (; at > 0 && g->held[at - 1] > s; at--)
+    for (; at > 0 && g->turn[g->held[at - 1]] > g->turn[s]; at--)
         g->held[at] = g->held[at - 1];
     g->held[at] = s;
 }
@@ -293,7 +318,8 @@ static weft_status open_scheduling(scheduling *g)
 {
     weft_arena *arena = g->plan->arena;
     const size_t n = g->n_steps + 1;
-    uint32_t **const numbers[] = {&g->place, &g->ends, &g->n_left, &g->heap, &g->held, &g->flying};
+    uint32_t **const numbers[] = {&g->place, &g->ends,   &g->n_left, &g->heap,
+                                  &g->held,  &g->flying, &g->turn};
     double **const times[] = {&g->price,    &g->begins, &g->latest,
                               &g->ready_at, &g->starts, &g->over};
     bool is_there = true;
@@ -303,8 +329,9 @@ static weft_status open_scheduling(scheduling *g)
         is_there &= (*times[i] = weft_arena_take(arena, n * sizeof(double))) != NULL;
     g->is_exchange = weft_arena_take(arena, n * sizeof *g->is_exchange);
     g->is_free = weft_arena_take(arena, n * sizeof *g->is_free);
+    g->needs = weft_arena_take(arena, n * sizeof *g->needs);
     g->ordered = calloc(n, sizeof *g->ordered);
-    if (!is_there || !g->is_exchange || !g->is_free || !g->ordered)
+    if (!is_there || !g->is_exchange || !g->is_free || !g->needs || !g->ordered)
         return weft_fail_memory(g->error, n * sizeof *g->ordered);
     WEFT_TRY(weft_find_sequence(g->plan, &g->sequence, g->error));
     find_prices(g);

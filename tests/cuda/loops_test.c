@@ -148,10 +148,22 @@ static int damage(const char *how)
     return n;
 }
 
+/* So that a processor of the GPU has 512 threads of it at once. */
+#define MOST_REGISTERS "128"
+
 static void test_loops_have_the_numbers_of_the_cpu_and_are_cuda_c(void)
 {
-    CHECK_EQ_INT(in_a_child("TEST_NVRTC_ALSO", "1", -1), 0);
+    CHECK_EQ_INT(in_a_child("TEST_NVRTC_ALSO", MOST_REGISTERS, -1), 0);
     CHECK(damage("nothing") > 5);
+}
+
+static void test_a_loop_of_too_many_registers_is_found(void)
+{
+    if (access(WEFT_TEST_NVRTC, R_OK) != 0) return; /* nobody counts them */
+    (void)damage(NULL);
+    CHECK(in_a_child("TEST_NVRTC_ALSO", "8", -1) != 0);
+    (void)damage(NULL);
+    CHECK_EQ_INT(in_a_child(NULL, NULL, -1), 0);
 }
 
 static void test_what_was_compiled_is_found_again(void)
@@ -219,6 +231,7 @@ int main(void)
     }
     if (!CHECK(mkdtemp(cache) != NULL)) return weft_test_report();
     RUN(test_loops_have_the_numbers_of_the_cpu_and_are_cuda_c);
+    RUN(test_a_loop_of_too_many_registers_is_found);
     RUN(test_what_was_compiled_is_found_again);
     RUN(test_a_damaged_file_is_as_none);
     RUN(test_processes_share_it);

@@ -40,7 +40,7 @@ function(weft_cuda_image name source)
 endfunction()
 
 weft_cuda_image(box mesh/cuda/box.cu)
-foreach(name attend index product reduce)
+foreach(name attend convert index product reduce)
   weft_cuda_image(${name} ops/kernel/cuda/${name}.cu)
 endforeach()
 
@@ -61,6 +61,12 @@ find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_
 if(WEFT_CUBLASLT_INCLUDE)
   target_sources(weft_cuda PRIVATE ops/kernel/cuda/cublaslt.c ops/kernel/cuda/matrices.c ops/kernel/cuda/product_cublaslt.c)
   target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_HAS_CUBLASLT)
+endif()
+find_path(WEFT_CUDNN_INCLUDE cudnn.h PATHS ${CUDAToolkit_INCLUDE_DIRS}) # it may be of a package of its own
+if(WEFT_CUDNN_INCLUDE)
+  target_sources(weft_cuda PRIVATE ops/kernel/cuda/attend_dnn.c ops/kernel/cuda/attend_graph.c ops/kernel/cuda/dnn.c)
+  target_include_directories(weft_cuda SYSTEM PRIVATE ${WEFT_CUDNN_INCLUDE})
+  target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_HAS_CUDNN)
 endif()
 # The headers of kernels that are compiled later are in the library.
 file(STRINGS ops/kernel/cuda/headers.inc header_lines REGEX "^HEADER")

@@ -127,6 +127,20 @@ static inline void compare(const char *op, const char *kernel, const weft_view *
     }
 }
 
+/* By norm, to what numbers of bf16 give. */
+static inline void compare_norms(const char *op, const weft_view *got, const weft_view *expected)
+{
+    double all = 0, off = 0;
+    char text[100];
+    for (int64_t i = 0; i < weft_view_count(got); i++) {
+        const double a = weft_dtype_get(got->dtype, got->data, i),
+                     b = weft_dtype_get(expected->dtype, expected->data, i);
+        all += b * b, off += (a - b) * (a - b);
+    }
+    snprintf(text, sizeof text, "%s: off by %.3g of its norm", op, sqrt(off / all));
+    weft_test_check(sqrt(off) <= 2e-2 * sqrt(all), __FILE__, __LINE__, text);
+}
+
 static inline bool does(const weft_kernel *kernel, const weft_call *call)
 {
     weft_call shapes = *call;
@@ -154,7 +168,10 @@ static inline void check_kernel(const char *op, const weft_kernel *kernel, const
         weft_view got = call.out[o];
         take_host(&got);
         device->get(stream, got.data, call.out[o].data, bytes_of(&got));
-        compare(op, kernel->name, &got, &on_host->out[o]);
+        if (call.precision == WEFT_PRECISION_F32)
+            compare(op, kernel->name, &got, &on_host->out[o]);
+        else
+            compare_norms(op, &got, &on_host->out[o]);
         device->give(call.out[o].data, 0);
         free(got.data);
     }

@@ -23,7 +23,7 @@ pack() {
     [ -x "$build/tests/test_cuda_device" ] || die "$build has no tests/test_cuda_device; build with the CUDA Toolkit first"
     mkdir -p "$to/bin" "$to/tests" "$to/lib"
     cp "$build"/bin/{weft,gpt,mnist} "$to/bin/"
-    cp "$build"/tests/test_cuda_{device,ops} "$to/tests/"
+    cp "$build"/tests/test_cuda_{device,ops,products,attend} "$to/tests/"
     cp -L "$build"/lib/libweft.so.0 "$build"/lib/libweft_cuda.so "$to/lib/"
     libraries_of "$to"/bin/* "$to"/tests/* "$to"/lib/* | grep -v '/libweft' | xargs -r -I{} cp -L {} "$to/lib/"
     cp "${BASH_SOURCE[0]}" "$to/run.sh"
@@ -36,6 +36,15 @@ add_driver_folders() {
     local folder
     for folder in /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/local/cuda/compat; do
         if [ -e "$folder/libcuda.so.1" ]; then LD_LIBRARY_PATH+=":$folder"; fi
+    done
+}
+
+# cuBLASLt, cuDNN and NVRTC: of a toolkit, or of Python's packages of them.
+add_library_folders() {
+    local folder packages
+    packages=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null) || packages=/nowhere
+    for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib "$packages"/*/lib; do
+        if [ -d "$folder" ]; then LD_LIBRARY_PATH+=":$folder"; fi
     done
 }
 
@@ -55,6 +64,7 @@ try() {
 run() {
     export LD_LIBRARY_PATH=$here/lib
     add_driver_folders
+    add_library_folders
     echo "date $(date -u +%FT%TZ), commit $(cat "$here/commit")"
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo "no nvidia-smi"
     try "weft info" "$here/bin/weft" info --mesh data:1

@@ -4,6 +4,7 @@
 #include "mesh/cuda/image.h"
 
 CUDA_IMAGE(cuda_image_attend, WEFT_CUDA_IMAGES "/attend.fatbin")
+CUDA_IMAGE(cuda_image_convert, WEFT_CUDA_IMAGES "/convert.fatbin")
 CUDA_IMAGE(cuda_image_index, WEFT_CUDA_IMAGES "/index.fatbin")
 CUDA_IMAGE(cuda_image_product, WEFT_CUDA_IMAGES "/product.fatbin")
 CUDA_IMAGE(cuda_image_reduce, WEFT_CUDA_IMAGES "/reduce.fatbin")

@@ -23,6 +23,8 @@ weft_status cuda_reductions_open(weft_device_kind device, weft_error *error);
 weft_status cuda_indexing_open(weft_device_kind device, weft_error *error);
 weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
+/* The same of cuDNN, for attention. */
+weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error);
 weft_status cuda_loops_open(weft_device_kind device, weft_error *error);
 
 /* A kernel for an op, known by the op's name where it has none of its own. */

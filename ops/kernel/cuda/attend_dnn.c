@@ -1,0 +1,332 @@
+/* attend_dnn: attention and its gradient on the device cuda by cuDNN, where a program lets products of f32 be computed in bf16: what
+ * they read and write is rounded to that on its way. Without bias, mask and window; rows numbered alike where it is causal.
+ *
+ * The gradient makes the result once more, as the library wants it, and what each row's weights add up to.
+ */
+#include "attend_graph.h"
+#include "convert.h"
+#include "heads.h"
+#include "images.h"
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "weft/arena.h"
+#include "weft/extend/op.h"
+
+static cuda_kernel narrow = {"bf16_of_f32", NULL}, widen = {"f32_of_bf16", NULL};
+
+/* ---- which problem --------------------------------------------------------------------------- */
+
+enum { OPERANDS = 3 }; /* q, k, v; as they lie, so do the result and gradients */
+
+typedef struct heads_dim {
+    int64_t count, stride[OPERANDS];
+} heads_dim;
+
+static bool is_one_walk(const heads_dim *outer, const heads_dim *inner)
+{
+    bool is = true;
+    for (int t = 0; t < OPERANDS; t++)
+        is = is && outer->stride[t] == inner->stride[t] * inner->count;
+    return is;
+}
+
+/* What numbers the heads as at most two dims, the last first; returns how many. */
+static int join_heads(const weft_heads_call *h, heads_dim dims[WEFT_MAX_DIMS])
+{
+    int n = 0;
+    for (int d = h->n_dims - 1; d >= 0; d--) {
+        heads_dim dim = {.count = h->size[d]};
+        for (int t = 0; t < OPERANDS; t++)
+            dim.stride[t] = cuda_stride_of(h->view[t], h->dim[d]);
+        if (dim.count == 1) continue;
+        if (n > 0 && is_one_walk(&dim, &dims[n - 1]))
+            dims[n - 1].count *= dim.count;
+        else
+            dims[n++] = dim;
+    }
+    return n;
+}
+
+static bool lies_as(const weft_view *x, const weft_view *y)
+{
+    return weft_shape_same_order(&x->shape, &y->shape);
+}
+
+/* One that the graphs have. */
+static bool is_plain(const weft_call *call, const weft_heads_call *h)
+{
+    const weft_attention_attributes *a = h->attributes;
+    const bool is_gradient = call->n_out > 1;
+    return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->bias == 0 &&
+           a->mask == 0 && (!a->causal || h->first_query == h->first_memory) && h->n_heads > 0 &&
+           h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
+           lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
+           (!is_gradient || (lies_as(h->view[WEFT_DQ], h->view[WEFT_Q]) &&
+                             lies_as(h->view[WEFT_DK], h->view[WEFT_K]) &&
+                             lies_as(h->view[WEFT_DV], h->view[WEFT_V])));
+}
+
+static bool find_problem(const weft_call *call, attend_problem *problem)
+{
+    const weft_heads_call h = weft_heads_of(call);
+    heads_dim dims[WEFT_MAX_DIMS] = {{0}};
+    if (!is_plain(call, &h)) return false;
+    const int n = join_heads(&h, dims);
+    *problem = (attend_problem){.batch = n > 1 ? dims[1].count : 1,
+                                .heads = n > 0 ? dims[0].count : 1,
+                                .n_query = h.n_query,
+                                .n_memory = h.n_memory,
+                                .n_feature = h.n_feature,
+                                .is_causal = h.attributes->causal};
+    bool is_near = n <= 2;
+    for (int t = 0; t < OPERANDS; t++) {
+        int64_t *stride = problem->stride[t];
+        stride[2] = cuda_stride_of(h.view[t], weft_heads_row(&h, t));
+        stride[1] = n > 0 ? dims[0].stride[t] : stride[2];
+        stride[0] = n > 1 ? dims[1].stride[t] : stride[1];
+        is_near = is_near && cuda_stride_of(h.view[t], h.attributes->feature) == 1;
+    }
+    return is_near;
+}
+
+static const dnn_plan *find(attend_problem problem, attend_kind kind)
+{
+    problem.kind = kind;
+    cuda_enter();
+    return cuda_attend_find(&problem);
+}
+
+static bool takes(const weft_call *call)
+{
+    attend_problem problem;
+    return find_problem(call, &problem) && find(problem, ATTEND_FORWARD) != NULL;
+}
+
+static bool takes_gradient(const weft_call *call)
+{
+    attend_problem problem;
+    return find_problem(call, &problem) && find(problem, ATTEND_FORWARD) != NULL &&
+           find(problem, ATTEND_BACKWARD) != NULL;
+}
+
+/* ---- scratch --------------------------------------------------------------------------------- */
+
+/* Bytes of what has an id and is not there as the library wants it. */
+static int64_t bytes_of(const attend_problem *p, int id)
+{
+    const int64_t rows = p->batch * p->heads * p->n_query;
+    const int64_t memory = p->batch * p->heads * p->n_memory;
+    const bool is_memory =
+        id == ATTEND_ID_K || id == ATTEND_ID_V || id == ATTEND_ID_DK || id == ATTEND_ID_DV;
+    if (id >= ATTEND_ID_SCALE) return 0;
+    if (id == ATTEND_ID_STATS || id == ATTEND_ID_SUMS) return rows * (int64_t)sizeof(float);
+    return id == ATTEND_ID_DQ_SUM ? rows * p->n_feature * (int64_t)sizeof(float)
+                                  : (is_memory ? memory : rows) * p->n_feature * 2;
+}
+
+static int64_t rounded(int64_t bytes)
+{
+    enum { ALIGNMENT = 64 };
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* The last that lies in scratch. */
+static int last_of(bool is_gradient)
+{
+    return is_gradient ? ATTEND_ID_DQ_SUM : ATTEND_ID_STATS;
+}
+
+/* Where each lies, the library's own scratch first; returns how many bytes they all take. */
+static int64_t lay_out(const attend_problem *p, bool is_gradient, int64_t at[ATTEND_IDS])
+{
+    const dnn_plan *forward = find(*p, ATTEND_FORWARD),
+                   *backward = is_gradient ? find(*p, ATTEND_BACKWARD) : forward;
+    int64_t end = rounded(forward->workspace > backward->workspace ? forward->workspace
+                                                                   : backward->workspace);
+    for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
+        at[id] = end;
+        end += rounded(bytes_of(p, id));
+    }
+    return end;
+}
+
+static int64_t scratch(const weft_call *call)
+{
+    attend_problem problem;
+    int64_t at[ATTEND_IDS];
+    return find_problem(call, &problem) ? lay_out(&problem, call->n_out > 1, at) : 0;
+}
+
+/* ---- once, and each time --------------------------------------------------------------------- */
+
+typedef struct attending {
+    attend_problem problem;
+    void *at[ATTEND_IDS]; /* numbers are the host's */
+    float scale, hidden, one;
+    void *workspace;
+    const dnn_plan *plan[ATTEND_KINDS];
+    cudnnBackendDescriptor_t pointers[ATTEND_KINDS]; /* as the library is told them */
+} attending;
+
+static void release(void *prepared)
+{
+    attending *x = prepared;
+    for (int k = 0; k < ATTEND_KINDS; k++)
+        if (x->pointers[k] != NULL) (void)dnn.cudnnBackendDestroyDescriptor(x->pointers[k]);
+}
+
+static weft_status fail(const char *call, cudnnStatus_t status, weft_error *error)
+{
+    char more[200] = "";
+    dnn.cudnnGetLastErrorString(more, sizeof more);
+    return weft_fail(error, WEFT_INTERNAL, "device cuda %d (%.60s): cuDNN: %s: %s: %.200s",
+                     cuda_gpu_here.ordinal, cuda_gpu_here.name, call,
+                     dnn.cudnnGetErrorString(status), more);
+}
+
+/* Which ids a graph has: unused ones are not told. */
+static int ids_of(const attend_problem *p, attend_kind kind, int64_t ids[ATTEND_IDS])
+{
+    static const int all[][ATTEND_IDS] = {
+        [ATTEND_FORWARD] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V, ATTEND_ID_OUT, ATTEND_ID_STATS,
+                            ATTEND_ID_SCALE},
+        [ATTEND_BACKWARD] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V, ATTEND_ID_OUT, ATTEND_ID_DOUT,
+                             ATTEND_ID_DQ, ATTEND_ID_DK, ATTEND_ID_DV, ATTEND_ID_STATS,
+                             ATTEND_ID_SUMS, ATTEND_ID_DQ_SUM, ATTEND_ID_SCALE,
+                             ATTEND_ID_SCALE_BACK, ATTEND_ID_ONE}};
+    int n = 0;
+    for (; n < ATTEND_IDS && all[kind][n] != 0; n++)
+        ids[n] = all[kind][n];
+    if (p->is_causal) ids[n++] = ATTEND_ID_HIDDEN;
+    return n;
+}
+
+static weft_status tell_pointers(attending *x, attend_kind kind, weft_error *error)
+{
+    int64_t ids[ATTEND_IDS];
+    void *at[ATTEND_IDS];
+    const int n = ids_of(&x->problem, kind, ids);
+    for (int i = 0; i < n; i++)
+        at[i] = x->at[ids[i]];
+    cudnnBackendDescriptor_t *to = &x->pointers[kind];
+    cudnnStatus_t status =
+        dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, to);
+    const struct {
+        cudnnBackendAttributeName_t name;
+        cudnnBackendAttributeType_t type;
+        int64_t n;
+        const void *value;
+    } facts[] = {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids},
+                 {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
+                 {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &x->workspace}};
+    for (int i = 0; i < 3 && status == CUDNN_STATUS_SUCCESS; i++)
+        status = dnn.cudnnBackendSetAttribute(*to, facts[i].name, facts[i].type, facts[i].n,
+                                              facts[i].value);
+    if (status == CUDNN_STATUS_SUCCESS) status = dnn.cudnnBackendFinalize(*to);
+    return status == CUDNN_STATUS_SUCCESS ? WEFT_OK : fail("a variant pack", status, error);
+}
+
+static weft_status prepare_kind(attending *x, attend_kind kind, weft_error *error)
+{
+    x->plan[kind] = find(x->problem, kind);
+    return tell_pointers(x, kind, error);
+}
+
+static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error)
+{
+    const bool is_gradient = call->n_out > 1;
+    int64_t at[ATTEND_IDS];
+    attending *x = *prepared = weft_arena_take(arena, sizeof *x);
+    if (x == NULL) return weft_fail_memory(error, sizeof *x);
+    *x = (attending){.hidden = -INFINITY, .one = 1, .workspace = call->scratch};
+    x->scale = (float)((const weft_attention_attributes *)call->attributes)->scale;
+    if (!find_problem(call, &x->problem))
+        return weft_fail(error, WEFT_INTERNAL, "cuDNN has no attention that it had before");
+    (void)lay_out(&x->problem, is_gradient, at);
+    for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++)
+        x->at[id] = (char *)call->scratch + at[id];
+    x->at[ATTEND_ID_SCALE] = x->at[ATTEND_ID_SCALE_BACK] = &x->scale;
+    x->at[ATTEND_ID_HIDDEN] = &x->hidden;
+    x->at[ATTEND_ID_ONE] = &x->one;
+    weft_status status = prepare_kind(x, ATTEND_FORWARD, error);
+    if (status == WEFT_OK && is_gradient) status = prepare_kind(x, ATTEND_BACKWARD, error);
+    if (status != WEFT_OK) release(x);
+    return status;
+}
+
+static void convert(const weft_call *call, const cuda_kernel *kernel, void *to, const void *from,
+                    const weft_view *as)
+{
+    const cuda_conversion work = {to, from, weft_view_count(as)};
+    cuda_launch(call->stream, WEFT_COMPUTE, kernel, work.n, &work);
+}
+
+static void convert_in(const weft_call *call, const attending *x)
+{
+    static const int ids[] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V};
+    const bool is_gradient = call->n_out > 1;
+    for (int i = 0; i < OPERANDS; i++)
+        convert(call, &narrow, x->at[ids[i]], call->in[i].data, &call->in[i]);
+    if (is_gradient) convert(call, &narrow, x->at[ATTEND_ID_DOUT], call->in[3].data, &call->in[3]);
+}
+
+/* One handle for all ranks of the process: one at a time says where its kernels go. */
+static void run(const weft_call *call, const attending *x, attend_kind kind)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    weft_error error = {WEFT_OK, -1, ""};
+    cuda_queue *q = cuda_queue_for(call->stream, WEFT_COMPUTE);
+    if (q == NULL) return;
+    pthread_mutex_lock(&lock);
+    cudnnStatus_t status = dnn.cudnnSetStream(dnn.handle, q->stream);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn.cudnnBackendExecute(dnn.handle, x->plan[kind]->plan, x->pointers[kind]);
+    if (status != CUDNN_STATUS_SUCCESS) (void)fail("attention", status, &error);
+    pthread_mutex_unlock(&lock);
+    cuda_put(call->stream, q, CUDA_SUCCESS, "cudnnBackendExecute");
+    if (error.status != WEFT_OK) cuda_fail(call->stream, &error);
+}
+
+static void launch(const weft_call *call)
+{
+    const attending *x = call->prepared;
+    convert_in(call, x);
+    run(call, x, ATTEND_FORWARD);
+    convert(call, &widen, call->out[0].data, x->at[ATTEND_ID_OUT], &call->out[0]);
+}
+
+static void launch_gradient(const weft_call *call)
+{
+    static const int ids[] = {ATTEND_ID_DQ, ATTEND_ID_DK, ATTEND_ID_DV};
+    const attending *x = call->prepared;
+    convert_in(call, x);
+    run(call, x, ATTEND_FORWARD);
+    cuda_clear(call->stream, WEFT_COMPUTE, x->at[ATTEND_ID_DQ_SUM],
+               (size_t)bytes_of(&x->problem, ATTEND_ID_DQ_SUM));
+    run(call, x, ATTEND_BACKWARD);
+    for (int o = 0; o < OPERANDS; o++)
+        convert(call, &widen, call->out[o].data, x->at[ids[o]], &call->out[o]);
+}
+
+weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error)
+{
+    const weft_kernel attention = {.name = "cudnn",
+                                   .dtypes = WEFT_DTYPE_BIT(WEFT_F32),
+                                   .priority = 1,
+                                   .takes = takes,
+                                   .scratch = scratch,
+                                   .prepare = prepare,
+                                   .launch = launch,
+                                   .release = release};
+    weft_kernel gradient = attention;
+    gradient.takes = takes_gradient;
+    gradient.launch = launch_gradient;
+    cuda_kernel *all[] = {&narrow, &widen};
+    WEFT_TRY(cuda_load_image(cuda_image_convert, all, 2, error));
+    WEFT_TRY(cuda_add_kernel("attention", attention, device, error));
+    return cuda_add_kernel("attention_grad", gradient, device, error);
+}

@@ -1,0 +1,152 @@
+/* attend_test: attention and its gradient by cuDNN against the CPU's, where a program lets products be computed in bf16; and which
+ * calls are the plain kernels'. On the emulated GPU by an emulated library, which does a graph as it is described.
+ */
+#include "calls.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct attend_case {
+    const char *q, *k, *v;
+    bool is_causal;
+} attend_case;
+
+/* As gpt has it; heads first; v otherwise than k; one head; other rows of memory. */
+static const attend_case cases[] = {
+    {"b:2 s:5 h:3 d:8", "b:2 s:5 h:3 d:8", "b:2 s:5 h:3 d:8", true},
+    {"b:2 h:3 s:5 d:8", "b:2 h:3 s:5 d:8", "b:2 h:3 s:5 d:8", true},
+    {"b:2 s:5 h:3 d:16", "b:2 s:5 h:3 d:16", "h:3 b:2 s:5 d:16", false},
+    {"s:7 d:8", "s:7 d:8", "s:7 d:8", true},
+    {"a:2 b:2 h:3 s:5 d:8", "a:2 b:2 h:3 s:5 d:8", "a:2 b:2 h:3 s:5 d:8", true},
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static weft_attention_attributes attributes_of(const attend_case *c)
+{
+    return (weft_attention_attributes){.query = "s",
+                                       .memory = "s",
+                                       .feature = "d",
+                                       .column = "s",
+                                       .scale = 0.25,
+                                       .causal = c->is_causal};
+}
+
+static weft_call call_of(const attend_case *c, const weft_attention_attributes *attributes,
+                         bool is_gradient, weft_precision precision)
+{
+    weft_call call = {.attributes = attributes, .precision = precision};
+    add_in(&call, WEFT_F32, c->q, 1);
+    add_in(&call, WEFT_F32, c->k, 1);
+    add_in(&call, WEFT_F32, c->v, 1);
+    if (is_gradient) add_in(&call, WEFT_F32, c->q, 1);
+    for (int i = 0; i < call.n_in; i++) /* so that many weights count */
+        for (int64_t n = 0; n < weft_view_count(&call.in[i]); n++)
+            ((float *)call.in[i].data)[n] /= 8;
+    add_out(&call, WEFT_F32, c->q);
+    if (is_gradient) add_out(&call, WEFT_F32, c->k), add_out(&call, WEFT_F32, c->v);
+    return call;
+}
+
+static int check_case(const attend_case *c, bool is_gradient, weft_precision precision)
+{
+    const weft_attention_attributes attributes = attributes_of(c);
+    weft_call call = call_of(c, &attributes, is_gradient, precision);
+    return check_call(is_gradient ? "attention_grad" : "attention", &call);
+}
+
+static void test_attention_in_bf16_is_the_librarys(void)
+{
+    for (int c = 0; c < N_CASES; c++)
+        for (int is_gradient = 0; is_gradient < 2; is_gradient++)
+            CHECK_EQ_INT(check_case(&cases[c], is_gradient, WEFT_PRECISION_BF16), 2);
+}
+
+/* How many kernels take attention of the first case, otherwise said. */
+static int count_kernels(const attend_case *c, weft_attention_attributes attributes,
+                         weft_precision precision)
+{
+    const char *of;
+    const weft_kernel *kernel;
+    int n = 0;
+    weft_call call = call_of(c, &attributes, false, precision);
+    for (int k = 0; (kernel = weft_kernel_at(k, &of)) != NULL; k++)
+        n += strcmp(of, "attention") == 0 && does(kernel, &call);
+    for (int i = 0; i < call.n_in; i++)
+        free(call.in[i].data);
+    return n;
+}
+
+static void test_other_attention_is_the_plain_kernels(void)
+{
+    static const attend_case later = {"b:2 s:5/3 h:3 d:8", "b:2 s:9 h:3 d:8", "b:2 s:9 h:3 d:8",
+                                      true};
+    static const attend_case apart = {"a:2 s:5 b:2 d:8 h:3", "a:2 s:5 b:2 d:8 h:3",
+                                      "a:2 s:5 b:2 d:8 h:3", false};
+    weft_attention_attributes window = attributes_of(&cases[0]);
+    window.window = 2;
+    CHECK_EQ_INT(count_kernels(&cases[0], attributes_of(&cases[0]), WEFT_PRECISION_BF16), 2);
+    CHECK_EQ_INT(count_kernels(&cases[0], attributes_of(&cases[0]), WEFT_PRECISION_F32), 1);
+    CHECK_EQ_INT(count_kernels(&cases[0], attributes_of(&cases[0]), WEFT_PRECISION_TF32), 1);
+    CHECK_EQ_INT(count_kernels(&cases[0], window, WEFT_PRECISION_BF16), 1);
+    CHECK_EQ_INT(count_kernels(&later, attributes_of(&later), WEFT_PRECISION_BF16), 1);
+    CHECK_EQ_INT(count_kernels(&apart, attributes_of(&apart), WEFT_PRECISION_BF16), 1);
+}
+
+/* ---- faults ----------------------------------------------------------------------------------- */
+
+static bool has_library(void)
+{
+    return count_kernels(&cases[0], attributes_of(&cases[0]), WEFT_PRECISION_BF16) == 2;
+}
+
+enum { RIGHT, WRONG, OTHER_GPU };
+
+static int look_with(const char *fault)
+{
+    if (!open_device() || !has_library() || strncmp(cuda_gpu_here.name, "emulated", 8) != 0)
+        return OTHER_GPU;
+    setenv("TEST_CUDNN_FAULT", fault, 1);
+    test_attention_in_bf16_is_the_librarys();
+    return weft_test_report() == 0 ? RIGHT : WRONG;
+}
+
+/* In a process of its own: whether attention is right. */
+static int in_a_child(const char *fault)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGABRT, SIG_DFL);
+        const bool is_silent =
+            freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr);
+        _exit(is_silent ? look_with(fault) : OTHER_GPU);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : WRONG;
+}
+
+static void test_what_is_described_wrongly_is_found(void)
+{
+    static const char *const faults[] = {"stride", "scale", "mask"};
+    const int without = in_a_child("none");
+    CHECK(without != WRONG);
+    for (size_t k = 0; k < sizeof faults / sizeof *faults && without == RIGHT; k++)
+        weft_test_check(in_a_child(faults[k]) == WRONG, __FILE__, __LINE__, faults[k]);
+}
+
+int main(void)
+{
+    RUN(test_what_is_described_wrongly_is_found); /* in processes that open the device themselves */
+    if (!open_device()) return weft_test_report();
+    if (!has_library()) {
+        weft_test_skip("cuDNN is not there");
+        close_device();
+        return weft_test_report();
+    }
+    RUN(test_attention_in_bf16_is_the_librarys);
+    RUN(test_other_attention_is_the_plain_kernels);
+    close_device();
+    return weft_test_report();
+}

@@ -79,6 +79,7 @@ static bool walk_open(weft_walk *w, weft_graph *graph, uint32_t first,
 
 static void walk_close(weft_walk *w)
 {
+    weft_visits_close(w);
     free(w->depends);
     free(w->gradient);
     free(w->fresh);
@@ -161,18 +162,22 @@ static void name_forward_node(weft_graph *graph, const weft_node *node)
              rest);
 }
 
-static void back_through(weft_walk *w, weft_node node)
+static void back_through(weft_walk *w, uint32_t id)
 {
+    const weft_node node = w->graph->nodes[id]; /* a copy: building moves the array */
     weft_site site;
     weft_vjp vjp = {.site = &site, .graph = w->graph};
+    const uint32_t part = w->visits == NULL ? 0 : weft_part_of(w->graph, id);
+    const uint32_t outer = w->graph->again;
+    if (part != 0) w->graph->again = weft_part_again(w, part);
     const uint32_t first = w->graph->n_nodes;
     weft_site_of(w->graph, &node, &site);
     for (int i = 0; i < node.n_in; i++) {
-        vjp.in[i] = weft_walk_sees(w, node.in[i]);
+        vjp.in[i] = weft_part_sees(w, part, node.in[i]);
         vjp.wanted[i] = w->depends[node.in[i]];
     }
     for (int i = 0; i < node.n_out; i++) {
-        vjp.out[i] = weft_walk_sees(w, node.out + (uint32_t)i);
+        vjp.out[i] = weft_part_sees(w, part, node.out + (uint32_t)i);
         vjp.dout[i] = (weft_value){w->graph, w->gradient[node.out + (uint32_t)i]};
     }
     if (node.op->gradient != NULL)
@@ -181,6 +186,7 @@ static void back_through(weft_walk *w, weft_node node)
         through_expansion(node.op, &vjp);
     for (int i = 0; i < node.n_in; i++)
         if (vjp.wanted[i]) weft_contribute(w, node.in[i], vjp.din[i], first);
+    w->graph->again = outer;
     inherit_origin(w->graph, first, &node.origin);
     const bool is_inner = w->first > 1; /* of an expansion, which the program did not write */
     if (w->graph->error.status != WEFT_OK && !w->graph->error_has_origin && !is_inner)
@@ -203,13 +209,13 @@ static bool has_gradient(const weft_walk *w, const weft_node *node)
 void weft_walk_over(weft_walk *w)
 {
     for (uint32_t id = w->end; id-- > w->first && w->graph->error.status == WEFT_OK;) {
-        const weft_node node = w->graph->nodes[id]; /* a copy: building moves the array */
-        if (is_of(w, node.scan)) {
-            if (weft_flows(node.op) && any_depends(w, &node) && has_gradient(w, &node))
-                back_through(w, node);
-        } else if (w->graph->scans[node.scan].trip == node.out &&
-                   is_of(w, w->graph->scans[node.scan].parent)) {
-            weft_back_through_scan(w, node.scan); /* all that reads it came after its beginning */
+        const weft_node *node = &w->graph->nodes[id];
+        if (is_of(w, node->scan)) {
+            if (weft_flows(node->op) && any_depends(w, node) && has_gradient(w, node))
+                back_through(w, id);
+        } else if (w->graph->scans[node->scan].trip == node->out &&
+                   is_of(w, w->graph->scans[node->scan].parent)) {
+            weft_back_through_scan(w, node->scan); /* all that reads it came after its beginning */
         }
     }
 }
@@ -304,6 +310,7 @@ static bool check(weft_graph *graph, const request *r, const weft_value *gradien
         else if (seeds.n_values > 0)
             check_seed(of.values[i], seeds.values[i]);
     }
+    if (graph->error.status == WEFT_OK) weft_part_is_closed(graph, "gradients", graph->scan);
     for (int i = 0; i < r->with_respect_to.n_values && graph->error.status == WEFT_OK; i++)
         if (is_token(r->with_respect_to.values[i]))
             refuse(r->with_respect_to.values[i], "names an update; nothing can depend on it");
@@ -353,7 +360,8 @@ static weft_value take(const request *r, weft_value *gradients, int flags)
     const weft_phase phase = graph->phase;
     graph->phase = WEFT_BACKWARD;
     weft_walk w;
-    if (walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values))
+    if (walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values) &&
+        weft_visits_open(&w))
         build(&w, r, gradients, flags);
     walk_close(&w);
     graph->phase = phase;

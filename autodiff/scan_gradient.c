@@ -11,6 +11,12 @@
 #include "weft/ops.h"
 #include "weft/scan.h"
 
+bool weft_is_of_scan(const weft_op *op)
+{
+    return op == &weft_op_scan_trip || op == &weft_op_scan_carry || op == &weft_op_scan_next ||
+           op == &weft_op_scan_each || op == &weft_op_scan_last || op == &weft_op_scan_stack;
+}
+
 static bool is_within(const weft_graph *graph, uint32_t scan, uint32_t value)
 {
     return weft_scan_holds(graph, scan, weft_node_of(graph, value)->scan);

@@ -11,6 +11,9 @@ typedef struct weft_residuals {
     uint32_t *now;   /* [n_values] in the trip that is gone through; 0: not yet */
 } weft_residuals;
 
+/* A part that is computed again, as a walk has come to it (recompute.c). */
+typedef struct weft_visit weft_visit;
+
 typedef struct weft_walk {
     weft_graph *graph;
     uint32_t first, end; /* nodes                                          */
@@ -21,6 +24,7 @@ typedef struct weft_walk {
     uint32_t scan;       /* whose body is gone through, and those around it if it is not mirrored */
     uint32_t mirror;     /* the scan that goes through it; 0: it is the open one */
     weft_residuals *residuals; /* NULL: no scan is gone through             */
+    weft_visit *visits; /* [n_parts] NULL: there are no parts, or nodes of none are gone through */
 } weft_walk;
 
 void weft_walk_over(weft_walk *w);
@@ -35,5 +39,15 @@ static inline bool weft_flows(const weft_op *op) /* whether an op has a gradient
 void weft_back_through_scan(weft_walk *w, uint32_t scan);
 /* A value of the body as the mirroring one finds it. */
 weft_value weft_walk_sees(weft_walk *w, uint32_t value);
+/* Whether an op is one of those that belong to a scan (scan_*). */
+bool weft_is_of_scan(const weft_op *op);
+
+/* recompute.c: room for visits; false: no memory, which is the graph's error. */
+bool weft_visits_open(weft_walk *w);
+void weft_visits_close(weft_walk *w);
+/* The number of the walk's visit to a part, whose nodes are copied when it comes there first; of part 0: 0. */
+uint32_t weft_part_again(weft_walk *w, uint32_t part);
+/* A value as the gradients of the nodes of a part find it: made anew, if it is the part's; of part 0: weft_walk_sees. */
+weft_value weft_part_sees(weft_walk *w, uint32_t part, uint32_t value);
 
 #endif

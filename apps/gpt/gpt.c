@@ -19,7 +19,9 @@ static const option options[] = {
      "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads kv hidden "
      "vocab"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs",
-     "shard over the axes that split batch: 1, 2 optimizer state, 3 parameters too", "0 1 2 3"},
+     "shard over the axes that split batch: 1 optimizer state, 2 sums of gradients too "
+     "(--accumulate), 3 parameters too",
+     "0 1 2 3"},
     {"strict", OPTION_FLAG, "no", "", "Where it runs",
      "a rule that does not apply somewhere is an error"},
     {"synchronous", OPTION_FLAG, "no", "", "Where it runs",
@@ -52,6 +54,11 @@ static const option options[] = {
     {"rate", OPTION_REAL, "1e-3", "X", "Training",
      "highest learning rate; falls to a tenth as a cosine"},
     {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},
+    {"accumulate", OPTION_COUNT, "1", "N", "Training",
+     "go through a step's windows in N micro-batches: the memory of one, the numbers of all", NULL,
+     1},
+    {"recompute", OPTION_FLAG, "no", "", "Training",
+     "compute each block again on the way back, in place of keeping its values"},
     {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
 
     APP_RUN_OPTIONS,

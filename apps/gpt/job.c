@@ -24,6 +24,17 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
     if (layers > MAX_LAYERS)
         return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", (long long)layers,
                          MAX_LAYERS);
+    if (settings_count(s, "batch") % settings_count(s, "accumulate") != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld and accumulate %lld: micro-batches share the windows of a "
+                         "step equally, so accumulate must divide batch",
+                         (long long)settings_count(s, "batch"),
+                         (long long)settings_count(s, "accumulate"));
+    if (settings_count(s, "accumulate") > 1 && dtype == WEFT_F16)
+        return weft_fail(error, WEFT_USAGE,
+                         "accumulate %lld and dtype f16: its loss scale is for gradients of a "
+                         "whole batch; take --dtype bf16, or f32",
+                         (long long)settings_count(s, "accumulate"));
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
@@ -42,9 +53,11 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .hidden = 4 * width,
         .vocab = GPT_VOCAB,
         .dropout = dropout,
+        .recomputes = settings_flag(s, "recompute"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };
+    job->parts = settings_count(s, "accumulate");
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
     return WEFT_OK;
@@ -59,6 +72,7 @@ static weft_status build_update(gpt_job *job, weft_error *error)
     const int64_t warmup = settings_count(s, "warmup");
     if (job->shape.computes == WEFT_F16)
         (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
+    const int n = job->variables ? gpt_n_variables(&job->shape) : 0;
     const int64_t total = job->steps > warmup ? job->steps : warmup + 1;
     job->rate = weft_warmup_cosine(job->graph, job->shape.dtype, rate, warmup, total, 0.1 * rate);
     job->update = weft_at(optimizer->name, WEFT_HERE,
@@ -66,6 +80,8 @@ static weft_status build_update(gpt_job *job, weft_error *error)
                                                           .rate_value = job->rate,
                                                           .clip = settings_real(s, "clip"),
                                                           .gradient_norm = &job->norm,
+                                                          .variables = {job->variables, n},
+                                                          .gradients = {job->gradients, n},
                                                       }));
     return WEFT_OK;
 }
@@ -78,13 +94,31 @@ weft_status gpt_job_layout(gpt_job *job, weft_error *error)
     return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
 }
 
+static weft_status build_loss(gpt_job *job, weft_error *error)
+{
+    if (job->parts == 1) {
+        job->loss = gpt_loss(&job->shape, job->graph, &job->model);
+        return WEFT_OK;
+    }
+    const size_t n = (size_t)gpt_n_variables(&job->shape);
+    const bool is_stored = weft_layout_stage(job->layout) >= 2;
+    job->variables = calloc(2 * n, sizeof *job->variables);
+    if (!job->variables) return weft_fail_memory(error, 2 * n * sizeof *job->variables);
+    job->gradients = job->variables + n;
+    job->loss = gpt_accumulate(&job->shape, job->parts, is_stored, job->graph, &job->model,
+                               job->variables, job->gradients);
+    if (job->loss.id == 0 && weft_graph_error(job->graph)->status == WEFT_OK)
+        return weft_fail_memory(error, n * sizeof *job->variables);
+    return WEFT_OK;
+}
+
 weft_status gpt_job_build(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
     WEFT_TRY(gpt_job_layout(job, error));
     job->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
     if (!job->graph) return weft_fail_memory(error, 0);
-    job->loss = gpt_loss(&job->shape, job->graph, &job->model);
+    WEFT_TRY(build_loss(job, error));
     return build_update(job, error);
 }
 
@@ -133,6 +167,7 @@ void gpt_job_close(gpt_job *job)
 {
     app_run_close(&job->run);
     weft_dataset_close(&job->data);
+    free(job->variables);
     weft_program_destroy(&job->program);
     weft_graph_destroy(&job->graph);
     weft_layout_destroy(&job->layout);

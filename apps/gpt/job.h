@@ -21,6 +21,8 @@ typedef struct gpt_job {
     weft_layout *layout;
     weft_graph *graph;
     gpt_model model;
+    int64_t parts;                     /* micro-batches a step; 1: the batch at once */
+    weft_value *variables, *gradients; /* [gpt_n_variables] of parts, in one block; else NULL */
     weft_value loss, norm, rate, update;
     weft_program *program;
     weft_dataset *data;

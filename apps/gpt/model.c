@@ -10,6 +10,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "weft/autodiff.h"
 
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads",
                                           "kv",    "hidden", "vocab"};
@@ -20,18 +23,31 @@ typedef struct builder {
     gpt_model *m;
     weft_graph *graph;
     int layer;       /* of the block under construction; -1 outside */
-    int n_variables; /* made so far */
+    int n_variables; /* asked for so far */
 } builder;
 
+/* A block's variables. */
+typedef struct block_variables {
+    weft_value norm1[2], query, key, value, project; /* of a norm: gain, bias */
+    weft_value norm2[2], up, up_bias, down, down_bias;
+} block_variables;
+
+/* Variables that are not of a block. */
+typedef struct outer_variables {
+    weft_value table, places, norm[2], head;
+} outer_variables;
+
+/* The next variable; where all have been made before, that one. */
 static weft_value variable(builder *b, const char *name, weft_shape dims, weft_initial initial)
 {
     char full[64];
+    const int index = b->n_variables++;
+    if (b->m->variables != NULL) return b->m->variables[index];
     if (b->layer >= 0)
         snprintf(full, sizeof full, "block%d.%s", b->layer, name);
     else
         snprintf(full, sizeof full, "%s", name);
-    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * b->n_variables);
-    b->n_variables++;
+    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
     return weft_variable(b->graph, full, b->shape->dtype, dims, initial);
 }
 
@@ -43,22 +59,14 @@ static weft_dtype dtype_of(const gpt_shape *shape)
 }
 
 /* A variable as products read it: rounded to what the model computes in; the variable itself is not. */
-static weft_value operand(builder *b, const char *name, weft_shape dims, weft_initial initial)
+static weft_value operand(const builder *b, weft_value variable)
 {
-    return weft_cast(variable(b, name, dims, initial), dtype_of(b->shape));
+    return weft_cast(variable, dtype_of(b->shape));
 }
 
 static weft_value dropout(const builder *b, weft_value x)
 {
     return b->shape->dropout > 0 ? weft_dropout(x, b->shape->dropout) : x;
-}
-
-static weft_value norm(builder *b, const char *gain_name, const char *bias_name, weft_value x)
-{
-    const weft_dim embed = b->m->embed;
-    weft_value gain = variable(b, gain_name, WEFT_DIMS(embed), weft_constant_of(1.0));
-    weft_value bias = variable(b, bias_name, WEFT_DIMS(embed), weft_constant_of(0.0));
-    return weft_layer_norm(x, gain, bias, embed);
 }
 
 /* A matrix that writes into the residual stream begins smaller. */
@@ -67,41 +75,76 @@ static weft_initial residual_initial(const builder *b)
     return weft_normal(0.0, 0.02 / sqrt(2.0 * (double)b->shape->layers));
 }
 
-static weft_value attention(builder *b, weft_value x)
+static void declare_norm(builder *b, const char *gain, const char *bias, weft_value norm[2])
+{
+    norm[0] = variable(b, gain, WEFT_DIMS(b->m->embed), weft_constant_of(1.0));
+    norm[1] = variable(b, bias, WEFT_DIMS(b->m->embed), weft_constant_of(0.0));
+}
+
+static void declare_block(builder *b, block_variables *v)
 {
     const gpt_model *m = b->m;
     const weft_shape in = WEFT_DIMS(m->embed, m->heads, m->kv);
+    const weft_initial normal = weft_normal(0.0, 0.02), zero = weft_constant_of(0.0);
+    declare_norm(b, "norm1.gain", "norm1.bias", v->norm1);
+    v->query = variable(b, "query", in, normal);
+    v->key = variable(b, "key", in, normal);
+    v->value = variable(b, "value", in, normal);
+    v->project = variable(b, "project", WEFT_DIMS(m->heads, m->kv, m->embed), residual_initial(b));
+    declare_norm(b, "norm2.gain", "norm2.bias", v->norm2);
+    v->up = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), normal);
+    v->up_bias = variable(b, "up.bias", WEFT_DIMS(m->hidden), zero);
+    v->down = variable(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
+    v->down_bias = variable(b, "down.bias", WEFT_DIMS(m->embed), zero);
+}
+
+static void declare_first(builder *b, outer_variables *v)
+{
+    const gpt_model *m = b->m;
+    v->table = variable(b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
+    v->places = variable(b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
+}
+
+static void declare_last(builder *b, outer_variables *v)
+{
+    declare_norm(b, "norm.gain", "norm.bias", v->norm);
+    v->head = variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab), weft_normal(0.0, 0.02));
+}
+
+static weft_value attention(const builder *b, const block_variables *v, weft_value x)
+{
+    const gpt_model *m = b->m;
     const weft_shape split = WEFT_DIMS(m->batch, m->seq, m->heads, m->kv);
-    weft_value wq = operand(b, "query", in, weft_normal(0.0, 0.02));
-    weft_value wk = operand(b, "key", in, weft_normal(0.0, 0.02));
-    weft_value wv = operand(b, "value", in, weft_normal(0.0, 0.02));
-    weft_value wo =
-        operand(b, "project", WEFT_DIMS(m->heads, m->kv, m->embed), residual_initial(b));
+    weft_value wq = operand(b, v->query), wk = operand(b, v->key);
+    weft_value wv = operand(b, v->value), wo = operand(b, v->project);
 
     weft_value q = weft_einsum(split, x, wq);
     weft_value k = weft_einsum(split, x, wk);
-    weft_value v = weft_einsum(split, x, wv);
-    weft_value mixed = weft_attention(q, k, v, m->seq, m->seq, m->kv, true);
+    weft_value value = weft_einsum(split, x, wv);
+    weft_value mixed = weft_attention(q, k, value, m->seq, m->seq, m->kv, true);
     return weft_einsum(WEFT_DIMS(m->batch, m->seq, m->embed), mixed, wo);
 }
 
-static weft_value mlp(builder *b, weft_value x)
+static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
 {
     const gpt_model *m = b->m;
-    weft_value w1 = operand(b, "up", WEFT_DIMS(m->embed, m->hidden), weft_normal(0.0, 0.02));
-    weft_value b1 = operand(b, "up.bias", WEFT_DIMS(m->hidden), weft_constant_of(0.0));
-    weft_value w2 = operand(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
-    weft_value b2 = operand(b, "down.bias", WEFT_DIMS(m->embed), weft_constant_of(0.0));
+    weft_value w1 = operand(b, v->up), b1 = operand(b, v->up_bias);
+    weft_value w2 = operand(b, v->down), b2 = operand(b, v->down_bias);
 
     weft_value h =
         weft_gelu(weft_add(weft_einsum(WEFT_DIMS(m->batch, m->seq, m->hidden), x, w1), b1));
     return weft_add(weft_einsum(WEFT_DIMS(m->batch, m->seq, m->embed), h, w2), b2);
 }
 
-static weft_value block(builder *b, weft_value x)
+static weft_value norm(const builder *b, const weft_value norm[2], weft_value x)
 {
-    x = weft_add(x, dropout(b, attention(b, norm(b, "norm1.gain", "norm1.bias", x))));
-    return weft_add(x, dropout(b, mlp(b, norm(b, "norm2.gain", "norm2.bias", x))));
+    return weft_layer_norm(x, norm[0], norm[1], b->m->embed);
+}
+
+static weft_value block(const builder *b, const block_variables *v, weft_value x)
+{
+    x = weft_add(x, dropout(b, attention(b, v, norm(b, v->norm1, x))));
+    return weft_add(x, dropout(b, mlp(b, v, norm(b, v->norm2, x))));
 }
 
 static void set_dims(const gpt_shape *shape, gpt_model *m)
@@ -117,31 +160,82 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
     };
 }
 
+static weft_value logits(builder *b, weft_value tokens)
+{
+    const gpt_model *m = b->m;
+    outer_variables outer;
+    block_variables v;
+    declare_first(b, &outer);
+    weft_value x = weft_add(weft_gather(outer.table, tokens, m->vocab), outer.places);
+    x = dropout(b, weft_cast(x, dtype_of(b->shape)));
+    for (b->layer = 0; b->layer < b->shape->layers; b->layer++) {
+        declare_block(b, &v);
+        x = b->shape->recomputes ? weft_recompute_end(block(b, &v, weft_recompute_begin(x)))
+                                 : block(b, &v, x);
+    }
+    b->layer = -1;
+    declare_last(b, &outer);
+    x = norm(b, outer.norm, x);
+    return weft_einsum(WEFT_DIMS(m->batch, m->seq, m->vocab), x, operand(b, outer.head));
+}
+
+static weft_value cross_entropy(const gpt_model *m, weft_value logits, weft_value targets)
+{
+    return weft_mean(weft_cross_entropy(logits, targets, m->vocab));
+}
+
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
-    gpt_model *m = model;
-    builder b = {.shape = shape, .m = m, .graph = graph, .layer = -1};
-    set_dims(shape, m);
-    m->tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(m->batch, m->seq));
-    weft_value table = variable(&b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
-    weft_value places = variable(&b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
-
-    weft_value x = weft_add(weft_gather(table, m->tokens, m->vocab), places);
-    x = dropout(&b, weft_cast(x, dtype_of(shape)));
-    for (b.layer = 0; b.layer < shape->layers; b.layer++)
-        x = block(&b, x);
-    b.layer = -1;
-    x = norm(&b, "norm.gain", "norm.bias", x);
-    weft_value head = operand(&b, "head", WEFT_DIMS(m->embed, m->vocab), weft_normal(0.0, 0.02));
-    m->logits = weft_einsum(WEFT_DIMS(m->batch, m->seq, m->vocab), x, head);
-    return m->logits;
+    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
+    set_dims(shape, model);
+    model->tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
+    model->logits = logits(&b, model->tokens);
+    return model->logits;
 }
 
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
     weft_value logits = gpt_logits(shape, graph, model);
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
-    return weft_mean(weft_cross_entropy(logits, model->targets, model->vocab));
+    return cross_entropy(model, logits, model->targets);
+}
+
+int gpt_n_variables(const gpt_shape *shape)
+{
+    return (int)(5 + 12 * shape->layers);
+}
+
+void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
+{
+    gpt_model m;
+    builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
+    outer_variables outer;
+    block_variables v;
+    set_dims(shape, &m);
+    declare_first(&b, &outer);
+    weft_value *to = variables;
+    *to++ = outer.table;
+    *to++ = outer.places;
+    for (b.layer = 0; b.layer < shape->layers; b.layer++) {
+        declare_block(&b, &v);
+        memcpy(to, &v, sizeof v); /* values alone, in the order in which they are asked for */
+        to += sizeof v / sizeof *to;
+    }
+    b.layer = -1;
+    declare_last(&b, &outer);
+    *to++ = outer.norm[0];
+    *to++ = outer.norm[1];
+    *to = outer.head;
+}
+
+weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
+                       weft_value tokens, weft_value targets)
+{
+    gpt_model m;
+    builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
+    set_dims(shape, &m);
+    m.variables = variables;
+    return cross_entropy(&m, logits(&b, tokens), targets);
 }
 
 double gpt_parameters(const gpt_shape *shape)

@@ -12,6 +12,7 @@
 typedef struct gpt_shape {
     int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
     double dropout;                                          /* 0: none */
+    bool recomputes;  /* each block's values are computed again on the way back */
     weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
     weft_dtype
         computes;    /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
@@ -21,8 +22,9 @@ typedef struct gpt_shape {
 
 typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, kv, hidden, vocab;
-    weft_value tokens, targets; /* inputs: i32 [batch, seq] */
-    weft_value logits;          /* [batch, seq, vocab], of what it computes in */
+    weft_value tokens, targets;  /* inputs: i32 [batch, seq] */
+    weft_value logits;           /* [batch, seq, vocab], of what it computes in */
+    const weft_value *variables; /* in creation order; NULL: they are made as they are needed */
 } gpt_model;
 
 /* The names of the model's dims, for checking layouts. */
@@ -34,6 +36,24 @@ extern const char *const gpt_dims[GPT_N_DIMS];
  * in the graph. */
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
+
+/* gpt_variables - all variables alone, into [gpt_n_variables(shape)]; gpt_loss_on - the loss of tokens and targets by these:
+ * of as many windows as shape says, in a scan's body too. Local. */
+int gpt_n_variables(const gpt_shape *shape);
+void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables);
+weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
+                       weft_value tokens, weft_value targets);
+
+/* gpt_accumulate - the loss of a batch and its gradients, micro-batch by micro-batch: numbers and random numbers of the batch
+ * at once, in the memory of one part. Local.
+ *
+ * parts      how many; divides shape->batch
+ * is_stored  each part's gradients go to where their variables are stored, and are added up there (ZeRO 2 and 3); else they
+ *            are added up as they are, and go once
+ * variables, gradients  [gpt_n_variables(shape)] out
+ * returns the loss, and model's inputs; id 0, and no error of the graph: out of memory */
+weft_value gpt_accumulate(const gpt_shape *shape, int64_t parts, bool is_stored, weft_graph *graph,
+                          gpt_model *model, weft_value *variables, weft_value *gradients);
 
 /* How many numbers the model's variables hold; a double, as sizes are the user's and may be absurd.
  */

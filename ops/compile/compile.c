@@ -94,10 +94,15 @@ static weft_status check_outside(const weft_graph *graph, weft_value value, weft
                      origin);
 }
 
-/* Every scan has its end. */
-static weft_status check_scans(const weft_graph *graph, weft_error *error)
+/* Every scan has its end, and every part that is computed again. */
+static weft_status check_ends(const weft_graph *graph, weft_error *error)
 {
     char origin[160];
+    if (graph->part != 0) {
+        weft_part_print(graph, graph->part, origin, sizeof origin);
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: the part of %s has not ended; call weft_recompute_end", origin);
+    }
     if (graph->scan == 0) return WEFT_OK;
     weft_origin_print(weft_node_of(graph, graph->scans[graph->scan].trip), origin, sizeof origin);
     return weft_fail(error, WEFT_USAGE, "compile: the scan of %s has not ended; call weft_scan_end",
@@ -115,7 +120,7 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
                          "compile: value 1 of %d belongs to no graph; pass what builders returned",
                          values.n_values);
     size_t n = user->n_tensors;
-    WEFT_TRY(check_scans(user, error));
+    WEFT_TRY(check_ends(user, error));
     user->built =
         weft_graph_here(user); /* no builder is under way: clearing an error goes back no further */
     plan->user = user;

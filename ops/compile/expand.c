@@ -21,6 +21,8 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
     for (uint32_t id = first; id < to->n_nodes; id++) {
         to->nodes[id].origin = node->origin;
         to->nodes[id].phase = node->phase;
+        to->nodes[id].again = node->again;
+        to->nodes[id].repeats = node->repeats;
     }
 }
 

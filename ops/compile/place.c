@@ -18,6 +18,7 @@ typedef struct placing {
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */
     uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
+    uint32_t stretch;  /* of ops of one phase: how many came before                     */
     bool is_end;       /* all ops are placed: what is wanted now is wanted by readers of the run */
     weft_error *error;
 } placing;
@@ -30,7 +31,7 @@ static const weft_type *type_of(const weft_plan *plan, uint32_t value)
 /* ---- versions -------------------------------------------------------------------------------- */
 
 /* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps
- * neither. */
+ * neither; of a batch that is gone through part by part, for both of each. */
 static bool is_dropped_between_phases(const weft_plan *plan, uint32_t value)
 {
     return weft_node_of(plan->graph, value)->op == &weft_op_variable &&
@@ -46,15 +47,14 @@ static bool has_window(const weft_spec *spec, int n_dims)
     return false;
 }
 
-static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *spec,
-                             weft_phase phase)
+static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *spec)
 {
     const weft_plan *plan = p->plan;
-    const bool by_phase = is_dropped_between_phases(plan, value) ||
-                          has_window(spec, type_of(plan, value)->shape.n_dims);
+    const bool by_stretch = is_dropped_between_phases(plan, value) ||
+                            has_window(spec, type_of(plan, value)->shape.n_dims);
     for (uint32_t id = p->primary[value]; id; id = plan->placed[id].next) {
         const weft_placed *placed = &plan->placed[id];
-        if (by_phase && placed->home == WEFT_TEMPORARY && placed->phase != phase) continue;
+        if (by_stretch && placed->home == WEFT_TEMPORARY && placed->stretch != p->stretch) continue;
         if (weft_spec_equal(&placed->spec, spec, placed->type.shape.n_dims)) return id;
     }
     return 0;
@@ -62,8 +62,11 @@ static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *
 
 static uint32_t add_version(placing *p, uint32_t value, const weft_spec *spec, weft_phase phase)
 {
-    weft_placed placed = {
-        .value = value, .type = *type_of(p->plan, value), .spec = *spec, .phase = (uint8_t)phase};
+    weft_placed placed = {.value = value,
+                          .type = *type_of(p->plan, value),
+                          .spec = *spec,
+                          .phase = (uint8_t)phase,
+                          .stretch = p->stretch};
     uint32_t id = weft_plan_place(p->plan, &placed);
     if (!id) {
         weft_fail_memory(p->error, sizeof placed);
@@ -153,7 +156,7 @@ static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
 {
     const weft_spec *goal = &p->ahead.goal[value];
     uint32_t partial = p->primary[value];
-    uint32_t id = find_version(p, value, goal, p->plan->graph->nodes[asking].phase);
+    uint32_t id = find_version(p, value, goal);
     if (!id) id = convert(p, partial, goal, asking);
     if (!id) return 0;
     for (uint32_t at = partial; at; at = p->plan->placed[at].next) /* unlink, then put in front */
@@ -186,15 +189,14 @@ static uint32_t generate(placing *p, uint32_t value, const weft_spec *spec, uint
  * own; who needs all finished has it done for everybody. */
 static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
 {
-    weft_phase phase = p->plan->graph->nodes[asking].phase;
-    uint32_t id = find_version(p, value, spec, phase);
+    uint32_t id = find_version(p, value, spec);
     if (id) return id;
     if (weft_is_generated(p->plan, value)) return generate(p, value, spec, asking);
     uint32_t from = spec->partial ? find_partial(p, value, spec) : p->primary[value];
     if (!spec->partial && p->plan->placed[from].spec.partial) {
         from = finish(p, value, asking);
         if (!from) return 0;
-        id = find_version(p, value, spec, phase);
+        id = find_version(p, value, spec);
         if (id) return id;
     }
     return convert(p, from, spec, asking);
@@ -483,8 +485,11 @@ static weft_status place_all(placing *p, weft_outlook outlook)
     p->is_end = false;
     p->flops = 0;
     WEFT_TRY(weft_look_ahead(plan, outlook, &p->ahead, p->error));
-    for (uint32_t id = 1; id < graph->n_nodes; id++)
+    p->stretch = 0;
+    for (uint32_t id = 1, last = 1; id < graph->n_nodes; last = id++) {
+        p->stretch += graph->nodes[id].phase != graph->nodes[last].phase;
         WEFT_TRY(place_node(p, id));
+    }
     return place_outputs(p);
 }
 

@@ -163,18 +163,33 @@ static double link_flops(const weft_plan *plan, const weft_link *link, const wef
     return node->op->flops ? node->op->flops(&site) : weft_count_of(&site.out[0].shape);
 }
 
-double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
+/* all: of all nodes; else of those that repeat others. */
+static double step_flops(const weft_plan *plan, const weft_step *step, int rank, bool all)
 {
+    const weft_node *nodes = plan->graph->nodes;
     double flops = 0;
-    if (step->kind == WEFT_STEP_KERNEL) return kernel_flops(plan, step, rank);
+    if (step->kind == WEFT_STEP_KERNEL)
+        return all || nodes[step->node].repeats ? kernel_flops(plan, step, rank) : 0;
     for (int g = 0; g < step->n_segments; g++) {
         weft_view space;
         weft_placed_view(plan, step->space[g], rank, &space);
-        for (int k = 0; k < step->n_links; k++) /* nodes are those of the first; bundle.c */
+        for (int k = 0; k < step->n_links; k++) { /* nodes are those of the first; bundle.c */
+            if (!all && !nodes[step->links[k].node].repeats) continue;
             flops += g == 0 ? link_flops(plan, &step->links[k], &space)
                             : (double)weft_view_count(&space);
+        }
     }
     return flops;
+}
+
+double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank)
+{
+    return step_flops(plan, step, rank, true);
+}
+
+double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int rank)
+{
+    return step_flops(plan, step, rank, false);
 }
 
 const char *weft_step_kind_name(weft_step_kind kind)

@@ -29,6 +29,7 @@ typedef struct weft_placed {
     uint32_t next;                 /* another version of the same value; 0: none               */
     int32_t first_step, last_step; /* as in weft_planned_tensor: weft_plan_index     */
     uint8_t phase;                 /* of the step that makes it                                 */
+    uint32_t stretch;              /* which of the runs of nodes of one phase makes it: place.c */
     bool is_output;                /* read after the run: lives to the end                       */
     const char *reason;            /* when partial: why                                          */
 } weft_placed;
@@ -199,6 +200,8 @@ weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, co
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
+/* Of these, those of nodes that repeat others on the way back. */
+double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int rank);
 /* weft_ask_policy - where the policy wants values: placements of the plan's graph from then on. */
 weft_status weft_ask_policy(weft_plan *plan, weft_error *error);
 /* weft_find_skipped - fill plan->skips; WEFT_USAGE for the first when the plan is strict. */

@@ -2,7 +2,7 @@
  *
  * Two nodes are equal when op, operands, attributes and placement are. Ops that stand for memory
  * (input, variable, assign, group) are never merged. Gradients rely on this: they ask again for
- * what the forward pass has, and get it.
+ * what the forward pass has, and get it. What they want computed again says so of itself (weft_node.again).
  */
 #include "rewrite.h"
 
@@ -37,7 +37,7 @@ static bool is_equal(const weft_rewrite *rewrite, uint32_t id, const weft_node *
                      const uint32_t *in)
 {
     const weft_node *other = &rewrite->to->nodes[id];
-    if (other->op != node->op || other->n_in != node->n_in ||
+    if (other->op != node->op || other->n_in != node->n_in || other->again != node->again ||
         other->attribute_bytes != node->attribute_bytes)
         return false;
     for (int i = 0; i < node->n_in; i++)
@@ -64,6 +64,7 @@ static uint32_t find_or_copy(weft_rewrite *rewrite, table *seen, const weft_node
 {
     uint64_t hash = mix(0xCBF29CE484222325u, &node->op, sizeof node->op);
     hash = mix(hash, in, node->n_in * sizeof *in);
+    hash = mix(hash, &node->again, sizeof node->again);
     if (node->attribute_bytes) hash = mix(hash, node->attributes, node->attribute_bytes);
     uint32_t at = (uint32_t)hash & seen->mask;
     for (; seen->ids[at]; at = (at + 1) & seen->mask)

@@ -89,16 +89,32 @@ static int64_t trip_seen(const unrolling *u, uint32_t scan)
     return back < 0 ? -1 : from->scans[scan].trips - 1 - back;
 }
 
-/* Random numbers of a trip are those of a stream of its own. */
+/* Random numbers of a trip are those of a stream of its own; of one over a dim, those of its elements in the whole. */
 static uint32_t stream_of_trip(const unrolling *u, uint32_t stream)
 {
     uint64_t hash = stream;
     for (uint32_t s = weft_scan_of_stream(u->rewrite.from, stream); s != 0;
          s = u->rewrite.from->scans[s].parent) {
+        if (u->rewrite.from->scans[s].over.dim != NULL) continue;
         hash = (hash + (uint64_t)(trip_seen(u, s) + 1)) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 29;
     }
     return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* Of values that have the dim which a scan goes over. */
+static void number_as_whole(const unrolling *u, const weft_node *node,
+                            weft_element_attributes *attributes)
+{
+    const weft_graph *from = u->rewrite.from;
+    const uint32_t s = weft_scan_over(from, weft_scan_of_stream(from, attributes->random));
+    const weft_shape *shape = &from->tensors[node->out].type.shape;
+    if (s == 0) return;
+    const int d = weft_shape_find(shape, from->scans[s].over.dim);
+    if (d < 0 || shape->dims[d].size * from->scans[s].trips != from->scans[s].over.size) return;
+    attributes->dim = from->scans[s].over.dim;
+    attributes->every = from->scans[s].trips;
+    attributes->from = trip_seen(u, s);
 }
 
 /* ---- one node ---------------------------------------------------------------------------------- */
@@ -120,6 +136,7 @@ static weft_value copy(unrolling *u, const weft_node *node)
             weft_fail_memory(&rewrite->to->error, node->attribute_bytes);
             return weft_no_value(rewrite->to);
         }
+        number_as_whole(u, node, taken);
         taken->random = stream_of_trip(u, element->random);
         own.attributes = taken;
     }

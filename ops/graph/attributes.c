@@ -143,7 +143,8 @@ SHARED(number, weft_number_attributes, WEFT_FIELD(weft_number_attributes, number
 #define ELEMENT_FIELDS(type, in)                                                                   \
     WEFT_FIELD(type, in number[0]), WEFT_FIELD(type, in number[1]),                                \
         WEFT_FIELD(type, in number[2]), WEFT_FIELD(type, in number[3]),                            \
-        WEFT_FIELD(type, in random), WEFT_FIELD(type, in dim)
+        WEFT_FIELD(type, in random), WEFT_FIELD(type, in dim), WEFT_FIELD(type, in every),         \
+        WEFT_FIELD(type, in from)
 SHARED(element, weft_element_attributes, ELEMENT_FIELDS(weft_element_attributes, ))
 SHARED(generator, weft_generator_attributes, ELEMENT_FIELDS(weft_generator_attributes, element.),
        WEFT_FIELD(weft_generator_attributes, type.dtype),

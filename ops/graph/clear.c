@@ -7,7 +7,8 @@
 
 weft_graph_point weft_graph_here(const weft_graph *graph)
 {
-    return (weft_graph_point){graph->n_nodes, graph->n_random, graph->n_scans, graph->scan};
+    return (weft_graph_point){graph->n_nodes, graph->n_random, graph->n_scans,
+                              graph->scan,    graph->n_parts,  graph->part};
 }
 
 void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
@@ -19,6 +20,10 @@ void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
     graph->n_random = to.n_random;
     graph->n_scans = to.n_scans;
     graph->scan = to.scan;
+    graph->n_parts = to.n_parts;
+    graph->part = to.part;
+    for (uint32_t p = to.part; p != 0; p = graph->parts[p].parent)
+        graph->parts[p].end = UINT32_MAX; /* it had not ended then */
     if (graph->built.n_nodes > graph->n_nodes) graph->built = to;
     if (graph->marked >= graph->n_tensors) graph->marked = 0;
     if (graph->loss_scale.step >= graph->n_tensors) graph->loss_scale = (weft_loss_scaling){0};

@@ -296,6 +296,7 @@ static weft_node *append(weft_graph *graph, const weft_site *site, const uint32_
                       .n_out = (uint8_t)site->n_out,
                       .phase = (uint8_t)graph->phase,
                       .scan = site->op->is_outside ? 0 : graph->scan,
+                      .again = graph->again,
                       .attributes = site->attributes,
                       .attribute_bytes = (uint32_t)bytes};
     node.in = take_ids(graph, in, site->n_in);
@@ -431,6 +432,11 @@ weft_value weft_emit_own(weft_graph *graph, const weft_op *op, const weft_value 
                                "%s: nothing is updated in a scan; carry the value, and %s what "
                                "weft_scan_last gives after the end",
                                op->name, op->name);
+    if (graph->part != 0 && op->makes_token && !op->carries_on)
+        return weft_graph_fail(graph,
+                               "%s: nothing is updated in a part that is computed again, where it "
+                               "would be twice; call it after weft_recompute_end",
+                               op->name);
     if (!take_attributes(graph, &site, bytes)) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
     if (op->infer(&site, &error) != WEFT_OK)

@@ -21,6 +21,10 @@ typedef struct weft_node {
     const void *attributes;
     uint32_t attribute_bytes;
     uint32_t scan; /* of graph->scans, whose body it is in; 0: none */
+    /* On the way back through a part that is computed again (weft_part): that visit's number. Nodes of other numbers are not
+     * equal, whatever they compute. 0: on no such way */
+    uint32_t again;
+    bool repeats; /* it computes again what a node of the part has computed */
     weft_origin origin;
 } weft_node;
 
@@ -56,11 +60,20 @@ typedef struct weft_scan {
     int64_t trips;
     uint32_t mirrors; /* the scan that this one goes through backwards, for gradients; 0: none */
     uint32_t random_begin, random_end; /* streams (begin, end] were drawn in its body */
+    /* It goes over this dim, of which trip t has the elements t, t + trips, ... (weft_scan_begin_over); name NULL: over none */
+    weft_dim_attributes over;
 } weft_scan;
+
+/* A part of the graph whose values gradients compute again (weft_recompute_begin): its nodes are neighbours. */
+typedef struct weft_part {
+    uint32_t parent;     /* the part that it is in; 0: none */
+    uint32_t scan;       /* in whose body it begins and ends; 0: none */
+    uint32_t begin, end; /* nodes; the first is its beginning's own. end UINT32_MAX: it is open */
+} weft_part;
 
 /* How far a graph had been built. */
 typedef struct weft_graph_point {
-    uint32_t n_nodes, n_random, n_scans, scan;
+    uint32_t n_nodes, n_random, n_scans, scan, n_parts, part;
 } weft_graph_point;
 
 /* optim's dynamic loss scaling: values of scalars, by id; scale 0: there is none. */
@@ -83,7 +96,11 @@ struct weft_graph {
     uint32_t n_random;
     weft_scan *scans; /* [n_scans], 0 is not used */
     uint32_t n_scans, cap_scans;
-    uint32_t scan; /* the innermost that is open; 0: none */
+    uint32_t scan;    /* the innermost that is open; 0: none */
+    weft_part *parts; /* [n_parts], 0 is not used; in the order of their beginnings */
+    uint32_t n_parts, cap_parts;
+    uint32_t part;  /* the innermost that is open; 0: none */
+    uint32_t again; /* of nodes now being built */
     uint32_t *
         homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
     uint32_t n_homes, homes_mask;
@@ -111,6 +128,8 @@ uint32_t weft_scan_open(weft_graph *graph, int64_t trips);
 /* The innermost scan in whose body a random stream was drawn; 0: none. Its numbers are others in each of its trips, and the
  * same where a scan that mirrors it makes that trip. */
 uint32_t weft_scan_of_stream(const weft_graph *graph, uint32_t stream);
+/* The scan over a dim that `scan` is, or whose body it is in; 0: none. There random numbers are those of the whole dim. */
+uint32_t weft_scan_over(const weft_graph *graph, uint32_t scan);
 /* What builders of scan_* share: a node with as much of the attributes as its op has; one of a dim, which may have any name; the
  * factors of those, which are never cut along that dim. */
 weft_value weft_scan_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,
@@ -134,6 +153,17 @@ static inline const weft_scan_attributes *weft_scan_of_site(const weft_site *sit
 uint32_t weft_scan_next_of(const weft_graph *graph, uint32_t carry);
 /* Whether what is built now stands right behind a scan, in the body around it; if not, that is the error of `call`. */
 bool weft_scan_is_outside(weft_graph *graph, const char *call, uint32_t scan);
+
+/* ---- parts that are computed again (part.c) --------------------------------------------------- */
+
+/* A part of the open body begins with the node that comes next; false: no memory, which is the graph's error. */
+bool weft_part_open(weft_graph *graph);
+/* The innermost part that a node is in, with no scan between the two; 0: none. */
+uint32_t weft_part_of(const weft_graph *graph, uint32_t node);
+/* "recompute_begin at mlp.c:41" */
+int weft_part_print(const weft_graph *graph, uint32_t part, char *text, size_t bytes);
+/* Whether no part is open but those around the body of `scan`; if one is, that is the error of `call`. */
+bool weft_part_is_closed(weft_graph *graph, const char *call, uint32_t scan);
 
 /* Whether it is one of its graph's values: not the invalid one, and none past the end. */
 static inline bool weft_is_value(weft_value value)

@@ -43,6 +43,13 @@ uint32_t weft_scan_of_stream(const weft_graph *graph, uint32_t stream)
     return found;
 }
 
+uint32_t weft_scan_over(const weft_graph *graph, uint32_t scan)
+{
+    while (scan != 0 && graph->scans[scan].over.dim == NULL)
+        scan = graph->scans[scan].parent;
+    return scan;
+}
+
 bool weft_scan_sees(weft_graph *graph, const weft_op *op, uint32_t value)
 {
     const weft_node *node = weft_node_of(graph, value);

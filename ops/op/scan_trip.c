@@ -34,6 +34,26 @@ weft_value weft_scan_begin(weft_graph *graph, int64_t trips)
     return trip;
 }
 
+weft_value weft_scan_begin_over(weft_graph *graph, int64_t trips, weft_dim whole)
+{
+    weft_dim_attributes over;
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    if (!weft_graph_dim(graph, "scan_begin_over", whole, &over)) return weft_no_value(graph);
+    if (trips >= 1 && over.size % trips != 0)
+        return weft_graph_fail(graph,
+                               "scan_begin_over: %s has %lld elements and there are %lld trips; "
+                               "each goes over as many, so their number divides the size",
+                               over.dim, (long long)over.size, (long long)trips);
+    if (weft_scan_over(graph, graph->scan) != 0)
+        return weft_graph_fail(graph,
+                               "scan_begin_over: the body is of a scan over %s already; take "
+                               "weft_scan_begin for the one in it",
+                               graph->scans[weft_scan_over(graph, graph->scan)].over.dim);
+    const weft_value trip = weft_scan_begin(graph, trips);
+    if (trip.id != 0) graph->scans[graph->scan].over = over;
+    return trip;
+}
+
 /* Values carried in the body that have no next one; 0: all have. */
 static uint32_t find_unfinished(const weft_graph *graph, uint32_t scan)
 {
@@ -58,6 +78,7 @@ weft_value weft_scan_end(weft_value trip)
     if (trip.id != scan->trip)
         return weft_graph_fail(
             graph, "scan_end: the innermost open scan is that of %s; pass its trip", origin);
+    if (!weft_part_is_closed(graph, "scan_end", graph->scan)) return weft_no_value(graph);
     const uint32_t unfinished = find_unfinished(graph, graph->scan);
     if (unfinished != 0) {
         weft_origin_print(weft_node_of(graph, unfinished), origin, sizeof origin);

@@ -41,11 +41,14 @@ static void bind_block_index(const weft_plan *plan, const weft_link *link, const
     if (element->index == WEFT_INDEX_NONE) return;
     for (int d = out->n_dims - 1; d >= 0; d--) {
         const int at = weft_shape_find(&space->shape, out->dims[d].name);
-        const bool counts =
-            element->index == WEFT_INDEX_LINEAR || strcmp(out->dims[d].name, attributes->dim) == 0;
-        index->stride[at] = counts ? stride : 0;
+        const bool is_named =
+            attributes->dim != NULL && strcmp(out->dims[d].name, attributes->dim) == 0;
+        const int64_t every = is_named && attributes->every > 0 ? attributes->every : 1;
+        const bool counts = element->index == WEFT_INDEX_LINEAR || is_named;
+        index->stride[at] = counts ? stride * every : 0;
         index->begin += index->stride[at] * space->box.begin[at];
-        if (element->index == WEFT_INDEX_LINEAR) stride *= out->dims[d].size;
+        if (is_named) index->begin += stride * attributes->from;
+        if (element->index == WEFT_INDEX_LINEAR) stride *= out->dims[d].size * every;
     }
 }
 

@@ -167,6 +167,18 @@ static void print_amount(FILE *file, const char *what, int64_t bytes)
     fprintf(file, "  %-28s %12s  (%lld bytes)\n", what, text, (long long)bytes);
 }
 
+/* What parts that are computed again spare, and what they cost. */
+static void print_again(const weft_usage *usage, FILE *file)
+{
+    const int64_t without = usage->kept_bytes + usage->spared_bytes;
+    fprintf(file,
+            "computed again: %.4g of these flops, %.1f %% more than without; kept for the backward "
+            "pass:\n",
+            usage->again_flops, 100 * usage->again_flops / (usage->flops - usage->again_flops));
+    print_amount(file, "with it", usage->kept_bytes);
+    print_amount(file, "without", without);
+}
+
 static weft_status print_usage(const weft_program *program, FILE *file, weft_error *error)
 {
     weft_usage usage;
@@ -183,6 +195,7 @@ static weft_status print_usage(const weft_program *program, FILE *file, weft_err
     print_amount(file, "arena for temporaries", usage.arena_bytes);
     print_amount(file, "peak", usage.total_bytes);
     fprintf(file, "\nwork of rank 0: %.4g flops in %d steps\n", usage.flops, usage.n_steps);
+    if (usage.again_flops > 0) print_again(&usage, file);
     return WEFT_OK;
 }
 

@@ -233,10 +233,11 @@ static json_t *usage_json(const weft_usage *usage)
             json_decref(phases);
             return NULL;
         }
-    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:I}", "parameters",
+    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "parameters",
                      (json_int_t)usage->variable_bytes, "slots", (json_int_t)usage->slot_bytes,
                      "inputs", (json_int_t)usage->input_bytes, "temporaries", phases, "arena",
-                     (json_int_t)usage->arena_bytes, "peak", (json_int_t)usage->total_bytes);
+                     (json_int_t)usage->arena_bytes, "peak", (json_int_t)usage->total_bytes, "kept",
+                     (json_int_t)usage->kept_bytes, "spared", (json_int_t)usage->spared_bytes);
 }
 
 static weft_status traffic_json(const weft_program *program, json_t *list, weft_error *error)
@@ -267,12 +268,12 @@ static weft_status head_json(const weft_program *program, json_t *root, weft_err
     WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
     WEFT_TRY(weft_plan_cost(program, 0, NULL, &cost, error));
     json_t *head = json_pack(
-        "{s:s, s:i, s:s, s:i, s:s?, s:s?, s:s?, s:o, s:f, s:i, s:{s:o, s:o, s:o}}", "mesh",
+        "{s:s, s:i, s:s, s:i, s:s?, s:s?, s:s?, s:o, s:f, s:f, s:i, s:{s:o, s:o, s:o}}", "mesh",
         weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh), "layout", weft_layout_text(layout),
         "zero", weft_layout_stage(layout), "policy", weft_plan_policy(program), "link",
         weft_plan_link(program), "apart", *apart ? apart : NULL, "memory", usage_json(&usage),
-        "flops", usage.flops, "steps", usage.n_steps, "cost", "exchange", number(cost.exchange),
-        "work", number(cost.work), "total", number(cost.total));
+        "flops", usage.flops, "again_flops", usage.again_flops, "steps", usage.n_steps, "cost",
+        "exchange", number(cost.exchange), "work", number(cost.work), "total", number(cost.total));
     if (!head || json_object_update(root, head) != 0) {
         json_decref(head);
         return weft_fail_memory(error, sizeof usage);

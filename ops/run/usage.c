@@ -1,6 +1,7 @@
 /* usage.c: what one run needs of a rank, from the plan alone; and what it really did. */
 #include "program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void add_homes(const weft_plan *plan, int rank, weft_usage *usage)
@@ -49,6 +50,64 @@ static void add_up(weft_usage *usage)
         usage->variable_bytes + usage->slot_bytes + usage->input_bytes + usage->arena_bytes;
 }
 
+/* ---- what is left to the backward pass ---------------------------------------------------------- */
+
+static bool is_forward(const weft_plan *plan, int32_t step)
+{
+    return step >= 0 && plan->steps[step].phase == WEFT_FORWARD;
+}
+
+static void add_kept(const weft_plan *plan, int rank, weft_usage *usage)
+{
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        const weft_placed *placed = &plan->placed[id];
+        if (placed->home == WEFT_TEMPORARY && placed->shares == 0 && !placed->is_output &&
+            is_forward(plan, placed->first_step) && !is_forward(plan, placed->last_step))
+            usage->kept_bytes += weft_placed_bytes(plan, id, rank);
+    }
+}
+
+/* Who reads a value on the way back: what is computed again, or what is computed there anyway. */
+enum { READ_AGAIN = 1, READ_ANYWAY = 2 };
+
+static void find_readers(const weft_graph *graph, uint8_t *readers)
+{
+    for (uint32_t id = 1; id < graph->n_nodes; id++) {
+        const weft_node *node = &graph->nodes[id];
+        if (node->phase == WEFT_FORWARD) continue;
+        for (int i = 0; i < node->n_in; i++)
+            readers[node->in[i]] |= node->repeats ? READ_AGAIN : READ_ANYWAY;
+    }
+}
+
+/* What is computed again and read anyway would be kept without; what is read by that alone would not. */
+static void add_spared(const weft_plan *plan, const uint8_t *readers, int rank, weft_usage *usage)
+{
+    for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
+        const weft_node *node = weft_node_of(plan->graph, value);
+        const uint32_t placed = plan->version[value];
+        if (placed == 0 || plan->placed[placed].home != WEFT_TEMPORARY || node->n_in == 0) continue;
+        const int64_t bytes = weft_placed_bytes(plan, placed, rank);
+        if (node->repeats && readers[value] & READ_ANYWAY)
+            usage->spared_bytes += bytes;
+        else if (node->phase == WEFT_FORWARD && readers[value] == READ_AGAIN)
+            usage->spared_bytes -= bytes;
+    }
+}
+
+static weft_status add_parts(const weft_plan *plan, int rank, weft_usage *usage, weft_error *error)
+{
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        usage->again_flops += weft_step_again_flops(plan, &plan->steps[s], rank);
+    if (usage->again_flops == 0) return WEFT_OK;
+    uint8_t *readers = calloc(plan->graph->n_tensors, sizeof *readers);
+    if (!readers) return weft_fail_memory(error, plan->graph->n_tensors);
+    find_readers(plan->graph, readers);
+    add_spared(plan, readers, rank, usage);
+    free(readers);
+    return WEFT_OK;
+}
+
 weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *usage,
                             weft_error *error)
 {
@@ -63,7 +122,8 @@ weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *u
     for (uint32_t s = 0; s < plan->n_steps; s++)
         usage->flops += weft_step_flops(plan, &plan->steps[s], rank);
     add_up(usage);
-    return WEFT_OK;
+    add_kept(plan, rank, usage);
+    return add_parts(plan, rank, usage, error);
 }
 
 int weft_plan_traffic(const weft_program *program, int rank, weft_traffic *traffic, int room)

@@ -44,8 +44,12 @@ static void test_threads_and_processes_give_the_same_losses(void)
         "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 1",
         alone);
     check_losses("", "--mesh data:3 --layout batch:data --zero 3", alone);
+    check_losses("", "--accumulate 2 --mesh data:3 --layout batch:data --zero 2 --recompute",
+                 alone);
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
     check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "--layout batch:data --zero 3", alone);
+    check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "--layout batch:data --accumulate 3",
+                 alone);
     check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
                  "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model",
                  alone);

@@ -290,6 +290,56 @@ static void test_masks_are_others_in_each_trip_and_the_same_on_the_way_back(void
     weft_oracle_free(&r);
 }
 
+/* A scan over a dim: what each of its parts makes of random numbers is what the whole makes of them. A stream is drawn by the
+ * op, so the whole is a program of its own. */
+static const weft_dim whole = {"batch", 12}, rows = {"batch", 4}, part = {"part", 3};
+
+static weft_value random_of(weft_value x, weft_dim batch_)
+{
+    const weft_value noise =
+        weft_random_normal(x.graph, WEFT_F64, WEFT_DIMS(in, batch_, to), 0.0, 1.0);
+    const weft_value other = weft_random_uniform(x.graph, WEFT_F64, WEFT_DIMS(in, to), 0.0, 1.0);
+    return weft_add(weft_mul(weft_dropout(weft_square(x), 0.4), noise), other);
+}
+
+static void build_over(weft_oracle_build *b)
+{
+    const weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(in, whole, to), 0.5, 1.0);
+    weft_value y, d[1];
+    if (*(const bool *)b->argument) {
+        const weft_value xs = weft_reshape(x, WEFT_DIMS(in, rows, part, to));
+        const weft_value trip = weft_scan_begin_over(b->graph, part.size, whole);
+        const weft_value ys = random_of(weft_scan_each(xs, part), rows);
+        weft_scan_end(trip);
+        const weft_value all =
+            weft_transpose(weft_scan_stack(ys, part), WEFT_DIMS(in, rows, part, to));
+        y = weft_reshape(all, WEFT_DIMS(in, whole, to));
+    } else {
+        y = random_of(x, whole);
+    }
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_square(y)), WEFT_VALUES(x), d, 0);
+    weft_oracle_output(b, y);
+    weft_oracle_output(b, d[0]);
+}
+
+static void test_a_scan_over_a_dim_has_the_random_numbers_of_the_whole(void)
+{
+    static const bool in_parts = true, at_once = false;
+    const weft_oracle_case parts = {.name = "over", .build = build_over, .argument = &in_parts};
+    const weft_oracle_case once = {.name = "once", .build = build_over, .argument = &at_once};
+    weft_oracle_result a = {0}, b = {0};
+    weft_error error = {0};
+    weft_oracle_sweep(&oracle, &parts, oracle.world.n_processes > 1 ? 4 : 32);
+    if (CHECK_OK(weft_oracle_run(oracle.alone, &parts, NULL, &a, &error), error) &&
+        CHECK_OK(weft_oracle_run(oracle.alone, &once, NULL, &b, &error), error))
+        for (int i = 0; i < 2; i++) {
+            CHECK_EQ_INT(a.count[i], b.count[i]);
+            CHECK(memcmp(a.data[i], b.data[i], (size_t)a.count[i] * sizeof *a.data[i]) == 0);
+        }
+    weft_oracle_free(&a);
+    weft_oracle_free(&b);
+}
+
 /* ---- wrong calls --------------------------------------------------------------------------------- */
 
 typedef struct wrong {
@@ -297,6 +347,16 @@ typedef struct wrong {
     const char *says;
 } wrong;
 
+static void over_what_does_not_divide(weft_graph *g)
+{
+    weft_scan_begin_over(g, 2, batch);
+}
+static void over_twice(weft_graph *g)
+{
+    weft_scan_begin_over(g, 5, batch);
+    weft_scan_begin(g, 2);
+    weft_scan_begin_over(g, 2, hidden);
+}
 static weft_value small(weft_graph *g)
 {
     return weft_variable(g, "v", WEFT_F32, WEFT_DIMS(batch), weft_constant_of(1.0));
@@ -377,6 +437,8 @@ static void test_wrong_calls_have_their_sentence(void)
 {
     static const wrong wrongs[] = {
         {no_trips, "0 trips; there are from 1 to 1048576"},
+        {over_what_does_not_divide, "batch has 5 elements and there are 2 trips"},
+        {over_twice, "the body is of a scan over batch already"},
         {carry_without_a_scan, "no scan is open; begin one with weft_scan_begin"},
         {read_outside, "the result of exp at scan_test.c:"},
         {no_next, "has nothing to be in the next trip; say it with weft_scan_next"},
@@ -445,6 +507,7 @@ int main(void)
         RUN(test_gradients_in_a_body_are_summed_over_the_trips);
         RUN(test_all_carried_values_change_at_once);
         RUN(test_masks_are_others_in_each_trip_and_the_same_on_the_way_back);
+        RUN(test_a_scan_over_a_dim_has_the_random_numbers_of_the_whole);
         RUN(test_wrong_calls_have_their_sentence);
         RUN(test_a_scan_goes_on_after_an_error);
         RUN(test_a_body_is_not_compiled);

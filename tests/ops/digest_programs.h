@@ -52,13 +52,15 @@ static weft_value variable(const given *p, int version)
     return emit_home(p, &weft_op_variable, version);
 }
 
-/* Numbers 0 to 3, the stream, the dim, the dtype, the shape. */
+/* Numbers 0 to 3, the stream, the dim, the dtype, the shape, of which elements of a whole. */
 static weft_value emit_generator(const given *p, const weft_op *op, int version)
 {
     weft_generator_attributes attributes = {.element = {.number = {1, 2, 3, 4}}};
     attributes.element.random = version == 5 ? 8 : 7;
     attributes.element.dim = version == 6 ? "row" : "column";
     if (version >= 1 && version <= 4) attributes.element.number[version - 1] += 0x1p-50;
+    if (version == 9) attributes.element.every = 2;
+    if (version == 10) attributes.element.from = 1;
     attributes.type.dtype = version == 7 ? WEFT_F32 : WEFT_F64;
     attributes.type.shape = version == 8 ? WEFT_DIMS(column, row) : WEFT_DIMS(row, column);
     return weft_emit(p->graph, op, NULL, 0, &attributes, sizeof attributes);
@@ -362,6 +364,8 @@ static weft_value emit_element(const given *p, const weft_op *op, int version)
     if (version >= 1 && version <= 4) attributes.number[version - 1] += 0x1p-50;
     if (version == 5) attributes.random = 8;
     if (version == 6) attributes.dim = "column";
+    if (version == 7) attributes.every = 2;
+    if (version == 8) attributes.from = 1;
     const weft_value in[] = {weft_greater(p->x, p->y), p->x,
                              p->y}; /* of where: a condition first */
     const bool is_unary = op->infer == weft_infer_same;

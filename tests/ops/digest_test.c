@@ -68,11 +68,11 @@ static const program programs[] = {
     OP(scan_each, scanned, 5),
     OP(scan_last, scanned, 5),
     OP(scan_stack, scanned, 5),
-    OP(constant, constant, 9),
-    OP(iota, iota, 9),
-    OP(run_number, run_number, 9),
-    OP(random_uniform, random_uniform, 9),
-    OP(random_normal, random_normal, 9),
+    OP(constant, constant, 11),
+    OP(iota, iota, 11),
+    OP(run_number, run_number, 11),
+    OP(random_uniform, random_uniform, 11),
+    OP(random_normal, random_normal, 11),
     OP(cast, cast, 2),
     OP(broadcast, broadcast, 2),
     OP(einsum, einsum, 2),
@@ -114,7 +114,7 @@ static bool program_at(int i, program *out)
     }
     for (int k = 0, at = N_PROGRAMS; k < weft_n_ops; k++) {
         if (weft_op_attributes(weft_ops[k]) != &weft_attributes_element || at++ != i) continue;
-        *out = (program){weft_ops[k]->name, NULL, 7, weft_ops[k]};
+        *out = (program){weft_ops[k]->name, NULL, 9, weft_ops[k]};
         return true;
     }
     return false;

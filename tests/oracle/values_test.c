@@ -307,6 +307,7 @@ static const struct {
 } left_out[] = {
     {&weft_op_attention, 1 << 2,
      "every rank would do the whole of the work to leave v a partial sum"},
+    {&weft_op_settle, 1, "it is there so that nothing is partial behind it"},
     {&weft_op_attention_grad, 1 << 3 | 1 << 4 | 1 << 5, "the same, of dy, which comes last"},
 };
 

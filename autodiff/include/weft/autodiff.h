@@ -54,6 +54,22 @@ typedef void (*weft_gradient_rule)(void *argument, weft_values in, weft_value ou
 WEFT_API weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_rule rule,
                                          void *argument);
 
+/* weft_recompute_begin, weft_recompute_end - what is built between them is a *part*, whose values are not kept for the way
+ * back: there they are computed again, from what enters the part.
+ *
+ *     for (int i = 0; i < n_blocks; i++)
+ *         x = weft_recompute_end(block(i, weft_recompute_begin(x)));
+ *
+ * Numbers are the same, random ones too, up to the last digit of sums, where loops come to join other ops. A part may read, and hand out, as many values as it likes;
+ * those that it hands out are kept. Parts may stand in parts, whose values are then computed once more by each around, and in
+ * the body of a scan, where the part begins and ends. What a scan in a part leaves for the way back is kept: put the part into
+ * its body. Nothing is assigned in a part. weft_usage has what a part spares, and what it costs.
+ *
+ * begin    x as the part finds it: a value from before
+ * end      of the innermost part that is open; returns `value`, which it has made */
+WEFT_API weft_value weft_recompute_begin(weft_value x);
+WEFT_API weft_value weft_recompute_end(weft_value value);
+
 /* The trainable variables (not slots) that `of` depends on, in creation order. Returns how many there are; fills at
  * most `room` (variables NULL: none). 0, and the graph's error, when `of` is not a value. */
 WEFT_API int weft_trainable(weft_value of, weft_value *variables, int room);

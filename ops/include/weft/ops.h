@@ -231,6 +231,9 @@ WEFT_API weft_value weft_dropout(weft_value x, double rate);
 
 /* identity forward, no gradient */
 WEFT_API weft_value weft_stop_gradient(weft_value x);
+/* weft_settle - x as it is, but no partial sum: one that would be left to go on into other sums is finished here, into where this
+ * value goes (weft_place, weft_place_as). */
+WEFT_API weft_value weft_settle(weft_value x);
 
 WEFT_END
 

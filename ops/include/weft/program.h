@@ -127,6 +127,10 @@ typedef struct weft_usage {
     int64_t total_bytes;   /* variables + slots + inputs + arena */
     double flops;
     int n_steps;
+    /* temporaries that forward passes leave to backward passes, all in all. With parts that are computed again
+     * (weft_recompute_begin): how many more it would leave without them, and the flops that they cost, of `flops` */
+    int64_t kept_bytes, spared_bytes;
+    double again_flops;
 } weft_usage;
 
 /* weft_plan_usage - what one run needs of `rank`, before it ever runs. Local. */

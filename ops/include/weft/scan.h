@@ -23,6 +23,16 @@ WEFT_BEGIN
 
 /* weft_scan_begin - a body begins, of `trips` (1 to 2^20) trips; returns the number of the trip, from 0: an i32 scalar. */
 WEFT_API weft_value weft_scan_begin(weft_graph *graph, int64_t trips);
+/* weft_scan_begin_over - a scan over a dim: trip t goes over the elements t, t + trips, ... of `whole`, whose size `trips`
+ * divides. In the body a dim of that name has size / trips elements, and random numbers of values that have it are those that
+ * the whole would have, in all trips together: so a batch gives the same gone through at once or part by part.
+ *
+ *     weft_dim rows = {"batch", batch.size / 8}, part = {"part", 8};
+ *     weft_value xs = weft_reshape(x, WEFT_DIMS(rows, part, pixel));    [batch:64, pixel] to [batch:8, part:8, pixel]
+ *     weft_value trip = weft_scan_begin_over(g, 8, batch), mine = weft_scan_each(xs, part);
+ *
+ * It stands in no other scan over a dim. */
+WEFT_API weft_value weft_scan_begin_over(weft_graph *graph, int64_t trips, weft_dim whole);
 /* weft_scan_end - of the innermost scan that is open, which `trip` is of. Returns trip. */
 WEFT_API weft_value weft_scan_end(weft_value trip);
 

@@ -226,6 +226,9 @@ typedef struct weft_element_attributes {
     double number[4];
     uint32_t random; /* Philox stream; unique per random op of a graph */
     const char *dim; /* for WEFT_INDEX_ALONG                           */
+    /* for WEFT_INDEX_LINEAR: element i of `dim` is number from + every * i of a longer one, and the index is that in the whole;
+     * 0: nothing is left out */
+    int64_t every, from;
 } weft_element_attributes;
 
 WEFT_END

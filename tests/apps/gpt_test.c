@@ -55,6 +55,32 @@ static void test_threads_and_processes_give_the_same_losses(void)
                  alone);
 }
 
+static void check_refused(const char *arguments, const char *says)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train --dry-run %s", arguments);
+    const command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_EQ_INT(command_lines(r.text, "gpt: "), 1);
+    CHECK_TEXT(r.text, says);
+}
+
+static void test_micro_batches_share_the_batch(void)
+{
+    check_refused("--batch 6 --accumulate 4", "batch 6 and accumulate 4");
+    check_refused("--batch 6 --accumulate 4", "accumulate must divide batch");
+    check_refused("--batch 6 --accumulate 3 --dtype f16", "take --dtype bf16, or f32");
+}
+
+/* A plan says what blocks that are computed again spare, and what they cost. */
+static void test_plan_says_what_is_computed_again(void)
+{
+    const command_result r = command_run_all(WEFT_TEST_BIN "/gpt train --dry-run --recompute 2>&1");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text, "computed again: ");
+    CHECK_TEXT(r.text, "kept for the backward pass:");
+}
+
 static void test_plan_for_512_ranks(void)
 {
     char line[TEXT];
@@ -134,6 +160,8 @@ int main(void)
 {
     if (CHECK(text_folder_open("/tmp", "gpt"))) {
         RUN(test_threads_and_processes_give_the_same_losses);
+        RUN(test_micro_batches_share_the_batch);
+        RUN(test_plan_says_what_is_computed_again);
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);

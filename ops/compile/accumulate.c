@@ -42,12 +42,14 @@ static const weft_op *op_of_sum(const weft_plan *plan, const weft_step *step)
     return is_one ? weft_link_op(plan, &step->links[0]) : NULL;
 }
 
-/* A temporary in memory of its own, as `sum` lies, that only the sum reads. */
+/* A temporary in memory of its own, as `sum` lies, that only the sum reads, as often as it is made. */
 static bool is_summand(const accumulating *a, uint32_t placed, uint32_t sum)
 {
     const weft_placed *p = &a->plan->placed[placed];
     return p->home == WEFT_TEMPORARY && !p->shares && a->n_reads[placed] == 1 &&
-           p->type.dtype == a->plan->placed[sum].type.dtype && weft_lie_alike(a->plan, placed, sum);
+           p->type.dtype == a->plan->placed[sum].type.dtype &&
+           p->scan == a->plan->placed[sum].scan && p->carried == 0 &&
+           weft_lie_alike(a->plan, placed, sum);
 }
 
 /* Would the kernel that does the step alone do it so as well? That of rank 0 speaks for all. */

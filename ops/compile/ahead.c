@@ -10,6 +10,7 @@
  * that can be partial, if that is less than finishing it here. Once one addend is partial, the others add nothing.
  */
 #include "ahead.h"
+#include "regions.h"
 
 #include <string.h>
 
@@ -41,11 +42,10 @@ bool weft_is_generated(const weft_plan *plan, uint32_t value)
     return node->n_in == 0 && node->op->element != NULL;
 }
 
-/* Ops that stand for memory lie where they lie. */
-static bool is_decided(const weft_plan *plan, const weft_node *node)
+/* Ops that stand for memory lie where they lie, and what reads nothing is made anywhere. */
+static bool is_decided(const weft_node *node)
 {
-    return node->op->makes_token || node->op == &weft_op_input || node->op == &weft_op_variable ||
-           (node->n_out > 0 && weft_is_generated(plan, node->out));
+    return node->op->makes_token || node->n_in == 0;
 }
 
 static bool can_take_partial(const weft_plan *plan, const weft_node *node, int i)
@@ -104,7 +104,8 @@ static void find_joins(looking *l, const int *readers)
             const uint32_t value = node->in[i];
             const weft_tensor *tensor = &graph->tensors[value];
             if (readers[value] == 1 && can_take_partial(l->plan, node, i) &&
-                !l->ahead->is_output[value] && !tensor->placement && !tensor->place_as)
+                !weft_names_carry(node, i) && !l->ahead->is_output[value] && !tensor->placement &&
+                !tensor->place_as)
                 l->ahead->joins[value] = node->out;
         }
     }
@@ -206,7 +207,7 @@ static weft_status ask_operands(looking *l, uint32_t id)
         l->ahead->goal[value] = l->ahead->wanted[value]; /* until it is its turn */
         weft_ahead_of(plan, l->ahead, value, &in.in[i]);
         memcpy(in.in[i].now, in.in[i].finished, sizeof in.in[i].now);
-        if (node->op->element && !is_decided(plan, weft_node_of(plan->graph, value)))
+        if (node->op->element && !is_decided(weft_node_of(plan->graph, value)))
             in.in[i].is_free = true; /* hands on what is asked of it */
     }
     for (int o = 0; o < node->n_out; o++)
@@ -229,6 +230,14 @@ static weft_status ask_of_store(looking *l, const weft_node *node)
     return WEFT_OK;
 }
 
+/* What is carried gets its next value where it is. */
+static void ask_of_next(looking *l, const weft_node *node)
+{
+    int8_t states[WEFT_MAX_AXES];
+    states_of(l, &l->ahead->wanted[node->in[0]], node->in[1], states);
+    ask(l, node->in[1], states);
+}
+
 static weft_status look_at(looking *l, uint32_t id)
 {
     const weft_node *node = &l->plan->graph->nodes[id];
@@ -238,7 +247,8 @@ static weft_status look_at(looking *l, uint32_t id)
     }
     if (!l->outlook.readers) return WEFT_OK;
     if (node->op == &weft_op_assign) return ask_of_store(l, node);
-    return is_decided(l->plan, node) ? WEFT_OK : ask_operands(l, id);
+    if (node->op->carries_on) ask_of_next(l, node);
+    return is_decided(node) ? WEFT_OK : ask_operands(l, id);
 }
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -297,7 +307,7 @@ weft_status weft_ahead_begin(weft_plan *plan, const bool *is_output, const int *
             WEFT_TRY(weft_wanted_spec(plan, value, &ahead->wanted[value], error));
     find_joins(&l, readers);
     for (uint32_t id = 1; id < graph->n_nodes; id++)
-        if (!is_decided(plan, &graph->nodes[id])) count_addends(&l, &graph->nodes[id]);
+        if (!is_decided(&graph->nodes[id])) count_addends(&l, &graph->nodes[id]);
     return WEFT_OK;
 }
 

@@ -6,7 +6,7 @@
  * in variables are taken, and only where order can still have each made in its variable's own memory: so nothing lives
  * longer than it did, and what only they read lives shorter. No segment reads what another one writes.
  */
-#include "plan.h"
+#include "regions.h"
 
 #include <string.h>
 
@@ -22,9 +22,10 @@ typedef struct bundling {
     uint32_t *last_reader;  /* [n_placed] of a variable's old value: step + 1                   */
     uint32_t *read_before;  /* [n_placed] the same, of the steps gone through                   */
     uint32_t *written_with; /* [n_placed] of a variable: the first step of its bundle, + 1      */
-    uint32_t *head, *next;  /* [n_steps] the first of a step's bundle; the one after it; itself */
-    uint32_t *tail;         /* [n_steps] of a first one                                         */
-    uint32_t open[OPEN];    /* their first steps */
+    weft_regions regions;
+    uint32_t *head, *next; /* [n_steps] the first of a step's bundle; the one after it; itself */
+    uint32_t *tail;        /* [n_steps] of a first one                                         */
+    uint32_t open[OPEN];   /* their first steps */
     int n_open;
 } bundling;
 
@@ -125,6 +126,7 @@ static bool do_the_same(const bundling *b, const weft_step *x, const weft_step *
 static bool may_stand_at(const bundling *b, uint32_t s, uint32_t first)
 {
     const weft_step *step = &b->plan->steps[s];
+    if (b->regions.part[s] != b->regions.part[first]) return false;
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t owner = weft_placed_owner(b->plan, step->in[i]);
         if (b->maker[owner] > first || b->written_with[owner] == first + 1) return false;
@@ -228,7 +230,7 @@ static weft_status open_bundling(bundling *b, weft_error *error)
         note_store(b, &plan->steps[s]);
     }
     memset(b->written_with, 0, plan->n_placed * sizeof *b->written_with);
-    return WEFT_OK;
+    return weft_find_regions(plan, plan->arena, &b->regions, error);
 }
 
 weft_status weft_pass_bundle(weft_plan *plan, weft_error *error)

@@ -166,6 +166,12 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
     plan->strict = options->strict;
     plan->is_synchronous = options->synchronous;
     plan->is_explained = options->explain;
+    if (options->unroll < 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "compile: unroll is %lld; give how many trips a scan may have to be "
+                         "written down trip by trip, or 0 for the usual %d",
+                         (long long)options->unroll, WEFT_UNROLL);
+    if (options->unroll > 0) plan->unrolled = options->unroll;
     plan->policy = options->policy;
     if (options->cost) plan->cost = *options->cost;
     if (!(plan->cost.flops_per_byte >= 0))
@@ -202,6 +208,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
     weft_plan *made = calloc(1, sizeof *made);
     if (!made) return weft_fail_memory(error, sizeof *made);
     made->mesh = mesh;
+    made->unrolled = WEFT_UNROLL;
     made->arena = weft_arena_create();
     weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
                                      : weft_fail_memory(error, sizeof *made);

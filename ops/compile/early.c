@@ -13,6 +13,7 @@
  * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
  * largest, so that the order of exchanges is one on all ranks.
  */
+#include "regions.h"
 #include "sequence.h"
 
 #include <stdlib.h>
@@ -181,6 +182,7 @@ static void look_again(hurrying *h, uint32_t s)
 static void look_behind(hurrying *h, uint32_t s)
 {
     const weft_step *step = &h->plan->steps[s];
+    if (weft_is_fence(step)) return; /* all come after it */
     for (uint32_t e = h->sequence.serves[s]; e; e = h->sequence.edges[e - 1].next)
         look_again(h, h->sequence.edges[e - 1].step);
     for (int i = 0; i < step->n_in; i++) {

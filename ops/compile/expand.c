@@ -43,6 +43,7 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
     for (uint32_t id = 1; id < rewrite.from->n_nodes; id++) {
         const weft_node *node = &rewrite.from->nodes[id];
         if (!rewrite.is_live[id] || rewrite.to->error.status != WEFT_OK) continue;
+        rewrite.to->scan = node->scan;
         if (node->op->expands)
             expand_node(&rewrite, node);
         else
@@ -51,5 +52,6 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
             weft_rewrite_tags(&rewrite, node->out + (uint32_t)i,
                               rewrite.value[node->out + (uint32_t)i]);
     }
+    rewrite.to->scan = 0;
     return weft_rewrite_end(&rewrite, error);
 }

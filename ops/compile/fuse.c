@@ -8,13 +8,15 @@
  * that are alive anywhere. Stores of variables do not count as readers: order puts them where they may be, or drops them.
  */
 #include "loops.h"
+#include "regions.h"
 
 typedef struct fusing {
     weft_plan *plan;
     uint32_t *first_read; /* [n_placed + 1] into `reads`                                          */
     uint32_t *reads;      /* the steps that read a tensor's memory, tensor by tensor; not stores  */
     uint32_t *maker;      /* [n_placed] step + 1 that makes it; 0: none                           */
-    uint32_t *went;       /* [n_steps] the step that a step became part of; itself                */
+    weft_regions regions;
+    uint32_t *went; /* [n_steps] the step that a step became part of; itself                */
     bool *is_output, *is_stored; /* [n_placed] it is in memory, whoever else reads it             */
     int64_t *alive; /* [n_steps] bytes of temporaries at a step                             */
     int64_t most_alive;
@@ -151,7 +153,8 @@ static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place,
     weft_link links[2][2];
     weft_step maker, step;
     *place = UINT32_MAX;
-    if (plan->steps[m].phase != plan->steps[s].phase) return WEFT_OK;
+    if (plan->steps[m].phase != plan->steps[s].phase || f->regions.part[m] != f->regions.part[s])
+        return WEFT_OK;
     if (!weft_as_loop(plan, &plan->steps[m], links[0], &maker) ||
         !weft_as_loop(plan, &plan->steps[s], links[1], &step))
         return WEFT_OK;
@@ -187,16 +190,11 @@ static weft_status fuse_into(fusing *f, uint32_t s, weft_error *error)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-static bool is_store(const weft_plan *plan, const weft_step *step)
-{
-    return step->kind == WEFT_STEP_COPY && plan->placed[step->out[0]].home == WEFT_VARIABLE_HOME;
-}
-
 /* Count the reads of step s in `n`, by tensor, and note it there where there is room. */
 static void add_reads(const fusing *f, uint32_t s, uint32_t *n, uint32_t *room)
 {
     const weft_step *step = &f->plan->steps[s];
-    if (is_store(f->plan, step)) return;
+    if (weft_is_store(f->plan, step)) return;
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t owner = weft_placed_owner(f->plan, step->in[i]);
         if (room) room[n[owner]] = s;
@@ -271,13 +269,14 @@ static weft_status open_fusing(fusing *f, weft_error *error)
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         f->went[s] = s;
-        if (is_store(plan, step)) f->is_stored[weft_placed_owner(plan, step->in[0])] = true;
-        for (int o = 0; o < step->n_out && !is_store(plan, step); o++)
+        if (weft_is_store(plan, step)) f->is_stored[weft_placed_owner(plan, step->in[0])] = true;
+        for (int o = 0; o < step->n_out && !weft_is_store(plan, step); o++)
             f->maker[step->out[o]] = s + 1;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].is_output) f->is_output[weft_placed_owner(plan, id)] = true;
     WEFT_TRY(list_readers(f, error));
+    WEFT_TRY(weft_find_regions(plan, plan->arena, &f->regions, error));
     return count_alive(f, error);
 }
 

@@ -1,7 +1,7 @@
 /* index: what is looked up in a plan that is done: which user's value a tensor stands for, the
  * versions of a value, from which step to which a tensor is used, and the kinds of traffic.
  */
-#include "plan.h"
+#include "regions.h"
 
 static void index_values(weft_plan *plan)
 {
@@ -14,26 +14,32 @@ static void index_values(weft_plan *plan)
     }
 }
 
-static void use(weft_plan *plan, uint32_t id, int32_t step)
+static void find_lifetimes(weft_plan *plan, const weft_regions *regions, weft_life *lives)
 {
-    weft_placed *placed = &plan->placed[id];
-    if (placed->first_step < 0 && placed->home == WEFT_TEMPORARY) placed->first_step = step;
-    if (step > placed->last_step) placed->last_step = step;
-}
-
-/* A tensor that shares another's memory keeps that one alive. */
-static void index_lifetimes(weft_plan *plan)
-{
-    int32_t last = (int32_t)plan->n_steps - 1;
-    for (uint32_t id = 1; id < plan->n_placed; id++)
-        plan->placed[id].first_step = plan->placed[id].last_step = -1;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         for (int o = 0; o < step->n_out; o++)
-            use(plan, step->out[o], (int32_t)s);
+            weft_live(regions, &lives[step->out[o]], step->scan, s);
         for (int i = 0; i < step->n_in; i++)
-            use(plan, step->in[i], (int32_t)s);
+            weft_live(regions, &lives[step->in[i]], step->scan, s);
     }
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        weft_placed *placed = &plan->placed[id];
+        const bool is_temporary = placed->home == WEFT_TEMPORARY;
+        placed->first_step = lives[id].is_used && is_temporary ? (int32_t)lives[id].first : -1;
+        placed->last_step = lives[id].is_used ? (int32_t)lives[id].last : -1;
+    }
+}
+
+/* A tensor that shares another's memory keeps that one alive. */
+static weft_status index_lifetimes(weft_plan *plan, weft_error *error)
+{
+    int32_t last = (int32_t)plan->n_steps - 1;
+    weft_regions regions;
+    weft_life *lives = weft_arena_take(plan->arena, (plan->n_placed + 1) * sizeof *lives);
+    if (!lives) return weft_fail_memory(error, plan->n_placed * sizeof *lives);
+    WEFT_TRY(weft_find_regions(plan, plan->arena, &regions, error));
+    find_lifetimes(plan, &regions, lives);
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         weft_placed *placed = &plan->placed[id];
         if (placed->is_output || placed->home != WEFT_TEMPORARY) placed->last_step = last;
@@ -44,6 +50,7 @@ static void index_lifetimes(weft_plan *plan)
                 placed->first_step = owner->first_step; /* another word for what was there before */
         }
     }
+    return WEFT_OK;
 }
 
 int weft_step_traffic(const weft_plan *plan, const weft_step *step)
@@ -78,7 +85,7 @@ weft_status weft_plan_index(weft_plan *plan, weft_error *error)
     plan->version = weft_arena_take(plan->arena, bytes);
     if (!plan->user_of || !plan->version) return weft_fail_memory(error, bytes);
     index_values(plan);
-    index_lifetimes(plan);
+    WEFT_TRY(index_lifetimes(plan, error));
     WEFT_TRY(index_traffic(plan, error));
     return weft_find_queues(plan, error);
 }

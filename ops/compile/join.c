@@ -10,7 +10,7 @@
  * otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the largest, so that the order
  * of exchanges is one on all ranks.
  */
-#include "plan.h"
+#include "regions.h"
 
 #include <stdlib.h>
 
@@ -48,6 +48,7 @@ typedef struct joining {
     int64_t *alive; /* [n_steps + 1] bytes of temporaries between a step and the one before it */
     int64_t room;   /* that temporaries have, at any time                                      */
     bool has_joined;
+    weft_regions regions;
 } joining;
 
 /* ---- one exchange ------------------------------------------------------------------------------ */
@@ -156,7 +157,8 @@ static void gather_group(joining *j, uint32_t s, uint32_t at)
     j->group[j->n_group++] = s;
     for (uint32_t i = 0; i < j->n_ready && j->n_group < most; i++) {
         const uint32_t other = j->ready[i];
-        if (other != s && are_alike(j, s, other) && growth(j, other, at) <= 0)
+        if (other != s && j->regions.part[other] == j->regions.part[s] && are_alike(j, s, other) &&
+            growth(j, other, at) <= 0)
             j->group[j->n_group++] = other;
     }
     qsort(j->group + 1, j->n_group - 1, sizeof *j->group, by_number);
@@ -271,13 +273,22 @@ static weft_status place_needed(joining *j, uint32_t s)
     }
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t written = weft_placed_owner(plan, step->out[o]);
-        if (plan->placed[written].home == WEFT_TEMPORARY) continue;
+        if (plan->placed[written].home == WEFT_TEMPORARY && !plan->placed[written].carried)
+            continue;
         for (uint32_t i = 0; i < j->n_ready;) {
             const bool is_reader = operand_of(j, j->ready[i]) == written;
             if (is_reader) WEFT_TRY(place_group(j, j->ready[i], s));
             i = is_reader ? 0 : i + 1;
         }
     }
+    return WEFT_OK;
+}
+
+/* Exchanges from `begin` to a fence stand before it. */
+static weft_status place_before(joining *j, uint32_t begin, uint32_t fence)
+{
+    for (uint32_t s = begin; s < fence; s++)
+        if (j->standing[s] != STAYS) WEFT_TRY(place_group(j, s, fence));
     return WEFT_OK;
 }
 
@@ -320,12 +331,17 @@ static void count_alive(joining *j)
 static weft_status order_steps(joining *j)
 {
     const uint32_t n = j->plan->n_steps;
+    uint32_t begin = 0;
     j->n_ordered = j->n_ready = 0;
     j->has_joined = false;
     for (uint32_t s = 0; s < n; s++)
         if (j->standing[s] != STAYS) j->standing[s] = WAITING;
     release(j, 0);
     for (uint32_t s = 0; s < n; s++) {
+        if (weft_is_fence(&j->plan->steps[s])) {
+            WEFT_TRY(place_before(j, begin, s));
+            begin = s;
+        }
         if (j->standing[s] == STAYS) {
             WEFT_TRY(place_needed(j, s));
             put(j, &j->plan->steps[s]);
@@ -334,9 +350,7 @@ static weft_status order_steps(joining *j)
             WEFT_TRY(place_group(j, s, s));
         }
     }
-    for (uint32_t s = 0; s < n; s++)
-        if (j->standing[s] != STAYS) WEFT_TRY(place_group(j, s, n));
-    return WEFT_OK;
+    return place_before(j, begin, n);
 }
 
 /* ---- the pass ------------------------------------------------------------------------------------ */
@@ -360,7 +374,7 @@ static weft_status open_joining(joining *j)
         return weft_fail_memory(j->error, n * sizeof *j->ordered);
     look_at_steps(j);
     count_alive(j);
-    return WEFT_OK;
+    return weft_find_regions(plan, plan->arena, &j->regions, j->error);
 }
 
 /* Try until the arena is no larger than it was; false: it always is, or there is nothing to join. */

@@ -192,10 +192,32 @@ static int count_results(const weft_plan *plan, const weft_step *loop)
     return n;
 }
 
+const weft_node *weft_loop_draws(const weft_plan *plan, const weft_step *loop)
+{
+    for (int k = 0; k < loop->n_links; k++) {
+        const weft_node *node = &plan->graph->nodes[loop->links[k].node];
+        const weft_element_attributes *attributes = node->attributes;
+        if (node->op->element != NULL && attributes->random != 0) return node;
+    }
+    return NULL;
+}
+
+/* A loop has one mark of the trip that is made. */
+static bool draw_alike(const weft_plan *plan, const weft_step *maker, const weft_step *step)
+{
+    const weft_node *a = weft_loop_draws(plan, maker), *b = weft_loop_draws(plan, step);
+    if (a == NULL || b == NULL) return true;
+    for (uint32_t i = 0; i < a->n_draws && a->n_draws == b->n_draws; i++)
+        if (a->draws[i].scan != b->draws[i].scan || a->draws[i].level != b->draws[i].level ||
+            a->draws[i].is_reversed != b->draws[i].is_reversed)
+            return false;
+    return a->n_draws == b->n_draws;
+}
+
 bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_step *step)
 {
     space both;
-    if (!find_space(plan, maker, step, &both)) return false;
+    if (!find_space(plan, maker, step, &both) || !draw_alike(plan, maker, step)) return false;
     int n_slots = count_results(plan, maker) + count_results(plan, step);
     for (int i = 0; i < maker->n_in; i++)
         n_slots += slots_of(plan, maker->in[i]);

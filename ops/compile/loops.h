@@ -22,6 +22,8 @@ weft_status weft_join(weft_plan *plan, const weft_step *maker, const weft_step *
 
 /* The first result slot of link k, past the operands; of n_links: how many slots results take. */
 int weft_link_slot(const weft_step *loop, int k);
+/* The first of its ops that draws random numbers; NULL: none does. All that do draw others in the same trips of scans. */
+const weft_node *weft_loop_draws(const weft_plan *plan, const weft_step *loop);
 /* The index of `placed` in a list; -1: it is not in it. */
 int weft_find_placed(const uint32_t *list, int n, uint32_t placed);
 

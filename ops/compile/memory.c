@@ -1,11 +1,12 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
  * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
- * other that lives at the same time. A loop may write over an operand that dies there, and so may an all_reduce, and a
+ * other that lives at the same time. What a trip of a scan makes for itself dies in it, and what it has from outside, or leaves,
+ * lives through all of them (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a
  * kernel over the sum that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
 #include "pack.h"
-#include "plan.h"
+#include "regions.h"
 
 #include <stdlib.h>
 
@@ -18,6 +19,8 @@ typedef struct packing {
     weft_known_moves *moves;
     weft_buffer *buffers; /* [n_buffers] */
     uint32_t n_buffers;
+    weft_regions regions;
+    weft_life *life;     /* [n_buffers] of tensors */
     uint32_t *of_placed; /* [n_placed] buffer + 1; 0: none */
     uint32_t *of_step;   /* [n_steps] scratch              */
     /* While results are merged into operands, [n_buffers]: the last step that uses it; the last during which an exchange of
@@ -35,8 +38,11 @@ static void use(packing *p, uint32_t placed, uint32_t step)
 {
     uint32_t owner = weft_placed_owner(p->plan, placed);
     if (p->plan->placed[owner].home != WEFT_TEMPORARY) return;
-    weft_buffer *buffer = &p->buffers[p->of_placed[owner] - 1];
-    if (step > buffer->last) buffer->last = step;
+    const uint32_t at = p->of_placed[owner] - 1;
+    weft_life *life = &p->life[at];
+    weft_live(&p->regions, life, step < p->plan->n_steps ? p->plan->steps[step].scan : 0, step);
+    p->buffers[at].first = life->first;
+    p->buffers[at].last = life->last;
 }
 
 /* Operands [begin, end) of a step: those of one segment, or tensor. */
@@ -83,10 +89,11 @@ static weft_status make_buffers(packing *p, weft_error *error)
         const weft_step *step = &plan->steps[s];
         for (int o = 0; o < step->n_out; o++) {
             uint32_t owner = weft_placed_owner(plan, step->out[o]);
-            if (plan->placed[owner].home != WEFT_TEMPORARY || p->of_placed[owner]) continue;
-            p->buffers[p->n_buffers] = (weft_buffer){
-                .bytes = round_up(weft_placed_bytes(plan, owner, p->rank)), .first = s, .last = s};
-            p->of_placed[owner] = ++p->n_buffers;
+            if (plan->placed[owner].home == WEFT_TEMPORARY && !p->of_placed[owner]) {
+                p->buffers[p->n_buffers].bytes = round_up(weft_placed_bytes(plan, owner, p->rank));
+                p->of_placed[owner] = ++p->n_buffers;
+            }
+            use(p, owner, s);
         }
         for (int i = 0; i < step->n_in; i++)
             use(p, step->in[i], s);
@@ -122,7 +129,7 @@ static void merge_step(packing *p, uint32_t s, int n_parts)
         if (plan->placed[result].shares || plan->placed[result].home != WEFT_TEMPORARY) continue;
         const int begin = weft_step_accumulates(plan, step) ? n_in - 1 : o / n_out * n_in;
         const segment g = {s, begin, (o / n_out + 1) * n_in};
-        const uint32_t taken = dying_operand(p, &g, result);
+        const uint32_t taken = p->buffers[own - 1].first == s ? dying_operand(p, &g, result) : 0;
         if (!taken) continue;
         p->is_taken[taken - 1] = true;
         if (p->buffers[own - 1].last > p->buffers[taken - 1].last)
@@ -212,11 +219,13 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
     p.buffers = weft_arena_take(arena, n * sizeof *p.buffers);
     p.of_placed = weft_arena_take(arena, n * sizeof *p.of_placed);
     p.of_step = weft_arena_take(arena, n * sizeof *p.of_step);
+    p.life = weft_arena_take(arena, n * sizeof *p.life);
     memory->offset = weft_arena_take(arena, n * sizeof *memory->offset);
     memory->scratch = weft_arena_take(arena, n * sizeof *memory->scratch);
-    if (!p.buffers || !p.of_placed || !p.of_step || !memory->offset || !memory->scratch)
+    if (!p.buffers || !p.of_placed || !p.of_step || !p.life || !memory->offset || !memory->scratch)
         return weft_fail_memory(error, n * sizeof *p.buffers);
     WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
+    WEFT_TRY(weft_find_regions(plan, arena, &p.regions, error));
     WEFT_TRY(make_buffers(&p, error));
     WEFT_TRY(merge_in_place(&p, error));
     WEFT_TRY(pack(&p, memory, error));

@@ -1,10 +1,11 @@
 /* order: stores go to the earliest place after which nobody reads the variable's old value, and
- * vanish where the value can be computed in the variable's own memory.
+ * vanish where the value can be computed in the variable's own memory. So do those of what goes from trip to trip of a scan, within its
+ * body; those of variables never go into one.
  *
  * Everything else keeps the order it was built in: forward, backward in reverse, updates. A store
  * that is gone costs neither a copy nor a temporary as large as the parameter.
  */
-#include "plan.h"
+#include "regions.h"
 
 #include <stdlib.h>
 
@@ -12,11 +13,20 @@ typedef struct uses {
     uint32_t *last_reader; /* [n_placed] step + 1; 0: nobody */
     uint32_t *maker;       /* [n_placed] step + 1            */
     bool *is_output;       /* [n_placed] read after the run, under this name or another */
+    weft_regions regions;
 } uses;
 
-static bool is_store(const weft_plan *plan, const weft_step *step)
+/* What is carried is read as the old value in its scan; after the scan it is the last one. */
+static bool reads_old(const weft_plan *plan, const weft_step *step, uint32_t owner)
 {
-    return step->kind == WEFT_STEP_COPY && plan->placed[step->out[0]].home == WEFT_VARIABLE_HOME;
+    return weft_scan_holds(plan->graph, plan->placed[owner].carried, step->scan);
+}
+
+/* What is carried is made, for who reads it behind the scan, where that ends. */
+static void make_at_ends(const weft_plan *plan, uses *u)
+{
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (plan->placed[id].carried) u->maker[id] = u->regions.end[plan->placed[id].carried] + 1;
 }
 
 static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
@@ -28,14 +38,18 @@ static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
     if (!u->last_reader || !u->maker || !u->is_output) return weft_fail_memory(error, bytes);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        for (int i = 0; i < step->n_in; i++)
-            u->last_reader[weft_placed_owner(plan, step->in[i])] = s + 1;
-        if (is_store(plan, step)) continue;
+        for (int i = 0; i < step->n_in; i++) {
+            const uint32_t owner = weft_placed_owner(plan, step->in[i]);
+            if (reads_old(plan, step, owner)) u->last_reader[owner] = s + 1;
+        }
+        if (weft_is_store(plan, step)) continue;
         for (int o = 0; o < step->n_out; o++)
             u->maker[step->out[o]] = s + 1;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].is_output) u->is_output[weft_placed_owner(plan, id)] = true;
+    WEFT_TRY(weft_find_regions(plan, plan->arena, &u->regions, error));
+    make_at_ends(plan, u);
     return WEFT_OK;
 }
 
@@ -57,10 +71,11 @@ static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *s
 {
     uint32_t value = store->in[0], variable = store->out[0];
     const weft_placed *placed = &plan->placed[value];
-    if (placed->home != WEFT_TEMPORARY || placed->shares || u->is_output[value] || !u->maker[value])
+    if (placed->home != WEFT_TEMPORARY || placed->shares || placed->carried ||
+        u->is_output[value] || !u->maker[value])
         return false;
     const weft_step *maker = &plan->steps[u->maker[value] - 1];
-    return u->last_reader[variable] <= u->maker[value] &&
+    return maker->scan == store->scan && u->last_reader[variable] <= u->maker[value] &&
            may_overwrite(plan, maker, value, variable);
 }
 
@@ -70,6 +85,18 @@ static uint32_t made_at(const weft_plan *plan, const uses *u, uint32_t placed)
     while (!u->maker[placed] && plan->placed[placed].shares)
         placed = plan->placed[placed].shares;
     return u->maker[placed];
+}
+
+/* Behind step s - 1, or behind the outermost scan that it is in and the store is not; not before the store's own begins. 0: s
+ * is none. */
+static uint32_t step_behind(const weft_plan *plan, const uses *u, const weft_step *store,
+                            uint32_t s)
+{
+    uint32_t scan = s > 0 ? plan->steps[s - 1].scan : 0;
+    for (; !weft_scan_holds(plan->graph, scan, store->scan); scan = plan->graph->scans[scan].parent)
+        s = u->regions.end[scan] + 1;
+    const uint32_t begin = store->scan != 0 ? u->regions.begin[store->scan] + 1 : 0;
+    return s > begin ? s : begin;
 }
 
 typedef struct slot {
@@ -97,7 +124,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
     uint32_t n = 0;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        if (!is_store(plan, step)) {
+        if (!weft_is_store(plan, step)) {
             slots[n++] = (slot){.place = 2 * (s + 1), .step = s};
             continue;
         }
@@ -107,7 +134,8 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
         }
         uint32_t made = made_at(plan, &u, step->in[0]);
         uint32_t read = u.last_reader[step->out[0]];
-        slots[n++] = (slot){.place = 2 * (made > read ? made : read) + 1, .step = s};
+        const uint32_t behind = step_behind(plan, &u, step, made > read ? made : read);
+        slots[n++] = (slot){.place = 2 * behind + 1, .step = s};
     }
     qsort(slots, n, sizeof *slots, by_place);
     for (uint32_t i = 0; i < n; i++)

@@ -1,233 +1,17 @@
 /* place: decide for every op how its work is cut, and convert operands to where they have to be.
  *
  * Names want a spec for every value; weft_look_ahead says where each goes; weft_choose decides how
- * each op is cut; this pass keeps, for every value, the versions it exists in, and makes new ones by
- * conversion steps. A partial value is finished once, into the spec it goes to, the first time that
- * somebody cannot use it as it is. What ops without operands make is made in every spec that is
- * needed. It never learns an op's name: factors say all.
+ * each op is cut; versions.c has the versions that every value exists in; this pass makes the steps.
+ * Of ops it knows by name those that stand for memory and those of scans (place_scan.c): of others
+ * factors say all.
  */
-#include "drafts.h"
+#include "place.h"
 
 #include <string.h>
-
-typedef struct placing {
-    weft_plan *plan;
-    weft_ahead ahead;
-    weft_planned_draft *draft; /* what it costs is added up here; NULL: this is no draft */
-    double flops;
-    uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
-    int *readers;      /* [n_tensors] ops that read the value                       */
-    uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
-    uint32_t stretch;  /* of ops of one phase: how many came before                     */
-    bool is_end;       /* all ops are placed: what is wanted now is wanted by readers of the run */
-    weft_error *error;
-} placing;
 
 static const weft_type *type_of(const weft_plan *plan, uint32_t value)
 {
     return &plan->graph->tensors[value].type;
-}
-
-/* ---- versions -------------------------------------------------------------------------------- */
-
-/* ZeRO-3 gathers a parameter for the forward pass and again for the backward pass, and keeps
- * neither; of a batch that is gone through part by part, for both of each. */
-static bool is_dropped_between_phases(const weft_plan *plan, uint32_t value)
-{
-    return weft_node_of(plan->graph, value)->op == &weft_op_variable &&
-           weft_layout_stage(plan->layout) == 3;
-}
-
-/* What a window shows overlaps: it serves the phase that asks for it, as what ZeRO-3 gathers, and is not kept from the forward
- * pass to the backward pass beside the value itself. */
-static bool has_window(const weft_spec *spec, int n_dims)
-{
-    for (int d = 0; d < n_dims; d++)
-        if (spec->window[d].lead != 0) return true;
-    return false;
-}
-
-static uint32_t find_version(const placing *p, uint32_t value, const weft_spec *spec)
-{
-    const weft_plan *plan = p->plan;
-    const bool by_stretch = is_dropped_between_phases(plan, value) ||
-                            has_window(spec, type_of(plan, value)->shape.n_dims);
-    for (uint32_t id = p->primary[value]; id; id = plan->placed[id].next) {
-        const weft_placed *placed = &plan->placed[id];
-        if (by_stretch && placed->home == WEFT_TEMPORARY && placed->stretch != p->stretch) continue;
-        if (weft_spec_equal(&placed->spec, spec, placed->type.shape.n_dims)) return id;
-    }
-    return 0;
-}
-
-static uint32_t add_version(placing *p, uint32_t value, const weft_spec *spec, weft_phase phase)
-{
-    weft_placed placed = {.value = value,
-                          .type = *type_of(p->plan, value),
-                          .spec = *spec,
-                          .phase = (uint8_t)phase,
-                          .stretch = p->stretch};
-    uint32_t id = weft_plan_place(p->plan, &placed);
-    if (!id) {
-        weft_fail_memory(p->error, sizeof placed);
-        return 0;
-    }
-    uint32_t first = p->primary[value];
-    if (!first) {
-        p->primary[value] = id;
-    } else {
-        p->plan->placed[id].next = p->plan->placed[first].next;
-        p->plan->placed[first].next = id;
-    }
-    return id;
-}
-
-static weft_step_reason why(const placing *p, const weft_placed *source, const weft_node *asking)
-{
-    if (source->spec.partial && source->reason) return WEFT_BECAUSE_PARTIAL;
-    if (p->is_end) return WEFT_BECAUSE_OUTPUT;
-    return asking->op == &weft_op_assign ? WEFT_BECAUSE_STORE : WEFT_BECAUSE_OPERAND;
-}
-
-/* Why a conversion is there: how its source came to be partial, or what the asking op needs. */
-static const char *reason_for(placing *p, uint32_t from, const weft_spec *to,
-                              const weft_node *asking)
-{
-    if (p->draft) return "a draft";
-    weft_plan *plan = p->plan;
-    const weft_placed *source = &plan->placed[from];
-    if (source->spec.partial && source->reason) return source->reason;
-    char place[160], where[240];
-    weft_origin_print(asking, place, sizeof place);
-    weft_spec_print(to, plan->mesh, &source->type.shape, where, sizeof where);
-    if (p->is_end) return weft_arena_text(plan->arena, "it is read after the run as %s", where);
-    return weft_arena_text(plan->arena, "%s needs it as %s", place, where);
-}
-
-static void add_exchanges(placing *p, const weft_type *type, const weft_spec *from,
-                          const weft_spec *to)
-{
-    weft_convert_step steps[WEFT_MAX_CONVERT];
-    weft_exchange exchange;
-    const weft_plan *plan = p->plan;
-    const int n = weft_convert_plan(plan->mesh, &type->shape, from, to, steps);
-    for (int s = 0; s < n; s++) {
-        if (!weft_convert_exchange(plan->mesh, type, &steps[s], 0, &exchange)) continue;
-        p->draft->exchange += weft_exchange_price(plan, &plan->cost, &exchange);
-        p->draft->link_bytes += exchange.link_bytes;
-        p->draft->wire_bytes +=
-            weft_convert_bytes(plan->mesh, &type->shape, type->dtype, &steps[s], 0);
-        p->draft->n_exchanges++;
-    }
-}
-
-static uint32_t convert(placing *p, uint32_t from, const weft_spec *spec, uint32_t asking)
-{
-    weft_plan *plan = p->plan;
-    const weft_node *node = &plan->graph->nodes[asking];
-    uint32_t value = plan->placed[from].value;
-    uint32_t to = add_version(p, value, spec, node->phase);
-    if (!to) return 0;
-    if (p->draft) add_exchanges(p, type_of(plan, value), &plan->placed[from].spec, spec);
-    weft_step step = {.kind = WEFT_STEP_CONVERT,
-                      .phase = node->phase,
-                      .node = asking,
-                      .n_in = 1,
-                      .n_out = 1,
-                      .in = &from,
-                      .out = &to,
-                      .why = (uint8_t)why(p, &plan->placed[from], node),
-                      .reason = reason_for(p, from, spec, node)};
-    if (!step.reason) {
-        weft_fail_memory(p->error, sizeof step);
-        return 0;
-    }
-    if (plan->placed[from].spec.partial) step.node = plan->graph->tensors[value].node;
-    if (!weft_plan_step(plan, &step)) {
-        weft_fail_memory(p->error, sizeof step);
-        return 0;
-    }
-    plan->placed[to].reason = plan->placed[from].reason;
-    return to;
-}
-
-/* Make the first version one that is not partial: everybody after this starts from it. */
-static uint32_t finish(placing *p, uint32_t value, uint32_t asking)
-{
-    const weft_spec *goal = &p->ahead.goal[value];
-    uint32_t partial = p->primary[value];
-    uint32_t id = find_version(p, value, goal);
-    if (!id) id = convert(p, partial, goal, asking);
-    if (!id) return 0;
-    for (uint32_t at = partial; at; at = p->plan->placed[at].next) /* unlink, then put in front */
-        if (p->plan->placed[at].next == id) p->plan->placed[at].next = p->plan->placed[id].next;
-    p->plan->placed[id].next = partial;
-    p->primary[value] = id;
-    return id;
-}
-
-/* The first version of those that are partial as `wanted` is over most axes, and otherwise over fewest. */
-static uint32_t find_partial(const placing *p, uint32_t value, const weft_spec *wanted)
-{
-    uint32_t found = 0;
-    int best = -2 * WEFT_MAX_AXES;
-    for (uint32_t id = p->primary[value]; id; id = p->plan->placed[id].next) {
-        const weft_spec *spec = &p->plan->placed[id].spec;
-        if (has_window(spec, type_of(p->plan, value)->shape.n_dims)) continue; /* overlaps */
-        const uint8_t serves =
-            spec->combine == wanted->combine ? spec->partial & wanted->partial : 0;
-        const int fits =
-            __builtin_popcount(serves) - __builtin_popcount(spec->partial & (uint8_t)~serves);
-        if (fits > best) best = fits, found = id;
-    }
-    return found;
-}
-
-static uint32_t generate(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking);
-
-/* The version of a value in `spec`, made if need be. 0 on failure. Who needs some axes partial gets a version of his
- * own; who needs all finished has it done for everybody. */
-static uint32_t want(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
-{
-    uint32_t id = find_version(p, value, spec);
-    if (id) return id;
-    if (weft_is_generated(p->plan, value)) return generate(p, value, spec, asking);
-    uint32_t from = spec->partial ? find_partial(p, value, spec) : p->primary[value];
-    if (!spec->partial && p->plan->placed[from].spec.partial) {
-        from = finish(p, value, asking);
-        if (!from) return 0;
-        id = find_version(p, value, spec);
-        if (id) return id;
-    }
-    return convert(p, from, spec, asking);
-}
-
-/* What has no operands is made where it is needed. Zeros are a partial sum of zero as they are; anything else is made
- * whole, and counted once. */
-static uint32_t generate(placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
-{
-    weft_plan *plan = p->plan;
-    const uint32_t id = plan->graph->tensors[value].node;
-    const weft_node *node = &plan->graph->nodes[id];
-    weft_site site;
-    weft_site_of(plan->graph, node, &site);
-    if (spec->partial && !(node->op->is_zero && node->op->is_zero(&site))) {
-        weft_spec whole = *spec;
-        whole.partial = 0;
-        whole.combine = WEFT_NOT_PARTIAL;
-        const uint32_t from = want(p, value, &whole, asking);
-        return from ? convert(p, from, spec, asking) : 0;
-    }
-    uint32_t made = add_version(p, value, spec, plan->graph->nodes[asking].phase);
-    const weft_step step = {.kind = WEFT_STEP_KERNEL,
-                            .phase = plan->graph->nodes[asking].phase,
-                            .node = id,
-                            .n_out = 1,
-                            .out = &made};
-    if (!made) return 0;
-    if (weft_plan_step(plan, &step)) return made;
-    weft_fail_memory(p->error, sizeof step);
-    return 0;
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
@@ -256,7 +40,7 @@ static void follow(const weft_plan *plan, const weft_holding *operand, weft_hold
             operand->now[a] == WEFT_PARTIAL ? operand->finished[a] : operand->now[a];
 }
 
-static void describe(const placing *p, const weft_node *node, weft_choice_in *in)
+static void describe(const weft_placing *p, const weft_node *node, weft_choice_in *in)
 {
     const weft_plan *plan = p->plan;
     for (int i = 0; i < node->n_in; i++) {
@@ -309,7 +93,7 @@ static void spec_from(const weft_choice_in *in, const weft_choice *choice, int o
     }
 }
 
-static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_choice *choice)
+static const char *dims_reason(weft_placing *p, const weft_choice_in *in, const weft_choice *choice)
 {
     const weft_mesh *mesh = p->plan->mesh;
     const char *text = NULL;
@@ -326,16 +110,17 @@ static const char *dims_reason(placing *p, const weft_choice_in *in, const weft_
 }
 
 /* A result may be partial over one axis because of this op, over another because of an operand. */
-static const char *both_reasons(placing *p, const char *own, const char *inherited)
+static const char *both_reasons(weft_placing *p, const char *own, const char *inherited)
 {
     if (!own || !inherited || strcmp(own, inherited) == 0) return own ? own : inherited;
     return weft_arena_text(p->plan->arena, "%s, %s", inherited, own);
 }
 
-static weft_status place_op(placing *p, uint32_t id)
+weft_status weft_place_op(weft_placing *p, uint32_t id)
 {
     weft_plan *plan = p->plan;
     const weft_node *node = &plan->graph->nodes[id];
+    const weft_scopes scopes = weft_scopes_of(plan->graph, node);
     weft_site site;
     weft_site_of(plan->graph, node, &site);
     weft_factors factors;
@@ -345,28 +130,30 @@ static weft_status place_op(placing *p, uint32_t id)
     describe(p, node, &in);
     node->op->factors(&site, &factors);
     WEFT_TRY(weft_choose(&in, &choice, p->error));
-    p->flops += choice.flops;
+    p->flops += choice.flops * weft_trips_of(plan->graph, scopes.work);
 
     uint32_t operands[WEFT_MAX_IN], results[WEFT_MAX_OUT];
-    weft_step step = {.kind = WEFT_STEP_KERNEL,
+    weft_step step = {.kind = scopes.kind,
                       .phase = node->phase,
                       .node = id,
+                      .scan = scopes.work,
                       .n_in = node->n_in,
                       .n_out = node->n_out,
                       .in = operands,
                       .out = results};
     const char *reason = dims_reason(p, &in, &choice);
+    p->scan = scopes.in;
     for (int i = 0; i < node->n_in; i++) {
         weft_spec spec;
         spec_from(&in, &choice, i, choice.need[i], &spec);
-        operands[i] = want(p, node->in[i], &spec, id);
+        operands[i] = weft_want(p, node->in[i], &spec, id);
         if (!operands[i]) return p->error->status;
         if (spec.partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
     }
     for (int o = 0; o < node->n_out; o++) {
         weft_spec spec;
         spec_from(&in, &choice, -1, choice.make[o], &spec);
-        results[o] = add_version(p, node->out + (uint32_t)o, &spec, node->phase);
+        results[o] = weft_add_version(p, node->out + (uint32_t)o, &spec, scopes.out, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
         weft_ahead_made(&p->ahead, node->out + (uint32_t)o, &spec);
@@ -376,7 +163,7 @@ static weft_status place_op(placing *p, uint32_t id)
 
 /* ---- memory that outlives a run -------------------------------------------------------------- */
 
-static weft_status place_home(placing *p, uint32_t id, weft_home home)
+static weft_status place_home(weft_placing *p, uint32_t id, weft_home home)
 {
     uint32_t value = p->plan->graph->nodes[id].out;
     weft_spec spec;
@@ -384,19 +171,21 @@ static weft_status place_home(placing *p, uint32_t id, weft_home home)
                              ? weft_home_spec(p->plan, value, &spec, p->error)
                              : weft_wanted_spec(p->plan, value, &spec, p->error);
     WEFT_TRY(status);
-    uint32_t placed = add_version(p, value, &spec, p->plan->graph->nodes[id].phase);
+    uint32_t placed = weft_add_version(p, value, &spec, 0, p->plan->graph->nodes[id].phase);
     if (!placed) return p->error->status;
     p->plan->placed[placed].home = home;
     p->plan->kept[value] = placed;
     return WEFT_OK;
 }
 
-static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to,
-                             weft_step_reason why)
+weft_status weft_copy_into(weft_placing *p, uint32_t id, uint32_t from, uint32_t to,
+                           weft_step_reason why)
 {
+    const weft_node *node = &p->plan->graph->nodes[id];
     weft_step step = {.kind = WEFT_STEP_COPY,
-                      .phase = WEFT_UPDATE,
+                      .phase = node->op == &weft_op_assign ? (uint8_t)WEFT_UPDATE : node->phase,
                       .node = id,
+                      .scan = node->scan,
                       .n_in = 1,
                       .n_out = 1,
                       .in = &from,
@@ -406,7 +195,7 @@ static weft_status copy_into(placing *p, uint32_t id, uint32_t from, uint32_t to
 }
 
 /* A run leaves one value in a variable: with two, which one would be chance. */
-static weft_status check_writes_once(placing *p, uint32_t id)
+static weft_status check_writes_once(weft_placing *p, uint32_t id)
 {
     const weft_graph *graph = p->plan->graph;
     const weft_node *node = &graph->nodes[id];
@@ -424,48 +213,54 @@ static weft_status check_writes_once(placing *p, uint32_t id)
     return WEFT_OK;
 }
 
-static weft_status place_store(placing *p, uint32_t id)
+static weft_status place_store(weft_placing *p, uint32_t id)
 {
     weft_plan *plan = p->plan;
     const weft_node *node = &plan->graph->nodes[id];
     WEFT_TRY(check_writes_once(p, id));
+    p->scan = 0;
     uint32_t variable = plan->kept[node->in[0]];
     weft_spec spec = plan->placed[variable].spec;
-    uint32_t from = want(p, node->in[1], &spec, id);
+    uint32_t from = weft_want(p, node->in[1], &spec, id);
     if (!from) return p->error->status;
     if (plan->placed[from].home ==
         WEFT_VARIABLE_HOME) { /* its old value, whatever is stored there */
-        uint32_t old = add_version(p, node->in[1], &spec, WEFT_UPDATE);
+        uint32_t old = weft_add_version(p, node->in[1], &spec, 0, WEFT_UPDATE);
         if (!old) return p->error->status;
-        WEFT_TRY(copy_into(p, id, from, old, WEFT_BECAUSE_OLD));
+        WEFT_TRY(weft_copy_into(p, id, from, old, WEFT_BECAUSE_OLD));
         from = old;
     }
-    return copy_into(p, id, from, variable, WEFT_BECAUSE_STORE);
+    return weft_copy_into(p, id, from, variable, WEFT_BECAUSE_STORE);
 }
 
-static weft_status place_node(placing *p, uint32_t id)
+static weft_status place_node(weft_placing *p, uint32_t id)
 {
     const weft_op *op = p->plan->graph->nodes[id].op;
     if (op == &weft_op_input) return place_home(p, id, WEFT_INPUT_HOME);
     if (op == &weft_op_variable) return place_home(p, id, WEFT_VARIABLE_HOME);
     if (op == &weft_op_assign) return place_store(p, id);
     if (op == &weft_op_group) return WEFT_OK;
+    if (op == &weft_op_scan_carry) return weft_place_carry(p, id);
+    if (op == &weft_op_scan_last) return weft_place_last(p, id);
+    if (op == &weft_op_scan_trip || op == &weft_op_scan_next || op == &weft_op_scan_stack)
+        return WEFT_OK; /* where the body begins, and where it ends */
     if (weft_is_generated(p->plan, p->plan->graph->nodes[id].out))
         return WEFT_OK; /* where needed */
-    return place_op(p, id);
+    return weft_place_op(p, id);
 }
 
 /* What is read after a run: in the spec its names want. */
-static weft_status place_outputs(placing *p)
+static weft_status place_outputs(weft_placing *p)
 {
     weft_plan *plan = p->plan;
     p->is_end = true;
+    p->scan = 0;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++) {
         const weft_node *node = weft_node_of(plan->graph, value);
         if (!p->ahead.is_output[value] || node->op->makes_token || plan->kept[value]) continue;
         weft_spec wanted;
         WEFT_TRY(weft_wanted_spec(plan, value, &wanted, p->error));
-        uint32_t placed = want(p, value, &wanted, plan->graph->tensors[value].node);
+        uint32_t placed = weft_want(p, value, &wanted, plan->graph->tensors[value].node);
         if (!placed) return p->error->status;
         plan->placed[placed].is_output = true;
         plan->kept[value] = placed;
@@ -475,28 +270,41 @@ static weft_status place_outputs(placing *p)
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static weft_status place_all(placing *p, weft_outlook outlook)
+static weft_status place_once(weft_placing *p, weft_outlook outlook)
 {
     weft_plan *plan = p->plan;
     const weft_graph *graph = plan->graph;
     memset(p->primary, 0, graph->n_tensors * sizeof *p->primary);
     memset(p->writer, 0, graph->n_tensors * sizeof *p->writer);
     memset(plan->kept, 0, graph->n_tensors * sizeof *plan->kept);
-    p->is_end = false;
+    plan->n_placed = plan->n_steps = plan->n_decisions = 0;
+    p->is_end = p->is_again = false;
     p->flops = 0;
     WEFT_TRY(weft_look_ahead(plan, outlook, &p->ahead, p->error));
     p->stretch = 0;
     for (uint32_t id = 1, last = 1; id < graph->n_nodes; last = id++) {
         p->stretch += graph->nodes[id].phase != graph->nodes[last].phase;
+        WEFT_TRY(weft_place_fences(p, id));
         WEFT_TRY(place_node(p, id));
     }
+    WEFT_TRY(weft_place_fences(p, graph->n_nodes));
     return place_outputs(p);
+}
+
+/* Once more, where a sum over all trips of a scan has turned out to be one that does not stay partial. */
+static weft_status place_all(weft_placing *p, weft_outlook outlook)
+{
+    const weft_planned_draft empty = p->draft != NULL ? *p->draft : (weft_planned_draft){0};
+    WEFT_TRY(place_once(p, outlook));
+    if (!p->is_again) return WEFT_OK;
+    if (p->draft != NULL) *p->draft = empty;
+    return place_once(p, outlook);
 }
 
 /* What a draft costs is added up in it. */
 static weft_status place_draft(void *placing_, weft_outlook outlook, weft_planned_draft *draft)
 {
-    placing *p = placing_;
+    weft_placing *p = placing_;
     p->draft = draft;
     const weft_status status = place_all(p, outlook);
     p->draft = NULL;
@@ -509,7 +317,7 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
     weft_error own = {0};
     const weft_graph *graph = plan->graph;
     weft_outlook outlook = {false, false};
-    placing p = {.plan = plan, .error = error ? error : &own};
+    weft_placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
     p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
     p.writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.writer);
@@ -521,10 +329,11 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
             plan->kept[value] != 0; /* until now a mark; from now on a placed tensor */
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         for (int i = 0; i < graph->nodes[id].n_in; i++)
-            p.readers[graph->nodes[id].in[i]]++;
+            p.readers[graph->nodes[id].in[i]] += !weft_names_carry(&graph->nodes[id], i);
     WEFT_TRY(weft_ask_policy(plan, p.error));
     WEFT_TRY(weft_find_skipped(plan, p.error));
     WEFT_TRY(weft_ahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
+    WEFT_TRY(weft_place_scans_begin(&p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
         WEFT_TRY(weft_compare_drafts(plan, place_draft, &p, &outlook, p.error));
     return place_all(&p, outlook);

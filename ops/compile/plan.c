@@ -194,7 +194,8 @@ double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int r
 
 const char *weft_step_kind_name(weft_step_kind kind)
 {
-    static const char *const names[WEFT_STEPS] = {"kernel", "loop", "convert", "copy"};
+    static const char *const names[WEFT_STEPS] = {"kernel", "loop",  "convert",
+                                                  "copy",   "begin", "end"};
     return (unsigned)kind < WEFT_STEPS ? names[kind] : "?";
 }
 
@@ -238,6 +239,8 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     const uint32_t s = (uint32_t)(step - plan->steps), n_beside = weft_step_end(step, s) - s;
     if (n_beside) fprintf(file, " beside %u", n_beside);
+    if (step->kind == WEFT_STEP_BEGIN)
+        fprintf(file, " %lld trips", (long long)plan->graph->scans[step->scan].trips);
     fputs(is_kernel ? "  " : "", file);
     fputs(is_kernel ? plan->graph->nodes[step->node].op->name : "", file);
     fputs(weft_step_accumulates(plan, step) ? " accumulates" : "", file);

@@ -28,6 +28,8 @@ typedef struct weft_placed {
     uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
     uint32_t next;                 /* another version of the same value; 0: none               */
     int32_t first_step, last_step; /* as in weft_planned_tensor: weft_plan_index     */
+    uint32_t scan;                 /* in whose body it is there to be read; 0: everywhere         */
+    uint32_t carried;              /* the scan from trip to trip of which it goes; 0: none        */
     uint8_t phase;                 /* of the step that makes it                                 */
     uint32_t stretch;              /* which of the runs of nodes of one phase makes it: place.c */
     bool is_output;                /* read after the run: lives to the end                       */
@@ -48,6 +50,7 @@ typedef struct weft_step {
     uint8_t phase;
     uint8_t why;   /* weft_step_reason */
     uint32_t node; /* whose work it is; a conversion's: who asked for it */
+    uint32_t scan; /* of graph->scans: in whose body it is, and which it begins or ends; 0: none */
     int n_in, n_out, n_links;
     const uint32_t *in, *out; /* [n_in], [n_out] placed tensors */
     const weft_link *links;   /* [n_links] */
@@ -93,6 +96,7 @@ typedef struct weft_plan {
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
     bool strict, is_explained, is_synchronous;
+    int64_t unrolled;          /* scans of at most so many trips are written down trip by trip */
     const weft_policy *policy; /* while it is built; NULL: none */
     const char *policy_name;   /* NULL: none */
     weft_cost cost;            /* while it is built */

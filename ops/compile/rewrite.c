@@ -116,6 +116,19 @@ static weft_status carry_over(weft_rewrite *rewrite, weft_error *error)
     return WEFT_OK;
 }
 
+/* Scans that are in the new graph as they were have their trips there. */
+static weft_status carry_scans(weft_rewrite *rewrite, weft_error *error)
+{
+    weft_graph *to = rewrite->to;
+    const size_t bytes = to->n_scans * sizeof *to->scans;
+    if (to->n_scans == 0 || to->scans != rewrite->from->scans) return WEFT_OK;
+    to->scans = weft_arena_copy(to->arena, to->scans, bytes);
+    if (to->scans == NULL) return weft_fail_memory(error, bytes);
+    for (uint32_t s = 1; s < to->n_scans; s++)
+        to->scans[s].trip = rewrite->value[to->scans[s].trip];
+    return WEFT_OK;
+}
+
 weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error)
 {
     weft_status status = rewrite->to->error.status;
@@ -123,6 +136,7 @@ weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error)
         weft_fail(error, status, "%s", rewrite->to->error.message);
     else
         status = carry_over(rewrite, error);
+    if (status == WEFT_OK) status = carry_scans(rewrite, error);
     if (status != WEFT_OK) {
         weft_graph_like_destroy(&rewrite->to);
         return status;

@@ -1,4 +1,5 @@
 /* sequence: which steps have to come after which. See sequence.h. */
+#include "regions.h"
 #include "sequence.h"
 
 typedef struct finding {
@@ -7,6 +8,7 @@ typedef struct finding {
     uint32_t n_edges;
     uint32_t *seen; /* [n_placed] the stamp of the step that was looked at last */
     uint32_t stamp;
+    uint32_t since; /* the last fence; 0: none yet */
 } finding;
 
 static void add_edge(finding *f, uint32_t *list, uint32_t step)
@@ -51,13 +53,25 @@ static void look_at_writes(finding *f, uint32_t s)
     }
 }
 
+/* A step comes after the last fence, and a fence after all steps since then. */
+static void look_at_fences(finding *f, uint32_t s)
+{
+    const weft_step *steps = f->plan->steps;
+    for (uint32_t before = f->since; weft_is_fence(&steps[s]) && before < s; before++)
+        order_pair(f, before, s);
+    if (weft_is_fence(&steps[s]))
+        f->since = s;
+    else if (weft_is_fence(&steps[f->since]))
+        order_pair(f, f->since, s);
+}
+
 weft_status weft_find_sequence(const weft_plan *plan, weft_sequence *sequence, weft_error *error)
 {
     finding f = {.plan = plan, .found = sequence};
     const size_t n_steps = plan->n_steps + 1, n_placed = plan->n_placed + 1;
     size_t n_edges = 1;
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        n_edges += 5 * (size_t)plan->steps[s].n_in + 2 * (size_t)plan->steps[s].n_out;
+        n_edges += 5 * (size_t)plan->steps[s].n_in + 2 * (size_t)plan->steps[s].n_out + 4;
     const struct {
         uint32_t **list;
         size_t n;
@@ -76,6 +90,7 @@ weft_status weft_find_sequence(const weft_plan *plan, weft_sequence *sequence, w
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         look_at_reads(&f, s);
         look_at_writes(&f, s);
+        look_at_fences(&f, s);
     }
     return WEFT_OK;
 }

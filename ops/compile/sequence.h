@@ -1,6 +1,6 @@
 /* sequence.h (private): which steps of a plan have to come after which, whatever else changes their order.
  *
- * Who reads memory comes after who wrote it; who writes it, after who wrote it before and after all who read what that was.
+ * None goes past where a scan's body begins or ends. Who reads memory comes after who wrote it; who writes it, after who wrote it before and after all who read what that was.
  */
 #ifndef WEFT_COMPILE_SEQUENCE_H
 #define WEFT_COMPILE_SEQUENCE_H

@@ -1,8 +1,9 @@
 /* simplify: equal nodes become one, unused ones go.
  *
- * Two nodes are equal when op, operands, attributes and placement are. Ops that stand for memory
- * (input, variable, assign, group) are never merged. Gradients rely on this: they ask again for
- * what the forward pass has, and get it. What they want computed again says so of itself (weft_node.again).
+ * Two nodes are equal when op, operands, attributes and placement are, and the first is where the second can read it: not in
+ * the body of another scan. Ops that stand for memory (input, variable, assign, group; what a scan carries) are never merged.
+ * Gradients rely on this: they ask again for what the forward pass has, and get it. What they want computed again says so of
+ * itself (weft_node.again).
  */
 #include "rewrite.h"
 
@@ -11,7 +12,8 @@
 static bool stands_for_memory(const weft_op *op)
 {
     return op == &weft_op_input || op == &weft_op_variable || op == &weft_op_assign ||
-           op == &weft_op_group;
+           op == &weft_op_group || op == &weft_op_scan_trip || op == &weft_op_scan_carry ||
+           op == &weft_op_scan_next;
 }
 
 /* Eight bytes at a time; the upper bits come down, since the lower ones choose the place in the table. */
@@ -38,7 +40,8 @@ static bool is_equal(const weft_rewrite *rewrite, uint32_t id, const weft_node *
 {
     const weft_node *other = &rewrite->to->nodes[id];
     if (other->op != node->op || other->n_in != node->n_in || other->again != node->again ||
-        other->attribute_bytes != node->attribute_bytes)
+        other->attribute_bytes != node->attribute_bytes ||
+        !weft_scan_holds(rewrite->from, other->scan, node->scan))
         return false;
     for (int i = 0; i < node->n_in; i++)
         if (other->in[i] != in[i]) return false;

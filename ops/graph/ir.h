@@ -25,8 +25,18 @@ typedef struct weft_node {
      * equal, whatever they compute. 0: on no such way */
     uint32_t again;
     bool repeats; /* it computes again what a node of the part has computed */
+    /* [n_draws] of random numbers in bodies that stay (ops/compile/unroll.c): the scans in each trip of which they are others */
+    uint32_t n_draws;
+    const struct weft_draw *draws;
     weft_origin origin;
 } weft_node;
+
+/* A scan by whose trips random numbers differ. Their stream is that of the node, with the marks of all trips in it. */
+typedef struct weft_draw {
+    uint32_t scan;
+    uint32_t level;   /* how many scans are between it and where the stream was drawn */
+    bool is_reversed; /* it goes back through the trips of the scan that the stream was drawn in */
+} weft_draw;
 
 typedef struct weft_tensor { /* a value, seen from inside */
     uint32_t node;
@@ -130,6 +140,8 @@ uint32_t weft_scan_open(weft_graph *graph, int64_t trips);
 uint32_t weft_scan_of_stream(const weft_graph *graph, uint32_t stream);
 /* The scan over a dim that `scan` is, or whose body it is in; 0: none. There random numbers are those of the whole dim. */
 uint32_t weft_scan_over(const weft_graph *graph, uint32_t scan);
+/* What tells one trip's random numbers from another's: it is xor-ed into a stream, for each scan around it. */
+uint32_t weft_scan_mark(uint32_t level, int64_t trip);
 /* What builders of scan_* share: a node with as much of the attributes as its op has; one of a dim, which may have any name; the
  * factors of those, which are never cut along that dim. */
 weft_value weft_scan_emit(weft_graph *graph, const weft_op *op, const weft_value *in, int n_in,

@@ -16,7 +16,8 @@
 
 WEFT_INLINE weft_philox_key weft_random_key(const weft_block_env *env)
 {
-    const weft_philox_key key = {env->seed, env->random, (uint32_t)env->step};
+    const uint32_t marks = (uint32_t)(env->step >> 32);
+    const weft_philox_key key = {env->seed, env->random ^ marks, (uint32_t)env->step};
     return key;
 }
 

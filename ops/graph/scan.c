@@ -50,6 +50,16 @@ uint32_t weft_scan_over(const weft_graph *graph, uint32_t scan)
     return scan;
 }
 
+uint32_t weft_scan_mark(uint32_t level, int64_t trip)
+{
+    uint64_t hash = ((uint64_t)level << 32) + (uint64_t)(trip + 1);
+    for (int i = 0; i < 2; i++) {
+        hash *= 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
 bool weft_scan_sees(weft_graph *graph, const weft_op *op, uint32_t value)
 {
     const weft_node *node = weft_node_of(graph, value);

@@ -3,7 +3,7 @@
 #include "element.h"
 #include "weft/ops.h"
 
-WEFT_ELEMENT_0(WEFT_INDEX_NONE, env->step)
+WEFT_ELEMENT_0(WEFT_INDEX_NONE, (uint32_t)env->step)
 
 const weft_op weft_op_run_number = {
     .name = "run_number",

@@ -30,25 +30,63 @@ static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_er
     return gathers ? WEFT_OK : weft_flight_create(bound->move, bound->comm, &bound->flight, error);
 }
 
+/* What a trip sees of a tensor, or puts into a stack, is the trip's element of the first dim. */
+static void bind_trip(weft_rank *rank, weft_bound_step *bound, int64_t bytes)
+{
+    const weft_graph *graph = rank->program->plan->graph;
+    const weft_node *node = &graph->nodes[bound->step->node];
+    const bool is_each = node->op == &weft_op_scan_each;
+    if (!is_each && node->op != &weft_op_scan_stack) return;
+    const weft_scan_attributes *attributes = weft_scan_of(node);
+    const int64_t moves = attributes->is_reversed ? -bytes : bytes;
+    const int64_t first =
+        attributes->is_reversed ? (graph->scans[attributes->scan].trips - 1) * bytes : 0;
+    bound->trip = &rank->trips[attributes->scan];
+    if (is_each) {
+        bound->from = (const char *)bound->from + first;
+        bound->from_moves = moves;
+    } else {
+        bound->to = (char *)bound->to + first;
+        bound->to_moves = moves;
+    }
+}
+
 static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
     const weft_step *step = bound->step;
-    const int64_t bytes = weft_placed_bytes(rank->program->plan, step->in[0], rank->rank);
+    const weft_plan *plan = rank->program->plan;
+    const bool is_each = plan->graph->nodes[step->node].op == &weft_op_scan_each;
+    const int64_t bytes = weft_placed_bytes(plan, is_each ? step->out[0] : step->in[0], rank->rank);
     const int64_t lines = (bytes + LINE - 1) / LINE;
     const int64_t begin = lines * bound->part.index / bound->part.count * LINE;
     const int64_t end = lines * (bound->part.index + 1) / bound->part.count * LINE;
+    bound->trip = rank->trips;
     if (bytes == 0) return WEFT_OK;
     bound->from = (const char *)rank->memory[step->in[0]] + begin;
     bound->to = (char *)rank->memory[step->out[0]] + begin;
     bound->bytes = (end < bytes ? end : bytes) - begin;
+    bind_trip(rank, bound, bytes);
     return WEFT_OK;
 }
 
-static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind_kernel,
-                                                  [WEFT_STEP_LOOP] = weft_bind_loop,
-                                                  [WEFT_STEP_CONVERT] = bind_convert,
-                                                  [WEFT_STEP_COPY] = bind_copy};
+/* From its end a scan goes back to what stands behind its begin. */
+static weft_status bind_fence(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_step *steps = rank->program->plan->steps;
+    uint32_t begin = (uint32_t)(bound - rank->steps);
+    (void)error;
+    if (bound->step->kind == WEFT_STEP_BEGIN) return WEFT_OK;
+    while (steps[begin].kind != WEFT_STEP_BEGIN || steps[begin].scan != bound->step->scan)
+        begin--;
+    bound->back = begin + 1;
+    return WEFT_OK;
+}
+
+static const weft_step_run binders[WEFT_STEPS] = {
+    [WEFT_STEP_KERNEL] = weft_bind_kernel, [WEFT_STEP_LOOP] = weft_bind_loop,
+    [WEFT_STEP_CONVERT] = bind_convert,    [WEFT_STEP_COPY] = bind_copy,
+    [WEFT_STEP_BEGIN] = bind_fence,        [WEFT_STEP_END] = bind_fence};
 
 /* ---- what reports call the steps ------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* bind_loop.c: a step that is a loop, with pointers and strides: prepared, so that a run only runs it. */
 #include "bind_loop.h"
+#include "loops.h"
 
 #include <string.h>
 
@@ -114,5 +115,6 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
     const weft_loop_driver *driver;
     WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
     bound->run_loop = driver->run;
+    bound->draws = weft_loop_draws(plan, step);
     return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop, error);
 }

@@ -1,5 +1,6 @@
 /* facts.c: the plan as data: what a step, a tensor, a decision is, as a rank sees it. */
 #include "program.h"
+#include "regions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,8 @@ static const char *reason_text(weft_step_reason reason)
         [WEFT_BECAUSE_PARTIAL] = "a partial result is finished",
         [WEFT_BECAUSE_OPERAND] = "its consumer needs it so",
         [WEFT_BECAUSE_OUTPUT] = "it is read after the run",
-        [WEFT_BECAUSE_STORE] = "the variable gets its new value",
-        [WEFT_BECAUSE_OLD] = "the variable's old value is needed beside the new one",
+        [WEFT_BECAUSE_STORE] = "what is kept gets its new value",
+        [WEFT_BECAUSE_OLD] = "the old value is needed beside the new one",
     };
     return name_in(texts, (unsigned)reason, WEFT_REASONS);
 }
@@ -219,7 +220,8 @@ weft_status weft_plan_step_at(const weft_program *program, int index, int rank,
                                 .n_row_dims = from->n_row_dims,
                                 .queue = (int)plan->timings[index].queue,
                                 .n_waits = (int)plan->timings[index].n_waits,
-                                .waits = plan->timings[index].waits};
+                                .waits = plan->timings[index].waits,
+                                .trips = weft_times_of(plan, from)};
     return amounts_of(plan, from, rank, step, error);
 }
 
@@ -227,7 +229,8 @@ static void count_exchange(const weft_plan *plan, uint32_t s, int rank, uint32_t
                            weft_planned_queue *queue)
 {
     const weft_step *step = &plan->steps[s];
-    const int64_t bytes = weft_step_wire_bytes(plan, step, rank);
+    const int64_t bytes =
+        (int64_t)weft_times_of(plan, step) * weft_step_wire_bytes(plan, step, rank);
     const uint32_t last = weft_step_end(step, s);
     double beside = 0;
     for (uint32_t t = s + 1; t <= last; t++)
@@ -259,7 +262,8 @@ weft_status weft_plan_queue_at(const weft_program *program, int index, int rank,
     *queue = (weft_planned_queue){.index = index, .axes = plan->queues[index]};
     uint32_t end = 0; /* the first step by which all that were begun are finished */
     for (uint32_t s = 0; s < plan->n_steps; s++) {
-        const double flops = weft_step_flops(plan, &plan->steps[s], rank);
+        const double flops =
+            weft_times_of(plan, &plan->steps[s]) * weft_step_flops(plan, &plan->steps[s], rank);
         if (s < end) queue->beside_flops += flops;
         if (plan->timings[s].queue != (uint32_t)index) continue;
         queue->n_steps++;
@@ -347,10 +351,11 @@ weft_status weft_plan_cost(const weft_program *program, int rank, const weft_cos
     *planned = (weft_planned_cost){0};
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         weft_exchange exchange;
-        planned->flops += weft_step_flops(plan, &plan->steps[s], rank);
+        const double times = weft_times_of(plan, &plan->steps[s]);
+        planned->flops += times * weft_step_flops(plan, &plan->steps[s], rank);
         if (!weft_step_exchange(plan, &plan->steps[s], rank, &exchange)) continue;
-        planned->link_bytes += exchange.link_bytes;
-        planned->exchange += weft_exchange_price(plan, cost ? cost : &usual, &exchange);
+        planned->link_bytes += times * exchange.link_bytes;
+        planned->exchange += times * weft_exchange_price(plan, cost ? cost : &usual, &exchange);
     }
     planned->work = weft_work_price(cost ? cost : &usual, planned->flops);
     planned->total = planned->exchange + planned->work;

@@ -43,6 +43,8 @@ struct weft_bound_step {
     weft_call *call;
     void *loop; /* loop */
     void (*run_loop)(void *loop, uint64_t run);
+    const weft_node *
+        draws; /* of a loop in a scan's body, whose random numbers are others in each trip; else NULL */
     uint32_t
         ends; /* step + 1 of an exchange that is finished before this one; its next is its `next_end` */
     uint32_t next_end;
@@ -53,6 +55,10 @@ struct weft_bound_step {
     void *to;
     void *scratch;
     int64_t bytes; /* copy */
+    const int64_t
+        *trip; /* copy: of the scan in each trip of which an element is copied; 0 in another copy */
+    int64_t from_moves, to_moves; /* by so many bytes a trip */
+    uint32_t back;                /* end: the step that goes on in the next trip; else 0 */
     int64_t scratch_bytes;
     const weft_step *step;
     weft_loop_part part;             /* loop, copy: which of its work is this rank's */
@@ -78,6 +84,7 @@ struct weft_rank {
     bool
         is_seen; /* homes and arena lie where other processes see them: they are the communicators' to give back */
     weft_bound_step *steps; /* [plan->n_steps] */
+    int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
     weft_usage measured;

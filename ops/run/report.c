@@ -274,6 +274,7 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
                 line.box);
         if (line.n_more) fprintf(file, " and %d more", line.n_more);
         fprintf(file, ", %s over %s", bytes, line.axes);
+        if (line.s.trips > 1) fprintf(file, ", %.0f times", line.s.trips);
         if (line.s.n_beside) WEFT_TRY(print_beside(program, &line.s, file, error));
         fputs("\n", file);
     }
@@ -307,6 +308,7 @@ static weft_status print_steps(const weft_program *program, FILE *file, weft_err
                 line.place);
         for (int w = 0; w < line.s.n_waits; w++)
             fprintf(file, "%s %u", w ? "," : "  after", line.s.waits[w]);
+        if (line.s.trips > 1) fprintf(file, "  %.0f times", line.s.trips);
         fputs("\n", file);
     }
     return WEFT_OK;

@@ -12,10 +12,26 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
     return WEFT_OK;
 }
 
+/* Of the trips in which random numbers are drawn. */
+static uint32_t marks_of(const weft_rank *rank, const weft_node *node)
+{
+    const weft_scan *scans = rank->program->plan->graph->scans;
+    uint32_t marks = 0;
+    for (uint32_t i = 0; i < node->n_draws; i++) {
+        const weft_draw *draw = &node->draws[i];
+        const int64_t trip = rank->trips[draw->scan];
+        marks ^= weft_scan_mark(draw->level,
+                                draw->is_reversed ? scans[draw->scan].trips - 1 - trip : trip);
+    }
+    return marks;
+}
+
 static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    bound->run_loop(bound->loop, (uint64_t)rank->program->runs + 1);
+    const uint64_t run = (uint32_t)(rank->program->runs + 1);
+    bound->run_loop(bound->loop,
+                    bound->draws ? run | (uint64_t)marks_of(rank, bound->draws) << 32 : run);
     return WEFT_OK;
 }
 
@@ -62,15 +78,39 @@ static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error 
 {
     (void)error;
     if (bound->bytes)
-        rank->device->copy(rank->stream, WEFT_COMPUTE, bound->to, bound->from,
-                           (size_t)bound->bytes);
+        rank->device->copy(
+            rank->stream, WEFT_COMPUTE, (char *)bound->to + *bound->trip * bound->to_moves,
+            (const char *)bound->from + *bound->trip * bound->from_moves, (size_t)bound->bytes);
     return WEFT_OK;
 }
 
-const weft_step_run weft_runners[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = run_kernel,
-                                                [WEFT_STEP_LOOP] = run_loop,
-                                                [WEFT_STEP_CONVERT] = run_convert,
-                                                [WEFT_STEP_COPY] = run_copy};
+static weft_status run_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    (void)error;
+    rank->trips[bound->step->scan] = 0;
+    return WEFT_OK;
+}
+
+static weft_status run_end(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    (void)error;
+    rank->trips[bound->step->scan]++;
+    return WEFT_OK;
+}
+
+/* The step that comes after `s`, which has been run. */
+static uint32_t step_after(const weft_rank *rank, const weft_bound_step *bound, uint32_t s)
+{
+    const uint32_t scan = bound->step->scan;
+    const bool goes_back =
+        bound->back != 0 && rank->trips[scan] < rank->program->plan->graph->scans[scan].trips;
+    return goes_back ? bound->back : s + 1;
+}
+
+const weft_step_run weft_runners[WEFT_STEPS] = {
+    [WEFT_STEP_KERNEL] = run_kernel,   [WEFT_STEP_LOOP] = run_loop,
+    [WEFT_STEP_CONVERT] = run_convert, [WEFT_STEP_COPY] = run_copy,
+    [WEFT_STEP_BEGIN] = run_begin,     [WEFT_STEP_END] = run_end};
 
 /* A rank that has failed starts nothing more. What it had started the others count on, so that is seen to its end. */
 static void give_up(weft_rank *rank)
@@ -89,11 +129,11 @@ static weft_status look_after_exchanges(weft_rank *rank, uint32_t ends)
     return WEFT_OK;
 }
 
-/* Steps [begin, end); false: one failed, and those after it were not run. */
+/* Steps [begin, end), bodies as often as they have trips; false: one failed, and those after it were not run. */
 static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
 {
     weft_usage *measured = &rank->measured;
-    for (uint32_t s = begin; s < end; s++) {
+    for (uint32_t s = begin; s < end;) {
         weft_bound_step *bound = &rank->steps[s];
         weft_recorder_step(rank->recorder, s, bound->spot);
         if ((rank->n_under_way > 0 && look_after_exchanges(rank, bound->ends) != WEFT_OK) ||
@@ -103,6 +143,7 @@ static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
         }
         measured->n_steps++;
         if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
+        s = step_after(rank, bound, s);
     }
     return true;
 }

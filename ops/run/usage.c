@@ -1,5 +1,6 @@
 /* usage.c: what one run needs of a rank, from the plan alone; and what it really did. */
 #include "program.h"
+#include "regions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,9 +119,11 @@ weft_status weft_plan_usage(const weft_program *program, int rank, weft_usage *u
     WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(plan->mesh) - 1, error);
     WEFT_TRY(add_memory(program, rank, usage, error));
     add_homes(plan, rank, usage);
-    usage->n_steps = (int)plan->n_steps;
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        usage->flops += weft_step_flops(plan, &plan->steps[s], rank);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const double times = weft_times_of(plan, &plan->steps[s]);
+        usage->flops += times * weft_step_flops(plan, &plan->steps[s], rank);
+        usage->n_steps += (int)times;
+    }
     add_up(usage);
     add_kept(plan, rank, usage);
     return add_parts(plan, rank, usage, error);
@@ -137,8 +140,9 @@ int weft_plan_traffic(const weft_program *program, int rank, weft_traffic *traff
         const weft_step *step = &plan->steps[s];
         int at = weft_step_traffic(plan, step);
         if (at < 0 || at >= room) continue;
-        traffic[at].count++;
-        traffic[at].bytes += weft_step_wire_bytes(plan, step, rank);
+        const int64_t times = (int64_t)weft_times_of(plan, step);
+        traffic[at].count += times;
+        traffic[at].bytes += times * weft_step_wire_bytes(plan, step, rank);
     }
     return plan->n_traffic;
 }

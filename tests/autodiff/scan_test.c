@@ -18,8 +18,27 @@ static const weft_dim steps = {"steps", 4}, turns = {"turns", 3};
 
 /* ---- against the program written down ---------------------------------------------------------- */
 
+/* Bodies compiled once, and scans written down trip by trip. */
+static const weft_compile_options once = {.unroll = 1}, unrolled = {.unroll = INT64_MAX};
+
+/* On one rank a body that is compiled once gives the bits of one that is written down. */
+static void check_bits(const weft_oracle_case *what)
+{
+    weft_oracle_case a = *what, b = *what;
+    weft_oracle_result x, y;
+    weft_error error = {0};
+    a.options = &once, b.options = &unrolled;
+    if (!CHECK_OK(weft_oracle_run(oracle.alone, &a, NULL, &x, &error), error)) return;
+    if (CHECK_OK(weft_oracle_run(oracle.alone, &b, NULL, &y, &error), error)) {
+        for (int i = 0; i < x.n_outputs; i++)
+            CHECK(memcmp(x.data[i], y.data[i], (size_t)x.count[i] * sizeof *x.data[i]) == 0);
+        weft_oracle_free(&y);
+    }
+    weft_oracle_free(&x);
+}
+
 /* Outputs come in pairs: of the scan, and of what is written down. */
-static void check_pairs(const weft_oracle_case *what, int places)
+static void check_pairs_as(const weft_oracle_case *what, int places)
 {
     weft_oracle_result r;
     weft_error error = {0};
@@ -36,6 +55,16 @@ static void check_pairs(const weft_oracle_case *what, int places)
         CHECK(apart <= 1e-13 * fmax(largest, 1.0));
     }
     weft_oracle_free(&r);
+}
+
+static void check_pairs(const weft_oracle_case *what, int places)
+{
+    weft_oracle_case as = *what;
+    check_bits(what);
+    as.options = &unrolled;
+    check_pairs_as(&as, places);
+    as.options = &once;
+    check_pairs_as(&as, places);
 }
 
 static weft_value element_of(weft_value x, weft_dim dim, int64_t t)

@@ -87,7 +87,10 @@ static void check_reason(const weft_planned_step *step)
         [WEFT_STEP_LOOP] = 1u << WEFT_BECAUSE_OP,
         [WEFT_STEP_CONVERT] = 1u << WEFT_BECAUSE_PARTIAL | 1u << WEFT_BECAUSE_OPERAND |
                               1u << WEFT_BECAUSE_OUTPUT | 1u << WEFT_BECAUSE_STORE,
-        [WEFT_STEP_COPY] = 1u << WEFT_BECAUSE_STORE | 1u << WEFT_BECAUSE_OLD,
+        [WEFT_STEP_COPY] =
+            1u << WEFT_BECAUSE_STORE | 1u << WEFT_BECAUSE_OLD | 1u << WEFT_BECAUSE_OP,
+        [WEFT_STEP_BEGIN] = 1u << WEFT_BECAUSE_OP,
+        [WEFT_STEP_END] = 1u << WEFT_BECAUSE_OP,
     };
     CHECK(allowed[step->kind] >> step->why & 1);
     CHECK(step->reason && step->reason[0]);

@@ -42,7 +42,12 @@ typedef struct weft_compile_options {
     const char *link;
     weft_precision
         precision; /* what products of f32 may be computed with; 0: f32. The CPU has f32 alone */
+    /* A scan of at most so many trips (weft/scan.h) is written down trip by trip; the body of one of more is compiled once. 0:
+     * WEFT_UNROLL. Results are the same numbers */
+    int64_t unroll;
 } weft_compile_options;
+
+enum { WEFT_UNROLL = 16 };
 
 /* weft_compile - graph to program; variables get their initial values. Collective over the mesh.
  *

@@ -6,10 +6,11 @@
 
 /* What a block function may need beside its operands. */
 typedef struct weft_block_env {
-    double number[4];      /* the op's numbers                                            */
-    uint64_t seed;         /* of the graph: Philox key                                    */
-    uint32_t random;       /* the op's Philox stream                                      */
-    uint64_t step;         /* of the run, from 1                                          */
+    double number[4]; /* the op's numbers                                            */
+    uint64_t seed;    /* of the graph: Philox key                                    */
+    uint32_t random;  /* the op's Philox stream                                      */
+    uint64_t
+        step; /* of the run, from 1; in the upper half what tells the trips of scans apart, for weft_random_key */
     int64_t index, stride; /* element i of the block has index + i * stride (see weft_index) */
 } weft_block_env;
 

@@ -92,7 +92,9 @@ typedef enum weft_step_kind {
     WEFT_STEP_KERNEL, /* one op's kernel                               */
     WEFT_STEP_LOOP,   /* element ops and reductions of rows in one pass: see weft_plan_link_at */
     WEFT_STEP_CONVERT, /* one conversion step, of in[i] to out[i]: several small ones may be one exchange */
-    WEFT_STEP_COPY, /* copy in[0] to out[0]; a variable's is a store */
+    WEFT_STEP_COPY, /* copy in[0] to out[0]; a variable's is a store; of scan_each and scan_stack: the trip's element */
+    WEFT_STEP_BEGIN, /* what is between this and its end is done `trips` times: a scan's body (weft/scan.h) */
+    WEFT_STEP_END,
     WEFT_STEPS
 } weft_step_kind;
 WEFT_API const char *weft_step_kind_name(weft_step_kind kind); /* "kernel"; "?" for no kind */
@@ -145,6 +147,8 @@ typedef struct weft_planned_step {
      * queue, have waited for are not named again */
     int n_waits;
     const uint32_t *waits;
+    double
+        trips; /* how often a run does it: more than once in the bodies of scans. Amounts are of once */
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);

@@ -56,6 +56,9 @@ const weft_engine *weft_engine_below(const weft_engine *engine, const weft_mesh 
 /* ---- groups.c ------------------------------------------------------------------------------------ */
 
 weft_mesh *weft_comms_mesh(const weft_comms *comms);
+/* weft_comm_gather - everybody's `bytes`, by rank: all [n_ranks * bytes]. Returns when it is over. Collective over the group. */
+weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
+                             weft_error *error);
 
 /* ---- exchange.c --------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "units.h"
 #include "watch.h"
 #include "world.h"
 
@@ -105,6 +106,23 @@ void weft_comms_destroy(weft_comms **comms)
     *comms = NULL;
 }
 
+weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
+                             weft_error *error)
+{
+    int64_t *numbers = malloc(2 * (size_t)comm->n_ranks * sizeof *numbers);
+    if (numbers == NULL) return weft_fail_memory(error, sizeof *numbers);
+    for (int r = 0; r < comm->n_ranks; r++) {
+        numbers[r] = bytes;
+        numbers[comm->n_ranks + r] = r * bytes;
+    }
+    weft_request request;
+    weft_status status = weft_all_gather_start(comm, own, bytes, all, numbers,
+                                               numbers + comm->n_ranks, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
+    free(numbers);
+    return status;
+}
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 /* "data+model" */
@@ -195,14 +213,18 @@ static weft_status level_create(const weft_comms *comms, const weft_engine *engi
     return weft_fail(error, why.status, "%s", why.message);
 }
 
-/* What is the engines': from the one at the bottom up. */
+/* What is the engines': from the one at the bottom up. As soon as all ranks can exchange anything, they look at what they
+ * compute on: those above may use it. */
 static weft_status level_start(const weft_comms *comms, uint32_t axes, level *l, weft_error *error)
 {
     const int n_local = weft_mesh_n_local(comms->mesh);
+    const bool is_first = l->below == NULL && axes + 1 == 1u << weft_mesh_n_axes(comms->mesh);
     if (l->below != NULL) WEFT_TRY(level_start(comms, axes, l->below, error));
     l->is_started = true;
-    if (l->engine->group_create == NULL) return WEFT_OK;
-    return l->engine->group_create(comms->mesh, axes, l->list, n_local, error);
+    if (l->engine->group_create != NULL)
+        WEFT_TRY(l->engine->group_create(comms->mesh, axes, l->list, n_local, error));
+    if (!is_first) return WEFT_OK;
+    return weft_units_check(comms->mesh, is_here(comms->mesh) ? NULL : &l->ends[0], error);
 }
 
 /* What one process cannot do, all return: nobody goes on to a call in which that one would be waited for. */
@@ -268,19 +290,7 @@ const char *weft_comms_engine(const weft_comms *comms)
 static weft_status gather(void *context, const void *own, int64_t bytes, void *all,
                           weft_error *error)
 {
-    weft_comm *comm = context;
-    int64_t *numbers = malloc(2 * (size_t)comm->n_ranks * sizeof *numbers);
-    if (numbers == NULL) return weft_fail_memory(error, sizeof *numbers);
-    for (int r = 0; r < comm->n_ranks; r++) {
-        numbers[r] = bytes;
-        numbers[comm->n_ranks + r] = r * bytes;
-    }
-    weft_request request;
-    weft_status status = weft_all_gather_start(comm, own, bytes, all, numbers,
-                                               numbers + comm->n_ranks, &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
-    free(numbers);
-    return status;
+    return weft_comm_gather(context, own, bytes, all, error);
 }
 
 static weft_status agree(void *context, weft_error *error)

@@ -35,13 +35,14 @@ weft_status weft_mpi_fail(weft_error *error, const char *what, int code)
                      what, text);
 }
 
-/* Processes on this host. Collective. */
-static int count_host(int *n_host)
+/* Processes on this host, and this one among them. Collective. */
+static int count_host(int *n_host, int *self)
 {
     MPI_Comm host;
     int code = MPI_Comm_split_type(everybody, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     if (code != MPI_SUCCESS) return code;
     code = MPI_Comm_size(host, n_host);
+    if (code == MPI_SUCCESS) code = MPI_Comm_rank(host, self);
     MPI_Comm_free(&host);
     return code;
 }
@@ -238,7 +239,7 @@ weft_status weft_mpi_open(weft_world *world, weft_error *error)
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &everybody); /* with its error handler */
     if (code == MPI_SUCCESS) code = MPI_Comm_size(everybody, &world->n_processes);
     if (code == MPI_SUCCESS) code = MPI_Comm_rank(everybody, &world->process);
-    if (code == MPI_SUCCESS) code = count_host(&world->n_host_processes);
+    if (code == MPI_SUCCESS) code = count_host(&world->n_host_processes, &world->host_process);
     if (code == MPI_SUCCESS && world->n_processes > 1) code = begin_watch(world);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "joining the job", code);
     return world->n_processes > 1 ? check_builds(world, error) : WEFT_OK;

@@ -80,6 +80,24 @@ void weft_host_give(void *memory, size_t bytes)
         free(memory);
 }
 
+static weft_status take_cpu(weft_stream *stream, size_t bytes, void **memory, weft_error *error)
+{
+    (void)stream;
+    return weft_host_take(bytes, memory, error);
+}
+
+static void give_cpu(weft_stream *stream, void *memory, size_t bytes)
+{
+    (void)stream;
+    weft_host_give(memory, bytes);
+}
+
+static int64_t room_cpu(weft_stream *stream)
+{
+    (void)stream;
+    return weft_host_room();
+}
+
 static void copy_cpu(weft_stream *stream, int queue, void *to, const void *from, size_t bytes)
 {
     enum { SMALL = 64 << 10 };
@@ -156,10 +174,10 @@ static uint64_t done_cpu(weft_stream *stream)
 const weft_device weft_device_cpu = {
     .name = "cpu",
     .is_open = true,
-    .take = weft_host_take,
-    .take_zeroed = weft_host_take,
-    .give = weft_host_give,
-    .room = weft_host_room,
+    .take = take_cpu,
+    .take_zeroed = take_cpu,
+    .give = give_cpu,
+    .room = room_cpu,
     .take_staging = weft_host_take,
     .give_staging = weft_host_give,
     .stream_create = weft_stream_create_cpu,

@@ -78,9 +78,12 @@ static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_er
     WEFT_TRY(weft_team_create(mesh->n_local, patience, &mesh->team, error));
     mesh->streams = calloc((size_t)mesh->n_local, sizeof *mesh->streams);
     if (mesh->streams == NULL) return weft_fail_memory(error, (size_t)mesh->n_local);
-    for (int i = 0; i < mesh->n_local; i++)
-        WEFT_TRY(weft_devices[mesh->device]->stream_create(mesh->cores_per_rank, &mesh->streams[i],
-                                                           error));
+    const weft_device *device = weft_devices[mesh->device];
+    for (int i = 0; i < mesh->n_local; i++) {
+        WEFT_TRY(device->stream_create(mesh->cores_per_rank, &mesh->streams[i], error));
+        if (device->seat != NULL)
+            WEFT_TRY(device->seat(mesh->streams[i], world->host_process + i, error));
+    }
     return WEFT_OK;
 }
 

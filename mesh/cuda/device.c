@@ -16,8 +16,8 @@ static void describe(char *text, size_t room)
     snprintf(
         text, room,
         "%.60s, number %d of %d, compute capability %d.%d, %.1f GiB free, driver for CUDA %d.%d",
-        g->name, g->ordinal, g->n_there, g->major, g->minor, (double)cuda_room() / (1 << 30),
-        g->driver / 1000, g->driver % 1000 / 10);
+        g->name, g->ordinal, g->n_there, g->major, g->minor,
+        (double)cuda_gpu_room(NULL) / (1 << 30), g->driver / 1000, g->driver % 1000 / 10);
 }
 
 static const weft_device table = {
@@ -29,6 +29,8 @@ static const weft_device table = {
     .take_staging = cuda_take_staging,
     .give_staging = cuda_give_staging,
     .stream_create = cuda_stream_create,
+    .seat = cuda_seat,
+    .unit = cuda_unit,
     .stream_destroy = cuda_stream_destroy,
     .put = cuda_put_bytes,
     .get = cuda_get_bytes,

@@ -1,13 +1,16 @@
-/* driver: libcuda loaded, a GPU chosen, its context kept; what the driver says, as sentences. */
+/* driver: libcuda loaded, GPUs chosen, their contexts kept; what the driver says, as sentences. */
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 cuda_driver cuda;
 cuda_gpu cuda_gpu_here;
+static int n_gpus; /* that this process sees */
 
 #define NAME_OF(name) NAME_IS(name) /* cuMemAlloc is cuMemAlloc_v2 to the loader */
 #define NAME_IS(name) #name
@@ -68,7 +71,7 @@ static weft_status fail_no_device(CUresult result, weft_error *error)
         text ? ": " : "", text ? text : "", hidden);
 }
 
-/* One process a GPU: of the processes of a host each takes the next one. */
+/* As the launcher says it: which GPU this process will have, before the world is open. */
 static int local_process(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
@@ -80,11 +83,18 @@ static int local_process(void)
     return 0;
 }
 
-static weft_status look_at(cuda_gpu *gpu, weft_error *error)
+static weft_status look_at(int ordinal, cuda_gpu *gpu, weft_error *error)
 {
-    WEFT_TRY(cuda_check(cuda.cuDeviceGet(&gpu->number, gpu->ordinal), "cuDeviceGet", error));
+    CUuuid uuid = {{0}};
+    gpu->n_there = n_gpus;
+    gpu->ordinal = ordinal;
+    WEFT_TRY(cuda_check(cuda.cuDriverGetVersion(&gpu->driver), "cuDriverGetVersion", error));
+    WEFT_TRY(cuda_check(cuda.cuDeviceGet(&gpu->number, ordinal), "cuDeviceGet", error));
     WEFT_TRY(cuda_check(cuda.cuDeviceGetName(gpu->name, sizeof gpu->name, gpu->number),
                         "cuDeviceGetName", error));
+    WEFT_TRY(cuda_check(cuda.cuDeviceGetUuid(&uuid, gpu->number), "cuDeviceGetUuid", error));
+    for (size_t i = 0; i < sizeof uuid.bytes; i++)
+        gpu->id = (gpu->id ^ (unsigned char)uuid.bytes[i]) * UINT64_C(0x100000001b3) + 1;
     const struct {
         int *to;
         CUdevice_attribute what;
@@ -94,30 +104,74 @@ static weft_status look_at(cuda_gpu *gpu, weft_error *error)
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         WEFT_TRY(cuda_check(cuda.cuDeviceGetAttribute(facts[i].to, facts[i].what, gpu->number),
                             "cuDeviceGetAttribute", error));
-    if (gpu->major < 8)
-        return weft_fail(error, WEFT_USAGE,
-                         "there is no device cuda that Weft can use: GPU %d, %.60s, has compute "
-                         "capability %d.%d, and 8.0 is the least",
-                         gpu->ordinal, gpu->name, gpu->major, gpu->minor);
-    return cuda_check(cuda.cuDevicePrimaryCtxRetain(&gpu->context, gpu->number),
-                      "cuDevicePrimaryCtxRetain", error);
+    if (gpu->major >= 8) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "there is no device cuda that Weft can use: GPU %d, %.60s, has compute "
+                     "capability %d.%d, and 8.0 is the least",
+                     gpu->ordinal, gpu->name, gpu->major, gpu->minor);
 }
 
 weft_status cuda_driver_open(weft_error *error)
 {
-    cuda_gpu *gpu = &cuda_gpu_here;
     WEFT_TRY(load(error));
     const CUresult begun = cuda.cuInit(0);
     if (begun != CUDA_SUCCESS) return fail_no_device(begun, error);
-    WEFT_TRY(cuda_check(cuda.cuDriverGetVersion(&gpu->driver), "cuDriverGetVersion", error));
-    if (cuda.cuDeviceGetCount(&gpu->n_there) != CUDA_SUCCESS || gpu->n_there < 1)
+    if (cuda.cuDeviceGetCount(&n_gpus) != CUDA_SUCCESS || n_gpus < 1)
         return fail_no_device(CUDA_SUCCESS, error);
-    gpu->ordinal = local_process() % gpu->n_there;
-    return look_at(gpu, error);
+    return look_at(local_process() % n_gpus, &cuda_gpu_here, error);
 }
 
-void cuda_enter(void)
+/* ---- several ----------------------------------------------------------------------------------- */
+
+enum { MOST_GPUS = 64 };
+static cuda_gpu gpus[MOST_GPUS]; /* by ordinal; with a context: in use */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+/* Kernels are compiled once for all ranks of a process. */
+static weft_status check_alike(const cuda_gpu *gpu, weft_error *error)
 {
-    static _Thread_local bool is_in;
-    if (!is_in) is_in = cuda.cuCtxSetCurrent(cuda_gpu_here.context) == CUDA_SUCCESS;
+    for (int i = 0; i < MOST_GPUS; i++)
+        if (gpus[i].context != NULL && (gpus[i].major != gpu->major || gpus[i].minor != gpu->minor))
+            return weft_fail(error, WEFT_USAGE,
+                             "GPU %d, %.60s, has compute capability %d.%d and GPU %d, %.60s, has "
+                             "%d.%d; the ranks of a process have GPUs of one kind: name those in "
+                             "CUDA_VISIBLE_DEVICES, or start a process for each rank",
+                             i, gpus[i].name, gpus[i].major, gpus[i].minor, gpu->ordinal, gpu->name,
+                             gpu->major, gpu->minor);
+    return WEFT_OK;
+}
+
+static weft_status open_gpu(int ordinal, cuda_gpu *gpu, weft_error *error)
+{
+    cuda_gpu found = {0};
+    bool is_first = true;
+    if (gpu->context != NULL) return WEFT_OK;
+    WEFT_TRY(look_at(ordinal, &found, error));
+    WEFT_TRY(check_alike(&found, error));
+    for (int i = 0; i < MOST_GPUS; i++)
+        is_first = is_first && gpus[i].context == NULL;
+    WEFT_TRY(cuda_check(cuda.cuDevicePrimaryCtxRetain(&found.context, found.number),
+                        "cuDevicePrimaryCtxRetain", error));
+    *gpu = found;
+    if (is_first) cuda_gpu_here = found;
+    return WEFT_OK;
+}
+
+weft_status cuda_gpu_for(int at, const cuda_gpu **gpu, weft_error *error)
+{
+    const int ordinal = at % (n_gpus < MOST_GPUS ? n_gpus : MOST_GPUS);
+    pthread_mutex_lock(&opening);
+    const weft_status status = open_gpu(ordinal, &gpus[ordinal], error);
+    pthread_mutex_unlock(&opening);
+    *gpu = status == WEFT_OK ? &gpus[ordinal] : NULL;
+    return status;
+}
+
+/* What is asked before a rank has a seat is asked of the GPU that the process would get. */
+void cuda_enter_gpu(const cuda_gpu *gpu)
+{
+    static _Thread_local const cuda_gpu *now;
+    if (gpu == NULL) gpu = now;
+    if (gpu == NULL && cuda_gpu_for(cuda_gpu_here.ordinal, &gpu, NULL) != WEFT_OK) return;
+    if (gpu != now && cuda.cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) now = gpu;
 }

@@ -9,25 +9,26 @@ static CUdeviceptr address(const void *memory)
     return (CUdeviceptr)(uintptr_t)memory;
 }
 
-static weft_status fail_take(CUresult result, size_t bytes, weft_error *error)
+static weft_status fail_take(const cuda_gpu *gpu, CUresult result, size_t bytes, weft_error *error)
 {
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return cuda_check(result, "cuMemAlloc", error);
     return weft_fail(error, WEFT_MEMORY,
                      "device cuda %d (%.60s) has no %.1f MiB more; %.1f MiB are free: a smaller "
                      "batch or model, or more GPUs",
-                     cuda_gpu_here.ordinal, cuda_gpu_here.name, (double)bytes / 1048576.0,
-                     (double)cuda_room() / 1048576.0);
+                     gpu->ordinal, gpu->name, (double)bytes / 1048576.0,
+                     (double)cuda_gpu_room(gpu) / 1048576.0);
 }
 
-weft_status cuda_take(size_t bytes, void **memory, weft_error *error)
+weft_status cuda_take(weft_stream *stream, size_t bytes, void **memory, weft_error *error)
 {
+    const cuda_gpu *gpu = cuda_stream_of(stream)->gpu;
     CUdeviceptr taken = 0;
-    cuda_enter();
+    cuda_enter_gpu(gpu);
     const CUresult result = cuda.cuMemAlloc(&taken, bytes > 0 ? bytes : 1);
     *memory = (void *)(uintptr_t)taken;
     if (result == CUDA_SUCCESS) return WEFT_OK;
     *memory = NULL;
-    return fail_take(result, bytes, error);
+    return fail_take(gpu, result, bytes, error);
 }
 
 /* On a stream of its own: the driver's usual one would wait for all others. */
@@ -44,29 +45,34 @@ static weft_status clear(CUdeviceptr memory, size_t bytes, weft_error *error)
     return status;
 }
 
-weft_status cuda_take_zeroed(size_t bytes, void **memory, weft_error *error)
+weft_status cuda_take_zeroed(weft_stream *stream, size_t bytes, void **memory, weft_error *error)
 {
-    WEFT_TRY(cuda_take(bytes, memory, error));
+    WEFT_TRY(cuda_take(stream, bytes, memory, error));
     const weft_status status = bytes > 0 ? clear(address(*memory), bytes, error) : WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
-    cuda_give(*memory, bytes);
+    cuda_give(stream, *memory, bytes);
     *memory = NULL;
     return status;
 }
 
-void cuda_give(void *memory, size_t bytes)
+void cuda_give(weft_stream *stream, void *memory, size_t bytes)
 {
     (void)bytes;
     if (memory == NULL) return;
-    cuda_enter();
+    cuda_enter_gpu(cuda_stream_of(stream)->gpu);
     (void)cuda.cuMemFree(address(memory));
 }
 
-int64_t cuda_room(void)
+int64_t cuda_gpu_room(const cuda_gpu *gpu)
 {
     size_t free_now = 0, total = 0;
-    cuda_enter();
+    cuda_enter_gpu(gpu);
     return cuda.cuMemGetInfo(&free_now, &total) == CUDA_SUCCESS ? (int64_t)free_now : -1;
+}
+
+int64_t cuda_room(weft_stream *stream)
+{
+    return cuda_gpu_room(cuda_stream_of(stream)->gpu);
 }
 
 weft_status cuda_take_staging(size_t bytes, void **memory, weft_error *error)
@@ -100,6 +106,18 @@ static weft_status finish_queues(cuda_stream *s, weft_error *error)
     return WEFT_OK;
 }
 
+/* put and get are called on any thread, of which one makes it. */
+static weft_status open_copies(cuda_stream *s, weft_error *error)
+{
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->copies == NULL)
+        status = cuda_check(cuda.cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING),
+                            "cuStreamCreate", error);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 /* After all queues; it is over when this returns. Both of them only tell the driver which way. */
 static void copy_now(weft_stream *stream, CUresult (*copy)(CUstream, void *, const void *, size_t),
                      const char *call, void *to, const void *from, size_t bytes)
@@ -107,8 +125,8 @@ static void copy_now(weft_stream *stream, CUresult (*copy)(CUstream, void *, con
     cuda_stream *s = cuda_stream_of(stream);
     weft_error error = {WEFT_OK, -1, ""};
     if (bytes == 0) return;
-    cuda_enter();
-    if (finish_queues(s, &error) != WEFT_OK ||
+    cuda_enter_gpu(s->gpu);
+    if (finish_queues(s, &error) != WEFT_OK || open_copies(s, &error) != WEFT_OK ||
         cuda_check(copy(s->copies, to, from, bytes), call, &error) != WEFT_OK ||
         cuda_check(cuda.cuStreamSynchronize(s->copies), call, &error) != WEFT_OK)
         cuda_fail(stream, &error);

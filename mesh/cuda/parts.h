@@ -20,11 +20,12 @@ typedef struct cuda_queue {
 } cuda_queue;
 
 typedef struct cuda_stream {
+    const cuda_gpu *gpu; /* NULL: it has no seat yet */
     cuda_queue queues[WEFT_QUEUES];
     pthread_mutex_t lock; /* over `error`: put and get are called on any thread */
     weft_error error;     /* the first; nothing more is put onto queues then   */
     atomic_bool has_failed;
-    CUstream copies; /* of put and get, on whatever thread, after all queues  */
+    CUstream copies; /* of put and get, on whatever thread, after all queues; NULL until then */
 } cuda_stream;
 
 static inline cuda_stream *cuda_stream_of(weft_stream *s)
@@ -40,6 +41,8 @@ void cuda_fail(weft_stream *stream, const weft_error *error);
 /* ---- queues.c -------------------------------------------------------------------------------- */
 
 weft_status cuda_stream_create(int n_lanes, weft_stream **stream, weft_error *error);
+weft_status cuda_seat(weft_stream *stream, int at, weft_error *error);
+void cuda_unit(weft_stream *stream, weft_device_unit *unit);
 void cuda_stream_destroy(weft_stream **stream);
 weft_event cuda_record(weft_stream *stream, int queue);
 void cuda_follow(weft_stream *stream, int queue, weft_event event);
@@ -51,10 +54,11 @@ weft_status cuda_failed(weft_stream *stream, weft_error *error);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
 
-weft_status cuda_take(size_t bytes, void **memory, weft_error *error);
-weft_status cuda_take_zeroed(size_t bytes, void **memory, weft_error *error);
-void cuda_give(void *memory, size_t bytes);
-int64_t cuda_room(void);
+weft_status cuda_take(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
+weft_status cuda_take_zeroed(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
+void cuda_give(weft_stream *stream, void *memory, size_t bytes);
+int64_t cuda_room(weft_stream *stream);
+int64_t cuda_gpu_room(const cuda_gpu *gpu);
 weft_status cuda_take_staging(size_t bytes, void **memory, weft_error *error);
 void cuda_give_staging(void *memory, size_t bytes);
 void cuda_put_bytes(weft_stream *stream, void *to, const void *from, size_t bytes);
@@ -76,10 +80,10 @@ void cuda_identity(weft_stream *stream, int queue, void *into, int64_t n_states,
 
 typedef struct cuda_kernel {
     const char *name; /* of the function in the image */
-    CUfunction function;
+    CUkernel function;
 } cuda_kernel;
 
-/* cuda_load_image - a module of kernels, and each of them found. Local; once for each list. */
+/* cuda_load_image - a library of kernels, and each of them found. Local; once for each list. */
 weft_status cuda_load_image(const void *image, cuda_kernel *const *kernels, int n,
                             weft_error *error);
 /* cuda_launch - one thread for each of `n` things to do, up to a number that fills the GPU; kernels go round. `argument` is the kernel's

@@ -2,7 +2,9 @@
 #include "parts.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 void cuda_fail(weft_stream *stream, const weft_error *error)
@@ -42,7 +44,7 @@ cuda_queue *cuda_queue_for(weft_stream *stream, int queue)
     cuda_stream *s = cuda_stream_of(stream);
     cuda_queue *q = &s->queues[queue];
     weft_error error = {WEFT_OK, -1, ""};
-    cuda_enter();
+    cuda_enter_gpu(s->gpu);
     if (atomic_load(&s->has_failed)) return NULL;
     if (q->stream != NULL || create_queue(q, &error) == WEFT_OK) return q;
     cuda_fail(stream, &error);
@@ -65,11 +67,22 @@ weft_status cuda_stream_create(int n_lanes, weft_stream **stream, weft_error *er
     *stream = (weft_stream *)s;
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
-    cuda_enter();
-    const weft_status status = cuda_check(cuda.cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING),
-                                          "cuStreamCreate", error);
-    if (status != WEFT_OK) cuda_stream_destroy(stream);
-    return status;
+    return WEFT_OK;
+}
+
+weft_status cuda_seat(weft_stream *stream, int at, weft_error *error)
+{
+    return cuda_gpu_for(at, &cuda_stream_of(stream)->gpu, error);
+}
+
+void cuda_unit(weft_stream *stream, weft_device_unit *unit)
+{
+    const cuda_gpu *gpu = cuda_stream_of(stream)->gpu;
+    const char *share = getenv("WEFT_SHARE_GPU");
+    *unit = (weft_device_unit){.id = gpu->id,
+                               .may_be_shared = share != NULL && strcmp(share, "1") == 0,
+                               .way_out = "set WEFT_SHARE_GPU=1"};
+    snprintf(unit->name, sizeof unit->name, "cuda %d (%.30s)", gpu->ordinal, gpu->name);
 }
 
 static void destroy_queue(cuda_queue *q)
@@ -83,7 +96,7 @@ void cuda_stream_destroy(weft_stream **stream)
 {
     cuda_stream *s = cuda_stream_of(*stream);
     if (s == NULL) return;
-    cuda_enter();
+    if (s->gpu != NULL) cuda_enter_gpu(s->gpu);
     for (int q = 0; q < WEFT_QUEUES; q++)
         if (s->queues[q].stream != NULL) (void)cuda.cuStreamSynchronize(s->queues[q].stream);
     for (int q = 0; q < WEFT_QUEUES; q++)

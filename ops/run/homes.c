@@ -215,7 +215,8 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
     WEFT_TRY(find_homes(rank, error));
     if (rank->homes_bytes == 0) return WEFT_OK;
     if (!rank->is_seen)
-        WEFT_TRY(rank->device->take_zeroed((size_t)rank->homes_bytes, &rank->homes, error));
+        WEFT_TRY(rank->device->take_zeroed(rank->stream, (size_t)rank->homes_bytes, &rank->homes,
+                                           error));
     rank->device->touch(rank->stream, rank->homes, (size_t)rank->homes_bytes);
     char *at = rank->homes;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
@@ -245,7 +246,7 @@ weft_status weft_take_memory(weft_rank *rank, weft_error *error)
     WEFT_TRY(take_homes(rank, error));
     void *arena = rank->arena;
     if (rank->layout.arena_bytes && !rank->is_seen)
-        WEFT_TRY(rank->device->take((size_t)rank->layout.arena_bytes, &arena, error));
+        WEFT_TRY(rank->device->take(rank->stream, (size_t)rank->layout.arena_bytes, &arena, error));
     if (arena != NULL) rank->device->touch(rank->stream, arena, (size_t)rank->layout.arena_bytes);
     rank->arena = arena;
     return take_staging(rank, error);
@@ -274,6 +275,7 @@ void weft_give_memory(weft_rank *rank)
     if (rank->homes) ALLOW(rank->homes, (size_t)rank->homes_bytes);
     if (rank->staging) rank->device->give_staging(rank->staging, (size_t)rank->layout.arena_bytes);
     if (rank->is_seen) return;
-    if (rank->homes) rank->device->give(rank->homes, (size_t)rank->homes_bytes);
-    if (rank->arena) rank->device->give(rank->arena, (size_t)rank->layout.arena_bytes);
+    if (rank->homes) rank->device->give(rank->stream, rank->homes, (size_t)rank->homes_bytes);
+    if (rank->arena)
+        rank->device->give(rank->stream, rank->arena, (size_t)rank->layout.arena_bytes);
 }

@@ -1,17 +1,20 @@
 /* room.c: whether there is the memory that a program needs, asked before any of it is taken.
  *
- * The plan says what is needed to the byte. Processes of one host share what is free, and some hold what others use too: so
- * it is what all need that is compared with what is free on all hosts.
+ * The plan says what is needed to the byte. Processes of one host share what is free there, and some hold what others use too: so
+ * of the host's memory it is what all need that is compared with what is free on all hosts. A unit of a device has memory of its
+ * own: there it is what those need who are on it.
  */
 #include "program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "weft/collectives.h"
 
-/* Of a process: what its ranks are about to take; its part of what is free on its host, -1: nobody knows. */
+/* Of a rank: what it is about to take; what is free there, of the host's memory its part; -1: nobody knows. */
 typedef struct need {
     int64_t bytes, room;
+    weft_device_unit unit; /* id 0: the host's memory */
 } need;
 
 static int64_t saturated_sum(int64_t a, int64_t b)
@@ -20,64 +23,95 @@ static int64_t saturated_sum(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static need need_of(weft_program *program)
+static void find_own(weft_program *program, need *own)
 {
-    const weft_device *device = program->ranks->device;
-    need own = {0, device->room ? device->room() : -1};
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
+        const weft_device *device = rank->device;
         const weft_status status = weft_count_homes(rank, NULL);
         const int64_t homes = status == WEFT_OK ? rank->homes_bytes : INT64_MAX;
-        own.bytes = saturated_sum(own.bytes, saturated_sum(homes, rank->layout.arena_bytes));
+        own[at] = (need){saturated_sum(homes, rank->layout.arena_bytes),
+                         device->room ? device->room(rank->stream) : -1,
+                         {0}};
+        if (device->unit)
+            device->unit(rank->stream, &own[at].unit);
+        else if (own[at].room > 0)
+            own[at].room /= (int64_t)weft_world_n_near() * program->n_local;
     }
-    if (own.room > 0) own.room /= weft_world_n_near();
-    return own;
 }
 
-static need add_up(const need *all, int n)
-{
-    need sum = {0};
-    for (int i = 0; i < n; i++) {
-        sum.bytes = saturated_sum(sum.bytes, all[i].bytes);
-        sum.room = sum.room < 0 || all[i].room < 0 ? -1 : sum.room + all[i].room;
-    }
-    return sum;
-}
-
-static weft_status find_sum(weft_program *program, need *sum, weft_error *error)
+/* Of all ranks, [n_ranks], to be freed. */
+static weft_status find_all(weft_program *program, need **all, weft_error *error)
 {
     const int n = weft_mesh_n_ranks(program->mesh);
-    *sum = need_of(program);
-    if (program->n_local == n) return WEFT_OK;
-    void *all;
-    const weft_status status = weft_hear_all(program, sum, sizeof *sum, &all, error);
-    if (status == WEFT_OK) *sum = add_up(all, n);
-    free(all);
-    return status;
+    if (program->n_local < n) {
+        need own; /* each process has one */
+        void *heard;
+        find_own(program, &own);
+        const weft_status status = weft_hear_all(program, &own, sizeof own, &heard, error);
+        *all = heard;
+        return status;
+    }
+    *all = calloc((size_t)n, sizeof **all);
+    if (!*all) return weft_fail_memory(error, (size_t)n * sizeof **all);
+    find_own(program, *all);
+    return WEFT_OK;
 }
 
-static weft_status refuse(const weft_program *program, const need *sum, weft_error *error)
+/* What all on the same unit need; returns how many. */
+static int add_up(const need *all, int n, const need *one, need *sum)
+{
+    const bool is_host = one->unit.id == 0;
+    int n_there = 0;
+    *sum = (need){0, is_host ? 0 : one->room, one->unit};
+    for (int i = 0; i < n; i++) {
+        if (all[i].unit.id != one->unit.id) continue;
+        n_there++;
+        sum->bytes = saturated_sum(sum->bytes, all[i].bytes);
+        if (sum->room < 0 || all[i].room < 0)
+            sum->room = -1;
+        else if (is_host)
+            sum->room += all[i].room;
+        else if (all[i].room < sum->room)
+            sum->room = all[i].room;
+    }
+    return n_there;
+}
+
+static weft_status refuse(const weft_program *program, int rank, int n_there, const need *sum,
+                          weft_error *error)
 {
     const double gib = 1 << 30;
-    const int n = weft_mesh_n_ranks(program->mesh);
+    const bool is_host = sum->unit.id == 0;
     weft_usage usage = {0};
-    char others[80] = "";
-    WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
-    if (n > 1)
-        snprintf(others, sizeof others, ", all %d ranks %.1f GiB", n, (double)sum->bytes / gib);
+    char others[100] = "", where[80] = "";
+    WEFT_TRY(weft_plan_usage(program, rank, &usage, error));
+    if (!is_host) snprintf(where, sizeof where, " on %s", sum->unit.name);
+    if (n_there > 1)
+        snprintf(others, sizeof others, ", all %d ranks%s %.1f GiB", n_there,
+                 is_host ? "" : " there", (double)sum->bytes / gib);
     return weft_fail(
         error, WEFT_MEMORY,
-        "rank 0 of this program needs %.1f GiB (parameters %.1f, optimizer state %.1f, "
-        "inputs %.1f, temporaries %.1f)%s, and %.1f GiB are free; use a smaller batch or "
-        "model, more hosts, or ZeRO",
-        (double)usage.total_bytes / gib, (double)usage.variable_bytes / gib,
+        "rank %d of this program needs %.1f GiB (parameters %.1f, optimizer state %.1f, "
+        "inputs %.1f, temporaries %.1f)%s, and %.1f GiB are free%s; use a smaller batch or "
+        "model, more %s, or ZeRO",
+        rank, (double)usage.total_bytes / gib, (double)usage.variable_bytes / gib,
         (double)usage.slot_bytes / gib, (double)usage.input_bytes / gib,
-        (double)usage.arena_bytes / gib, others, (double)sum->room / gib);
+        (double)usage.arena_bytes / gib, others, (double)sum->room / gib, where,
+        is_host ? "hosts" : "devices");
 }
 
 weft_status weft_check_room(weft_program *program, weft_error *error)
 {
-    need sum;
-    WEFT_TRY(find_sum(program, &sum, error));
-    return sum.room < 0 || sum.bytes <= sum.room ? WEFT_OK : refuse(program, &sum, error);
+    const int n = weft_mesh_n_ranks(program->mesh);
+    need *all, sum;
+    weft_status status = find_all(program, &all, error);
+    for (int r = 0; r < n && status == WEFT_OK; r++) {
+        if (r > 0 && all[r].unit.id == all[r - 1].unit.id) continue; /* looked at */
+        const int n_there = add_up(all, n, &all[r], &sum);
+        if (sum.room >= 0 && sum.bytes > sum.room)
+            status = refuse(program, r, n_there, &sum, error);
+    }
+    free(all);
+    return status;
 }

@@ -183,7 +183,7 @@ static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_together *
     if (!a) return weft_fail_memory(error, sizeof *a);
     *a = (weft_aside){t->asides, variable, rank->memory[variable], NULL, bytes};
     t->asides = a;
-    return rank->device->take(bytes, &a->copy, error);
+    return rank->device->take(rank->stream, bytes, &a->copy, error);
 }
 
 /* All that lies in a variable's memory is found in the copy, or in its own place again. */
@@ -240,7 +240,7 @@ void weft_together_close(weft_program *program)
         for (uint32_t s = 0; program->ranks[at].steps && s < program->plan->n_steps; s++) {
             const weft_together *t = program->ranks[at].steps[s].together;
             for (const weft_aside *a = t ? t->asides : NULL; a; a = a->next)
-                program->ranks[at].device->give(a->copy, a->bytes);
+                program->ranks[at].device->give(program->ranks[at].stream, a->copy, a->bytes);
         }
 }
 

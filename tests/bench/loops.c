@@ -340,7 +340,7 @@ int main(int n_arguments, char **arguments)
     weft_status status = weft_devices[WEFT_CPU]->stream_create(2, &b.stream, &error);
     for (int k = 0; k < MOST_IN + 4 && status == WEFT_OK; k++) {
         void *memory;
-        status = weft_devices[WEFT_CPU]->take((size_t)b.bytes, &memory, &error);
+        status = weft_devices[WEFT_CPU]->take(b.stream, (size_t)b.bytes, &memory, &error);
         b.memory[k] = memory;
     }
     if (status == WEFT_OK) fill(&b);
@@ -348,7 +348,7 @@ int main(int n_arguments, char **arguments)
     if (status == WEFT_OK) status = run_small(&b, 2, 2, 20000, &error);
     if (status == WEFT_OK) status = run_small(&b, 64, 512, 200, &error);
     for (int k = 0; k < MOST_IN + 4; k++)
-        weft_devices[WEFT_CPU]->give(b.memory[k], (size_t)b.bytes);
+        weft_devices[WEFT_CPU]->give(b.stream, b.memory[k], (size_t)b.bytes);
     weft_devices[WEFT_CPU]->stream_destroy(&b.stream);
     weft_arena_destroy(&b.arena);
     return bench_end("loops", status, &error);

@@ -78,7 +78,7 @@ static inline weft_status run_kernel(const weft_kernel *kernel, weft_call *call,
         if (weft_devices[kernel->device]->is_open)
             scratch = weft_arena_take(arena, bytes + 64);
         else if (bytes > 0) /* of the device's memory; the test's end gives it back */
-            WEFT_TRY(weft_devices[kernel->device]->take(bytes, &scratch, error));
+            WEFT_TRY(weft_devices[kernel->device]->take(stream, bytes, &scratch, error));
     }
     call->scratch = (void *)(((uintptr_t)scratch + 63) / 64 * 64);
     if (kernel->prepare != NULL) WEFT_TRY(kernel->prepare(call, arena, &call->prepared, error));
@@ -158,11 +158,12 @@ static inline void check_kernel(const char *op, const weft_kernel *kernel, const
     weft_error error = {0};
     call.stream = stream;
     for (int i = 0; i < call.n_in; i++) {
-        CHECK_OK(device->take(bytes_of(&call.in[i]) + 1, &call.in[i].data, &error), error);
+        CHECK_OK(device->take(stream, bytes_of(&call.in[i]) + 1, &call.in[i].data, &error), error);
         device->put(stream, call.in[i].data, on_host->in[i].data, bytes_of(&call.in[i]));
     }
     for (int o = 0; o < call.n_out; o++)
-        CHECK_OK(device->take(bytes_of(&call.out[o]) + 1, &call.out[o].data, &error), error);
+        CHECK_OK(device->take(stream, bytes_of(&call.out[o]) + 1, &call.out[o].data, &error),
+                 error);
     CHECK_OK(run_kernel(kernel, &call, arena, &error), error);
     for (int o = 0; o < call.n_out; o++) {
         weft_view got = call.out[o];
@@ -172,13 +173,13 @@ static inline void check_kernel(const char *op, const weft_kernel *kernel, const
             compare(op, kernel->name, &got, &on_host->out[o]);
         else
             compare_norms(op, &got, &on_host->out[o]);
-        device->give(call.out[o].data, 0);
+        device->give(stream, call.out[o].data, 0);
         free(got.data);
     }
     CHECK_OK(device->failed(stream, &error), error);
     for (int i = 0; i < call.n_in; i++)
-        device->give(call.in[i].data, 0);
-    if (call.scratch != NULL) device->give(call.scratch, 0);
+        device->give(stream, call.in[i].data, 0);
+    if (call.scratch != NULL) device->give(stream, call.scratch, 0);
 }
 
 /* The call, whose operands the host has, on the CPU and by each of the device's kernels that takes it; how many there are. */
@@ -224,6 +225,8 @@ static inline void add_out(weft_call *call, weft_dtype dtype, const char *text)
 static inline bool open_device(void)
 {
     weft_error error = {0};
+    setenv("TEST_CUDA_DEVICES", "2", 0); /* of the emulated driver */
+    setenv("WEFT_SHARE_GPU", "1", 0);
     if (cuda_open_all(&error) != WEFT_OK) {
         weft_test_skip(error.message);
         return false;
@@ -231,6 +234,7 @@ static inline bool open_device(void)
     kind = (weft_device_kind)weft_device_named("cuda");
     device = weft_devices[kind];
     if (device->stream_create(1, &stream, &error) != WEFT_OK ||
+        device->seat(stream, 0, &error) != WEFT_OK ||
         weft_devices[WEFT_CPU]->stream_create(1, &lanes, &error) != WEFT_OK)
         puts(error.message), exit(1);
     return true;

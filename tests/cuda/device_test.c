@@ -19,7 +19,7 @@ static void *take(size_t bytes)
 {
     weft_error error = {0};
     void *memory = NULL;
-    CHECK_OK(device->take(bytes, &memory, &error), error);
+    CHECK_OK(device->take(stream, bytes, &memory, &error), error);
     CHECK_EQ_INT((int64_t)((uintptr_t)memory % 64), 0);
     return memory;
 }
@@ -55,7 +55,7 @@ static void test_bytes_come_back(void)
     CHECK_EQ_INT(first_of(a), 7);
     device->copy(stream, WEFT_COMPUTE, b, a, N * 4);
     CHECK_EQ_INT(first_of(b), 7);
-    CHECK_OK(device->take_zeroed(N * 4, &zeroed, &error), error);
+    CHECK_OK(device->take_zeroed(stream, N * 4, &zeroed, &error), error);
     CHECK_OK(device->take_staging(N * 4, &staging, &error), error);
     int32_t back[N] = {1};
     device->get(stream, back, zeroed, sizeof back);
@@ -71,10 +71,11 @@ static void test_bytes_come_back(void)
     CHECK_EQ_INT(back[0], -5);
     CHECK_EQ_INT(back[1], 8);
     device->put(stream, b, back, 0); /* nothing */
-    CHECK(device->room() > 0);
+    CHECK(device->room(stream) > 0);
     check_sound();
-    device->give(a, N * 4), device->give(b, N * 4), device->give(zeroed, N * 4);
-    device->give(NULL, 4), device->give_staging(NULL, 4);
+    device->give(stream, a, N * 4), device->give(stream, b, N * 4),
+        device->give(stream, zeroed, N * 4);
+    device->give(stream, NULL, 4), device->give_staging(NULL, 4);
     device->give_staging(staging, N * 4);
 }
 
@@ -95,7 +96,7 @@ static void test_what_follows_an_event_comes_after_it(void)
         CHECK_EQ_INT((int64_t)device->record(stream, 1).number, (int64_t)event.number);
     }
     check_sound();
-    device->give(a, N * 4), device->give(b, N * 4), device->give(c, N * 4);
+    device->give(stream, a, N * 4), device->give(stream, b, N * 4), device->give(stream, c, N * 4);
 }
 
 static void test_old_events_stay_over(void)
@@ -113,7 +114,7 @@ static void test_old_events_stay_over(void)
     CHECK(device->is_done(stream, first));
     device->finish(stream);
     check_sound();
-    device->give(a, N * 4), device->give(b, N * 4);
+    device->give(stream, a, N * 4), device->give(stream, b, N * 4);
 }
 
 /* ---- boxes against the CPU's ------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static void test_boxes_are_copied_as_on_the_host(void)
         compare("copy_box", to, to_host);
     }
     check_sound();
-    device->give(to, sizeof to_host), device->give(from, sizeof from_host);
+    device->give(stream, to, sizeof to_host), device->give(stream, from, sizeof from_host);
 }
 
 /* Numbers of every kind, NaN and infinity too; in a state, what a state may hold. */
@@ -237,7 +238,7 @@ static void check_combine(const weft_combining *rule)
     rule->identity(to_host, 300);
     device->identity(stream, 2, to, 300, rule);
     compare_states(rule, to, to_host);
-    device->give(to, sizeof to_host), device->give(from, sizeof from_host);
+    device->give(stream, to, sizeof to_host), device->give(stream, from, sizeof from_host);
 }
 
 static void test_every_combine_is_the_hosts(void)
@@ -260,7 +261,7 @@ static void test_memory_that_is_not_there_is_a_sentence_with_both_figures(void)
 {
     weft_error error = {0};
     void *memory = &error;
-    CHECK_EQ_INT(device->take((size_t)1 << 45, &memory, &error), WEFT_MEMORY);
+    CHECK_EQ_INT(device->take(stream, (size_t)1 << 45, &memory, &error), WEFT_MEMORY);
     CHECK(memory == NULL);
     CHECK_TEXT(error.message, "has no 33554432.0 MiB more");
     CHECK_TEXT(error.message, "MiB are free");
@@ -274,6 +275,7 @@ static void test_a_combine_that_it_does_not_know_is_the_streams_failure(void)
     void *a = take(N * 4);
     const weft_combining rule = {.combine = WEFT_COMBINES + 3, .width = 1, .element = 4};
     CHECK_OK(device->stream_create(1, &own, &error), error);
+    CHECK_OK(device->seat(own, 0, &error), error);
     device->identity(own, WEFT_COMPUTE, a, N, &rule);
     CHECK_EQ_INT(device->failed(own, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "not one that the device cuda knows");
@@ -282,7 +284,7 @@ static void test_a_combine_that_it_does_not_know_is_the_streams_failure(void)
     device->finish(own);
     device->stream_destroy(&own);
     CHECK(own == NULL);
-    device->give(a, N * 4);
+    device->give(stream, a, N * 4);
 }
 
 int main(void)
@@ -297,7 +299,9 @@ int main(void)
     char text[300];
     device->describe(text, sizeof text);
     printf("%s\n", text);
-    if (device->stream_create(1, &stream, &error) != WEFT_OK) puts(error.message), exit(1);
+    if (device->stream_create(1, &stream, &error) != WEFT_OK ||
+        device->seat(stream, 0, &error) != WEFT_OK)
+        puts(error.message), exit(1);
     RUN(test_bytes_come_back);
     RUN(test_what_follows_an_event_comes_after_it);
     RUN(test_old_events_stay_over);

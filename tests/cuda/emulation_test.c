@@ -29,11 +29,11 @@ static void run_kernel(const char *name)
     void *memory = NULL;
     cuda_kernel kernel = {name, NULL}, *kernels[] = {&kernel};
     CHECK_OK(cuda_load_image(image, kernels, 1, &error), error);
-    CHECK_OK(device->take_zeroed(sizeof numbers, &memory, &error), error);
+    CHECK_OK(device->take_zeroed(stream, sizeof numbers, &memory, &error), error);
     const fault_work work = {memory, N};
     cuda_launch_blocks(stream, WEFT_COMPUTE, &kernel, 2, N / 2, &work);
     device->get(stream, numbers, memory, sizeof numbers);
-    device->give(memory, sizeof numbers);
+    device->give(stream, memory, sizeof numbers);
 }
 
 static int count_right(void)
@@ -96,7 +96,7 @@ static void test_a_kernel_that_there_is_not_is_a_sentence(void)
                "(CUDA_ERROR_NOT_FOUND)");
     error = (weft_error){0};
     CHECK_EQ_INT(cuda_load_image(none, kernels, 1, &error), WEFT_INTERNAL);
-    CHECK_TEXT(error.message, "cuModuleLoadData: invalid argument");
+    CHECK_TEXT(error.message, "cuLibraryLoadData: invalid argument");
 }
 
 static const weft_dim row = {"row", 4}, inner = {"inner", 5}, column = {"column", 3};
@@ -199,7 +199,9 @@ int main(void)
     }
     kind = (weft_device_kind)weft_device_named("cuda");
     device = weft_devices[kind];
-    if (device->stream_create(1, &stream, &error) != WEFT_OK) puts(error.message), exit(1);
+    if (device->stream_create(1, &stream, &error) != WEFT_OK ||
+        device->seat(stream, 0, &error) != WEFT_OK)
+        puts(error.message), exit(1);
     RUN(test_threads_that_meet_see_what_others_wrote);
     RUN(test_a_missing_meeting_gives_wrong_numbers);
     RUN(test_what_a_gpu_might_forgive_ends_the_program);

@@ -96,6 +96,24 @@ static void test_products_in_less_than_f32_have_nearly_those_losses(void)
     }
 }
 
+static void test_ranks_without_a_gpu_of_their_own_share_one_where_it_is_said(void)
+{
+    const char *arguments = "--mesh data:2 --layout batch:data --device cuda --steps 1";
+    char line[TEXT];
+    setenv("TEST_CUDA_DEVICES", "1", 1);
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/shared " SMALL "%s 2>&1", folder,
+             folder, arguments);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, "gpt: ranks 0 and 1 would share device cuda 0");
+    CHECK_EQ_INT(command_lines(r.text, ""), 1);
+    setenv("WEFT_SHARE_GPU", "1", 1);
+    check_losses("", "--mesh data:2 --layout batch:data", alone);
+    unsetenv("WEFT_SHARE_GPU");
+    setenv("TEST_CUDA_DEVICES", "4", 1);
+}
+
 /* What is exchanged goes through the host's memory. */
 static void test_processes_have_them(void)
 {
@@ -104,6 +122,12 @@ static void test_processes_have_them(void)
     check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
                  "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model",
                  alone);
+    /* As where a launcher gives each process one GPU and hides the others. */
+    setenv("TEST_CUDA_DEVICES", "1", 1);
+    setenv("TEST_CUDA_APART", "1", 1);
+    check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "--layout batch:data", alone);
+    unsetenv("TEST_CUDA_APART");
+    setenv("TEST_CUDA_DEVICES", "4", 1);
 }
 
 /* Two steps on one device, and the rest on the other. */
@@ -151,11 +175,13 @@ static void test_mnist_learns_as_on_the_cpu(void)
 
 int main(void)
 {
+    setenv("TEST_CUDA_DEVICES", "4", 0); /* of the emulated driver */
     if (!CHECK(text_folder_open("/tmp", "cuda-gpt"))) return weft_test_report();
     RUN(test_one_rank_has_the_losses_of_the_cpu);
     RUN(test_every_layout_has_them);
     RUN(test_without_a_library_for_products_it_has_them);
     RUN(test_products_in_less_than_f32_have_nearly_those_losses);
+    RUN(test_ranks_without_a_gpu_of_their_own_share_one_where_it_is_said);
     RUN(test_processes_have_them);
     RUN(test_a_checkpoint_goes_on_elsewhere);
     if (access(WEFT_TEST_DATA "/../../shared/data/mnist-t10k", R_OK) == 0)

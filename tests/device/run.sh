@@ -62,7 +62,7 @@ try() {
 }
 
 run() {
-    export LD_LIBRARY_PATH=$here/lib
+    export LD_LIBRARY_PATH=$here/lib WEFT_SHARE_GPU=1
     add_driver_folders
     add_library_folders
     echo "date $(date -u +%FT%TZ), commit $(cat "$here/commit")"

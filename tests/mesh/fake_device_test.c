@@ -28,7 +28,7 @@ static bench open_bench(void)
     void *memory[3];
     CHECK_OK(fake()->stream_create(1, &f.stream, &error), error);
     for (int i = 0; i < 3; i++)
-        CHECK_OK(fake()->take(N * sizeof(int32_t), &memory[i], &error), error);
+        CHECK_OK(fake()->take(NULL, N * sizeof(int32_t), &memory[i], &error), error);
     f.a = memory[0], f.b = memory[1], f.c = memory[2];
     fake_forget();
     return f;
@@ -37,9 +37,9 @@ static bench open_bench(void)
 static void close_bench(bench *f)
 {
     fake()->stream_destroy(&f->stream);
-    fake()->give(f->a, N * sizeof(int32_t));
-    fake()->give(f->b, N * sizeof(int32_t));
-    fake()->give(f->c, N * sizeof(int32_t));
+    fake()->give(NULL, f->a, N * sizeof(int32_t));
+    fake()->give(NULL, f->b, N * sizeof(int32_t));
+    fake()->give(NULL, f->c, N * sizeof(int32_t));
 }
 
 static void put(const bench *f, int32_t *to, int32_t first)
@@ -69,12 +69,12 @@ static void test_bytes_come_back_and_fresh_memory_is_no_number(void)
     CHECK_EQ_INT(first_of(&f, f.a), 7);
     fake()->copy(f.stream, WEFT_COMPUTE, f.b, f.a, N * sizeof(int32_t));
     CHECK_EQ_INT(first_of(&f, f.b), 7);
-    CHECK_OK(fake()->take_zeroed(100, &zeroed, &error), error);
+    CHECK_OK(fake()->take_zeroed(NULL, 100, &zeroed, &error), error);
     char bytes[100];
     fake()->get(f.stream, bytes, zeroed, sizeof bytes);
     for (int i = 0; i < 100; i++)
         CHECK_EQ_INT(bytes[i], 0);
-    fake()->give(zeroed, 100);
+    fake()->give(NULL, zeroed, 100);
     CHECK_EQ_INT(fake_seen().n_races + fake_seen().n_dead, 0);
     close_bench(&f);
 }
@@ -112,7 +112,7 @@ static void test_queues_keep_their_order_and_are_overtaken_by_others(void)
         bench f = open_bench();
         void *d;
         weft_error error = {0};
-        CHECK_OK(fake()->take(N * sizeof(int32_t), &d, &error), error);
+        CHECK_OK(fake()->take(NULL, N * sizeof(int32_t), &d, &error), error);
         put(&f, f.a, round);
         put(&f, f.c, 0);
         for (int k = 0; k < 8; k++) {
@@ -122,7 +122,7 @@ static void test_queues_keep_their_order_and_are_overtaken_by_others(void)
         CHECK_EQ_INT(first_of(&f, f.b), round);
         CHECK_EQ_INT(fake_seen().n_races, 0);
         CHECK(fake_seen().n_overtaken > 0);
-        fake()->give(d, N * sizeof(int32_t));
+        fake()->give(NULL, d, N * sizeof(int32_t));
         close_bench(&f);
     }
 }
@@ -179,16 +179,16 @@ static void test_memory_that_was_given_back_is_not_used(void)
     bench f = open_bench();
     weft_error error = {0};
     void *gone;
-    CHECK_OK(fake()->take(N * sizeof(int32_t), &gone, &error), error);
+    CHECK_OK(fake()->take(NULL, N * sizeof(int32_t), &gone, &error), error);
     put(&f, f.a, 5);
     put(&f, gone, 6);
     CHECK_EQ_INT(fake_seen().n_dead, 0);
-    fake()->give(gone, N * sizeof(int32_t));
+    fake()->give(NULL, gone, N * sizeof(int32_t));
     copy(&f, WEFT_COMPUTE, gone, f.a);
     fake()->finish(f.stream);
     CHECK_EQ_INT(fake_seen().n_dead, 1);
     CHECK_TEXT(fake_seen().first, "copy uses memory that is not taken");
-    fake()->give(gone, N * sizeof(int32_t)); /* twice */
+    fake()->give(NULL, gone, N * sizeof(int32_t)); /* twice */
     CHECK_EQ_INT(fake_seen().n_dead, 2);
     close_bench(&f);
 }

@@ -66,13 +66,15 @@ static weft_status take_filled(size_t bytes, int with, void **memory, weft_error
     return WEFT_OK;
 }
 
-weft_status fake_take(size_t bytes, void **memory, weft_error *error)
+weft_status fake_take(weft_stream *stream, size_t bytes, void **memory, weft_error *error)
 {
+    (void)stream;
     return take_filled(bytes, 0xFF, memory, error);
 }
 
-weft_status fake_take_zeroed(size_t bytes, void **memory, weft_error *error)
+weft_status fake_take_zeroed(weft_stream *stream, size_t bytes, void **memory, weft_error *error)
 {
+    (void)stream;
     return take_filled(bytes, 0, memory, error);
 }
 
@@ -89,8 +91,9 @@ static block *block_of(const char *at)
     return n_blocks > 0 && blocks[low].begin <= at ? &blocks[low] : NULL;
 }
 
-void fake_give(void *memory, size_t bytes)
+void fake_give(weft_stream *stream, void *memory, size_t bytes)
 {
+    (void)stream;
     if (memory == NULL) return;
     pthread_mutex_lock(&lock);
     block *b = block_of(memory);

@@ -29,10 +29,10 @@ void fake_note_combined(void);
 /* ---- fake_memory.c ----------------------------------------------------------------------------- */
 
 void fake_open_memory(void);
-weft_status fake_take(size_t bytes, void **memory,
+weft_status fake_take(weft_stream *stream, size_t bytes, void **memory,
                       weft_error *error); /* full of NaN, whatever the dtype */
-weft_status fake_take_zeroed(size_t bytes, void **memory, weft_error *error);
-void fake_give(void *memory, size_t bytes);
+weft_status fake_take_zeroed(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
+void fake_give(weft_stream *stream, void *memory, size_t bytes);
 weft_status fake_take_staging(size_t bytes, void **memory, weft_error *error);
 void fake_give_staging(void *memory, size_t bytes);
 bool fake_is_handed(const void *at);

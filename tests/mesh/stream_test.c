@@ -289,16 +289,16 @@ static void test_memory_is_aligned_zeroed_and_given_back(void)
         for (int again = 0; again < 2; again++) { /* what was given back dirty comes zeroed */
             weft_error error = {0};
             void *memory = NULL;
-            CHECK_OK(weft_devices[WEFT_CPU]->take(sizes[s], &memory, &error), error);
+            CHECK_OK(weft_devices[WEFT_CPU]->take(NULL, sizes[s], &memory, &error), error);
             CHECK_EQ_INT((uintptr_t)memory % 64, 0);
             size_t n_dirty = 0;
             for (size_t i = 0; i < sizes[s]; i++)
                 n_dirty += ((char *)memory)[i] != 0;
             CHECK_EQ_INT(n_dirty, 0);
             if (sizes[s] > 0) memset(memory, 0xff, sizes[s]);
-            weft_devices[WEFT_CPU]->give(memory, sizes[s]);
+            weft_devices[WEFT_CPU]->give(NULL, memory, sizes[s]);
         }
-    weft_devices[WEFT_CPU]->give(NULL, 10);
+    weft_devices[WEFT_CPU]->give(NULL, NULL, 10);
 }
 
 /* Under the sanitizers memory is the heap's; before Linux 5.14 nobody makes pages in advance. */
@@ -326,14 +326,14 @@ static void test_memory_that_is_touched_is_there_and_zero(void)
     CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &stream, &error), error);
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         void *memory = NULL;
-        CHECK_OK(weft_devices[WEFT_CPU]->take(sizes[s], &memory, &error), error);
+        CHECK_OK(weft_devices[WEFT_CPU]->take(NULL, sizes[s], &memory, &error), error);
         weft_devices[WEFT_CPU]->touch(stream, memory, sizes[s]);
         if (sizes[s] >= 1 << 20 && is_mapped_here) CHECK(is_there(memory, sizes[s]));
         size_t n_dirty = 0;
         for (size_t i = 0; i < sizes[s]; i++)
             n_dirty += ((char *)memory)[i] != 0;
         CHECK_EQ_INT(n_dirty, 0);
-        weft_devices[WEFT_CPU]->give(memory, sizes[s]);
+        weft_devices[WEFT_CPU]->give(NULL, memory, sizes[s]);
     }
     weft_devices[WEFT_CPU]->touch(stream, NULL, 10);
     weft_devices[WEFT_CPU]->stream_destroy(&stream);
@@ -343,7 +343,7 @@ static void test_too_much_memory_is_an_error(void)
 {
     weft_error error = {0};
     void *memory;
-    CHECK_EQ_INT(weft_devices[WEFT_CPU]->take(SIZE_MAX / 2, &memory, &error), WEFT_MEMORY);
+    CHECK_EQ_INT(weft_devices[WEFT_CPU]->take(NULL, SIZE_MAX / 2, &memory, &error), WEFT_MEMORY);
     CHECK(memory == NULL);
     CHECK_TEXT(error.message, "could not allocate");
 }

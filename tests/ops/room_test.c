@@ -9,7 +9,7 @@ static weft_world world;
 
 static int64_t free_bytes(void)
 {
-    return weft_devices[WEFT_CPU]->room();
+    return weft_devices[WEFT_CPU]->room(NULL);
 }
 
 /* One variable of that many bytes, all of which every rank would have; and a sum over it. */

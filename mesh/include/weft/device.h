@@ -1,7 +1,7 @@
 /* device.h: where tensors live and kernels run: the device table, and streams.
  *
  *     const weft_device *device = weft_devices[weft_mesh_device(mesh)];
- *     WEFT_TRY(device->take(bytes, &memory, error));
+ *     WEFT_TRY(device->take(stream, bytes, &memory, error));
  *     device->put(stream, memory, numbers, bytes);                         the host's numbers, into a tensor
  *     device->copy(stream, WEFT_COMPUTE, other, memory, bytes);            after all that is on that queue
  *     device->wait(stream, device->record(stream, WEFT_COMPUTE));
@@ -64,20 +64,34 @@ typedef struct weft_combining {
     void (*identity)(void *into, int64_t n_states);
 } weft_combining;
 
+/* One GPU, or what a device has else of units with memory of their own. */
+typedef struct weft_device_unit {
+    uint64_t id;        /* the same in all processes, and no other unit's */
+    bool may_be_shared; /* by several ranks: the user has said so */
+    char name[48];      /* as its device counts it: "cuda 1 (NVIDIA H200)" */
+    char way_out[40];   /* how he says so: "set WEFT_SHARE_GPU=1" */
+} weft_device_unit;
+
 /* Memory is the device's (take) or staging (take_staging), and `bytes` or elements are at least 1, unless said otherwise.
  * Functions that have a queue return at once. All but put and get are called by one thread at a time, the stream's owner. */
 typedef struct weft_device {
     const char *name;
     bool is_open; /* the host reads and writes the device's memory where it lies */
-    /* aligned to 64; take: of any content; give takes NULL */
-    weft_status (*take)(size_t bytes, void **memory, weft_error *error);
-    weft_status (*take_zeroed)(size_t bytes, void **memory, weft_error *error);
-    void (*give)(void *memory, size_t bytes);
-    int64_t (*room)(void); /* bytes that may be taken yet; -1, or NULL: nobody knows */
+    /* aligned to 64, where the stream's rank has its tensors; take: of any content; give takes NULL */
+    weft_status (*take)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
+    weft_status (*take_zeroed)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
+    void (*give)(weft_stream *stream, void *memory, size_t bytes);
+    int64_t (*room)(
+        weft_stream *stream); /* bytes that may be taken yet; -1, or NULL: nobody knows */
     /* Memory of the host's, zeroed, that the device's queues read and write too. */
     weft_status (*take_staging)(size_t bytes, void **memory, weft_error *error);
     void (*give_staging)(void *memory, size_t bytes);
     weft_status (*stream_create)(int n_lanes, weft_stream **stream, weft_error *error);
+    /* For the at-th of the ranks of this host, from 0: who has several units shares them out by it. Once, before anything
+     * else is done with the stream. NULL: they are all the same to it. */
+    weft_status (*seat)(weft_stream *stream, int at, weft_error *error);
+    /* The unit that a stream is on. NULL: all ranks of a host are on one, and share it as they like. */
+    void (*unit)(weft_stream *stream, weft_device_unit *unit);
     void (*stream_destroy)(weft_stream **stream);
     /* Between the device's memory and the host's. They return when it is done, after all that was on the stream; on any
      * thread. bytes may be 0. */

@@ -27,6 +27,7 @@ typedef struct weft_world {
     int process;          /* this one, from 0                             */
     int n_host_processes; /* of the job on this host: they share its cores */
     const char *launcher; /* "alone", "mpirun", "srun"                    */
+    int host_process;     /* this one among those of the host, from 0      */
 } weft_world;
 
 typedef struct weft_mesh weft_mesh; /* opaque */

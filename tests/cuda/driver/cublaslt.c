@@ -358,10 +358,10 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (has_fault("precision") && work.all.how.computes == CUBLAS_COMPUTE_32F)
         work.all.how.computes = CUBLAS_COMPUTE_32F_FAST_TF32;
     void *arguments[] = {&work};
-    CUfunction kernel = NULL;
-    CUresult result = cuModuleGetFunction(&kernel, NULL, "emulated_matmul");
+    CUkernel kernel = NULL;
+    CUresult result = cuLibraryGetKernel(&kernel, NULL, "emulated_matmul");
     if (result == CUDA_SUCCESS)
-        result = cuLaunchKernel(kernel, 1, 1, 1, THREADS_OF_BLOCK, 1, 1, 0, (CUstream)stream,
-                                arguments, NULL);
+        result = cuLaunchKernel((CUfunction)kernel, 1, 1, 1, THREADS_OF_BLOCK, 1, 1, 0,
+                                (CUstream)stream, arguments, NULL);
     return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -419,10 +419,10 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
     work.space = *(void **)find(pointers, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)->value;
     take_numbers(&work);
     void *arguments[] = {&work};
-    CUfunction kernel = NULL;
-    CUresult result = cuModuleGetFunction(&kernel, NULL, "emulated_graph");
+    CUkernel kernel = NULL;
+    CUresult result = cuLibraryGetKernel(&kernel, NULL, "emulated_graph");
     if (result == CUDA_SUCCESS)
-        result =
-            cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, (CUstream)handle->stream, arguments, NULL);
+        result = cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, (CUstream)handle->stream,
+                                arguments, NULL);
     return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -9,7 +9,7 @@ pthread_mutex_t emulated_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local CUcontext current;
 static struct CUctx_st {
     int device;
-} contexts[8];
+} contexts[EMULATED_GPUS];
 
 uint32_t emulated_random(uint32_t below)
 {
@@ -39,6 +39,11 @@ static bool fails_now(const char *call)
     const size_t length = strlen(call);
     if (plan == NULL || strncmp(plan, call, length) != 0 || plan[length] != ':') return false;
     return ++n >= strtol(plan + length + 1, NULL, 10);
+}
+
+int emulated_device(void)
+{
+    return current->device;
 }
 
 CUresult emulated_enter(const char *call)
@@ -103,14 +108,15 @@ EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 
 EXPORT CUresult cuDeviceGetCount(int *n)
 {
-    *n = emulated_number("TEST_CUDA_DEVICES", 1);
+    const int said = emulated_number("TEST_CUDA_DEVICES", 1);
+    *n = said < EMULATED_GPUS ? said : EMULATED_GPUS;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
     *device = ordinal;
-    return ordinal >= 0 && ordinal < 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return ordinal >= 0 && ordinal < EMULATED_GPUS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
@@ -119,10 +125,21 @@ EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* With TEST_CUDA_APART=1 each process has GPUs of its own, as where a launcher gives each one of the host's. */
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    const int apart = emulated_number("TEST_CUDA_APART", 0) ? (int)getpid() : 0;
+    memset(uuid, 0, sizeof *uuid);
+    memcpy(uuid->bytes, &device, sizeof device);
+    memcpy(uuid->bytes + sizeof device, &apart, sizeof apart);
+    return CUDA_SUCCESS;
+}
+
+/* With TEST_CUDA_MIXED=1 GPUs are of one architecture and of another, in turns. */
 EXPORT CUresult cuDeviceGetAttribute(int *to, CUdevice_attribute what, CUdevice device)
 {
-    (void)device;
-    *to = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+    const bool is_older = emulated_number("TEST_CUDA_MIXED", 0) && device % 2 == 1;
+    *to = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? is_older ? 8 : 9
           : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
                                                                  : 2;
     return CUDA_SUCCESS;
@@ -130,6 +147,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *to, CUdevice_attribute what, CUdevice 
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+    contexts[device].device = device;
     *context = &contexts[device];
     return CUDA_SUCCESS;
 }
@@ -146,7 +164,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-/* ---- modules --------------------------------------------------------------------------------- */
+/* ---- libraries of kernels --------------------------------------------------------------------------------- */
 
 static bool is_library(const void *image)
 {
@@ -170,21 +188,22 @@ static bool load_library(const void *image)
     return is_loaded;
 }
 
-/* The kernels of a file that nvcc made are this library's own. */
-EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+/* The kernels of a file that nvcc made are this library's own. Neither needs a context. */
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *options,
+                                  void **values, unsigned n_options, CUlibraryOption *more,
+                                  void **more_values, unsigned n_more)
 {
-    const CUresult entered = emulated_enter("cuModuleLoadData");
     uint32_t magic;
+    (void)options, (void)values, (void)n_options, (void)more, (void)more_values, (void)n_more;
     memcpy(&magic, image, sizeof magic);
-    *module = (CUmodule)(uintptr_t)1;
-    if (entered != CUDA_SUCCESS) return entered;
+    *library = (CUlibrary)(uintptr_t)1;
     if (is_library(image)) return load_library(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     return magic == 0xBA55ED50u ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-    (void)module;
-    *function = (CUfunction)(uintptr_t)emulated_find(name);
-    return *function != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    (void)library;
+    *kernel = (CUkernel)(uintptr_t)emulated_find(name);
+    return *kernel != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, ALIGN = 256, MAX_BLOCKS = 1 << 16 };
-static const size_t ROOM = (size_t)1 << 37; /* of addresses */
+#define ROOM ((size_t)1 << 38)                   /* of addresses */
+static const size_t PART = ROOM / EMULATED_GPUS; /* each GPU's */
 static char *handed, *real;
-static size_t used, taken;
+static size_t used[EMULATED_GPUS], taken[EMULATED_GPUS];
+int emulated_working = -1;
 
 typedef struct block {
     char *at;
@@ -37,7 +39,11 @@ bool emulated_is_handed(const void *at)
 
 void *emulated_at(const void *at)
 {
-    return emulated_is_handed(at) ? real + ((const char *)at - handed) : (void *)(uintptr_t)at;
+    if (!emulated_is_handed(at)) return (void *)(uintptr_t)at;
+    const size_t from = (size_t)((const char *)at - handed);
+    if (emulated_working >= 0 && from / PART != (size_t)emulated_working)
+        emulated_die("a GPU uses memory of another");
+    return real + from;
 }
 
 static block *block_of(const void *at)
@@ -78,16 +84,17 @@ EXPORT CUresult cuMemAlloc(CUdeviceptr *to, size_t bytes)
     if (entered != CUDA_SUCCESS) return entered;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&emulated_lock);
+    const int g = emulated_device();
     const size_t held = (bytes + ALIGN - 1) / ALIGN * ALIGN,
-                 pages = (held + PAGE - 1) / PAGE * PAGE;
+                 pages = (held + PAGE - 1) / PAGE * PAGE, begin = (size_t)g * PART + used[g];
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (bytes <= total() && taken + held <= total() && used + pages + PAGE <= ROOM &&
-        mprotect(real + used, pages, PROT_READ | PROT_WRITE) == 0) {
-        char *at = handed + used + pages - held;
+    if (bytes <= total() && taken[g] + held <= total() && used[g] + pages + PAGE <= PART &&
+        mprotect(real + begin, pages, PROT_READ | PROT_WRITE) == 0) {
+        char *at = handed + begin + pages - held;
         memset(emulated_at(at), 0xFF, held);
         add(at, bytes, false);
-        used += pages + PAGE;
-        taken += held;
+        used[g] += pages + PAGE;
+        taken[g] += held;
         *to = (CUdeviceptr)(uintptr_t)at;
         result = CUDA_SUCCESS;
     }
@@ -110,7 +117,7 @@ EXPORT CUresult cuMemFree(CUdeviceptr memory)
         char *page = real + (b->at - handed) / PAGE * PAGE;
         const size_t pages = (size_t)((char *)emulated_at(b->at) + held - page);
         b->is_taken = false;
-        taken -= held;
+        taken[(size_t)(b->at - handed) / PART] -= held;
         madvise(page, pages, MADV_REMOVE);
         mprotect(page, pages, PROT_NONE);
     }
@@ -122,7 +129,7 @@ EXPORT CUresult cuMemGetInfo(size_t *free_now, size_t *all)
 {
     const CUresult entered = emulated_enter("cuMemGetInfo");
     *all = total();
-    *free_now = *all - taken;
+    if (entered == CUDA_SUCCESS) *free_now = *all - taken[emulated_device()];
     return entered;
 }
 

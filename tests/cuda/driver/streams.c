@@ -24,6 +24,7 @@ struct command {
 };
 
 typedef struct CUstream_st {
+    int device;
     command *first, **last;
     struct CUstream_st *next;
 } stream;
@@ -44,7 +45,9 @@ static void do_first(stream *s)
     command *c = s->first;
     s->first = c->next;
     if (s->first == NULL) s->last = &s->first;
+    emulated_working = s->device;
     if (c->run != NULL) c->run(c);
+    emulated_working = -1;
     if (c->event != NULL && !c->waits && c->number > c->event->done) c->event->done = c->number;
     n_done++;
     n_overtaken += c->order < newest_done;
@@ -89,6 +92,8 @@ static command *make(size_t copied)
 static CUresult put(CUstream s, command *c)
 {
     if (s == NULL) emulated_die("the usual stream is used");
+    if (s->device != emulated_device())
+        emulated_die("a stream is used in the context of another GPU");
     pthread_mutex_lock(&emulated_lock);
     c->order = ++order;
     *s->last = c;
@@ -216,6 +221,7 @@ EXPORT CUresult cuStreamCreate(CUstream *to, unsigned flags)
     if (s == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     if (flags != CU_STREAM_NON_BLOCKING) emulated_die("a stream that waits for the usual one");
     s->last = &s->first;
+    s->device = emulated_device();
     pthread_mutex_lock(&emulated_lock);
     s->next = streams;
     streams = s;

@@ -63,9 +63,10 @@ weft_status app_extend(const settings *s, weft_error *error)
         snprintf(path, sizeof path, "%.*s", (int)n, files);
         if (n > 0) WEFT_TRY(weft_extend_load(path, error));
     }
-    WEFT_TRY(weft_engine_choose(settings_text(s, "engine"), error));
     app_device_path(s);
-    return weft_device_choose(settings_text(s, "device"), error);
+    WEFT_TRY(weft_device_choose(settings_text(s, "device"), error)); /* it may bring an engine */
+    weft_sums_in_order(settings_flag(s, "deterministic"));
+    return weft_engine_choose(settings_text(s, "engine"), error);
 }
 
 weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)

@@ -31,7 +31,14 @@ int app_leave(const char *program, app_phase phase, const weft_error *error);
          "",                                                                                       \
          "NAME",                                                                                   \
          group,                                                                                    \
-         "by which ranks exchange: threads, mpi, or of a plug-in; without it, what is there"},     \
+         "by which ranks exchange: threads, mpi, nccl, or of a plug-in; without it, what is "      \
+         "there"},                                                                                 \
+        {"deterministic",                                                                          \
+         OPTION_FLAG,                                                                              \
+         "no",                                                                                     \
+         "",                                                                                       \
+         group,                                                                                    \
+         "sums between ranks in the order of the ranks, on GPUs too: the bits of other engines"},  \
         {"device", OPTION_TEXT,                                                                    \
          "cpu",    "NAME",                                                                         \
          group,    "where tensors live: cpu, cuda, or auto: cuda where there is one, else cpu"},   \

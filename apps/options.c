@@ -266,6 +266,15 @@ static weft_status read_argument(settings *s, int n, char **arguments, int *at, 
     return status;
 }
 
+/* What the library reads itself, whatever the program. */
+static bool is_librarys(const char *name)
+{
+    static const char *const names[] = {"WEFT_SHARE_GPU"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 static weft_status read_variable(settings *s, const char *text, weft_error *error)
 {
     char name[MAX_NAME], mine[MAX_NAME], said[256];
@@ -277,6 +286,7 @@ static weft_status read_variable(settings *s, const char *text, weft_error *erro
         variable_name(s->table->options[i].name, mine);
         if (strcmp(name, mine) == 0) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
     }
+    if (is_librarys(name)) return WEFT_OK;
     const char *known[MAX_OPTIONS];
     char texts[MAX_OPTIONS][MAX_NAME];
     for (int i = 0; i < s->table->n_options; i++) {

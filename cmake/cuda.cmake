@@ -49,11 +49,23 @@ add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driv
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
             ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/headers.c
             ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c)
+# NCCL is loaded at run time, and takes its header alone to build.
+find_path(WEFT_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(WEFT_NCCL_INCLUDE_DIR)
+set(WEFT_HAS_NCCL OFF)
+if(WEFT_NCCL_INCLUDE_DIR)
+  set(WEFT_HAS_NCCL ON)
+  target_sources(weft_cuda PRIVATE collectives/cuda/nccl.c collectives/cuda/nccl_engine.c collectives/cuda/nccl_groups.c)
+  target_compile_definitions(weft_cuda PRIVATE WEFT_HAS_NCCL)
+  target_include_directories(weft_cuda SYSTEM PRIVATE ${WEFT_NCCL_INCLUDE_DIR})
+else()
+  message(STATUS "No nccl.h: GPUs exchange through the host's memory")
+endif()
 target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR} PRIVATE ops/kernel mesh/cuda ops/kernel/cuda)
 target_include_directories(weft_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJECT_VERSION}" WEFT_CUDA_IMAGES="${WEFT_CUDA_IMAGES}"
                            WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-foreach(room mesh layout kernel op)
+foreach(room mesh layout collectives kernel op)
   target_include_directories(weft_cuda PRIVATE $<TARGET_PROPERTY:weft_${room},INTERFACE_INCLUDE_DIRECTORIES>)
 endforeach()
 # Libraries of the Toolkit that are loaded at run time, each where its header is.

@@ -244,6 +244,33 @@ bool weft_reduction_poll(weft_reduction *it, weft_error *error)
     return it->way->poll(it, error);
 }
 
+/* ---- on a queue: one thing follows the other there, and nobody looks whether it is over ------------ */
+
+static weft_status put(const weft_reduction *it, weft_parts send, weft_parts recv,
+                       weft_error *error)
+{
+    const weft_device_queue on = {it->device.stream, it->device.queue};
+    return it->comm->engine->put(it->comm, &on, &send, &recv, error);
+}
+
+weft_status weft_reduction_put(weft_reduction *it, weft_error *error)
+{
+    const weft_reduce *reduce = it->reduce;
+    const int self = reduce->self;
+    char *send = (char *)(uintptr_t)it->send;
+    const weft_parts comes = {it->scratch, reduce->recv_bytes, reduce->recv_at, 0};
+    if (is_small(reduce)) {
+        WEFT_TRY(put(it, (weft_parts){send, NULL, NULL, reduce->bytes}, comes, error));
+        combine_parts(it, it->recv, it->scratch + reduce->recv_at[self], reduce->bytes);
+        return WEFT_OK;
+    }
+    WEFT_TRY(put(it, (weft_parts){send, reduce->send_bytes, reduce->slice_at, 0}, comes, error));
+    char *slice = slice_of(it);
+    combine_parts(it, slice, it->send + reduce->slice_at[self], reduce->slice_bytes[self]);
+    return put(it, (weft_parts){slice, NULL, NULL, reduce->slice_bytes[self]},
+               (weft_parts){it->recv, reduce->slice_bytes, reduce->slice_at, 0}, error);
+}
+
 /* ---- public -------------------------------------------------------------------------------------- */
 
 /* A call that blocks. */

@@ -53,6 +53,13 @@ const weft_engine *weft_engine_for(const weft_mesh *mesh, weft_error *error);
 const weft_engine *weft_engine_below(const weft_engine *engine, const weft_mesh *mesh,
                                      weft_error *error);
 
+/* weft_engine_puts - whether what is exchanged on a mesh goes from queue to queue of its device: of a mesh that is only a plan
+ * nobody knows, and it is said that it does not. weft_device_reduces - whether such a group reduces by the device's own. Local.
+ * weft_engine_print - what it is called, and what of it all ranks must have alike. */
+bool weft_engine_puts(const weft_mesh *mesh);
+bool weft_device_reduces(const weft_comm *comm, const weft_combining *rule);
+void weft_engine_print(const weft_engine *engine, const weft_mesh *mesh, char *text, size_t bytes);
+
 /* ---- groups.c ------------------------------------------------------------------------------------ */
 
 weft_mesh *weft_comms_mesh(const weft_comms *comms);

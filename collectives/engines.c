@@ -83,6 +83,15 @@ static weft_status check_takes(const weft_engine *engine, const weft_mesh *mesh,
     return error->status;
 }
 
+/* What the mesh's device would rather have, where it is there and can. */
+static const weft_engine *of_device(const weft_mesh *mesh)
+{
+    const char *name = weft_devices[weft_mesh_device(mesh)]->engine;
+    const weft_engine *engine = name != NULL ? engine_named(name) : NULL;
+    weft_error why = WEFT_NO_ERROR;
+    return engine != NULL && check_takes(engine, mesh, &why) == WEFT_OK ? engine : NULL;
+}
+
 const weft_engine *weft_engine_for(const weft_mesh *mesh, weft_error *error)
 {
     const weft_engine *engine = atomic_load(&chosen);
@@ -94,11 +103,43 @@ const weft_engine *weft_engine_for(const weft_mesh *mesh, weft_error *error)
                   weft_mesh_text(mesh));
     else if (engine != NULL)
         (void)!check_takes(engine, mesh, &why);
-    else
+    else if ((engine = of_device(mesh)) == NULL)
         engine = first_own(mesh, &why);
     if (why.status == WEFT_OK) return engine;
     weft_fail(error, why.status, "%s", why.message);
     return NULL;
+}
+
+bool weft_engine_puts(const weft_mesh *mesh)
+{
+    const bool is_open = weft_devices[weft_mesh_device(mesh)]->is_open;
+    weft_error why = WEFT_NO_ERROR;
+    if (is_open || weft_mesh_n_local(mesh) == 0) return false;
+    const weft_engine *engine = weft_engine_for(mesh, &why);
+    return engine != NULL && engine->put != NULL;
+}
+
+/* ---- the order of sums --------------------------------------------------------------------------- */
+
+static atomic_bool sums_in_order; /* of the process, as the engine is */
+
+void weft_sums_in_order(bool always)
+{
+    atomic_store(&sums_in_order, always);
+}
+
+bool weft_device_reduces(const weft_comm *comm, const weft_combining *rule)
+{
+    return !atomic_load(&sums_in_order) && comm->engine->reduces(comm, rule);
+}
+
+/* Ranks on units tell each other which, and nobody else would answer. */
+void weft_engine_print(const weft_engine *engine, const weft_mesh *mesh, char *text, size_t bytes)
+{
+    const weft_device *device = weft_devices[weft_mesh_device(mesh)];
+    const bool says = engine->put != NULL && atomic_load(&sums_in_order);
+    snprintf(text, bytes, "%.20s%s%.20s%s", engine->name, device->unit ? " on " : "",
+             device->unit ? device->name : "", says ? ", sums in order" : "");
 }
 
 /* ---- the choice ---------------------------------------------------------------------------------- */
@@ -152,6 +193,9 @@ static weft_status check_table(const weft_engine *e, weft_error *error)
                         e->group_destroy != NULL, error));
     WEFT_TRY(check_pair(e, "exchange_create", e->exchange_create != NULL, "exchange_destroy",
                         e->exchange_destroy != NULL, error));
+    WEFT_TRY(check_pair(e, "put", e->put != NULL, "reduces", e->reduces != NULL, error));
+    WEFT_TRY(check_pair(e, "put", e->put != NULL, "put_reduce", e->put_reduce != NULL, error));
+    WEFT_TRY(check_pair(e, "put", e->put != NULL, "check", e->check != NULL, error));
     return check_pair(e, "peer", e->peer != NULL, "release", e->release != NULL, error);
 }
 

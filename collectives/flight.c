@@ -6,29 +6,16 @@
  *
  * Bytes are packed, unpacked and combined by the device that they are on, on a queue of its own that follows the steps before
  * the flight, and that the steps after it follow. Where the host does not see the device's memory, all that travels lies in
- * staging: then what is packed has to be there before engines, which are the host's, begin.
+ * staging: then what is packed has to be there before engines, which are the host's, begin. Where devices exchange among
+ * themselves (queued.c), all of a flight is put onto the queue when it starts.
  */
-#include "move.h"
+#include "flight.h"
 
 #include "await.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct weft_flight {
-    weft_pending pending; /* first */
-    weft_move *move;
-    weft_comm *comm;              /* NULL: the rank is alone */
-    weft_comm_exchange *exchange; /* its own; NULL: the rank is alone */
-    weft_reduction reduction;
-    char *scratch;
-    bool is_started;
-    weft_call_mark mark;
-    uint32_t spot; /* as recorded */
-    uint64_t digest;
-    weft_move_memory memory[]; /* [n_parts] */
-};
 
 /* ---- the device's queues ----------------------------------------------------------------------- */
 
@@ -50,7 +37,7 @@ static void bring_on(void *desk)
 static void await_packed(const weft_flight *flight)
 {
     const weft_move *move = flight->move;
-    if (move->queue == WEFT_COMPUTE) return;
+    if (move->queue == WEFT_COMPUTE || flight->is_queued) return;
     const weft_event packed = move->device->record(move->stream, move->queue);
     weft_await(flight->comm->recorder, move->device, move->stream, packed, bring_on,
                flight->comm->desk);
@@ -89,7 +76,7 @@ static weft_status reduce_prepare(weft_move *move, const weft_mesh *mesh,
         move->parts[k].at = count * element;
         count += move->parts[k].count;
     }
-    move->packs = (move->n_parts > 1 || !move->device->is_open) && move->n_ranks > 1;
+    move->packs = (move->n_parts > 1 || move->is_staged) && move->n_ranks > 1;
     if (move->packs) (void)weft_move_take(move, count * element);
     (void)weft_move_take(move, weft_reduce_bytes(move->n_ranks, move->combine, move->dtype, count));
     weft_reduce_make(&move->reduce, move->n_ranks, move->self, move->combine, move->dtype, count,
@@ -137,7 +124,8 @@ static weft_status reduce_start(weft_flight *flight, weft_error *error)
                          .recv = move->packs ? flight->scratch : flight->memory[0].to,
                          .scratch = flight->scratch + packed,
                          .device = combines_of(move)};
-    return weft_reduction_start(&flight->reduction, error);
+    return flight->is_queued ? weft_queued_reduce(flight, error)
+                             : weft_reduction_start(&flight->reduction, error);
 }
 
 static bool reduce_poll(weft_flight *flight, weft_error *error)
@@ -170,17 +158,21 @@ static void settle(const weft_flight *flight, const weft_move_piece *in)
         device->combine_box(move->stream, move->queue, to, from, &in->run, &move->rule);
 }
 
-static weft_status exchange_begin(weft_flight *flight, weft_error *error)
+void weft_flight_parts(const weft_flight *flight, weft_parts *send, weft_parts *recv)
 {
     const weft_move *move = flight->move;
-    weft_comm_exchange *exchange = flight->exchange;
     char *from = (char *)(uintptr_t)flight->memory[0].from;
-    char *recv = move->unpacks ? flight->scratch : flight->memory[0].to;
-    char *send = move->packs ? flight->scratch : from;
-    exchange->recv = (weft_parts){recv, move->recv_bytes, move->recv_at, 0};
-    exchange->send = (weft_parts){send, move->send_bytes, move->send_at, 0};
-    if (move->gathers)
-        exchange->send = (weft_parts){from, NULL, NULL, (int64_t)part_bytes(move, 0)};
+    char *into = move->unpacks ? flight->scratch : flight->memory[0].to;
+    *recv = (weft_parts){into, move->recv_bytes, move->recv_at, 0};
+    *send = (weft_parts){move->packs ? flight->scratch : from, move->send_bytes, move->send_at, 0};
+    if (move->gathers) *send = (weft_parts){from, NULL, NULL, (int64_t)part_bytes(move, 0)};
+}
+
+static weft_status exchange_begin(weft_flight *flight, weft_error *error)
+{
+    weft_comm_exchange *exchange = flight->exchange;
+    if (flight->is_queued) return weft_queued_exchange(flight, error);
+    weft_flight_parts(flight, &exchange->send, &exchange->recv);
     return weft_exchange_begin(exchange, flight->comm->next++, flight->mark.fingerprint, error);
 }
 
@@ -210,7 +202,7 @@ static weft_status exchange_start(weft_flight *flight, weft_error *error)
     for (int k = 0; k < move->n_parts; k++)
         fill(move, &move->parts[k], flight->memory[k].to);
     if (move->n_ranks > 1) WEFT_TRY(exchange_begin(flight, error));
-    for (int i = 0; i < move->n_in; i++)
+    for (int i = 0; i < move->n_in && !flight->is_reduced; i++)
         if (settles_early(move, &move->in[i])) settle(flight, &move->in[i]);
     return WEFT_OK;
 }
@@ -225,7 +217,7 @@ static bool exchange_poll(weft_flight *flight, weft_error *error)
 static void exchange_finish(weft_flight *flight)
 {
     const weft_move *move = flight->move;
-    for (int i = 0; i < move->n_in; i++) {
+    for (int i = 0; i < move->n_in && !flight->is_reduced; i++) {
         const weft_move_piece *in = &move->in[i];
         const bool is_there = settles_early(move, in) ||
                               (in->peer != move->self && !move->unpacks) ||
@@ -254,6 +246,13 @@ weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **f
     *flight = NULL;
     WEFT_GIVEN(move, error);
     const int n_ranks = comm != NULL ? comm->n_ranks : 1;
+    const bool is_queued = n_ranks > 1 && !move->device->is_open && comm->engine->put != NULL;
+    if (n_ranks > 1 && !move->device->is_open && !is_queued && !move->is_staged)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "a move that was made for devices that exchange among themselves was given "
+            "a group of engine %s; choose the engine before either is made",
+            comm->engine->name);
     if (n_ranks != move->n_ranks)
         return weft_fail(error, WEFT_USAGE,
                          "a move among %d ranks was given a group of %d; prepare the group of the "
@@ -264,9 +263,10 @@ weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **f
     if (f == NULL) return weft_fail_memory(error, bytes);
     f->move = move;
     f->comm = comm;
+    f->is_queued = is_queued;
     f->pending.poll = poll_flight;
     const weft_status status =
-        n_ranks > 1 ? weft_exchange_take(comm, &f->exchange, error) : WEFT_OK;
+        n_ranks > 1 && !is_queued ? weft_exchange_take(comm, &f->exchange, error) : WEFT_OK;
     if (status != WEFT_OK) {
         free(f);
         return status;
@@ -280,6 +280,7 @@ void weft_flight_destroy(weft_flight **flight)
 {
     weft_flight *f = flight != NULL ? *flight : NULL;
     if (f == NULL || f->is_started) return;
+    (void)weft_flight_settle(f, NULL);
     if (f->exchange != NULL) weft_exchange_give(f->exchange);
     atomic_fetch_sub(&f->move->n_flights, 1);
     free(f);
@@ -332,6 +333,7 @@ weft_status weft_flight_start_joined(weft_flight *flight, const weft_move_memory
                          "weft_flight_start: this flight is under way already; finish it first, or "
                          "create another one of its move");
     WEFT_TRY(check_memory(move, memory, scratch, error));
+    WEFT_TRY(weft_flight_settle(flight, error)); /* the run before this one */
     memcpy(flight->memory, memory, (size_t)move->n_parts * sizeof *memory);
     flight->scratch = scratch;
     weft_error_clear(&flight->pending.error);
@@ -340,6 +342,11 @@ weft_status weft_flight_start_joined(weft_flight *flight, const weft_move_memory
     follow_steps(move);
     const weft_status status = move->way->start(flight, error);
     flight->is_started = status == WEFT_OK;
+    if (flight->is_started && flight->is_queued) {
+        move->way->finish(flight);
+        flight->over = move->device->record(move->stream, move->queue);
+        flight->is_put = true;
+    }
     if (status != WEFT_OK && flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
     if (flight->is_started && flight->exchange) /* there is something to wait for */
         weft_desk_begin(flight->comm->desk, &flight->pending);
@@ -380,8 +387,9 @@ weft_status weft_flight_finish(weft_flight *flight, weft_error *error)
                          "it");
     flight->is_started = false;
     const weft_status status = wait_flight(flight, error);
-    if (status == WEFT_OK) flight->move->way->finish(flight);
+    if (status == WEFT_OK && !flight->is_queued) flight->move->way->finish(flight);
     precede_steps(flight->move);
-    if (flight->comm) weft_recorder_end(flight->comm->recorder, &flight->mark);
+    if (flight->comm && !flight->is_queued)
+        weft_recorder_end(flight->comm->recorder, &flight->mark);
     return status;
 }

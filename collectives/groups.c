@@ -245,11 +245,16 @@ weft_status weft_comms_prepare(weft_comms *comms, uint32_t axes, weft_error *err
                          "a group over axes 0x%x of mesh %.200s, which has %d; name axes it has",
                          axes, weft_mesh_text(comms->mesh), n_axes);
     if (comms->groups[axes] != NULL) return WEFT_OK;
+    const uint32_t everybody = (1u << n_axes) - 1;
+    if (comms->engine->put != NULL && axes != everybody)
+        WEFT_TRY(weft_comms_prepare(comms, everybody, error));
     weft_error own = WEFT_NO_ERROR;
     (void)level_create(comms, comms->engine, axes, NULL, &made, &own);
     weft_status status = settle(comms, &own, error);
+    char name[64];
+    weft_engine_print(comms->engine, comms->mesh, name, sizeof name);
     if (status == WEFT_OK && !is_here(comms->mesh))
-        status = weft_world_same_group(comms->engine->name, made->ends[0].n_ranks, error);
+        status = weft_world_same_group(name, made->ends[0].n_ranks, error);
     if (status == WEFT_OK) status = level_start(comms, axes, made, error);
     if (status == WEFT_OK)
         comms->groups[axes] = made;
@@ -278,6 +283,11 @@ void weft_comms_poll(weft_comms *comms, int rank)
 weft_mesh *weft_comms_mesh(const weft_comms *comms)
 {
     return comms->mesh;
+}
+
+bool weft_comms_are_queued(const weft_comms *comms)
+{
+    return comms != NULL && comms->engine->put != NULL && !comms->areas.device->is_open;
 }
 
 const char *weft_comms_engine(const weft_comms *comms)

@@ -121,6 +121,7 @@ static weft_status make(weft_move *move, const weft_mesh *mesh, const weft_move_
     move->device = weft_devices[weft_mesh_device(mesh)];
     move->stream = weft_mesh_stream((weft_mesh *)(uintptr_t)mesh, move->rank);
     move->queue = queue_of(move, first->axes);
+    move->is_staged = !move->device->is_open && !weft_engine_puts(mesh);
     if (move->combine != WEFT_NOT_PARTIAL)
         WEFT_TRY(weft_combine_check(move->combine, move->dtype, error));
     move->rule = weft_combining_of(move->combine, move->dtype);

@@ -46,6 +46,7 @@ struct weft_move {
         *device; /* of the tensors; an open one's scratch may be any memory, another's is staging */
     weft_stream *stream; /* the rank's; NULL: it is none of this process */
     int queue;           /* on which it copies and combines */
+    bool is_staged;      /* what travels lies in staging: engines of the host move it */
     int rank, n_ranks, self;
     int n_parts;
     weft_moved *parts; /* [n_parts] */

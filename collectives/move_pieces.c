@@ -7,7 +7,7 @@
  * everywhere.
  *
  * Several tensors are packed, and what one rank has for another is one message: tensor after tensor. From memory that
- * the host does not read all is packed, into staging, and out of it.
+ * the host does not read all is packed, into staging, and out of it, unless devices exchange among themselves.
  */
 #include "move.h"
 
@@ -32,10 +32,9 @@ static int64_t piece_count(const planner *p, int source, int destination, weft_b
 static void list_outgoing(weft_move *move, const planner *planners, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
-    const bool is_open = move->device->is_open;
-    move->gathers =
-        move->kind == WEFT_ALL_GATHER && move->n_ranks > 1 && move->n_parts == 1 && is_open;
-    move->packs = move->n_parts > 1 || !is_open;
+    move->gathers = move->kind == WEFT_ALL_GATHER && move->n_ranks > 1 && move->n_parts == 1 &&
+                    !move->is_staged;
+    move->packs = move->n_parts > 1 || move->is_staged;
     for (int i = 0; i < move->n_ranks; i++)
         for (int k = 0; k < move->n_parts; k++) {
             const planner *p = &planners[k];
@@ -65,7 +64,7 @@ static bool is_first(const planner *p, int source)
 static void list_incoming(weft_move *move, planner *planners, const int *ranks)
 {
     const int64_t element = (int64_t)weft_dtype_bytes(move->dtype);
-    move->unpacks = move->n_parts > 1 || !move->device->is_open;
+    move->unpacks = move->n_parts > 1 || move->is_staged;
     for (int i = 0; i < move->n_ranks; i++)
         for (int k = 0; k < move->n_parts; k++) {
             planner *p = &planners[k];

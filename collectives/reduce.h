@@ -66,6 +66,8 @@ struct weft_reduction {
  * without waiting; true: it is over, and error tells how it went. */
 weft_status weft_reduction_start(weft_reduction *it, weft_error *error);
 bool weft_reduction_poll(weft_reduction *it, weft_error *error);
+/* weft_reduction_put - where devices exchange among themselves: all of it is put onto the device's queue. */
+weft_status weft_reduction_put(weft_reduction *it, weft_error *error);
 
 /* direct.c: where ranks see each other's buffers; what see says of a rank is in this one's addresses. */
 typedef struct weft_reduce_buffers {

@@ -11,8 +11,7 @@
 
 enum { LOOKS = 100, YIELDS = 100, SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
 
-/* The n-th look was in vain. */
-static void rest(int64_t n)
+void weft_rest(int64_t n)
 {
     if (n < LOOKS) return;
     if (n < LOOKS + YIELDS) {
@@ -38,7 +37,7 @@ void weft_await(weft_recorder *recorder, const weft_device *device, weft_stream 
         is_told = true;
         weft_recorder_goes_on(recorder, done);
         if (meanwhile != NULL) meanwhile(argument);
-        rest(n);
+        weft_rest(n);
     }
     device->wait(stream, event);
     if (is_told) weft_recorder_awaited(recorder);

@@ -10,4 +10,7 @@
 void weft_await(weft_recorder *recorder, const weft_device *device, weft_stream *stream,
                 weft_event event, void (*meanwhile)(void *argument), void *argument);
 
+/* weft_rest - for a moment, longer the more often one has looked in vain (n, from 0), at first not at all. Local. */
+void weft_rest(int64_t n);
+
 #endif

@@ -22,6 +22,7 @@ static void describe(char *text, size_t room)
 
 static const weft_device table = {
     .name = "cuda",
+    .engine = "nccl",
     .take = cuda_take,
     .take_zeroed = cuda_take_zeroed,
     .give = cuda_give,
@@ -43,6 +44,7 @@ static const weft_device table = {
     .is_done = cuda_is_done,
     .wait = cuda_wait,
     .finish = cuda_finish,
+    .done = cuda_done,
     .touch = touch,
     .meanwhile = cuda_meanwhile,
     .failed = cuda_failed,

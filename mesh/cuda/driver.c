@@ -10,7 +10,8 @@
 
 cuda_driver cuda;
 cuda_gpu cuda_gpu_here;
-static int n_gpus; /* that this process sees */
+static int n_gpus;                            /* that this process sees */
+static _Thread_local const cuda_gpu *gpu_now; /* whose context the thread has; NULL: none */
 
 #define NAME_OF(name) NAME_IS(name) /* cuMemAlloc is cuMemAlloc_v2 to the loader */
 #define NAME_IS(name) #name
@@ -47,13 +48,14 @@ static weft_status load(weft_error *error)
 
 weft_status cuda_check(CUresult result, const char *call, weft_error *error)
 {
+    const cuda_gpu *gpu = gpu_now != NULL ? gpu_now : &cuda_gpu_here;
     const char *name = NULL, *text = NULL;
     if (result == CUDA_SUCCESS) return WEFT_OK;
     (void)cuda.cuGetErrorName(result, &name);
     (void)cuda.cuGetErrorString(result, &text);
     return weft_fail(error, result == CUDA_ERROR_OUT_OF_MEMORY ? WEFT_MEMORY : WEFT_INTERNAL,
-                     "device cuda %d (%.60s): %s: %s (%s)", cuda_gpu_here.ordinal,
-                     cuda_gpu_here.name, call, text ? text : "unknown error", name ? name : "?");
+                     "device cuda %d (%.60s): %s: %s (%s)", gpu->ordinal, gpu->name, call,
+                     text ? text : "unknown error", name ? name : "?");
 }
 
 /* A sentence of its own: this is what a user of a machine without a GPU sees. */
@@ -170,8 +172,7 @@ weft_status cuda_gpu_for(int at, const cuda_gpu **gpu, weft_error *error)
 /* What is asked before a rank has a seat is asked of the GPU that the process would get. */
 void cuda_enter_gpu(const cuda_gpu *gpu)
 {
-    static _Thread_local const cuda_gpu *now;
-    if (gpu == NULL) gpu = now;
+    if (gpu == NULL) gpu = gpu_now;
     if (gpu == NULL && cuda_gpu_for(cuda_gpu_here.ordinal, &gpu, NULL) != WEFT_OK) return;
-    if (gpu != now && cuda.cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) now = gpu;
+    if (gpu != gpu_now && cuda.cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) gpu_now = gpu;
 }

@@ -9,7 +9,7 @@
 #include "weft/device.h"
 
 /* Events are used again: one that is recorded over stands for what comes later, so who waits for it waits long enough. */
-enum { CUDA_EVENTS = 64 };
+enum { CUDA_EVENTS = 512 };
 
 typedef struct cuda_queue {
     _Atomic(CUstream)
@@ -17,6 +17,7 @@ typedef struct cuda_queue {
     CUevent events[CUDA_EVENTS];
     uint64_t recorded, done; /* numbers: of the newest event, and of the newest known to be over */
     bool has_more;           /* than was recorded */
+    int n_more;              /* so many calls */
 } cuda_queue;
 
 typedef struct cuda_stream {
@@ -49,6 +50,7 @@ void cuda_follow(weft_stream *stream, int queue, weft_event event);
 bool cuda_is_done(weft_stream *stream, weft_event event);
 void cuda_wait(weft_stream *stream, weft_event event);
 void cuda_finish(weft_stream *stream);
+uint64_t cuda_done(weft_stream *stream);
 void cuda_meanwhile(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
 weft_status cuda_failed(weft_stream *stream, weft_error *error);
 

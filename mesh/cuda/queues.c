@@ -51,11 +51,32 @@ cuda_queue *cuda_queue_for(weft_stream *stream, int queue)
     return NULL;
 }
 
-void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call)
+static CUevent event_of(const cuda_queue *q, uint64_t number)
+{
+    return q->events[number % CUDA_EVENTS];
+}
+
+static void fail_call(weft_stream *stream, CUresult result, const char *call)
 {
     weft_error error = {WEFT_OK, -1, ""};
-    q->has_more = true;
     if (cuda_check(result, call, &error) != WEFT_OK) cuda_fail(stream, &error);
+}
+
+static void mark(weft_stream *stream, cuda_queue *q)
+{
+    q->recorded++;
+    q->has_more = false;
+    q->n_more = 0;
+    fail_call(stream, cuda.cuEventRecord(event_of(q, q->recorded), q->stream), "cuEventRecord");
+}
+
+/* Now and then an event, so that whoever waits for long sees the GPU go on. */
+void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call)
+{
+    enum { CALLS_A_MARK = 64 };
+    q->has_more = true;
+    fail_call(stream, result, call);
+    if (++q->n_more >= CALLS_A_MARK) mark(stream, q);
 }
 
 /* ---- made and ended -------------------------------------------------------------------------- */
@@ -109,20 +130,10 @@ void cuda_stream_destroy(weft_stream **stream)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static CUevent event_of(const cuda_queue *q, uint64_t number)
-{
-    return q->events[number % CUDA_EVENTS];
-}
-
 weft_event cuda_record(weft_stream *stream, int queue)
 {
     cuda_queue *q = &cuda_stream_of(stream)->queues[queue];
-    if (q->has_more && cuda_queue_for(stream, queue) != NULL) {
-        q->recorded++;
-        cuda_put(stream, q, cuda.cuEventRecord(event_of(q, q->recorded), q->stream),
-                 "cuEventRecord");
-        q->has_more = false;
-    }
+    if (q->has_more && cuda_queue_for(stream, queue) != NULL) mark(stream, q);
     return (weft_event){queue, q->recorded};
 }
 
@@ -147,6 +158,21 @@ bool cuda_is_done(weft_stream *stream, weft_event event)
     if (cuda_check(result, "cuEventQuery", &error) != WEFT_OK) cuda_fail(stream, &error);
     if (event.number > q->done) q->done = event.number;
     return true;
+}
+
+/* An event that was recorded over stands for a later one, so no fewer are over than are counted. */
+uint64_t cuda_done(weft_stream *stream)
+{
+    uint64_t n = 0;
+    for (int k = 0; k < WEFT_QUEUES; k++) {
+        cuda_queue *q = &cuda_stream_of(stream)->queues[k];
+        if (q->done < q->recorded && cuda_queue_for(stream, k) == NULL)
+            return 0; /* it has failed */
+        while (q->done < q->recorded && cuda.cuEventQuery(event_of(q, q->done + 1)) == CUDA_SUCCESS)
+            q->done++;
+        n += q->done;
+    }
+    return n;
 }
 
 /* Looks, yields, then sleeps for moments. */

@@ -235,7 +235,8 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
 static weft_status take_staging(weft_rank *rank, weft_error *error)
 {
     void *staging = NULL;
-    if (rank->device->is_open || rank->layout.arena_bytes == 0) return WEFT_OK;
+    const bool is_needed = !rank->device->is_open && !weft_comms_are_queued(rank->program->comms);
+    if (!is_needed || rank->layout.arena_bytes == 0) return WEFT_OK;
     WEFT_TRY(rank->device->take_staging((size_t)rank->layout.arena_bytes, &staging, error));
     rank->staging = staging;
     return WEFT_OK;

@@ -74,6 +74,15 @@ static weft_status finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *
     return status;
 }
 
+/* What the device exchanges by itself is over there; in the order in which it was put. */
+static void settle_exchanges(weft_rank *rank)
+{
+    if (!weft_comms_are_queued(rank->program->comms)) return;
+    for (uint32_t s = 0; s < rank->program->plan->n_steps; s++)
+        if (rank->steps[s].flight != NULL)
+            (void)weft_flight_settle(rank->steps[s].flight, &rank->error);
+}
+
 static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
@@ -186,6 +195,7 @@ static void run_rank(void *argument, int number)
     if (is_done && first < n_steps)
         is_done = (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
+    settle_exchanges(rank);
     await_device(rank);
     if (rank->error.status == WEFT_OK && rank->device->failed != NULL)
         (void)!rank->device->failed(rank->stream, &rank->error);

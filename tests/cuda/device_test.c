@@ -113,6 +113,7 @@ static void test_old_events_stay_over(void)
     }
     CHECK(device->is_done(stream, first));
     device->finish(stream);
+    CHECK(device->done(stream) > 2 * CUDA_EVENTS); /* of all queues */
     check_sound();
     device->give(stream, a, N * 4), device->give(stream, b, N * 4);
 }

@@ -47,6 +47,11 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_world_any(bool mine, bool *any, weft_e
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_engine_choose(const char *text, weft_error *error);
 
+/* weft_sums_in_order - whether sums between ranks are added up in the order of the ranks always, as Weft's own engines do it: also
+ * where a device would do it by itself (NCCL), faster, and in an order that depends on the machine. At first they are not.
+ * All processes of a job alike, before groups are made. Local. */
+WEFT_API void weft_sums_in_order(bool always);
+
 typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
 typedef struct weft_comm weft_comm;   /* one rank's end of one group               */
 
@@ -65,6 +70,10 @@ WEFT_API weft_comm *weft_comm_of(weft_comms *comms, int rank, uint32_t axes);
 WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
 WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi", ... */
+
+/* weft_comms_are_queued - whether what is exchanged goes from queue to queue of the mesh's device, and not through staging that the
+ * host reads. false of NULL. Local. */
+WEFT_API bool weft_comms_are_queued(const weft_comms *comms);
 
 /* weft_comms_take - memory of this process's ranks. Where other processes are on its host they see it, if the system grants
  * that: what is reduced from there to there they read and write themselves, as threads do, and it goes through no copies.
@@ -243,6 +252,9 @@ WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char
 WEFT_API weft_status weft_flight_start(weft_flight *flight, const void *from, void *to,
                                        void *scratch, weft_error *error);
 WEFT_API weft_status weft_flight_finish(weft_flight *flight, weft_error *error);
+/* weft_flight_settle - of a flight that was put onto queues (weft_comms_are_queued) and finished: until it is over there, so that
+ * what went wrong is known. Others are over when they are finished. Local. */
+WEFT_API weft_status weft_flight_settle(weft_flight *flight, weft_error *error);
 WEFT_API bool
 weft_flight_is_started(const weft_flight *flight); /* and not yet finished; false of NULL */
 /* weft_flight_start_joined - the same of a move of several tensors.

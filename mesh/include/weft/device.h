@@ -77,6 +77,8 @@ typedef struct weft_device_unit {
 typedef struct weft_device {
     const char *name;
     bool is_open; /* the host reads and writes the device's memory where it lies */
+    const char *
+        engine; /* by which its ranks exchange where it can (weft/extend/engine.h); NULL: as any others */
     /* aligned to 64, where the stream's rank has its tensors; take: of any content; give takes NULL */
     weft_status (*take)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
     weft_status (*take_zeroed)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);

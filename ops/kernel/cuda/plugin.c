@@ -3,6 +3,9 @@
 
 #include "kernels.h"
 #include "mesh/devices.h"
+#ifdef WEFT_HAS_NCCL
+#include "collectives/cuda/nccl_parts.h"
+#endif
 
 weft_status cuda_open_all(weft_error *error)
 {
@@ -14,6 +17,9 @@ weft_status cuda_open_all(weft_error *error)
 #endif
 #ifdef WEFT_CUDA_HAS_CUDNN
         cuda_dnn_attention_open,
+#endif
+#ifdef WEFT_HAS_NCCL
+        cuda_nccl_open,
 #endif
     };
     weft_device_kind kind;

@@ -23,9 +23,9 @@
 enum { EMULATED_GPUS = 8 };
 
 /* One lock over all that the driver knows. */
-extern pthread_mutex_t emulated_lock;
-uint32_t emulated_random(uint32_t below);
-void emulated_die(const char *why);
+extern EXPORT pthread_mutex_t emulated_lock;
+EXPORT uint32_t emulated_random(uint32_t below);
+EXPORT void emulated_die(const char *why);
 
 /* ---- memory.c ---- */
 bool emulated_is_handed(const void *at);
@@ -40,11 +40,16 @@ extern int emulated_working;
 const emulated_kernel *emulated_find(const char *name);
 void emulated_launch(const emulated_kernel *kernel, int64_t blocks, int threads, const void *work);
 
+/* ---- streams.c ---- */
+/* For libraries that have kernels of their own: poll goes on as far as it can without waiting, whenever the stream comes to it; true:
+ * it is done. Under the lock. */
+EXPORT CUresult emulated_put_polled(CUstream s, bool (*poll)(void *argument), void *argument);
+
 /* ---- driver.c ---- */
-int emulated_number(const char *variable, int otherwise);
+EXPORT int emulated_number(const char *variable, int otherwise);
 /* What is to fail now, and whether the calling thread has a context; of which GPU. */
 CUresult emulated_enter(const char *call);
-int emulated_device(void);
+EXPORT int emulated_device(void);
 /* All streams are empty. */
 void emulated_drain(void);
 

@@ -1,6 +1,8 @@
 /* streams: what was put onto them is done when somebody waits, or now and then, in any order that they and events allow. */
 #include "parts.h"
 
+#include <unistd.h>
+
 typedef struct CUevent_st {
     uint64_t recorded, done;
 } event;
@@ -10,6 +12,9 @@ struct command {
     command *next;
     uint64_t order; /* among all */
     void (*run)(command *c);
+    bool (*poll)(
+        void *argument); /* of other libraries: goes on without waiting; true: it is done */
+    void *argument;
     event *event; /* to be done, or to wait for */
     uint64_t number;
     bool waits;
@@ -25,6 +30,7 @@ struct command {
 
 typedef struct CUstream_st {
     int device;
+    bool may_run; /* now */
     command *first, **last;
     struct CUstream_st *next;
 } stream;
@@ -35,9 +41,24 @@ static long long n_done, n_overtaken;
 
 /* ---- doing ----------------------------------------------------------------------------------- */
 
-static bool may_run(const command *c)
+static int n_polled(void)
 {
-    return c != NULL && (!c->waits || c->event->done >= c->number);
+    int n = 0;
+    for (const stream *s = streams; s != NULL; s = s->next)
+        n += s->first != NULL && s->first->poll != NULL;
+    return n;
+}
+
+/* What waits for other processes goes on a little, and may be done by that. */
+static bool may_run(stream *s)
+{
+    command *c = s->first;
+    if (c == NULL || (c->waits && c->event->done < c->number)) return false;
+    if (c->poll == NULL) return true;
+    emulated_working = s->device;
+    if (c->poll(c->argument)) c->poll = NULL;
+    emulated_working = -1;
+    return c->poll == NULL;
 }
 
 static void do_first(stream *s)
@@ -59,24 +80,41 @@ static void do_first(stream *s)
 static bool step(void)
 {
     int n = 0, n_waiting = 0;
-    for (const stream *s = streams; s != NULL; s = s->next) {
-        n += may_run(s->first);
-        n_waiting += s->first != NULL;
+    for (stream *s = streams; s != NULL; s = s->next) {
+        s->may_run = may_run(s);
+        n += s->may_run;
+        n_waiting += s->first != NULL && s->first->poll == NULL;
     }
-    if (n == 0 && n_waiting > 0) emulated_die("the streams wait for each other");
+    if (n == 0 && n_waiting > 0 && n_polled() == 0) emulated_die("the streams wait for each other");
     int which = n > 0 ? (int)emulated_random((uint32_t)n) : -1;
     for (stream *s = streams; s != NULL; s = s->next)
-        if (may_run(s->first) && which-- == 0) {
+        if (s->may_run && which-- == 0) {
             do_first(s);
             return true;
         }
     return false;
 }
 
+/* Until then other threads may put something onto their streams, and other processes too. */
+static void step_or_rest(void)
+{
+    if (step()) return;
+    pthread_mutex_unlock(&emulated_lock);
+    usleep(20);
+    pthread_mutex_lock(&emulated_lock);
+}
+
+static bool has_any(void)
+{
+    for (const stream *s = streams; s != NULL; s = s->next)
+        if (s->first != NULL) return true;
+    return false;
+}
+
 void emulated_drain(void)
 {
-    while (step()) {
-    }
+    while (has_any())
+        step_or_rest();
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
@@ -131,7 +169,7 @@ static CUresult synchronize(CUstream s)
 {
     pthread_mutex_lock(&emulated_lock);
     while (s->first != NULL)
-        (void)step();
+        step_or_rest();
     pthread_mutex_unlock(&emulated_lock);
     return CUDA_SUCCESS;
 }
@@ -169,6 +207,14 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
     if (!emulated_is_handed((void *)(uintptr_t)from)) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = put_copy(s, to, (void *)(uintptr_t)from, bytes, false);
     return is_known(to) ? result : synchronize(s);
+}
+
+CUresult emulated_put_polled(CUstream s, bool (*poll)(void *argument), void *argument)
+{
+    command *c = make(0);
+    c->poll = poll;
+    c->argument = argument;
+    return put(s, c);
 }
 
 static void run_set(command *c)

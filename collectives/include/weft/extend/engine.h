@@ -42,6 +42,22 @@ struct weft_comm_exchange {
     weft_error error; /* how it went, as poll leaves it with weft_fail */
 };
 
+/* Where a device does something when it comes to it: after all that is on the queue, and before what is put there later. */
+typedef struct weft_device_queue {
+    weft_stream *stream; /* of the end's rank */
+    int queue;
+} weft_device_queue;
+
+/* A reduction over a group, in the device's memory. */
+typedef struct weft_device_reduce {
+    const weft_combining *rule;
+    const void *send; /* [count], or where the result is scattered [n_ranks * count] */
+    void
+        *recv; /* [count]: all of it, or the rank's part; may be `send`, or the rank's part of it */
+    int64_t count;
+    bool is_scattered;
+} weft_device_reduce;
+
 /* Functions are called on the thread of the exchange's or end's rank, those of groups on the controlling thread. */
 typedef struct weft_engine {
     size_t size;      /* sizeof(weft_engine) */
@@ -80,6 +96,18 @@ typedef struct weft_engine {
      * and this rank has done with all of them. */
     const weft_comm_exchange *(*peer)(const weft_comm_exchange *exchange, int r);
     void (*release)(weft_comm_exchange *exchange);
+    /* Devices that exchange among themselves: parts in the memory of a device that is not open go from queue to queue, each
+     * rank's own to itself too. It returns when they are on the queue. NULL: what lies in staging is exchanged by `start`. All four,
+     * or none; groups of all ranks are made before others. */
+    weft_status (*put)(weft_comm *comm, const weft_device_queue *on, const weft_parts *send,
+                       const weft_parts *recv, weft_error *error);
+    /* Whether it has a reduction of its own, in whatever order, that gives all ranks the same bits; and one put onto the queue. */
+    bool (*reduces)(const weft_comm *comm, const weft_combining *rule);
+    weft_status (*put_reduce)(weft_comm *comm, const weft_device_queue *on,
+                              const weft_device_reduce *reduce, weft_error *error);
+    /* Whether all that was put is done or may yet be; else what went wrong, and the queues no longer wait for other ranks. Never
+     * waits. */
+    weft_status (*check)(weft_comm *comm, weft_error *error);
 } weft_engine;
 
 /* weft_extend_engine - make an engine known, to be chosen by its name. Any thread; for the rest of the process. All
@@ -87,8 +115,8 @@ typedef struct weft_engine {
  *
  * engine   copied, up to engine->size; its texts live as long
  * refused  a name that is none or that an engine has already; no start or poll; one of group_create and group_destroy, of
- *          exchange_create and exchange_destroy, or of peer and release without the other; an engine below that is not
- *          known; neither `below` nor `takes`; more than WEFT_MAX_OUTSIDE_ENGINES
+ *          exchange_create and exchange_destroy, or of peer and release without the other, or some of put, reduces, put_reduce
+ *          and check; an engine below that is not known; neither `below` nor `takes`; more than WEFT_MAX_OUTSIDE_ENGINES
  */
 enum { WEFT_MAX_OUTSIDE_ENGINES = 16 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_extend_engine(const weft_engine *engine,

@@ -10,12 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mesh/cuda/library.h"
+
 nccl_library nccl;
 
-static const struct {
-    const char *name;
-    size_t offset;
-} calls[] = {
+static const cuda_entry entries[] = {
 #define NCCL_CALL(name) {#name, offsetof(nccl_library, name)},
 #include "nccl_list.inc"
 #undef NCCL_CALL
@@ -68,20 +67,17 @@ static weft_status check_version(weft_error *error)
 static weft_status load(bool on_one_gpu, weft_error *error)
 {
     say_all(on_one_gpu); /* it reads them as it is loaded, or when it is first used */
-    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
+    const char *file = "libnccl.so.2", *missing;
+    missing = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &nccl);
+    if (missing == file)
         return weft_fail(error, WEFT_USAGE,
                          "engine nccl: NCCL cannot be loaded: %.240s; install libnccl2, name its "
                          "folder in LD_LIBRARY_PATH, or exchange by --engine mpi",
                          dlerror());
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = dlsym(library, calls[i].name);
-        if (call == NULL)
-            return weft_fail(error, WEFT_USAGE,
-                             "engine nccl: libnccl.so.2 has no %s; install NCCL %d.%d or later",
-                             calls[i].name, NCCL_MAJOR, NCCL_MINOR);
-        memcpy((char *)&nccl + calls[i].offset, &call, sizeof call);
-    }
+    if (missing != NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "engine nccl: %s has no %s; install NCCL %d.%d or later", file, missing,
+                         NCCL_MAJOR, NCCL_MINOR);
     return check_version(error);
 }
 

@@ -1,6 +1,8 @@
 /* driver: libcuda loaded, GPUs chosen, their contexts kept; what the driver says, as sentences. */
 #include "driver.h"
 
+#include "library.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,33 +18,25 @@ static _Thread_local const cuda_gpu *gpu_now; /* whose context the thread has; N
 #define NAME_OF(name) NAME_IS(name) /* cuMemAlloc is cuMemAlloc_v2 to the loader */
 #define NAME_IS(name) #name
 
-static const struct {
-    const char *name;
-    size_t offset;
-} calls[] = {
+static const cuda_entry entries[] = {
 #define CUDA_CALL(name) {NAME_OF(name), offsetof(cuda_driver, name)},
 #include "driver_list.inc"
 #undef CUDA_CALL
 };
-enum { N_CALLS = sizeof calls / sizeof *calls };
-
 static weft_status load(weft_error *error)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
+    const char *file = "libcuda.so.1", *missing;
+    missing = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &cuda);
+    if (missing == file)
         return weft_fail(error, WEFT_USAGE,
                          "there is no device cuda: no NVIDIA driver can be loaded: %.240s; install "
                          "it, or compute on the device cpu",
                          dlerror());
-    for (int i = 0; i < N_CALLS; i++) {
-        void *call = dlsym(library, calls[i].name);
-        if (call == NULL)
-            return weft_fail(error, WEFT_USAGE,
-                             "there is no device cuda: the NVIDIA driver is too old, it has no %s; "
-                             "install one for CUDA %d.%d or later",
-                             calls[i].name, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-        memcpy((char *)&cuda + calls[i].offset, &call, sizeof call);
-    }
+    if (missing != NULL)
+        return weft_fail(error, WEFT_USAGE,
+                         "there is no device cuda: the NVIDIA driver is too old, it has no %s; "
+                         "install one for CUDA %d.%d or later",
+                         missing, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     return WEFT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* emulation_test: the emulated GPU finds what it is there to find: threads that do not meet, memory past its end, pointers that
  * are not the GPU's; and what the driver refuses becomes a sentence, of a stream and of a run. */
+#include "child.h"
 #include "driver/faults.h"
 #include "mesh/cuda/parts.h"
 #include "mesh/devices.h"
@@ -10,8 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "test.h"
 
@@ -58,21 +57,15 @@ static void test_a_missing_meeting_gives_wrong_numbers(void)
     CHECK(count_right() < N);
 }
 
-/* In a child of its own, by a signal; what it says is the test's business alone. */
+static int run_in_child(const void *name)
+{
+    run_kernel(name);
+    return 0;
+}
+
 static bool is_ended_by(const char *name)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGABRT, SIG_DFL);
-        if (freopen("/dev/null", "w", stderr) == NULL) _exit(1);
-        run_kernel(name);
-        _exit(0);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    return in_a_child(run_in_child, name, true) != 0;
 }
 
 static void test_what_a_gpu_might_forgive_ends_the_program(void)

@@ -1,5 +1,6 @@
 /* loops_test: loops compiled on the device cuda: to the CPU's numbers, as CUDA C where the toolkit's compiler is, kept on disk
  * whatever is done to the files; and faults in what is generated are found. */
+#include "child.h"
 #include "mesh/cuda/parts.h"
 #include "mesh/devices.h"
 #include "ops/kernel/cuda/compile.h"
@@ -10,8 +11,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "test.h"
 
@@ -100,24 +99,25 @@ static bool open_device(void)
     return true;
 }
 
-/* The process's exit status: 0: the CPU's numbers, and so many kernels compiled (-1: any). */
-static int in_a_child(const char *variable, const char *value, int n_compiled)
+typedef struct setting {
+    const char *variable, *value; /* NULL: none */
+    int n_compiled;               /* so many kernels; -1: any */
+} setting;
+
+static int look_with(const void *argument)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGABRT, SIG_DFL);
-        setenv("XDG_CACHE_HOME", cache, 1);
-        if (variable != NULL) setenv(variable, value, 1);
-        const bool is = open_device() && is_right();
-        const int n = cuda_compile_counts().n_compiled;
-        fflush(NULL);
-        _exit(!is ? 1 : n_compiled >= 0 && n != n_compiled ? 2 : 0);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+    const setting *s = argument;
+    setenv("XDG_CACHE_HOME", cache, 1);
+    if (s->variable != NULL) setenv(s->variable, s->value, 1);
+    const bool is = open_device() && is_right();
+    const int n = cuda_compile_counts().n_compiled;
+    return !is ? 1 : s->n_compiled >= 0 && n != s->n_compiled ? 2 : 0;
+}
+
+/* 0: the CPU's numbers, and so many kernels compiled. */
+static int look(const char *variable, const char *value, int n_compiled)
+{
+    return in_a_child(look_with, &(setting){variable, value, n_compiled}, false);
 }
 
 /* Each file of the cache is cut, grown or changed; with NULL removed. Returns how many there are. */
@@ -153,7 +153,7 @@ static int damage(const char *how)
 
 static void test_loops_have_the_numbers_of_the_cpu_and_are_cuda_c(void)
 {
-    CHECK_EQ_INT(in_a_child("TEST_NVRTC_ALSO", MOST_REGISTERS, -1), 0);
+    CHECK_EQ_INT(look("TEST_NVRTC_ALSO", MOST_REGISTERS, -1), 0);
     CHECK(damage("nothing") > 5);
 }
 
@@ -161,14 +161,14 @@ static void test_a_loop_of_too_many_registers_is_found(void)
 {
     if (access(WEFT_TEST_NVRTC, R_OK) != 0) return; /* nobody counts them */
     (void)damage(NULL);
-    CHECK(in_a_child("TEST_NVRTC_ALSO", "8", -1) != 0);
+    CHECK(look("TEST_NVRTC_ALSO", "8", -1) != 0);
     (void)damage(NULL);
-    CHECK_EQ_INT(in_a_child(NULL, NULL, -1), 0);
+    CHECK_EQ_INT(look(NULL, NULL, -1), 0);
 }
 
 static void test_what_was_compiled_is_found_again(void)
 {
-    CHECK_EQ_INT(in_a_child(NULL, NULL, 0), 0);
+    CHECK_EQ_INT(look(NULL, NULL, 0), 0);
 }
 
 static void test_a_damaged_file_is_as_none(void)
@@ -176,8 +176,8 @@ static void test_a_damaged_file_is_as_none(void)
     static const char *const ways[] = {"cut", "byte", "empty"};
     for (int k = 0; k < 3; k++) {
         const int n = damage(ways[k]);
-        CHECK_EQ_INT(in_a_child(NULL, NULL, n), 0);
-        CHECK_EQ_INT(in_a_child(NULL, NULL, 0), 0);
+        CHECK_EQ_INT(look(NULL, NULL, n), 0);
+        CHECK_EQ_INT(look(NULL, NULL, 0), 0);
     }
 }
 
@@ -188,13 +188,13 @@ static void test_processes_share_it(void)
     (void)damage(NULL);
     fflush(NULL);
     for (int k = 0; k < 3; k++)
-        if (fork() == 0) _exit(in_a_child(NULL, NULL, -1));
+        if (fork() == 0) _exit(look(NULL, NULL, -1));
     for (int k = 0; k < 3; k++) {
         CHECK(wait(&status) > 0);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
-    CHECK_EQ_INT(in_a_child(NULL, NULL, 0), 0);
-    CHECK_EQ_INT(in_a_child("XDG_CACHE_HOME", "/dev/null/none", -1), 0);
+    CHECK_EQ_INT(look(NULL, NULL, 0), 0);
+    CHECK_EQ_INT(look("XDG_CACHE_HOME", "/dev/null/none", -1), 0);
 }
 
 /* What a generator could get wrong: a meeting left out; an element too many; the wrong element; one pass over the row too few. */
@@ -205,7 +205,7 @@ static void test_faults_in_what_is_generated_are_found(void)
                                          "half = BLOCK_THREADS / 2=half = BLOCK_THREADS / 4"};
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
         (void)damage(NULL);
-        weft_test_check(in_a_child("TEST_NVRTC_FAULT", faults[k], -1) != 0, __FILE__, __LINE__,
+        weft_test_check(look("TEST_NVRTC_FAULT", faults[k], -1) != 0, __FILE__, __LINE__,
                         faults[k]);
     }
     (void)damage(NULL);

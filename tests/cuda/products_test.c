@@ -2,11 +2,9 @@
  * do not allow them, summed onto what is there, and in less than f32 where a program says so; and what is described wrongly is
  * found. On the emulated GPU by an emulated library, which multiplies as it is told. */
 #include "calls.h"
+#include "child.h"
 #include "weft/ops.h"
 #include "weft/program.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_BF16, WEFT_F16};
 enum { N_DTYPES = 4 };
@@ -259,7 +257,7 @@ static bool has_library(void)
 
 enum { RIGHT, WRONG, OTHER_GPU };
 
-static int look_with(const char *fault)
+static int look_with(const void *fault)
 {
     if (!open_device() || !has_library() || strncmp(cuda_gpu_here.name, "emulated", 8) != 0)
         return OTHER_GPU;
@@ -270,31 +268,21 @@ static int look_with(const char *fault)
     return weft_test_report() == 0 ? RIGHT : WRONG;
 }
 
-/* In a process of its own, which has asked the library nothing yet: whether this file's products are right. */
-static int in_a_child(const char *fault)
+/* In a process of its own, which has asked the library nothing yet. */
+static int look(const char *fault)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGABRT, SIG_DFL);
-        const bool is_silent =
-            freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr);
-        _exit(is_silent ? look_with(fault) : OTHER_GPU);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : WRONG;
+    const int status = in_a_child(look_with, fault, true);
+    return status > OTHER_GPU ? WRONG : status;
 }
 
 static void test_what_is_described_wrongly_is_found(void)
 {
     static const char *const faults[] = {"turn",  "ld",    "stride",   "batch",
                                          "depth", "begin", "precision"};
-    const int without = in_a_child("none");
+    const int without = look("none");
     CHECK(without != WRONG);
     for (size_t k = 0; k < sizeof faults / sizeof *faults && without == RIGHT; k++)
-        weft_test_check(in_a_child(faults[k]) == WRONG, __FILE__, __LINE__, faults[k]);
+        weft_test_check(look(faults[k]) == WRONG, __FILE__, __LINE__, faults[k]);
 }
 
 int main(void)

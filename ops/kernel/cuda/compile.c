@@ -11,6 +11,7 @@
 
 #include "cache.h"
 #include "headers.h"
+#include "mesh/cuda/library.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over all that follows */
 
@@ -37,28 +38,21 @@ static struct nvrtc {
 static weft_status open_nvrtc(weft_error *error)
 {
 #define ENTRY(name) {#name, offsetof(struct nvrtc, name)},
-    static const struct {
-        const char *name;
-        size_t offset;
-    } calls[] = {NVRTC_CALLS(ENTRY)};
+    static const cuda_entry entries[] = {NVRTC_CALLS(ENTRY)};
+    const char *missing;
     char file[40];
     if (nvrtc.is_open) return WEFT_OK;
     snprintf(file, sizeof file, "libnvrtc.so.%d", CUDA_VERSION / 1000);
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
+    missing = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &nvrtc);
+    if (missing == file)
         return weft_fail(error, WEFT_USAGE,
                          "the device cuda compiles loops by NVRTC, which cannot be loaded: %.200s; "
                          "install the CUDA Toolkit's libnvrtc %d, or name its folder in "
                          "LD_LIBRARY_PATH",
                          dlerror(), CUDA_VERSION / 1000);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = dlsym(library, calls[i].name);
-        if (call == NULL)
-            return weft_fail(error, WEFT_USAGE,
-                             "%s has no %s; the device cuda compiles loops by it", file,
-                             calls[i].name);
-        memcpy((char *)&nvrtc + calls[i].offset, &call, sizeof call);
-    }
+    if (missing != NULL)
+        return weft_fail(error, WEFT_USAGE, "%s has no %s; the device cuda compiles loops by it",
+                         file, missing);
     nvrtc.is_open = nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor) == NVRTC_SUCCESS;
     return nvrtc.is_open ? WEFT_OK : weft_fail(error, WEFT_INTERNAL, "%s has no version", file);
 }

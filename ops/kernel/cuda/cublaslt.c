@@ -2,13 +2,13 @@
 #include "cublaslt.h"
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mesh/cuda/library.h"
 #include "mesh/cuda/parts.h"
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -35,19 +35,10 @@ static struct cublaslt {
 static bool load(void)
 {
 #define ENTRY(name) {#name, offsetof(struct cublaslt, name)},
-    static const struct {
-        const char *name;
-        size_t offset;
-    } calls[] = {CUBLASLT_CALLS(ENTRY)};
+    static const cuda_entry entries[] = {CUBLASLT_CALLS(ENTRY)};
     char file[40];
     snprintf(file, sizeof file, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = library != NULL ? dlsym(library, calls[i].name) : NULL;
-        if (call == NULL) return false;
-        memcpy((char *)&lt + calls[i].offset, &call, sizeof call);
-    }
-    return true;
+    return cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &lt) == NULL;
 }
 
 /* One that cannot begin, as on a machine whose driver is too old for it, is as if it were not there. */

@@ -1,11 +1,12 @@
 /* dnn: see dnn.h. */
 #include "dnn.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "mesh/cuda/library.h"
 
 dnn_library dnn;
 
@@ -16,19 +17,10 @@ static bool is_loaded;
 static void load(void)
 {
 #define ENTRY(name) {#name, offsetof(dnn_library, name)},
-    static const struct {
-        const char *name;
-        size_t offset;
-    } calls[] = {DNN_CALLS(ENTRY)};
+    static const cuda_entry entries[] = {DNN_CALLS(ENTRY)};
     char file[40];
     snprintf(file, sizeof file, "libcudnn.so.%d", CUDNN_MAJOR);
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *call = library != NULL ? dlsym(library, calls[i].name) : NULL;
-        if (call == NULL) return;
-        memcpy((char *)&dnn + calls[i].offset, &call, sizeof call);
-    }
-    is_loaded = true;
+    is_loaded = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &dnn) == NULL;
 }
 
 bool cuda_dnn_load(void)

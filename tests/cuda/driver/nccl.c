@@ -37,6 +37,7 @@ typedef struct operation {
 } operation;
 
 struct ncclComm {
+    struct ncclComm *next; /* of all there are */
     emulated_link link;
     CUdevice device;
     operation *launching;    /* put onto its stream at the next look */
@@ -209,10 +210,22 @@ EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
+/* What is on streams may ask for one that was destroyed: all stay until the process ends. */
+static void keep(struct ncclComm *comm)
+{
+    static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+    static struct ncclComm *all;
+    pthread_mutex_lock(&keeping);
+    comm->next = all;
+    all = comm;
+    pthread_mutex_unlock(&keeping);
+}
+
 static struct ncclComm *make(const char *name, int n, int self, CUdevice device)
 {
     struct ncclComm *comm = calloc(1, sizeof *comm);
     CUuuid uuid;
+    keep(comm);
     comm->device = device;
     (void)cuDeviceGetUuid(&uuid, comm->device);
     emulated_link_open(&comm->link, name, n, self, uuid.bytes);
@@ -285,7 +298,7 @@ EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
     pthread_mutex_lock(&emulated_lock);
     emulated_link_close(&comm->link);
     pthread_mutex_unlock(&emulated_lock);
-    return ncclSuccess; /* what is on streams may still ask for it */
+    return ncclSuccess;
 }
 
 EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)

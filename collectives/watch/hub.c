@@ -59,12 +59,22 @@ static void take_in(double now)
         hub.links[hub.n_links++] = (weft_link){.file = file, .process = -1, .heard = now};
 }
 
+static weft_message own_view(weft_message_kind kind)
+{
+    weft_message message = {.kind = kind, .bytes = sizeof hub.views[0], .deputy = hub.deputy};
+    memcpy(message.body, &hub.views[0], sizeof hub.views[0]);
+    return message;
+}
+
 static bool hears_hello(weft_link *link, const weft_message *m)
 {
     const bool is_ours = m->kind == WEFT_SAYS_HELLO && m->bytes == WEFT_NONCE_BYTES &&
                          memcmp(m->body, hub.address.nonce, WEFT_NONCE_BYTES) == 0;
     if (!is_ours || m->process <= 0 || m->process >= hub.n) return false;
     link->process = m->process;
+    /* At once: who has heard nothing does not know whether it was taken in. */
+    const weft_message view = own_view(WEFT_SAYS_VIEW);
+    weft_link_say(link, &view);
     return true;
 }
 
@@ -137,11 +147,6 @@ static void say(weft_message_kind kind, const void *body, size_t bytes)
         if (hub.links[i].process > 0) weft_link_say(&hub.links[i], &message);
 }
 
-static void say_view(weft_message_kind kind)
-{
-    say(kind, &hub.views[0], sizeof hub.views[0]);
-}
-
 /* In a turn in which nothing else is said, or the link may leave it out. */
 static void ask(void)
 {
@@ -154,6 +159,7 @@ static void ask(void)
 static void hub_turn(double now)
 {
     take_in(now);
+    if (weft_n_recorders() > 0) weft_look_at(0, now, &hub.asked, &hub.views[0]);
     for (int i = 0; i < hub.n_links; i++) {
         weft_link *link = &hub.links[i];
         if (serve(link)) continue;
@@ -162,13 +168,12 @@ static void hub_turn(double now)
         *link = hub.links[--hub.n_links];
         i--;
     }
-    if (weft_n_recorders() > 0) weft_look_at(0, now, &hub.asked, &hub.views[0]);
     if (now - hub.said < 1) {
         ask();
         return;
     }
     hub.said = now;
-    say_view(WEFT_SAYS_VIEW);
+    say(WEFT_SAYS_VIEW, &hub.views[0], sizeof hub.views[0]);
 }
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -199,12 +204,12 @@ static const weft_verdict *hub_told(void)
     return &hub.verdict;
 }
 
+/* Those that have just connected are taken in first: they would see the connection end, and nothing said. */
 static void hub_leave(void)
 {
-    if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &hub.asked, &hub.views[0]);
-    say_view(WEFT_SAYS_LEFT);
-    for (int i = 0; i < hub.n_links; i++)
-        weft_link_close(&hub.links[i]);
+    hub_turn(weft_seconds());
+    const weft_message message = own_view(WEFT_SAYS_LEFT);
+    weft_links_end(hub.links, hub.n_links, &message);
     close(hub.listener);
     free(hub.links);
     free(hub.views);

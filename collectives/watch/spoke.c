@@ -16,9 +16,9 @@ static struct {
     int process, deputy, next_address;
     weft_hub_address address;
     weft_link link;
-    bool is_up, has_given_up;
-    double opened, begun, said; /* when; `begun`: this try to connect */
-    uint64_t said_calls;        /* of the view that was told last     */
+    bool is_up, has_given_up, has_heard; /* from the hub, of itself */
+    double opened, begun, said;          /* when; `begun`: this try to connect */
+    uint64_t said_calls;                 /* of the view that was told last     */
     bool said_waiting;
     weft_recall asked, answered; /* by the hub; in the view that was told last */
     weft_rank_view views[2];     /* the hub as last heard, and this rank */
@@ -31,6 +31,7 @@ bool weft_spoke_open(int process, const weft_hub_address *address)
     spoke.address = *address;
     spoke.opened = weft_seconds();
     spoke.deputy = -1;
+    spoke.has_heard = spoke.has_given_up = false;
     /* Should it be stopped before it has said anything. */
     spoke.views[0] = (weft_rank_view){.is_known = true, .pid = address->pid, .saved = -1};
     memcpy(spoke.views[0].host, address->host, sizeof address->host);
@@ -97,6 +98,7 @@ static void get_connected(double now)
 static void hear(const weft_message *m)
 {
     weft_rank_view *hub = &spoke.views[0];
+    spoke.has_heard = true;
     if (m->kind == WEFT_SAYS_VIEW && m->bytes == sizeof *hub) {
         memcpy(hub, m->body, sizeof *hub);
         spoke.deputy = m->deputy;
@@ -112,12 +114,12 @@ static void hear(const weft_message *m)
     }
 }
 
-static void say(weft_message_kind kind)
+static weft_message own_view(weft_message_kind kind)
 {
     weft_message message = {
         .kind = kind, .bytes = sizeof(weft_rank_view), .process = spoke.process};
     memcpy(message.body, &spoke.views[1], sizeof spoke.views[1]);
-    weft_link_say(&spoke.link, &message);
+    return message;
 }
 
 /* Once a second, and soon after this rank has begun to wait: whoever judges wants to know. */
@@ -128,11 +130,23 @@ static void say_view(double now)
                          (own->n_begun != spoke.said_calls || !spoke.said_waiting)) ||
                         memcmp(&own->recalled, &spoke.answered, sizeof spoke.answered) != 0;
     if (!own->is_known || (now - spoke.said < 1 && !is_new)) return;
-    say(WEFT_SAYS_VIEW);
+    const weft_message message = own_view(WEFT_SAYS_VIEW);
+    weft_link_say(&spoke.link, &message);
     spoke.said = now;
     spoke.said_calls = own->n_begun;
     spoke.answered = own->recalled;
     spoke.said_waiting = own->is_waiting && own->waiting > SOON_S;
+}
+
+/* A connection that ends before the hub has said a word was never taken in: the kernel of a hub that has just left connects
+ * too. Whether the hub left or died is not to be told from that; it is tried again, as when nobody listens yet. */
+static void lose_hub(double now)
+{
+    weft_rank_view *hub = &spoke.views[0];
+    weft_link_close(&spoke.link);
+    spoke.is_up = spoke.has_heard;
+    spoke.begun = now;
+    if (spoke.has_heard && hub->presence != WEFT_LEFT) hub->presence = WEFT_GONE;
 }
 
 static void spoke_turn(double now)
@@ -145,11 +159,8 @@ static void spoke_turn(double now)
     if (!spoke.is_up) return;
     while (spoke.link.file >= 0 && weft_link_hear(&spoke.link, &message, &is_over))
         hear(&message);
-    if (is_over) {
-        if (spoke.views[0].presence != WEFT_LEFT) spoke.views[0].presence = WEFT_GONE;
-        weft_link_close(&spoke.link);
-    }
-    say_view(now);
+    if (is_over) lose_hub(now);
+    if (spoke.is_up) say_view(now);
     weft_link_flush(&spoke.link);
 }
 
@@ -188,21 +199,10 @@ static const weft_verdict *spoke_told(void)
 
 static void spoke_leave(void)
 {
-    char rest[512];
-    if (spoke.is_up && spoke.link.file >= 0) {
-        if (weft_n_recorders() > 0) weft_look_at(0, weft_seconds(), &spoke.asked, &spoke.views[1]);
-        for (int i = 0; i < 10 && spoke.link.n_out > 0; i++) { /* a view that is half said */
-            poll(&(struct pollfd){spoke.link.file, POLLOUT, 0}, 1, 100);
-            weft_link_flush(&spoke.link);
-        }
-        say(WEFT_SAYS_LEFT);
-        shutdown(spoke.link.file, SHUT_WR);
-        /* Until the hub has closed its side: what lies unread here would make the kernel break the
-         * connection off. Not for long. */
-        struct pollfd file = {spoke.link.file, POLLIN, 0};
-        while (poll(&file, 1, 300) == 1 && recv(spoke.link.file, rest, sizeof rest, 0) > 0) {
-        }
-    }
+    if (spoke.is_up && weft_n_recorders() > 0)
+        weft_look_at(0, weft_seconds(), &spoke.asked, &spoke.views[1]);
+    const weft_message message = own_view(WEFT_SAYS_LEFT);
+    weft_links_end(&spoke.link, spoke.is_up ? 1 : 0, &message);
     weft_link_close(&spoke.link);
     spoke.is_up = false;
 }

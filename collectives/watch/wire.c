@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <math.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -134,8 +136,9 @@ void weft_link_flush(weft_link *link)
     while (link->file >= 0 && link->out_at < link->n_out) {
         const ssize_t n = send(link->file, link->out + link->out_at, link->n_out - link->out_at,
                                MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n <= 0) return; /* full, or gone: hearing tells */
-        link->out_at += (size_t)n;
+        if (n <= 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return;                                                    /* full */
+        link->out_at = n > 0 ? link->out_at + (size_t)n : link->n_out; /* gone: hearing tells */
     }
     link->n_out = link->out_at = 0;
 }
@@ -189,6 +192,41 @@ void weft_link_close(weft_link *link)
     if (link->file >= 0) close(link->file);
     link->file = -1;
     link->n_in = link->n_out = link->out_at = 0;
+}
+
+/* False: it is not so by then. */
+static bool wait_for(const weft_link *link, short event, double until)
+{
+    struct pollfd file = {link->file, event, 0};
+    const int ms = (int)ceil(1000 * fmax(until - weft_seconds(), 0));
+    return link->file >= 0 && poll(&file, 1, ms) == 1;
+}
+
+static void say_last(weft_link *link, const weft_message *last, double until)
+{
+    while (link->n_out > 0 && wait_for(link, POLLOUT, until)) /* what is half said */
+        weft_link_flush(link);
+    weft_link_say(link, last);
+    while (link->n_out > 0 && wait_for(link, POLLOUT, until))
+        weft_link_flush(link);
+    if (link->file >= 0) shutdown(link->file, SHUT_WR);
+}
+
+void weft_links_end(weft_link *links, int n, const weft_message *last)
+{
+    static const double SAYING_S = 0.7, CLOSING_S = 0.3;
+    char rest[512];
+    const double until = weft_seconds() + SAYING_S;
+    for (int i = 0; i < n; i++)
+        say_last(&links[i], last, until);
+    const double closed = weft_seconds() + CLOSING_S;
+    for (int i = 0; i < n; i++) {
+        /* What lay unread here would make the kernel break the connection off, the last word with it. */
+        while (wait_for(&links[i], POLLIN, closed) &&
+               recv(links[i].file, rest, sizeof rest, 0) > 0) {
+        }
+        weft_link_close(&links[i]);
+    }
 }
 
 bool weft_link_host_answers(const weft_link *link, double seconds)

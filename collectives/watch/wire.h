@@ -1,7 +1,7 @@
 /* wire.h (private): messages between the watching threads, over TCP connections of their own: MPI may be what hangs.
  *
  * Everybody is connected to process 0, the hub, and to nobody else: a job that has lost process 0 is lost anyway. Nothing
- * here ever waits. All Local.
+ * here waits, but to end. All Local.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H
@@ -63,6 +63,9 @@ void weft_link_flush(weft_link *link);
 /* weft_link_hear - the next whole message. False: none yet. *is_over: the other side is gone. */
 bool weft_link_hear(weft_link *link, weft_message *message, bool *is_over);
 void weft_link_close(weft_link *link);
+/* weft_links_end - a last word on all of them; each is closed when the other side has closed it, or after a moment. The one
+ * thing here that waits: a second at most. */
+void weft_links_end(weft_link *links, int n, const weft_message *last);
 /* Whether the other side's kernel has confirmed anything within `seconds`. */
 bool weft_link_host_answers(const weft_link *link, double seconds);
 

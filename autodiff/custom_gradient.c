@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "ir.h"
+#include "same.h"
 #include "weft/autodiff.h"
 
 typedef struct custom {
@@ -30,19 +30,6 @@ static void print(const void *field, FILE *file)
 static const weft_field_kind custom_kind = {sizeof(custom), take, print};
 static const weft_field fields[] = {{"rule", 0, &custom_kind}};
 static const weft_attributes described = WEFT_ATTRIBUTES(custom, fields);
-
-static weft_status infer(weft_site *site, weft_error *error)
-{
-    (void)error;
-    site->n_out = 1;
-    site->out[0] = site->in[0];
-    return WEFT_OK;
-}
-
-static void expand(weft_vjp *vjp)
-{
-    vjp->out[0] = vjp->in[0];
-}
 
 /* Whether a rule's gradient fits operand i; if not, that is the graph's error. */
 static bool fits(const weft_vjp *vjp, int i, weft_value din)
@@ -85,10 +72,10 @@ static void gradient(weft_vjp *vjp)
 static const weft_op op = {
     .name = "custom_gradient",
     .attributes = &described,
-    .infer = infer,
+    .infer = weft_same_infer,
     .factors = weft_factors_pass,
     .gradient = gradient,
-    .expand = expand,
+    .expand = weft_same_expand,
     .expands = true,
 };
 

@@ -9,23 +9,11 @@
  */
 #include <stdlib.h>
 
+#include "same.h"
 #include "walk.h"
 #include "weft/autodiff.h"
 
 /* ---- the builders ------------------------------------------------------------------------------ */
-
-static weft_status infer(weft_site *site, weft_error *error)
-{
-    (void)error;
-    site->n_out = 1;
-    site->out[0] = site->in[0];
-    return WEFT_OK;
-}
-
-static void expand(weft_vjp *vjp)
-{
-    vjp->out[0] = vjp->in[0];
-}
 
 static void gradient(weft_vjp *vjp)
 {
@@ -34,12 +22,12 @@ static void gradient(weft_vjp *vjp)
 
 /* The value with which a part begins. Not in the table of ops: it has no kernel, and no pass but expand meets it. */
 static const weft_op op = {.name = "recompute_begin",
-                           .infer = infer,
+                           .infer = weft_same_infer,
                            .factors = weft_factors_pass,
                            .linear = 1,
                            .selects = true,
                            .gradient = gradient,
-                           .expand = expand,
+                           .expand = weft_same_expand,
                            .expands = true};
 
 weft_value weft_recompute_begin(weft_value x)

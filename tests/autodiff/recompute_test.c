@@ -12,6 +12,7 @@
 #include "weft/autodiff.h"
 #include "weft/optim.h"
 #include "weft/scan.h"
+#include "wrong_calls.h"
 
 static weft_oracle oracle;
 static const weft_dim batch = {"batch", 5}, in = {"in", 6}, hidden = {"hidden", 7};
@@ -335,15 +336,6 @@ static void test_flops_are_those_of_the_blocks(void)
 
 /* ---- wrong calls --------------------------------------------------------------------------------- */
 
-typedef struct wrong {
-    void (*call)(weft_graph *g);
-    const char *says;
-} wrong;
-
-static weft_value small(weft_graph *g)
-{
-    return weft_variable(g, "v", WEFT_F32, WEFT_DIMS(batch), weft_constant_of(1.0));
-}
 static void around_nothing(weft_graph *g)
 {
     const weft_value x = weft_exp(small(g));
@@ -384,7 +376,7 @@ static void ends_in_a_scan(weft_graph *g)
 
 static void test_wrong_calls_have_their_sentence(void)
 {
-    static const wrong wrongs[] = {
+    static const wrong_call wrongs[] = {
         {around_nothing, "was not made in the part of recompute_begin at recompute_test.c:"},
         {around_itself, "so there is nothing to compute again; pass what the part has made"},
         {end_of_none, "recompute_end at recompute_test.c:"},
@@ -394,13 +386,7 @@ static void test_wrong_calls_have_their_sentence(void)
         {scan_ends_before, "has not ended; call weft_recompute_end before"},
         {ends_in_a_scan, "is not of the scan's body that is open; call weft_scan_end before"},
     };
-    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        weft_graph *g = weft_graph_create(1);
-        wrongs[i].call(g);
-        CHECK_EQ_INT(weft_graph_error(g)->status, WEFT_USAGE);
-        CHECK_TEXT(weft_graph_error(g)->message, wrongs[i].says);
-        weft_graph_destroy(&g);
-    }
+    check_wrong_calls(wrongs, sizeof wrongs / sizeof *wrongs, "recompute_test.c");
 }
 
 /* What was built before a wrong call stays, and a part that was open is open still. */
@@ -420,16 +406,10 @@ static void test_a_part_goes_on_after_an_error(void)
 
 static void test_an_open_part_is_not_compiled(void)
 {
-    weft_error error = {0};
-    weft_mesh *mesh = NULL;
-    weft_program *program = NULL;
     weft_graph *g = weft_graph_create(1);
-    const weft_value y = weft_exp(weft_recompute_begin(small(g)));
-    CHECK_OK(weft_mesh_plan("data:1", &mesh, &error), error);
-    CHECK_EQ_INT(weft_compile(mesh, NULL, WEFT_VALUES(y), NULL, &program, &error), WEFT_USAGE);
-    CHECK_TEXT(error.message, "has not ended; call weft_recompute_end");
+    check_not_compiled(weft_exp(weft_recompute_begin(small(g))),
+                       "has not ended; call weft_recompute_end");
     weft_graph_destroy(&g);
-    weft_mesh_destroy(&mesh);
 }
 
 int main(void)

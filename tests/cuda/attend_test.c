@@ -97,8 +97,6 @@ static bool has_library(void)
     return count_kernels(&cases[0], attributes_of(&cases[0]), WEFT_PRECISION_BF16) == 2;
 }
 
-enum { RIGHT, WRONG, OTHER_GPU };
-
 static int look_with(const void *fault)
 {
     if (!open_device() || !has_library() || strncmp(cuda_gpu_here.name, "emulated", 8) != 0)
@@ -108,20 +106,10 @@ static int look_with(const void *fault)
     return weft_test_report() == 0 ? RIGHT : WRONG;
 }
 
-/* In a process of its own, which has asked the library nothing yet. */
-static int look(const char *fault)
-{
-    const int status = in_a_child(look_with, fault, true);
-    return status > OTHER_GPU ? WRONG : status;
-}
-
 static void test_what_is_described_wrongly_is_found(void)
 {
     static const char *const faults[] = {"stride", "scale", "mask"};
-    const int without = look("none");
-    CHECK(without != WRONG);
-    for (size_t k = 0; k < sizeof faults / sizeof *faults && without == RIGHT; k++)
-        weft_test_check(look(faults[k]) == WRONG, __FILE__, __LINE__, faults[k]);
+    check_faults(look_with, faults, sizeof faults / sizeof *faults);
 }
 
 int main(void)

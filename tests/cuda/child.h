@@ -28,4 +28,18 @@ static inline int in_a_child(int (*run)(const void *argument), const void *argum
     return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
+/* ---- what a library is told wrongly -------------------------------------------------------------- */
+
+typedef enum looked { RIGHT, WRONG, OTHER_GPU /* no emulated one: nothing was looked at */ } looked;
+
+/* Whether a test sees each fault that the emulated library makes when it is told to: its numbers are wrong then, or it dies, and right
+ * without. Each in a process of its own, which has asked the library nothing yet. */
+static inline void check_faults(int (*look)(const void *fault), const char *const *faults, size_t n)
+{
+    const int without = in_a_child(look, "none", true);
+    CHECK(without == RIGHT || without == OTHER_GPU);
+    for (size_t k = 0; k < n && without == RIGHT; k++)
+        weft_test_check(in_a_child(look, faults[k], true) != RIGHT, __FILE__, __LINE__, faults[k]);
+}
+
 #endif

@@ -88,8 +88,6 @@ static bool is_right(void)
 
 static char cache[] = "/tmp/weft_loops_XXXXXX";
 
-enum { OTHER_GPU = 77 };
-
 /* The device is opened by each child: what a process had opened before it forked would be both's. */
 static bool open_device(void)
 {

@@ -103,10 +103,22 @@ enum { HOME_GAP = 0 };
 #define ALLOW(from, bytes)  (void)0
 #endif
 
+enum { PAGE = 4096 };
+
+/* A variable and its slots are gone through in step, mostly in pages. Did they lie whole pages apart, the same elements of all
+ * would fall on the same few cache sets: so each large home begins elsewhere in its page. */
+enum { STAGGERED = 16 * PAGE, STAGGER = 17 * 64 };
+
+static int64_t home_bytes(const weft_program *program, uint32_t placed, int rank)
+{
+    return (weft_placed_bytes(program->plan, placed, rank) + 63) / 64 * 64;
+}
+
 static int64_t home_room(const weft_program *program, uint32_t placed, int rank)
 {
-    const int64_t bytes = weft_placed_bytes(program->plan, placed, rank);
-    return bytes > 0 ? (bytes + 63) / 64 * 64 + HOME_GAP : 0;
+    const int64_t bytes = home_bytes(program, placed, rank);
+    const int64_t room = bytes > 0 ? bytes + HOME_GAP : 0;
+    return bytes < STAGGERED ? room : (room - STAGGER + PAGE - 1) / PAGE * PAGE + STAGGER;
 }
 
 /* Whether it lies in memory of that rank's, and of this program's. */
@@ -138,8 +150,6 @@ static weft_status find_homes(weft_rank *rank, weft_error *error)
 }
 
 /* ---- where other processes see it -------------------------------------------------------------- */
-
-enum { PAGE = 4096 };
 
 static weft_status take_all(weft_rank *rank, weft_error *error)
 {
@@ -224,8 +234,9 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
         const int64_t room = home_room(rank->program, id, rank->rank);
         if (room == 0) continue;
         rank->memory[id] = at;
+        FORBID(at + home_bytes(rank->program, id, rank->rank),
+               room - home_bytes(rank->program, id, rank->rank));
         at += room;
-        FORBID(at - HOME_GAP, HOME_GAP);
         WEFT_TRY(initialize(rank, id, error));
     }
     return WEFT_OK;

@@ -185,6 +185,34 @@ static void test_large_results_are_written_past_the_caches(void)
     free(x), free(y), free(z);
 }
 
+/* a = 0.75 x, b = 0.75 y, both kept, and a + b: ops that do not go on with each other are one act all the same. */
+static void test_ops_of_several_chains_are_one_act(void)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    const weft_loop counts = {.n_in = N_IN, .n_ops = 3, .n_out = 3, .n_segments = 1};
+    static const weft_op *const does[] = {&weft_op_scale, &weft_op_scale, &weft_op_add};
+    static const int in[][2] = {{0, 0}, {1, 0}, {N_IN, N_IN + 1}};
+    const weft_prepared_loop *prepared;
+    weft_loop *loop;
+    if (CHECK_OK(weft_loop_take(arena, counts, &loop, &error), error)) {
+        set_operands(loop, 2, 1600, false);
+        for (int k = 0; k < 3; k++) {
+            loop->op[k] = (weft_loop_op){.block = does[k]->element->block[WEFT_F32][WEFT_F32],
+                                         .relay = weft_relay_of(does[k]->element),
+                                         .env.number[0] = 0.75,
+                                         .n_in = operands_of(does[k]),
+                                         .in = {in[k][0], in[k][1]},
+                                         .n_out = 1,
+                                         .bytes = 4};
+            loop->out[k] = N_IN + k, loop->segment[0].out[k] = made[0][k];
+        }
+        if (CHECK_OK(weft_loop_prepare(loop, arena, &prepared, &error), error))
+            CHECK_EQ_INT(prepared->spaces[0].stages[1].n_acts, 1);
+    }
+    weft_arena_destroy(&arena);
+}
+
 /* An op's leg of every kind stands for its expression, and every op on floats that has one operand or two has legs. */
 static void test_ops_have_legs(void)
 {
@@ -203,6 +231,7 @@ int main(void)
     if (lanes_open()) {
         RUN(test_ops_have_legs);
         RUN(test_registers_have_the_bits_of_blocks);
+        RUN(test_ops_of_several_chains_are_one_act);
         RUN(test_large_results_are_written_past_the_caches);
     }
     lanes_close();

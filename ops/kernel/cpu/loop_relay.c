@@ -1,8 +1,10 @@
 /* loop_relay.c: which acts on elements become one act over registers. See loop_making.h.
  *
  * An op goes on with the tile of the one before it where that is one of its operands, and the other is a block, or one number
- * of the row. What more is done with a value in between than going on is a store; asking for the next block is done on the
- * way. A relay is worth it from two ops on, or where it saves spreading a number along the row.
+ * of the row. What more is done with a value in between than going on is a store. An op that goes on with something else has
+ * its operand loaded into the tile, once what was there is stored: so all ops of a pass go through a tile before the next
+ * one, and those that a core does slowly (a root, a division) go on while others load and store. Asking for the next block
+ * is done on the way. A relay is worth it from two ops on, or where it saves spreading a number along the row.
  */
 #include "cpu/loop_making.h"
 #include "cpu/relay.h"
@@ -124,45 +126,82 @@ static int goes_on_with(const relaying *r, const weft_act *act)
     return tile >= 0 && leg_of_act(r->making, act, tile) ? tile : -1;
 }
 
-static bool open_relay(relaying *r, const weft_act *act)
+/* The operand that is loaded into the tile; the other may be a number. */
+static int loaded_by(const weft_act *act)
 {
-    const int tile = act->n_in == 2 && act->is_number[0];
-    r->n_legs = r->n_ops = 0, r->has_number = false;
-    if (!leg_of_act(r->making, act, tile)) return false;
-    add_leg(r, (weft_relay_leg){.rest = weft_rest_load, .ref = act->x[tile]});
-    add_op(r, act, tile);
+    return act->n_in == 2 && act->is_number[0];
+}
+
+static bool may_begin_with(const relaying *r, const weft_act *act)
+{
+    return leg_of_act(r->making, act, loaded_by(act)) != NULL;
+}
+
+static void add_load(relaying *r, const weft_act *act)
+{
+    add_leg(r, (weft_relay_leg){
+                   .run = r->width->load, .rest = weft_rest_load, .ref = act->x[loaded_by(act)]});
+}
+
+/* Room for a store, which may ask first, a load, an op, and for the last store and the end. */
+static bool has_room(const relaying *r)
+{
+    return r->n_legs + 7 <= WEFT_MOST_LEGS;
+}
+
+static void add_asks(relaying *r, const weft_act *begin, const weft_act *end)
+{
+    for (const weft_act *act = begin; act < end && has_room(r); act++)
+        add_leg(r,
+                (weft_relay_leg){.run = r->width->ask, .rest = weft_rest_none, .ref = act->x[0]});
+}
+
+/* The act goes on with the tile, or with what it has loaded into it. */
+static bool take_in(relaying *r, const weft_act *act)
+{
+    const int tile = goes_on_with(r, act);
+    if (!has_room(r) || (tile < 0 && !may_begin_with(r, act))) return false;
+    if (tile < 0 || r->last.only_for != act->number) add_store(r);
+    if (tile < 0) add_load(r, act);
+    add_op(r, act, tile < 0 ? loaded_by(act) : tile);
     return true;
 }
 
-/* From act `i` on; how many acts it takes in. */
-static int follow(relaying *r, const weft_act *acts, int i, int n)
+static const weft_act *skip_asks(const weft_act *act, const weft_act *end)
 {
-    int taken = 1;
-    for (int k = i + 1; k < n && r->n_legs < WEFT_MOST_LEGS - 6; k++) {
-        if (acts[k].run == weft_act_ahead) continue;
-        const int tile = goes_on_with(r, &acts[k]);
-        if (tile < 0) break;
-        if (r->last.only_for != acts[k].number) add_store(r);
-        for (int a = i + taken; a < k && r->n_legs < WEFT_MOST_LEGS - 6; a++)
-            add_leg(r, (weft_relay_leg){
-                           .run = r->width->ask, .rest = weft_rest_none, .ref = acts[a].x[0]});
-        add_op(r, &acts[k], tile);
-        taken = k + 1 - i;
+    while (act < end && act->run == weft_act_ahead)
+        act++;
+    return act;
+}
+
+/* From the act `begin` on; up to which it takes acts in: `begin` itself, it is none. */
+static const weft_act *follow(relaying *r, const weft_act *begin, const weft_act *end)
+{
+    const weft_act *act = skip_asks(begin, end);
+    r->n_legs = r->n_ops = 0, r->has_number = false;
+    if (act == end || !may_begin_with(r, act)) return begin;
+    add_load(r, act);
+    add_asks(r, begin, act);
+    add_op(r, act, loaded_by(act));
+    const weft_act *taken = act + 1;
+    for (act = skip_asks(taken, end); act < end && take_in(r, act); act = skip_asks(taken, end)) {
+        add_asks(r, taken, act);
+        taken = act + 1;
     }
     add_store(r);
     add_leg(r, (weft_relay_leg){.run = r->width->end, .rest = weft_rest_none});
-    return taken;
+    return r->n_ops > 1 || r->has_number ? taken : begin;
 }
 
 weft_status weft_making_relay(weft_making *m, weft_error *error)
 {
     relaying r = {.making = m, .width = &weft_relay_widths[weft_relay_width_index()]};
-    const int n = m->n_acts;
+    const weft_act *act = m->acts, *end = act + m->n_acts;
     m->n_acts = 0; /* fewer than before: each is read before it is written over */
-    for (int i = 0; i < n;) {
-        const int taken = open_relay(&r, &m->acts[i]) ? follow(&r, m->acts, i, n) : 1;
-        if (r.n_ops < 2 && !r.has_number) {
-            m->acts[m->n_acts++] = m->acts[i++];
+    while (act < end) {
+        const weft_act *taken = follow(&r, act, end);
+        if (taken == act) {
+            m->acts[m->n_acts++] = *act++;
             continue;
         }
         const size_t bytes = (size_t)r.n_legs * sizeof *r.legs;
@@ -171,7 +210,7 @@ weft_status weft_making_relay(weft_making *m, weft_error *error)
         memcpy(legs, r.legs, bytes);
         m->acts[m->n_acts++] =
             (weft_act){.run = weft_act_relay, .width = r.width, .legs = legs, .n_legs = r.n_legs};
-        i += taken;
+        act = taken;
     }
     return WEFT_OK;
 }

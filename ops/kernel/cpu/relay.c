@@ -13,6 +13,12 @@ enum { LINE = 64, MOST_TILE = WEFT_TILE_VECTORS * 16 };
 #define LEGS_OF_RELAYS(bytes, isa, clean, past)                                                    \
     typedef float __attribute__((vector_size(bytes), aligned(4), may_alias)) loose_##bytes;        \
     enum { TILE_##bytes = WEFT_TILE_VECTORS * bytes / sizeof(float) };                             \
+    isa static void load_##bytes(const weft_leg *leg, int64_t at, WEFT_TILE(bytes))                \
+    {                                                                                              \
+        const loose_##bytes *x = (const void *)((const float *)leg->data + at);                    \
+        (void)v0, (void)v1, (void)v2, (void)v3, (void)v4, (void)v5, (void)v6, (void)v7;            \
+        WEFT_GO_ON(bytes, x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);                         \
+    }                                                                                              \
     isa static void store_##bytes(const weft_leg *leg, int64_t at, WEFT_TILE(bytes))               \
     {                                                                                              \
         loose_##bytes *y = (void *)((float *)leg->data + at);                                      \
@@ -49,8 +55,9 @@ enum { LINE = 64, MOST_TILE = WEFT_TILE_VECTORS * 16 };
     }
 #define RELAY_WIDTH(bytes)                                                                         \
     {                                                                                              \
-        TILE_##bytes, (weft_leg_run)store_##bytes, (weft_leg_run)stream_##bytes,                   \
-            (weft_leg_run)ask_##bytes, (weft_leg_run)end_##bytes, run_##bytes                      \
+        TILE_##bytes, (weft_leg_run)load_##bytes, (weft_leg_run)store_##bytes,                     \
+            (weft_leg_run)stream_##bytes, (weft_leg_run)ask_##bytes, (weft_leg_run)end_##bytes,    \
+            run_##bytes                                                                            \
     }
 
 /* Past the caches; addresses are multiples of a vector. */

@@ -8,7 +8,7 @@
 
 #include "weft/extend/relay.h"
 
-enum { WEFT_MOST_LEGS = 32 };
+enum { WEFT_MOST_LEGS = 64 };
 
 typedef struct weft_relay_leg weft_relay_leg;
 struct weft_relay_leg {
@@ -24,8 +24,8 @@ struct weft_relay_leg {
 
 /* How legs are run by vectors of one width: those that are no op's, and all of them, tile by tile. */
 typedef struct weft_relay_width {
-    int64_t tile;                         /* elements */
-    weft_leg_run store, stream, ask, end; /* stream: past the caches */
+    int64_t tile;                               /* elements */
+    weft_leg_run load, store, stream, ask, end; /* stream: past the caches */
     void (*run)(const weft_leg *legs, int64_t n);
 } weft_relay_width;
 

@@ -11,6 +11,20 @@
 #include "update.h"
 #include "weft/ops.h"
 
+/* A variable that stands for several is as many along its first dim: the dims of one, ... */
+static int dims_of_one(weft_value variable)
+{
+    return weft_shape_of(variable)->n_dims - weft_has_rows(variable);
+}
+
+/* ... and those along which there are several. */
+static weft_shape dims_of_all(weft_value variable)
+{
+    weft_shape all = *weft_shape_of(variable);
+    all.n_dims = weft_has_rows(variable);
+    return all;
+}
+
 /* p -= rate g */
 static int sgd(const weft_update *u, weft_value variable, weft_value gradient, weft_value *tokens)
 {
@@ -40,7 +54,7 @@ static weft_value bias_of(const weft_update *u, double beta)
 /* p (1 - rate decay): the decay is not seen by the moments. Gains and biases (one dim) do not decay. */
 static weft_value decayed(const weft_update *u, weft_value variable)
 {
-    if (!(u->options.weight_decay > 0.0) || weft_shape_of(variable)->n_dims < 2) return variable;
+    if (!(u->options.weight_decay > 0.0) || dims_of_one(variable) < 2) return variable;
     weft_value shrink = weft_shift(weft_scale(u->rate, -u->options.weight_decay), 1.0);
     return weft_mul(variable, weft_scalar_for(shrink, variable));
 }
@@ -79,11 +93,11 @@ static int adamw(const weft_update *u, weft_value variable, weft_value gradient,
 
 /* ---- adafactor ------------------------------------------------------------------------------- */
 
-/* sqrt of the mean of squares, a scalar of f64. */
-static weft_value rms(weft_value x)
+/* sqrt of the mean of squares, of f64: a scalar, or one for each of several. */
+static weft_value rms(weft_value x, weft_shape each)
 {
-    const double count = weft_count_of(weft_shape_of(x));
-    weft_value squares = weft_cast(weft_sum(WEFT_SCALAR, weft_square(x)), WEFT_F64);
+    const double count = weft_count_of(weft_shape_of(x)) / weft_count_of(&each);
+    weft_value squares = weft_cast(weft_sum(each, weft_square(x)), WEFT_F64);
     return weft_sqrt(weft_scale(squares, 1.0 / count));
 }
 
@@ -113,8 +127,9 @@ static weft_value second_moment(const weft_update *u, weft_value variable, weft_
 {
     const weft_shape *shape = weft_shape_of(variable);
     weft_value squares = weft_square(gradient);
-    *n_tokens = shape->n_dims < 2 ? 1 : 2;
-    if (shape->n_dims < 2) return running_mean(u, variable, "v", shape, squares, &tokens[0]);
+    const bool is_matrix = dims_of_one(variable) >= 2;
+    *n_tokens = is_matrix ? 2 : 1;
+    if (!is_matrix) return running_mean(u, variable, "v", shape, squares, &tokens[0]);
     const weft_shape row = weft_shape_without(shape, shape->dims[shape->n_dims - 1].name);
     const weft_shape column = weft_shape_without(shape, shape->dims[shape->n_dims - 2].name);
     const weft_shape both = weft_shape_without(&row, row.dims[row.n_dims - 1].name);
@@ -131,12 +146,13 @@ static int adafactor(const weft_update *u, weft_value variable, weft_value gradi
     const weft_optimizer_options *o = &u->options;
     const double precision = weft_dtype_of(variable) == WEFT_F64 ? DBL_EPSILON : FLT_EPSILON;
     const double epsilon = o->epsilon > 0.0 ? o->epsilon : precision;
+    const weft_shape each = dims_of_all(variable);
     int n_tokens;
     weft_value moment = second_moment(u, variable, gradient, epsilon, tokens, &n_tokens);
     weft_value step = weft_mul(gradient, weft_rsqrt(at_least(moment, epsilon * epsilon)));
     weft_value slow = weft_minimum(u->rate, weft_rsqrt(u->run));
-    weft_value pace = weft_mul(at_least(rms(variable), o->scale_floor), slow);
-    weft_value excess = at_least(weft_scale(rms(step), 1.0 / o->step_limit), 1.0);
+    weft_value pace = weft_mul(at_least(rms(variable, each), o->scale_floor), slow);
+    weft_value excess = at_least(weft_scale(rms(step, each), 1.0 / o->step_limit), 1.0);
     weft_value move = weft_mul(step, weft_scalar_for(weft_div(pace, excess), variable));
     tokens[n_tokens] = weft_assign(variable, weft_sub(decayed(u, variable), move));
     return n_tokens + 1;

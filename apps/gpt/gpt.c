@@ -17,7 +17,7 @@ static const option options[] = {
      "named axes of ranks, as data:2,model:2; without it, data:N for N processes"},
     {"layout", OPTION_TEXT, "", "RULES", "Where it runs",
      "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads kv hidden "
-     "vocab"},
+     "vocab stage"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs",
      "shard over the axes that split batch: 1 optimizer state, 2 sums of gradients too "
      "(--accumulate), 3 parameters too",
@@ -59,6 +59,12 @@ static const option options[] = {
      1},
     {"recompute", OPTION_FLAG, "no", "", "Training",
      "compute each block again on the way back, in place of keeping its values"},
+    {"stages", OPTION_COUNT, "1", "N", "Training",
+     "layers in N stages, which micro-batches go through one behind the other; stage:pipe in "
+     "--layout splits them",
+     NULL, 1},
+    {"micro", OPTION_COUNT, "1", "N", "Training",
+     "micro-batches of a step's windows that go through the stages", NULL, 1},
     {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
 
     APP_RUN_OPTIONS,
@@ -98,6 +104,21 @@ static const option_table table = {
 /* ---- the plan ----------------------------------------------------------------------------------
  */
 
+/* What the plan cannot know: of its work, how much is done on nothing. */
+static weft_status print_bubbles(const gpt_job *job, weft_error *error)
+{
+    const long long stages = job->shape.stages, micro = job->shape.micro;
+    const long long ticks = stages + micro - 1;
+    weft_usage usage;
+    if (stages == 1) return WEFT_OK;
+    WEFT_TRY(weft_plan_usage(job->program, 0, &usage, error));
+    printf("\nstages: %lld, through which %lld micro-batch%s in %lld ticks: bubbles are %.1f %%; "
+           "rank 0 keeps %.1f MiB for the backward pass\n",
+           stages, micro, micro == 1 ? " goes" : "es go", ticks,
+           100.0 * (double)(stages - 1) / (double)ticks, (double)usage.kept_bytes / 1048576.0);
+    return WEFT_OK;
+}
+
 static weft_status plan(gpt_job *job, weft_error *error)
 {
     const char *mesh = settings_text(job->settings, "mesh");
@@ -108,6 +129,7 @@ static weft_status plan(gpt_job *job, weft_error *error)
         WEFT_TRY(weft_plan_json(job->program, stdout, error));
     else
         WEFT_TRY(weft_plan_print(job->program, stdout, error));
+    if (!settings_flag(job->settings, "json")) WEFT_TRY(print_bubbles(job, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
 }

@@ -5,9 +5,36 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_LAYERS = 1000 };
+enum { MAX_LAYERS = GPT_MOST_STAGES };
 /* Of gradients in f16: what it begins with, and after how many updates in a row it is doubled. */
 enum { FIRST_SCALE = 65536, SCALE_GROWTH = 2000 };
+
+static weft_status check_stages(const settings *s, weft_error *error)
+{
+    const long long layers = settings_count(s, "layers"), stages = settings_count(s, "stages");
+    const long long batch = settings_count(s, "batch"), micro = settings_count(s, "micro");
+    const long long parts = settings_count(s, "accumulate");
+    if (layers % stages != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "layers %lld and stages %lld: stages have as many layers each, so stages "
+                         "must divide layers",
+                         layers, stages);
+    if (stages == 1 && micro > 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "micro %lld and stages 1: micro-batches go through stages; give --stages "
+                         "too, or --accumulate %lld for a batch in parts",
+                         micro, micro);
+    if (batch % parts != 0 || batch / parts % micro == 0) return WEFT_OK;
+    if (parts > 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld in %lld parts and micro %lld: micro-batches share the %lld "
+                         "windows of a part equally, so micro must divide them",
+                         batch, parts, micro, batch / parts);
+    return weft_fail(error, WEFT_USAGE,
+                     "batch %lld and micro %lld: micro-batches share the windows of a step "
+                     "equally, so micro must divide batch",
+                     batch, micro);
+}
 
 weft_status gpt_job_check(gpt_job *job, weft_error *error)
 {
@@ -35,6 +62,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
                          "accumulate %lld and dtype f16: its loss scale is for gradients of a "
                          "whole batch; take --dtype bf16, or f32",
                          (long long)settings_count(s, "accumulate"));
+    WEFT_TRY(check_stages(s, error));
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
@@ -53,6 +81,8 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .hidden = 4 * width,
         .vocab = GPT_VOCAB,
         .dropout = dropout,
+        .stages = settings_count(s, "stages"),
+        .micro = settings_count(s, "micro"),
         .recomputes = settings_flag(s, "recompute"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,

@@ -7,6 +7,7 @@
  * multitask learners"
  */
 #include "model.h"
+#include "pipe.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,14 +16,14 @@
 #include "weft/autodiff.h"
 
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads",
-                                          "kv",    "hidden", "vocab"};
+                                          "kv",    "hidden", "vocab", "stage"};
 
 /* What the parts need while the model is being written down. */
 typedef struct builder {
     const gpt_shape *shape;
     gpt_model *m;
     weft_graph *graph;
-    int layer;       /* of the block under construction; -1 outside */
+    int layer;       /* of its stage, of the block under construction; -1 outside */
     int n_variables; /* asked for so far */
 } builder;
 
@@ -37,17 +38,52 @@ typedef struct outer_variables {
     weft_value table, places, norm[2], head;
 } outer_variables;
 
+/* Of a stage; without stages, all. */
+static int64_t layers_of(const gpt_shape *shape)
+{
+    return shape->stages > 1 ? shape->layers / shape->stages : shape->layers;
+}
+
+static int64_t micro_of(const gpt_shape *shape)
+{
+    return shape->micro > 1 ? shape->micro : 1;
+}
+
+/* One in front of all dims. */
+static weft_shape led_by(weft_dim first, const weft_shape *dims)
+{
+    weft_shape all = {.n_dims = dims->n_dims + 1, .dims = {first}};
+    memcpy(all.dims + 1, dims->dims, (size_t)dims->n_dims * sizeof *dims->dims);
+    return all;
+}
+
+/* Of this layer in all stages: they begin as those of the layers would. */
+static weft_value of_stages(const builder *b, const char *name, weft_shape dims,
+                            weft_initial initial)
+{
+    char full[64], rows[64 * GPT_MOST_STAGES];
+    const int64_t stages = b->shape->stages, layers = layers_of(b->shape);
+    int at = 0;
+    for (int64_t s = 0; s < stages; s++)
+        at += snprintf(rows + at, sizeof rows - (size_t)at, "%sblock%lld.%s", s > 0 ? " " : "",
+                       (long long)(s * layers + b->layer), name);
+    snprintf(full, sizeof full, "stage.block%d.%s", b->layer, name);
+    return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(b->m->stage, &dims),
+                                 initial, rows);
+}
+
 /* The next variable; where all have been made before, that one. */
 static weft_value variable(builder *b, const char *name, weft_shape dims, weft_initial initial)
 {
     char full[64];
     const int index = b->n_variables++;
     if (b->m->variables != NULL) return b->m->variables[index];
+    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
+    if (b->layer >= 0 && b->shape->stages > 1) return of_stages(b, name, dims, initial);
     if (b->layer >= 0)
         snprintf(full, sizeof full, "block%d.%s", b->layer, name);
     else
         snprintf(full, sizeof full, "%s", name);
-    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
     return weft_variable(b->graph, full, b->shape->dtype, dims, initial);
 }
 
@@ -111,10 +147,21 @@ static void declare_last(builder *b, outer_variables *v)
     v->head = variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab), weft_normal(0.0, 0.02));
 }
 
+/* The rows of x, which go as far as seq, of other features. */
+static weft_shape rows_of(weft_value x, weft_shape features)
+{
+    weft_shape rows = *weft_shape_of(x);
+    while (rows.n_dims > 0 && strcmp(rows.dims[rows.n_dims - 1].name, "seq") != 0)
+        rows.n_dims--;
+    for (int d = 0; d < features.n_dims && rows.n_dims < WEFT_MAX_DIMS; d++)
+        rows.dims[rows.n_dims++] = features.dims[d];
+    return rows;
+}
+
 static weft_value attention(const builder *b, const block_variables *v, weft_value x)
 {
     const gpt_model *m = b->m;
-    const weft_shape split = WEFT_DIMS(m->batch, m->seq, m->heads, m->kv);
+    const weft_shape split = rows_of(x, WEFT_DIMS(m->heads, m->kv));
     weft_value wq = operand(b, v->query), wk = operand(b, v->key);
     weft_value wv = operand(b, v->value), wo = operand(b, v->project);
 
@@ -122,7 +169,7 @@ static weft_value attention(const builder *b, const block_variables *v, weft_val
     weft_value k = weft_einsum(split, x, wk);
     weft_value value = weft_einsum(split, x, wv);
     weft_value mixed = weft_attention(q, k, value, m->seq, m->seq, m->kv, true);
-    return weft_einsum(WEFT_DIMS(m->batch, m->seq, m->embed), mixed, wo);
+    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), mixed, wo);
 }
 
 static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
@@ -131,9 +178,8 @@ static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
     weft_value w1 = operand(b, v->up), b1 = operand(b, v->up_bias);
     weft_value w2 = operand(b, v->down), b2 = operand(b, v->down_bias);
 
-    weft_value h =
-        weft_gelu(weft_add(weft_einsum(WEFT_DIMS(m->batch, m->seq, m->hidden), x, w1), b1));
-    return weft_add(weft_einsum(WEFT_DIMS(m->batch, m->seq, m->embed), h, w2), b2);
+    weft_value h = weft_gelu(weft_add(weft_einsum(rows_of(x, WEFT_DIMS(m->hidden)), x, w1), b1));
+    return weft_add(weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), h, w2), b2);
 }
 
 static weft_value norm(const builder *b, const weft_value norm[2], weft_value x)
@@ -157,31 +203,52 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
         .kv = {"kv", shape->width / shape->heads},
         .hidden = {"hidden", shape->hidden},
         .vocab = {"vocab", shape->vocab},
+        .stage = {"stage", shape->stages},
     };
 }
 
-static weft_value logits(builder *b, weft_value tokens)
+static weft_value embedded(builder *b, const outer_variables *v, weft_value tokens)
 {
-    const gpt_model *m = b->m;
-    outer_variables outer;
+    weft_value x = weft_add(weft_gather(v->table, tokens, b->m->vocab), v->places);
+    return dropout(b, weft_cast(x, dtype_of(b->shape)));
+}
+
+/* All blocks, or those of a stage. */
+static weft_value blocks(void *argument, weft_value x)
+{
+    builder *b = argument;
     block_variables v;
-    declare_first(b, &outer);
-    weft_value x = weft_add(weft_gather(outer.table, tokens, m->vocab), outer.places);
-    x = dropout(b, weft_cast(x, dtype_of(b->shape)));
-    for (b->layer = 0; b->layer < b->shape->layers; b->layer++) {
+    for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b, &v);
         x = b->shape->recomputes ? weft_recompute_end(block(b, &v, weft_recompute_begin(x)))
                                  : block(b, &v, x);
     }
     b->layer = -1;
-    declare_last(b, &outer);
-    x = norm(b, outer.norm, x);
-    return weft_einsum(WEFT_DIMS(m->batch, m->seq, m->vocab), x, operand(b, outer.head));
+    return x;
 }
 
-static weft_value cross_entropy(const gpt_model *m, weft_value logits, weft_value targets)
+static weft_value in_stages(builder *b, const outer_variables *v, weft_value tokens)
 {
-    return weft_mean(weft_cross_entropy(logits, targets, m->vocab));
+    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape)};
+    return gpt_pipe_through(&pipe, embedded(b, v, gpt_pipe_feed(&pipe, tokens)), blocks, b);
+}
+
+static weft_value logits(builder *b, weft_value tokens)
+{
+    outer_variables v;
+    declare_first(b, &v);
+    weft_value x =
+        b->shape->stages > 1 ? in_stages(b, &v, tokens) : blocks(b, embedded(b, &v, tokens));
+    declare_last(b, &v);
+    x = norm(b, v.norm, x);
+    return weft_einsum(rows_of(x, WEFT_DIMS(b->m->vocab)), x, operand(b, v.head));
+}
+
+static weft_value cross_entropy(const builder *b, weft_value logits, weft_value targets)
+{
+    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape)};
+    if (b->shape->stages > 1) targets = gpt_pipe_dealt(&pipe, targets);
+    return weft_mean(weft_cross_entropy(logits, targets, b->m->vocab));
 }
 
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
@@ -195,14 +262,15 @@ weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *mode
 
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
+    const builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
     weft_value logits = gpt_logits(shape, graph, model);
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
-    return cross_entropy(model, logits, model->targets);
+    return cross_entropy(&b, logits, model->targets);
 }
 
 int gpt_n_variables(const gpt_shape *shape)
 {
-    return (int)(5 + 12 * shape->layers);
+    return (int)(5 + 12 * layers_of(shape));
 }
 
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
@@ -216,7 +284,7 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
     weft_value *to = variables;
     *to++ = outer.table;
     *to++ = outer.places;
-    for (b.layer = 0; b.layer < shape->layers; b.layer++) {
+    for (b.layer = 0; b.layer < layers_of(shape); b.layer++) {
         declare_block(&b, &v);
         memcpy(to, &v, sizeof v); /* values alone, in the order in which they are asked for */
         to += sizeof v / sizeof *to;
@@ -235,7 +303,7 @@ weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_val
     builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
     set_dims(shape, &m);
     m.variables = variables;
-    return cross_entropy(&m, logits(&b, tokens), targets);
+    return cross_entropy(&b, logits(&b, tokens), targets);
 }
 
 double gpt_parameters(const gpt_shape *shape)

@@ -12,6 +12,9 @@
 typedef struct gpt_shape {
     int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
     double dropout;                                          /* 0: none */
+    /* layers in so many stages, of as many each, through which micro-batches go one behind the other (pipe.h): stages
+     * divides layers, micro divides batch; 0 or 1: no stages */
+    int64_t stages, micro;
     bool recomputes;  /* each block's values are computed again on the way back */
     weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
     weft_dtype
@@ -21,14 +24,16 @@ typedef struct gpt_shape {
 } gpt_shape;
 
 typedef struct gpt_model {
-    weft_dim batch, seq, embed, heads, kv, hidden, vocab;
-    weft_value tokens, targets;  /* inputs: i32 [batch, seq] */
-    weft_value logits;           /* [batch, seq, vocab], of what it computes in */
+    weft_dim batch, seq, embed, heads, kv, hidden, vocab, stage;
+    weft_value tokens, targets; /* inputs: i32 [batch, seq] */
+    weft_value
+        logits; /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
+                                    window k of the batch is in micro-batch k mod micro */
     const weft_value *variables; /* in creation order; NULL: they are made as they are needed */
 } gpt_model;
 
 /* The names of the model's dims, for checking layouts. */
-enum { GPT_N_DIMS = 7 };
+enum { GPT_N_DIMS = 8, GPT_MOST_STAGES = 1000 };
 extern const char *const gpt_dims[GPT_N_DIMS];
 
 /* gpt_logits - the input "tokens", all variables, and the scores of every byte at every place.

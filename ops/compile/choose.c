@@ -86,6 +86,20 @@ static uint32_t axes_reduced(const choosing *c, const int8_t *states, const int8
     return axes;
 }
 
+/* Of a dim with fewer elements than ranks a rank has nothing, and gets all of what is gathered; else a share is its own. */
+static double gathered_by_most(const choosing *c, int i, int need, double bytes)
+{
+    const weft_holding *holding = &c->in->in[i];
+    const int d = holding->now[c->decision.axis], n = c->decision.n_ranks;
+    if (need != WEFT_REPLICATED || d < 0) return bytes;
+    int64_t size = c->in->site->in[i].shape.dims[d].size;
+    for (int a = 0; a < c->decision.axis; a++)
+        if (holding->now[a] == d)
+            size = (size + weft_mesh_axis_size(c->in->plan->mesh, a) - 1) /
+                   weft_mesh_axis_size(c->in->plan->mesh, a);
+    return (size + n - 1) / n * (n - 1) >= size ? bytes * n / (n - 1) : bytes;
+}
+
 /* A partial operand is finished once, for all its readers. */
 static double operand_price(const choosing *c, int i, int need)
 {
@@ -93,7 +107,8 @@ static double operand_price(const choosing *c, int i, int need)
     int now = holding->now[c->decision.axis], finished = holding->finished[c->decision.axis];
     double bytes = bytes_without(c, holding, holding->now);
     if (now == need || holding->is_free) return 0;
-    if (now != WEFT_PARTIAL) return convert_price(c, now, need, bytes, 0);
+    if (now != WEFT_PARTIAL)
+        return convert_price(c, now, need, gathered_by_most(c, i, need, bytes), 0);
     int readers = holding->readers > 1 ? holding->readers : 1;
     const uint32_t reduced = axes_reduced(c, holding->now, c->choice->need[i], holding->finished);
     return convert_price(c, now, finished, bytes, reduced) / readers +

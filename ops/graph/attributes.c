@@ -153,7 +153,8 @@ SHARED(generator, weft_generator_attributes, ELEMENT_FIELDS(weft_generator_attri
 SHARED(reduced, weft_reduced_attributes, WEFT_FIELD(weft_reduced_attributes, reduce.combine),
        WEFT_FIELD(weft_reduced_attributes, reduce.dim), WEFT_FIELD(weft_reduced_attributes, out))
 SHARED(variable, weft_variable_attributes, WEFT_FIELD(weft_variable_attributes, name),
-       WEFT_FIELD(weft_variable_attributes, initial), WEFT_FIELD(weft_variable_attributes, owner),
+       WEFT_FIELD(weft_variable_attributes, rows), WEFT_FIELD(weft_variable_attributes, initial),
+       WEFT_FIELD(weft_variable_attributes, owner),
        WEFT_FIELD(weft_variable_attributes, type.dtype),
        WEFT_FIELD(weft_variable_attributes, type.shape))
 

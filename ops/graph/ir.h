@@ -50,6 +50,7 @@ typedef struct weft_tensor { /* a value, seen from inside */
 /* Attributes of the op `variable` (and of `input`, of which only name counts). */
 typedef struct weft_variable_attributes {
     const char *name;
+    const char *rows; /* of several along its first dim: their names; NULL: it stands for itself */
     weft_initial initial;
     uint32_t owner; /* value id of the variable this is a slot of; 0: a parameter */
     weft_type type;
@@ -184,6 +185,9 @@ static inline bool weft_is_value(weft_value value)
 }
 /* The slot of a variable called `name` ("m"); NULL: there is none. */
 const weft_node *weft_slot_called(weft_value variable, const char *name);
+
+/* Whether a variable stands for several, along its first dim. */
+bool weft_has_rows(weft_value variable);
 
 static inline const weft_node *weft_node_of(const weft_graph *graph, uint32_t value)
 {

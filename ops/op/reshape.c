@@ -3,7 +3,7 @@
  * Roles: walking both shapes from the left, the shortest groups of equal product belong together. A
  * group of one dim on both sides passes. In a merged or split group only the outermost dims can be
  * cut, and only evenly: then a rank's part is the same run of elements on both sides. Dims of size
- * 1 belong to no group. Gradient: dy in x's shape.
+ * 1 belong to no group; one that both sides have, by name, passes. Gradient: dy in x's shape.
  */
 #include <string.h>
 
@@ -36,6 +36,17 @@ static int skip_ones(const weft_shape *shape, int d)
     return d;
 }
 
+static void pass_ones(const weft_shape *x, const weft_shape *y, weft_factors *factors)
+{
+    for (int i = 0; i < x->n_dims; i++) {
+        const int k = x->dims[i].size == 1 ? weft_shape_find(y, x->dims[i].name) : -1;
+        if (k < 0 || y->dims[k].size != 1) continue;
+        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
+        factor->in[0] = (int8_t)i;
+        factor->out[0] = (int8_t)k;
+    }
+}
+
 static void factors(const weft_site *site, weft_factors *factors)
 {
     const weft_shape *x = &site->in[0].shape, *y = &site->out[0].shape;
@@ -56,6 +67,7 @@ static void factors(const weft_site *site, weft_factors *factors)
         i = skip_ones(x, i);
         k = skip_ones(y, k);
     }
+    pass_ones(x, y, factors);
 }
 
 static void gradient(weft_vjp *vjp)

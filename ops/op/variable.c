@@ -100,9 +100,9 @@ static bool make_room(weft_graph *graph)
 /* ---- builders -------------------------------------------------------------------------------- */
 
 /* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an
- * owner. */
+ * owner, or names of rows. */
 static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
-                            weft_initial initial, uint32_t owner)
+                            weft_initial initial, uint32_t owner, const char *rows)
 {
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
@@ -124,6 +124,7 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
                                weft_dtype_names());
     attributes.type.dtype = type.dtype;
     attributes.name = weft_graph_intern(graph, name);
+    if (rows != NULL) attributes.rows = weft_graph_intern(graph, rows);
     attributes.initial = initial;
     attributes.owner = owner;
     const uint32_t other = attributes.name == NULL ? 0 : find_home(graph, attributes.name);
@@ -146,13 +147,58 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
 weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
                           const weft_shape *shape, weft_initial initial)
 {
-    return emit_home(graph, op, name, (weft_type){dtype, *shape}, initial, 0);
+    return emit_home(graph, op, name, (weft_type){dtype, *shape}, initial, 0, NULL);
 }
 
 weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape,
                          weft_initial initial)
 {
     return weft_emit_home(graph, &weft_op_variable, name, dtype, &shape, initial);
+}
+
+/* How many names there are; -1: one is none, which is the graph's error. */
+static int64_t count_rows(weft_graph *graph, const char *head, const char *rows)
+{
+    char name[WEFT_MAX_PATH + 2];
+    weft_error error = {WEFT_OK, -1, ""};
+    int64_t n = 0;
+    for (const char *at = rows;; at++, n++) {
+        const size_t length = strcspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), at);
+        if (weft_path_check(head, name, &error) != WEFT_OK) {
+            weft_graph_fail(graph, "%s", error.message);
+            return -1;
+        }
+        at += length;
+        if (*at == '\0') return n + 1;
+    }
+}
+
+weft_value weft_variable_of_rows(weft_graph *graph, const char *name, weft_dtype dtype,
+                                 weft_shape shape, weft_initial initial, const char *rows)
+{
+    char head[160];
+    if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
+    snprintf(head, sizeof head, "variable_of_rows: %.80s", name == NULL ? "" : name);
+    if (rows == NULL || shape.n_dims < 1)
+        return weft_graph_fail(graph, "%s: %s; give a dim, and a name for each of its elements",
+                               head, rows == NULL ? "no names of rows" : "it is a scalar");
+    const int64_t n = count_rows(graph, head, rows);
+    if (n >= 0 && n != shape.dims[0].size)
+        return weft_graph_fail(graph,
+                               "%s: %lld names for %lld rows; give a name for each element of the "
+                               "first dim",
+                               head, (long long)n, (long long)shape.dims[0].size);
+    if (n < 0) return weft_no_value(graph);
+    return emit_home(graph, &weft_op_variable, name, (weft_type){dtype, shape}, initial, 0, rows);
+}
+
+bool weft_has_rows(weft_value variable)
+{
+    const weft_node *node =
+        weft_is_value(variable) ? weft_node_of(variable.graph, variable.id) : NULL;
+    return node != NULL && node->op == &weft_op_variable &&
+           ((const weft_variable_attributes *)node->attributes)->rows != NULL;
 }
 
 /* "w/m" for a variable and a slot's name; NULL: no memory. */
@@ -186,7 +232,7 @@ weft_value weft_slot_of(weft_value variable, const char *name, weft_shape shape,
     const char *full = slot_name(variable, name);
     if (full == NULL) return weft_graph_fail(graph, "slot: out of memory for the name of a slot");
     const weft_type type = {weft_dtype_of(variable), shape};
-    return emit_home(graph, &weft_op_variable, full, type, initial, variable.id);
+    return emit_home(graph, &weft_op_variable, full, type, initial, variable.id, NULL);
 }
 
 weft_value weft_slot(weft_value variable, const char *name, weft_initial initial)

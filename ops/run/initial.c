@@ -9,12 +9,13 @@
 #include "weft/ops.h"
 
 #include <math.h>
+#include <string.h>
 
-/* FNV-1a: the Philox stream of a name. */
+/* FNV-1a: the Philox stream of a name, which ends where a space is. */
 static uint32_t stream_of(const char *name)
 {
     uint32_t hash = 0x811C9DC5u;
-    for (; *name; name++)
+    for (; *name && *name != ' '; name++)
         hash = (hash ^ (unsigned char)*name) * 0x01000193u;
     return hash;
 }
@@ -119,24 +120,59 @@ static weft_status fill_through(filling *f, const weft_device *device, weft_stre
     return WEFT_OK;
 }
 
-weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
-                            const weft_view *view, const weft_device *device, weft_stream *stream,
-                            weft_error *error)
+/* What `name` has in `view`. */
+static weft_status initialize(const weft_variable_attributes *variable, const char *name,
+                              uint64_t seed, const weft_view *view, const weft_device *device,
+                              weft_stream *stream, weft_error *error)
 {
     enum { GRAIN = 16 << 10 }; /* elements: some 60 microseconds */
     const weft_initial *initial = &variable->initial;
-    if (initial->kind == WEFT_INITIAL_CONSTANT && initial->a == 0.0 && !signbit(initial->a))
-        return WEFT_OK;
     filling f = {.view = view,
                  .to = view->data,
                  .make = makers[initial->kind]->element->block[WEFT_F64][WEFT_F64],
                  .cast = weft_op_cast.element->block[WEFT_F64][view->dtype],
                  .env = {.number = {initial->a, initial->b},
                          .seed = seed,
-                         .random = stream_of(variable->name),
+                         .random = stream_of(name),
                          .stride = 1}};
     find_run(&f);
     if (!device->is_open) return fill_through(&f, device, stream, error);
     weft_parallel(stream, weft_view_count(view), GRAIN, fill, &f);
+    return WEFT_OK;
+}
+
+/* Element `row` of the first dim, without that dim. */
+static weft_view row_of(const weft_view *view, int64_t row)
+{
+    weft_view one = *view;
+    const int64_t n = weft_view_size(view, 0);
+    const int64_t each = n > 0 ? weft_view_count(view) / n : 0;
+    one.data = (char *)view->data +
+               (size_t)((row - view->box.begin[0]) * each) * weft_dtype_bytes(view->dtype);
+    one.shape.n_dims--;
+    for (int d = 0; d < one.shape.n_dims; d++) {
+        one.shape.dims[d] = view->shape.dims[d + 1];
+        one.box.begin[d] = view->box.begin[d + 1];
+        one.box.end[d] = view->box.end[d + 1];
+    }
+    return one;
+}
+
+weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
+                            const weft_view *view, const weft_device *device, weft_stream *stream,
+                            weft_error *error)
+{
+    const weft_initial *initial = &variable->initial;
+    const char *name = variable->rows;
+    if (initial->kind == WEFT_INITIAL_CONSTANT && initial->a == 0.0 && !signbit(initial->a))
+        return WEFT_OK;
+    if (name == NULL)
+        return initialize(variable, variable->name, seed, view, device, stream, error);
+    for (int64_t row = 0; row < view->box.end[0]; row++) {
+        const weft_view one = row_of(view, row);
+        if (row >= view->box.begin[0])
+            WEFT_TRY(initialize(variable, name, seed, &one, device, stream, error));
+        name += strcspn(name, " ") + 1;
+    }
     return WEFT_OK;
 }

@@ -199,6 +199,45 @@ static weft_status print_usage(const weft_program *program, FILE *file, weft_err
     return WEFT_OK;
 }
 
+/* Steps `begin` to the end of its scan: how many, and their flops in all trips. */
+static weft_status add_body(const weft_program *program, int begin, int *n_steps, double *flops,
+                            weft_error *error)
+{
+    weft_planned_step s;
+    *n_steps = 0, *flops = 0;
+    for (int i = begin + 1, open = 1; i < weft_plan_n_steps(program); i++) {
+        WEFT_TRY(weft_plan_step_at(program, i, 0, &s, error));
+        open += (s.kind == WEFT_STEP_BEGIN) - (s.kind == WEFT_STEP_END);
+        if (open == 0) break;
+        *flops += s.trips * s.flops;
+        ++*n_steps;
+    }
+    return WEFT_OK;
+}
+
+/* Bodies that are compiled once: how much of the work is theirs. */
+static weft_status print_scans(const weft_program *program, FILE *file, weft_error *error)
+{
+    weft_usage usage;
+    bool is_first = true;
+    WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        weft_step_line line, first;
+        double flops;
+        int n_steps;
+        WEFT_TRY(weft_report_step(program, s, &line, error));
+        if (line.s.kind != WEFT_STEP_BEGIN) continue;
+        WEFT_TRY(add_body(program, s, &n_steps, &flops, error));
+        WEFT_TRY(weft_report_step(program, s + 1, &first, error));
+        if (is_first) fputs("\nscans of rank 0, whose bodies are compiled once\n", file);
+        fprintf(file, "  %-8s %s: %.0f trips of %d steps, %.4g flops, %.1f %% of its work\n",
+                weft_phase_name(line.s.phase), line.place, first.s.trips, n_steps, flops,
+                usage.flops > 0 ? 100 * flops / usage.flops : 0);
+        is_first = false;
+    }
+    return WEFT_OK;
+}
+
 static weft_status print_traffic(const weft_program *program, FILE *file, weft_error *error)
 {
     int n;
@@ -372,6 +411,7 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     WEFT_TRY(print_skipped(program, file, error));
     WEFT_TRY(print_homes(program, file, error));
     WEFT_TRY(print_usage(program, file, error));
+    WEFT_TRY(print_scans(program, file, error));
     WEFT_TRY(print_traffic(program, file, error));
     if (weft_plan_n_queues(program) > 1) WEFT_TRY(print_queues(program, file, error));
     WEFT_TRY(print_moves(program, file, error));

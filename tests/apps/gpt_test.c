@@ -72,6 +72,52 @@ static void test_micro_batches_share_the_batch(void)
     check_refused("--batch 6 --accumulate 3 --dtype f16", "take --dtype bf16, or f32");
 }
 
+/* Layers as stages, which a rule splits over ranks: the losses of the layers at once, by threads and by processes; text is
+ * written by the same model. */
+static void test_stages_give_the_losses_of_the_layers(void)
+{
+#define PLAIN "--layers 4 --dropout 0 "
+    double alone[STEPS] = {0};
+    train("", PLAIN, alone);
+    check_losses("", PLAIN "--stages 2 --micro 3", alone);
+    check_losses("", PLAIN "--stages 4 --micro 2 --mesh pipe:4 --layout stage:pipe --sample 20",
+                 alone);
+    check_losses("",
+                 PLAIN "--stages 2 --micro 3 --mesh data:2,pipe:2 --layout "
+                       "batch:data,stage:pipe --zero 1 --recompute",
+                 alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe",
+                 PLAIN "--stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe", alone);
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
+                 PLAIN "--stages 2 --micro 2 --mesh pipe:2,model:2 --layout "
+                       "hidden:model,heads:model,vocab:model,stage:pipe",
+                 alone);
+#undef PLAIN
+}
+
+static void test_stages_and_micro_batches_divide(void)
+{
+    check_refused("--layers 6 --stages 4", "layers 6 and stages 4");
+    check_refused("--layers 6 --stages 4", "stages must divide layers");
+    check_refused("--batch 6 --stages 2 --micro 4", "batch 6 and micro 4");
+    check_refused("--batch 6 --stages 2 --micro 4", "micro must divide batch");
+    check_refused("--batch 6 --stages 2 --micro 3 --accumulate 3", "2 windows of a part");
+    check_refused("--batch 6 --micro 3", "give --stages too");
+}
+
+/* Bubbles are (stages - 1) of (stages + micro-batches - 1) ticks. */
+static void test_plan_says_what_bubbles_are(void)
+{
+    const command_result r = command_run_all(
+        WEFT_TEST_BIN "/gpt train --dry-run --stages 4 --micro 16 --mesh pipe:4 --layout "
+                      "stage:pipe --width 32 --seq 8 2>&1");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text,
+               "stages: 4, through which 16 micro-batches go in 19 ticks: bubbles are 15.8 %");
+    CHECK_TEXT(r.text, "19 trips of ");
+}
+
 /* A plan says what blocks that are computed again spare, and what they cost. */
 static void test_plan_says_what_is_computed_again(void)
 {
@@ -161,6 +207,9 @@ int main(void)
     if (CHECK(text_folder_open("/tmp", "gpt"))) {
         RUN(test_threads_and_processes_give_the_same_losses);
         RUN(test_micro_batches_share_the_batch);
+        RUN(test_stages_give_the_losses_of_the_layers);
+        RUN(test_stages_and_micro_batches_divide);
+        RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_as_json);

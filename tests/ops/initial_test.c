@@ -11,6 +11,7 @@
 #include "weft/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -177,6 +178,53 @@ static void test_i32_keeps_to_its_range(void)
     CHECK_EQ_INT(numbers[2], INT32_MAX);
 }
 
+/* A variable that stands for several, of which a box has the last two without their first rows of a. */
+static void test_rows_begin_as_variables_of_their_names(void)
+{
+    static const char *const names[] = {"x.w", "block11.w", "z"};
+    enum { ROW = 5 * 5 };
+    for (int k = 0; k < N_INITIALS; k++) {
+        double all[2 * ROW] = {0}, one[ROW] = {0};
+        const weft_view view = {.data = all,
+                                .dtype = WEFT_F64,
+                                .shape = {3, {{"row", 3}, {"a", 7}, {"b", 5}}},
+                                .box = {{1, 2, 0}, {3, 7, 5}}};
+        const weft_variable_attributes rows = {
+            .name = "rows", .rows = "x.w block11.w z", .initial = initials[k]};
+        initialize(&rows, 3, &view, NULL);
+        for (int row = 1; row < 3; row++) {
+            const weft_view part = {.data = one,
+                                    .dtype = WEFT_F64,
+                                    .shape = {2, {{"a", 7}, {"b", 5}}},
+                                    .box = {{2, 0}, {7, 5}}};
+            const weft_variable_attributes by_name = {.name = names[row], .initial = initials[k]};
+            memset(one, 0, sizeof one);
+            initialize(&by_name, 3, &part, NULL);
+            CHECK(memcmp(one, all + (row - 1) * ROW, sizeof one) == 0);
+        }
+    }
+}
+
+/* What is not as many names as rows has its sentence. */
+static void test_names_of_rows_are_looked_at(void)
+{
+    static const struct {
+        const char *rows, *says;
+    } wrong[] = {{"a b", "2 names for 3 rows"},
+                 {"a b c d", "4 names for 3 rows"},
+                 {"a  b", "a name is letters"},
+                 {"a b c/", "a name is letters"},
+                 {NULL, "no names of rows"}};
+    const weft_dim row = {"row", 3};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weft_graph *graph = weft_graph_create(1);
+        (void)weft_variable_of_rows(graph, "w", WEFT_F32, WEFT_DIMS(row), weft_normal(0, 1),
+                                    wrong[i].rows);
+        CHECK(strstr(weft_graph_error(graph)->message, wrong[i].says) != NULL);
+        weft_graph_destroy(&graph);
+    }
+}
+
 /* ---- meshes and layouts ---------------------------------------------------------------------- */
 
 enum { N_VARIABLES = 4, A = 13, B = 21, C = 10 };
@@ -282,6 +330,8 @@ int main(void)
     RUN(test_every_mesh_and_layout_begins_with_the_same_bits);
     RUN(test_a_box_holds_what_its_elements_are_by_themselves);
     RUN(test_i32_keeps_to_its_range);
+    RUN(test_rows_begin_as_variables_of_their_names);
+    RUN(test_names_of_rows_are_looked_at);
     RUN(test_normal_numbers_are_spread_as_normal_numbers_are);
     return weft_test_report();
 }

@@ -108,6 +108,12 @@ WEFT_API weft_value weft_input(weft_graph *graph, const char *name, weft_dtype d
 /* weft_variable - a tensor that keeps its value from run to run. Names are unique in a graph. */
 WEFT_API weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype,
                                   weft_shape shape, weft_initial initial);
+/* weft_variable_of_rows - several variables as one, each an element of its first dim: it begins with the numbers that variables
+ * of those names, without that dim, would have, and optimizers update each for itself (what decays, norms of its own).
+ *
+ * rows  their names, in order, with a space between: "block0.up block1.up" for [stage:2, embed, hidden] */
+WEFT_API weft_value weft_variable_of_rows(weft_graph *graph, const char *name, weft_dtype dtype,
+                                          weft_shape shape, weft_initial initial, const char *rows);
 /* weft_slot - a variable that belongs to another one (optimizer state): same dims, stored sharded when the layout
  * says so (weft_layout_store). Named "<variable>/<name>". */
 WEFT_API weft_value weft_slot(weft_value variable, const char *name, weft_initial initial);

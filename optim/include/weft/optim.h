@@ -36,7 +36,8 @@ typedef struct weft_optimizer_options {
     /* adafactor: the least size of a variable that steps are relative to: 1e-3 */
     double scale_floor;
     double step_limit; /* adafactor: the largest root mean square of a step: 1 */
-    /* adamw: 0.01, adafactor: none; negative means none. Applied to variables of 2 dims and more */
+    /* adamw: 0.01, adafactor: none; negative means none. Applied to variables of 2 dims and more (of several as one:
+     * weft_variable_of_rows, to those of which each has 2) */
     double weight_decay;
     double clip; /* largest global norm of the gradients of what is updated; 0: no clipping */
     weft_value *gradient_norm; /* out, may be NULL: that norm before clipping, a scalar */

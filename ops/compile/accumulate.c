@@ -6,14 +6,26 @@
  *
  * It is done where the kernel stands: the other summand is there by then, nobody else reads it or what the kernel makes,
  * and all three lie alike, so that memory writes the result over it. So less is alive at every step.
+ *
+ * A sum that is carried from trip to trip of a scan is there when a trip begins, and what its readers behind the scan find is
+ * another: so a product adds a trip's part of a weight's gradient to all that the trips before gave. No fusion spares the
+ * pass over such a sum, as it does over others: so there are kernels that accumulate what is carried alone (`carried_alone`).
  */
 #include "loops.h"
 
 typedef struct accumulating {
     const weft_plan *plan;
-    uint32_t *maker;   /* [n_placed] step + 1; 0: it is there before the run   */
-    uint32_t *n_reads; /* [n_placed] of its memory; an output has one more     */
+    /* [n_placed] step + 1 that makes it; 0: it is there before the run, or the trip */
+    uint32_t *maker;
+    /* [n_placed] who reads its memory; of what is carried, in its scan; an output has one more */
+    uint32_t *n_reads;
 } accumulating;
+
+/* Behind the scan it is the last one that is read. */
+static bool reads_last(const weft_plan *plan, uint32_t owner, uint32_t scan)
+{
+    return !weft_scan_holds(plan->graph, plan->placed[owner].carried, scan);
+}
 
 static weft_status count_uses(accumulating *a, weft_error *error)
 {
@@ -24,13 +36,17 @@ static weft_status count_uses(accumulating *a, weft_error *error)
     if (!a->maker || !a->n_reads) return weft_fail_memory(error, bytes);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        for (int i = 0; i < step->n_in; i++)
-            a->n_reads[weft_placed_owner(plan, step->in[i])]++;
+        for (int i = 0; i < step->n_in; i++) {
+            const uint32_t owner = weft_placed_owner(plan, step->in[i]);
+            a->n_reads[owner] += !reads_last(plan, owner, step->scan);
+        }
         for (int o = 0; o < step->n_out; o++)
-            a->maker[step->out[o]] = s + 1;
+            if (plan->placed[step->out[o]].carried == 0) a->maker[step->out[o]] = s + 1;
     }
-    for (uint32_t id = 1; id < plan->n_placed; id++)
-        if (plan->placed[id].is_output) a->n_reads[weft_placed_owner(plan, id)]++;
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        const uint32_t owner = weft_placed_owner(plan, id);
+        if (plan->placed[id].is_output && plan->placed[owner].carried == 0) a->n_reads[owner]++;
+    }
     return WEFT_OK;
 }
 
@@ -48,18 +64,19 @@ static bool is_summand(const accumulating *a, uint32_t placed, uint32_t sum)
     const weft_placed *p = &a->plan->placed[placed];
     return p->home == WEFT_TEMPORARY && !p->shares && a->n_reads[placed] == 1 &&
            p->type.dtype == a->plan->placed[sum].type.dtype &&
-           p->scan == a->plan->placed[sum].scan && p->carried == 0 &&
+           p->scan == a->plan->placed[sum].scan && (p->carried == 0 || p->carried == p->scan) &&
            weft_lie_alike(a->plan, placed, sum);
 }
 
-/* Would the kernel that does the step alone do it so as well? That of rank 0 speaks for all. */
-static bool has_kernel(const weft_plan *plan, const weft_step *step)
+/* Would the kernel that does the step alone do it so as well, and begin with `other`? That of rank 0 speaks for all. */
+static bool has_kernel(const weft_plan *plan, const weft_step *step, uint32_t other)
 {
     weft_call call;
     weft_kernel_choice choice;
     weft_step_call(plan, step, 0, &call);
     return weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
-           choice.kernel->accumulates;
+           choice.kernel->accumulates &&
+           (plan->placed[other].carried != 0 || !choice.kernel->carried_alone);
 }
 
 /* Can the maker of summand i do the whole sum, at its own place? */
@@ -72,7 +89,7 @@ static bool can_take(const accumulating *a, const weft_step *sum, int i)
     return maker->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, maker) &&
            maker->n_in < WEFT_MAX_IN && maker->phase == sum->phase &&
            plan->graph->nodes[maker->node].op->accumulates == op_of_sum(plan, sum) &&
-           a->maker[other] < m && has_kernel(plan, maker);
+           a->maker[other] < m && has_kernel(plan, maker, other);
 }
 
 static weft_status take_sum(accumulating *a, weft_step *sum, int i, weft_error *error)
@@ -107,7 +124,7 @@ weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error)
             continue;
         }
         for (int o = 0; o < step->n_out; o++)
-            a.maker[step->out[o]] = kept + 1;
+            if (plan->placed[step->out[o]].carried == 0) a.maker[step->out[o]] = kept + 1;
         plan->steps[kept++] = *step;
     }
     plan->n_steps = kept;

@@ -209,7 +209,8 @@ static bool draw_alike(const weft_plan *plan, const weft_step *maker, const weft
     if (a == NULL || b == NULL) return true;
     for (uint32_t i = 0; i < a->n_draws && a->n_draws == b->n_draws; i++)
         if (a->draws[i].scan != b->draws[i].scan || a->draws[i].level != b->draws[i].level ||
-            a->draws[i].is_reversed != b->draws[i].is_reversed)
+            a->draws[i].is_reversed != b->draws[i].is_reversed ||
+            a->draws[i].is_over != b->draws[i].is_over)
             return false;
     return a->n_draws == b->n_draws;
 }

@@ -53,14 +53,20 @@ static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
     return WEFT_OK;
 }
 
-/* A kernel's results never share a variable's memory with its operands; a loop may write what it reads, if it reads it in step with
- * that result. So no operand may have the memory of `variable` and lie there in another way. */
+/* A loop may write what it reads, if it reads it in step with that result; a kernel over the sum that it begins with alone. */
+static bool reads_in_step(const weft_plan *plan, const weft_step *maker, int i)
+{
+    return maker->kind == WEFT_STEP_LOOP ||
+           (weft_step_accumulates(plan, maker) && i == maker->n_in - 1);
+}
+
+/* No operand may have the memory of `variable` and be read out of step with the result, or lie there in another way. */
 static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t value,
                           uint32_t variable)
 {
     for (int i = 0; i < maker->n_in; i++) {
         if (weft_placed_owner(plan, maker->in[i]) != variable) continue;
-        if (maker->kind != WEFT_STEP_LOOP || !weft_lie_alike(plan, maker->in[i], value))
+        if (!reads_in_step(plan, maker, i) || !weft_lie_alike(plan, maker->in[i], value))
             return false;
     }
     return true;

@@ -25,11 +25,9 @@ typedef struct unrolling {
     int64_t *trip; /* [n_scans] of those under way; -1: of no other */
     uint32_t
         *next; /* [n_tensors] of what is carried: what it is in the next trip, in the new graph */
-    uint32_t **parts; /* [n_nodes] of a stack: its values in all trips, in the new graph */
-    bool *
-        numbers_as_whole; /* [n_scans] it has random numbers of a scan over a dim: it is written down */
-    bool *is_open;        /* [n_scans] it is kept, and its body is under way */
-    uint32_t *kept;       /* [n_scans] which it is in the new graph; 0: it is written down */
+    uint32_t **parts;  /* [n_nodes] of a stack: its values in all trips, in the new graph */
+    bool *is_open;     /* [n_scans] it is kept, and its body is under way */
+    uint32_t *kept;    /* [n_scans] which it is in the new graph; 0: it is written down */
     uint32_t *numbers; /* [n_scans] of one that is kept: the numbers of all trips */
     uint32_t *seen; /* [n_nodes] of what a trip sees of a tensor: that tensor, with the dim first */
 } unrolling;
@@ -92,8 +90,7 @@ static weft_value stack(unrolling *u, uint32_t id)
 
 static bool stays(const unrolling *u, uint32_t scan)
 {
-    return !u->numbers_as_whole[scan] &&
-           u->rewrite.from->scans[scan].trips > u->rewrite.plan->unrolled;
+    return u->rewrite.from->scans[scan].trips > u->rewrite.plan->unrolled;
 }
 
 static bool is_of_scan(const weft_op *op)
@@ -178,10 +175,12 @@ static uint32_t stream_of_trip(const unrolling *u, uint32_t stream, weft_draw *d
     uint32_t level = 0, marked = stream;
     for (uint32_t s = weft_scan_of_stream(u->rewrite.from, stream); s != 0;
          s = u->rewrite.from->scans[s].parent, level++) {
-        if (u->rewrite.from->scans[s].over.dim != NULL) continue; /* numbered as in the whole */
+        const bool is_over =
+            u->rewrite.from->scans[s].over.dim != NULL; /* numbered as in the whole */
         const seen_trip seen = trip_seen(u, s);
-        if (seen.trip >= 0) marked ^= weft_scan_mark(level, seen.trip);
-        if (seen.kept != 0) draws[(*n_draws)++] = (weft_draw){seen.kept, level, seen.is_reversed};
+        if (seen.trip >= 0 && !is_over) marked ^= weft_scan_mark(level, seen.trip);
+        if (seen.kept != 0)
+            draws[(*n_draws)++] = (weft_draw){seen.kept, level, seen.is_reversed, is_over};
     }
     return marked;
 }
@@ -194,7 +193,7 @@ static uint32_t depth_of(const weft_graph *graph, uint32_t scan)
     return depth;
 }
 
-/* Of values that have the dim which a scan goes over. */
+/* Of values that have the dim which a scan goes over; from the first trip on, where it is not known yet which it is. */
 static void number_as_whole(const unrolling *u, const weft_node *node,
                             weft_element_attributes *attributes)
 {
@@ -206,7 +205,8 @@ static void number_as_whole(const unrolling *u, const weft_node *node,
     if (d < 0 || shape->dims[d].size * from->scans[s].trips != from->scans[s].over.size) return;
     attributes->dim = from->scans[s].over.dim;
     attributes->every = from->scans[s].trips;
-    attributes->from = trip_seen(u, s).trip;
+    const int64_t trip = trip_seen(u, s).trip;
+    attributes->from = trip >= 0 ? trip : 0;
 }
 
 /* The stream of a node that draws in a body. false: no memory. */
@@ -436,22 +436,6 @@ static weft_status find_bodies(unrolling *u, weft_error *error)
     return WEFT_OK;
 }
 
-/* Scans in whose bodies something has random numbers of a whole batch, by the place that its trip has in it. */
-static void find_numbered(unrolling *u)
-{
-    const weft_graph *from = u->rewrite.from;
-    for (uint32_t id = 1; id < from->n_nodes; id++) {
-        const weft_node *node = &from->nodes[id];
-        const weft_element_attributes *element =
-            node->op->element != NULL ? node->attributes : NULL;
-        if (!u->rewrite.is_live[id] || element == NULL ||
-            weft_scan_over(from, weft_scan_of_stream(from, element->random)) == 0)
-            continue;
-        for (uint32_t s = node->scan; s != 0; s = from->scans[s].parent)
-            u->numbers_as_whole[s] = true;
-    }
-}
-
 static weft_status take_room(unrolling *u, weft_error *error)
 {
     const weft_graph *from = u->rewrite.from;
@@ -462,15 +446,13 @@ static weft_status take_room(unrolling *u, weft_error *error)
     u->parts = weft_arena_take(arena, from->n_nodes * sizeof *u->parts);
     u->seen = weft_arena_take(arena, from->n_nodes * sizeof *u->seen);
     u->is_open = weft_arena_take(arena, from->n_scans * sizeof *u->is_open);
-    u->numbers_as_whole = weft_arena_take(arena, from->n_scans * sizeof *u->numbers_as_whole);
     u->kept = weft_arena_take(arena, from->n_scans * sizeof *u->kept);
     u->numbers = weft_arena_take(arena, from->n_scans * sizeof *u->numbers);
-    if (!u->bodies || !u->trip || !u->next || !u->parts || !u->seen || !u->is_open ||
-        !u->numbers_as_whole || !u->kept || !u->numbers)
+    if (!u->bodies || !u->trip || !u->next || !u->parts || !u->seen || !u->is_open || !u->kept ||
+        !u->numbers)
         return weft_fail_memory(error, from->n_nodes * sizeof *u->parts);
     for (uint32_t s = 0; s < from->n_scans; s++)
         u->trip[s] = -1;
-    find_numbered(u);
     for (uint32_t id = 1; id < from->n_nodes; id++) {
         const weft_node *node = &from->nodes[id];
         if (!u->rewrite.is_live[id] || node->op != &weft_op_scan_stack ||

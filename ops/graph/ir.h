@@ -36,6 +36,8 @@ typedef struct weft_draw {
     uint32_t scan;
     uint32_t level;   /* how many scans are between it and where the stream was drawn */
     bool is_reversed; /* it goes back through the trips of the scan that the stream was drawn in */
+    bool
+        is_over; /* a scan over a dim: the trip is where in the whole the elements are, and marks nothing */
 } weft_draw;
 
 typedef struct weft_tensor { /* a value, seen from inside */

@@ -69,7 +69,8 @@ void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
         char origin[160];
         if (node->scan != 0) fprintf(file, "in scan %u: ", node->scan);
         for (uint32_t i = 0; i < node->n_draws; i++)
-            fprintf(file, "drawn in scan %u%s: ", node->draws[i].scan,
+            fprintf(file, "drawn in scan %u%s%s: ", node->draws[i].scan,
+                    node->draws[i].is_over ? " over a dim" : "",
                     node->draws[i].is_reversed ? " reversed" : "");
         for (uint32_t i = 0; i < node->n_out; i++) {
             if (i > 0) fputs(", ", file);

@@ -62,10 +62,10 @@ typedef struct weft_loop_operand {
         [WEFT_MAX_DIMS]; /* numbers per dim of the space; 0 broadcasts; for values of rows 0 along the row */
 } weft_loop_operand;
 
-/* The global index that an op's block sees (weft_index), affine in the space; of a reduction, `begin` is the index of
- * a row's first element. */
+/* The global index that an op's block sees (weft_index), affine in the space and in the trip of a scan over a dim; of a reduction,
+ * `begin` is the index of a row's first element. */
 typedef struct weft_loop_index {
-    int64_t begin, stride[WEFT_MAX_DIMS];
+    int64_t begin, stride[WEFT_MAX_DIMS], trip;
 } weft_loop_index;
 
 /* One space that the ops go over. A loop over several variables has a segment for each. */
@@ -121,7 +121,7 @@ typedef struct weft_bound_loop weft_bound_loop;
 weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part part,
                            weft_stream *stream, weft_arena *arena, weft_bound_loop **bound,
                            weft_error *error);
-void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run);
+void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run, int64_t trip);
 
 /* An element table's; of one that is older than relays: NULL. */
 static inline const weft_relay *weft_relay_of(const weft_element *element)

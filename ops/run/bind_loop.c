@@ -49,6 +49,7 @@ static void bind_block_index(const weft_plan *plan, const weft_link *link, const
         index->stride[at] = counts ? stride * every : 0;
         index->begin += index->stride[at] * space->box.begin[at];
         if (is_named) index->begin += stride * attributes->from;
+        if (is_named && attributes->every > 0) index->trip = stride;
         if (element->index == WEFT_INDEX_LINEAR) stride *= out->dims[d].size * every;
     }
 }

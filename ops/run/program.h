@@ -42,7 +42,7 @@ struct weft_bound_step {
     weft_launch launch; /* kernel */
     weft_call *call;
     void *loop; /* loop */
-    void (*run_loop)(void *loop, uint64_t run);
+    void (*run_loop)(void *loop, uint64_t run, int64_t trip);
     const weft_node *
         draws; /* of a loop in a scan's body, whose random numbers are others in each trip; else NULL */
     uint32_t

@@ -12,16 +12,23 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
     return WEFT_OK;
 }
 
-/* Of the trips in which random numbers are drawn. */
-static uint32_t marks_of(const weft_rank *rank, const weft_node *node)
+static int64_t trip_drawn(const weft_rank *rank, const weft_draw *draw)
 {
-    const weft_scan *scans = rank->program->plan->graph->scans;
+    const int64_t trip = rank->trips[draw->scan];
+    return draw->is_reversed ? rank->program->plan->graph->scans[draw->scan].trips - 1 - trip
+                             : trip;
+}
+
+/* Of the trips in which random numbers are drawn; of a scan over a dim, the trip itself. */
+static uint32_t marks_of(const weft_rank *rank, const weft_node *node, int64_t *trip)
+{
     uint32_t marks = 0;
     for (uint32_t i = 0; i < node->n_draws; i++) {
         const weft_draw *draw = &node->draws[i];
-        const int64_t trip = rank->trips[draw->scan];
-        marks ^= weft_scan_mark(draw->level,
-                                draw->is_reversed ? scans[draw->scan].trips - 1 - trip : trip);
+        if (draw->is_over)
+            *trip = trip_drawn(rank, draw);
+        else
+            marks ^= weft_scan_mark(draw->level, trip_drawn(rank, draw));
     }
     return marks;
 }
@@ -29,9 +36,10 @@ static uint32_t marks_of(const weft_rank *rank, const weft_node *node)
 static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    const uint64_t run = (uint32_t)(rank->program->runs + 1);
-    bound->run_loop(bound->loop,
-                    bound->draws ? run | (uint64_t)marks_of(rank, bound->draws) << 32 : run);
+    uint64_t run = (uint32_t)(rank->program->runs + 1);
+    int64_t trip = 0;
+    if (bound->draws) run |= (uint64_t)marks_of(rank, bound->draws, &trip) << 32;
+    bound->run_loop(bound->loop, run, trip);
     return WEFT_OK;
 }
 

@@ -145,9 +145,9 @@ static weft_status bind_nothing(const weft_loop *loop, weft_loop_part part, weft
     *bound = NULL;
     return WEFT_OK;
 }
-static void run_nothing(void *bound, uint64_t run)
+static void run_nothing(void *bound, uint64_t run, int64_t trip)
 {
-    (void)bound, (void)run;
+    (void)bound, (void)run, (void)trip;
 }
 static const weft_loop_driver fresh_loops = {sizeof fresh_loops, WEFT_CPU, bind_nothing,
                                              run_nothing}; /* the CPU has one: refused */

@@ -353,19 +353,23 @@ static void build_over(weft_oracle_build *b)
 static void test_a_scan_over_a_dim_has_the_random_numbers_of_the_whole(void)
 {
     static const bool in_parts = true, at_once = false;
-    const weft_oracle_case parts = {.name = "over", .build = build_over, .argument = &in_parts};
-    const weft_oracle_case once = {.name = "once", .build = build_over, .argument = &at_once};
-    weft_oracle_result a = {0}, b = {0};
+    weft_oracle_case parts = {.name = "over", .build = build_over, .argument = &in_parts};
+    const weft_oracle_case all = {.name = "at once", .build = build_over, .argument = &at_once};
     weft_error error = {0};
-    weft_oracle_sweep(&oracle, &parts, oracle.world.n_processes > 1 ? 4 : 32);
-    if (CHECK_OK(weft_oracle_run(oracle.alone, &parts, NULL, &a, &error), error) &&
-        CHECK_OK(weft_oracle_run(oracle.alone, &once, NULL, &b, &error), error))
-        for (int i = 0; i < 2; i++) {
-            CHECK_EQ_INT(a.count[i], b.count[i]);
-            CHECK(memcmp(a.data[i], b.data[i], (size_t)a.count[i] * sizeof *a.data[i]) == 0);
-        }
-    weft_oracle_free(&a);
-    weft_oracle_free(&b);
+    check_bits(&parts);
+    for (int is_once = 0; is_once < 2; is_once++) {
+        weft_oracle_result a = {0}, b = {0};
+        parts.options = is_once ? &once : &unrolled;
+        weft_oracle_sweep(&oracle, &parts, oracle.world.n_processes > 1 ? 4 : 32);
+        if (CHECK_OK(weft_oracle_run(oracle.alone, &parts, NULL, &a, &error), error) &&
+            CHECK_OK(weft_oracle_run(oracle.alone, &all, NULL, &b, &error), error))
+            for (int i = 0; i < 2; i++) {
+                CHECK_EQ_INT(a.count[i], b.count[i]);
+                CHECK(memcmp(a.data[i], b.data[i], (size_t)a.count[i] * sizeof *a.data[i]) == 0);
+            }
+        weft_oracle_free(&a);
+        weft_oracle_free(&b);
+    }
 }
 
 int main(void)

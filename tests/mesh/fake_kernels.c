@@ -149,16 +149,17 @@ static weft_status bind_loop(const weft_loop *loop, weft_loop_part part, weft_st
 static void run_bound(fake_stream *s, fake_command *c)
 {
     (void)s;
-    host_loops()->run(c->loop, c->run_number);
+    host_loops()->run(c->loop, c->run_number, c->trip);
 }
 
-static void run_loop(void *bound, uint64_t run)
+static void run_loop(void *bound, uint64_t run, int64_t trip)
 {
     const bound_loop *b = bound;
     fake_command *c = fake_command_of("loop");
     c->run = run_bound;
     c->loop = b->loop;
     c->run_number = run;
+    c->trip = trip;
     for (int i = 0; i < b->uses.n_stretches; i++)
         fake_uses(c, b->uses.stretches[i].at, b->uses.stretches[i].bytes,
                   b->uses.stretches[i].is_written);

@@ -70,6 +70,7 @@ struct fake_command {
     weft_call call;
     void *loop;
     uint64_t run_number;
+    int64_t trip;
 };
 
 typedef struct fake_queue {

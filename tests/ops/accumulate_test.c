@@ -4,6 +4,7 @@
 #include "ops/run/program.h"
 #include "weft/autodiff.h"
 #include "weft/ops.h"
+#include "weft/scan.h"
 
 #include <stdlib.h>
 
@@ -229,9 +230,109 @@ static void test_only_what_nobody_else_reads(void)
     CHECK_EQ_INT(accumulated(spread), 0);
 }
 
+/* ---- sums that are carried ------------------------------------------------------------------------ */
+
+/* What each trip adds to what is carried. */
+typedef struct body {
+    weft_value carry, x, w;
+} body;
+
+static weft_value one_product(const body *b)
+{
+    return weft_add(b->carry, weft_einsum(WEFT_DIMS(vocab, wide), b->x, b->w));
+}
+
+static weft_value two_products(const body *b)
+{
+    const weft_value one = weft_einsum(WEFT_DIMS(vocab, wide), b->x, b->w);
+    const weft_value two = weft_einsum(WEFT_DIMS(vocab, wide), weft_tanh(b->x), b->w);
+    return weft_add(b->carry, weft_add(one, two));
+}
+
+static weft_value product_read_by_others(const body *b)
+{
+    const weft_value one = weft_einsum(WEFT_DIMS(vocab, wide), b->x, b->w);
+    return weft_add(weft_add(b->carry, one), weft_square(one));
+}
+
+static weft_value carry_read_by_others(const body *b)
+{
+    const weft_value one = weft_einsum(WEFT_DIMS(vocab, wide), b->x, b->w);
+    return weft_mul(weft_add(b->carry, one), weft_exp(weft_neg(weft_square(b->carry))));
+}
+
+enum { TRIPS = 20 };
+static const weft_dim trips = {"trips", TRIPS};
+
+/* The sum over all trips, compiled once or written down; counts of the former. */
+static counts run_body(weft_value (*add)(const body *b), const char *mesh_text,
+                       const char *layout_text, int64_t unroll, double *sum)
+{
+    weft_error error = {0};
+    weft_world world = {.n_processes = 1};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(5);
+    const weft_value xs = weft_input(graph, "xs", WEFT_F64, WEFT_DIMS(trips, batch, vocab));
+    const weft_value ws = weft_input(graph, "ws", WEFT_F64, WEFT_DIMS(trips, batch, wide));
+    const weft_value zero = weft_constant(graph, WEFT_F64, WEFT_DIMS(vocab, wide), 0.0);
+    const weft_value trip = weft_scan_begin(graph, TRIPS);
+    const body b = {weft_scan_carry(zero), weft_scan_each(xs, trips), weft_scan_each(ws, trips)};
+    weft_scan_next(b.carry, add(&b));
+    weft_scan_end(trip);
+    const weft_value last = weft_scan_last(b.carry);
+    const weft_compile_options options = {.unroll = unroll};
+    CHECK_OK(weft_mesh_create(&world, mesh_text, &mesh, &error), error);
+    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
+    CHECK_OK(weft_compile(mesh, layout, (weft_values){&last, 1}, &options, &program, &error),
+             error);
+    double *x = calloc(TRIPS * BATCH * VOCAB, sizeof *x);
+    for (int i = 0; i < TRIPS * BATCH * VOCAB; i++)
+        x[i] = (double)(i * 29 % 31) / 31 - 0.4;
+    CHECK_OK(weft_write(program, xs, WEFT_F64, x, TRIPS * BATCH * VOCAB * sizeof *x, &error),
+             error);
+    CHECK_OK(weft_write(program, ws, WEFT_F64, x, TRIPS * BATCH * WIDTH * sizeof *x, &error),
+             error);
+    CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read(program, last, WEFT_F64, sum, VOCAB * WIDTH * sizeof *sum, &error), error);
+    const counts n = count_steps(program->plan);
+    free(x);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+/* Each product adds right into the memory of what is carried, partial sums too. */
+static void test_products_add_to_what_is_carried(void)
+{
+    static const struct {
+        weft_value (*add)(const body *b);
+        int steps;
+    } cases[] = {{one_product, 1},
+                 {two_products, 0}, /* whose sum a loop adds */
+                 {product_read_by_others, 0},
+                 {carry_read_by_others, 0}};
+    static const char *const places[][2] = {
+        {"data:1", ""}, {"data:2", "batch:data"}, {"data:3", "batch:data"}, {"m:2", "vocab:m"}};
+    double once[VOCAB * WIDTH], written[VOCAB * WIDTH];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            const counts n = run_body(cases[c].add, places[p][0], places[p][1], 1, once);
+            CHECK_EQ_INT(n.steps, cases[c].steps);
+            CHECK_EQ_INT(n.in_place, cases[c].steps);
+            run_body(cases[c].add, "data:1", "", TRIPS, written);
+            for (int i = 0; i < VOCAB * WIDTH; i++)
+                CHECK_CLOSE(once[i], written[i], 1e-12);
+        }
+}
+
 int main(void)
 {
     RUN(test_a_table_read_and_multiplied_by);
     RUN(test_only_what_nobody_else_reads);
+    RUN(test_products_add_to_what_is_carried);
     return weft_test_report();
 }

@@ -140,9 +140,9 @@ static weft_status bind_nothing(const weft_loop *loop, weft_loop_part part, weft
     return WEFT_OK;
 }
 
-static void run_nothing(void *bound, uint64_t run)
+static void run_nothing(void *bound, uint64_t run, int64_t trip)
 {
-    (void)bound, (void)run;
+    (void)bound, (void)run, (void)trip;
 }
 
 static void test_wrong_loops_are_refused(void)

@@ -1,6 +1,8 @@
 /* The fast einsum against six nested loops: random names, orders, boxes and dtypes. */
 #include "kernel_views.h"
 
+#include <string.h>
+
 static const char *const names[] = {"batch", "seq", "embed", "heads", "kv", "hidden"};
 enum { NAMES = 6 };
 
@@ -14,6 +16,48 @@ static void shuffle(part *parts, int n)
     }
 }
 
+static void say_what(const weft_call *call, const char *how, double distance)
+{
+    char a[200], b[200], out[200];
+    weft_shape_print(&call->in[0].shape, a, sizeof a);
+    weft_shape_print(&call->in[1].shape, b, sizeof b);
+    weft_shape_print(&call->out[0].shape, out, sizeof out);
+    printf("%s %s -> %s%s: off by %g\n", a, b, out, how, distance);
+}
+
+static void copy_view(weft_view *to, const weft_view *from)
+{
+    const size_t bytes = (size_t)weft_view_count(from) * weft_dtype_bytes(from->dtype);
+    if (bytes > 0) memcpy(to->data, from->data, bytes);
+}
+
+/* Begun with a sum so far, in memory of its own, and then where that lies: the same bits. */
+static void compare_begun(const weft_call *call, double tolerance)
+{
+    weft_call begun = *call;
+    weft_view kept = view_like(&call->out[0]), sum = view_like(&call->out[0]);
+    begun.accumulates = true;
+    begun.n_in = 3;
+    begun.in[2] = view_like(&call->out[0]);
+    begun.out[0] = view_like(&call->out[0]);
+    view_randomize(&begun.in[2]);
+    copy_view(&kept, &begun.in[2]);
+    for (int64_t i = 0; i < weft_view_count(&sum); i++)
+        view_set(&sum, i, view_get(&kept, i) + view_get(&call->out[0], i));
+    run_on_both(weft_einsum_cpu, &begun);
+    const double distance = view_distance(&begun.out[0], &sum);
+    if (!CHECK(distance <= tolerance)) say_what(call, ", begun", distance);
+    CHECK(view_same_bits(&begun.in[2], &kept));
+    weft_call over = begun;
+    over.out[0] = over.in[2] = kept;
+    weft_einsum_cpu(&over);
+    CHECK(view_same_bits(&over.out[0], &begun.out[0]));
+    view_free(&kept);
+    view_free(&sum);
+    view_free(&begun.in[2]);
+    view_free(&begun.out[0]);
+}
+
 static void compare(weft_call *call, double tolerance)
 {
     weft_view plain = view_like(&call->out[0]);
@@ -22,14 +66,9 @@ static void compare(weft_call *call, double tolerance)
     oracle.out[0] = plain;
     weft_einsum_plain(&oracle);
     const double distance = view_distance(&call->out[0], &plain);
-    if (!CHECK(distance <= tolerance)) {
-        char a[200], b[200], out[200];
-        weft_shape_print(&call->in[0].shape, a, sizeof a);
-        weft_shape_print(&call->in[1].shape, b, sizeof b);
-        weft_shape_print(&call->out[0].shape, out, sizeof out);
-        printf("%s %s -> %s: off by %g\n", a, b, out, distance);
-    }
+    if (!CHECK(distance <= tolerance)) say_what(call, "", distance);
     view_free(&plain);
+    compare_begun(call, tolerance);
 }
 
 static void random_case(weft_dtype dtype, int most)

@@ -106,7 +106,7 @@ static void run_parts(long_rows *l, const weft_prepared_loop *prepared, int coun
         const weft_status status =
             weft_loop_bind(prepared, (weft_loop_part){index, count},
                            streams[1 + index % MOST_LANES], l->arena, &bound, &error);
-        if (CHECK_OK(status, error)) weft_bound_loop_run(bound, 1);
+        if (CHECK_OK(status, error)) weft_bound_loop_run(bound, 1, 0);
     }
 }
 

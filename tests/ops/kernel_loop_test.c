@@ -207,9 +207,9 @@ static void run_bound(one_case *c, const weft_prepared_loop *prepared, void *con
                   error))
         return;
     set_operands(c, true);
-    weft_bound_loop_run(bound, RUN_NUMBER + 1);
+    weft_bound_loop_run(bound, RUN_NUMBER + 1, 0);
     set_operands(c, false);
-    weft_bound_loop_run(bound, RUN_NUMBER);
+    weft_bound_loop_run(bound, RUN_NUMBER, 0);
     check_results(c, first, lanes);
 }
 

@@ -156,7 +156,7 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
                                   .n = n.size,
                                   .k = p->dk.size,
                                   .alpha = 1,
-                                  .beta = l == 0 ? 0 : 1,
+                                  .beta = l == 0 && !p->adds ? 0 : 1,
                                   .a = matrix_at(p, WEFT_A, at[WEFT_A] + added[WEFT_A], &m, &p->dk),
                                   .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
                                   .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n),
@@ -256,7 +256,8 @@ enum { TINY = 64 };
                 for (int64_t l = 0; l < p->dk.size; l++)                                           \
                     sum += (double)a[i * m[WEFT_A] + l * k[WEFT_A]] *                              \
                            (double)b[l * k[WEFT_B] + j * n[WEFT_B]];                               \
-                out[i * m[WEFT_OUT] + j * n[WEFT_OUT]] = (T)sum;                                   \
+                T *to = &out[i * m[WEFT_OUT] + j * n[WEFT_OUT]];                                   \
+                *to = p->adds ? *to + (T)sum : (T)sum;                                             \
             }                                                                                      \
     }
 TINY_PRODUCT(tiny_f32, float)
@@ -288,7 +289,8 @@ static void plan_tiny(weft_einsum *p, int64_t work)
 static void run_zeros(const weft_einsum *p, weft_stream *stream)
 {
     (void)stream;
-    if (p->count > 0) memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
+    if (p->count > 0 && !p->adds)
+        memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */
@@ -302,6 +304,7 @@ static void plan(weft_einsum *p, const weft_call *call)
                        .reads = call->in[0].dtype,
                        .stream = call->stream,
                        .run = run_zeros,
+                       .adds = call->accumulates,
                        .count = weft_view_count(out)};
     p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data,
     p->data[WEFT_OUT] = out->data;
@@ -342,6 +345,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 static void launch(const weft_call *call)
 {
     const weft_einsum *p = call->prepared;
+    if (p->adds) weft_begin_sum(call);
     p->run(p, call->stream);
 }
 
@@ -349,6 +353,7 @@ void weft_einsum_cpu(const weft_call *call)
 {
     weft_einsum p;
     plan(&p, call);
+    if (p.adds) weft_begin_sum(call);
     p.run(&p, call->stream);
 }
 
@@ -359,4 +364,6 @@ const weft_kernel weft_kernel_einsum = {
     .dtypes = WEFT_WIDE_DTYPES | WEFT_HALF_DTYPES,
     .prepare = prepare,
     .launch = launch,
+    .accumulates = true,
+    .carried_alone = true,
 };

@@ -24,6 +24,7 @@ struct weft_einsum {
     weft_nest k, lone;    /* lone: summed dims of one operand only           */
     weft_einsum_dim dm, dn, dk;
     int64_t slices, slice; /* of the longer of m and n */
+    bool adds; /* to what out holds, the sum so far: of short sums as a loop would, bit for bit */
 };
 
 /* The innermost loop of `nest`, taken out of it; size 1 where there is none. */

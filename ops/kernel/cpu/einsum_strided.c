@@ -53,6 +53,8 @@ typedef struct strip {
                 add_any_##s(sum, a, b, &x);                                                        \
         }                                                                                          \
         R *out = (R *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
+        for (int64_t i = 0; i < n && e->adds; i++)                                                 \
+            sum[i] = (SUM)(R)sum[i] + (SUM)out[i * stride[WEFT_OUT]];                              \
         for (int64_t i = 0; i < n; i++)                                                            \
             out[i * stride[WEFT_OUT]] = (R)sum[i];                                                 \
     }

@@ -216,42 +216,12 @@ static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first + begin, x->first + end, 0, x->run);
 }
 
-enum { BEGUN = 1 << 16 }; /* bytes that a lane begins at a time */
-typedef struct beginning {
-    char *data;
-    const char *from; /* the sum so far; NULL: zeros */
-    size_t bytes;
-} beginning;
-
-static void begin_pieces(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const beginning *b = argument;
-    const size_t first = (size_t)begin * BEGUN, stop = (size_t)end * BEGUN;
-    const size_t n = (stop < b->bytes ? stop : b->bytes) - first;
-    (void)lane;
-    if (b->from)
-        memcpy(b->data + first, b->from + first, n);
-    else
-        memset(b->data + first, 0, n);
-}
-
-/* A table of tokens is mostly what nobody adds to. A sum that is where it has to be stays there. */
-static void begin_sum(const weft_call *call)
-{
-    const weft_view *out = &call->out[0];
-    beginning b = {out->data, call->accumulates ? call->in[call->n_in - 1].data : NULL,
-                   (size_t)weft_view_count(out) * weft_dtype_bytes(out->dtype)};
-    if (b.from == b.data) return;
-    weft_parallel(call->stream, (int64_t)((b.bytes + BEGUN - 1) / BEGUN), weft_grain(BEGUN / 16),
-                  begin_pieces, &b);
-}
-
 void weft_scatter_add_cpu(const weft_call *call)
 {
     const weft_dim_attributes *attributes = call->attributes;
     const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
     if (weft_view_count(out) == 0) return;
-    begin_sum(call);
+    weft_begin_sum(call);
     if (weft_view_count(rows) == 0) return;
     indexing x = {0};
     make_nests(&x, out, ids, rows, attributes->dim);

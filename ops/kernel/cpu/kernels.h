@@ -8,7 +8,8 @@
  * is this rank's summand. */
 
 /* out = sum over the dims that out lacks of in[0] * in[1]. Float dtypes by BLAS, i32 plainly. Nothing to add
- * (an empty contraction) gives zeros. Dims of one name have equal boxes in all operands. */
+ * (an empty contraction) gives zeros. Dims of one name have equal boxes in all operands. It accumulates: then the sum so far is
+ * in[2], as out is, and what there is to add is added to that. */
 void weft_einsum_cpu(const weft_call *call);
 /* The same by six nested loops; the oracle of the fast one. */
 void weft_einsum_plain(const weft_call *call);

@@ -16,7 +16,18 @@ int64_t weft_space_tables(const weft_space *s)
     return (bytes + 63) / 64 * 64;
 }
 
-static void lane_open(const weft_space *s, weft_lane *lane, void *tables, uint64_t run)
+/* What is another in each run and trip. */
+static void lane_count(const weft_space *s, weft_lane *lane, uint64_t run, int64_t trip)
+{
+    lane->trip = trip;
+    for (int k = 0; k < s->n_ops; k++) {
+        lane->env[k].step = run;
+        lane->env[k].index = weft_index_begin(s, lane, k);
+    }
+}
+
+static void lane_open(const weft_space *s, weft_lane *lane, void *tables, uint64_t run,
+                      int64_t trip)
 {
     lane->base = tables, lane->begin = lane->base + s->n_refs;
     lane->at = lane->begin + s->n_refs;
@@ -26,10 +37,9 @@ static void lane_open(const weft_space *s, weft_lane *lane, void *tables, uint64
     lane->begin[0] = lane->at[0] = NULL; /* an operand that an op has not */
     for (int k = 1; k < s->n_refs; k++)
         lane->base[k] = (s->refs[k].data ? s->refs[k].data : lane->scratch) + s->refs[k].offset;
-    for (int k = 0; k < s->n_ops; k++) {
+    for (int k = 0; k < s->n_ops; k++)
         lane->env[k] = s->env[k];
-        lane->env[k].step = run;
-    }
+    lane_count(s, lane, run, trip);
     for (int k = 0; k < s->n_in; k++)
         lane->filled[k] = NULL;
 }
@@ -118,6 +128,7 @@ static void merge_states(const weft_space *s, const weft_lane *lane, const doubl
 typedef struct task {
     const weft_prepared_loop *loop;
     uint64_t run;
+    int64_t trip;
     weft_stream *stream;
     int64_t first; /* of the units that lanes share out      */
     double *kept;  /* states of long rows, in lane 0's scratch */
@@ -127,7 +138,7 @@ typedef struct task {
 static void run_space(const weft_space *s, weft_lane *lane, const task *t, int64_t begin,
                       int64_t end)
 {
-    lane_open(s, lane, lane->scratch, t->run);
+    lane_open(s, lane, lane->scratch, t->run, t->trip);
     while (begin < end) {
         const int64_t group = begin / s->cuts, first = begin % s->cuts;
         int64_t stop = s->cuts - first < end - begin ? s->cuts : first + end - begin;
@@ -171,7 +182,7 @@ static void merge_units(const task *t, int64_t begin, int64_t end)
     for (const weft_space *s = t->loop->spaces; begin < end; s++) {
         const int64_t n = s->n_groups * s->cuts, stop = end < n ? end : n;
         if (begin < stop && s->n_states > 0) {
-            lane_open(s, &lane, lane.scratch, t->run);
+            lane_open(s, &lane, lane.scratch, t->run, t->trip);
             for (int64_t group = begin / s->cuts; group < stop / s->cuts; group++)
                 merge_group(s, &lane, t, group);
         }
@@ -181,10 +192,10 @@ static void merge_units(const task *t, int64_t begin, int64_t end)
 }
 
 /* Units [begin, end) of a loop, by all lanes. */
-static void run_loop(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream,
-                     int64_t begin, int64_t end)
+static void run_loop(const weft_prepared_loop *loop, uint64_t run, int64_t trip,
+                     weft_stream *stream, int64_t begin, int64_t end)
 {
-    task t = {loop, run, stream, begin, NULL};
+    task t = {loop, run, trip, stream, begin, NULL};
     if (loop->kept > 0) t.kept = (double *)((char *)weft_stream_scratch(stream, 0) + loop->kept);
     weft_parallel(stream, end - begin, loop->grain, run_units, &t);
     if (loop->kept > 0) merge_units(&t, begin, end);
@@ -192,7 +203,7 @@ static void run_loop(const weft_prepared_loop *loop, uint64_t run, weft_stream *
 
 void weft_loop_run(const weft_prepared_loop *loop, uint64_t run, weft_stream *stream)
 {
-    run_loop(loop, run, stream, 0, loop->n_units);
+    run_loop(loop, run, 0, stream, 0, loop->n_units);
 }
 
 /* ---- for one stream -------------------------------------------------------------------------- */
@@ -241,21 +252,20 @@ weft_status weft_loop_bind(const weft_prepared_loop *loop, weft_loop_part part, 
     if (tables == NULL) return weft_fail_memory(error, bytes);
     b->space = loop->spaces;
     b->lane.scratch = weft_stream_scratch(stream, 0);
-    lane_open(b->space, &b->lane, tables, 0);
+    lane_open(b->space, &b->lane, tables, 0, 0);
     locate(b->space, &b->lane, 0);
     set_block(b->space, &b->lane, 0, b->space->row);
     return WEFT_OK;
 }
 
-void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run)
+void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run, int64_t trip)
 {
     const weft_space *s = bound->space;
     if (s == NULL) {
-        run_loop(bound->loop, run, bound->stream, bound->begin, bound->end);
+        run_loop(bound->loop, run, trip, bound->stream, bound->begin, bound->end);
         return;
     }
-    for (int k = 0; k < s->n_ops; k++)
-        bound->lane.env[k].step = run;
+    lane_count(s, &bound->lane, run, trip);
     for (int k = 0; k < s->n_in; k++) /* another run's numbers */
         bound->lane.filled[k] = NULL;
     for (int k = 0; k < s->n_stages; k++)
@@ -275,9 +285,9 @@ static weft_status bind_here(const weft_loop *loop, weft_loop_part part, weft_st
     return status;
 }
 
-static void run_here(void *bound, uint64_t run)
+static void run_here(void *bound, uint64_t run, int64_t trip)
 {
-    weft_bound_loop_run(bound, run);
+    weft_bound_loop_run(bound, run, trip);
 }
 
 const weft_loop_driver weft_loops_own = {.device = WEFT_CPU, .bind = bind_here, .run = run_here};

@@ -76,7 +76,7 @@ struct weft_space {
     bool streams;           /* some results are written past the caches                 */
     int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */
     int64_t (*index_stride)[WEFT_MAX_DIMS + 1]; /* [n_ops] */
-    int64_t *index_begin;                       /* [n_ops] */
+    int64_t *index_begin, *index_trip;          /* [n_ops] */
     const char **data;                          /* [n_in] */
     int n_in, n_ops, n_refs;
     weft_ref *refs;            /* [n_refs], 0 is none */
@@ -114,8 +114,15 @@ struct weft_lane {
     int64_t first_row, n_rows;        /* of the group                                          */
     int64_t skip, run, n;             /* of the block: first element and elements of a row; all */
     int64_t outer[WEFT_MAX_DIMS + 1]; /* coordinates of the group's first row               */
+    int64_t trip;                     /* of a scan over a dim                               */
     weft_known_factor known;
 };
+
+/* Where the index of op k begins. */
+static inline int64_t weft_index_begin(const weft_space *s, const weft_lane *lane, int k)
+{
+    return s->index_begin[k] + lane->trip * s->index_trip[k];
+}
 
 /* Acts. On elements, the block at hand: */
 void weft_act_bring(const weft_space *, weft_lane *,

@@ -143,8 +143,9 @@ weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loo
     s->data = weft_arena_take(arena, n_in * sizeof *s->data);
     s->index_stride = weft_arena_take(arena, n_ops * sizeof *s->index_stride);
     s->index_begin = weft_arena_take(arena, n_ops * sizeof *s->index_begin);
+    s->index_trip = weft_arena_take(arena, n_ops * sizeof *s->index_trip);
     weft_block_env *env = weft_arena_take(arena, n_ops * sizeof *env);
-    if (!s->stride || !s->data || !s->index_stride || !s->index_begin || !env)
+    if (!s->stride || !s->data || !s->index_stride || !s->index_begin || !s->index_trip || !env)
         return weft_fail_memory(error, n_ops * sizeof *env);
     for (int k = 0; k < loop->n_in; k++)
         s->data[k] = segment->in[k].data;
@@ -152,7 +153,8 @@ weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loo
     cut(s, segment->n_row_dims > 0);
     for (int k = 0; k < loop->n_ops; k++) {
         env[k] = loop->op[k].env;
-        env[k].index = s->index_begin[k] = segment->index[k].begin;
+        s->index_begin[k] = segment->index[k].begin;
+        s->index_trip[k] = segment->index[k].trip;
         env[k].stride = s->index_stride[k][s->n_dims - 1];
     }
     s->env = env;

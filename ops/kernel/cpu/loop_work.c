@@ -177,8 +177,8 @@ void weft_act_indexed(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     weft_block_env *env = &lane->env[act->number];
     const int64_t *stride = s->index_stride[act->number];
-    env->index = s->index_begin[act->number] + weft_loop_dot(lane->outer, stride, s->n_outer) +
-                 lane->skip * env->stride;
+    env->index = weft_index_begin(s, lane, act->number) +
+                 weft_loop_dot(lane->outer, stride, s->n_outer) + lane->skip * env->stride;
     run_block(lane, act, lane->n, env);
 }
 
@@ -190,7 +190,7 @@ void weft_act_pieces(const weft_space *s, weft_lane *lane, const weft_act *act)
         const void *x[3] = {NULL, NULL, NULL};
         for (int i = 0; i < act->n_in; i++)
             x[i] = lane->at[act->x[i]] + w.done * act->x_bytes[i];
-        env->index = s->index_begin[act->number] +
+        env->index = weft_index_begin(s, lane, act->number) +
                      weft_loop_dot(w.at, s->index_stride[act->number], s->n_dims);
         act->block(w.run, lane->at[act->y[0]] + w.done * act->bytes, x, env);
     } while (walk_on(s, lane, &w));
@@ -301,7 +301,7 @@ void weft_act_indexed_rows(const weft_space *s, weft_lane *lane, const weft_act 
         const void *x[3] = {NULL, NULL, NULL};
         for (int i = 0; i < act->n_in; i++)
             x[i] = lane->at[act->x[i]] + r * act->x_bytes[i];
-        env->index = s->index_begin[act->number] +
+        env->index = weft_index_begin(s, lane, act->number) +
                      weft_loop_dot(at, s->index_stride[act->number], s->n_outer);
         act->block(1, lane->at[act->y[0]] + r * act->bytes, x, env);
     }

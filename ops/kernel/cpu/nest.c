@@ -1,6 +1,8 @@
 /* nest.c: loops over several strided tensors; see nest.h. */
 #include "cpu/nest.h"
 
+#include <string.h>
+
 weft_strided weft_strided_view(const weft_view *view)
 {
     weft_strided strided = {.view = view};
@@ -79,4 +81,33 @@ int64_t weft_grain(int64_t work)
 {
     enum { WORTH = 16384 }; /* elements that take about as long as waking a thread */
     return work >= WORTH ? 1 : WORTH / (work > 0 ? work : 1);
+}
+
+enum { BEGUN = 1 << 16 }; /* bytes that a lane begins at a time */
+typedef struct beginning {
+    char *data;
+    const char *from; /* the sum so far; NULL: zeros */
+    size_t bytes;
+} beginning;
+
+static void begin_pieces(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const beginning *b = argument;
+    const size_t first = (size_t)begin * BEGUN, stop = (size_t)end * BEGUN;
+    const size_t n = (stop < b->bytes ? stop : b->bytes) - first;
+    (void)lane;
+    if (b->from)
+        memcpy(b->data + first, b->from + first, n);
+    else
+        memset(b->data + first, 0, n);
+}
+
+void weft_begin_sum(const weft_call *call)
+{
+    const weft_view *out = &call->out[0];
+    beginning b = {out->data, call->accumulates ? call->in[call->n_in - 1].data : NULL,
+                   (size_t)weft_view_count(out) * weft_dtype_bytes(out->dtype)};
+    if (b.from == b.data) return;
+    weft_parallel(call->stream, (int64_t)((b.bytes + BEGUN - 1) / BEGUN), weft_grain(BEGUN / 16),
+                  begin_pieces, &b);
 }

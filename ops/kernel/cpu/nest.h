@@ -39,4 +39,8 @@ void weft_nest_offset(const weft_nest *nest, int64_t index, int64_t offset[WEFT_
 /* At least 1: how many tasks of `work` elements are worth waking a lane for. */
 int64_t weft_grain(int64_t work);
 
+/* The result holds what is added to from here on: the sum so far of a call that accumulates, which stays where it is if that is
+ * where it has to be; else zeros. */
+void weft_begin_sum(const weft_call *call);
+
 #endif

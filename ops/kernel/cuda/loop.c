@@ -62,13 +62,14 @@ static weft_status bind(const weft_loop *loop, weft_loop_part part, weft_stream 
     return WEFT_OK;
 }
 
-static void run(void *bound, uint64_t number)
+static void run(void *bound, uint64_t number, int64_t trip)
 {
     enum { MOST_BLOCKS = 1 << 16 };
     bound_loop *b = bound;
     for (int k = 0; k < b->n; k++) {
         one *o = &b->each[k];
         o->words[CUDA_LOOP_RUN] = (int64_t)number;
+        o->words[CUDA_LOOP_TRIP] = trip;
         if (o->n_rows > 0)
             cuda_launch_blocks(b->stream, WEFT_COMPUTE, o->kernel,
                                o->n_rows < MOST_BLOCKS ? o->n_rows : MOST_BLOCKS, o->n_threads,

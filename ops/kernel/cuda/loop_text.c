@@ -251,7 +251,10 @@ static void put_operand(writing *w, int k, bool of_row)
 static void put_index(writing *w, buffer *b, int op, bool of_row)
 {
     const int thing = w->loop->n_in + op;
-    put(b, "            const int64_t index = WORD(%d)", add_word(w, w->segment->index[op].begin));
+    const weft_loop_index *index = &w->segment->index[op];
+    put(b, "            const int64_t index = WORD(%d)", add_word(w, index->begin));
+    if (index->trip != 0)
+        put(b, " + WORD(%d) * WORD(%d)", CUDA_LOOP_TRIP, add_word(w, index->trip));
     put_offset(w, b, &w->rows, thing);
     if (!of_row) put_offset(w, b, &w->elements, thing);
     put(b, ";\n");
@@ -486,9 +489,10 @@ static weft_status write(writing *w, weft_error *error)
     w->elements = walk_of(w, 'k', n_outer, s->n_dims);
     w->text->n = w->elements.count;
     w->text->n_rows = s->n_row_dims > 0 ? w->rows.count : 0;
-    add_word(w, 0);
+    add_word(w, 0); /* CUDA_LOOP_RUN */
     add_word(w, w->elements.count);
     add_word(w, w->rows.count);
+    add_word(w, 0); /* CUDA_LOOP_TRIP */
     set_slots(w);
     (s->n_row_dims > 0 ? write_rows : write_elements)(w);
     if (w->row.has_failed || w->pass.has_failed || w->text->words == NULL)

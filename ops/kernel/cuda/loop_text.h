@@ -4,7 +4,8 @@
 
 #include "loop.h"
 
-enum { CUDA_LOOP_RUN = 0 }; /* the word that the number of the run stands in; all others stay */
+/* The words that the numbers of the run and of a scan's trip stand in; all others stay. */
+enum { CUDA_LOOP_RUN = 0, CUDA_LOOP_TRIP = 3 };
 
 typedef struct cuda_loop_text {
     char *body;     /* what stands between the braces of the kernel */

@@ -84,6 +84,9 @@ typedef struct weft_kernel {
     /* Gives back what prepare took beside the arena's memory; once for each prepare that succeeded. NULL: nothing. */
     void (*release)(void *prepared);
     bool accumulates; /* it takes calls that accumulate as well */
+    /* ... but gains by it only where the sum is carried from trip to trip of a scan: any other a loop makes as cheaply, with what
+     * else that loop does */
+    bool carried_alone;
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))
@@ -110,7 +113,8 @@ typedef struct weft_loop_driver {
     /* What has been prepared of a part, for one stream; the arena lives as long as it. The loop is not needed afterwards. */
     weft_status (*bind)(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
                         weft_arena *arena, void **bound, weft_error *error);
-    void (*run)(void *bound, uint64_t run); /* put onto the stream; allocates nothing */
+    /* Put onto the stream; allocates nothing. `trip` is that of the scan over a dim in whose body it is; else 0. */
+    void (*run)(void *bound, uint64_t run, int64_t trip);
 } weft_loop_driver;
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */

@@ -59,6 +59,9 @@ static const option options[] = {
      1},
     {"recompute", OPTION_FLAG, "no", "", "Training",
      "compute each block again on the way back, in place of keeping its values"},
+    {"scan-layers", OPTION_FLAG, "no", "", "Training",
+     "compile one block, which goes through the weights of all: a plan as long for 96 layers as "
+     "for 4"},
     {"stages", OPTION_COUNT, "1", "N", "Training",
      "layers in N stages, which micro-batches go through one behind the other; stage:pipe in "
      "--layout splits them",

@@ -24,6 +24,12 @@ static weft_status check_stages(const settings *s, weft_error *error)
                          "micro %lld and stages 1: micro-batches go through stages; give --stages "
                          "too, or --accumulate %lld for a batch in parts",
                          micro, micro);
+    if (stages > 1 && settings_flag(s, "scan-layers"))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "stages %lld and scan-layers: a scan goes through all layers, one after the "
+            "other, and stages compute at once; leave one of the two away",
+            stages);
     if (batch % parts != 0 || batch / parts % micro == 0) return WEFT_OK;
     if (parts > 1)
         return weft_fail(error, WEFT_USAGE,
@@ -84,6 +90,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .stages = settings_count(s, "stages"),
         .micro = settings_count(s, "micro"),
         .recomputes = settings_flag(s, "recompute"),
+        .scans = settings_flag(s, "scan-layers"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };
@@ -161,6 +168,7 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
         .synchronous = settings_flag(job->settings, "synchronous"),
         .link = job->link.text,
         .precision = weft_precision_find(settings_text(job->settings, "precision")),
+        .unroll = job->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
         .explain = settings_flag(job->settings, "explain")};
     WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
     return weft_compile(job->mesh, job->layout,

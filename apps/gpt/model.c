@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "weft/autodiff.h"
+#include "weft/scan.h"
 
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads",
                                           "kv",    "hidden", "vocab", "stage"};
@@ -38,9 +39,10 @@ typedef struct outer_variables {
     weft_value table, places, norm[2], head;
 } outer_variables;
 
-/* Of a stage; without stages, all. */
+/* That are written down: of a stage; without stages, all; one, through whose weights a scan goes. */
 static int64_t layers_of(const gpt_shape *shape)
 {
+    if (shape->scans) return 1;
     return shape->stages > 1 ? shape->layers / shape->stages : shape->layers;
 }
 
@@ -57,19 +59,19 @@ static weft_shape led_by(weft_dim first, const weft_shape *dims)
     return all;
 }
 
-/* Of this layer in all stages: they begin as those of the layers would. */
-static weft_value of_stages(const builder *b, const char *name, weft_shape dims,
-                            weft_initial initial)
+/* Of this layer in all stages, or of all layers: they begin as those of the layers would. */
+static weft_value of_several(const builder *b, weft_dim along, const char *name, weft_shape dims,
+                             weft_initial initial)
 {
     char full[64], rows[64 * GPT_MOST_STAGES];
-    const int64_t stages = b->shape->stages, layers = layers_of(b->shape);
+    const int64_t layers = layers_of(b->shape);
     int at = 0;
-    for (int64_t s = 0; s < stages; s++)
+    for (int64_t s = 0; s < along.size; s++)
         at += snprintf(rows + at, sizeof rows - (size_t)at, "%sblock%lld.%s", s > 0 ? " " : "",
                        (long long)(s * layers + b->layer), name);
-    snprintf(full, sizeof full, "stage.block%d.%s", b->layer, name);
-    return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(b->m->stage, &dims),
-                                 initial, rows);
+    snprintf(full, sizeof full, "%s.block%d.%s", along.name, b->layer, name);
+    return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(along, &dims), initial,
+                                 rows);
 }
 
 /* The next variable; where all have been made before, that one. */
@@ -79,7 +81,9 @@ static weft_value variable(builder *b, const char *name, weft_shape dims, weft_i
     const int index = b->n_variables++;
     if (b->m->variables != NULL) return b->m->variables[index];
     if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
-    if (b->layer >= 0 && b->shape->stages > 1) return of_stages(b, name, dims, initial);
+    if (b->layer >= 0 && b->shape->stages > 1)
+        return of_several(b, b->m->stage, name, dims, initial);
+    if (b->layer >= 0 && b->shape->scans) return of_several(b, b->m->layer, name, dims, initial);
     if (b->layer >= 0)
         snprintf(full, sizeof full, "block%d.%s", b->layer, name);
     else
@@ -204,6 +208,7 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
         .hidden = {"hidden", shape->hidden},
         .vocab = {"vocab", shape->vocab},
         .stage = {"stage", shape->stages},
+        .layer = {"layer", shape->layers},
     };
 }
 
@@ -213,6 +218,29 @@ static weft_value embedded(builder *b, const outer_variables *v, weft_value toke
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
+/* Kept, or computed again on the way back. */
+static weft_value part(const builder *b, const block_variables *v, weft_value x)
+{
+    return b->shape->recomputes ? weft_recompute_end(block(b, v, weft_recompute_begin(x)))
+                                : block(b, v, x);
+}
+
+/* All blocks as one, each of whose trips sees the weights of a layer. */
+static weft_value scanned(const builder *b, const block_variables *all, weft_value x)
+{
+    enum { WEIGHTS = sizeof *all / sizeof(weft_value) };
+    weft_value stacked[WEIGHTS], seen[WEIGHTS];
+    block_variables v;
+    memcpy(stacked, all, sizeof stacked);
+    const weft_value trip = weft_scan_begin(b->graph, b->shape->layers), h = weft_scan_carry(x);
+    for (int i = 0; i < WEIGHTS; i++)
+        seen[i] = weft_scan_each(stacked[i], b->m->layer);
+    memcpy(&v, seen, sizeof v);
+    weft_scan_next(h, part(b, &v, h));
+    weft_scan_end(trip);
+    return weft_scan_last(h);
+}
+
 /* All blocks, or those of a stage. */
 static weft_value blocks(void *argument, weft_value x)
 {
@@ -220,8 +248,7 @@ static weft_value blocks(void *argument, weft_value x)
     block_variables v;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b, &v);
-        x = b->shape->recomputes ? weft_recompute_end(block(b, &v, weft_recompute_begin(x)))
-                                 : block(b, &v, x);
+        x = b->shape->scans ? scanned(b, &v, x) : part(b, &v, x);
     }
     b->layer = -1;
     return x;

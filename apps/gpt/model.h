@@ -15,7 +15,9 @@ typedef struct gpt_shape {
     /* layers in so many stages, of as many each, through which micro-batches go one behind the other (pipe.h): stages
      * divides layers, micro divides batch; 0 or 1: no stages */
     int64_t stages, micro;
-    bool recomputes;  /* each block's values are computed again on the way back */
+    bool recomputes; /* each block's values are computed again on the way back */
+    /* the blocks are one, built once, and a scan goes through their weights, which are stacked along `layer`; without stages */
+    bool scans;
     weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
     weft_dtype
         computes;    /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
@@ -24,7 +26,7 @@ typedef struct gpt_shape {
 } gpt_shape;
 
 typedef struct gpt_model {
-    weft_dim batch, seq, embed, heads, kv, hidden, vocab, stage;
+    weft_dim batch, seq, embed, heads, kv, hidden, vocab, stage, layer;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
     weft_value
         logits; /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:

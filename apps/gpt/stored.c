@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
-static const char *const model_options[] = {"layers", "width", "heads", "seq",
-                                            "dtype",  "seed",  "stages"};
+static const char *const model_options[] = {"layers", "width", "heads",  "seq",
+                                            "dtype",  "seed",  "stages", "scan-layers"};
 
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {

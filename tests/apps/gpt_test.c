@@ -96,6 +96,25 @@ static void test_stages_give_the_losses_of_the_layers(void)
 #undef PLAIN
 }
 
+/* One block, through which a scan goes with the weights of each layer: the losses of the layers, by threads and by processes; text is
+ * written by the same model. */
+static void test_a_scan_through_the_layers_gives_their_losses(void)
+{
+#define PLAIN "--layers 3 --dropout 0 "
+    double alone[STEPS] = {0};
+    train("", PLAIN, alone);
+    check_losses("", PLAIN "--scan-layers --sample 20", alone);
+    check_losses("", PLAIN "--scan-layers --mesh data:2 --layout batch:data --zero 3 --recompute",
+                 alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
+                 PLAIN "--scan-layers --mesh data:2,model:2 --layout "
+                       "batch:data,hidden:model,heads:model,vocab:model --zero 1",
+                 alone);
+#undef PLAIN
+    check_refused("--layers 4 --stages 2 --scan-layers", "stages 2 and scan-layers");
+}
+
 static void test_stages_and_micro_batches_divide(void)
 {
     check_refused("--layers 6 --stages 4", "layers 6 and stages 4");
@@ -208,6 +227,7 @@ int main(void)
         RUN(test_threads_and_processes_give_the_same_losses);
         RUN(test_micro_batches_share_the_batch);
         RUN(test_stages_give_the_losses_of_the_layers);
+        RUN(test_a_scan_through_the_layers_gives_their_losses);
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);

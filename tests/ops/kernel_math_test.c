@@ -86,6 +86,50 @@ static void test_gelu_and_its_slope(void)
     CHECK(weft_gelu_slope_f32(1e20f) == 1.0f && weft_gelu_slope_f64(1e200) == 1.0);
     CHECK(fabsf(weft_gelu_slope_f32(-1e20f)) < 1e-6f);
 }
+static void test_sigmoid_and_softplus(void)
+{
+    sweep(weft_sigmoid_f32, weft_sigmoid_f64, -80.0f, 30.0f, 3e-7);
+    sweep(weft_softplus_f32, weft_softplus_f64, -80.0f, 30.0f, 4e-7);
+    CHECK(weft_sigmoid_f32(INFINITY) == 1.0f && weft_sigmoid_f32(-INFINITY) == 0.0f);
+    CHECK(weft_softplus_f32(INFINITY) == INFINITY && weft_softplus_f32(-INFINITY) == 0.0f);
+    CHECK(isnan(weft_sigmoid_f32(NAN)) && isnan(weft_softplus_f32(NAN)));
+}
+static void test_erf_is_within_three_ulp(void)
+{
+    sweep(weft_erf_f32, erf, -6.0f, 6.0f, 2.5e-7);
+    sweep(weft_erf_f32, erf, -1e-3f, 1e-3f, 2.5e-7);
+    CHECK(weft_erf_f32(INFINITY) == 1.0f && weft_erf_f32(-INFINITY) == -1.0f);
+    CHECK(isnan(weft_erf_f32(NAN)));
+}
+static void test_expm1_and_log1p_are_exact_near_zero(void)
+{
+    sweep(weft_expm1_f32, expm1, -20.0f, 88.7f, 3e-7);
+    sweep(weft_expm1_f32, expm1, -1.0f, 1.0f, 3e-7);
+    sweep(weft_expm1_f32, expm1, -1e-5f, 1e-5f, 2e-7);
+    sweep(weft_log1p_f32, log1p, -0.999f, 1e6f, 4e-7);
+    sweep(weft_log1p_f32, log1p, -1.0f + 1e-4f, 1.0f, 4e-7);
+    sweep(weft_log1p_f32, log1p, -1e-5f, 1e-5f, 2e-7);
+    CHECK(weft_expm1_f32(INFINITY) == INFINITY && weft_expm1_f32(-INFINITY) == -1.0f);
+    CHECK(weft_log1p_f32(INFINITY) == INFINITY && weft_log1p_f32(-1.0f) == -INFINITY);
+    CHECK(isnan(weft_log1p_f32(-1.5f)) && isnan(weft_log1p_f32(NAN)) && isnan(weft_expm1_f32(NAN)));
+}
+static void test_division_that_rounds_down(void)
+{
+    for (int x = -7; x <= 7; x++)
+        for (int y = -3; y <= 3; y++) {
+            if (y == 0) continue;
+            CHECK_EQ_INT(weft_floor_div_i64(x, y), (int64_t)floor((double)x / y));
+            CHECK(weft_floor_div_f64(x, y) == floor((double)x / y));
+            CHECK_EQ_INT(weft_mod_i64(x, y), x - y * weft_floor_div_i64(x, y));
+            CHECK(weft_mod_f64(x, y) == (double)weft_mod_i64(x, y));
+        }
+    CHECK_EQ_INT(weft_floor_div_i64(5, 0), 0);
+    CHECK_EQ_INT(weft_mod_i64(5, 0), 0);
+    CHECK_EQ_INT(weft_floor_div_i64(INT64_MIN, -1), INT64_MIN); /* wraps around */
+    CHECK_EQ_INT(weft_mod_i64(INT64_MIN, -1), 0);
+    CHECK(weft_floor_div_f64(1.0, 0.0) == (double)INFINITY && isnan(weft_mod_f64(1.0, 0.0)));
+    CHECK(weft_floor_div_f64(1e300, 1e-10) == (double)INFINITY);
+}
 
 int main(void)
 {
@@ -96,5 +140,9 @@ int main(void)
     RUN(test_log_at_the_edges);
     RUN(test_tanh_is_within_three_ulp);
     RUN(test_gelu_and_its_slope);
+    RUN(test_sigmoid_and_softplus);
+    RUN(test_erf_is_within_three_ulp);
+    RUN(test_expm1_and_log1p_are_exact_near_zero);
+    RUN(test_division_that_rounds_down);
     return weft_test_report();
 }

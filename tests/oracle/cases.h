@@ -19,6 +19,8 @@
 #build, build, dtypes, derivatives, ##__VA_ARGS__                                          \
     }
 
+#define ALL_DTYPES (OP_FLOAT | OP_INT)
+
 typedef weft_oracle_build build_t;
 
 /* Sizes that no axis divides, some smaller than an axis. */

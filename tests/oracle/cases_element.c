@@ -1,20 +1,8 @@
 /* cases_element.c: ops whose results are made element by element. */
-#include "cases.h"
+#include "cases_element.h"
 
 /* ---- element by element ---------------------------------------------------------------------- */
 
-/* Two operands of the same dims, in another order, or fewer. */
-#define TWO(op, make_x, make_y)                                                                    \
-    static weft_value op##_same(build_t *b, weft_dtype t)                                          \
-    {                                                                                              \
-        weft_value x = make_x(b, t, WEFT_DIMS(A, C)), y = make_y(b, t, WEFT_DIMS(C, A));           \
-        return weft_##op(x, y);                                                                    \
-    }                                                                                              \
-    static weft_value op##_broadcast(build_t *b, weft_dtype t)                                     \
-    {                                                                                              \
-        weft_value x = make_x(b, t, WEFT_DIMS(A)), y = make_y(b, t, WEFT_DIMS(B, A));              \
-        return weft_##op(x, y);                                                                    \
-    }
 TWO(add, in, in)
 TWO(sub, in, in)
 TWO(mul, in, in)
@@ -39,12 +27,6 @@ static weft_value mul_scalar(build_t *b, weft_dtype t)
     return weft_mul(y, x);
 }
 
-#define ONE_OPERAND(op, make)                                                                      \
-    static weft_value op##_x(build_t *b, weft_dtype t)                                             \
-    {                                                                                              \
-        weft_value x = make(b, t, WEFT_DIMS(A, C));                                                \
-        return weft_##op(x);                                                                       \
-    }
 ONE_OPERAND(neg, in)
 ONE_OPERAND(exp, in)
 ONE_OPERAND(log, positive)
@@ -91,13 +73,6 @@ static weft_value cast_to_f64(build_t *b, weft_dtype t)
     return weft_cast(x, WEFT_F64);
 }
 
-/* Past the range in which the others stay: where a formula changes its branch, or has no number left. */
-#define WIDE(op, low, high)                                                                        \
-    static weft_value op##_wide(build_t *b, weft_dtype t)                                          \
-    {                                                                                              \
-        weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), low, high);                \
-        return weft_##op(x);                                                                       \
-    }
 WIDE(exp, -80.0, 80.0)
 WIDE(log, 1e-6, 4000.0)
 WIDE(sqrt, 1e-6, 4000.0)
@@ -107,28 +82,12 @@ WIDE(sin, -30.0, 30.0)
 WIDE(cos, -30.0, 30.0)
 WIDE(gelu, -14.0, 14.0)
 
-/* What is no number, and what is infinite. */
-#define WITH(op, limit, instead)                                                                   \
-    static weft_value op##_special(build_t *b, weft_dtype t)                                       \
-    {                                                                                              \
-        return weft_##op(case_with(b, t, WEFT_DIMS(A, C), limit, instead));                        \
-    }
 WITH(exp, 0.0, (double)-INFINITY)
 WITH(log, 0.3, 0.0)
 WITH(tanh, 0.0, (double)-INFINITY)
 WITH(gelu, 0.0, (double)NAN)
 WITH(relu, -0.5, (double)NAN)
 
-/* Few different numbers: many are equal. */
-#define TIES(op)                                                                                   \
-    static weft_value op##_ties(build_t *b, weft_dtype t)                                          \
-    {                                                                                              \
-        weft_value x = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(A, C), -1, 2);                     \
-        x = weft_oracle_made(b, weft_cast(x, t));                                                  \
-        weft_value y = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(B, A), -1, 2);                     \
-        y = weft_oracle_made(b, weft_cast(y, t));                                                  \
-        return weft_##op(x, y);                                                                    \
-    }
 TIES(less)
 TIES(less_equal)
 TIES(greater)
@@ -279,8 +238,6 @@ static weft_value dropout_many(build_t *b, weft_dtype t)
     weft_value x = in(b, t, WEFT_DIMS(MERGED, TEN, ROWS));
     return weft_dropout(x, 0.9);
 }
-
-#define ALL_DTYPES (OP_FLOAT | OP_INT)
 
 CASES(add, CASE(add_same, ALL_DTYPES, 1), CASE(add_broadcast, ALL_DTYPES, 1),
       CASE(add_disjoint, ALL_DTYPES, 1), CASE(add_wraps, OP_I32, 0, .alone = true))

@@ -79,33 +79,10 @@ OF_A_SCAN(scan_each)
 OF_A_SCAN(scan_last)
 OF_A_SCAN(scan_stack)
 
-#define COMPOSITIONS                                                                               \
-    COMPOSITION(einsum_n)                                                                          \
-    COMPOSITION(minimum)                                                                           \
-    COMPOSITION(one_hot)                                                                           \
-    COMPOSITION(mean_over)                                                                         \
-    COMPOSITION(mean)                                                                              \
-    COMPOSITION(softmax)                                                                           \
-    COMPOSITION(log_softmax)                                                                       \
-    COMPOSITION(cross_entropy)                                                                     \
-    COMPOSITION(layer_norm)                                                                        \
-    COMPOSITION(average_pool)                                                                      \
-    COMPOSITION(conv_transpose)                                                                    \
-    COMPOSITION(slice_step)                                                                        \
-    COMPOSITION(split)                                                                             \
-    COMPOSITION(unstack)                                                                           \
-    COMPOSITION(stack)                                                                             \
-    COMPOSITION(pad)                                                                               \
-    COMPOSITION(pad_reflect)                                                                       \
-    COMPOSITION(dilate)                                                                            \
-    COMPOSITION(flip)                                                                              \
-    COMPOSITION(roll)                                                                              \
-    COMPOSITION(shift_along)
-
 #define WEFT_OP(op)     extern const op_case cases_of_##op[];
 #define COMPOSITION(op) WEFT_OP(op)
 #include "op/op_list.inc"
-COMPOSITIONS
+#include "compositions.inc"
 #undef WEFT_OP
 #undef COMPOSITION
 
@@ -113,7 +90,7 @@ const op_group op_groups[] = {
 #define WEFT_OP(op)     {#op, &weft_op_##op, reference_##op, cases_of_##op},
 #define COMPOSITION(op) {#op, NULL, reference_##op, cases_of_##op},
 #include "op/op_list.inc"
-    COMPOSITIONS
+#include "compositions.inc"
 #undef WEFT_OP
 #undef COMPOSITION
 };

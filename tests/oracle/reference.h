@@ -58,28 +58,9 @@ typedef void (*reference)(const reference_call *call);
 #define WEFT_OP(op) void reference_##op(const reference_call *call);
 #include "op/op_list.inc"
 #undef WEFT_OP
-/* Of the builders that are compositions. */
-void reference_minimum(const reference_call *call);
-void reference_einsum_n(const reference_call *call);
-void reference_one_hot(const reference_call *call);
-void reference_mean_over(const reference_call *call);
-void reference_mean(const reference_call *call);
-void reference_softmax(const reference_call *call);
-void reference_log_softmax(const reference_call *call);
-void reference_cross_entropy(const reference_call *call);
-void reference_layer_norm(const reference_call *call);
-void reference_average_pool(const reference_call *call);
-void reference_conv_transpose(const reference_call *call);
-void reference_slice_step(const reference_call *call);
-void reference_split(const reference_call *call);
-void reference_unstack(const reference_call *call);
-void reference_stack(const reference_call *call);
-void reference_pad(const reference_call *call);
-void reference_pad_reflect(const reference_call *call);
-void reference_dilate(const reference_call *call);
-void reference_flip(const reference_call *call);
-void reference_roll(const reference_call *call);
-void reference_shift_along(const reference_call *call);
+#define COMPOSITION(op) void reference_##op(const reference_call *call);
+#include "compositions.inc"
+#undef COMPOSITION
 
 /* ---- points ---------------------------------------------------------------------------------- */
 

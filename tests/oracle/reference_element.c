@@ -1,34 +1,9 @@
 /* reference_element.c: ops whose results are made element by element, random numbers among them. */
-#include "reference.h"
+#include "reference_element.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-/* Operands are broadcast by name: an operand's element does not depend on coordinates that it lacks. */
-#define ELEMENT_1(op, expression)                                                                  \
-    void reference_##op(const reference_call *call)                                                \
-    {                                                                                              \
-        REFERENCE_EACH(p, &call->out[0])                                                           \
-        {                                                                                          \
-            const long double x = element_get(&call->in[0], &p);                                   \
-            const double a = call->with.a;                                                         \
-            (void)a;                                                                               \
-            element_put(&call->out[0], &p, (expression));                                          \
-        }                                                                                          \
-    }
-#define ELEMENT_2(op, expression)                                                                  \
-    void reference_##op(const reference_call *call)                                                \
-    {                                                                                              \
-        REFERENCE_EACH(p, &call->out[0])                                                           \
-        {                                                                                          \
-            const long double x = element_get(&call->in[0], &p);                                   \
-            const long double y = element_get(&call->in[1], &p);                                   \
-            const weft_dtype dtype = call->in[0].dtype;                                            \
-            (void)dtype;                                                                           \
-            element_put(&call->out[0], &p, (expression));                                          \
-        }                                                                                          \
-    }
 
 ELEMENT_2(add, x + y)
 ELEMENT_2(sub, x - y)

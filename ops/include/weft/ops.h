@@ -81,7 +81,30 @@ WEFT_API weft_value weft_tanh(weft_value x);
 WEFT_API weft_value weft_sin(weft_value x);
 WEFT_API weft_value weft_cos(weft_value x);
 WEFT_API weft_value weft_relu(weft_value x);
-WEFT_API weft_value weft_gelu(weft_value x);             /* tanh form */
+WEFT_API weft_value weft_gelu(weft_value x);     /* tanh form */
+WEFT_API weft_value weft_sigmoid(weft_value x);  /* 1 / (1 + exp(-x)) */
+WEFT_API weft_value weft_silu(weft_value x);     /* x sigmoid(x), swish */
+WEFT_API weft_value weft_softplus(weft_value x); /* log(1 + exp x) */
+/* elu: x where it is above 0, else by (exp x - 1). leaky_relu: x where it is above 0, else by x. */
+WEFT_API weft_value weft_elu(weft_value x, double by);
+WEFT_API weft_value weft_leaky_relu(weft_value x, double by);
+WEFT_API weft_value weft_erf(weft_value x);
+/* exp x - 1, and log(1 + x), as exact for x near 0 as elsewhere */
+WEFT_API weft_value weft_expm1(weft_value x);
+WEFT_API weft_value weft_log1p(weft_value x);
+WEFT_API weft_value weft_reciprocal(weft_value x);        /* 1 / x */
+WEFT_API weft_value weft_pow(weft_value a, weft_value b); /* NaN where a < 0 and b is not whole */
+WEFT_API weft_value weft_abs(weft_value x);               /* integers too, as the next two */
+WEFT_API weft_value weft_sign(weft_value x);              /* -1, 0 or 1; no gradient */
+WEFT_API weft_value weft_clamp(weft_value x, double low,
+                               double high); /* low to high: the gradient is 0 outside */
+/* whole numbers, without gradient; round: of two that are as near, the even one */
+WEFT_API weft_value weft_floor(weft_value x);
+WEFT_API weft_value weft_ceil(weft_value x);
+WEFT_API weft_value weft_round(weft_value x);
+/* floor_div: a / b rounded down. mod: a - b floor_div(a, b), of b's sign; it has a gradient. Integers by 0 give 0. */
+WEFT_API weft_value weft_floor_div(weft_value a, weft_value b);
+WEFT_API weft_value weft_mod(weft_value a, weft_value b);
 WEFT_API weft_value weft_scale(weft_value x, double by); /* x * by: linear */
 WEFT_API weft_value weft_shift(weft_value x, double by); /* x + by */
 /* comparisons: i32, 1 or 0. Operands of one dtype. */
@@ -91,6 +114,13 @@ WEFT_API weft_value weft_greater(weft_value a, weft_value b);
 WEFT_API weft_value weft_greater_equal(weft_value a, weft_value b);
 WEFT_API weft_value weft_equal(weft_value a, weft_value b);
 WEFT_API weft_value weft_not_equal(weft_value a, weft_value b);
+/* logic: i32, 1 or 0, of operands that are true where they are not 0. */
+WEFT_API weft_value weft_logical_and(weft_value a, weft_value b);
+WEFT_API weft_value weft_logical_or(weft_value a, weft_value b);
+WEFT_API weft_value weft_logical_xor(weft_value a, weft_value b);
+WEFT_API weft_value weft_logical_not(weft_value x);
+WEFT_API weft_value weft_is_finite(weft_value x); /* i32: 1 but for infinities and NaN */
+WEFT_API weft_value weft_is_nan(weft_value x);
 /* where: a where condition (i32) is not 0, else b; a NaN in the other branch does not leak. */
 WEFT_API weft_value weft_where(weft_value condition, weft_value a, weft_value b);
 /* cast: float to i32 truncates; its gradient is 0. */
@@ -111,10 +141,17 @@ WEFT_API weft_value weft_broadcast_to(weft_value x, weft_shape shape);
 /* reductions over the dims that `out` lacks (weft_sum(WEFT_SCALAR, x): over all) */
 WEFT_API weft_value weft_sum(weft_shape out, weft_value x);
 WEFT_API weft_value weft_max(weft_shape out, weft_value x); /* gradient shared equally by ties */
+WEFT_API weft_value weft_min(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean_over(weft_shape out, weft_value x);
+/* variance: the sum of the squares of what is apart from the mean, by their number less `correction` (0, or 1: unbiased). */
+WEFT_API weft_value weft_variance(weft_shape out, weft_value x, double correction);
+/* i32: 1 where any element, or every one, is not 0. */
+WEFT_API weft_value weft_any(weft_shape out, weft_value x);
+WEFT_API weft_value weft_all(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean(weft_value x); /* of all elements: a scalar */
 WEFT_API weft_value weft_logsumexp(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim); /* i32; ties: the lowest index */
+WEFT_API weft_value weft_argmin(weft_value x, weft_dim dim);
 
 /* over one dim */
 /* cumsum, cumprod: each element the sum, the product, of x up to it and with it. exclusive: without it; reverse: from it to the
@@ -148,6 +185,21 @@ WEFT_API weft_value weft_cross_entropy_with(weft_value logits, weft_value labels
                                             const weft_cross_entropy_options *options);
 /* layer_norm: (x - mean) / sqrt(variance + 1e-5) * gain + bias; gain and bias [dim]. */
 WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
+/* rms_norm: x / sqrt(mean of x^2 + 1e-5) * gain; gain [dim]. */
+WEFT_API weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim);
+/* normalize: (x - mean) / sqrt(variance + epsilon) over any dims: over all but batch and channel that is instance norm; over those
+ * and a part of the channels (weft_reshape them into groups) group norm; over all but the channels what batch norm trains with. */
+WEFT_API weft_value weft_normalize(weft_value x, weft_shape over, double epsilon);
+
+/* losses, without a mean: that is the user's */
+/* huber: d^2 / 2 where d = |prediction - target| is at most delta, else delta (d - delta / 2). */
+WEFT_API weft_value weft_huber(weft_value prediction, weft_value target, double delta);
+/* sigmoid_cross_entropy: -t log s - (1 - t) log(1 - s) with s = sigmoid(logits), of targets t from 0 to 1; for any logits. */
+WEFT_API weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets);
+/* kl_divergence: the sum over dim of p (log p - log q). */
+WEFT_API weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim);
+/* cosine: of the angle between a and b along dim: a.b / (|a| |b|), the product of lengths no less than 1e-8. */
+WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 
 /* indexing: ids are i32; an id outside the dim gives zeros (and no gradient) */
 WEFT_API weft_value weft_gather(weft_value table, weft_value ids,

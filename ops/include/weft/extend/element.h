@@ -79,7 +79,7 @@
         }                                                                                          \
     }
 
-/* Whole tables. One operand: of float dtypes; 1X where they need different functions. Two: also
+/* Whole tables. One operand: of float dtypes; 1X where they need different functions; 1W: also i32 and i64. Two: also
  * i32, whose arithmetic wraps around (write it unsigned); 2W: and i64. A table for f32 is one for bf16 and f16, and one for
  * i32 is one for u8: loops widen what they read and narrow what they store. */
 #define WEFT_ELEMENT_1X(expression_f32, expression_f64)                                            \
@@ -95,6 +95,23 @@
                                          .relay = &relay,                                          \
                                          .text[WEFT_F32][WEFT_F32] = text_f32,                     \
                                          .text[WEFT_F64][WEFT_F64] = text_f64};
+
+#define WEFT_ELEMENT_1W(expression, expression_i32, expression_i64)                                \
+    WEFT_BLOCK_1(block_f32, float, float, expression)                                              \
+    WEFT_BLOCK_1(block_f64, double, double, expression)                                            \
+    WEFT_BLOCK_1(block_i32, int32_t, int32_t, expression_i32)                                      \
+    WEFT_BLOCK_1(block_i64, int64_t, int64_t, expression_i64)                                      \
+    WEFT_RELAY_1(expression)                                                                       \
+    static const weft_element element = {.size = sizeof(weft_element),                             \
+                                         .block[WEFT_F32][WEFT_F32] = block_f32,                   \
+                                         .block[WEFT_F64][WEFT_F64] = block_f64,                   \
+                                         .block[WEFT_I32][WEFT_I32] = block_i32,                   \
+                                         .block[WEFT_I64][WEFT_I64] = block_i64,                   \
+                                         .relay = &relay,                                          \
+                                         .text[WEFT_F32][WEFT_F32] = #expression,                  \
+                                         .text[WEFT_F64][WEFT_F64] = #expression,                  \
+                                         .text[WEFT_I32][WEFT_I32] = #expression_i32,              \
+                                         .text[WEFT_I64][WEFT_I64] = #expression_i64};
 
 #define WEFT_ELEMENT_2(expression, expression_i32)                                                 \
     WEFT_BLOCK_2(block_f32, float, float, expression)                                              \

@@ -1,9 +1,9 @@
-/* math.h: exp, log, tanh and gelu that vectorise, and the macros that compile a loop for several
+/* math.h: exp, log, tanh, erf and what is made of them that vectorise, and the macros that compile a loop for several
  * instruction sets.
  *
  * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math
  * (which would optimise the rounding trick below away). double: libm; correctness is what double is
- * for. source  Moshier, Cephes 2.8: expf, logf, tanhf (coefficients)
+ * for. source  Moshier, Cephes 2.8: expf, logf, tanhf, erff, erfcf (coefficients)
  */
 #ifndef WEFT_EXTEND_MATH_H
 #define WEFT_EXTEND_MATH_H
@@ -148,6 +148,69 @@ WEFT_INLINE float weft_gelu_slope_f32(float x)
     return s + c * s * (1.0f - s) * 1.5957691216057308f * (1.0f + 0.134145f * c * c);
 }
 
+WEFT_INLINE float weft_sigmoid_f32(float x)
+{
+    return 1.0f / (1.0f + weft_exp_f32(-x));
+}
+
+/* expm1: as exp, with p - 1 in the place of p: 2^n (p - 1) + (2^n - 1), halved where 2^n has no float. */
+WEFT_INLINE float weft_expm1_f32(float x)
+{
+    const float least = -17.4f, most = 88.72283f, magic = 12582912.0f + 126.0f;
+    const float sum = x * 1.44269504088896341f + magic;
+    const float whole = sum - magic;
+    const float r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+    float p = 1.3820661698e-3f;
+    p = p * r + 8.3686746657e-3f;
+    p = p * r + 4.1668266058e-2f;
+    p = p * r + 1.6666521132e-1f;
+    p = p * r + 4.9999994040e-1f;
+    p = p * r * r + r;
+    const float half = weft_float_of_bits(weft_bits_of_float(sum) << 23);
+    const float y = 2.0f * (half * p + (half - 0.5f));
+    const float low = x < least ? -1.0f : y;
+    return x > most ? INFINITY : low;
+}
+
+/* log1p: what 1 + x has lost of x is brought in by x / ((1 + x) - 1). source  Kahan */
+WEFT_INLINE float weft_log1p_f32(float x)
+{
+    const float u = 1.0f + x;
+    const float y = weft_log_f32(u) * (x / (u - 1.0f));
+    const float near_zero = u == 1.0f ? x : y;
+    return x > 3.40282347e+38f ? x : near_zero;
+}
+
+WEFT_INLINE float weft_softplus_f32(float x)
+{
+    return (x > 0.0f ? x : 0.0f) + weft_log1p_f32(weft_exp_f32(-fabsf(x)));
+}
+
+/* erf: an odd polynomial up to 1, else 1 - exp(-x^2) q(1/x^2)/x with the sign of x. */
+WEFT_INLINE float weft_erf_f32(float x)
+{
+    const float z = x * x, a = fabsf(x), i = 1.0f / (a > 1.0f ? a : 1.0f), w = i * i;
+    float p = 7.853861353153693e-5f;
+    p = p * z - 8.010193625184903e-4f;
+    p = p * z + 5.188327685732524e-3f;
+    p = p * z - 2.685381193529856e-2f;
+    p = p * z + 1.128358514861418e-1f;
+    p = p * z - 3.761262582423300e-1f;
+    p = p * z + 1.128379165726710e+0f;
+    float q = 2.326819970068386e-2f;
+    q = q * w - 1.387039388740657e-1f;
+    q = q * w + 3.687424674597105e-1f;
+    q = q * w - 5.824733027278666e-1f;
+    q = q * w + 6.210004621745983e-1f;
+    q = q * w - 4.944515323274145e-1f;
+    q = q * w + 3.404879937665872e-1f;
+    q = q * w - 2.741127028184656e-1f;
+    q = q * w + 5.638259427386472e-1f;
+    const float big = 1.0f - weft_exp_f32(-z) * i * q;
+    const float signed_big = x < 0.0f ? -big : big;
+    return a > 1.0f ? signed_big : x * p;
+}
+
 WEFT_INLINE double weft_exp_f64(double x)
 {
     return exp(x);
@@ -174,6 +237,49 @@ WEFT_INLINE double weft_gelu_slope_f64(double x)
     const double t = tanh(0.79788456080286536 * (c + 0.044715 * c * c * c));
     return 0.5 * (1.0 + t) +
            0.5 * c * (1.0 - t * t) * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
+}
+
+WEFT_INLINE double weft_sigmoid_f64(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+WEFT_INLINE double weft_expm1_f64(double x)
+{
+    return expm1(x);
+}
+WEFT_INLINE double weft_log1p_f64(double x)
+{
+    return log1p(x);
+}
+WEFT_INLINE double weft_softplus_f64(double x)
+{
+    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
+}
+WEFT_INLINE double weft_erf_f64(double x)
+{
+    return erf(x);
+}
+
+/* Division that rounds down, and what it leaves, which has the sign of y. Of floats as of doubles: they are exact there. */
+WEFT_INLINE double weft_mod_f64(double x, double y)
+{
+    const double left = fmod(x, y);
+    return left != 0.0 && (left < 0.0) != (y < 0.0) ? left + y : left;
+}
+WEFT_INLINE double weft_floor_div_f64(double x, double y)
+{
+    const double quotient = x / y, whole = rint((x - weft_mod_f64(x, y)) / y);
+    return fabs(quotient) < 4503599627370496.0 ? whole
+                                               : quotient; /* 2^52: whole already, or no number */
+}
+WEFT_INLINE int64_t weft_floor_div_i64(int64_t x, int64_t y)
+{
+    if (y == 0 || y == -1) return y == 0 ? 0 : (int64_t)(0u - (uint64_t)x);
+    return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+WEFT_INLINE int64_t weft_mod_i64(int64_t x, int64_t y)
+{
+    return y == 0 ? 0 : (int64_t)((uint64_t)x - (uint64_t)weft_floor_div_i64(x, y) * (uint64_t)y);
 }
 
 #endif

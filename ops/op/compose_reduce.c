@@ -1,0 +1,140 @@
+/* compose_reduce.c: reductions, norms and losses that are compositions of ops. */
+#include "op.h"
+#include "weft/ops.h"
+
+static weft_value number_like(weft_value x, double value)
+{
+    return weft_constant(x.graph, weft_dtype_of(x), WEFT_SCALAR, value);
+}
+
+/* ---- reductions ---------------------------------------------------------------------------------- */
+
+/* The order turned round. Of integers what all bits turned round are: the least one has no opposite. */
+static weft_value opposite(weft_value x)
+{
+    const weft_dtype dtype = weft_dtype_of(x);
+    if (weft_dtype_is_float(dtype)) return weft_neg(x);
+    return weft_sub(number_like(x, dtype == WEFT_U8 ? 255.0 : -1.0), x);
+}
+
+weft_value weft_min(weft_shape out, weft_value x)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    const weft_value top = weft_max(out, opposite(x));
+    return top.id == 0 ? top : opposite(top);
+}
+
+weft_value weft_argmin(weft_value x, weft_dim dim)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    return weft_argmax(opposite(x), dim);
+}
+
+weft_value weft_any(weft_shape out, weft_value x)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    return weft_max(out, weft_not_equal(x, number_like(x, 0.0)));
+}
+
+weft_value weft_all(weft_shape out, weft_value x)
+{
+    return weft_logical_not(weft_any(out, weft_logical_not(x)));
+}
+
+weft_value weft_variance(weft_shape out, weft_value x, double correction)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    const weft_value wide = weft_wide(x);
+    const double left = weft_count_of(weft_shape_of(x)) / weft_count_of(&out) - correction;
+    if (!(left > 0))
+        return weft_graph_fail(x.graph,
+                               "variance: of %g elements each, less a correction of %g, nothing is "
+                               "left to divide by",
+                               left + correction, correction);
+    const weft_value apart = weft_sub(wide, weft_mean_over(out, wide));
+    const weft_value sum = weft_sum(out, weft_square(apart));
+    return weft_cast(weft_scale(sum, 1.0 / left), weft_dtype_of(x));
+}
+
+/* ---- norms --------------------------------------------------------------------------------------- */
+
+/* x's dims without those of `over`. */
+static weft_shape shape_without_all(weft_value x, weft_shape over)
+{
+    weft_shape shape = *weft_shape_of(x);
+    for (int d = 0; d < over.n_dims && d < WEFT_MAX_DIMS; d++)
+        shape = weft_shape_without(&shape, over.dims[d].name);
+    return shape;
+}
+
+static bool has_all(weft_value x, const char *builder, weft_shape over)
+{
+    for (int d = 0; d < over.n_dims && d < WEFT_MAX_DIMS; d++) {
+        const weft_dim dim = over.dims[d];
+        char text[300];
+        if (dim.name != NULL && dim.size > 0 && weft_dim_of(x, dim.name).size == dim.size) continue;
+        weft_shape_print(weft_shape_of(x), text, sizeof text);
+        (void)weft_graph_fail(x.graph, "%s: over %s:%lld, but x is %s", builder,
+                              dim.name ? dim.name : "(none)", (long long)dim.size, text);
+        return false;
+    }
+    return true;
+}
+
+weft_value weft_normalize(weft_value x, weft_shape over, double epsilon)
+{
+    if (x.id == 0 || !has_all(x, "normalize", over)) return weft_no_value(x.graph);
+    const weft_shape rows = shape_without_all(x, over);
+    const weft_value wide = weft_wide(x), apart = weft_sub(wide, weft_mean_over(rows, wide));
+    const weft_value variance = weft_mean_over(rows, weft_square(apart));
+    return weft_cast(weft_mul(apart, weft_rsqrt(weft_shift(variance, epsilon))), weft_dtype_of(x));
+}
+
+weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim)
+{
+    if (x.id == 0 || !has_all(x, "rms_norm", WEFT_DIMS(dim))) return weft_no_value(x.graph);
+    const weft_value wide = weft_wide(x);
+    const weft_value square =
+        weft_mean_over(shape_without_all(x, WEFT_DIMS(dim)), weft_square(wide));
+    const weft_value normal = weft_mul(wide, weft_rsqrt(weft_shift(square, 1e-5)));
+    return weft_cast(weft_mul(normal, weft_wide(gain)), weft_dtype_of(x));
+}
+
+/* ---- losses -------------------------------------------------------------------------------------- */
+
+weft_value weft_huber(weft_value prediction, weft_value target, double delta)
+{
+    const weft_value apart = weft_abs(weft_sub(prediction, target));
+    if (apart.id == 0) return apart;
+    if (!(delta > 0))
+        return weft_graph_fail(apart.graph, "huber: delta is %g; it is above 0", delta);
+    const weft_value near = weft_clamp(apart, 0.0, delta);
+    return weft_mul(near, weft_sub(apart, weft_scale(near, 0.5)));
+}
+
+weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets)
+{
+    return weft_sub(weft_softplus(logits), weft_mul(logits, targets));
+}
+
+weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim)
+{
+    if (log_p.id == 0 || !has_all(log_p, "kl_divergence", WEFT_DIMS(dim)))
+        return weft_no_value(log_p.graph);
+    /* What has no probability adds nothing, whatever log q is. */
+    const weft_value p = weft_exp(log_p), zero = number_like(log_p, 0.0);
+    const weft_value apart = weft_where(weft_greater(p, zero), weft_sub(log_p, log_q), zero);
+    return weft_sum(shape_without_all(log_p, WEFT_DIMS(dim)), weft_mul(p, apart));
+}
+
+weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim)
+{
+    if (a.id == 0 || !has_all(a, "cosine", WEFT_DIMS(dim))) return weft_no_value(a.graph);
+    const weft_value wide_a = weft_wide(a), wide_b = weft_wide(b), both = weft_mul(wide_a, wide_b);
+    if (both.id == 0) return both;
+    const weft_value dot = weft_sum(shape_without_all(both, WEFT_DIMS(dim)), both);
+    const weft_value of_a = weft_sum(shape_without_all(a, WEFT_DIMS(dim)), weft_square(wide_a));
+    const weft_value of_b = weft_sum(shape_without_all(b, WEFT_DIMS(dim)), weft_square(wide_b));
+    const weft_value least = weft_maximum(weft_mul(of_a, of_b), number_like(dot, 1e-16));
+    return weft_cast(weft_mul(dot, weft_rsqrt(least)), weft_dtype_of(a));
+}

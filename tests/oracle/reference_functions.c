@@ -1,0 +1,41 @@
+/* reference_functions.c: functions of one number or two, rounding and logic, element by element. */
+#include "reference_element.h"
+
+#include <math.h>
+
+static long double sigmoid(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+ELEMENT_1(sigmoid, sigmoid(x))
+ELEMENT_1(silu, x *sigmoid(x))
+ELEMENT_1(softplus, log1pl(expl(x)))
+ELEMENT_1(elu, x > 0 ? x : a * expm1l(x))
+ELEMENT_1(leaky_relu, x > 0 ? x : a * x)
+ELEMENT_1(erf, erfl(x))
+ELEMENT_1(expm1, expm1l(x))
+ELEMENT_1(log1p, log1pl(x))
+ELEMENT_1(reciprocal, 1 / x)
+ELEMENT_2(pow, powl(x, y))
+
+ELEMENT_1(abs, fabsl(x))
+ELEMENT_1(sign, isnan(x) ? x : (x > 0) - (x < 0))
+ELEMENT_1(clamp, isnan(x) ? x : fminl(fmaxl(x, a), b))
+ELEMENT_1(floor, floorl(x))
+ELEMENT_1(ceil, ceill(x))
+ELEMENT_1(round, x - remainderl(x, 1))
+
+/* Of integers by 0: 0. */
+static long double floor_div(long double x, long double y, weft_dtype dtype)
+{
+    return !weft_dtype_is_float(dtype) && y == 0 ? 0 : floorl(x / y);
+}
+ELEMENT_2(floor_div, floor_div(x, y, dtype))
+ELEMENT_2(mod, !weft_dtype_is_float(dtype) && y == 0 ? 0 : x - y * floor_div(x, y, dtype))
+
+ELEMENT_2(logical_and, x != 0 && y != 0)
+ELEMENT_2(logical_or, x != 0 || y != 0)
+ELEMENT_2(logical_xor, (x != 0) != (y != 0))
+ELEMENT_1(logical_not, x == 0)
+ELEMENT_1(is_finite, isfinite(x) ? 1 : 0)
+ELEMENT_1(is_nan, isnan(x) ? 1 : 0)

@@ -1,0 +1,160 @@
+/* reference_norms.c: reductions, norms and losses that are compositions. */
+#include "reference_element.h"
+
+#include <math.h>
+
+/* ---- over what a row has not ---------------------------------------------------------------------- */
+
+static long double least_of(const reference_tensor *x, const reference_point *row)
+{
+    long double least = HUGE_VALL;
+    REFERENCE_EACH_IN(p, row, x)
+    {
+        const long double value = element_get(x, &p);
+        if (isnan(value)) return value;
+        if (value < least) least = value;
+    }
+    return least;
+}
+
+void reference_min(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    element_put(&call->out[0], &row, least_of(&call->in[0], &row));
+}
+
+void reference_argmin(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        const long double least = least_of(&call->in[0], &row);
+        int64_t at = -1;
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        {
+            const long double value = element_get(&call->in[0], &p);
+            if (at < 0 && (value == least || isnan(value))) at = point_at(&p, call->with.dim);
+        }
+        element_put(&call->out[0], &row, at);
+    }
+}
+
+/* How many of a row's elements are not 0. */
+static int64_t count_true(const reference_call *call, const reference_point *row, int64_t *n)
+{
+    int64_t found = 0;
+    *n = 0;
+    REFERENCE_EACH_IN(p, row, &call->in[0])
+    found += element_get(&call->in[0], &p) != 0, (*n)++;
+    return found;
+}
+
+void reference_any(const reference_call *call)
+{
+    int64_t n;
+    REFERENCE_EACH(row, &call->out[0])
+    element_put(&call->out[0], &row, count_true(call, &row, &n) > 0);
+}
+
+void reference_all(const reference_call *call)
+{
+    int64_t n;
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        const int64_t found = count_true(call, &row, &n);
+        element_put(&call->out[0], &row, found == n);
+    }
+}
+
+typedef struct spread {
+    long double count, mean, squares; /* of what is apart from the mean */
+} spread;
+
+static spread spread_of(const reference_tensor *x, const reference_point *row)
+{
+    spread s = {0};
+    REFERENCE_EACH_IN(p, row, x) s.mean += element_get(x, &p), s.count++;
+    s.mean /= s.count;
+    REFERENCE_EACH_IN(p, row, x) s.squares += powl(element_get(x, &p) - s.mean, 2);
+    return s;
+}
+
+void reference_variance(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        const spread s = spread_of(&call->in[0], &row);
+        element_put(&call->out[0], &row, s.squares / (s.count - call->with.a));
+    }
+}
+
+/* ---- norms --------------------------------------------------------------------------------------- */
+
+void reference_normalize(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        reference_point row = point_without(&p, call->with.dim);
+        if (call->with.other != NULL) row = point_without(&row, call->with.other);
+        const spread s = spread_of(&call->in[0], &row);
+        element_put(&call->out[0], &p,
+                    (element_get(&call->in[0], &p) - s.mean) /
+                        sqrtl(s.squares / s.count + call->with.a));
+    }
+}
+
+void reference_rms_norm(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const reference_point row = point_without(&p, call->with.dim);
+        long double squares = 0, count = 0;
+        REFERENCE_EACH_IN(q, &row, &call->in[0])
+        squares += powl(element_get(&call->in[0], &q), 2), count++;
+        element_put(&call->out[0], &p,
+                    element_get(&call->in[0], &p) / sqrtl(squares / count + 1e-5L) *
+                        element_get(&call->in[1], &p));
+    }
+}
+
+/* ---- losses -------------------------------------------------------------------------------------- */
+
+static long double huber(long double apart, long double delta)
+{
+    return apart <= delta ? apart * apart / 2 : delta * (apart - delta / 2);
+}
+void reference_huber(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    element_put(
+        &call->out[0], &p,
+        huber(fabsl(element_get(&call->in[0], &p) - element_get(&call->in[1], &p)), call->with.a));
+}
+ELEMENT_2(sigmoid_cross_entropy, log1pl(expl(x)) - x * y)
+
+void reference_kl_divergence(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        long double sum = 0;
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        {
+            const long double log_p = element_get(&call->in[0], &p);
+            if (expl(log_p) > 0) sum += expl(log_p) * (log_p - element_get(&call->in[1], &p));
+        }
+        element_put(&call->out[0], &row, sum);
+    }
+}
+
+void reference_cosine(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        long double both = 0, of_a = 0, of_b = 0;
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        {
+            const long double a = element_get(&call->in[0], &p), b = element_get(&call->in[1], &p);
+            both += a * b, of_a += a * a, of_b += b * b;
+        }
+        element_put(&call->out[0], &row, both / fmaxl(sqrtl(of_a * of_b), 1e-8L));
+    }
+}

@@ -13,6 +13,7 @@
 #include "weft/error.h"
 #include "weft/graph.h"
 #include "weft/io.h"
+#include "weft/layers.h"
 #include "weft/layout.h"
 #include "weft/mesh.h"
 #include "weft/ops.h"

@@ -158,6 +158,13 @@ static weft_initial good_weft_initial(fixture *f)
     (void)f;
     return weft_constant_of(0.5);
 }
+enum { n_wrong_weft_initial_ptr = n_wrong_weft_initial };
+static const weft_initial *wrong_weft_initial_ptr(fixture *f, int v)
+{
+    static weft_initial initial;
+    initial = wrong_weft_initial(f, v);
+    return &initial;
+}
 
 /* Structs of options: a good one, NULL for the defaults; the wrong ones are written field by field. */
 #define DEFAULTS(T)                                                                                \
@@ -174,6 +181,13 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
 {
     static weft_attention_options o;
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
+    return &o;
+}
+static const weft_recurrent_options *good_weft_recurrent_options_ptr(fixture *f)
+{
+    static weft_recurrent_options o;
+    o = (weft_recurrent_options){
+        .name = "net", .over = f->row, .feature = f->column, .hidden = {"state", 3}};
     return &o;
 }
 

@@ -6,10 +6,8 @@
 #include "oracle.h"
 #include "weft/autodiff.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "test.h"
+#include "torch_table.h"
 
 static const weft_dim batch = {"batch", 2};
 
@@ -147,47 +145,8 @@ static const weft_oracle_case cases[] = {
     {.name = "cumprod_zeros", .build = build_cumprod_zeros},
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
+static const char *const outputs[] = {"y", "x", "w"};
 static weft_oracle oracle;
-
-static void check_numbers(const char *line, const weft_oracle_result *result, int output,
-                          const double *expected)
-{
-    if (!CHECK(output < result->n_outputs)) return;
-    const double *data = result->data[output];
-    const int64_t count = result->count[output];
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += data[i], squares += data[i] * data[i];
-    const double found[5] = {sum, squares, data[0], data[count / 2], data[count - 1]};
-    for (int i = 0; i < 5; i++) {
-        char text[400];
-        snprintf(text, sizeof text, "\"%.200s\": number %d is %.17g", line, i + 1, found[i]);
-        const double scale = i == 1 ? 0 : sqrt(squares);
-        weft_test_check(fabs(expected[i] - found[i]) <= 1e-12 * fmax(fabs(expected[i]), scale),
-                        __FILE__, __LINE__, text);
-    }
-}
-
-static void check_table(const char *name, const weft_oracle_result *result)
-{
-    char path[512], line[512], of[64], what[16];
-    double x[5];
-    int n_lines = 0;
-    snprintf(path, sizeof path, "%s/reference/spatial.txt", WEFT_TEST_DATA);
-    FILE *file = fopen(path, "r");
-    if (!weft_test_check(file != NULL, __FILE__, __LINE__, path)) return;
-    while (fgets(line, sizeof line, file) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        const int n = sscanf(line, "%63s %15s %lf %lf %lf %lf %lf", of, what, &x[0], &x[1], &x[2],
-                             &x[3], &x[4]);
-        if (strcmp(of, name) != 0) continue;
-        weft_test_check(n == 7, __FILE__, __LINE__, line);
-        check_numbers(line, result, what[0] == 'y' ? 0 : what[0] == 'x' ? 1 : 2, x);
-        n_lines++;
-    }
-    fclose(file);
-    CHECK_EQ_INT(n_lines, result->n_outputs);
-}
 
 static void check_on(weft_mesh *mesh, const char *layout)
 {
@@ -197,7 +156,7 @@ static void check_on(weft_mesh *mesh, const char *layout)
         weft_error error = {0};
         one.layout = layout;
         if (CHECK_OK(weft_oracle_run(mesh, &one, NULL, &result, &error), error))
-            check_table(one.name, &result);
+            check_torch_table("spatial.txt", one.name, outputs, &result);
         weft_oracle_free(&result);
     }
 }

@@ -68,6 +68,9 @@ static const option options[] = {
      NULL, 1},
     {"micro", OPTION_COUNT, "1", "N", "Training",
      "micro-batches of a step's windows that go through the stages", NULL, 1},
+    {"halves", OPTION_FLAG, "no", "", "Training",
+     "micro-batches go through the stages in halves, in turn: one goes on while the other "
+     "computes"},
     {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
 
     APP_RUN_OPTIONS,

@@ -14,6 +14,7 @@ static weft_status check_stages(const settings *s, weft_error *error)
     const long long layers = settings_count(s, "layers"), stages = settings_count(s, "stages");
     const long long batch = settings_count(s, "batch"), micro = settings_count(s, "micro");
     const long long parts = settings_count(s, "accumulate");
+    const bool is_halved = settings_flag(s, "halves");
     if (layers % stages != 0)
         return weft_fail(error, WEFT_USAGE,
                          "layers %lld and stages %lld: stages have as many layers each, so stages "
@@ -30,7 +31,18 @@ static weft_status check_stages(const settings *s, weft_error *error)
             "stages %lld and scan-layers: a scan goes through all layers, one after the "
             "other, and stages compute at once; leave one of the two away",
             stages);
-    if (batch % parts != 0 || batch / parts % micro == 0) return WEFT_OK;
+    if (stages == 1 && is_halved)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--halves and stages 1: halves of micro-batches go through stages in turn; "
+            "give --stages too");
+    if (batch % parts != 0) return WEFT_OK; /* has its own sentence */
+    if (is_halved && batch / parts % (2 * micro) != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld%s and --halves of micro %lld: %lld halves share the windows "
+                         "equally, so twice micro must divide them",
+                         batch / parts, parts > 1 ? " a part" : "", micro, 2 * micro);
+    if (batch / parts % micro == 0) return WEFT_OK;
     if (parts > 1)
         return weft_fail(error, WEFT_USAGE,
                          "batch %lld in %lld parts and micro %lld: micro-batches share the %lld "
@@ -89,6 +101,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .dropout = dropout,
         .stages = settings_count(s, "stages"),
         .micro = settings_count(s, "micro"),
+        .turns = settings_flag(s, "halves") ? 2 : 1,
         .recomputes = settings_flag(s, "recompute"),
         .scans = settings_flag(s, "scan-layers"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */

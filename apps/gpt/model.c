@@ -26,6 +26,7 @@ typedef struct builder {
     weft_graph *graph;
     int layer;       /* of its stage, of the block under construction; -1 outside */
     int n_variables; /* asked for so far */
+    int turn, first; /* how often blocks were built; the first of their variables */
 } builder;
 
 /* A block's variables. */
@@ -51,6 +52,11 @@ static int64_t micro_of(const gpt_shape *shape)
     return shape->micro > 1 ? shape->micro : 1;
 }
 
+static int64_t turns_of(const gpt_shape *shape)
+{
+    return shape->turns > 1 ? 2 : 1;
+}
+
 /* One in front of all dims. */
 static weft_shape led_by(weft_dim first, const weft_shape *dims)
 {
@@ -70,6 +76,7 @@ static weft_value of_several(const builder *b, weft_dim along, const char *name,
         at += snprintf(rows + at, sizeof rows - (size_t)at, "%sblock%lld.%s", s > 0 ? " " : "",
                        (long long)(s * layers + b->layer), name);
     snprintf(full, sizeof full, "%s.block%d.%s", along.name, b->layer, name);
+    if (b->turn > 1) return weft_graph_find(b->graph, full, NULL);
     return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(along, &dims), initial,
                                  rows);
 }
@@ -241,11 +248,13 @@ static weft_value scanned(const builder *b, const block_variables *all, weft_val
     return weft_scan_last(h);
 }
 
-/* All blocks, or those of a stage. */
+/* All blocks, or those of a stage: of a second turn the same ones. */
 static weft_value blocks(void *argument, weft_value x)
 {
     builder *b = argument;
     block_variables v;
+    if (b->turn++ == 0) b->first = b->n_variables;
+    b->n_variables = b->first;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b, &v);
         x = b->shape->scans ? scanned(b, &v, x) : part(b, &v, x);
@@ -256,7 +265,7 @@ static weft_value blocks(void *argument, weft_value x)
 
 static weft_value in_stages(builder *b, const outer_variables *v, weft_value tokens)
 {
-    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape)};
+    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
     return gpt_pipe_through(&pipe, embedded(b, v, gpt_pipe_feed(&pipe, tokens)), blocks, b);
 }
 
@@ -273,7 +282,7 @@ static weft_value logits(builder *b, weft_value tokens)
 
 static weft_value cross_entropy(const builder *b, weft_value logits, weft_value targets)
 {
-    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape)};
+    const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
     if (b->shape->stages > 1) targets = gpt_pipe_dealt(&pipe, targets);
     return weft_mean(weft_cross_entropy(logits, targets, b->m->vocab));
 }

@@ -13,8 +13,8 @@ typedef struct gpt_shape {
     int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
     double dropout;                                          /* 0: none */
     /* layers in so many stages, of as many each, through which micro-batches go one behind the other (pipe.h): stages
-     * divides layers, micro divides batch; 0 or 1: no stages */
-    int64_t stages, micro;
+     * divides layers, micro x turns divides batch; 0 or 1: no stages, one turn */
+    int64_t stages, micro, turns;
     bool recomputes; /* each block's values are computed again on the way back */
     /* the blocks are one, built once, and a scan goes through their weights, which are stacked along `layer`; without stages */
     bool scans;

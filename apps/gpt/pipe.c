@@ -4,63 +4,119 @@
  */
 #include "pipe.h"
 
+#include <string.h>
+
 #include "weft/scan.h"
 
-static weft_shape without(weft_value x, int d)
+static weft_shape shape_without(const weft_shape *shape, int d)
 {
-    weft_shape rest = *weft_shape_of(x);
+    weft_shape rest = *shape;
     rest.n_dims--;
     for (; d < rest.n_dims; d++)
         rest.dims[d] = rest.dims[d + 1];
     return rest;
 }
 
-/* Every micro-th window goes with the same micro-batch, so that each rank has as many of each. */
-static weft_value by_micro(const gpt_pipe *pipe, weft_value x, weft_dim micro)
+static weft_shape without(weft_value x, int d)
+{
+    return shape_without(weft_shape_of(x), d);
+}
+
+/* Every n-th window goes with the same micro-batch, or half of one, so that each rank has as many of each. */
+static weft_value by_micro(weft_value x, weft_dim micro)
 {
     const weft_dim batch = weft_dim_of(x, "batch"), seq = weft_dim_of(x, "seq");
-    const weft_dim rows = {"batch", batch.size / pipe->micro};
+    const weft_dim rows = {"batch", batch.size / micro.size};
     return weft_transpose(weft_reshape(x, WEFT_DIMS(rows, micro, seq)),
                           WEFT_DIMS(micro, rows, seq));
 }
 
+static int64_t ticks_of(const gpt_pipe *pipe)
+{
+    return pipe->micro + pipe->stage.size - 1;
+}
+
 weft_value gpt_pipe_feed(const gpt_pipe *pipe, weft_value tokens)
 {
-    const weft_dim micro = {"micro", pipe->micro}, one = {"stage", 1};
-    const weft_dim tick = {"tick", pipe->micro + pipe->stage.size - 1};
-    const weft_value fed = weft_pad(by_micro(pipe, tokens, micro), micro, 0, tick, 0.0);
-    return weft_reshape(fed,
-                        WEFT_DIMS(tick, one, weft_dim_of(fed, "batch"), weft_dim_of(fed, "seq")));
+    const weft_dim micro = {"micro", pipe->micro}, one = {"stage", 1}, turn = {"turn", pipe->turns};
+    const weft_dim tick = {"tick", ticks_of(pipe)};
+    weft_value x = by_micro(tokens, (weft_dim){"micro", pipe->micro * pipe->turns});
+    const weft_dim rows = weft_dim_of(x, "batch"), seq = weft_dim_of(x, "seq");
+    if (pipe->turns > 1) x = weft_reshape(x, WEFT_DIMS(turn, micro, rows, seq));
+    x = weft_pad(x, micro, 0, tick, 0.0);
+    return weft_reshape(x, pipe->turns > 1 ? WEFT_DIMS(turn, tick, one, rows, seq)
+                                           : WEFT_DIMS(tick, one, rows, seq));
 }
 
 weft_value gpt_pipe_dealt(const gpt_pipe *pipe, weft_value targets)
 {
-    return by_micro(pipe, targets, (weft_dim){"stage", pipe->micro});
+    return by_micro(targets, (weft_dim){"stage", pipe->micro * pipe->turns});
 }
 
-/* [tick, stage:1, ..] without the ticks in which nothing had come through yet: [stage: micro, ..]. */
-static weft_value come_through(const gpt_pipe *pipe, weft_value x, weft_dim tick)
+/* [.., tick, stage:1, ..] without the ticks in which nothing had come through yet: [stage: micro x turns, ..]. */
+static weft_value come_through(const gpt_pipe *pipe, weft_value x)
 {
     const weft_dim micro = {"micro", pipe->micro};
-    const weft_value out = weft_slice(x, tick, pipe->stage.size - 1, micro);
-    weft_shape dealt = without(out, 1);
-    dealt.dims[0].name = "stage";
-    return weft_reshape(out, dealt);
+    x = weft_slice(x, weft_dim_of(x, "tick"), pipe->stage.size - 1, micro);
+    weft_shape dealt = without(x, 0);
+    while (dealt.n_dims > 0 && strcmp(dealt.dims[0].name, "stage") != 0)
+        dealt = shape_without(&dealt, 0);
+    dealt.dims[0].size = pipe->micro * pipe->turns;
+    return weft_reshape(x, dealt);
+}
+
+/* What goes in one turn of each tick, or in the only one. The second is late: what it made goes on to the next stage while the
+ * first one computes in the next tick. */
+typedef struct turn {
+    weft_value entering; /* [tick, stage:1, ..] */
+    weft_value nothing;
+    weft_value carry; /* what stages hold; in the late turn what they made, which then goes on */
+    weft_value held, made, leaving;
+} turn;
+
+/* Before the scan: what the stages hold in the first tick. */
+static weft_value nothing(weft_value entering, weft_dim stage)
+{
+    weft_shape all = without(entering, 0);
+    all.dims[0] = stage;
+    return weft_constant(entering.graph, weft_dtype_of(entering), all, 0.0);
+}
+
+static void begin_turn(turn *t, weft_dim stage, bool is_late)
+{
+    const weft_dim tick = weft_dim_of(t->entering, "tick"), one = {"stage", 1};
+    t->carry = weft_scan_carry(t->nothing);
+    const weft_value behind = is_late ? weft_shift_along(t->carry, stage, 1) : t->carry;
+    const weft_value in = weft_pad(weft_scan_each(t->entering, tick), one, 0, stage, 0.0);
+    t->held = weft_add(behind, in); /* of the first stage what enters; of others what is behind */
+}
+
+static void end_turn(turn *t, weft_dim stage, bool is_late)
+{
+    const weft_dim one = {"stage", 1};
+    weft_scan_next(t->carry, is_late ? t->made : weft_shift_along(t->made, stage, 1));
+    t->leaving = weft_slice(t->made, stage, stage.size - 1, one);
 }
 
 weft_value gpt_pipe_through(const gpt_pipe *pipe, weft_value x, gpt_stages stages, void *argument)
 {
-    const weft_dim stage = pipe->stage, one = {"stage", 1}, tick = weft_dim_of(x, "tick");
-    weft_shape all = without(x, 0);
-    all.dims[0] = stage;
-    const weft_value nothing = weft_constant(x.graph, weft_dtype_of(x), all, 0.0);
-
+    const weft_dim two = {"turn", 2}, tick = weft_dim_of(x, "tick");
+    const int n = pipe->turns > 1 ? 2 : 1;
+    turn turns[2];
+    weft_value out[2];
+    for (int k = 0; k < n; k++) {
+        turns[k].entering = n > 1 ? weft_unstack(x, two, k) : x;
+        turns[k].nothing = nothing(turns[k].entering, pipe->stage);
+    }
     const weft_value trip = weft_scan_begin(x.graph, tick.size);
-    const weft_value behind = weft_scan_carry(nothing); /* 0 of the first stage */
-    const weft_value entering = weft_pad(weft_scan_each(x, tick), one, 0, stage, 0.0);
-    const weft_value made = stages(argument, weft_add(behind, entering));
-    weft_scan_next(behind, weft_shift_along(made, stage, 1));
-    const weft_value leaving = weft_slice(made, stage, stage.size - 1, one);
+    for (int k = 0; k < n; k++)
+        begin_turn(&turns[k], pipe->stage, k > 0);
+    for (int k = 0; k < n; k++) {
+        turns[k].made = stages(argument, turns[k].held);
+        end_turn(&turns[k], pipe->stage, k > 0);
+    }
     weft_scan_end(trip);
-    return come_through(pipe, weft_scan_stack(leaving, tick), tick);
+    for (int k = 0; k < n; k++)
+        out[k] = weft_scan_stack(turns[k].leaving, tick);
+    return come_through(pipe, n > 1 ? weft_stack((weft_values){out, 2}, two) : out[0]);
 }

@@ -61,7 +61,7 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
     gpt_shape shape = job->shape;
     shape.batch = 1;
     shape.dropout = 0;
-    shape.micro = 1;
+    shape.micro = shape.turns = 1;
     *w = (writer){.seq = shape.seq,
 
                   .temperature = settings_real(job->settings, "temperature"),

@@ -20,6 +20,7 @@ typedef struct stages_case {
     bool recomputes;
     double dropout;
     const char *optimizer; /* NULL: adamw */
+    int turns;
 } stages_case;
 
 typedef struct training {
@@ -43,6 +44,7 @@ static gpt_shape small_shape(const stages_case *c)
                        .dropout = c->dropout,
                        .stages = c->stages,
                        .micro = c->micro,
+                       .turns = c->turns,
                        .recomputes = c->recomputes,
                        .dtype = WEFT_F64};
 }
@@ -100,6 +102,21 @@ static weft_status train(const training *t, double losses[STEPS], double norms[S
     return WEFT_OK;
 }
 
+/* What goes over ranks is what was planned, to the byte. */
+static void check_traffic(weft_mesh *mesh, const weft_program *program)
+{
+    enum { ROOM = 64 };
+    const int first = weft_mesh_first_local(mesh);
+    for (int rank = first; rank < first + weft_mesh_n_local(mesh); rank++) {
+        weft_traffic planned[ROOM], measured[ROOM];
+        const int n = weft_plan_traffic(program, rank, planned, ROOM);
+        CHECK(n <= ROOM && weft_measured_traffic(program, rank, measured, ROOM) == n);
+        for (int i = 0; i < n && i < ROOM; i++)
+            CHECK(planned[i].kind == measured[i].kind && planned[i].count == measured[i].count &&
+                  planned[i].bytes == measured[i].bytes);
+    }
+}
+
 static bool run_case(weft_mesh *mesh, const stages_case *c, int64_t unroll, double losses[STEPS],
                      double norms[STEPS])
 {
@@ -111,6 +128,7 @@ static bool run_case(weft_mesh *mesh, const stages_case *c, int64_t unroll, doub
             open_training(mesh, c, &shape, &(weft_compile_options){.unroll = unroll}, &t, &error),
             error) &&
         CHECK_OK(train(&t, losses, norms, &error), error);
+    if (is_run) check_traffic(mesh, t.program);
     close_training(&t);
     return is_run;
 }
@@ -132,8 +150,9 @@ static void check_case(const stages_case *c, int64_t unroll, double expected[2][
         for (int step = 0; step < STEPS; step++) {
             const double within = (k == 0 ? 1e-10 : 1e-8) * fabs(expected[k][step]);
             char text[240];
-            snprintf(text, sizeof text, "%s \"%s\" stages %d micro %d zero %d unroll %lld: %s %d",
-                     c->mesh, c->layout, c->stages, c->micro, c->zero, (long long)unroll,
+            snprintf(text, sizeof text,
+                     "%s \"%s\" stages %d micro %d in %d zero %d unroll %lld: %s %d", c->mesh,
+                     c->layout, c->stages, c->micro, c->turns, c->zero, (long long)unroll,
                      k == 0 ? "loss" : "norm", step);
             weft_test_check(fabs(found[k][step] - expected[k][step]) <= within, __FILE__, __LINE__,
                             text);
@@ -159,6 +178,13 @@ static const stages_case cases[] = {
     {"pipe:2,model:2", TWO, 2, 3, 0, 1, false},
     {"pipe:2,model:2", "seq:model,stage:pipe", 2, 3, 0, 1, false},
     {"data:2,pipe:2,model:2", "batch:data," TWO, 4, 3, 0, 1, false},
+    /* halves of micro-batches in turn */
+    {"pipe:1", "", 2, 3, 0, 1, false, 0, NULL, 2},
+    {"pipe:2", PIPE, 4, 2, 0, 1, true, 0, NULL, 2},
+    {"pipe:2", PIPE, 2, 3, 0, 2, false, 0, NULL, 2},
+    {"pipe:4", PIPE, 4, 3, 0, 1, false, 0, NULL, 2},
+    {"data:2,pipe:2", "batch:data," PIPE, 2, 3, 1, 1, false, 0, NULL, 2},
+    {"pipe:2,model:2", TWO, 2, 1, 0, 1, false, 0, NULL, 2},
     {"data:2,pipe:2,model:2", "batch:data," TWO, 2, 6, 3, 1, true},
 };
 
@@ -206,6 +232,32 @@ static void test_each_layer_is_updated_for_itself(void)
     }
 }
 
+/* In each tick, on the way there and back, every rank sends one micro-batch's activations: to the next one, or from the last to
+ * the first, which has what leaves. */
+static void test_a_tick_sends_what_stands_at_the_border(void)
+{
+    enum { MICRO = 6, TICKS = MICRO + 4 - 1, ROOM = 64 };
+    const stages_case c = {"pipe:4", PIPE, 4, MICRO, 0, 1};
+    const gpt_shape shape = small_shape(&c);
+    const int64_t activations = BATCH / MICRO * SEQ * shape.width * 8;
+    weft_error error = {0};
+    weft_mesh *mesh = NULL;
+    training t = {0};
+    if (CHECK_OK(weft_mesh_plan(c.mesh, &mesh, &error), error) &&
+        CHECK_OK(open_training(mesh, &c, &shape, &(weft_compile_options){.unroll = 1}, &t, &error),
+                 error))
+        for (int rank = 0; rank < 4; rank++) {
+            weft_traffic traffic[ROOM];
+            const int n = weft_plan_traffic(t.program, rank, traffic, ROOM);
+            int64_t bytes = 0;
+            for (int i = 0; i < n && i < ROOM; i++)
+                if (traffic[i].kind == WEFT_BORDER) bytes += traffic[i].bytes;
+            CHECK_EQ_INT(bytes, 2 * TICKS * activations);
+        }
+    close_training(&t);
+    weft_mesh_destroy(&mesh);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {
@@ -215,6 +267,7 @@ int main(void)
         RUN(test_stages_train_as_the_layers_at_once);
         RUN(test_dropout_is_the_same_under_every_layout);
         RUN(test_each_layer_is_updated_for_itself);
+        RUN(test_a_tick_sends_what_stands_at_the_border);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

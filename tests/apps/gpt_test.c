@@ -123,6 +123,8 @@ static void test_stages_and_micro_batches_divide(void)
     check_refused("--batch 6 --stages 2 --micro 4", "micro must divide batch");
     check_refused("--batch 6 --stages 2 --micro 3 --accumulate 3", "2 windows of a part");
     check_refused("--batch 6 --micro 3", "give --stages too");
+    check_refused("--batch 6 --halves", "give --stages too");
+    check_refused("--batch 6 --stages 2 --micro 2 --halves", "batch 6 and --halves of micro 2");
 }
 
 /* Bubbles are (stages - 1) of (stages + micro-batches - 1) ticks. */

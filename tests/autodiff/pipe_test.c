@@ -45,7 +45,7 @@ static weft_value stages(void *argument, weft_value held)
 
 static weft_value piped(const net *n)
 {
-    return gpt_pipe_through(&(gpt_pipe){stage, MICRO}, n->x, stages, (void *)n);
+    return gpt_pipe_through(&(gpt_pipe){stage, MICRO, 1}, n->x, stages, (void *)n);
 }
 
 /* Micro-batches of real ticks, through one layer after the other. */

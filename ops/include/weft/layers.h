@@ -18,7 +18,7 @@ WEFT_BEGIN
  * Variables, of x's dtype: "<name>/input" [gate, feature, hidden], "<name>/state" [gate, from, hidden], "<name>/bias"
  * [gate, hidden]; gru's "<name>/new_bias" [hidden] besides. `from` is the hidden
  * dim of the state before. With a direction all have that dim, first. A rule hidden:axis splits the state and all gates alike,
- * and gathers one state a trip; batch dims are split without any exchange. */
+ * and gathers one state a trip; dims of the batch, and the direction, are split without any exchange forward. */
 typedef struct weft_recurrent_options {
     const char *name; /* of the variables */
     weft_dim over;    /* x's dim that is gone along, from its first element to its last */

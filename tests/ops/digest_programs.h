@@ -39,6 +39,7 @@ static weft_value emit_home(const given *p, const weft_op *op, int version)
     weft_variable_attributes attributes = {.name = version == 1 ? "b" : "a"};
     attributes.initial = version == 2 ? weft_uniform(0.0, 1.0) : weft_constant_of(1.0);
     attributes.owner = version == 3 ? p->y.id : p->x.id;
+    attributes.rows = version == 6 ? "c d e" : NULL;
     attributes.type.dtype = version == 4 ? WEFT_F32 : WEFT_F64;
     attributes.type.shape = version == 5 ? WEFT_DIMS(column, row) : WEFT_DIMS(row, column);
     return weft_emit(p->graph, op, NULL, 0, &attributes, sizeof attributes);

@@ -60,8 +60,8 @@ static const program programs[] = {
     {                                                                                              \
 #op, build, n_versions, &weft_op_##op                                                      \
     }
-    OP(input, input, 6),
-    OP(variable, variable, 6),
+    OP(input, input, 7),
+    OP(variable, variable, 7),
     OP(scan_trip, scanned, 5),
     OP(scan_carry, scanned, 5),
     OP(scan_next, scanned, 5),

@@ -59,10 +59,17 @@ static weft_status make_draft(weft_plan *plan, weft_draft_place place, void *pla
     return status;
 }
 
+/* A hundredth more is none: a scalar that lives a step longer must not cost a better plan. */
+static bool is_no_more(double now, double first)
+{
+    return now <= 1.01 * first;
+}
+
 static bool is_allowed(const weft_planned_draft *draft, const weft_planned_draft *first)
 {
-    return draft->wire_bytes <= first->wire_bytes && draft->link_bytes <= first->link_bytes &&
-           draft->peak_bytes <= first->peak_bytes;
+    return draft->wire_bytes <= first->wire_bytes &&
+           is_no_more(draft->link_bytes, first->link_bytes) &&
+           is_no_more((double)draft->peak_bytes, (double)first->peak_bytes);
 }
 
 /* Prices that differ by rounding alone are equal; then the fewer messages. */

@@ -231,7 +231,8 @@ typedef struct weft_planned_draft {
     int64_t wire_bytes;
     int64_t peak_bytes; /* most bytes of temporaries alive at once, before steps are joined */
     int n_exchanges;
-    /* false: moves or holds more bytes than the first, and is not taken whatever its price */
+    /* false: sends more bytes than the first, or by a hundredth more over a link or into memory, and is not taken whatever
+     * its price */
     bool is_allowed;
     bool is_taken;
 } weft_planned_draft;

@@ -2,16 +2,12 @@
 /* gpt_layers_test: a scan through the layers, whose weights are stacked, trains as the layers written down: the same losses under any
  * layout, with blocks computed again, in parts of a batch too. Its plan is as long however many layers there are.
  */
-#include "apps/gpt/model.h"
-#include "oracle.h"
-#include "weft/optim.h"
+#include "gpt_training.h"
 #include "weft/research/plan.h"
 
 #include <math.h>
 
-#include "test.h"
-
-enum { STEPS = 4, BATCH = 12, SEQ = 10, VOCAB = 29, MOST_VARIABLES = 64 };
+enum { STEPS = 4 };
 
 typedef struct layers_case {
     const char *mesh, *layout;
@@ -21,100 +17,32 @@ typedef struct layers_case {
     int64_t unroll, layers; /* 0: three */
 } layers_case;
 
-typedef struct training {
-    weft_graph *graph;
-    weft_program *program;
-    gpt_model model;
-    weft_value loss, norm, variables[MOST_VARIABLES], gradients[MOST_VARIABLES];
-} training;
-
 static weft_oracle oracle;
 
-static gpt_shape small_shape(const layers_case *c)
+static weft_status open_case(weft_mesh *mesh, const layers_case *c, training *t, weft_error *error)
 {
-    return (gpt_shape){.batch = BATCH,
-                       .seq = SEQ,
-                       .layers = c->layers > 0 ? c->layers : 3,
-                       .width = 24,
-                       .heads = 3,
-                       .hidden = 40,
-                       .vocab = VOCAB,
-                       .dropout = c->dropout,
-                       .recomputes = c->recomputes,
-                       .scans = c->scans,
-                       .dtype = WEFT_F64};
-}
-
-static weft_status open_training(weft_mesh *mesh, const layers_case *c, training *t,
-                                 weft_error *error)
-{
-    const gpt_shape shape = small_shape(c);
-    const int n = c->parts > 1 ? gpt_n_variables(&shape) : 0;
-    const weft_compile_options options = {.unroll = c->unroll};
-    weft_layout *layout = NULL;
-    *t = (training){.graph = weft_graph_create(1234)};
-    t->loss = c->parts > 1 ? gpt_accumulate(&shape, c->parts, c->zero >= 2, t->graph, &t->model,
-                                            t->variables, t->gradients)
-                           : gpt_loss(&shape, t->graph, &t->model);
-    const weft_value update =
-        weft_adamw(t->loss, &(weft_optimizer_options){.rate = 3e-3,
-                                                      .weight_decay = 0.1,
-                                                      .clip = 0.5,
-                                                      .gradient_norm = &t->norm,
-                                                      .variables = {t->variables, n},
-                                                      .gradients = {t->gradients, n}});
-    WEFT_TRY(weft_layout_create(c->layout, &layout, error));
-    WEFT_TRY(weft_layout_store(layout, c->zero, "batch", error));
-    const weft_status status = weft_compile(mesh, layout, WEFT_VALUES(t->loss, t->norm, update),
-                                            &options, &t->program, error);
-    weft_layout_destroy(&layout);
-    return status;
-}
-
-static void close_training(training *t)
-{
-    weft_program_destroy(&t->program);
-    weft_graph_destroy(&t->graph);
-}
-
-static weft_status train(const training *t, double found[2][STEPS], weft_error *error)
-{
-    double tokens[BATCH * SEQ], targets[BATCH * SEQ];
-    for (int step = 0; step < STEPS; step++) {
-        for (int i = 0; i < BATCH * SEQ; i++) {
-            tokens[i] = (i * i + 7 * i + 3 * step) % VOCAB;
-            targets[i] = (3 * i + i / 5 + step) % VOCAB;
-        }
-        WEFT_TRY(weft_oracle_write(t->program, t->model.tokens, tokens, error));
-        WEFT_TRY(weft_oracle_write(t->program, t->model.targets, targets, error));
-        WEFT_TRY(weft_run(t->program, error));
-        WEFT_TRY(weft_read_scalar(t->program, t->loss, &found[0][step], error));
-        WEFT_TRY(weft_read_scalar(t->program, t->norm, &found[1][step], error));
-    }
-    return WEFT_OK;
+    gpt_shape shape = trained_shape();
+    const training_way way = {c->layout, c->zero, c->parts, NULL, c->unroll};
+    shape.layers = c->layers > 0 ? c->layers : 3;
+    shape.dropout = c->dropout;
+    shape.recomputes = c->recomputes, shape.scans = c->scans;
+    return open_training(mesh, &shape, &way, t, error);
 }
 
 static bool run_case(weft_mesh *mesh, const layers_case *c, double found[2][STEPS])
 {
     weft_error error = {0};
     training t;
-    const bool is_run = CHECK_OK(open_training(mesh, c, &t, &error), error) &&
-                        CHECK_OK(train(&t, found, &error), error);
+    const bool is_run = CHECK_OK(open_case(mesh, c, &t, &error), error) &&
+                        CHECK_OK(train(&t, STEPS, found[0], found[1], &error), error);
     close_training(&t);
     return is_run;
-}
-
-static weft_mesh *mesh_of(const char *text)
-{
-    for (int m = 0; m < oracle.n_meshes; m++)
-        if (strcmp(weft_mesh_text(oracle.meshes[m]), text) == 0) return oracle.meshes[m];
-    return strcmp(text, "data:1") == 0 ? oracle.alone : NULL;
 }
 
 /* Losses and norms of the gradient as `expected`, where there is such a mesh. */
 static void check_case(const layers_case *c, double expected[2][STEPS])
 {
-    weft_mesh *mesh = mesh_of(c->mesh);
+    weft_mesh *mesh = trained_mesh(&oracle, c->mesh);
     double found[2][STEPS];
     if (mesh == NULL || !run_case(mesh, c, found)) return;
     for (int k = 0; k < 2; k++)
@@ -177,7 +105,7 @@ static uint32_t steps_of(const layers_case *c)
 {
     weft_error error = {0};
     training t;
-    const bool is_open = CHECK_OK(open_training(mesh_of(c->mesh), c, &t, &error), error);
+    const bool is_open = CHECK_OK(open_case(trained_mesh(&oracle, c->mesh), c, &t, &error), error);
     const uint32_t n = is_open ? weft_plan_n_steps(t.program) : 0;
     close_training(&t);
     return n;
@@ -188,7 +116,7 @@ static void test_a_plan_is_as_long_however_many_layers_there_are(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         layers_case few = cases[i], many;
-        if (mesh_of(few.mesh) == NULL) continue;
+        if (trained_mesh(&oracle, few.mesh) == NULL) continue;
         few.scans = true, few.unroll = 1, few.dropout = 0.1, few.layers = 3;
         many = few, many.layers = 12;
         const double n = steps_of(&few);

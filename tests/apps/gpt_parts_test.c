@@ -3,16 +3,12 @@
  * blocks computed again; its gradients go over ranks once, and what lives at one time is that of a part. With ZeRO 2 the sums of
  * gradients are sharded too.
  */
-#include "apps/gpt/model.h"
-#include "oracle.h"
-#include "weft/optim.h"
+#include "gpt_training.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "test.h"
-
-enum { STEPS = 6, BATCH = 12, SEQ = 10, VOCAB = 29, MOST_VARIABLES = 64 };
+enum { STEPS = 6 };
 
 typedef struct parts_case {
     const char *mesh, *layout;
@@ -20,89 +16,18 @@ typedef struct parts_case {
     bool recomputes;
 } parts_case;
 
-typedef struct training {
-    weft_graph *graph;
-    weft_program *program;
-    weft_mesh *mesh; /* its own, of a plan alone; else NULL */
-    gpt_model model;
-    weft_value loss, norm, variables[MOST_VARIABLES], gradients[MOST_VARIABLES];
-} training;
-
 static weft_oracle oracle;
-
-static gpt_shape small_shape(const parts_case *c)
-{
-    return (gpt_shape){.batch = BATCH,
-                       .seq = SEQ,
-                       .layers = 2,
-                       .width = 24,
-                       .heads = 3,
-                       .hidden = 40,
-                       .vocab = VOCAB,
-                       .dropout = 0.2,
-                       .recomputes = c->recomputes,
-                       .dtype = WEFT_F64};
-}
-
-static weft_status open_training(weft_mesh *mesh, const parts_case *c, const gpt_shape *shape,
-                                 training *t, weft_error *error)
-{
-    weft_layout *layout = NULL;
-    const bool is_whole = c->parts == 1;
-    const int n = is_whole ? 0 : gpt_n_variables(shape);
-    *t = (training){.graph = weft_graph_create(1234)};
-    t->loss = is_whole ? gpt_loss(shape, t->graph, &t->model)
-                       : gpt_accumulate(shape, c->parts, c->zero >= 2, t->graph, &t->model,
-                                        t->variables, t->gradients);
-    const weft_value update =
-        weft_adamw(t->loss, &(weft_optimizer_options){.rate = 3e-3,
-                                                      .clip = 0.5,
-                                                      .gradient_norm = &t->norm,
-                                                      .variables = {t->variables, n},
-                                                      .gradients = {t->gradients, n}});
-    WEFT_TRY(weft_layout_create(c->layout, &layout, error));
-    WEFT_TRY(weft_layout_store(layout, c->zero, "batch", error));
-    const weft_status status =
-        weft_compile(mesh, layout, WEFT_VALUES(t->loss, t->norm, update), NULL, &t->program, error);
-    weft_layout_destroy(&layout);
-    return status;
-}
-
-static void close_training(training *t)
-{
-    weft_program_destroy(&t->program);
-    weft_graph_destroy(&t->graph);
-    weft_mesh_destroy(&t->mesh);
-}
-
-/* ---- the same numbers ---------------------------------------------------------------------------- */
-
-static weft_status train(const training *t, double losses[STEPS], double norms[STEPS],
-                         weft_error *error)
-{
-    double tokens[BATCH * SEQ], targets[BATCH * SEQ];
-    for (int step = 0; step < STEPS; step++) {
-        for (int i = 0; i < BATCH * SEQ; i++) {
-            tokens[i] = (i * i + 7 * i + 3 * step) % VOCAB;
-            targets[i] = (3 * i + i / 5 + step) % VOCAB;
-        }
-        WEFT_TRY(weft_oracle_write(t->program, t->model.tokens, tokens, error));
-        WEFT_TRY(weft_oracle_write(t->program, t->model.targets, targets, error));
-        WEFT_TRY(weft_run(t->program, error));
-        WEFT_TRY(weft_read_scalar(t->program, t->loss, &losses[step], error));
-        WEFT_TRY(weft_read_scalar(t->program, t->norm, &norms[step], error));
-    }
-    return WEFT_OK;
-}
 
 static bool run_case(weft_mesh *mesh, const parts_case *c, double losses[STEPS],
                      double norms[STEPS])
 {
-    const gpt_shape shape = small_shape(c);
+    gpt_shape shape = trained_shape();
+    const training_way way = {c->layout, c->zero, c->parts, NULL, 0};
     weft_error error = {0};
     training t;
-    const bool is_run = CHECK_OK(open_training(mesh, c, &shape, &t, &error), error) &&
-                        CHECK_OK(train(&t, losses, norms, &error), error);
+    shape.layers = 2, shape.dropout = 0.2, shape.recomputes = c->recomputes;
+    const bool is_run = CHECK_OK(open_training(mesh, &shape, &way, &t, &error), error) &&
+                        CHECK_OK(train(&t, STEPS, losses, norms, &error), error);
     close_training(&t);
     return is_run;
 }
@@ -123,10 +48,7 @@ static void test_micro_batches_train_as_the_batch(void)
         return;
     CHECK(expected[0][0] > 1.0 && expected[0][1] != expected[0][0]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft_mesh *mesh = i < 2 ? oracle.alone : NULL;
-        for (int m = 0; m < oracle.n_meshes && mesh == NULL; m++)
-            if (strcmp(weft_mesh_text(oracle.meshes[m]), cases[i].mesh) == 0)
-                mesh = oracle.meshes[m];
+        weft_mesh *mesh = trained_mesh(&oracle, cases[i].mesh);
         if (mesh == NULL || !run_case(mesh, &cases[i], found[0], found[1])) continue;
         for (int k = 0; k < 2; k++)
             for (int step = 0; step < STEPS; step++)
@@ -157,7 +79,7 @@ static gpt_shape wide_shape(int batch)
 static need need_of(int batch, int zero, int parts)
 {
     enum { MOST = 32 };
-    const parts_case c = {"data:4", "batch:data", zero, parts, false};
+    const training_way way = {"batch:data", zero, parts, NULL, 0};
     const gpt_shape shape = wide_shape(batch);
     weft_traffic traffic[MOST];
     weft_usage usage = {0};
@@ -165,8 +87,8 @@ static need need_of(int batch, int zero, int parts)
     weft_mesh *mesh = NULL;
     need n = {0};
     training t = {0};
-    if (CHECK_OK(weft_mesh_plan(c.mesh, &mesh, &error), error) &&
-        CHECK_OK(open_training(mesh, &c, &shape, &t, &error), error) &&
+    if (CHECK_OK(weft_mesh_plan("data:4", &mesh, &error), error) &&
+        CHECK_OK(open_training(mesh, &shape, &way, &t, &error), error) &&
         CHECK_OK(weft_plan_usage(t.program, 0, &usage, &error), error)) {
         const int n_kinds = weft_plan_traffic(t.program, 0, traffic, MOST);
         for (int i = 0; i < n_kinds; i++)
@@ -174,8 +96,8 @@ static need need_of(int batch, int zero, int parts)
                 n.gradients += traffic[i].bytes;
     }
     n.arena = usage.arena_bytes;
-    t.mesh = mesh;
     close_training(&t);
+    weft_mesh_destroy(&mesh);
     return n;
 }
 

@@ -3,16 +3,12 @@
  * losses as without stages on one rank, under any layout, scans written down or compiled once. What a tick sends is what stands
  * at the border between stages, the plan's work is that of all ticks, and the head's is shared.
  */
-#include "apps/gpt/model.h"
-#include "oracle.h"
-#include "weft/optim.h"
+#include "gpt_training.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "test.h"
-
-enum { STEPS = 4, BATCH = 12, SEQ = 10, VOCAB = 29, MOST_VARIABLES = 64 };
+enum { STEPS = 4 };
 
 typedef struct stages_case {
     const char *mesh, *layout;
@@ -23,84 +19,24 @@ typedef struct stages_case {
     int turns;
 } stages_case;
 
-typedef struct training {
-    weft_graph *graph;
-    weft_program *program;
-    gpt_model model;
-    weft_value loss, norm, variables[MOST_VARIABLES], gradients[MOST_VARIABLES];
-} training;
-
 static weft_oracle oracle;
 
 static gpt_shape small_shape(const stages_case *c)
 {
-    return (gpt_shape){.batch = BATCH,
-                       .seq = SEQ,
-                       .layers = 4,
-                       .width = 24,
-                       .heads = 3,
-                       .hidden = 40,
-                       .vocab = VOCAB,
-                       .dropout = c->dropout,
-                       .stages = c->stages,
-                       .micro = c->micro,
-                       .turns = c->turns,
-                       .recomputes = c->recomputes,
-                       .dtype = WEFT_F64};
+    gpt_shape shape = trained_shape();
+    shape.layers = 4;
+    shape.dropout = c->dropout;
+    shape.stages = c->stages, shape.micro = c->micro, shape.turns = c->turns;
+    shape.recomputes = c->recomputes;
+    return shape;
 }
 
-static weft_status open_training(weft_mesh *mesh, const stages_case *c, const gpt_shape *shape,
-                                 const weft_compile_options *options, training *t,
-                                 weft_error *error)
+static training_way way_of(const stages_case *c, int64_t unroll)
 {
-    weft_layout *layout = NULL;
-    const int n = c->parts > 1 ? gpt_n_variables(shape) : 0;
-    *t = (training){.graph = weft_graph_create(1234)};
-    t->loss = c->parts > 1 ? gpt_accumulate(shape, c->parts, c->zero >= 2, t->graph, &t->model,
-                                            t->variables, t->gradients)
-                           : gpt_loss(shape, t->graph, &t->model);
-    const weft_optimizer *optimizer =
-        weft_optimizer_find(c->optimizer != NULL ? c->optimizer : "adamw", error);
-    const weft_value update =
-        optimizer->build(t->loss, &(weft_optimizer_options){.rate = 3e-3,
-                                                            .weight_decay = 0.1,
-                                                            .clip = 0.5,
-                                                            .gradient_norm = &t->norm,
-                                                            .variables = {t->variables, n},
-                                                            .gradients = {t->gradients, n}});
-    WEFT_TRY(weft_layout_create(c->layout, &layout, error));
-    WEFT_TRY(weft_layout_store(layout, c->zero, "batch", error));
-    const weft_status status = weft_compile(mesh, layout, WEFT_VALUES(t->loss, t->norm, update),
-                                            options, &t->program, error);
-    weft_layout_destroy(&layout);
-    return status;
-}
-
-static void close_training(training *t)
-{
-    weft_program_destroy(&t->program);
-    weft_graph_destroy(&t->graph);
+    return (training_way){c->layout, c->zero, c->parts, c->optimizer, unroll};
 }
 
 /* ---- the same numbers ---------------------------------------------------------------------------- */
-
-static weft_status train(const training *t, double losses[STEPS], double norms[STEPS],
-                         weft_error *error)
-{
-    double tokens[BATCH * SEQ], targets[BATCH * SEQ];
-    for (int step = 0; step < STEPS; step++) {
-        for (int i = 0; i < BATCH * SEQ; i++) {
-            tokens[i] = (i * i + 7 * i + 3 * step) % VOCAB;
-            targets[i] = (3 * i + i / 5 + step) % VOCAB;
-        }
-        WEFT_TRY(weft_oracle_write(t->program, t->model.tokens, tokens, error));
-        WEFT_TRY(weft_oracle_write(t->program, t->model.targets, targets, error));
-        WEFT_TRY(weft_run(t->program, error));
-        WEFT_TRY(weft_read_scalar(t->program, t->loss, &losses[step], error));
-        WEFT_TRY(weft_read_scalar(t->program, t->norm, &norms[step], error));
-    }
-    return WEFT_OK;
-}
 
 /* What goes over ranks is what was planned, to the byte. */
 static void check_traffic(weft_mesh *mesh, const weft_program *program)
@@ -121,29 +57,20 @@ static bool run_case(weft_mesh *mesh, const stages_case *c, int64_t unroll, doub
                      double norms[STEPS])
 {
     const gpt_shape shape = small_shape(c);
+    const training_way way = way_of(c, unroll);
     weft_error error = {0};
     training t;
-    const bool is_run =
-        CHECK_OK(
-            open_training(mesh, c, &shape, &(weft_compile_options){.unroll = unroll}, &t, &error),
-            error) &&
-        CHECK_OK(train(&t, losses, norms, &error), error);
+    const bool is_run = CHECK_OK(open_training(mesh, &shape, &way, &t, &error), error) &&
+                        CHECK_OK(train(&t, STEPS, losses, norms, &error), error);
     if (is_run) check_traffic(mesh, t.program);
     close_training(&t);
     return is_run;
 }
 
-static weft_mesh *mesh_of(const char *text)
-{
-    for (int m = 0; m < oracle.n_meshes; m++)
-        if (strcmp(weft_mesh_text(oracle.meshes[m]), text) == 0) return oracle.meshes[m];
-    return strcmp(text, "pipe:1") == 0 ? oracle.alone : NULL;
-}
-
 /* As `expected`, where there is such a mesh. */
 static void check_case(const stages_case *c, int64_t unroll, double expected[2][STEPS])
 {
-    weft_mesh *mesh = mesh_of(c->mesh);
+    weft_mesh *mesh = trained_mesh(&oracle, c->mesh);
     double found[2][STEPS];
     if (mesh == NULL || !run_case(mesh, c, unroll, found[0], found[1])) return;
     for (int k = 0; k < 2; k++)
@@ -239,13 +166,13 @@ static void test_a_tick_sends_what_stands_at_the_border(void)
     enum { MICRO = 6, TICKS = MICRO + 4 - 1, ROOM = 64 };
     const stages_case c = {"pipe:4", PIPE, 4, MICRO, 0, 1};
     const gpt_shape shape = small_shape(&c);
-    const int64_t activations = BATCH / MICRO * SEQ * shape.width * 8;
+    const training_way way = way_of(&c, 1);
+    const int64_t activations = TRAINED_BATCH / MICRO * TRAINED_SEQ * shape.width * 8;
     weft_error error = {0};
     weft_mesh *mesh = NULL;
     training t = {0};
     if (CHECK_OK(weft_mesh_plan(c.mesh, &mesh, &error), error) &&
-        CHECK_OK(open_training(mesh, &c, &shape, &(weft_compile_options){.unroll = 1}, &t, &error),
-                 error))
+        CHECK_OK(open_training(mesh, &shape, &way, &t, &error), error))
         for (int rank = 0; rank < 4; rank++) {
             weft_traffic traffic[ROOM];
             const int n = weft_plan_traffic(t.program, rank, traffic, ROOM);

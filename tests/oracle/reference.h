@@ -96,4 +96,12 @@ long double element_get(const reference_tensor *x, const reference_point *p);
 void element_put(const reference_tensor *x, const reference_point *p, long double value);
 void element_add(const reference_tensor *x, const reference_point *p, long double value);
 
+/* ---- rows ------------------------------------------------------------------------------------- */
+
+/* Of x's elements over the dims that `row` has not; m2: the sum of the squares of what is apart from the mean. */
+typedef struct moments {
+    long double count, mean, m2;
+} moments;
+moments moments_of(const reference_tensor *x, const reference_point *row);
+
 #endif

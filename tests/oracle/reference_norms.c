@@ -65,25 +65,12 @@ void reference_all(const reference_call *call)
     }
 }
 
-typedef struct spread {
-    long double count, mean, squares; /* of what is apart from the mean */
-} spread;
-
-static spread spread_of(const reference_tensor *x, const reference_point *row)
-{
-    spread s = {0};
-    REFERENCE_EACH_IN(p, row, x) s.mean += element_get(x, &p), s.count++;
-    s.mean /= s.count;
-    REFERENCE_EACH_IN(p, row, x) s.squares += powl(element_get(x, &p) - s.mean, 2);
-    return s;
-}
-
 void reference_variance(const reference_call *call)
 {
     REFERENCE_EACH(row, &call->out[0])
     {
-        const spread s = spread_of(&call->in[0], &row);
-        element_put(&call->out[0], &row, s.squares / (s.count - call->with.a));
+        const moments m = moments_of(&call->in[0], &row);
+        element_put(&call->out[0], &row, m.m2 / (m.count - call->with.a));
     }
 }
 
@@ -95,10 +82,10 @@ void reference_normalize(const reference_call *call)
     {
         reference_point row = point_without(&p, call->with.dim);
         if (call->with.other != NULL) row = point_without(&row, call->with.other);
-        const spread s = spread_of(&call->in[0], &row);
+        const moments m = moments_of(&call->in[0], &row);
         element_put(&call->out[0], &p,
-                    (element_get(&call->in[0], &p) - s.mean) /
-                        sqrtl(s.squares / s.count + call->with.a));
+                    (element_get(&call->in[0], &p) - m.mean) /
+                        sqrtl(m.m2 / m.count + call->with.a));
     }
 }
 

@@ -103,11 +103,7 @@ static int64_t argmax_of(const reference_tensor *x, const reference_point *row, 
     return -1;
 }
 
-typedef struct moments {
-    long double count, mean, m2;
-} moments;
-
-static moments moments_of(const reference_tensor *x, const reference_point *row)
+moments moments_of(const reference_tensor *x, const reference_point *row)
 {
     moments m = {0};
     REFERENCE_EACH_IN(p, row, x) m.mean += element_get(x, &p), m.count++;

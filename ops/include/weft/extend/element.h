@@ -96,22 +96,26 @@
                                          .text[WEFT_F32][WEFT_F32] = text_f32,                     \
                                          .text[WEFT_F64][WEFT_F64] = text_f64};
 
-#define WEFT_ELEMENT_1W(expression, expression_i32, expression_i64)                                \
-    WEFT_BLOCK_1(block_f32, float, float, expression)                                              \
-    WEFT_BLOCK_1(block_f64, double, double, expression)                                            \
-    WEFT_BLOCK_1(block_i32, int32_t, int32_t, expression_i32)                                      \
-    WEFT_BLOCK_1(block_i64, int64_t, int64_t, expression_i64)                                      \
-    WEFT_RELAY_1(expression)                                                                       \
+/* Of blocks block_f32, block_f64, block_i32 and block_i64 and legs `relay`. */
+#define WEFT_ELEMENT_W_(text_float, text_i32, text_i64)                                            \
     static const weft_element element = {.size = sizeof(weft_element),                             \
                                          .block[WEFT_F32][WEFT_F32] = block_f32,                   \
                                          .block[WEFT_F64][WEFT_F64] = block_f64,                   \
                                          .block[WEFT_I32][WEFT_I32] = block_i32,                   \
                                          .block[WEFT_I64][WEFT_I64] = block_i64,                   \
                                          .relay = &relay,                                          \
-                                         .text[WEFT_F32][WEFT_F32] = #expression,                  \
-                                         .text[WEFT_F64][WEFT_F64] = #expression,                  \
-                                         .text[WEFT_I32][WEFT_I32] = #expression_i32,              \
-                                         .text[WEFT_I64][WEFT_I64] = #expression_i64};
+                                         .text[WEFT_F32][WEFT_F32] = text_float,                   \
+                                         .text[WEFT_F64][WEFT_F64] = text_float,                   \
+                                         .text[WEFT_I32][WEFT_I32] = text_i32,                     \
+                                         .text[WEFT_I64][WEFT_I64] = text_i64};
+
+#define WEFT_ELEMENT_1W(expression, expression_i32, expression_i64)                                \
+    WEFT_BLOCK_1(block_f32, float, float, expression)                                              \
+    WEFT_BLOCK_1(block_f64, double, double, expression)                                            \
+    WEFT_BLOCK_1(block_i32, int32_t, int32_t, expression_i32)                                      \
+    WEFT_BLOCK_1(block_i64, int64_t, int64_t, expression_i64)                                      \
+    WEFT_RELAY_1(expression)                                                                       \
+    WEFT_ELEMENT_W_(#expression, #expression_i32, #expression_i64)
 
 #define WEFT_ELEMENT_2(expression, expression_i32)                                                 \
     WEFT_BLOCK_2(block_f32, float, float, expression)                                              \
@@ -133,16 +137,7 @@
     WEFT_BLOCK_2(block_i32, int32_t, int32_t, expression_i32)                                      \
     WEFT_BLOCK_2(block_i64, int64_t, int64_t, expression_i64)                                      \
     WEFT_RELAY_2(expression)                                                                       \
-    static const weft_element element = {.size = sizeof(weft_element),                             \
-                                         .block[WEFT_F32][WEFT_F32] = block_f32,                   \
-                                         .block[WEFT_F64][WEFT_F64] = block_f64,                   \
-                                         .block[WEFT_I32][WEFT_I32] = block_i32,                   \
-                                         .block[WEFT_I64][WEFT_I64] = block_i64,                   \
-                                         .relay = &relay,                                          \
-                                         .text[WEFT_F32][WEFT_F32] = #expression,                  \
-                                         .text[WEFT_F64][WEFT_F64] = #expression,                  \
-                                         .text[WEFT_I32][WEFT_I32] = #expression_i32,              \
-                                         .text[WEFT_I64][WEFT_I64] = #expression_i64};
+    WEFT_ELEMENT_W_(#expression, #expression_i32, #expression_i64)
 
 #define WEFT_ELEMENT_COMPARE(expression)                                                           \
     WEFT_BLOCK_2(block_f32, float, int32_t, expression)                                            \

@@ -3,6 +3,7 @@
 #include "text_folder.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -163,6 +164,27 @@ static void test_plan_for_512_ranks(void)
     CHECK_TEXT(r.text, "model");
 }
 
+/* The bytes in brackets of a line of the plan; -1 where there is none. */
+static int64_t bytes_of(const char *plan, const char *line)
+{
+    const char *at = strstr(plan, line), *bracket = at != NULL ? strchr(at, '(') : NULL;
+    return bracket != NULL ? strtoll(bracket + 1, NULL, 10) : -1;
+}
+
+/* Layers as one scan, each computed again, over micro-batches: within a device of 80 GiB. */
+static void test_plan_of_70_billion_parameters(void)
+{
+    const int64_t parameters = INT64_C(70000000000), GiB = INT64_C(1) << 30;
+    const command_result r = command_run_all(
+        WEFT_TEST_BIN "/gpt train --dry-run --mesh data:512 --layout batch:data --zero 3 "
+                      "--layers 88 --width 8192 --heads 64 --seq 4096 --batch 2048 --accumulate 4 "
+                      "--scan-layers --recompute --dtype bf16 | sed -n '/^memory of rank/,/^$/p'");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(bytes_of(r.text, "  parameters ") >= parameters * (int64_t)sizeof(float) / 512);
+    CHECK(bytes_of(r.text, "  peak ") > 0);
+    CHECK(bytes_of(r.text, "  peak ") <= 80 * GiB);
+}
+
 static void test_plan_as_json(void)
 {
     char line[TEXT];
@@ -234,6 +256,7 @@ int main(void)
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);
         RUN(test_plan_for_512_ranks);
+        RUN(test_plan_of_70_billion_parameters);
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);
         RUN(test_sample_refuses_another_model);

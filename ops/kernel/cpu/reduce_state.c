@@ -231,29 +231,29 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     {                                                                                              \
         WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = of(x[i] - m);                           \
     }
-/* The largest of those that are not NaN: quarters side by side, since one comparison waits for the one before it. */
+/* The largest, where none is NaN; else any of them, or -inf. Quarters side by side, since one comparison with the best waits
+ * for the one before it; the best alone is looked for in a vector at the end. */
 #define MAX_RUN(T, suffix)                                                                         \
     WEFT_CLONES static T max_of_numbers_##suffix(const T *x, int64_t n)                            \
     {                                                                                              \
         const int64_t q = n / 4;                                                                   \
-        T m0 = (T)-INFINITY, m1 = m0, m2 = m0, m3 = m0;                                            \
-        WEFT_SIMD(reduction(max : m0, m1, m2, m3)) for (int64_t i = 0; i < q; i++)                 \
+        T best = (T)-INFINITY;                                                                     \
+        WEFT_SIMD(reduction(max : best)) for (int64_t i = 0; i < q; i++)                           \
         {                                                                                          \
-            m0 = x[i] > m0 ? x[i] : m0;                                                            \
-            m1 = x[q + i] > m1 ? x[q + i] : m1;                                                    \
-            m2 = x[2 * q + i] > m2 ? x[2 * q + i] : m2;                                            \
-            m3 = x[3 * q + i] > m3 ? x[3 * q + i] : m3;                                            \
+            const T a = LARGEST(x[i], x[q + i]), b = LARGEST(x[2 * q + i], x[3 * q + i]);          \
+            const T c = LARGEST(a, b);                                                             \
+            best = c > best ? c : best;                                                            \
         }                                                                                          \
         for (int64_t i = 4 * q; i < n; i++)                                                        \
-            m0 = x[i] > m0 ? x[i] : m0;                                                            \
-        m0 = m1 > m0 ? m1 : m0, m2 = m3 > m2 ? m3 : m2;                                            \
-        return m2 > m0 ? m2 : m0;                                                                  \
+            best = x[i] > best ? x[i] : best;                                                      \
+        return best;                                                                               \
     }
+#define LARGEST(a, b) ((a) > (b) ? (a) : (b))
 
 /* y[i] = exp(x[i] - m), and their sum; a tile's are added up while they are in registers. A line that is written is read
  * first, if it is not x's: it is asked for as well. */
 #define EXP_SUM_RUN(T, suffix)                                                                     \
-    WEFT_CLONES static T exp_sum_##suffix(const T *x, int64_t n, T m, T *y, const T *next)         \
+    WEFT_INLINE T exp_sum_##suffix(const T *x, int64_t n, T m, T *y, const T *next)                \
     {                                                                                              \
         SUM_RUN(T, suffix, y, n, ADD, if (next != x) ASK(next + i);                                \
                 if (y != x) ASK(y + i + WEFT_BLOCK);                                               \
@@ -262,6 +262,13 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                 WEFT_SIMD() for (int64_t k = i; k < n; k++) y[k] =                                 \
                     weft_exp_low_##suffix(x[k] - m))                                               \
         return sum;                                                                                \
+    }                                                                                              \
+    WEFT_CLONES static void exp_sums_##suffix(const weft_run *run, const double *shift, T *y,      \
+                                              double *sum)                                         \
+    {                                                                                              \
+        const T *x = run->x;                                                                       \
+        EACH_PART(run, at, n)                                                                      \
+        *sum++ = (double)exp_sum_##suffix(x + at, n, (T)*shift++, y + at, x + at + run->ahead);    \
     }
 #define FLOAT_ROWS(T, suffix)                                                                      \
     EXP_RUN(exp_less_##suffix, T, weft_exp_##suffix)                                               \
@@ -295,17 +302,20 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                                          double *shift)                                            \
     {                                                                                              \
         const double m = (double)max_of_numbers_##suffix(x, n);                                    \
+        double sum;                                                                                \
         *shift = LARGER(state[0], m);                                                              \
-        if (*shift - *shift == 0)                                                                  \
-            add_lse_##suffix(state, (double)exp_sum_##suffix(x, n, (T)*shift, y, x), shift);       \
-        else                                                                                       \
+        if (*shift - *shift == 0) {                                                                \
+            exp_sums_##suffix(&(weft_run){.x = x, .n = n, .part = n}, shift, y, &sum);             \
+            add_lse_##suffix(state, sum, shift);                                                   \
+        } else {                                                                                   \
             *shift = leave_odd_lse_##suffix(state, x, n, y);                                       \
+        }                                                                                          \
     }                                                                                              \
     static void leave_lse_##suffix(double *state, const weft_run *run, void *left, double *shift)  \
     {                                                                                              \
         const T *x = run->x;                                                                       \
-        T *y = left, sum[WEFT_PARTS];                                                              \
-        double most = state[0];                                                                    \
+        T *y = left;                                                                               \
+        double most = state[0], sum[WEFT_PARTS];                                                   \
         int p = 0, n_odd = 0;                                                                      \
         EACH_PART(run, at, n)                                                                      \
         {                                                                                          \
@@ -313,17 +323,15 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             most = shift[p++] = LARGER(most, m);                                                   \
             n_odd += !(most - most == 0);                                                          \
         }                                                                                          \
+        if (n_odd == 0) {                                                                          \
+            exp_sums_##suffix(run, shift, y, sum);                                                 \
+            for (int k = 0; k < p; k++)                                                            \
+                add_lse_##suffix(state, sum[k], &shift[k]);                                        \
+            return;                                                                                \
+        }                                                                                          \
         p = 0;                                                                                     \
         EACH_PART(run, at, n)                                                                      \
-        {                                                                                          \
-            if (n_odd == 0)                                                                        \
-                sum[p] = exp_sum_##suffix(x + at, n, (T)shift[p], y + at, x + at + run->ahead);    \
-            else                                                                                   \
-                leave_alone_lse_##suffix(state, x + at, n, y + at, &shift[p]);                     \
-            p++;                                                                                   \
-        }                                                                                          \
-        for (int k = 0; k < p && n_odd == 0; k++)                                                  \
-            add_lse_##suffix(state, (double)sum[k], &shift[k]);                                    \
+        leave_alone_lse_##suffix(state, x + at, n, y + at, &shift[p++]);                           \
     }                                                                                              \
     static void row_lse_##suffix(double *state, const weft_run *run)                               \
     {                                                                                              \

@@ -34,10 +34,20 @@ static void print_names(const char *const *names, int n, char *text, size_t byte
                          names[i]);
 }
 
+weft_status weft_fail_unknown(const char *what, const char *name, const char *const *names, int n,
+                              weft_error *error)
+{
+    char all[300];
+    const char *near = weft_nearest(name, names, n);
+    print_names(names, n, all, sizeof all);
+    return weft_fail(error, WEFT_USAGE, "there is no %s %.100s; %s%s%s", what, name,
+                     near == NULL ? "choose " : "did you mean ", near == NULL ? all : near,
+                     near == NULL ? "" : "?");
+}
+
 const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
 {
-    const char *names[16 + WEFT_MAX_OUTSIDE_OPTIMIZERS];
-    char all[300];
+    const char *names[32 + WEFT_MAX_OUTSIDE_OPTIMIZERS];
     const weft_optimizer *at;
     int n = 0;
     if (weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK) return NULL;
@@ -45,11 +55,7 @@ const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
         names[n] = at->name;
         if (strcmp(name, at->name) == 0) return at;
     }
-    const char *near = weft_nearest(name, names, n);
-    print_names(names, n, all, sizeof all);
-    weft_fail(error, WEFT_USAGE, "there is no optimizer %.100s; %s%s%s", name,
-              near == NULL ? "choose " : "did you mean ", near == NULL ? all : near,
-              near == NULL ? "" : "?");
+    (void)!weft_fail_unknown("optimizer", name, names, n, error);
     return NULL;
 }
 

@@ -9,6 +9,10 @@
 weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_optimizer_rule *rule,
                                      weft_error *error);
 
+/* find.c: "there is no optimizer adamm; did you mean adam?" WEFT_USAGE. */
+weft_status weft_fail_unknown(const char *what, const char *name, const char *const *names, int n,
+                              weft_error *error);
+
 /* selection.c: the variables that are updated, each with its gradient. */
 typedef struct weft_selection {
     int n;

@@ -3,6 +3,7 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
+#include "../rate.h"
 #include "job.h"
 
 #include <string.h>
@@ -44,16 +45,16 @@ static const option options[] = {
      "what products of f32 are computed with, where the device is faster with less: cuda has all",
      "f32 tf32 bf16"},
 
-    {"steps", OPTION_COUNT, "200", "N", "Training", "length of training and of the rate's cosine",
+    {"steps", OPTION_COUNT, "200", "N", "Training", "length of training and of the rate's schedule",
      NULL, 1},
     {"until", OPTION_COUNT, "0", "N", "Training",
      "stop after this step, the schedule unchanged; 0: at the end"},
     {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
-     "sgd, momentum, adam, adamw or adafactor"},
-    {"rate", OPTION_REAL, "1e-3", "X", "Training",
-     "highest learning rate; falls to a tenth as a cosine"},
-    {"warmup", OPTION_COUNT, "20", "N", "Training", "steps until the rate is reached"},
+     "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "
+     "lion or muon"},
+    {"rate", OPTION_REAL, "1e-3", "X", "Training", "highest learning rate"},
+    APP_RATE_OPTIONS("Training", "20", "0.1"),
     {"accumulate", OPTION_COUNT, "1", "N", "Training",
      "go through a step's windows in N micro-batches: the memory of one, the numbers of all", NULL,
      1},

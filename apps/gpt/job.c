@@ -1,6 +1,8 @@
 /* job: from settings to a program ready to run. */
 #include "job.h"
 
+#include "../rate.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,13 +120,10 @@ static weft_status build_update(gpt_job *job, weft_error *error)
     const settings *s = job->settings;
     const weft_optimizer *optimizer = weft_optimizer_find(settings_text(s, "optimizer"), error);
     if (!optimizer) return error->status;
-    const double rate = settings_real(s, "rate");
-    const int64_t warmup = settings_count(s, "warmup");
     if (job->shape.computes == WEFT_F16)
         (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
     const int n = job->variables ? gpt_n_variables(&job->shape) : 0;
-    const int64_t total = job->steps > warmup ? job->steps : warmup + 1;
-    job->rate = weft_warmup_cosine(job->graph, job->shape.dtype, rate, warmup, total, 0.1 * rate);
+    WEFT_TRY(app_rate(s, job->graph, job->shape.dtype, job->steps, &job->rate, error));
     job->update = weft_at(optimizer->name, WEFT_HERE,
                           optimizer->build(job->loss, &(weft_optimizer_options){
                                                           .rate_value = job->rate,

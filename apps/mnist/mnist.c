@@ -2,6 +2,7 @@
  * Learns from the first 8000 images of the 10,000-image set, counts right answers on the last 2000.
  */
 #include "../app.h"
+#include "../rate.h"
 #include "../run.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
@@ -19,8 +20,10 @@ static const option options[] = {
     {"steps", OPTION_COUNT, "800", "N", "Learning", "800 of 100 images are 10 epochs", NULL, 1},
     {"batch", OPTION_COUNT, "100", "N", "Learning", "images a step", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Learning",
-     "sgd, momentum, adam, adamw or adafactor"},
-    {"rate", OPTION_REAL, "2e-3", "X", "Learning", "learning rate; falls as a cosine"},
+     "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "
+     "lion or muon"},
+    {"rate", OPTION_REAL, "2e-3", "X", "Learning", "highest learning rate"},
+    APP_RATE_OPTIONS("Learning", "1", "0"),
     {"run", OPTION_TEXT, "runs/mnist", "DIR", "Continuing", "folder for checkpoints"},
     APP_RUN_OPTIONS,
 };
@@ -69,16 +72,14 @@ static weft_status open_data(job *j, int which, int64_t first, int64_t count, we
 
 static weft_status learn(job *j, weft_error *error)
 {
-    const double top = settings_real(j->settings, "rate");
     const int64_t n_steps = settings_count(j->settings, "steps");
     const char *name = settings_text(j->settings, "optimizer");
     const weft_optimizer *rule = weft_optimizer_find(name, error);
-    weft_value loss, right;
+    weft_value loss, right, rate;
     j->graph[0] = weft_graph_create((uint64_t)settings_count(j->settings, "seed"));
     if (!rule || !j->graph[0]) return rule ? weft_fail_memory(error, 0) : error->status;
     build(j, 0, settings_count(j->settings, "batch"), &loss, &right);
-    weft_value rate =
-        weft_warmup_cosine(j->graph[0], weft_dtype_of(loss), top, 1, n_steps + 1, 0.0);
+    WEFT_TRY(app_rate(j->settings, j->graph[0], weft_dtype_of(loss), n_steps + 1, &rate, error));
     weft_value update = weft_at(rule->name, WEFT_HERE,
                                 rule->build(loss, &(weft_optimizer_options){.rate_value = rate}));
     WEFT_TRY(

@@ -11,13 +11,13 @@ weft_status plugin_register(weft_error *error);
 weft_value plugin_product(weft_value x, const char *dim);
 /* x / (1 + |x|) */
 weft_value plugin_softsign(weft_value x);
-/* Sign of a running mean of gradients (Chen et al. 2023, "Symbolic discovery of optimization algorithms"). */
-weft_value plugin_lion(weft_value loss, const weft_optimizer_options *options);
+/* Sign of a running mean of gradients (Bernstein et al. 2018, "signSGD"). */
+weft_value plugin_signum(weft_value loss, const weft_optimizer_options *options);
 
 #ifndef WEFT_NO_HERE /* with the place in the program, as Weft's own builders have it */
 #define plugin_product(...)  weft_at("product", WEFT_HERE, plugin_product(__VA_ARGS__))
 #define plugin_softsign(...) weft_at("softsign", WEFT_HERE, plugin_softsign(__VA_ARGS__))
-#define plugin_lion(...)     weft_at("lion", WEFT_HERE, plugin_lion(__VA_ARGS__))
+#define plugin_signum(...)   weft_at("signum", WEFT_HERE, plugin_signum(__VA_ARGS__))
 #endif
 
 #endif

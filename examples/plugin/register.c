@@ -10,7 +10,7 @@ weft_status plugin_register(weft_error *error)
     WEFT_TRY(weft_extend_op(&plugin_op_product, error));
     WEFT_TRY(weft_extend_kernel("product", &plugin_kernel_product, error));
     WEFT_TRY(weft_extend_op(&plugin_op_softsign, error));
-    return weft_extend_optimizer(&plugin_rule_lion, error);
+    return weft_extend_optimizer(&plugin_rule_signum, error);
 }
 
 WEFT_API weft_status weft_plugin(weft_error *error);

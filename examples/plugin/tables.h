@@ -13,6 +13,6 @@ extern const weft_op plugin_op_softsign, plugin_op_product;
 extern const weft_kernel plugin_kernel_product;
 extern const weft_combine_rule plugin_combine_product;
 extern weft_combine plugin_product_kind;
-extern const weft_optimizer_rule plugin_rule_lion;
+extern const weft_optimizer_rule plugin_rule_signum;
 
 #endif

@@ -48,7 +48,7 @@ static weft_status train(const weft_world *world, const char *mesh_text, const c
     weft_value loss = weft_mean(weft_square(weft_sub(likely_open(x, w), y)));
     weft_optimizer_options options = {0};
     options.rate = 0.02;
-    weft_value update = plugin_lion(loss, &options);
+    weft_value update = plugin_signum(loss, &options);
     fill(x_data, y_data);
     WEFT_TRY(weft_mesh_create(world, mesh_text, &mesh, error));
     WEFT_TRY(weft_layout_create(rules, &layout, error));

@@ -53,7 +53,7 @@ GOOD = {
     "weft_concat.out": "f->both", "weft_sum.out": "f->rows_only", "weft_max.out": "f->rows_only",
     "weft_mean_over.out": "f->rows_only", "weft_einsum.out": "f->rows_only", "weft_einsum_n.out": "f->rows_only",
     "weft_slice.begin": "1", "weft_dropout.rate": "0.5", "weft_warmup_cosine.total": "100",
-    "weft_warmup_cosine.warmup": "10", "weft_warmup.warmup": "10", "weft_layout_store.dim": '"row"',
+    "weft_warmup_cosine.warmup": "10", "weft_warmup.warmup": "10", "weft_schedule_rate.schedule": '"cosine"', "weft_schedule_check.schedule": '"linear"', "weft_layout_store.dim": '"row"',
     "weft_text_open.path": "f->book", "weft_text_open.seq": "4", "weft_stored_open.path": "f->run",
     "weft_stored_steps.directory": "f->run", "weft_checkpoints_open.directory": "f->fresh_run",
     "weft_postmortem_open.path": "f->records", "weft_watch_record.folder": "f->records",

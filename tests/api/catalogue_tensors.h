@@ -183,6 +183,21 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
     return &o;
 }
+enum { n_wrong_weft_rate_pieces = 5 };
+static weft_rate_pieces wrong_weft_rate_pieces(fixture *f, int v)
+{
+    static weft_rate_piece two[2];
+    (void)f;
+    two[0] = (weft_rate_piece){3, v == 2 ? NAN : 0.5};
+    two[1] = (weft_rate_piece){v == 3 ? INT64_MIN : 9, 0.1};
+    return (weft_rate_pieces){v == 0 ? NULL : two, v == 1 ? -1 : v == 4 ? 0 : 2};
+}
+static const weft_schedule_options *good_weft_schedule_options_ptr(fixture *f)
+{
+    static const weft_schedule_options o = {.rate = 0.1, .warmup = 5, .total = 20, .period = 3};
+    (void)f;
+    return &o;
+}
 static const weft_recurrent_options *good_weft_recurrent_options_ptr(fixture *f)
 {
     static weft_recurrent_options o;

@@ -17,7 +17,7 @@ cmake -S "$source" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$wo
 library=$(dirname "$(find "$prefix" -name libweft.so)")
 export PKG_CONFIG_PATH=$library/pkgconfig
 read -ra use < <(pkg-config --cflags --libs weft)
-cc -std=c11 -O1 -Wall -Wextra -Werror -Wno-missing-field-initializers "$source"/{register,softsign,product,lion,train}.c \
+cc -std=c11 -O1 -Wall -Wextra -Werror -Wno-missing-field-initializers "$source"/{register,softsign,product,signum,train}.c \
     -o "$work/train" "${use[@]}" -lm "-Wl,-rpath,$library" || die "the plug-in does not build by pkg-config"
 
 "$work/cmake/check" || die "the oracle"
@@ -33,9 +33,9 @@ paste <(losses "$work/one") <(losses "$work/four") | awk '
 
 plugin=$work/cmake/libplugin.so
 gpt=(env -u WEFT_RUN "$prefix/bin/gpt" train --layers 1 --width 8 --heads 1 --seq 8 --batch 4 --steps 3 --quiet)
-"${gpt[@]}" --plugin "$plugin" --optimizer lion --run "$work/run" || die "gpt --plugin"
-if "${gpt[@]}" --optimizer lion --run "$work/other" 2>"$work/said"; then die "lion without its plug-in"; fi
-grep -q 'no optimizer lion' "$work/said" || { cat "$work/said"; die "the sentence without the plug-in"; }
+"${gpt[@]}" --plugin "$plugin" --optimizer signum --run "$work/run" || die "gpt --plugin"
+if "${gpt[@]}" --optimizer signum --run "$work/other" 2>"$work/said"; then die "signum without its plug-in"; fi
+grep -q 'no optimizer signum' "$work/said" || { cat "$work/said"; die "the sentence without the plug-in"; }
 if "${gpt[@]}" --plugin "$work/nowhere.so" --run "$work/other" 2>"$work/said"; then die "a plug-in that is not there"; fi
 grep -q 'plug-in .*nowhere.so cannot be loaded' "$work/said" || { cat "$work/said"; die "the sentence of a missing one"; }
 # ---- an engine
@@ -74,6 +74,6 @@ refused 'it takes a latency and the bytes a second' "${gpt[@]}" --plugin "$link"
 refused 'no engine link' "${gpt[@]}" --engine link:1us,1GB --run "$work/other"
 WEFT_ENGINE=link:1us,1GB "$prefix/bin/weft" info --plugin "$link" --mesh data:2 | grep -q link || die "weft info"
 # mnist has the same options; without its images it gets no further than to have understood them.
-refused 'no optimizer lien; did you mean lion?' "$prefix/bin/mnist" --plugin "$plugin" --optimizer lien --run "$work/other"
+refused 'no optimizer signun; did you mean signum?' "$prefix/bin/mnist" --plugin "$plugin" --optimizer signun --run "$work/other"
 refused 'plug-in .*nowhere.so cannot be loaded' "$prefix/bin/mnist" --plugin "$work/nowhere.so" --run "$work/other"
 refused 'no engine link' "$prefix/bin/mnist" --engine link:1us,1GB --run "$work/other"

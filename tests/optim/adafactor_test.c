@@ -14,7 +14,7 @@ static weft_oracle oracle;
 static const weft_dim stack = {"stack", 2}, in = {"in", 5}, out = {"out", 7}, batch = {"batch", 4};
 
 /* The variables: a matrix, a vector, a stack of matrices, a scalar. Gradients are inputs. */
-enum { N = 4, STEPS = 3, LARGEST = 70 };
+enum { N = 4, STEPS = 10, LARGEST = 70 };
 static const int counts[N] = {35, 7, 70, 1};
 /* As [stacks, rows, columns]; 1 row: not a matrix. */
 static const int extents[N][3] = {{1, 5, 7}, {1, 1, 7}, {2, 5, 7}, {1, 1, 1}};

@@ -24,16 +24,22 @@ static int count(const weft_graph *g, const weft_op *op)
 
 static void test_each_rule_has_its_slots(void)
 {
-    /* of a matrix and a bias: sgd, momentum, adam, adamw, adafactor (rows and columns; the bias whole) */
-    static const int slots[] = {0, 2, 4, 4, 3};
-    CHECK_EQ_INT(weft_n_optimizers, 5);
+    /* of a matrix and a bias; adafactor: rows and columns, and the bias whole; muon: AdamW's of the bias */
+    static const struct {
+        const char *name;
+        int n_slots;
+    } rules[] = {{"sgd", 0},       {"momentum", 2}, {"nesterov", 2}, {"adagrad", 2},
+                 {"adadelta", 4},  {"rmsprop", 2},  {"adam", 4},     {"adamw", 4},
+                 {"adafactor", 3}, {"lamb", 4},     {"lion", 2},     {"muon", 3}};
+    CHECK_EQ_INT(weft_n_optimizers, sizeof rules / sizeof rules[0]);
     for (int i = 0; i < weft_n_optimizers; i++) {
         weft_graph *g = weft_graph_create(1);
         weft_value token = weft_optimizers[i].build(build_loss(g), NULL);
         CHECK(token.id != 0);
         CHECK_TEXT(weft_graph_error(g)->message, "");
-        CHECK_EQ_INT(count(g, &weft_op_variable), 2 + slots[i]);
-        CHECK_EQ_INT(count(g, &weft_op_assign), 2 + slots[i]);
+        CHECK(strcmp(weft_optimizers[i].name, rules[i].name) == 0);
+        CHECK_EQ_INT(count(g, &weft_op_variable), 2 + rules[i].n_slots);
+        CHECK_EQ_INT(count(g, &weft_op_assign), 2 + rules[i].n_slots);
         CHECK_EQ_INT(g->phase, WEFT_FORWARD);
         CHECK_EQ_INT(g->place_as, 0);
         weft_graph_destroy(&g);

@@ -19,7 +19,17 @@ import torch
 
 torch.set_default_dtype(torch.float64)
 STEPS = 10
-RATES = {"sgd": 0.1, "momentum": 0.05, "adam": 0.01, "adamw": 0.01}
+RATES = {
+    "sgd": 0.1,
+    "momentum": 0.05,
+    "adam": 0.01,
+    "adamw": 0.01,
+    "nesterov": 0.05,
+    "adagrad": 0.01,
+    "adadelta": 1.0,
+    "rmsprop": 0.01,
+    "adafactor": 0.01,
+}
 
 
 def formula(k, *shape):
@@ -121,6 +131,16 @@ def make_optimizer(name, variables):
         return torch.optim.SGD(variables, lr=rate)
     if name == "momentum":
         return torch.optim.SGD(variables, lr=rate, momentum=0.9)
+    if name == "nesterov":
+        return torch.optim.SGD(variables, lr=rate, momentum=0.9, nesterov=True)
+    if name == "adagrad":
+        return torch.optim.Adagrad(variables, lr=rate, eps=1e-10)
+    if name == "adadelta":
+        return torch.optim.Adadelta(variables, lr=rate, rho=0.9, eps=1e-6)
+    if name == "rmsprop":
+        return torch.optim.RMSprop(variables, lr=rate, alpha=0.99, eps=1e-8)
+    if name == "adafactor":
+        return torch.optim.Adafactor(variables, lr=rate)
     if name == "adam":
         return torch.optim.Adam(variables, lr=rate, betas=(0.9, 0.999), eps=1e-8)
     groups = [

@@ -24,19 +24,18 @@
 
 WEFT_BEGIN
 
-/* Of numbers, 0 means the optimizer's default. */
+/* Of numbers, 0 means the optimizer's default, which the table below has. */
 typedef struct weft_optimizer_options {
-    /* used when rate_value is invalid; sgd, momentum 0.1, adam, adamw 1e-3, adafactor 1e-2 */
-    double rate;
+    double rate;           /* used when rate_value is invalid */
     weft_value rate_value; /* a scalar of the loss's dtype: a schedule */
-    double momentum;       /* momentum: 0.9 */
-    double beta1, beta2;   /* adam, adamw: 0.9, 0.999 */
-    double beta2_decay;    /* adafactor: beta2 = 1 - t^beta2_decay: -0.8 */
-    double epsilon;        /* adam, adamw: 1e-8; adafactor: the dtype's precision */
-    /* adafactor: the least size of a variable that steps are relative to: 1e-3 */
-    double scale_floor;
-    double step_limit; /* adafactor: the largest root mean square of a step: 1 */
-    /* adamw: 0.01, adafactor: none; negative means none. Applied to variables of 2 dims and more (of several as one:
+    double momentum;       /* momentum, nesterov, muon; rmsprop has none by default */
+    double beta1, beta2;   /* what running means keep of themselves: of gradients, of squares */
+    double beta2_decay;    /* adafactor: beta2 = 1 - t^beta2_decay */
+    double epsilon;        /* what is added to roots below a fraction */
+    double scale_floor;    /* adafactor: the least size of a variable that steps are relative to */
+    double step_limit;     /* adafactor: the largest root mean square of a step */
+    /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the step that
+     * its norms are of. Negative means none. Applied to variables of 2 dims and more (of several as one:
      * weft_variable_of_rows, to those of which each has 2) */
     double weight_decay;
     double clip; /* largest global norm of the gradients of what is updated; 0: no clipping */
@@ -49,13 +48,38 @@ typedef struct weft_optimizer_options {
 } weft_optimizer_options;
 
 /* Update the variables by the loss, which may be the invalid value when gradients are handed in. Returns a token for
- * weft_compile. A variable has one optimizer of a kind in a graph, and is assigned once in a program. */
+ * weft_compile. A variable has one optimizer of a kind in a graph, and is assigned once in a program.
+ *
+ *                rate   others                                            slots: numbers for each of a variable's
+ *     sgd        0.1                                                      0
+ *     momentum   0.1    momentum 0.9                                      1
+ *     nesterov   0.1    momentum 0.9                                      1
+ *     adagrad    1e-2   epsilon 1e-10                                     1
+ *     adadelta   1      beta2 0.9, epsilon 1e-6                           2
+ *     rmsprop    1e-2   beta2 0.99, epsilon 1e-8                          1; with momentum 2
+ *     adam       1e-3   beta1 0.9, beta2 0.999, epsilon 1e-8              2
+ *     adamw      1e-3   the same, weight_decay 0.01                       2
+ *     adafactor  1e-2   beta2_decay -0.8, epsilon the dtype's precision,  a row and a column of a matrix (the last
+ *                       scale_floor 1e-3, step_limit 1                    two dims); else 1
+ *     lamb       1e-3   as adamw, epsilon 1e-6                            2
+ *     lion       1e-4   beta1 0.9, beta2 0.99                             1
+ *     muon       1e-3   momentum 0.95, weight_decay 0.1; of what is no    1; of what is no matrix 2
+ *                       matrix as adamw
+ *
+ * Muon's steps take 5 times 4 m n^2 + 2 n^3 operations for a matrix of m columns and n <= m rows, or the reverse. Shampoo is not
+ * there: it needs roots of matrices, which take a decomposition, or some thirty products where Muon takes fifteen. */
 WEFT_API weft_value weft_sgd(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_momentum(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_nesterov(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_adagrad(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_adadelta(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_rmsprop(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adam(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adamw(weft_value loss, const weft_optimizer_options *options);
-/* Keeps, of a matrix (the last two dims of a variable), the means of its rows and its columns only. */
 WEFT_API weft_value weft_adafactor(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_lamb(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_lion(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_muon(weft_value loss, const weft_optimizer_options *options);
 
 /* weft_accumulate - gradients that outlive the run: each is added to a slot "<variable>/gradient", zero at first.
  *
@@ -99,11 +123,49 @@ WEFT_API const weft_optimizer *weft_optimizer_find(const char *name, weft_error 
  * returns  the scale in this run, an f64 scalar */
 WEFT_API weft_value weft_loss_scale(weft_graph *graph, double first, int64_t growth);
 
-/* Schedules: scalars of the number t = 1, 2, ... of the run (weft_run_number); with a loss scale, of the update. */
+/* Schedules: scalars of the number t = 1, 2, ... of the run (weft_run_number); with a loss scale, of the update. They keep
+ * nothing: a run that goes on from a checkpoint has the rates that it would have had.
+ *
+ *     weft_value rate = weft_schedule_rate(g, WEFT_F32, "cosine", &(weft_schedule_options){
+ *                                          .rate = 1e-3, .warmup = 100, .total = 2000, .floor = 1e-4});
+ *
+ * All but one_cycle begin with rate t / warmup. After it, with r the rate, w = warmup, T = total and f = floor:
+ *
+ *     constant         r
+ *     linear           a line from r at w to f at T, then f
+ *     inverse_sqrt     r sqrt(w / t), at least f; w is 1 where it is 0
+ *     cosine           half a cosine from r at w to f at T, then f
+ *     cosine_restarts  half cosines from r to f, over `period` updates, then over `growth` times as many, and so on
+ *     one_cycle        half a cosine from r / 25 at 0 up to r at w, and half a cosine down to f at T; w is 0.3 T where it is 0
+ *     piecewise        r; from the update piece.from on, r piece.scale, for each piece
+ */
+typedef struct weft_rate_piece {
+    int64_t from; /* the first update */
+    double scale; /* times the rate   */
+} weft_rate_piece;
+typedef struct weft_rate_pieces {
+    const weft_rate_piece *pieces; /* in order */
+    int n_pieces;
+} weft_rate_pieces;
+typedef struct weft_schedule_options {
+    double rate, floor;
+    int64_t warmup, total;
+    int64_t period;          /* cosine_restarts */
+    double growth;           /* cosine_restarts: at least 1; 0: 1 */
+    weft_rate_pieces pieces; /* piecewise */
+} weft_schedule_options;
+WEFT_API weft_value weft_schedule_rate(weft_graph *graph, weft_dtype dtype, const char *schedule,
+                                       const weft_schedule_options *options);
+/* weft_schedule_check - what weft_schedule_rate would refuse: an unknown name, with the nearest; a warm-up that is no shorter
+ * than the total; periods, pieces that are none. WEFT_USAGE and a sentence. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_schedule_check(const char *schedule,
+                                                         const weft_schedule_options *options,
+                                                         weft_error *error);
+/* weft_schedule_name - the schedules there are; NULL past the end. */
+WEFT_API const char *weft_schedule_name(int index);
+/* The same without a table: constant without warm-up; constant; cosine. */
 WEFT_API weft_value weft_constant_rate(weft_graph *graph, weft_dtype dtype, double rate);
-/* rate * min(1, t / warmup) */
 WEFT_API weft_value weft_warmup(weft_graph *graph, weft_dtype dtype, double rate, int64_t warmup);
-/* the same until t = warmup, then half a cosine from rate down to `floor` at t = total, then floor */
 WEFT_API weft_value weft_warmup_cosine(weft_graph *graph, weft_dtype dtype, double rate,
                                        int64_t warmup, int64_t total, double floor);
 

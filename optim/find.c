@@ -12,6 +12,7 @@
 #include "weft/name.h"
 
 static weft_optimizer outside[WEFT_MAX_OUTSIDE_OPTIMIZERS];
+static weft_optimizer_rule outside_rules[WEFT_MAX_OUTSIDE_OPTIMIZERS]; /* theirs */
 static atomic_int n_outside;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
@@ -59,6 +60,14 @@ const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
     return NULL;
 }
 
+const weft_optimizer_rule *weft_rule_find(const char *name, weft_error *error)
+{
+    const weft_optimizer *found = weft_optimizer_find(name, error);
+    if (found == NULL) return NULL;
+    const bool is_own = found >= weft_optimizers && found < weft_optimizers + weft_n_optimizers;
+    return is_own ? &weft_rules[found - weft_optimizers] : &outside_rules[found - outside];
+}
+
 /* ---- from outside ---------------------------------------------------------------------------- */
 
 weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_optimizer_rule *rule,
@@ -88,6 +97,7 @@ static weft_status add(const weft_optimizer_rule *rule, weft_error *error)
                          "optimizer %s: there are %d from outside already, which is the most",
                          rule->name, n);
     outside[n] = (weft_optimizer){rule->name, rule->build, rule->defaults.rate};
+    outside_rules[n] = *rule;
     atomic_store(&n_outside, n + 1);
     return WEFT_OK;
 }

@@ -90,6 +90,7 @@ void weft_skip_unless_finite(const weft_update *u, weft_value norm)
     weft_graph *graph = u->graph;
     if (graph->loss_scale.scale == 0) return;
     graph->assign_if = weft_equal(weft_sub(norm, norm), number(norm, 0.0)).id; /* no inf, no NaN */
+    graph->loss_scale.is_finite = graph->assign_if;
 }
 
 /* scale, good and updates after this run. Returns a token. */

@@ -139,41 +139,70 @@ static void clip_all(const weft_update *u, const weft_selection *s)
     for (int i = 0; i < s->n && weft_graph_status(graph) == WEFT_OK; i++)
         (s->is_own ? bring_own_home : weft_bring_home)(s->variables[i], s->gradients[i]);
     const bool is_scaled = graph->loss_scale.scale != 0;
-    if (u->options.gradient_norm == NULL && u->options.clip == 0.0 && !is_scaled) return;
+    weft_value norm = weft_no_value(graph);
     weft_unscale(u, s);
-    weft_value norm = weft_global_norm((weft_values){s->gradients, s->n});
+    if (u->options.gradient_norm != NULL || is_scaled || weft_clip_needs_norm(u))
+        norm = weft_global_norm((weft_values){s->gradients, s->n});
     if (u->options.gradient_norm != NULL) *u->options.gradient_norm = norm;
     weft_skip_unless_finite(u, norm);
-    if (u->options.clip == 0.0) return;
-    weft_value scale = weft_clip_scale(norm, u->options.clip);
-    for (int i = 0; i < s->n; i++) {
-        weft_update_at(u, s->variables[i]);
-        s->gradients[i] = weft_mul(s->gradients[i], weft_scalar_for(scale, s->gradients[i]));
-    }
-    weft_update_at(u, weft_no_value(graph));
+    weft_clip(u, s, norm);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static weft_value update_all(weft_update *u, const weft_selection *s, weft_update_rule rule,
-                             weft_value loss)
+/* What the call gave, before it was filled with defaults, and to whom. */
+typedef struct request {
+    const weft_optimizer_rule *rule;
+    weft_optimizer_options options;
+    weft_value like; /* the loss, or a variable where gradients are handed in */
+    const char *what;
+} request;
+
+/* As `all`, but for what the variable's group says. false: the graph's error. */
+static bool take_group(weft_update *u, const request *r, const weft_update *all, int group,
+                       const weft_optimizer_rule **rule)
+{
+    *u = *all;
+    *rule = r->rule;
+    if (group < 0) return true;
+    const weft_optimizer_group *g = u->group = &all->options.groups.groups[group];
+    if (g->optimizer != NULL) {
+        *rule = weft_rule_find(g->optimizer, NULL);
+        u->options = r->options;
+        if (!take_numbers(u, *rule) || !take_rate(u, r->like, r->what)) return false;
+    }
+    if (g->weight_decay != 0.0) u->options.weight_decay = g->weight_decay;
+    if (g->rate_scale != 0.0) u->rate = weft_scale(u->rate, g->rate_scale);
+    return true;
+}
+
+/* Returns how many tokens there are. */
+static int update_one(const weft_update *all, const request *r, const weft_selection *s, int i,
+                      weft_value *tokens)
+{
+    weft_update u;
+    const weft_optimizer_rule *rule;
+    if (!take_group(&u, r, all, s->group[i], &rule)) return 0;
+    weft_update_at(&u, s->variables[i]);
+    const int n = rule->rule(&u, s->variables[i], s->gradients[i], tokens);
+    if (n >= 1 && n <= WEFT_MAX_TOKENS) return n;
+    weft_graph_fail(u.graph, "%s: its rule gave %d tokens for %s; it gives from 1 to %d",
+                    rule->name, n, u.graph->tensors[s->variables[i].id].name, WEFT_MAX_TOKENS);
+    return 0;
+}
+
+static weft_value update_all(weft_update *u, const weft_selection *s, request *r, weft_value loss)
 {
     const bool has_loss = weft_is_value(loss);
     const bool is_scaled = u->graph->loss_scale.scale != 0;
+    r->like = has_loss ? loss : s->variables[0];
+    r->what = has_loss ? "loss" : "first variable";
     u->run = weft_step_number(u->graph);
-    if (!take_rate(u, has_loss ? loss : s->variables[0], has_loss ? "loss" : "first variable"))
-        return weft_no_value(u->graph);
+    if (!take_rate(u, r->like, r->what)) return weft_no_value(u->graph);
     clip_all(u, s);
     int n_tokens = 0;
-    for (int i = 0; i < s->n && weft_graph_status(u->graph) == WEFT_OK; i++) {
-        weft_update_at(u, s->variables[i]);
-        const int n = rule(u, s->variables[i], s->gradients[i], s->tokens + n_tokens);
-        if (n < 1 || n > WEFT_MAX_TOKENS)
-            weft_graph_fail(u->graph, "%s: its rule gave %d tokens for %s; it gives from 1 to %d",
-                            u->name, n, u->graph->tensors[s->variables[i].id].name,
-                            WEFT_MAX_TOKENS);
-        n_tokens += n;
-    }
+    for (int i = 0; i < s->n && weft_graph_status(u->graph) == WEFT_OK; i++)
+        n_tokens += update_one(u, r, s, i, s->tokens + n_tokens);
     weft_update_at(u, weft_no_value(u->graph));
     const weft_value all = weft_group(u->graph, (weft_values){s->tokens, n_tokens});
     if (!is_scaled || weft_graph_status(u->graph) != WEFT_OK) return all;
@@ -216,8 +245,8 @@ weft_value weft_optimize(const weft_optimizer_rule *given, weft_value loss,
     weft_selection s = {0};
     weft_value token = weft_no_value(u.graph);
     u.graph->phase = WEFT_UPDATE;
-    if (take_numbers(&u, rule) && weft_select(&u, loss, &s))
-        token = update_all(&u, &s, rule->rule, loss);
+    request r = {.rule = rule, .options = u.options};
+    if (take_numbers(&u, rule) && weft_select(&u, loss, &s)) token = update_all(&u, &s, &r, loss);
     weft_selection_end(&s);
     u.graph->phase = phase;
     u.graph->place_as = u.graph->assign_if = 0;

@@ -22,7 +22,8 @@ weft_shape weft_dims_of_each(weft_value variable)
 
 bool weft_decays(const weft_update *u, weft_value variable)
 {
-    return u->options.weight_decay > 0.0 && weft_dims_of_one(variable) >= 2;
+    const bool is_meant = u->group != NULL && u->group->weight_decay > 0.0;
+    return u->options.weight_decay > 0.0 && (is_meant || weft_dims_of_one(variable) >= 2);
 }
 
 weft_value weft_decayed(const weft_update *u, weft_value variable)
@@ -66,11 +67,26 @@ weft_value weft_rms_of(weft_value x, weft_shape each)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define WEFT_RULE(name_, rule_, rate_, ...)                                                        \
+    {sizeof(weft_optimizer_rule),                                                                  \
+     #name_,                                                                                       \
+     weft_rule_##rule_,                                                                            \
+     weft_##name_,                                                                                 \
+     {.rate = rate_, __VA_ARGS__}},
+const weft_optimizer_rule weft_rules[] = {
+#include "rule_list.inc"
+};
+#undef WEFT_RULE
+
+#define WEFT_RULE(name_, rule_, rate_, ...) RULE_##name_,
+enum {
+#include "rule_list.inc"
+};
+#undef WEFT_RULE
+
+#define WEFT_RULE(name_, rule_, rate_, ...)                                                        \
     weft_value weft_##name_(weft_value loss, const weft_optimizer_options *options)                \
     {                                                                                              \
-        static const weft_optimizer_rule rule = {                                                  \
-            sizeof rule, #name_, weft_rule_##rule_, weft_##name_, {.rate = rate_, __VA_ARGS__}};   \
-        return weft_optimize(&rule, loss, options);                                                \
+        return weft_optimize(&weft_rules[RULE_##name_], loss, options);                            \
     }
 #include "rule_list.inc"
 #undef WEFT_RULE

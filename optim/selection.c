@@ -89,8 +89,9 @@ bool weft_check_lists(const weft_update *u, weft_value loss)
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-/* What a prefix could have been meant for: the names, and their parts up to each point. */
-static void refuse_prefix(const weft_update *u, const weft_selection *s)
+/* What a text could have been meant for: the names, and their parts up to each point. */
+const char *weft_selection_nearest(const weft_update *u, const weft_selection *s, const char *text,
+                                   bool *is_near)
 {
     enum { most = 512 };
     const char *starts[most];
@@ -103,10 +104,18 @@ static void refuse_prefix(const weft_update *u, const weft_selection *s)
         }
         if (n < most) starts[n++] = name;
     }
-    const char *near = weft_nearest(u->options.prefix, starts, n);
+    const char *near = weft_nearest(text, starts, n);
+    *is_near = near != NULL;
+    return *is_near ? near : name_of(u, s->variables[0]);
+}
+
+static void refuse_prefix(const weft_update *u, const weft_selection *s)
+{
+    bool is_near;
+    const char *near = weft_selection_nearest(u, s, u->options.prefix, &is_near);
     weft_graph_fail(u->graph, "%s: no variable's name begins with %.100s; %s%.100s%s", u->name,
-                    u->options.prefix, near != NULL ? "did you mean " : "one of them is ",
-                    near != NULL ? near : name_of(u, s->variables[0]), near != NULL ? "?" : "");
+                    u->options.prefix, is_near ? "did you mean " : "one of them is ", near,
+                    is_near ? "?" : "");
 }
 
 /* Keep the pairs whose variable has the prefix. */
@@ -127,7 +136,7 @@ static bool keep_prefix(const weft_update *u, weft_selection *s)
 
 static bool take_room(const weft_update *u, weft_selection *s)
 {
-    const size_t n = (size_t)s->n * (2 + WEFT_MAX_TOKENS);
+    const size_t n = (size_t)s->n * (3 + WEFT_MAX_TOKENS);
     s->variables = calloc(n, sizeof *s->variables);
     if (s->variables == NULL) {
         weft_fail_memory(&u->graph->error, n * sizeof *s->variables);
@@ -135,6 +144,7 @@ static bool take_room(const weft_update *u, weft_selection *s)
     }
     s->gradients = s->variables + s->n;
     s->tokens = s->gradients + s->n;
+    s->group = (int *)(void *)(s->tokens + (size_t)s->n * WEFT_MAX_TOKENS);
     return true;
 }
 
@@ -171,7 +181,7 @@ bool weft_select(const weft_update *u, weft_value loss, weft_selection *s)
         weft_trainable(loss, s->variables, s->n);
     for (int i = 0; i < handed.n_values; i++)
         s->gradients[i] = in_order_of(handed.values[i], s->variables[i]);
-    if (!keep_prefix(u, s)) return false;
+    if (!keep_prefix(u, s) || !weft_groups_take(u, s)) return false;
     if (s->is_own) weft_scaled_gradients(loss, (weft_values){s->variables, s->n}, s->gradients);
     return is_sound(u);
 }

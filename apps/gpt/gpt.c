@@ -73,6 +73,11 @@ static const option options[] = {
      "micro-batches go through the stages in halves, in turn: one goes on while the other "
      "computes"},
     {"clip", OPTION_REAL, "1.0", "X", "Training", "largest norm of the gradient; 0: any"},
+    {"clip-by", OPTION_TEXT, "global_norm", "KIND", "Training",
+     "what --clip is of: global_norm, norm (each weight's), value or adaptive"},
+    {"average", OPTION_REAL, "0", "X", "Training",
+     "keep means of the weights, X of themselves at each step (0.999), and write text by them; "
+     "0: none"},
 
     APP_RUN_OPTIONS,
 

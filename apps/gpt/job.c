@@ -128,10 +128,13 @@ static weft_status build_update(gpt_job *job, weft_error *error)
                           optimizer->build(job->loss, &(weft_optimizer_options){
                                                           .rate_value = job->rate,
                                                           .clip = settings_real(s, "clip"),
+                                                          .clip_by = settings_text(s, "clip-by"),
                                                           .gradient_norm = &job->norm,
                                                           .variables = {job->variables, n},
                                                           .gradients = {job->gradients, n},
                                                       }));
+    const weft_average_options average = {.decay = settings_real(s, "average")};
+    if (average.decay > 0) job->update = weft_average(job->update, &average);
     return WEFT_OK;
 }
 

@@ -125,11 +125,26 @@ static weft_status write_text(gpt_job *job, writer *w, int64_t bytes, weft_error
     return WEFT_OK;
 }
 
+/* Weights and their averages change places: before and after. */
+static weft_status swap(gpt_job *job, weft_error *error)
+{
+    weft_program *program = NULL;
+    const weft_compile_options shared = {.share = job->program};
+    if (!job->program || settings_real(job->settings, "average") <= 0) return WEFT_OK;
+    const weft_value token = weft_average_swap(job->graph);
+    WEFT_TRY(weft_compile(job->mesh, job->layout, WEFT_VALUES(token), &shared, &program, error));
+    const weft_status status = weft_run(program, error);
+    weft_program_destroy(&program);
+    return status;
+}
+
 weft_status gpt_sample(gpt_job *job, int64_t bytes, weft_error *error)
 {
     writer w;
     weft_status status = open_writer(job, &w, error);
+    if (status == WEFT_OK) status = swap(job, error);
     if (status == WEFT_OK) status = write_text(job, &w, bytes, error);
+    if (status == WEFT_OK) status = swap(job, error);
     close_writer(&w);
     if (fflush(stdout) != 0 && status == WEFT_OK)
         status = weft_fail(error, WEFT_IO, "cannot write the text to stdout");

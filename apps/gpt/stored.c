@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
-static const char *const model_options[] = {"layers", "width", "heads",  "seq",
-                                            "dtype",  "seed",  "stages", "scan-layers"};
+static const char *const model_options[] = {"layers", "width",  "heads",       "seq",    "dtype",
+                                            "seed",   "stages", "scan-layers", "average"};
 
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
@@ -90,14 +90,15 @@ static void take_numbers(const weft_stored_tensor *t, const void *raw, weft_dtyp
 }
 
 static weft_status fill(const weft_stored *stored, weft_program *program, weft_value variable,
-                        weft_error *error)
+                        bool is_average, weft_error *error)
 {
-    const char *name = weft_name_of(variable);
+    char name[WEFT_MAX_PATH + 16];
+    snprintf(name, sizeof name, "%s%s", weft_name_of(variable), is_average ? "/average" : "");
     const int index = find_tensor(stored, name);
     if (index < 0 || !fits(weft_stored_tensor_at(stored, index), variable))
         return weft_fail(error, WEFT_USAGE,
                          "%s in %.200s is not what these options make: leave --layers, --width, "
-                         "--seq and --dtype away, so that those of the run are taken",
+                         "--seq, --dtype and --average away, so that those of the run are taken",
                          name, weft_stored_path(stored));
     const weft_stored_tensor *t = weft_stored_tensor_at(stored, index);
     const weft_dtype dtype = weft_dtype_of(variable);
@@ -123,7 +124,7 @@ weft_status gpt_stored_restore(const settings *s, weft_program *program, weft_er
     find_path(s, path, sizeof path);
     weft_status status = weft_stored_open(path, &stored, &own);
     for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
-        status = fill(stored, program, variable, &own);
+        status = fill(stored, program, variable, settings_real(s, "average") > 0, &own);
     weft_stored_close(&stored);
     if (weft_world_agree(&own) != WEFT_OK) *error = own;
     return own.status;

@@ -94,7 +94,8 @@ typedef struct weft_loss_scaling {
     uint32_t scale, good, updates; /* variables; good: updates since the scale was changed */
     uint32_t step;                 /* the number of the update that this run makes */
     int64_t growth;
-    bool is_used; /* by an optimizer */
+    bool is_used;       /* by an optimizer */
+    uint32_t is_finite; /* i32, of whether it updates anything in this run; 0: there is none yet */
 } weft_loss_scaling;
 
 struct weft_graph {

@@ -25,15 +25,17 @@ weft_value weft_adam_move(const weft_update *u, weft_value variable, weft_value 
     weft_value root =
         weft_mul(weft_sqrt(v), weft_scalar_for(weft_rsqrt(bias_of(u, beta2)), variable));
     weft_value pace = weft_scalar_for(weft_div(rate, bias_of(u, beta1)), variable);
+    weft_value move = weft_mul(weft_div(m, weft_shift(root, u->options.epsilon)), pace);
     tokens[0] = weft_assign(first, m);
     tokens[1] = weft_assign(second, v);
-    return weft_mul(weft_div(m, weft_shift(root, u->options.epsilon)), pace);
+    return move;
 }
 
 int weft_rule_adam(const weft_update *u, weft_value variable, weft_value gradient,
                    weft_value *tokens)
 {
+    weft_value base = weft_decayed(u, variable);
     weft_value move = weft_adam_move(u, variable, gradient, u->rate, tokens);
-    tokens[2] = weft_move_down(u, variable, move);
+    tokens[2] = weft_assign(variable, weft_sub(base, move));
     return 3;
 }

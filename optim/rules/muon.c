@@ -2,11 +2,11 @@
  * sqrt(longer side) step, which is as large as a step of AdamW's. What is no matrix goes by AdamW, at the same rate.
  *
  * Singular values are brought near 1 by an odd polynomial of the matrix, five times: products alone, no decomposition.
+ * Dims that these have beside the matrix's are called muon_a and muon_b, and a layout may split them.
  * source  Jordan et al. 2024, "Muon"; the size of steps: Liu et al. 2025, "Muon is scalable for LLM training"
  */
 #include <math.h>
 
-#include "op.h"
 #include "rules.h"
 #include "weft/ops.h"
 
@@ -16,8 +16,8 @@ static const double A = 3.4445, B = -4.7750, C = 2.0315;
 
 /* A matrix [more, small, large], in this order or with the last two the other way round. */
 typedef struct sides {
-    weft_shape more;             /* of several matrices as one: the dim that they differ in */
-    weft_dim small, large, a, b; /* a, b: as large as small, of names that nothing else has */
+    weft_shape more; /* of several matrices as one: the dim that they differ in */
+    weft_dim small, large, a, b;
 } sides;
 
 static sides sides_of(weft_value matrix)
@@ -25,8 +25,8 @@ static sides sides_of(weft_value matrix)
     const weft_shape *shape = weft_shape_of(matrix);
     const weft_dim x = shape->dims[shape->n_dims - 2], y = shape->dims[shape->n_dims - 1];
     const weft_dim small = x.size <= y.size ? x : y, large = x.size <= y.size ? y : x;
-    const weft_dim a = weft_dim_beside(matrix.graph, small), b = weft_dim_beside(matrix.graph, a);
-    return (sides){weft_dims_of_each(matrix), small, large, a, b};
+    const int64_t n = small.size;
+    return (sides){weft_dims_of_each(matrix), small, large, {"muon_a", n}, {"muon_b", n}};
 }
 
 static weft_shape with(weft_shape more, weft_dim x, weft_dim y)

@@ -174,6 +174,7 @@ static const weft_initial *wrong_weft_initial_ptr(fixture *f, int v)
         return NULL;                                                                               \
     }
 DEFAULTS(weft_optimizer_options)
+DEFAULTS(weft_average_options)
 DEFAULTS(weft_compile_options)
 DEFAULTS(weft_checkpoint_options)
 DEFAULTS(weft_cross_entropy_options)
@@ -182,6 +183,17 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
     static weft_attention_options o;
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
     return &o;
+}
+enum { n_wrong_weft_optimizer_groups = 7 };
+static weft_optimizer_groups wrong_weft_optimizer_groups(fixture *f, int v)
+{
+    static weft_optimizer_group one;
+    (void)f;
+    one = (weft_optimizer_group){.pattern = v == 0 ? NULL : v == 1 ? "[" : "*"};
+    if (v == 2) one.rate_scale = NAN;
+    if (v == 3) one.weight_decay = INFINITY;
+    if (v == 4) one.optimizer = "nosuch";
+    return (weft_optimizer_groups){v == 5 ? NULL : &one, v == 6 ? -1 : 1};
 }
 enum { n_wrong_weft_rate_pieces = 5 };
 static weft_rate_pieces wrong_weft_rate_pieces(fixture *f, int v)

@@ -129,6 +129,27 @@ static void test_another_mesh_continues(void)
     check_continued("mesh", 1e-10);
 }
 
+/* Rates are of the step alone, and averages come back with the weights. */
+static void test_other_rules_schedules_and_averages_continue(void)
+{
+    static const char other[] = "--steps 24 --optimizer muon --schedule cosine_restarts --warmup 3 "
+                                "--period 4 --growth 2 --clip 0.05 --clip-by adaptive "
+                                "--average 0.8";
+    char line[TEXT];
+    double expected[STEPS + 1] = {0};
+    CHECK_EQ_INT(train("", "other", other)->status, 0);
+    CHECK_EQ_INT(read_losses("other", expected), STEPS);
+    CHECK(expected[STEPS] < expected[1] && expected[STEPS] != whole[STEPS]);
+    snprintf(line, sizeof line, "%s --until 10", other);
+    CHECK_EQ_INT(train("", "other_until", line)->status, 0);
+    CHECK_EQ_INT(train("", "other_until", other)->status, 0);
+    check_losses("other_until", expected, 0);
+    snprintf(line, sizeof line, "%s --until 10 " TWO_D, other);
+    CHECK_EQ_INT(train("", "other_mesh", line)->status, 0);
+    CHECK_EQ_INT(train("", "other_mesh", other)->status, 0);
+    check_losses("other_mesh", expected, 1e-9);
+}
+
 static void test_processes_continue_threads(void)
 {
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
@@ -332,6 +353,7 @@ int main(void)
         RUN(test_the_whole_run);
         RUN(test_stopped_by_until);
         RUN(test_another_mesh_continues);
+        RUN(test_other_rules_schedules_and_averages_continue);
         RUN(test_processes_continue_threads);
         RUN(test_killed_again_and_again);
         RUN(test_a_damaged_checkpoint_is_passed_over);

@@ -30,10 +30,10 @@ static weft_world world;
 
 typedef struct net_options {
     weft_dtype dtype;
-    int hidden;           /* 0: HIDDEN */
-    bool is_bare;         /* no optimizer, so no slots */
-    bool is_factored;     /* adafactor: slots with dims of their own */
-    const char *w1, *own; /* another name; one more variable */
+    int hidden;                            /* 0: HIDDEN */
+    bool is_bare;                          /* no optimizer, so no slots */
+    weft_value (*update)(weft_value loss); /* NULL: by AdamW, clipped */
+    const char *w1, *own;                  /* another name; one more variable */
 } net_options;
 
 static inline weft_value net_loss(net *n, const net_options *o)
@@ -62,9 +62,10 @@ static inline weft_status net_open(const place *where, const net_options *o, net
     *n = (net){.graph = weft_graph_create(77)};
     n->loss = net_loss(n, o);
     weft_value update = n->loss;
-    const weft_optimizer_options options = {.rate = 0.05, .clip = 1.0};
     if (!o->is_bare)
-        update = o->is_factored ? weft_adafactor(n->loss, &options) : weft_adamw(n->loss, &options);
+        update = o->update != NULL
+                     ? o->update(n->loss)
+                     : weft_adamw(n->loss, &(weft_optimizer_options){.rate = 0.05, .clip = 1.0});
     WEFT_TRY(weft_mesh_create(&world, where->mesh, &n->mesh, error));
     WEFT_TRY(weft_layout_create(where->layout, &layout, error));
     weft_status status = weft_layout_store(layout, where->zero, "batch", error);

@@ -2,8 +2,30 @@
 /* RANKS: 2 3 4 */
 #include "checkpoint_places.h"
 
+/* Slots with dims of their own. */
+static weft_value by_adafactor(weft_value loss)
+{
+    return weft_adafactor(loss, &(weft_optimizer_options){.rate = 0.05, .clip = 1.0});
+}
+
+/* A rule for each variable, a schedule, and averages of all. */
+static weft_value by_groups(weft_value loss)
+{
+    static const weft_optimizer_group groups[] = {
+        {"w1", .optimizer = "muon"}, {"b1", .optimizer = "adadelta"}, {"w2", .optimizer = "lamb"}};
+    weft_value rate = weft_schedule_rate(loss.graph, WEFT_F64, "inverse_sqrt",
+                                         &(weft_schedule_options){.rate = 0.05, .warmup = 2});
+    const weft_optimizer_options options = {.rate_value = rate,
+                                            .momentum = 0.5, /* rmsprop: one slot more */
+                                            .clip = 0.1,
+                                            .clip_by = "adaptive",
+                                            .groups = {groups, 3}};
+    return weft_average(weft_rmsprop(loss, &options), &(weft_average_options){.decay = 0.7});
+}
+
 static const net_options f64 = {.dtype = WEFT_F64}, f32 = {.dtype = WEFT_F32},
-                         factored = {.dtype = WEFT_F64, .is_factored = true};
+                         factored = {.dtype = WEFT_F64, .update = by_adafactor},
+                         grouped = {.dtype = WEFT_F64, .update = by_groups};
 
 static void check_restored(const net_options *o, const place *where, const char *directory,
                            const char *expected, int64_t bytes)
@@ -104,6 +126,39 @@ static void test_slots_with_dims_of_their_own_come_back_too(void)
     weft_stored_close(&stored);
 }
 
+static void test_groups_and_averages_come_back_by_name(void)
+{
+    static const char *const slots[] = {"w1/momentum",
+                                        "w1/average",
+                                        "b1/v",
+                                        "b1/steps",
+                                        "b1/average",
+                                        "w2/m",
+                                        "w2/v",
+                                        "w2/average",
+                                        "odd/name.1:0-x/v",
+                                        "odd/name.1:0-x/momentum",
+                                        "odd/name.1:0-x/average"};
+    enum { n_slots = sizeof slots / sizeof slots[0] };
+    restore_everywhere(&grouped, "grouped_pair");
+    resume_everywhere(&grouped, "grouped_resume");
+    char directory[128];
+    weft_error error = {0};
+    weft_stored *stored = NULL;
+    int n_found = 0, n_all = 0;
+    snprintf(directory, sizeof directory, "%s0", scratch("grouped_resume"));
+    if (CHECK_OK(weft_stored_open(directory, &stored, &error), error))
+        for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
+            const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);
+            n_all += t->is_slot;
+            for (int k = 0; k < n_slots; k++)
+                n_found += t->is_slot && strcmp(t->name, slots[k]) == 0;
+        }
+    CHECK_EQ_INT(n_found, n_slots);
+    CHECK_EQ_INT(n_all, n_slots);
+    weft_stored_close(&stored);
+}
+
 static void test_dtypes_convert(void)
 {
     char first[NET_BYTES], second[NET_BYTES];
@@ -194,6 +249,7 @@ static void run_all(void)
     RUN(test_every_place_restores_every_place);
     RUN(test_resume_is_as_if_never_stopped);
     RUN(test_slots_with_dims_of_their_own_come_back_too);
+    RUN(test_groups_and_averages_come_back_by_name);
     RUN(test_dtypes_convert);
     RUN(test_what_does_not_fit_says_so);
     RUN(test_an_empty_directory_is_a_fresh_start);

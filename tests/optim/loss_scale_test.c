@@ -6,7 +6,7 @@
 #include "oracle.h"
 #include "weft/optim.h"
 
-enum { N_W = 6 * 4, N_STATE = 3 * N_W };
+enum { N_W = 6 * 4, N_STATE = 4 * N_W };
 
 typedef struct model {
     weft_graph *graph;
@@ -34,6 +34,7 @@ static bool open_model(model *m, weft_mesh *mesh, const char *rules, double firs
     m->update = weft_adam(
         m->loss,
         &(weft_optimizer_options){.rate_value = m->rate, .clip = 1.0, .gradient_norm = &m->norm});
+    m->update = weft_average(m->update, &(weft_average_options){.decay = 0.6});
     weft_status status = weft_layout_create(rules, &layout, &error);
     if (status == WEFT_OK) status = weft_layout_store(layout, *rules ? 1 : 0, "batch", &error);
     if (status == WEFT_OK)
@@ -69,12 +70,12 @@ static void run(model *m, int n)
         CHECK_OK(weft_run(m->program, &error), error);
 }
 
-/* w, and what adam keeps of it. */
+/* w, what adam keeps of it, and its average. */
 static void read_state(model *m, float state[N_STATE])
 {
-    static const char *const names[] = {"w", "w/m", "w/v"};
+    static const char *const names[] = {"w", "w/m", "w/v", "w/average"};
     weft_error error = {0};
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         CHECK_OK(weft_read(m->program, weft_find(m->program, names[k], NULL), WEFT_F32,
                            state + k * N_W, N_W * (int64_t)sizeof(float), &error),
                  error);

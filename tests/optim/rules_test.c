@@ -2,34 +2,12 @@
 /* rules_test: ten steps of every rule against plain scalar arithmetic in f64 (adafactor: adafactor_test), on one rank and
  * under layouts and all stages of ZeRO, with weight decay and without; and each element-wise rule in one loop.
  */
-#include <stdlib.h>
-
-#include "oracle.h"
-#include "test.h"
-#include "weft/optim.h"
+#include "handed.h"
 #include "weft/research/plan.h"
 
 static weft_oracle oracle;
 
-static const weft_dim stack = {"stack", 2}, in = {"in", 5}, out = {"out", 7}, batch = {"batch", 4};
-
-/* The variables: a matrix, a vector, a stack of matrices that is one, a scalar, two matrices as one, a high matrix. */
-enum { N = 6, STEPS = 10, LARGEST = 70 };
-static const int extents[N][3] =
-    {/* variables that it stands for, rows, columns of each; 1 row: no matrix */
-     {1, 5, 7}, {1, 1, 7}, {1, 2, 35}, {1, 1, 1}, {2, 5, 7}, {1, 7, 5}};
-/* Dims of each: two or more decay, exactly two are Muon's. */
-static const int n_dims[N] = {2, 1, 3, 0, 2, 2};
-
-static int count_of(int k)
-{
-    return extents[k][1] * extents[k][2];
-}
-
-static double gradient_at(int k, int step, int64_t i)
-{
-    return (weft_oracle_unit(10 * k + step, i) - 0.4) * (k == 2 ? 1e-3 : 3.0);
-}
+enum { STEPS = 10 };
 
 /* ---- in plain C: one variable, one step ------------------------------------------------------ */
 
@@ -245,71 +223,7 @@ static weft_optimizer_options filled(weft_optimizer_options o, const weft_optimi
     return o;
 }
 
-/* ---- in Weft --------------------------------------------------------------------------------- */
-
-typedef struct trained {
-    weft_graph *graph;
-    weft_value variables[N], gradients[N], update;
-} trained;
-
-static weft_value variable_of(weft_graph *graph, int k, weft_shape shape)
-{
-    const weft_initial begins = weft_formula(0.5, 0.7);
-    char name[8];
-    snprintf(name, sizeof name, "v%d", k);
-    return extents[k][0] > 1
-               ? weft_variable_of_rows(graph, name, WEFT_F64, shape, begins, "one two")
-               : weft_variable(graph, name, WEFT_F64, shape, begins);
-}
-
-static trained make(const char *rule, weft_optimizer_options options)
-{
-    const weft_shape shapes[N] = {WEFT_DIMS(in, out),        WEFT_DIMS(out),
-                                  WEFT_DIMS(stack, in, out), WEFT_SCALAR,
-                                  WEFT_DIMS(stack, in, out), WEFT_DIMS(out, in)};
-    trained t = {.graph = weft_graph_create(5)};
-    /* somebody has to have the dim whose axes shard storage */
-    weft_value x = weft_constant(t.graph, WEFT_F64, WEFT_DIMS(batch), 0.0);
-    weft_value loss = weft_sum(WEFT_SCALAR, x);
-    for (int k = 0; k < N; k++) {
-        char name[8];
-        snprintf(name, sizeof name, "g%d", k);
-        t.variables[k] = variable_of(t.graph, k, shapes[k]);
-        t.gradients[k] = weft_input(t.graph, name, WEFT_F64, shapes[k]);
-    }
-    weft_place(t.variables[2], "out:data?");
-    options.variables = (weft_values){t.variables, N};
-    options.gradients = (weft_values){t.gradients, N};
-    weft_value token = weft_optimizer_find(rule, NULL)->build(loss, &options);
-    t.update = weft_group(t.graph, WEFT_VALUES(token, loss));
-    return t;
-}
-
-static weft_status compile(const trained *t, weft_mesh *mesh, const char *text, int stage,
-                           weft_program **program, weft_error *error)
-{
-    weft_layout *layout = NULL;
-    WEFT_TRY(weft_layout_create(text, &layout, error));
-    weft_status status = weft_layout_store(layout, stage, "batch", error);
-    if (status == WEFT_OK)
-        status = weft_compile(mesh, layout, WEFT_VALUES(t->update), NULL, program, error);
-    weft_layout_destroy(&layout);
-    return status;
-}
-
-static weft_status train(const trained *t, weft_program *program, weft_error *error)
-{
-    for (int step = 0; step < STEPS; step++) {
-        for (int k = 0; k < N; k++) {
-            double g[LARGEST];
-            for (int i = 0; i < extents[k][0] * count_of(k); i++)
-                g[i] = gradient_at(k, step, i);
-            WEFT_TRY(weft_oracle_write(program, t->gradients[k], g, error));
-        }
-        WEFT_TRY(weft_run(program, error));
-    }
-    return WEFT_OK;
-}
+/* ---- against Weft ---------------------------------------------------------------------------- */
 
 /* Variable k, number `which` of those that it stands for, after all steps. */
 static void train_plain(plain *v, int rule, const weft_optimizer_options *o, int k, int which)
@@ -321,7 +235,7 @@ static void train_plain(plain *v, int rule, const weft_optimizer_options *o, int
                  .columns = extents[k][2],
                  .n_dims = n_dims[k]};
     for (int i = 0; i < count; i++)
-        v->p[i] = 0.5 * cos(0.7 * i);
+        v->p[i] = begins_at(i);
     for (v->t = 1; v->t <= STEPS; v->t++) {
         double g[LARGEST];
         for (int i = 0; i < count; i++)
@@ -351,15 +265,6 @@ static void compare(const trained *t, weft_program *program, int rule,
     }
 }
 
-static const char *const layouts[] = {"",
-                                      "batch:data?",
-                                      "batch:data?+model?",
-                                      "batch:data?,out:model?",
-                                      "in:model?,batch:data?",
-                                      "stack:data?,in:model?,batch:model?",
-                                      "out:data?,in:model?"};
-enum { N_LAYOUTS = sizeof layouts / sizeof layouts[0] };
-
 static void check_rule(int rule, int m, int l, int stage)
 {
     const int say = (rule + m + 1 + l + stage) % N_SAID;
@@ -372,7 +277,7 @@ static void check_rule(int rule, int m, int l, int stage)
     snprintf(where, sizeof where, "%s, options %d, on %s under \"%s\", stage %d", rules[rule].name,
              say, weft_mesh_text(mesh), layouts[l], stage);
     if (CHECK_OK(compile(&t, mesh, layouts[l], stage, &program, &error), error) &&
-        CHECK_OK(train(&t, program, &error), error))
+        CHECK_OK(train(&t, program, STEPS, &error), error))
         compare(&t, program, rule, &o, where);
     weft_program_destroy(&program);
     weft_graph_destroy(&t.graph);
@@ -415,27 +320,39 @@ static int steps_of_size(const weft_program *program, int64_t count)
     return n;
 }
 
+/* How many steps write what is as large as a matrix, to update it and, if so, its average? */
+static int steps_of_rule(int rule, bool is_averaged)
+{
+    weft_error error = {0};
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(1);
+    weft_value w = weft_variable(graph, "w", WEFT_F32, WEFT_DIMS(in, out), weft_normal(0.0, 1.0));
+    weft_value g = weft_input(graph, "g", WEFT_F32, WEFT_DIMS(in, out));
+    const weft_optimizer_options options = {.weight_decay = 0.1,
+                                            .clip = 0.5,
+                                            .clip_by = "value",
+                                            .variables = {&w, 1},
+                                            .gradients = {&g, 1}};
+    weft_value token =
+        weft_optimizer_find(rules[rule].name, NULL)->build((weft_value){0}, &options);
+    if (is_averaged) token = weft_average(token, NULL);
+    CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(token), NULL, &program, &error), error);
+    const int n = program != NULL ? steps_of_size(program, 35) : -1;
+    weft_program_destroy(&program);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
 static void test_what_goes_element_by_element_is_one_loop(void)
 {
-    for (int rule = 0; rule < N_RULES; rule++) {
-        weft_error error = {0};
-        weft_program *program = NULL;
-        weft_graph *graph = weft_graph_create(1);
-        weft_value w =
-            weft_variable(graph, "w", WEFT_F32, WEFT_DIMS(in, out), weft_normal(0.0, 1.0));
-        weft_value g = weft_input(graph, "g", WEFT_F32, WEFT_DIMS(in, out));
-        weft_value token =
-            weft_optimizer_find(rules[rule].name, NULL)
-                ->build((weft_value){0}, &(weft_optimizer_options){.weight_decay = 0.1,
-                                                                   .variables = {&w, 1},
-                                                                   .gradients = {&g, 1}});
-        if (CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(token), NULL, &program, &error),
-                     error) &&
-            rules[rule].n_loops > 0)
-            CHECK_EQ_INT(steps_of_size(program, 35), rules[rule].n_loops);
-        weft_program_destroy(&program);
-        weft_graph_destroy(&graph);
-    }
+    for (int rule = 0; rule < N_RULES; rule++)
+        for (int is_averaged = 0; is_averaged < 2 && rules[rule].n_loops > 0; is_averaged++) {
+            char text[100];
+            const int n = steps_of_rule(rule, is_averaged);
+            snprintf(text, sizeof text, "%s%s is done in %d steps", rules[rule].name,
+                     is_averaged ? " with averages" : "", n);
+            weft_test_check(n == rules[rule].n_loops, __FILE__, __LINE__, text);
+        }
 }
 
 int main(void)

@@ -8,6 +8,11 @@
  *     weft_value slow = weft_sgd(loss, &(weft_optimizer_options){.prefix = "embed"});
  *     weft_value fast = weft_adam(loss, &(weft_optimizer_options){.prefix = "block", .clip = 1.0});
  *
+ * One optimizer that treats some otherwise; biases never decay, and embeddings go by Adam at a third of the rate:
+ *
+ *     const weft_optimizer_group groups[] = {{"*.bias", .weight_decay = -1}, {"embed*", 0.3, .optimizer = "adam"}};
+ *     weft_muon(loss, &(weft_optimizer_options){.rate = 1e-3, .groups = {groups, 2}});
+ *
  * Apply only: gradients taken, and changed, by the caller:
  *
  *     weft_gradients(loss, variables, gradients, 0);
@@ -24,6 +29,18 @@
 
 WEFT_BEGIN
 
+/* Variables that are updated otherwise than the others. */
+typedef struct weft_optimizer_group {
+    const char *pattern;   /* of their names: "*.bias"; *, ? and [abc] as in names of files */
+    double rate_scale;     /* times the rate; 0: 1 */
+    double weight_decay;   /* of one dim too; 0: as the options say; negative: none */
+    const char *optimizer; /* another one, with the options of the call; NULL: the same */
+} weft_optimizer_group;
+typedef struct weft_optimizer_groups {
+    const weft_optimizer_group *groups;
+    int n_groups;
+} weft_optimizer_groups;
+
 /* Of numbers, 0 means the optimizer's default, which the table below has. */
 typedef struct weft_optimizer_options {
     double rate;           /* used when rate_value is invalid */
@@ -31,21 +48,34 @@ typedef struct weft_optimizer_options {
     double momentum;       /* momentum, nesterov, muon; rmsprop has none by default */
     double beta1, beta2;   /* what running means keep of themselves: of gradients, of squares */
     double beta2_decay;    /* adafactor: beta2 = 1 - t^beta2_decay */
-    double epsilon;        /* what is added to roots below a fraction */
+    double epsilon;        /* added to what divides, or its least */
     double scale_floor;    /* adafactor: the least size of a variable that steps are relative to */
     double step_limit;     /* adafactor: the largest root mean square of a step */
     /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the step that
      * its norms are of. Negative means none. Applied to variables of 2 dims and more (of several as one:
      * weft_variable_of_rows, to those of which each has 2) */
     double weight_decay;
-    double clip; /* largest global norm of the gradients of what is updated; 0: no clipping */
-    weft_value *gradient_norm; /* out, may be NULL: that norm before clipping, a scalar */
+    double clip; /* what gradients are made smaller by, as clip_by says; 0: by nothing */
+    weft_value *gradient_norm; /* out, may be NULL: the global norm before clipping, a scalar */
     /* what to update; no values: all that the loss depends on (weft_trainable) */
     weft_values variables;
     const char *prefix; /* of these, those whose name begins so; NULL: all */
     /* of `variables`, one to one (dims in any order); no values: taken of the loss */
     weft_values gradients;
+    const char *clip_by; /* "global_norm" (NULL), "norm", "value" or "adaptive": see below */
+    /* the first whose pattern a variable's name matches is its own; one that is nobody's is an error */
+    weft_optimizer_groups groups;
 } weft_optimizer_options;
+
+/* How gradients g are clipped, after they have come to where their variables p are stored. Norms of what stands for several
+ * variables are of each.
+ *
+ *     global_norm  g min(1, clip / |all gradients of what is updated|)
+ *     norm         g min(1, clip / |g|), of each variable
+ *     value        each element between -clip and clip
+ *     adaptive     g min(1, clip max(|p|, 1e-3) / |g|), norms of what goes to one element of the last dim of a variable of 2
+ *                  dims and more, else of the whole: a step of sgd at rate r changes weights by clip r of them at most
+ */
 
 /* Update the variables by the loss, which may be the invalid value when gradients are handed in. Returns a token for
  * weft_compile. A variable has one optimizer of a kind in a graph, and is assigned once in a program.
@@ -66,8 +96,9 @@ typedef struct weft_optimizer_options {
  *     muon       1e-3   momentum 0.95, weight_decay 0.1; of what is no    1; of what is no matrix 2
  *                       matrix as adamw
  *
- * Muon's steps take 5 times 4 m n^2 + 2 n^3 operations for a matrix of m columns and n <= m rows, or the reverse. Shampoo is not
- * there: it needs roots of matrices, which take a decomposition, or some thirty products where Muon takes fifteen. */
+ * Muon's steps take 5 times 4 m n^2 + 2 n^3 operations for a matrix of m columns and n <= m rows, or the reverse; its products
+ * have dims muon_a and muon_b of size n, which a layout may split. Shampoo is not there: it needs roots of matrices, which take a
+ * decomposition, or some thirty products where Muon takes fifteen. */
 WEFT_API weft_value weft_sgd(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_momentum(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_nesterov(weft_value loss, const weft_optimizer_options *options);
@@ -95,6 +126,30 @@ WEFT_API weft_value weft_muon(weft_value loss, const weft_optimizer_options *opt
 WEFT_API weft_value weft_accumulate(weft_values variables, weft_values gradients, weft_value *kept);
 /* weft_accumulate_clear - at the end of the run the slots are zero again. Returns a token. */
 WEFT_API weft_value weft_accumulate_clear(weft_values kept);
+
+/* weft_average - averages of weights, kept beside them in slots "<variable>/average", which checkpoints have.
+ *
+ *     weft_value update = weft_adamw(loss, &options);
+ *     update = weft_average(update, &(weft_average_options){.decay = 0.999});         to compile in place of the update
+ *     weft_value swap = weft_average_swap(g);       compiled by itself, with weft_compile_options.share = the training:
+ *     run swap; evaluate by any program that shares the variables; run swap again; train on
+ *
+ * Weights after an update count, the first of them alone, then each as 1/n, number n of them; with a decay as 1 - decay, once
+ * that is more.
+ *
+ * update   what optimizers returned, weft_group too. What it assigns is averaged
+ * returns  a token of both
+ * memory   as much as the weights, stored as they are */
+typedef struct weft_average_options {
+    double decay;  /* 0: all count alike (SWA); 0.999: as the last thousand (EMA) */
+    int64_t from;  /* until this update the averages are the weights */
+    int64_t every; /* weights of every so many updates count; 0: 1 */
+} weft_average_options;
+WEFT_API weft_value weft_average(weft_value update, const weft_average_options *options);
+/* weft_averaged - the average of a variable, a slot; the invalid value when it has none. */
+WEFT_API weft_value weft_averaged(weft_value variable);
+/* weft_average_swap - a token: variables get their averages, and the averages their variables. */
+WEFT_API weft_value weft_average_swap(weft_graph *graph);
 
 /* The table of update rules: for programs that choose by name. */
 typedef struct weft_optimizer {

@@ -11,12 +11,6 @@
 #include "weft/ops.h"
 #include "weft/scan.h"
 
-bool weft_is_of_scan(const weft_op *op)
-{
-    return op == &weft_op_scan_trip || op == &weft_op_scan_carry || op == &weft_op_scan_next ||
-           op == &weft_op_scan_each || op == &weft_op_scan_last || op == &weft_op_scan_stack;
-}
-
 static bool is_within(const weft_graph *graph, uint32_t scan, uint32_t value)
 {
     return weft_scan_holds(graph, scan, weft_node_of(graph, value)->scan);
@@ -335,6 +329,14 @@ static void hand_out(weft_walk *w, uint32_t mirror, const borders *b)
     }
 }
 
+/* Trips that were not made are not gone back through. */
+static void guard_alike(weft_walk *inner)
+{
+    weft_graph *graph = inner->graph;
+    const uint32_t guard = weft_scan_guard_of(graph, inner->scan);
+    if (guard != 0) weft_scan_guard(weft_walk_sees(inner, graph->nodes[guard].in[0]), false);
+}
+
 static void go_through(weft_walk *w, uint32_t scan, borders *b)
 {
     weft_graph *graph = w->graph;
@@ -352,6 +354,7 @@ static void go_through(weft_walk *w, uint32_t scan, borders *b)
         inner.scan = scan;
         inner.mirror = graph->scan;
         graph->scans[inner.mirror].mirrors = scan;
+        guard_alike(&inner);
         seed(&inner, b);
         weft_walk_over(&inner);
         carry_on(&inner, b);

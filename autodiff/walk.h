@@ -39,8 +39,6 @@ static inline bool weft_flows(const weft_op *op) /* whether an op has a gradient
 void weft_back_through_scan(weft_walk *w, uint32_t scan);
 /* A value of the body as the mirroring one finds it. */
 weft_value weft_walk_sees(weft_walk *w, uint32_t value);
-/* Whether an op is one of those that belong to a scan (scan_*). */
-bool weft_is_of_scan(const weft_op *op);
 
 /* recompute.c: room for visits; false: no memory, which is the graph's error. */
 bool weft_visits_open(weft_walk *w);

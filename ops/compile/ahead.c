@@ -247,7 +247,7 @@ static weft_status look_at(looking *l, uint32_t id)
     }
     if (!l->outlook.readers) return WEFT_OK;
     if (node->op == &weft_op_assign) return ask_of_store(l, node);
-    if (node->op->carries_on) ask_of_next(l, node);
+    if (node->op == &weft_op_scan_next) ask_of_next(l, node);
     return is_decided(node) ? WEFT_OK : ask_operands(l, id);
 }
 

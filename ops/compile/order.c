@@ -72,6 +72,12 @@ static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_
     return true;
 }
 
+/* What a store in a body leaves is left by trips that are made alone. */
+static bool is_behind_guard(const uses *u, const weft_step *store, uint32_t s)
+{
+    return store->scan == 0 || s > u->regions.guard[store->scan];
+}
+
 /* Can the value of this store be made right in the variable's memory? Others may read it there. */
 static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *store)
 {
@@ -81,7 +87,8 @@ static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *s
         u->is_output[value] || !u->maker[value])
         return false;
     const weft_step *maker = &plan->steps[u->maker[value] - 1];
-    return maker->scan == store->scan && u->last_reader[variable] <= u->maker[value] &&
+    return maker->scan == store->scan && is_behind_guard(u, store, u->maker[value] - 1) &&
+           u->last_reader[variable] <= u->maker[value] &&
            may_overwrite(plan, maker, value, variable);
 }
 
@@ -93,7 +100,7 @@ static uint32_t made_at(const weft_plan *plan, const uses *u, uint32_t placed)
     return u->maker[placed];
 }
 
-/* Behind step s - 1, or behind the outermost scan that it is in and the store is not; not before the store's own begins. 0: s
+/* Behind step s - 1, or behind the outermost scan that it is in and the store is not; not before the store's own begins, or its guard. 0: s
  * is none. */
 static uint32_t step_behind(const weft_plan *plan, const uses *u, const weft_step *store,
                             uint32_t s)
@@ -101,7 +108,7 @@ static uint32_t step_behind(const weft_plan *plan, const uses *u, const weft_ste
     uint32_t scan = s > 0 ? plan->steps[s - 1].scan : 0;
     for (; !weft_scan_holds(plan->graph, scan, store->scan); scan = plan->graph->scans[scan].parent)
         s = u->regions.end[scan] + 1;
-    const uint32_t begin = store->scan != 0 ? u->regions.begin[store->scan] + 1 : 0;
+    const uint32_t begin = store->scan != 0 ? u->regions.guard[store->scan] + 1 : 0;
     return s > begin ? s : begin;
 }
 

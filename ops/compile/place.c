@@ -242,6 +242,7 @@ static weft_status place_node(weft_placing *p, uint32_t id)
     if (op == &weft_op_group) return WEFT_OK;
     if (op == &weft_op_scan_carry) return weft_place_carry(p, id);
     if (op == &weft_op_scan_last) return weft_place_last(p, id);
+    if (op == &weft_op_scan_guard) return weft_place_guard(p, id);
     if (op == &weft_op_scan_trip || op == &weft_op_scan_next || op == &weft_op_scan_stack)
         return WEFT_OK; /* where the body begins, and where it ends */
     if (weft_is_generated(p->plan, p->plan->graph->nodes[id].out))

@@ -55,4 +55,5 @@ weft_status weft_place_scans_begin(weft_placing *p);
 weft_status weft_place_fences(weft_placing *p, uint32_t id);
 weft_status weft_place_carry(weft_placing *p, uint32_t id);
 weft_status weft_place_last(weft_placing *p, uint32_t id);
+weft_status weft_place_guard(weft_placing *p, uint32_t id);
 #endif

@@ -4,6 +4,9 @@
  * gets the next one at the end of each trip, as a variable does at the end of a run. What comes out is that memory after the last
  * trip. What is stacked is put into the whole, an element in each trip.
  *
+ * A guard is a fence: what is made before it is made in every trip, the rest, with all that a trip leaves, in those that it lets
+ * go on.
+ *
  * Conversions of what is outside are made outside (weft_placed.scan), and stand before the body.
  *
  * A carried sum that begins with zero, and that nobody in the body reads but the sum itself, stays partial over all trips where what is
@@ -185,6 +188,39 @@ static weft_status begin_scan(weft_placing *p, uint32_t scan)
     return add_fence(p, WEFT_STEP_BEGIN, scan);
 }
 
+/* Every rank has the whole number, and goes the same way by it. */
+weft_status weft_place_guard(weft_placing *p, uint32_t id)
+{
+    const weft_node *node = &p->plan->graph->nodes[id];
+    const weft_spec whole = {0};
+    p->scan = node->scan;
+    const uint32_t from = weft_want(p, node->in[0], &whole, id);
+    const weft_step step = {.kind = WEFT_STEP_GUARD,
+                            .phase = node->phase,
+                            .node = id,
+                            .scan = node->scan,
+                            .n_in = 1,
+                            .in = &from};
+    if (!from) return p->error->status;
+    return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
+}
+
+/* Where some trips may not be made, what is stacked begins with zeros: then the begin makes it. */
+static weft_status begin_stacks(weft_placing *p, uint32_t scan)
+{
+    weft_plan *plan = p->plan;
+    const weft_graph *graph = plan->graph;
+    weft_step *begin = &plan->steps[p->begin[scan]];
+    uint32_t *out = weft_arena_take(plan->arena, graph->n_nodes * sizeof *out);
+    if (out == NULL) return weft_fail_memory(p->error, graph->n_nodes * sizeof *out);
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        if (graph->nodes[id].op == &weft_op_scan_stack &&
+            weft_scan_of(&graph->nodes[id])->scan == scan)
+            out[begin->n_out++] = p->primary[graph->nodes[id].out];
+    begin->out = out;
+    return WEFT_OK;
+}
+
 /* What was asked for in the body, and is of the outside, stands before it. */
 static weft_status move_out(weft_placing *p, uint32_t scan)
 {
@@ -214,6 +250,7 @@ static weft_status end_scan(weft_placing *p, uint32_t scan)
         if (graph->nodes[id].op == &weft_op_scan_stack &&
             weft_scan_of(&graph->nodes[id])->scan == scan)
             WEFT_TRY(weft_place_op(p, id));
+    if (weft_scan_guard_of(graph, scan) != 0) WEFT_TRY(begin_stacks(p, scan));
     for (uint32_t id = begin; id < graph->n_nodes; id++)
         if (graph->nodes[id].op == &weft_op_scan_next && graph->nodes[id].scan == scan)
             WEFT_TRY(place_next(p, id));

@@ -194,8 +194,8 @@ double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int r
 
 const char *weft_step_kind_name(weft_step_kind kind)
 {
-    static const char *const names[WEFT_STEPS] = {"kernel", "loop",  "convert",
-                                                  "copy",   "begin", "end"};
+    static const char *const names[WEFT_STEPS] = {"kernel", "loop",  "convert", "copy",
+                                                  "begin",  "guard", "end"};
     return (unsigned)kind < WEFT_STEPS ? names[kind] : "?";
 }
 
@@ -241,6 +241,8 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     if (n_beside) fprintf(file, " beside %u", n_beside);
     if (step->kind == WEFT_STEP_BEGIN)
         fprintf(file, " %lld trips", (long long)plan->graph->scans[step->scan].trips);
+    if (step->kind == WEFT_STEP_GUARD)
+        fputs(weft_scan_of(&plan->graph->nodes[step->node])->ends ? " ends" : " skips", file);
     fputs(is_kernel ? "  " : "", file);
     fputs(is_kernel ? plan->graph->nodes[step->node].op->name : "", file);
     fputs(weft_step_accumulates(plan, step) ? " accumulates" : "", file);

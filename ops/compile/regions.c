@@ -9,7 +9,8 @@ weft_status weft_find_regions(const weft_plan *plan, weft_arena *arena, weft_reg
     regions->part = weft_arena_take(arena, n_steps * sizeof *regions->part);
     regions->begin = weft_arena_take(arena, n_scans * sizeof *regions->begin);
     regions->end = weft_arena_take(arena, n_scans * sizeof *regions->end);
-    if (!regions->part || !regions->begin || !regions->end)
+    regions->guard = weft_arena_take(arena, n_scans * sizeof *regions->guard);
+    if (!regions->part || !regions->begin || !regions->end || !regions->guard)
         return weft_fail_memory(error, n_steps * sizeof *regions->part);
     uint32_t part = 0;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -17,6 +18,7 @@ weft_status weft_find_regions(const weft_plan *plan, weft_arena *arena, weft_reg
         regions->part[s] = weft_is_fence(step) ? part + 1 : part;
         if (weft_is_fence(step)) part += 2;
         if (step->kind == WEFT_STEP_BEGIN) regions->begin[step->scan] = s;
+        if (weft_is_fence(step) && step->kind != WEFT_STEP_END) regions->guard[step->scan] = s;
         if (step->kind == WEFT_STEP_END) regions->end[step->scan] = s;
     }
     return WEFT_OK;

@@ -1,7 +1,7 @@
 /* regions.h (private): the parts of a plan that are done many times: bodies of scans that unroll has left.
  *
  * A region is the steps between a BEGIN and its END. Every step says of which scan it is (weft_step.scan); BEGIN and END are of
- * the scan that they stand around. Both are *fences*: no pass moves a step past one, or joins it with one beyond. The steps
+ * the scan that they stand around. A GUARD within may leave the trip. All three are *fences*: no pass moves a step past one, or joins it with one beyond. The steps
  * between two fences are a *part*: among them a pass does as in a plan without regions.
  */
 #ifndef WEFT_COMPILE_REGIONS_H
@@ -13,6 +13,8 @@ typedef struct weft_regions {
     const weft_graph *graph;
     uint32_t *part;        /* [n_steps] the number of its part; that of a fence is its own */
     uint32_t *begin, *end; /* [n_scans] the fences of a scan */
+    uint32_t *
+        guard; /* [n_scans] behind which what a trip leaves is made: its guard, or else its begin */
 } weft_regions;
 
 /* weft_find_regions - of the steps as they stand; in `arena`. Local; pure. */
@@ -27,7 +29,8 @@ double weft_times_of(const weft_plan *plan, const weft_step *step);
 
 static inline bool weft_is_fence(const weft_step *step)
 {
-    return step->kind == WEFT_STEP_BEGIN || step->kind == WEFT_STEP_END;
+    return step->kind == WEFT_STEP_BEGIN || step->kind == WEFT_STEP_GUARD ||
+           step->kind == WEFT_STEP_END;
 }
 
 /* Whether operand i of a node only says which carried value is meant: it is not read there as ops read. */

@@ -48,7 +48,7 @@ static void mark_operands(weft_rewrite *rewrite)
     }
 }
 
-/* A scan is done for any of its body, and what is carried is live in the trip before too. True: something became live. */
+/* A scan is done for any of its body, in the trips that its guard says, and what is carried is live in the trip before too. True: something became live. */
 static bool mark_scans(weft_rewrite *rewrite)
 {
     const weft_graph *from = rewrite->from;
@@ -57,7 +57,9 @@ static bool mark_scans(weft_rewrite *rewrite)
         const weft_node *node = &from->nodes[id];
         const bool is_next =
             node->op == &weft_op_scan_next && rewrite->is_live[from->tensors[node->in[0]].node];
-        if (is_next && !rewrite->is_live[id]) rewrite->is_live[id] = is_more = true;
+        const bool is_guard = node->op == &weft_op_scan_guard &&
+                              rewrite->is_live[from->tensors[from->scans[node->scan].trip].node];
+        if ((is_next || is_guard) && !rewrite->is_live[id]) rewrite->is_live[id] = is_more = true;
         for (uint32_t s = rewrite->is_live[id] ? node->scan : 0; s != 0;
              s = from->scans[s].parent) {
             const uint32_t trip = from->tensors[from->scans[s].trip].node;

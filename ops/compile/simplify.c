@@ -13,7 +13,7 @@ static bool stands_for_memory(const weft_op *op)
 {
     return op == &weft_op_input || op == &weft_op_variable || op == &weft_op_assign ||
            op == &weft_op_group || op == &weft_op_scan_trip || op == &weft_op_scan_carry ||
-           op == &weft_op_scan_next;
+           op == &weft_op_scan_next || op == &weft_op_scan_guard;
 }
 
 /* Eight bytes at a time; the upper bits come down, since the lower ones choose the place in the table. */

@@ -1,4 +1,5 @@
-/* unroll: a scan of few trips becomes the nodes of its body as often as there are trips; another stays, its body in one place.
+/* unroll: a scan of few trips becomes the nodes of its body as often as there are trips; another stays, its body in one place,
+ * as does one of which it is not known before it runs which trips are made (scan_guard).
  *
  * Of what is written down, what is carried is the value that the trip before made, what a trip sees of a tensor is a slice, and
  * what is stacked is put together behind the last trip. A body's nodes need not be neighbours: gradients append to it. They
@@ -26,6 +27,7 @@ typedef struct unrolling {
     uint32_t
         *next; /* [n_tensors] of what is carried: what it is in the next trip, in the new graph */
     uint32_t **parts;  /* [n_nodes] of a stack: its values in all trips, in the new graph */
+    bool *is_guarded;  /* [n_scans] of some trips it is not known whether they are made */
     bool *is_open;     /* [n_scans] it is kept, and its body is under way */
     uint32_t *kept;    /* [n_scans] which it is in the new graph; 0: it is written down */
     uint32_t *numbers; /* [n_scans] of one that is kept: the numbers of all trips */
@@ -90,19 +92,13 @@ static weft_value stack(unrolling *u, uint32_t id)
 
 static bool stays(const unrolling *u, uint32_t scan)
 {
-    return u->rewrite.from->scans[scan].trips > u->rewrite.plan->unrolled;
-}
-
-static bool is_of_scan(const weft_op *op)
-{
-    return op == &weft_op_scan_trip || op == &weft_op_scan_carry || op == &weft_op_scan_next ||
-           op == &weft_op_scan_each || op == &weft_op_scan_last || op == &weft_op_scan_stack;
+    return u->is_guarded[scan] || u->rewrite.from->scans[scan].trips > u->rewrite.plan->unrolled;
 }
 
 /* The scan of the new graph that the node, an op of scans, belongs to; 0: it is another op, or of one that is written down. */
 static uint32_t kept_of(const unrolling *u, const weft_node *node)
 {
-    return is_of_scan(node->op) ? u->kept[weft_scan_of(node)->scan] : 0;
+    return weft_is_of_scan(node->op) ? u->kept[weft_scan_of(node)->scan] : 0;
 }
 
 static weft_value number_in(unrolling *u, const weft_node *node, uint32_t kept)
@@ -445,14 +441,17 @@ static weft_status take_room(unrolling *u, weft_error *error)
     u->next = weft_arena_take(arena, from->n_tensors * sizeof *u->next);
     u->parts = weft_arena_take(arena, from->n_nodes * sizeof *u->parts);
     u->seen = weft_arena_take(arena, from->n_nodes * sizeof *u->seen);
+    u->is_guarded = weft_arena_take(arena, from->n_scans * sizeof *u->is_guarded);
     u->is_open = weft_arena_take(arena, from->n_scans * sizeof *u->is_open);
     u->kept = weft_arena_take(arena, from->n_scans * sizeof *u->kept);
     u->numbers = weft_arena_take(arena, from->n_scans * sizeof *u->numbers);
-    if (!u->bodies || !u->trip || !u->next || !u->parts || !u->seen || !u->is_open || !u->kept ||
-        !u->numbers)
+    if (!u->bodies || !u->trip || !u->next || !u->parts || !u->seen || !u->is_guarded ||
+        !u->is_open || !u->kept || !u->numbers)
         return weft_fail_memory(error, from->n_nodes * sizeof *u->parts);
-    for (uint32_t s = 0; s < from->n_scans; s++)
+    for (uint32_t s = 0; s < from->n_scans; s++) {
         u->trip[s] = -1;
+        u->is_guarded[s] = s != 0 && weft_scan_guard_of(from, s) != 0;
+    }
     for (uint32_t id = 1; id < from->n_nodes; id++) {
         const weft_node *node = &from->nodes[id];
         if (!u->rewrite.is_live[id] || node->op != &weft_op_scan_stack ||

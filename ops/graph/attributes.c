@@ -166,7 +166,12 @@ const weft_attributes weft_attributes_scan = {offsetof(weft_scan_attributes, is_
                                               scan_fields};
 const weft_attributes weft_attributes_scan_trip = {offsetof(weft_scan_attributes, dim), 2,
                                                    scan_fields};
-const weft_attributes weft_attributes_scan_dim = WEFT_ATTRIBUTES(weft_scan_attributes, scan_fields);
+const weft_attributes weft_attributes_scan_dim = {offsetof(weft_scan_attributes, ends), 4,
+                                                  scan_fields};
+static const weft_field guard_fields[] = {WEFT_FIELD(weft_scan_attributes, scan),
+                                          WEFT_FIELD(weft_scan_attributes, ends)};
+const weft_attributes weft_attributes_scan_guard =
+    WEFT_ATTRIBUTES(weft_scan_attributes, guard_fields);
 
 /* ---- all alike ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,8 @@
 /* Of the structs that several ops share (kernel.h, op.h, ir.h). */
 extern const weft_attributes weft_attributes_shape, weft_attributes_generator,
     weft_attributes_reduced, weft_attributes_attention, weft_attributes_variable,
-    weft_attributes_scan, weft_attributes_scan_trip, weft_attributes_scan_dim;
+    weft_attributes_scan, weft_attributes_scan_trip, weft_attributes_scan_dim,
+    weft_attributes_scan_guard;
 
 /* weft_attributes_take - a copy in the graph's arena, as this file's head says; NULL: no memory. */
 const void *weft_attributes_take(weft_graph *graph, const weft_attributes *attributes,

@@ -58,11 +58,12 @@ typedef struct weft_variable_attributes {
     weft_type type;
 } weft_variable_attributes;
 
-/* Of the ops scan_*, all of which belong to a scan; trip has no dim, carry, next and last only the scan. */
+/* Of the ops scan_*, all of which belong to a scan; trip has no dim, carry, next and last only the scan, guard that and ends. */
 typedef struct weft_scan_attributes {
     int64_t scan;
     bool is_reversed;        /* trip, each, stack: counted from the last trip to the first */
     weft_dim_attributes dim; /* each, stack */
+    bool ends;               /* guard: where it is 0, no trip comes after */
 } weft_scan_attributes;
 
 /* A part of the graph that is done many times (weft/scan.h). The nodes of its body say so of themselves (weft_node.scan): they
@@ -167,6 +168,11 @@ static inline const weft_scan_attributes *weft_scan_of_site(const weft_site *sit
 }
 /* What a carried value is in the next trip; 0: nobody has said it. */
 uint32_t weft_scan_next_of(const weft_graph *graph, uint32_t carry);
+/* The node of the open body that says which of its trips are made (scan_guard.c); and the one of a scan; 0: all are. */
+weft_value weft_scan_guard(weft_value condition, bool ends);
+uint32_t weft_scan_guard_of(const weft_graph *graph, uint32_t scan);
+/* Whether an op is one of those that belong to a scan (scan_*). */
+bool weft_is_of_scan(const weft_op *op);
 /* Whether what is built now stands right behind a scan, in the body around it; if not, that is the error of `call`. */
 bool weft_scan_is_outside(weft_graph *graph, const char *call, uint32_t scan);
 

@@ -15,6 +15,13 @@ const weft_op weft_op_scan_trip = {.name = "scan_trip",
                                    .infer = infer,
                                    .factors = weft_factors_pass};
 
+bool weft_is_of_scan(const weft_op *op)
+{
+    return op == &weft_op_scan_trip || op == &weft_op_scan_carry || op == &weft_op_scan_next ||
+           op == &weft_op_scan_guard || op == &weft_op_scan_each || op == &weft_op_scan_last ||
+           op == &weft_op_scan_stack;
+}
+
 weft_value weft_scan_trip_of(weft_graph *graph, uint32_t scan, bool is_reversed)
 {
     return weft_scan_emit(graph, &weft_op_scan_trip, NULL, 0,

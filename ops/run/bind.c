@@ -70,23 +70,54 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
     return WEFT_OK;
 }
 
+/* Memory of the arena: what rounds a tensor up to four bytes is nobody else's. */
+static weft_status bind_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_step *step = bound->step;
+    const size_t bytes = (size_t)step->n_out * sizeof(weft_zeros);
+    weft_zeros *zeros = weft_arena_take(rank->program->arena, bytes);
+    if (zeros == NULL) return weft_fail_memory(error, bytes);
+    for (int o = 0; o < step->n_out; o++) {
+        const int64_t its = weft_placed_bytes(rank->program->plan, step->out[o], rank->rank);
+        zeros[o] = (weft_zeros){rank->memory[step->out[o]], (its + 3) / 4};
+    }
+    bound->zeros = zeros;
+    return WEFT_OK;
+}
+
 /* From its end a scan goes back to what stands behind its begin. */
-static weft_status bind_fence(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+static weft_status bind_end(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     const weft_step *steps = rank->program->plan->steps;
     uint32_t begin = (uint32_t)(bound - rank->steps);
     (void)error;
-    if (bound->step->kind == WEFT_STEP_BEGIN) return WEFT_OK;
     while (steps[begin].kind != WEFT_STEP_BEGIN || steps[begin].scan != bound->step->scan)
         begin--;
     bound->back = begin + 1;
     return WEFT_OK;
 }
 
-static const weft_step_run binders[WEFT_STEPS] = {
-    [WEFT_STEP_KERNEL] = weft_bind_kernel, [WEFT_STEP_LOOP] = weft_bind_loop,
-    [WEFT_STEP_CONVERT] = bind_convert,    [WEFT_STEP_COPY] = bind_copy,
-    [WEFT_STEP_BEGIN] = bind_fence,        [WEFT_STEP_END] = bind_fence};
+/* And its guard leads to its end. */
+static weft_status bind_guard(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    uint32_t end = (uint32_t)(bound - rank->steps);
+    (void)error;
+    while (plan->steps[end].kind != WEFT_STEP_END || plan->steps[end].scan != bound->step->scan)
+        end++;
+    bound->back = end;
+    bound->is_last = weft_scan_of(&plan->graph->nodes[bound->step->node])->ends;
+    bound->from = rank->memory[bound->step->in[0]];
+    return WEFT_OK;
+}
+
+static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind_kernel,
+                                                  [WEFT_STEP_LOOP] = weft_bind_loop,
+                                                  [WEFT_STEP_CONVERT] = bind_convert,
+                                                  [WEFT_STEP_COPY] = bind_copy,
+                                                  [WEFT_STEP_BEGIN] = bind_begin,
+                                                  [WEFT_STEP_GUARD] = bind_guard,
+                                                  [WEFT_STEP_END] = bind_end};
 
 /* ---- what reports call the steps ------------------------------------------------------------- */
 

@@ -33,6 +33,12 @@ typedef struct weft_together {
     weft_aside *asides;
 } weft_together;
 
+/* Memory that begins as zero, in 4 bytes. */
+typedef struct weft_zeros {
+    void *memory;
+    int64_t count;
+} weft_zeros;
+
 /* One step of one rank, ready to run. What every run needs comes first: one cache line. */
 struct weft_bound_step {
     weft_step_run run;
@@ -58,7 +64,10 @@ struct weft_bound_step {
     const int64_t
         *trip; /* copy: of the scan in each trip of which an element is copied; 0 in another copy */
     int64_t from_moves, to_moves; /* by so many bytes a trip */
-    uint32_t back;                /* end: the step that goes on in the next trip; else 0 */
+    /* end: the step that goes on in the next trip; guard: the end of the scan; else 0 */
+    uint32_t back;
+    bool is_off, is_last;    /* guard: this trip does not go on; nor then does another after it */
+    const weft_zeros *zeros; /* [step->n_out] begin: what begins as zero */
     int64_t scratch_bytes;
     const weft_step *step;
     weft_loop_part part;             /* loop, copy: which of its work is this rank's */

@@ -101,10 +101,36 @@ static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error 
     return WEFT_OK;
 }
 
+static void make_zero(void *into, int64_t count)
+{
+    weft_combine_identity(WEFT_SUM, WEFT_F32, into, count);
+}
+
 static weft_status run_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
+    static const weft_combining zero = {
+        .combine = WEFT_SUM, .dtype = WEFT_F32, .width = 1, .element = 4, .identity = make_zero};
     (void)error;
+    for (int o = 0; o < bound->step->n_out; o++)
+        if (bound->zeros[o].count > 0)
+            rank->device->identity(rank->stream, WEFT_COMPUTE, bound->zeros[o].memory,
+                                   bound->zeros[o].count, &zero);
     rank->trips[bound->step->scan] = 0;
+    return WEFT_OK;
+}
+
+/* The one step that waits for the device in the middle of a run: which comes next is in its memory. */
+static weft_status run_guard(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_device *device = rank->device;
+    const int64_t trips = rank->program->plan->graph->scans[bound->step->scan].trips;
+    int32_t goes_on = 0;
+    weft_await(rank->recorder, device, rank->stream, device->record(rank->stream, WEFT_COMPUTE),
+               NULL, NULL);
+    device->get(rank->stream, &goes_on, bound->from, sizeof goes_on);
+    if (device->failed != NULL) WEFT_TRY(device->failed(rank->stream, error));
+    bound->is_off = goes_on == 0;
+    if (bound->is_off && bound->is_last) rank->trips[bound->step->scan] = trips - 1;
     return WEFT_OK;
 }
 
@@ -119,6 +145,7 @@ static weft_status run_end(weft_rank *rank, weft_bound_step *bound, weft_error *
 static uint32_t step_after(const weft_rank *rank, const weft_bound_step *bound, uint32_t s)
 {
     const uint32_t scan = bound->step->scan;
+    if (bound->step->kind == WEFT_STEP_GUARD) return bound->is_off ? bound->back : s + 1;
     const bool goes_back =
         bound->back != 0 && rank->trips[scan] < rank->program->plan->graph->scans[scan].trips;
     return goes_back ? bound->back : s + 1;
@@ -127,7 +154,8 @@ static uint32_t step_after(const weft_rank *rank, const weft_bound_step *bound, 
 const weft_step_run weft_runners[WEFT_STEPS] = {
     [WEFT_STEP_KERNEL] = run_kernel,   [WEFT_STEP_LOOP] = run_loop,
     [WEFT_STEP_CONVERT] = run_convert, [WEFT_STEP_COPY] = run_copy,
-    [WEFT_STEP_BEGIN] = run_begin,     [WEFT_STEP_END] = run_end};
+    [WEFT_STEP_BEGIN] = run_begin,     [WEFT_STEP_GUARD] = run_guard,
+    [WEFT_STEP_END] = run_end};
 
 /* A rank that has failed starts nothing more. What it had started the others count on, so that is seen to its end. */
 static void give_up(weft_rank *rank)
@@ -175,18 +203,29 @@ static void await_device(weft_rank *rank)
     device->finish(rank->stream);
 }
 
+/* The step, or the end of the scan that it begins: in which no variable is written. */
+static uint32_t end_of(const weft_plan *plan, uint32_t s)
+{
+    const uint32_t scan = plan->steps[s].scan;
+    if (plan->steps[s].kind != WEFT_STEP_BEGIN) return s;
+    while (plan->steps[s].kind != WEFT_STEP_END || plan->steps[s].scan != scan)
+        s++;
+    return s;
+}
+
 /* While variables are held: before each step, what it writes may be written. */
 static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
 {
     const weft_plan *plan = rank->program->plan;
     bool is_done = true;
-    for (uint32_t s = begin; s < end && is_done; s++) {
+    for (uint32_t s = begin, next; s < end && is_done; s = next) {
         for (int o = 0; o < plan->steps[s].n_out; o++) {
             const uint32_t owner = weft_placed_owner(plan, plan->steps[s].out[o]);
             if (plan->placed[owner].home == WEFT_VARIABLE_HOME)
                 weft_hold_wait(rank->program, rank->memory[owner]);
         }
-        is_done = run_steps(rank, s, s + 1);
+        next = end_of(plan, s) + 1;
+        is_done = run_steps(rank, s, next);
     }
     return is_done;
 }

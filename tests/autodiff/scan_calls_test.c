@@ -88,6 +88,69 @@ static void end_of_none(weft_graph *g)
     weft_scan_end(small(g));
 }
 
+static weft_value one(weft_graph *g)
+{
+    return weft_constant(g, WEFT_I32, WEFT_SCALAR, 1.0);
+}
+static void while_without_a_scan(weft_graph *g)
+{
+    weft_scan_while(one(g));
+}
+static void while_with_dims(weft_graph *g)
+{
+    const weft_value v = small(g);
+    weft_scan_begin(g, 2);
+    weft_scan_while(weft_less(v, v));
+}
+static void if_of_floats(weft_graph *g)
+{
+    const weft_value v = small(g);
+    weft_scan_begin(g, 2);
+    weft_scan_if(weft_sum(WEFT_SCALAR, v));
+}
+static void two_conditions(weft_graph *g)
+{
+    const weft_value c = one(g);
+    weft_scan_begin(g, 2);
+    weft_scan_while(c);
+    weft_scan_if(c);
+}
+static void cond_with_dims(weft_graph *g)
+{
+    const weft_value v = small(g);
+    weft_cond_begin(weft_less(v, v));
+}
+static void update_in_cond(weft_graph *g)
+{
+    const weft_value v = small(g);
+    weft_cond_begin(one(g));
+    weft_assign(v, weft_exp(v));
+}
+static void else_of_a_scan(weft_graph *g)
+{
+    weft_cond_else(weft_scan_begin(g, 1));
+}
+static void cond_of_no_body(weft_graph *g)
+{
+    const weft_value v = small(g);
+    weft_cond(v, v);
+}
+static void cond_of_other_dims(weft_graph *g)
+{
+    const weft_value v = small(g), yes = weft_cond_begin(one(g)), a = weft_exp(v);
+    const weft_value no = weft_cond_else(yes), b = weft_sum(WEFT_SCALAR, v);
+    weft_cond_end(no);
+    weft_cond(a, b);
+}
+static void cond_of_two_conditions(weft_graph *g)
+{
+    const weft_value v = small(g), yes = weft_cond_begin(one(g)), a = weft_exp(v);
+    weft_cond_end(yes);
+    const weft_value other = weft_cond_begin(one(g)), b = weft_exp(v);
+    weft_cond_end(other);
+    weft_cond(a, b);
+}
+
 static void test_wrong_calls_have_their_sentence(void)
 {
     static const wrong_call wrongs[] = {
@@ -107,6 +170,16 @@ static void test_wrong_calls_have_their_sentence(void)
         {stack_of_nothing, "x is of no scan's body"},
         {end_of_another, "the innermost open scan is that of scan_begin at scan_calls_test.c:"},
         {end_of_none, "no scan is open"},
+        {while_without_a_scan, "no scan is open; begin one with weft_scan_begin"},
+        {while_with_dims, "the condition is [batch:5], and a trip is made on all ranks or on none"},
+        {if_of_floats, "the condition is f32, and conditions are i32"},
+        {two_conditions, "the scan has the condition of scan_while at scan_calls_test.c:"},
+        {cond_with_dims, "the condition is [batch:5], and a trip is made on all ranks or on none"},
+        {update_in_cond, "nothing is updated in a scan"},
+        {else_of_a_scan, "no body of a condition begins with the value"},
+        {cond_of_no_body, "neither value is of a condition's body that has ended"},
+        {cond_of_other_dims, "of the first body comes f32[batch:5] and of the other f32[]"},
+        {cond_of_two_conditions, "the values are of bodies of two conditions"},
     };
     check_wrong_calls(wrongs, sizeof wrongs / sizeof *wrongs, "scan_calls_test.c");
 }

@@ -329,7 +329,8 @@ static weft_value attention_grad(const given *p, int version)
 
 /* ---- scans ------------------------------------------------------------------------------------- */
 
-/* One in another. Version 1: carried and seen by the outer one; 2: counted backwards; 3, 4: along another dim, another size. */
+/* One in another. Version 1: carried and seen by the outer one; 2: counted backwards; 3, 4: along another dim, another size;
+ * 5: of a trip that is not made the next one is. */
 static weft_value scanned(const given *p, int version)
 {
     enum { OUTER = 1, INNER };
@@ -344,8 +345,10 @@ static weft_value scanned(const given *p, int version)
     const weft_value seen = weft_scan_each_of(version == 4 ? p->long_ : p->x, scan, dim, is_back);
     const weft_value trip = weft_scan_trip_of(p->graph, scan, is_back);
     const weft_value made = weft_add(seen, weft_cast(trip, WEFT_F64));
+    if (version != 1) weft_scan_guard(trip, version != 5);
     if (version != 1) weft_scan_next(carry, weft_neg(carry));
     weft_scan_end(inner);
+    if (version == 1) weft_scan_guard(trip, true);
     if (version == 1) weft_scan_next(carry, weft_neg(carry));
     const weft_value in_outer = weft_scan_stack_of(made, INNER, first, is_back);
     const weft_value left = version == 1 ? carry : weft_scan_last(carry);

@@ -65,6 +65,7 @@ static const program programs[] = {
     OP(scan_trip, scanned, 5),
     OP(scan_carry, scanned, 5),
     OP(scan_next, scanned, 5),
+    OP(scan_guard, scanned, 6),
     OP(scan_each, scanned, 5),
     OP(scan_last, scanned, 5),
     OP(scan_stack, scanned, 5),

@@ -90,6 +90,7 @@ static void check_reason(const weft_planned_step *step)
         [WEFT_STEP_COPY] =
             1u << WEFT_BECAUSE_STORE | 1u << WEFT_BECAUSE_OLD | 1u << WEFT_BECAUSE_OP,
         [WEFT_STEP_BEGIN] = 1u << WEFT_BECAUSE_OP,
+        [WEFT_STEP_GUARD] = 1u << WEFT_BECAUSE_OP,
         [WEFT_STEP_END] = 1u << WEFT_BECAUSE_OP,
     };
     CHECK(allowed[step->kind] >> step->why & 1);

@@ -45,11 +45,45 @@ WEFT_API weft_value weft_scan_next(weft_value carry, weft_value next);
 /* weft_scan_each - x without `dim`, of which trip t sees element t; its size is the number of trips. */
 WEFT_API weft_value weft_scan_each(weft_value x, weft_dim dim);
 
+/* weft_scan_while - the scan ends before the first trip in which `condition`, an i32 scalar, is 0: `trips` are the most.
+ *
+ *     weft_value trip = weft_scan_begin(g, 1000), x = weft_scan_carry(x0);
+ *     weft_value r = weft_sub(b, product(a, x));
+ *     weft_scan_while(weft_less(tiny, weft_sum(WEFT_SCALAR, weft_square(r))));
+ *     weft_scan_next(x, weft_add(x, r));
+ *     weft_scan_end(trip);
+ *
+ * What stands before it in the body is computed in each trip that is begun, as the condition has to be; what stands behind it,
+ * in trips that are made. In others what is carried stays as it was, and what is stacked is 0; gradients are those of the
+ * trips that were made, through which the way back goes alone. Once in a body, and in place of weft_scan_if. Every rank has the whole
+ * condition and goes the same way; the run waits for the device there, each trip. Such a body is compiled once, however
+ * few its trips. What a plan says of bytes and flops is of all trips. Returns condition. */
+WEFT_API weft_value weft_scan_while(weft_value condition);
+/* weft_scan_if - the same of this trip alone: where condition is 0 it is left out, and the next one begins. */
+WEFT_API weft_value weft_scan_if(weft_value condition);
+
 /* weft_scan_last - after the end: a carried value as the last trip left it. */
 WEFT_API weft_value weft_scan_last(weft_value carry);
 /* weft_scan_stack - after the end: a value of the body in all trips, along a new first dim, whose size is the number of
  * trips. Of a carried value: what each trip began with. */
 WEFT_API weft_value weft_scan_stack(weft_value x, weft_dim dim);
+
+/* weft_cond - one of two bodies is done, the first where `condition`, an i32 scalar, is not 0, the second where it is:
+ *
+ *     weft_value yes = weft_cond_begin(is_large), a = weft_log(x);
+ *     weft_value no = weft_cond_else(yes), b = weft_scale(x, 0.5);
+ *     weft_cond_end(no);
+ *     weft_value y = weft_cond(a, b);
+ *
+ * Both are scans of one trip at most (weft_scan_if): what holds of bodies holds of them. Gradients go through the one that was
+ * done. weft_cond gives, after the end and as often as there are results, a value of the first body where that was done, else one
+ * of the second, of the same dims and dtype; one of both may be of what is around. */
+WEFT_API weft_value weft_cond_begin(weft_value condition);
+/* weft_cond_else - the first body ends and the second begins. Returns what weft_cond_end takes. */
+WEFT_API weft_value weft_cond_else(weft_value begun);
+/* weft_cond_end - of the body that `begun` begins: of weft_cond_begin too, where there is no second. Returns begun. */
+WEFT_API weft_value weft_cond_end(weft_value begun);
+WEFT_API weft_value weft_cond(weft_value a, weft_value b);
 
 WEFT_END
 

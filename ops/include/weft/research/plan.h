@@ -93,7 +93,9 @@ typedef enum weft_step_kind {
     WEFT_STEP_LOOP,   /* element ops and reductions of rows in one pass: see weft_plan_link_at */
     WEFT_STEP_CONVERT, /* one conversion step, of in[i] to out[i]: several small ones may be one exchange */
     WEFT_STEP_COPY, /* copy in[0] to out[0]; a variable's is a store; of scan_each and scan_stack: the trip's element */
-    WEFT_STEP_BEGIN, /* what is between this and its end is done `trips` times: a scan's body (weft/scan.h) */
+    WEFT_STEP_BEGIN, /* what is between this and its end is done `trips` times: a scan's body (weft/scan.h); with
+                        a guard in it, what is stacked is out, and begins with zeros */
+    WEFT_STEP_GUARD, /* the rest of the trip is done where in[0], a number, is not 0; and trips after it, of scan_while */
     WEFT_STEP_END,
     WEFT_STEPS
 } weft_step_kind;

@@ -16,10 +16,12 @@ static bool is_within(const weft_graph *graph, uint32_t scan, uint32_t value)
     return weft_scan_holds(graph, scan, weft_node_of(graph, value)->scan);
 }
 
-/* The dim along which a scan's residuals are stacked: no layout can name it. */
+/* The dim along which a scan's residuals are stacked, and those of scans that make it again: no layout can name it. */
 static weft_dim residual_dim(weft_graph *graph, uint32_t scan)
 {
     char name[32];
+    while (graph->scans[scan].repeats != 0)
+        scan = graph->scans[scan].repeats;
     snprintf(name, sizeof name, "~%u", scan);
     return (weft_dim){weft_graph_intern(graph, name), graph->scans[scan].trips};
 }
@@ -105,8 +107,9 @@ weft_value weft_walk_sees(weft_walk *w, uint32_t value)
     weft_graph *graph = w->graph;
     weft_residuals *r = w->residuals;
     const uint32_t node = graph->tensors[value].node;
-    if (r == NULL || graph->nodes[node].scan == 0) return (weft_value){graph, value};
+    if (r == NULL) return (weft_value){graph, value};
     if (value < r->n_values && r->now[value] != 0) return (weft_value){graph, r->now[value]};
+    if (graph->nodes[node].scan == 0) return (weft_value){graph, value};
     if (w->mirror == 0 || graph->nodes[node].scan != w->scan) return (weft_value){graph, value};
     const weft_node made = graph->nodes[node];
     weft_value seen;
@@ -143,6 +146,35 @@ static void see_from_around(weft_walk *w, uint32_t scan)
             if (value < w->residuals->n_values && w->residuals->stack[value] != 0)
                 weft_walk_sees(w, w->residuals->stack[value]);
     }
+}
+
+/* Of a scan that is made again (recompute.c), what was left is what the copy has left: as its stacks, and those in its bodies,
+ * stand for the scan's; and what the bodies read of the part around are copies. Returns what was seen before; NULL: the same. */
+static uint32_t *see_again(weft_walk *w, uint32_t part, uint32_t scan)
+{
+    weft_graph *graph = w->graph;
+    weft_residuals *r = w->residuals;
+    const uint32_t again = weft_part_scan(w, part, scan), around = graph->scans[scan].parent;
+    weft_residuals *made = again != 0 ? take_residuals(graph, again) : NULL;
+    uint32_t *kept = made != NULL ? calloc(w->n_values, sizeof *kept) : NULL;
+    for (uint32_t value = 1; kept != NULL && value < w->n_values; value++) {
+        uint32_t copy = weft_part_copy(w, part, value), left = value;
+        kept[value] = r->now[value];
+        if (copy == 0) continue;
+        while (r->stack[left] != 0 && made->stack[copy] != 0 &&
+               graph->nodes[graph->tensors[left].node].scan != around)
+            copy = made->stack[copy], left = r->stack[left];
+        if (graph->nodes[graph->tensors[left].node].scan == around) r->now[left] = copy;
+    }
+    give_residuals(&made);
+    return kept;
+}
+
+static void see_as_before(weft_walk *w, uint32_t *kept)
+{
+    for (uint32_t value = 1; kept != NULL && value < w->n_values; value++)
+        w->residuals->now[value] = kept[value];
+    free(kept);
 }
 
 /* ---- what goes in and out of a scan -------------------------------------------------------------- */
@@ -369,15 +401,20 @@ void weft_back_through_scan(weft_walk *w, uint32_t scan)
 {
     weft_graph *graph = w->graph;
     if (!is_reached(w, scan)) return;
+    const uint32_t outer = graph->again, part = w->visits ? weft_part_of_scan(graph, scan) : 0;
+    if (part != 0) graph->again = weft_part_again(w, part);
     weft_residuals *own = NULL;
     if (w->residuals == NULL) w->residuals = own = take_residuals(graph, scan);
     borders b = {0};
     if (w->residuals != NULL) {
+        uint32_t *kept = see_again(w, part, scan);
         see_from_around(w, scan);
         find_borders(w, scan, &b);
         if (graph->error.status == WEFT_OK) go_through(w, scan, &b);
+        see_as_before(w, kept);
     }
     free(b.list);
+    graph->again = outer;
     if (own != NULL) {
         give_residuals(&own);
         w->residuals = NULL;

@@ -45,6 +45,9 @@ bool weft_visits_open(weft_walk *w);
 void weft_visits_close(weft_walk *w);
 /* The number of the walk's visit to a part, whose nodes are copied when it comes there first; of part 0: 0. */
 uint32_t weft_part_again(weft_walk *w, uint32_t part);
+/* What the visit has made of a value of the part, or one around; of a scan in it; 0: it is not made again. */
+uint32_t weft_part_copy(const weft_walk *w, uint32_t part, uint32_t value);
+uint32_t weft_part_scan(const weft_walk *w, uint32_t part, uint32_t scan);
 /* A value as the gradients of the nodes of a part find it: made anew, if it is the part's; of part 0: weft_walk_sees. */
 weft_value weft_part_sees(weft_walk *w, uint32_t part, uint32_t value);
 

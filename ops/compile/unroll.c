@@ -156,8 +156,11 @@ static seen_trip trip_seen(const unrolling *u, uint32_t scan)
     seen_trip seen = {-1, 0, false};
     if (u->trip[scan] >= 0) return (seen_trip){u->trip[scan], 0, false};
     if (u->is_open[scan]) return (seen_trip){-1, u->kept[scan], false};
-    for (uint32_t m = scan + 1; m < from->n_scans && seen.trip < 0 && seen.kept == 0; m++)
-        if (from->scans[m].mirrors == scan) seen = trip_seen(u, m);
+    uint32_t m = scan;
+    while (++m < from->n_scans && seen.trip < 0 && seen.kept == 0)
+        if (from->scans[m].mirrors == scan || from->scans[m].repeats == scan)
+            seen = trip_seen(u, m);
+    if (from->scans[m - 1].mirrors != scan) return seen;
     if (seen.trip >= 0) seen.trip = from->scans[scan].trips - 1 - seen.trip;
     seen.is_reversed = !seen.is_reversed;
     return seen;

@@ -73,6 +73,8 @@ typedef struct weft_scan {
     uint32_t trip;   /* value: the number of the trip */
     int64_t trips;
     uint32_t mirrors; /* the scan that this one goes through backwards, for gradients; 0: none */
+    uint32_t
+        repeats; /* the scan whose trips this one makes again, with the same numbers; 0: none */
     uint32_t random_begin, random_end; /* streams (begin, end] were drawn in its body */
     /* It goes over this dim, of which trip t has the elements t, t + trips, ... (weft_scan_begin_over); name NULL: over none */
     weft_dim_attributes over;
@@ -182,6 +184,8 @@ bool weft_scan_is_outside(weft_graph *graph, const char *call, uint32_t scan);
 bool weft_part_open(weft_graph *graph);
 /* The innermost part that a node is in, with no scan between the two; 0: none. */
 uint32_t weft_part_of(const weft_graph *graph, uint32_t node);
+/* The same of the node with which a scan begins, as one of the body around. */
+uint32_t weft_part_of_scan(const weft_graph *graph, uint32_t scan);
 /* "recompute_begin at mlp.c:41" */
 int weft_part_print(const weft_graph *graph, uint32_t part, char *text, size_t bytes);
 /* Whether no part is open but those around the body of `scan`; if one is, that is the error of `call`. */

@@ -24,7 +24,7 @@ bool weft_part_open(weft_graph *graph)
     return true;
 }
 
-uint32_t weft_part_of(const weft_graph *graph, uint32_t node)
+static uint32_t part_of(const weft_graph *graph, uint32_t node, uint32_t scan)
 {
     uint32_t low = 0, high = graph->n_parts; /* the last that begins before it, or with it */
     while (low + 1 < high) {
@@ -34,10 +34,19 @@ uint32_t weft_part_of(const weft_graph *graph, uint32_t node)
         else
             high = middle;
     }
-    while (low != 0 &&
-           (graph->parts[low].end <= node || graph->parts[low].scan != graph->nodes[node].scan))
+    while (low != 0 && (graph->parts[low].end <= node || graph->parts[low].scan != scan))
         low = graph->parts[low].parent;
     return low;
+}
+
+uint32_t weft_part_of(const weft_graph *graph, uint32_t node)
+{
+    return part_of(graph, node, graph->nodes[node].scan);
+}
+
+uint32_t weft_part_of_scan(const weft_graph *graph, uint32_t scan)
+{
+    return part_of(graph, graph->tensors[graph->scans[scan].trip].node, graph->scans[scan].parent);
 }
 
 int weft_part_print(const weft_graph *graph, uint32_t part, char *text, size_t bytes)

@@ -62,8 +62,9 @@ WEFT_API weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gr
  *
  * Numbers are the same, random ones too, up to the last digit of sums, where loops come to join other ops. A part may read, and hand out, as many values as it likes;
  * those that it hands out are kept. Parts may stand in parts, whose values are then computed once more by each around, and in
- * the body of a scan, where the part begins and ends. What a scan in a part leaves for the way back is kept: put the part into
- * its body. Nothing is assigned in a part. weft_usage has what a part spares, and what it costs.
+ * the body of a scan, where the part begins and ends. Scans may stand in a part: they are made again. So of a long scan, as one
+ * over chunks whose body is a part around a scan over the trips of a chunk, what enters each chunk is kept, and what the trips
+ * of one chunk leave. Nothing is assigned in a part. weft_usage has what a part spares, and what it costs.
  *
  * begin    x as the part finds it: a value from before
  * end      of the innermost part that is open; returns `value`, which it has made */

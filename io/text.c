@@ -1,9 +1,8 @@
-/* text: the bytes of a file as windows: sample i is bytes [i * seq, i * seq + seq] (seq + 1 of
+/* text: the bytes of a file, or the tokens of one, as windows: sample i is those at [i * seq, i * seq + seq] (seq + 1 of
  * them).
  *
- * tokens are the first seq bytes of a window, targets the last seq: the next byte at every
- * position. Only the bytes that somebody's box needs are read; the file is never in memory as a
- * whole.
+ * tokens are the first seq of a window, targets the last seq: the next one at every position. Only what somebody's box needs
+ * is read; the file is never in memory as a whole.
  */
 #include "dataset.h"
 
@@ -14,6 +13,8 @@
 typedef struct text {
     int file;
     int64_t seq;
+    int64_t begin;   /* the byte of the file where its tokens begin */
+    int64_t n_words; /* 0: tokens are bytes; else 16 bits each, below this */
     char *path;
 } text;
 
@@ -25,81 +26,158 @@ static void text_close(void *source)
     free(t);
 }
 
-#define WIDEN(name, T)                                                                             \
-    static void name(void *to, const unsigned char *bytes, int64_t n)                              \
+#define WIDEN(name, NARROW, T)                                                                     \
+    static int64_t name(void *to, const unsigned char *from, int64_t n)                            \
     {                                                                                              \
+        int64_t most = 0;                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            const T token = bytes[i];                                                              \
+            NARROW read;                                                                           \
+            memcpy(&read, from + (size_t)i * sizeof read, sizeof read);                            \
+            const T token = read;                                                                  \
             memcpy((unsigned char *)to + (size_t)i * sizeof token, &token, sizeof token);          \
+            most = read > most ? read : most;                                                      \
         }                                                                                          \
+        return most;                                                                               \
     }
-WIDEN(widen_i32, int32_t)
-WIDEN(widen_i64, int64_t)
-static void (*const widens[WEFT_DTYPES])(void *to, const unsigned char *bytes, int64_t n) = {
-    [WEFT_I32] = widen_i32, [WEFT_I64] = widen_i64}; /* u8 is the bytes themselves */
+WIDEN(bytes_i32, unsigned char, int32_t)
+WIDEN(bytes_i64, unsigned char, int64_t)
+WIDEN(words_i32, uint16_t, int32_t)
+WIDEN(words_i64, uint16_t, int64_t)
+/* [has words]: returns the largest */
+static int64_t (*const widens[2][WEFT_DTYPES])(void *to, const unsigned char *from, int64_t n) = {
+    {[WEFT_I32] = bytes_i32, [WEFT_I64] = bytes_i64}, /* u8 is the bytes themselves */
+    {[WEFT_I32] = words_i32, [WEFT_I64] = words_i64}};
 
-/* The bytes are read to the end of `to` and widened from the front: an element is never written past the byte that waits to
- * be read. */
+static weft_status check_words(const text *t, int64_t most, weft_error *error)
+{
+    if (t->n_words == 0 || most < t->n_words) return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "%s has a token %lld, and there are %lld words, from 0; encode the text with "
+                     "the vocabulary that is used",
+                     t->path, (long long)most, (long long)t->n_words);
+}
+
+/* What is read goes to the end of `to` and is widened from the front: an element is never written past what waits to be
+ * read. */
 static weft_status text_read(const void *source, const weft_want *want, void *to, weft_error *error)
 {
     const text *t = source;
-    const int64_t n = want->end - want->begin;
-    const int64_t shift = want->field; /* 0: tokens; 1: targets, one byte later */
-    unsigned char *bytes = (unsigned char *)to + (int64_t)(weft_dtype_bytes(want->dtype) - 1) * n;
-    WEFT_TRY(weft_file_read(t->file, t->path, bytes, n, want->sample * t->seq + want->begin + shift,
-                            error));
-    if (widens[want->dtype]) widens[want->dtype](to, bytes, n);
+    const int64_t n = want->end - want->begin, bytes = t->n_words > 0 ? 2 : 1;
+    const int64_t shift = want->field; /* 0: tokens; 1: targets, one later */
+    const int64_t at = want->sample * t->seq + want->begin + shift;
+    unsigned char *read =
+        (unsigned char *)to + ((int64_t)weft_dtype_bytes(want->dtype) - bytes) * n;
+    WEFT_TRY(weft_file_read(t->file, t->path, read, n * bytes, t->begin + at * bytes, error));
+    if (!widens[t->n_words > 0][want->dtype]) return WEFT_OK;
+    return check_words(t, widens[t->n_words > 0][want->dtype](to, read, n), error);
+}
+
+enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, BYTES = WORDS | 1u << WEFT_U8 };
+static const weft_dataset_kind kinds[2] = {
+    {
+        .width_name = "seq",
+        .fields = {{"tokens", true, BYTES}, {"targets", true, BYTES}},
+        .read = text_read,
+        .close = text_close,
+    },
+    {
+        .width_name = "seq",
+        .fields = {{"tokens", true, WORDS}, {"targets", true, WORDS}},
+        .read = text_read,
+        .close = text_close,
+    }};
+
+static weft_status check_length(const text *t, const char *path, int64_t length, weft_error *error)
+{
+    const char *unit = t->n_words > 0 ? "tokens" : "bytes";
+    if (length == 0)
+        return weft_fail(error, WEFT_IO, "data file %s is empty; name a file with text in it",
+                         path);
+    if (length < t->seq + 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "data file %s has %lld %s and one window of seq %lld needs %lld; take a "
+                         "longer file or a smaller seq",
+                         path, (long long)length, unit, (long long)t->seq, (long long)t->seq + 1);
     return WEFT_OK;
 }
 
-enum { TOKENS = 1u << WEFT_I32 | 1u << WEFT_I64 | 1u << WEFT_U8 };
-static const weft_dataset_kind text_kind = {
-    .width_name = "seq",
-    .fields = {{"tokens", true, TOKENS}, {"targets", true, TOKENS}},
-    .read = text_read,
-    .close = text_close,
-};
-
-static weft_status check(const char *path, int64_t seq, int64_t bytes, weft_error *error)
+/* How many tokens a file of words says it has; the file has as many. */
+static weft_status read_head(text *t, const char *path, int64_t bytes, int64_t *length,
+                             weft_error *error)
 {
-    if (bytes == 0)
-        return weft_fail(error, WEFT_IO, "data file %s is empty; name a file with text in it",
-                         path);
-    if (bytes < seq + 1)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "data file %s has %lld bytes and one window of seq %lld needs %lld; take a "
-            "longer file or a smaller seq",
-            path, (long long)bytes, (long long)seq, (long long)seq + 1);
-    return WEFT_OK;
+    int32_t head[WEFT_TOKENS_HEAD] = {0};
+    const int64_t room = (int64_t)sizeof head;
+    t->begin = room;
+    if (bytes >= room) WEFT_TRY(weft_file_read(t->file, path, head, room, 0, error));
+    *length = head[2];
+    if (head[0] == WEFT_TOKENS_MAGIC && head[1] == WEFT_TOKENS_VERSION && *length >= 0 &&
+        bytes == room + *length * (int64_t)sizeof(uint16_t))
+        return WEFT_OK;
+    return weft_fail(error, WEFT_IO,
+                     "data file %s is no file of tokens (%s); make one of a text: weft tokens "
+                     "encode",
+                     path,
+                     head[0] == WEFT_TOKENS_MAGIC ? "it has not as many as it says"
+                                                  : "it does not begin as one");
+}
+
+static weft_status check_seq(int64_t seq, weft_error *error)
+{
+    if (seq >= 1 && seq <= INT64_C(1) << 40) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "text windows of seq %lld; seq must be 1 to 2^40",
+                     (long long)seq);
+}
+
+/* Takes over the file of t, also on failure. */
+static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
+                        weft_dataset **dataset, weft_error *error)
+{
+    text *own = malloc(sizeof *own);
+    t.path = strdup(path);
+    if (!own || !t.path) {
+        close(t.file);
+        free(own);
+        free(t.path);
+        return weft_fail_memory(error, sizeof *own + strlen(path));
+    }
+    *own = t;
+    const weft_dataset_facts facts = {(length - 1) / t.seq, t.seq, seed, true};
+    return weft_dataset_make(&kinds[t.n_words > 0], own, &facts, dataset, error);
+}
+
+static weft_status open_text(const char *path, int64_t n_words, int64_t seq, uint64_t seed,
+                             weft_dataset **dataset, weft_error *error)
+{
+    text t = {.seq = seq, .n_words = n_words};
+    int64_t bytes;
+    WEFT_TRY(check_seq(seq, error));
+    WEFT_TRY(weft_file_open(path, &t.file, &bytes, error));
+    int64_t length = bytes;
+    weft_status status = n_words > 0 ? read_head(&t, path, bytes, &length, error) : WEFT_OK;
+    if (status == WEFT_OK) status = check_length(&t, path, length, error);
+    if (status == WEFT_OK) return make(t, path, length, seed, dataset, error);
+    close(t.file);
+    return status;
 }
 
 weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed, weft_dataset **dataset,
                            weft_error *error)
 {
-    int file;
-    int64_t bytes;
     WEFT_GIVEN(dataset, error);
     *dataset = NULL;
     WEFT_GIVEN(path, error);
-    if (seq < 1 || seq > INT64_C(1) << 40)
-        return weft_fail(error, WEFT_USAGE, "text windows of seq %lld; seq must be 1 to 2^40",
-                         (long long)seq);
-    WEFT_TRY(weft_file_open(path, &file, &bytes, error));
-    const weft_status status = check(path, seq, bytes, error);
-    if (status != WEFT_OK) {
-        close(file);
-        return status;
-    }
-    text *t = malloc(sizeof *t);
-    char *name = strdup(path);
-    if (!t || !name) {
-        close(file);
-        free(t);
-        free(name);
-        return weft_fail_memory(error, sizeof *t + strlen(path));
-    }
-    *t = (text){.file = file, .seq = seq, .path = name};
-    const weft_dataset_facts facts = {(bytes - 1) / seq, seq, seed, true};
-    return weft_dataset_make(&text_kind, t, &facts, dataset, error);
+    return open_text(path, 0, seq, seed, dataset, error);
+}
+
+weft_status weft_tokens_open(const char *path, int64_t n_words, int64_t seq, uint64_t seed,
+                             weft_dataset **dataset, weft_error *error)
+{
+    WEFT_GIVEN(dataset, error);
+    *dataset = NULL;
+    WEFT_GIVEN(path, error);
+    if (n_words < 1 || n_words > UINT16_MAX + 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "tokens of %lld words; a file of tokens has 16 bits for each: 1 to 65536",
+                         (long long)n_words);
+    return open_text(path, n_words, seq, seed, dataset, error);
 }

@@ -1,4 +1,4 @@
-/* gpt: train a byte-level transformer on any mesh under any layout, and let it write.
+/* gpt: train a transformer over bytes, or words, on any mesh under any layout, and let it write.
  *
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
@@ -11,6 +11,8 @@
 static const option options[] = {
     {"data", OPTION_TEXT, "", "FILE", "Data",
      "text to learn, read as bytes; without it, Weft's own sources"},
+    {"tokens", OPTION_TEXT, "", "DIR", "Data",
+     "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},
 
@@ -36,7 +38,7 @@ static const option options[] = {
     {"width", OPTION_COUNT, "128", "N", "Model",
      "of the residual stream; the MLP is 4 times as wide", NULL, 1},
     {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
-    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window", NULL, 1},
+    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},
     {"dropout", OPTION_REAL, "0.1", "X", "Model", "probability of dropping a number"},
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model",
      "numbers to compute in; with bf16 and f16, weights, their updates, sums and the loss are f32",
@@ -86,7 +88,8 @@ static const option options[] = {
     {"metrics", OPTION_TEXT, "", "FILE", "Output", "append JSON lines here instead, one a step"},
     {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
     {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
-    {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write; gpt sample: 500"},
+    {"sample", OPTION_COUNT, "0", "N", "Output",
+     "bytes of text to write, or words; gpt sample: 500"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
      NULL, 1e-3},
@@ -103,12 +106,13 @@ static const option options[] = {
 
 static const option_table table = {
     .program = "gpt",
-    .usage = "gpt train [options]    train a byte-level transformer; again, to continue it\n"
-             "gpt sample [options]   print text by the model that was trained into --run DIR\n"
-             "gpt --help, --version\n"
-             "\n"
-             "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
-             "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
+    .usage =
+        "gpt train [options]    train a transformer over bytes or words; again, to continue it\n"
+        "gpt sample [options]   print text by the model that was trained into --run DIR\n"
+        "gpt --help, --version\n"
+        "\n"
+        "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
+        "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
 };

@@ -56,6 +56,18 @@ static weft_status check_stages(const settings *s, weft_error *error)
                      batch, micro);
 }
 
+/* Tokens are bytes, or words of a vocabulary, in which the text is then written. */
+static weft_status open_words(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const char *folder = settings_text(s, "tokens");
+    job->shape.vocab = GPT_VOCAB;
+    if (!*folder) return WEFT_OK;
+    WEFT_TRY(bpe_open(folder, &job->words, error));
+    job->shape.vocab = bpe_n_words(job->words);
+    return WEFT_OK;
+}
+
 weft_status gpt_job_check(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
@@ -99,7 +111,6 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .width = width,
         .heads = heads,
         .hidden = 4 * width,
-        .vocab = GPT_VOCAB,
         .dropout = dropout,
         .stages = settings_count(s, "stages"),
         .micro = settings_count(s, "micro"),
@@ -109,6 +120,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };
+    WEFT_TRY(open_words(job, error));
     job->parts = settings_count(s, "accumulate");
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
@@ -207,18 +219,29 @@ static void packed_corpus(char *path, size_t bytes)
 weft_status gpt_job_data(gpt_job *job, weft_error *error)
 {
     const settings *s = job->settings;
-    if (*settings_text(s, "data"))
-        snprintf(job->data_path, sizeof job->data_path, "%s", settings_text(s, "data"));
+    const uint64_t seed = (uint64_t)settings_count(s, "seed");
+    const char *path = settings_text(s, "data");
+    if (job->words && !*path)
+        return weft_fail(error, WEFT_USAGE,
+                         "--tokens %s and no --data: name a text in its words; weft tokens encode "
+                         "makes one",
+                         settings_text(s, "tokens"));
+    if (*path)
+        snprintf(job->data_path, sizeof job->data_path, "%s", path);
     else
         packed_corpus(job->data_path, sizeof job->data_path);
-    WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, (uint64_t)settings_count(s, "seed"),
-                            &job->data, error));
+    if (job->words)
+        WEFT_TRY(weft_tokens_open(job->data_path, job->shape.vocab, job->shape.seq, seed,
+                                  &job->data, error));
+    else
+        WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, seed, &job->data, error));
     return weft_dataset_start(job->data, job->program, error);
 }
 
 void gpt_job_close(gpt_job *job)
 {
     app_run_close(&job->run);
+    bpe_close(&job->words);
     weft_dataset_close(&job->data);
     free(job->variables);
     weft_program_destroy(&job->program);

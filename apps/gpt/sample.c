@@ -1,4 +1,4 @@
-/* sample: text, byte by byte, by a forward-only program over the trained variables: those of the
+/* sample: text, byte by byte or word by word, by a forward-only program over the trained variables: those of the
  * training program, which it shares, or of a checkpoint.
  *
  * Attention is causal, so a window that is not full yet is filled from the left: row t - 1 of the
@@ -19,34 +19,35 @@ typedef struct writer {
     weft_program *program;
     int32_t *window; /* [seq] */
     void *logits;    /* [seq, vocab], in the model's dtype */
-    int64_t seq;
+    double *weights; /* [vocab] */
+    bpe *words;      /* borrowed; NULL: bytes */
+    int64_t seq, vocab;
     weft_dtype dtype;
     double temperature;
     uint64_t seed;
 } writer;
 
-static double logit(const writer *w, int64_t row, int byte)
+static double logit(const writer *w, int64_t row, int64_t token)
 {
-    const int64_t i = row * GPT_VOCAB + byte;
-    return weft_dtype_get(w->dtype, w->logits, i);
+    return weft_dtype_get(w->dtype, w->logits, row * w->vocab + token);
 }
 
-/* Draw a byte with probability softmax(logits / temperature). */
-static int draw(const writer *w, int64_t row, uint64_t counter)
+/* Draw a token with probability softmax(logits / temperature). */
+static int32_t draw(const writer *w, int64_t row, uint64_t counter)
 {
-    double highest = -INFINITY, sum = 0, weights[GPT_VOCAB];
+    double highest = -INFINITY, sum = 0;
     uint32_t words[4];
-    for (int b = 0; b < GPT_VOCAB; b++)
-        highest = fmax(highest, logit(w, row, b));
-    for (int b = 0; b < GPT_VOCAB; b++) {
-        weights[b] = exp((logit(w, row, b) - highest) / w->temperature);
-        sum += weights[b];
+    for (int64_t t = 0; t < w->vocab; t++)
+        highest = fmax(highest, logit(w, row, t));
+    for (int64_t t = 0; t < w->vocab; t++) {
+        w->weights[t] = exp((logit(w, row, t) - highest) / w->temperature);
+        sum += w->weights[t];
     }
     weft_philox((weft_philox_key){w->seed, SAMPLE_STREAM, 0}, counter, words);
     double left = weft_philox_unit(words[0]) * sum;
-    for (int b = 0; b < GPT_VOCAB; b++)
-        if ((left -= weights[b]) < 0) return b;
-    return GPT_VOCAB - 1;
+    for (int64_t t = 0; t < w->vocab; t++)
+        if ((left -= w->weights[t]) < 0) return (int32_t)t;
+    return (int32_t)w->vocab - 1;
 }
 
 /* Bytes that would confuse a terminal are shown as ?. */
@@ -56,6 +57,18 @@ static void print_byte(int byte)
     putchar(is_control ? '?' : byte);
 }
 
+static void print_token(const writer *w, int32_t token)
+{
+    size_t n;
+    if (!w->words) {
+        print_byte(token);
+        return;
+    }
+    const unsigned char *bytes = bpe_word(w->words, token, &n);
+    for (size_t i = 0; i < n; i++)
+        print_byte(bytes[i]);
+}
+
 static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
 {
     gpt_shape shape = job->shape;
@@ -63,15 +76,17 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
     shape.dropout = 0;
     shape.micro = shape.turns = 1;
     *w = (writer){.seq = shape.seq,
-
+                  .vocab = shape.vocab,
+                  .words = job->words,
                   .temperature = settings_real(job->settings, "temperature"),
                   .seed = (uint64_t)settings_count(job->settings, "seed")};
-    const size_t logits = (size_t)shape.seq * GPT_VOCAB * weft_dtype_bytes(shape.dtype);
+    const size_t logits = (size_t)(shape.seq * shape.vocab) * weft_dtype_bytes(shape.dtype);
     w->graph = weft_graph_create(w->seed);
     w->window = calloc((size_t)shape.seq, sizeof *w->window);
     w->logits = malloc(logits);
+    w->weights = malloc((size_t)shape.vocab * sizeof *w->weights);
     weft_error own = {.rank = -1};
-    if (!w->graph || !w->window || !w->logits) weft_fail_memory(&own, logits);
+    if (!w->graph || !w->window || !w->logits || !w->weights) weft_fail_memory(&own, logits);
     if (weft_world_agree(&own) != WEFT_OK) {
         *error = own;
         return own.status;
@@ -88,38 +103,52 @@ static void close_writer(writer *w)
     weft_graph_destroy(&w->graph);
     free(w->window);
     free(w->logits);
+    free(w->weights);
 }
 
-/* Append a byte to the window of the last seq bytes. */
-static void append(writer *w, int64_t *filled, int byte)
+/* Append a token to the window of the last seq tokens. */
+static void append(writer *w, int64_t *filled, int32_t token)
 {
     if (*filled == w->seq) {
         for (int64_t i = 1; i < w->seq; i++)
             w->window[i - 1] = w->window[i];
         --*filled;
     }
-    w->window[(*filled)++] = byte;
+    w->window[(*filled)++] = token;
 }
 
-static weft_status write_text(gpt_job *job, writer *w, int64_t bytes, weft_error *error)
+/* What the text begins with, a new line if nothing. */
+static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, weft_error *error)
+{
+    const unsigned char *text = (const unsigned char *)(*prompt ? prompt : "\n");
+    const size_t n = strlen((const char *)text);
+    bpe_tokens tokens = {0};
+    weft_error own = {.rank = -1};
+    if (w->words) (void)bpe_encode(w->words, text, n, &tokens, &own);
+    for (size_t i = 0; i < (w->words ? tokens.n : n); i++)
+        append(w, filled, w->words ? tokens.ids[i] : text[i]);
+    free(tokens.ids);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}
+
+static weft_status write_text(gpt_job *job, writer *w, int64_t tokens, weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(job->mesh);
     const char *prompt = settings_text(job->settings, "prompt");
     const int64_t n = w->seq;
     int64_t filled = 0;
-    if (*prompt == '\0') append(w, &filled, '\n');
-    for (const char *c = prompt; *c; c++)
-        append(w, &filled, (unsigned char)*c);
+    WEFT_TRY(begin_with(w, prompt, &filled, error));
     if (is_root) fputs(prompt, stdout);
-    for (int64_t i = 0; i < bytes; i++) {
+    for (int64_t i = 0; i < tokens; i++) {
         WEFT_TRY(weft_write(w->program, w->model.tokens, WEFT_I32, w->window,
                             n * (int64_t)sizeof *w->window, error));
         WEFT_TRY(weft_run(w->program, error));
         WEFT_TRY(weft_read(w->program, w->model.logits, weft_dtype_of(w->model.logits), w->logits,
-                           n * GPT_VOCAB * (int64_t)weft_dtype_bytes(w->dtype), error));
-        const int byte = draw(w, filled - 1, (uint64_t)i);
-        append(w, &filled, byte);
-        if (is_root) print_byte(byte);
+                           n * w->vocab * (int64_t)weft_dtype_bytes(w->dtype), error));
+        const int32_t token = draw(w, filled - 1, (uint64_t)i);
+        append(w, &filled, token);
+        if (is_root) print_token(w, token);
     }
     if (is_root) putchar('\n');
     return WEFT_OK;
@@ -138,12 +167,12 @@ static weft_status swap(gpt_job *job, weft_error *error)
     return status;
 }
 
-weft_status gpt_sample(gpt_job *job, int64_t bytes, weft_error *error)
+weft_status gpt_sample(gpt_job *job, int64_t tokens, weft_error *error)
 {
     writer w;
     weft_status status = open_writer(job, &w, error);
     if (status == WEFT_OK) status = swap(job, error);
-    if (status == WEFT_OK) status = write_text(job, &w, bytes, error);
+    if (status == WEFT_OK) status = write_text(job, &w, tokens, error);
     if (status == WEFT_OK) status = swap(job, error);
     close_writer(&w);
     if (fflush(stdout) != 0 && status == WEFT_OK)

@@ -1,5 +1,5 @@
 /* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
- * `weft postmortem`; whether a node can do what Weft needs, `weft doctor`. */
+ * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`. */
 #include <jansson.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "ckpt.h"
 #include "doctor.h"
 #include "postmortem.h"
+#include "tokens.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -184,6 +185,8 @@ typedef struct command {
 static const command commands[] = {
     {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
     {"ckpt", "checkpoints on disk: list, show, verify, diff, export, import", ckpt_main},
+    {"tokens", "words of a text: learn a vocabulary, write a text in it: train, encode, decode",
+     tokens_main},
     {"postmortem", "what ended a job, and where its ranks were", postmortem_main},
     {"doctor", "whether a node can do what Weft needs, and the way out where not", doctor_main},
 };

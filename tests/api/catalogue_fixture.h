@@ -104,6 +104,7 @@ static void make_files(fixture *f)
     snprintf(f->folder, sizeof f->folder, "/tmp/weft_catalogue_XXXXXX");
     if (mkdtemp(f->folder) == NULL) exit(1);
     snprintf(f->book, sizeof f->book, "%s/book", f->folder);
+    snprintf(f->words, sizeof f->words, "%s/words", f->folder);
     snprintf(f->run, sizeof f->run, "%s/run", f->folder);
     snprintf(f->fresh_run, sizeof f->fresh_run, "%s/fresh", f->folder);
     snprintf(f->records, sizeof f->records, "%s/records", f->folder);
@@ -112,6 +113,10 @@ static void make_files(fixture *f)
     for (int i = 0; book != NULL && i < 100; i++)
         fputs("a line of text\n", book);
     if (book == NULL || fclose(book) != 0 || mkdir(f->records, 0700) != 0) exit(1);
+    const int32_t words[WEFT_TOKENS_HEAD + 8] = {WEFT_TOKENS_MAGIC, WEFT_TOKENS_VERSION, 16};
+    FILE *tokens = fopen(f->words, "wb");
+    if (tokens == NULL || fwrite(words, sizeof words, 1, tokens) != 1 || fclose(tokens) != 0)
+        exit(1);
     MUST(weft_watch_record(f->records, error));
     MUST(weft_postmortem_open(f->records, &f->postmortem, error));
     MUST(weft_text_open(f->book, 4, 1, &f->dataset, error));

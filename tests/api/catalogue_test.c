@@ -39,7 +39,7 @@ const char *__asan_default_options(void)
 
 /* What good arguments are made of. */
 typedef struct fixture {
-    char folder[64], book[96], run[96], fresh_run[96], records[96], exported[96];
+    char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96];
     weft_error error;
     weft_world world;
     weft_mesh *mesh, *spare_mesh, *planned_mesh;

@@ -11,6 +11,7 @@
 
 enum { SEQ = 5, BATCH = 3, WINDOWS = 10, BYTES = SEQ * WINDOWS + 1, STEPS = 7 };
 static char path[] = "/tmp/weft-text-XXXXXX";
+static weft_dtype token_dtype = WEFT_I32; /* of the inputs */
 static const weft_world alone = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
 
 typedef struct feed {
@@ -26,8 +27,8 @@ static bool feed_open(feed *f, const char *mesh, const char *layout, int64_t seq
 {
     const weft_dim batch = {"batch", BATCH}, time = {"seq", seq};
     *f = (feed){.graph = weft_graph_create(1)};
-    f->tokens = weft_input(f->graph, "tokens", WEFT_I32, WEFT_DIMS(batch, time));
-    f->targets = weft_input(f->graph, "targets", WEFT_I32, WEFT_DIMS(batch, time));
+    f->tokens = weft_input(f->graph, "tokens", token_dtype, WEFT_DIMS(batch, time));
+    f->targets = weft_input(f->graph, "targets", token_dtype, WEFT_DIMS(batch, time));
     weft_value both = weft_add(weft_cast(f->tokens, WEFT_F64), weft_cast(f->targets, WEFT_F64));
     f->sum = weft_sum(WEFT_SCALAR, both);
     if (!CHECK_OK(weft_mesh_create(&alone, mesh, &f->mesh, error), *error)) return false;
@@ -47,25 +48,35 @@ static void feed_close(feed *f)
     weft_mesh_destroy(&f->mesh);
 }
 
+static bool read_tokens(feed *f, weft_value input, int64_t tokens[BATCH * SEQ])
+{
+    weft_error error = {0};
+    int64_t raw[BATCH * SEQ];
+    const int64_t bytes = BATCH * SEQ * (int64_t)weft_dtype_bytes(token_dtype);
+    if (!CHECK_OK(weft_read(f->program, input, token_dtype, raw, bytes, &error), error))
+        return false;
+    for (int i = 0; i < BATCH * SEQ; i++)
+        tokens[i] = (int64_t)weft_dtype_get(token_dtype, raw, i);
+    return true;
+}
+
 /* The windows of STEPS batches: tokens[step][row] is the number of the window. -1: not a window of
  * the file. */
 static void read_windows(feed *f, int windows[STEPS * BATCH])
 {
     weft_error error = {0};
-    int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ];
+    int64_t tokens[BATCH * SEQ] = {0}, targets[BATCH * SEQ] = {0};
     if (!CHECK_OK(weft_dataset_start(f->data, f->program, &error), error)) return;
     for (int step = 0; step < STEPS; step++) {
         CHECK_OK(weft_dataset_next(f->data, f->program, &error), error);
-        CHECK_OK(weft_read(f->program, f->tokens, WEFT_I32, tokens, sizeof tokens, &error), error);
-        CHECK_OK(weft_read(f->program, f->targets, WEFT_I32, targets, sizeof targets, &error),
-                 error);
+        if (!read_tokens(f, f->tokens, tokens) || !read_tokens(f, f->targets, targets)) return;
         for (int row = 0; row < BATCH; row++) {
-            const int first = tokens[row * SEQ];
+            const int64_t first = tokens[row * SEQ];
             bool is_window = first % SEQ == 0;
             for (int i = 0; i < SEQ; i++)
                 is_window = is_window && tokens[row * SEQ + i] == first + i &&
                             targets[row * SEQ + i] == first + i + 1;
-            windows[step * BATCH + row] = is_window ? first / SEQ : -1;
+            windows[step * BATCH + row] = is_window ? (int)first / SEQ : -1;
         }
     }
 }
@@ -107,6 +118,81 @@ static void test_layouts_see_the_same_samples(void)
         }
         feed_close(&f);
     }
+}
+
+/* FIRST and so on, of two bytes each. */
+enum { FIRST = 300 };
+static bool write_tokens(const char *to, int32_t said)
+{
+    const int32_t head[WEFT_TOKENS_HEAD] = {WEFT_TOKENS_MAGIC, WEFT_TOKENS_VERSION, said};
+    uint16_t tokens[BYTES];
+    for (int i = 0; i < BYTES; i++)
+        tokens[i] = (uint16_t)(FIRST + i);
+    FILE *file = fopen(to, "wb");
+    return file != NULL && fwrite(head, sizeof head, 1, file) == 1 &&
+           fwrite(tokens, sizeof tokens, 1, file) == 1 && fclose(file) == 0;
+}
+
+static void check_tokens(const char *file, const char *mesh, const char *layout)
+{
+    feed f;
+    weft_error error = {0};
+    int expected[STEPS * BATCH], windows[STEPS * BATCH] = {0};
+    if (feed_open(&f, "data:1", "", SEQ, &error)) read_windows(&f, expected);
+    feed_close(&f);
+    if (feed_open(&f, mesh, layout, SEQ, &error)) {
+        weft_dataset_close(&f.data);
+        if (CHECK_OK(weft_tokens_open(file, FIRST + BYTES, SEQ, 9, &f.data, &error), error))
+            read_windows(&f, windows);
+        for (int i = 0; i < STEPS * BATCH; i++)
+            CHECK_EQ_INT(windows[i], expected[i] + FIRST / SEQ);
+    }
+    feed_close(&f);
+}
+
+static void test_words_come_as_bytes_do(void)
+{
+    char file[sizeof path + sizeof ".tokens"];
+    snprintf(file, sizeof file, "%s.tokens", path);
+    if (!CHECK(write_tokens(file, BYTES))) return;
+    for (int wide = 0; wide < 2; wide++) {
+        token_dtype = wide ? WEFT_I64 : WEFT_I32;
+        check_tokens(file, "data:1", "");
+        check_tokens(file, "data:2,model:3", "batch:data,seq:model");
+    }
+    token_dtype = WEFT_I32;
+    unlink(file);
+}
+
+static weft_status next_of_words(feed *f, const char *file, int64_t n_words, weft_error *error)
+{
+    weft_dataset_close(&f->data);
+    WEFT_TRY(weft_tokens_open(file, n_words, SEQ, 9, &f->data, error));
+    WEFT_TRY(weft_dataset_start(f->data, f->program, error));
+    for (int step = 0; step < STEPS; step++)
+        WEFT_TRY(weft_dataset_next(f->data, f->program, error));
+    return WEFT_OK;
+}
+
+static void test_tokens_that_cannot_serve(void)
+{
+    feed f;
+    weft_error error = {0};
+    char file[sizeof path + sizeof ".tokens"];
+    snprintf(file, sizeof file, "%s.tokens", path);
+    if (feed_open(&f, "data:2", "batch:data", SEQ, &error) && CHECK(write_tokens(file, BYTES))) {
+        CHECK_EQ_INT(next_of_words(&f, file, FIRST + BYTES - 1, &error), WEFT_IO);
+        CHECK_TEXT(error.message, "token 350, and there are 350 words");
+        CHECK_EQ_INT(next_of_words(&f, path, FIRST, &error), WEFT_IO);
+        CHECK_TEXT(error.message, "does not begin as one");
+        CHECK_EQ_INT(next_of_words(&f, file, 65537, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, "65537 words");
+        CHECK(write_tokens(file, BYTES + 1));
+        CHECK_EQ_INT(next_of_words(&f, file, FIRST, &error), WEFT_IO);
+        CHECK_TEXT(error.message, "not as many as it says");
+    }
+    feed_close(&f);
+    unlink(file);
 }
 
 static void test_seek_goes_back(void)
@@ -177,6 +263,8 @@ int main(void)
     if (CHECK(file >= 0 && write(file, bytes, BYTES) == BYTES)) {
         RUN(test_epochs_show_every_window_once);
         RUN(test_layouts_see_the_same_samples);
+        RUN(test_words_come_as_bytes_do);
+        RUN(test_tokens_that_cannot_serve);
         RUN(test_seek_goes_back);
         RUN(test_inputs_that_do_not_fit);
         RUN(test_file_that_shrinks_is_an_error);

@@ -21,6 +21,14 @@ typedef struct weft_dataset weft_dataset; /* opaque */
  * than one window (with both sizes) or seq < 1. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
                                                     weft_dataset **dataset, weft_error *error);
+/* weft_tokens_open - the same of a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one: llm.c's
+ * format, WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens, zeros) and the tokens, of 16 bits each, all little
+ * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_IO for a file that is none
+ * of tokens; a token that is no word is WEFT_IO where it is read, with both numbers. */
+enum { WEFT_TOKENS_HEAD = 256, WEFT_TOKENS_MAGIC = 20240520, WEFT_TOKENS_VERSION = 1 };
+WEFT_API WEFT_MUST_CHECK weft_status weft_tokens_open(const char *path, int64_t n_words,
+                                                      int64_t seq, uint64_t seed,
+                                                      weft_dataset **dataset, weft_error *error);
 /* weft_idx_open - IDX images and labels, plain or .gz: inputs "image" [batch, pixel] floats in 0..1, "label" [batch].
  * images, labels: paths; where PATH is not there, PATH.gz is taken.
  * first, count: which samples of the file (count 0: to the end). Sizes in the headers are checked against the

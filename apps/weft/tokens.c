@@ -1,0 +1,296 @@
+/* tokens: `weft tokens train | encode | decode`: a vocabulary learned from a text, and texts as its words. */
+#include "tokens.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../app.h"
+#include "../bpe/bpe.h"
+#include "weft/io.h"
+
+static const option options[] = {
+    {"words", OPTION_COUNT, "8192", "N", "Options", "train: how many to learn, 257 to 65536", NULL,
+     257},
+    {"tokens", OPTION_TEXT, "", "DIR", "Options", "encode, decode: the vocabulary"},
+};
+static const option_table table = {
+    .program = "weft tokens",
+    .usage = "weft tokens train TEXT DIR                 a vocabulary, as GPT-2 keeps it\n"
+             "weft tokens encode TEXT FILE --tokens DIR  a text as a file of tokens\n"
+             "weft tokens decode FILE --tokens DIR       the text again, to stdout\n"
+             "\n"
+             "  weft tokens train book.txt words --words 5000\n"
+             "  weft tokens encode book.txt book.tokens --tokens words\n"
+             "  gpt train --tokens words --data book.tokens\n"
+             "\n"
+             "DIR has vocab.json and merges.txt; GPT-2's own will do. FILE is llm.c's: 256\n"
+             "numbers of 32 bits, of which the third says how many tokens follow, of 16 bits\n"
+             "each.\n",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+};
+
+enum {
+    MAX_PATH = 4096,
+    AT_ONCE = 16 << 20 /* bytes of text that are encoded before they are written */
+};
+
+typedef struct tokens_call {
+    const char *const *paths;
+    int64_t n_words;
+    const char *folder;
+} tokens_call;
+
+/* ---- a file as a whole ------------------------------------------------------------------------ */
+
+typedef struct contents {
+    unsigned char *bytes; /* own it: free */
+    size_t n;
+} contents;
+
+static weft_status take(FILE *file, const char *path, contents *c, weft_error *error)
+{
+    size_t room = 0, n;
+    do {
+        if (c->n == room) {
+            room = room ? 2 * room : 1 << 16;
+            unsigned char *bytes = realloc(c->bytes, room);
+            if (!bytes) return weft_fail_memory(error, room);
+            c->bytes = bytes;
+        }
+        n = fread(c->bytes + c->n, 1, room - c->n, file);
+        c->n += n;
+    } while (n > 0);
+    if (ferror(file)) return weft_fail(error, WEFT_IO, "cannot read %s: %s", path, strerror(errno));
+    if (c->n == 0)
+        return weft_fail(error, WEFT_IO, "%s is empty; name a file with text in it", path);
+    return WEFT_OK;
+}
+
+static weft_status read_file(const char *path, contents *c, weft_error *error)
+{
+    *c = (contents){0};
+    FILE *file = fopen(path, "rbe");
+    if (!file) return weft_fail(error, WEFT_IO, "cannot open %s: %s", path, strerror(errno));
+    const weft_status status = take(file, path, c, error);
+    fclose(file);
+    if (status == WEFT_OK) return WEFT_OK;
+    free(c->bytes);
+    *c = (contents){0};
+    return status;
+}
+
+/* ---- train ---------------------------------------------------------------------------------- */
+
+static weft_status train(const tokens_call *c, weft_error *error)
+{
+    contents text;
+    bpe *b = NULL;
+    if (c->n_words > BPE_MOST_WORDS)
+        return weft_fail(error, WEFT_USAGE,
+                         "--words %lld; a file of tokens has 16 bits for each, so at most %d",
+                         (long long)c->n_words, BPE_MOST_WORDS);
+    WEFT_TRY(read_file(c->paths[0], &text, error));
+    weft_status status = bpe_train(text.bytes, text.n, (int)c->n_words, &b, error);
+    if (status == WEFT_OK) status = bpe_save(b, c->paths[1], error);
+    if (status == WEFT_OK)
+        printf("%s: %d words%s\n", c->paths[1], bpe_n_words(b),
+               bpe_n_words(b) < c->n_words ? "; no pair is left that occurs twice" : "");
+    bpe_close(&b);
+    free(text.bytes);
+    return status;
+}
+
+/* ---- encode --------------------------------------------------------------------------------- */
+
+static bool write_head(FILE *file, size_t n)
+{
+    const int32_t head[WEFT_TOKENS_HEAD] = {WEFT_TOKENS_MAGIC, WEFT_TOKENS_VERSION, (int32_t)n};
+    return fseek(file, 0, SEEK_SET) == 0 && fwrite(head, sizeof head, 1, file) == 1;
+}
+
+static bool write_tokens(FILE *file, const bpe_tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->n; i++) {
+        const uint16_t token = (uint16_t)tokens->ids[i];
+        if (fwrite(&token, sizeof token, 1, file) != 1) return false;
+    }
+    return true;
+}
+
+/* How much of a text is encoded next: to where it may be cut. */
+static size_t piece_of(const unsigned char *text, size_t n)
+{
+    for (size_t piece = AT_ONCE; piece < n; piece *= 2) {
+        const size_t cut = bpe_cut(text, piece);
+        if (cut > 0) return cut;
+    }
+    return n;
+}
+
+static weft_status write_all(bpe *b, const contents *text, FILE *file, const char *path,
+                             size_t *total, weft_error *error)
+{
+    bpe_tokens tokens = {0};
+    weft_status status = WEFT_OK;
+    bool is_good = write_head(file, 0);
+    *total = 0;
+    for (size_t at = 0, n; is_good && status == WEFT_OK && at < text->n; at += n) {
+        n = piece_of(text->bytes + at, text->n - at);
+        tokens.n = 0;
+        status = bpe_encode(b, text->bytes + at, n, &tokens, error);
+        is_good = write_tokens(file, &tokens);
+        *total += tokens.n;
+    }
+    free(tokens.ids);
+    if (status != WEFT_OK) return status;
+    if (*total > INT32_MAX)
+        return weft_fail(error, WEFT_USAGE,
+                         "the text has %zu tokens; a file of them has at most 2^31 - 1: cut the "
+                         "text in parts",
+                         *total);
+    if (is_good && write_head(file, *total)) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* The file is there as a whole, or as it was. */
+static weft_status write_file(bpe *b, const contents *text, const char *path, size_t *total,
+                              weft_error *error)
+{
+    char partial[MAX_PATH];
+    snprintf(partial, sizeof partial, "%.4000s.partial", path);
+    FILE *file = fopen(partial, "wb");
+    if (!file) return weft_fail(error, WEFT_IO, "cannot make %s: %s", partial, strerror(errno));
+    weft_status status = write_all(b, text, file, path, total, error);
+    if ((fclose(file) != 0 || (status == WEFT_OK && rename(partial, path) != 0)) &&
+        status == WEFT_OK)
+        status = weft_fail(error, WEFT_IO, "cannot write %s: %s", path, strerror(errno));
+    if (status != WEFT_OK) remove(partial);
+    return status;
+}
+
+static weft_status encode(const tokens_call *c, weft_error *error)
+{
+    contents text;
+    bpe *b = NULL;
+    size_t total;
+    WEFT_TRY(read_file(c->paths[0], &text, error));
+    weft_status status = bpe_open(c->folder, &b, error);
+    if (status == WEFT_OK) status = write_file(b, &text, c->paths[1], &total, error);
+    if (status == WEFT_OK)
+        printf("%s: %zu tokens of %d words, for %zu bytes\n", c->paths[1], total, bpe_n_words(b),
+               text.n);
+    bpe_close(&b);
+    free(text.bytes);
+    return status;
+}
+
+/* ---- decode --------------------------------------------------------------------------------- */
+
+static weft_status check_head(const contents *m, const char *path, weft_error *error)
+{
+    int32_t head[3] = {0};
+    const size_t room = WEFT_TOKENS_HEAD * sizeof *head;
+    if (m->n >= room) memcpy(head, m->bytes, sizeof head);
+    if (head[0] == WEFT_TOKENS_MAGIC && head[1] == WEFT_TOKENS_VERSION && head[2] >= 0 &&
+        m->n == room + (size_t)head[2] * sizeof(uint16_t))
+        return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "%s is no file of tokens, as weft tokens encode makes one",
+                     path);
+}
+
+static weft_status print_words(const bpe *b, const contents *m, const char *path, weft_error *error)
+{
+    for (size_t at = WEFT_TOKENS_HEAD * sizeof(int32_t); at < m->n; at += sizeof(uint16_t)) {
+        uint16_t token;
+        size_t n;
+        memcpy(&token, m->bytes + at, sizeof token);
+        if (token >= bpe_n_words(b))
+            return weft_fail(error, WEFT_IO,
+                             "%s has a token %d, and there are %d words, from 0; name the "
+                             "vocabulary that it was encoded with",
+                             path, token, bpe_n_words(b));
+        const unsigned char *word = bpe_word(b, token, &n);
+        fwrite(word, 1, n, stdout);
+    }
+    return WEFT_OK;
+}
+
+static weft_status decode(const tokens_call *c, weft_error *error)
+{
+    contents file;
+    bpe *b = NULL;
+    WEFT_TRY(read_file(c->paths[0], &file, error));
+    weft_status status = check_head(&file, c->paths[0], error);
+    if (status == WEFT_OK) status = bpe_open(c->folder, &b, error);
+    if (status == WEFT_OK) status = print_words(b, &file, c->paths[0], error);
+    bpe_close(&b);
+    free(file.bytes);
+    return status;
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *wants;
+    int n_paths;
+    bool reads_words;
+    weft_status (*run)(const tokens_call *, weft_error *);
+} subcommands[] = {{"train", "TEXT DIR", 2, false, train},
+                   {"encode", "TEXT FILE", 2, true, encode},
+                   {"decode", "FILE", 1, true, decode}};
+enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
+
+static int find_subcommand(const char *name, weft_error *error)
+{
+    const char *names[N_SUBCOMMANDS];
+    for (int i = 0; i < N_SUBCOMMANDS; i++) {
+        if (strcmp(subcommands[i].name, name) == 0) return i;
+        names[i] = subcommands[i].name;
+    }
+    const char *near = weft_nearest(name, names, N_SUBCOMMANDS);
+    weft_fail(error, WEFT_USAGE, "unknown command \"tokens %s\"; %s%s%s", name,
+              near ? "did you mean " : "there are train, encode and decode", near ? near : "",
+              near ? "?" : "");
+    return -1;
+}
+
+static weft_status answer(int which, int n, char **arguments, const settings *s, weft_error *error)
+{
+    const char *name = subcommands[which].name, *wants = subcommands[which].wants;
+    const tokens_call c = {(const char *const *)arguments, settings_count(s, "words"),
+                           settings_text(s, "tokens")};
+    if (n != subcommands[which].n_paths)
+        return weft_fail(error, WEFT_USAGE,
+                         "tokens %s wants %s, and %d %s given: weft tokens %s %s", name, wants, n,
+                         n == 1 ? "name was" : "names were", name, wants);
+    if (subcommands[which].reads_words && !*c.folder)
+        return weft_fail(error, WEFT_USAGE,
+                         "tokens %s: with which vocabulary? give --tokens DIR; weft tokens train "
+                         "makes one",
+                         name);
+    const weft_status status = subcommands[which].run(&c, error);
+    if (fflush(stdout) != 0 && status == WEFT_OK)
+        return weft_fail(error, WEFT_IO, "cannot write to stdout");
+    return status;
+}
+
+int tokens_main(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    const int n_operands = options_operands(&table, n, arguments, &error);
+    const int which = n_operands > 0 ? find_subcommand(arguments[0], &error) : -1;
+    settings *s = error.status == WEFT_OK
+                      ? settings_read(&table, n - n_operands, arguments + n_operands, &error)
+                      : NULL;
+    if (s && which >= 0)
+        (void)!answer(which, n_operands - 1, arguments + 1, s, &error);
+    else if (s)
+        weft_fail(&error, WEFT_USAGE, "tokens what? weft tokens --help lists what there is");
+    settings_destroy(&s);
+    const int code = app_leave(table.program, APP_STARTING, &error);
+    weft_world_close();
+    return code;
+}

@@ -1,0 +1,8 @@
+/* tokens.h: `weft tokens`. */
+#ifndef WEFT_APPS_WEFT_TOKENS_H
+#define WEFT_APPS_WEFT_TOKENS_H
+
+/* tokens_main - the command without "weft tokens". returns the exit status */
+int tokens_main(int n, char **arguments);
+
+#endif

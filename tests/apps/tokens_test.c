@@ -1,0 +1,356 @@
+/* tokens_test: words of a text: as Hugging Face's tokenizers find them, as the definitions say, and the same bytes again; gpt over
+ * words. */
+#include <jansson.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "apps/bpe/bpe.h"
+#include "text_folder.h"
+
+#include "test.h"
+
+enum { TEXT = 2048, MOST = 3000 };
+
+static bool open_words(const char *path, bpe **b)
+{
+    weft_error error = {.rank = -1};
+    return CHECK_OK(bpe_open(path, b, &error), error);
+}
+
+static bool encode(bpe *b, const void *text, size_t n, bpe_tokens *tokens)
+{
+    weft_error error = {.rank = -1};
+    return CHECK_OK(bpe_encode(b, text, n, tokens, &error), error);
+}
+
+static void check_same_bytes(const bpe *b, const bpe_tokens *tokens, const void *text, size_t n)
+{
+    size_t at = 0, length;
+    for (size_t i = 0; i < tokens->n; i++) {
+        const unsigned char *word = bpe_word(b, tokens->ids[i], &length);
+        if (!CHECK(at + length <= n) || !CHECK(memcmp((const char *)text + at, word, length) == 0))
+            return;
+        at += length;
+    }
+    CHECK_EQ_INT(at, n);
+}
+
+/* ---- as others find them -------------------------------------------------------------------- */
+
+static void check_case(bpe *b, json_t *one)
+{
+    json_t *text = json_object_get(one, "text"), *ids = json_object_get(one, "ids");
+    const size_t n = json_string_length(text);
+    bpe_tokens tokens = {0};
+    if (encode(b, json_string_value(text), n, &tokens) &&
+        CHECK_EQ_INT(tokens.n, json_array_size(ids)))
+        for (size_t i = 0; i < tokens.n; i++)
+            CHECK_EQ_INT(tokens.ids[i], json_integer_value(json_array_get(ids, i)));
+    check_same_bytes(b, &tokens, json_string_value(text), n);
+    free(tokens.ids);
+}
+
+static void test_tokens_are_those_of_the_tokenizers_library(void)
+{
+    bpe *b = NULL;
+    json_t *cases =
+        json_load_file(WEFT_TEST_DATA "/reference/bpe/cases.json", JSON_ALLOW_NUL, NULL);
+    if (CHECK(json_array_size(cases) > 20) && open_words(WEFT_TEST_DATA "/reference/bpe", &b))
+        for (size_t i = 0; i < json_array_size(cases); i++)
+            check_case(b, json_array_get(cases, i));
+    bpe_close(&b);
+    json_decref(cases);
+}
+
+/* ---- as the definitions say ------------------------------------------------------------------- */
+
+/* A text of few different words, in which pairs meet often. */
+static size_t random_text(uint64_t seed, unsigned char *text, size_t most)
+{
+    static const char letters[] = "aab bcd ";
+    size_t n = 0;
+    for (; n < most; n++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        text[n] = (unsigned char)letters[(seed >> 33) % (sizeof letters - 1)];
+    }
+    return n;
+}
+
+/* Pieces of such a text: letters with a space before them, or spaces up to it. */
+static bool begins_piece(const unsigned char *text, size_t n, size_t at)
+{
+    const bool is_space = text[at] == ' ';
+    if (at == 0) return true;
+    if (!is_space) return false; /* the space before it begins one, or a letter goes on */
+    return text[at - 1] != ' ' || (at + 1 < n && text[at + 1] != ' ');
+}
+
+typedef struct slow {
+    int32_t ids[MOST];
+    bool begins[MOST]; /* a piece */
+    size_t n;
+} slow;
+
+static void spell(const bpe *b, const unsigned char *text, size_t n, slow *s)
+{
+    s->n = n;
+    for (size_t i = 0; i < n; i++) {
+        size_t length;
+        s->ids[i] = 0;
+        while (bpe_word(b, s->ids[i], &length)[0] != text[i] || length != 1)
+            s->ids[i]++;
+        s->begins[i] = begins_piece(text, n, i);
+    }
+}
+
+static void join(slow *s, int32_t left, int32_t right, int32_t joined)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const bool is_pair =
+            i + 1 < s->n && !s->begins[i + 1] && s->ids[i] == left && s->ids[i + 1] == right;
+        s->begins[n] = s->begins[i];
+        s->ids[n++] = is_pair ? joined : s->ids[i];
+        i += is_pair;
+    }
+    s->n = n;
+}
+
+/* How often a pair stands in it. */
+static int count(const slow *s, int32_t left, int32_t right)
+{
+    int found = 0;
+    for (size_t i = 0; i + 1 < s->n; i++)
+        found += !s->begins[i + 1] && s->ids[i] == left && s->ids[i + 1] == right;
+    return found;
+}
+
+/* The pair that occurs most, of equals the one of lower ids; how often. */
+static int most_counted(const slow *s, int32_t pair[2])
+{
+    int most = 0;
+    for (size_t i = 0; i + 1 < s->n; i++) {
+        if (s->begins[i + 1]) continue;
+        const int32_t left = s->ids[i], right = s->ids[i + 1];
+        const int found = count(s, left, right);
+        const bool is_lower = left < pair[0] || (left == pair[0] && right < pair[1]);
+        if (found < most || (found == most && !is_lower)) continue;
+        most = found;
+        pair[0] = left;
+        pair[1] = right;
+    }
+    return most;
+}
+
+static void check_word(const bpe *b, int32_t id, const int32_t pair[2])
+{
+    size_t n, left, right;
+    const unsigned char *word = bpe_word(b, id, &n), *x = bpe_word(b, pair[0], &left),
+                        *y = bpe_word(b, pair[1], &right);
+    if (CHECK_EQ_INT(n, left + right)) {
+        CHECK(memcmp(word, x, left) == 0);
+        CHECK(memcmp(word + left, y, right) == 0);
+    }
+}
+
+/* Learned pair after pair, each counted in the whole text; then the same text's tokens are what is left of it. */
+static void check_lesson(uint64_t seed, size_t n, int n_words)
+{
+    static slow s;
+    unsigned char text[MOST];
+    weft_error error = {.rank = -1};
+    bpe *b = NULL;
+    bpe_tokens tokens = {0};
+    random_text(seed, text, n);
+    if (!CHECK_OK(bpe_train(text, n, n_words, &b, &error), error)) return;
+    spell(b, text, n, &s);
+    for (int32_t id = 256; id < bpe_n_words(b) - 1; id++) {
+        int32_t pair[2] = {0};
+        CHECK(most_counted(&s, pair) >= 2);
+        check_word(b, id, pair);
+        join(&s, pair[0], pair[1], id);
+    }
+    if (encode(b, text, n, &tokens) && CHECK_EQ_INT(tokens.n, s.n))
+        for (size_t i = 0; i < s.n; i++)
+            CHECK_EQ_INT(tokens.ids[i], s.ids[i]);
+    free(tokens.ids);
+    bpe_close(&b);
+}
+
+static void test_words_are_the_pairs_that_occur_most(void)
+{
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        check_lesson(seed, 60 * seed, 256 + 12);
+    check_lesson(9, 1500, 256 + 40);
+}
+
+/* Where no pair occurs twice nothing is learned any more. */
+static void test_few_words_of_a_short_text(void)
+{
+    weft_error error = {.rank = -1};
+    bpe *b = NULL;
+    if (CHECK_OK(bpe_train((const unsigned char *)"ab ab", 5, 400, &b, &error), error))
+        CHECK_EQ_INT(bpe_n_words(b), 258); /* bytes, ab, the end */
+    bpe_close(&b);
+}
+
+/* ---- any bytes -------------------------------------------------------------------------------- */
+
+static void test_any_bytes_come_back(void)
+{
+    static unsigned char bytes[200000];
+    bpe *b = NULL;
+    bpe_tokens tokens = {0};
+    uint64_t seed = 7;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        bytes[i] = (unsigned char)(seed >> 56);
+    }
+    memset(bytes + 50000, 'a', 70000); /* one piece, longer than a part of the text */
+    memset(bytes + 150000, ' ', 30000);
+    if (open_words(WEFT_TEST_DATA "/reference/bpe", &b) && encode(b, bytes, sizeof bytes, &tokens))
+        check_same_bytes(b, &tokens, bytes, sizeof bytes);
+    free(tokens.ids);
+    bpe_close(&b);
+}
+
+static void test_halves_of_a_text_give_its_tokens(void)
+{
+    unsigned char text[MOST];
+    bpe *b = NULL;
+    bpe_tokens whole = {0}, halves = {0};
+    const size_t n = random_text(3, text, sizeof text), cut = bpe_cut(text, n / 2);
+    CHECK(cut > 0);
+    CHECK(cut <= n / 2);
+    if (open_words(WEFT_TEST_DATA "/reference/bpe", &b) && encode(b, text, n, &whole) &&
+        encode(b, text, cut, &halves) && encode(b, text + cut, n - cut, &halves) &&
+        CHECK_EQ_INT(halves.n, whole.n))
+        CHECK(memcmp(halves.ids, whole.ids, whole.n * sizeof *whole.ids) == 0);
+    CHECK_EQ_INT(bpe_cut((const unsigned char *)"abc", 3), 0);
+    free(whole.ids);
+    free(halves.ids);
+    bpe_close(&b);
+}
+
+/* ---- the commands ----------------------------------------------------------------------------- */
+
+static command_result run_in_folder(const char *command)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, "cd %s && PATH=%s:$PATH && { %s; } 2>&1", folder, WEFT_TEST_BIN,
+             command);
+    return command_run_all(line);
+}
+
+static void check_refused(const char *command, const char *says)
+{
+    const command_result r = run_in_folder(command);
+    CHECK(r.status != 0);
+    CHECK_TEXT(r.text, says);
+}
+
+static void test_a_text_is_encoded_and_decoded(void)
+{
+    const command_result r =
+        run_in_folder("weft tokens train text.txt words --words 300 && weft tokens encode text.txt "
+                      "text.tokens --tokens words && weft tokens decode text.tokens --tokens words "
+                      "| cmp - text.txt && ls words");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text, "words: 300 words");
+    CHECK_TEXT(r.text, "tokens of 300 words, for 8000 bytes");
+    CHECK_TEXT(r.text, "merges.txt\nvocab.json");
+}
+
+#define GPT                                                                                        \
+    "gpt train --data text.tokens --tokens words --layers 1 --width 24 --heads 3 --batch 6 --seq " \
+    "12 --steps 6 --dtype f64 --quiet "
+
+static void losses_of(const char *launcher, const char *more, double *losses)
+{
+    char line[TEXT], metrics[1024];
+    snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", folder);
+    snprintf(line, sizeof line,
+             "rm -f metrics.jsonl; %s %s/" GPT "--metrics metrics.jsonl --fresh %s", launcher,
+             WEFT_TEST_BIN, more);
+    const command_result r = run_in_folder(line);
+    if (!CHECK_EQ_INT(r.status, 0)) fputs(r.text, stderr);
+    CHECK_EQ_INT(text_folder_losses(metrics, losses, 6), 6);
+}
+
+static void test_gpt_learns_words_under_any_layout(void)
+{
+    double alone[6] = {0}, split[6] = {0};
+    losses_of("", "", alone);
+    CHECK_CLOSE(alone[0], log(300.0), 0.1); /* it knows nothing of 300 words */
+    CHECK(alone[5] < alone[0]);
+    losses_of("", "--mesh data:2,model:2 --layout batch:data,vocab:model,hidden:model", split);
+    for (int i = 0; i < 6; i++)
+        CHECK_CLOSE(split[i], alone[i], 1e-10);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    losses_of(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "--mesh model:2 --layout vocab:model",
+              split);
+    for (int i = 0; i < 6; i++)
+        CHECK_CLOSE(split[i], alone[i], 1e-10);
+}
+
+static void test_gpt_writes_words(void)
+{
+    const command_result r = run_in_folder("gpt sample --sample 5 --prompt 'the quick'");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text, "the quick");
+    CHECK(strlen(r.text) > strlen("the quick\n") + 5 - 1);
+}
+
+static void test_wrong_files_are_refused(void)
+{
+    check_refused("gpt train --tokens nowhere --dry-run", "nowhere/vocab.json");
+    check_refused("gpt train --tokens words", "weft tokens encode");
+    check_refused("gpt train --tokens words --data text.txt", "it does not begin as one");
+    check_refused("head -c 2000 text.tokens > short.tokens; gpt train --tokens words --data "
+                  "short.tokens",
+                  "it has not as many as it says");
+    check_refused("weft tokens train text.txt few --words 260; gpt train --tokens few --data "
+                  "text.tokens --steps 9 --run few.run --seq 8",
+                  "and there are 260 words");
+    check_refused("weft tokens decode text.tokens --tokens few", "and there are 260 words");
+    check_refused("weft tokens decode text.txt --tokens few", "no file of tokens");
+    check_refused("weft tokens encode text.txt x", "give --tokens DIR");
+    check_refused("weft tokens trian text.txt x", "did you mean train?");
+    check_refused("weft tokens train text.txt", "wants TEXT DIR");
+    check_refused("weft tokens train text.txt x --words 70000", "at most 65536");
+    check_refused("weft tokens train nowhere.txt x", "nowhere.txt");
+    check_refused(": > empty.txt; weft tokens train empty.txt x", "is empty");
+}
+
+static void test_wrong_vocabularies_are_refused(void)
+{
+#define TRY(edit)                                                                                  \
+    "rm -rf bad; cp -r words bad; " edit "; weft tokens decode text.tokens --tokens bad"
+    check_refused(TRY("echo '{' > bad/vocab.json"), "bad/vocab.json, line");
+    check_refused(TRY("echo '{\"a\":0}' > bad/vocab.json"), "has 1 words");
+    check_refused(TRY("sed -i 's/\"a\":/\"aa\":/' bad/vocab.json"), "no word for the byte 97");
+    check_refused(TRY("sed -i 's/:299/:7/' bad/vocab.json"), "no id of its own");
+    check_refused(TRY("sed -i 's/\"!\"/\"\\\\u4e00\"/' bad/vocab.json"), "no word of bytes");
+    check_refused(TRY("echo 'x qqq' >> bad/merges.txt"), "bad/merges.txt, line 45: \"x qqq\"");
+    check_refused(TRY("rm bad/merges.txt"), "bad/merges.txt");
+#undef TRY
+}
+
+int main(void)
+{
+    if (!text_folder_open("/tmp", "tokens")) return 1;
+    RUN(test_tokens_are_those_of_the_tokenizers_library);
+    RUN(test_words_are_the_pairs_that_occur_most);
+    RUN(test_few_words_of_a_short_text);
+    RUN(test_any_bytes_come_back);
+    RUN(test_halves_of_a_text_give_its_tokens);
+    RUN(test_a_text_is_encoded_and_decoded);
+    RUN(test_gpt_learns_words_under_any_layout);
+    RUN(test_gpt_writes_words);
+    RUN(test_wrong_files_are_refused);
+    RUN(test_wrong_vocabularies_are_refused);
+    text_folder_close();
+    return weft_test_report();
+}

@@ -166,6 +166,7 @@ static void test_words_come_as_bytes_do(void)
 
 static weft_status next_of_words(feed *f, const char *file, int64_t n_words, weft_error *error)
 {
+    *error = (weft_error){0};
     weft_dataset_close(&f->data);
     WEFT_TRY(weft_tokens_open(file, n_words, SEQ, 9, &f->data, error));
     WEFT_TRY(weft_dataset_start(f->data, f->program, error));

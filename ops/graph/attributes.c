@@ -162,16 +162,14 @@ SHARED(variable, weft_variable_attributes, WEFT_FIELD(weft_variable_attributes, 
 static const weft_field scan_fields[] = {
     WEFT_FIELD(weft_scan_attributes, scan), WEFT_FIELD(weft_scan_attributes, is_reversed),
     WEFT_FIELD(weft_scan_attributes, dim.dim), WEFT_FIELD(weft_scan_attributes, dim.size)};
-const weft_attributes weft_attributes_scan = {offsetof(weft_scan_attributes, is_reversed), 1,
-                                              scan_fields};
+const weft_attributes weft_attributes_scan = {offsetof(weft_scan_attributes, ends), 1, scan_fields};
 const weft_attributes weft_attributes_scan_trip = {offsetof(weft_scan_attributes, dim), 2,
                                                    scan_fields};
-const weft_attributes weft_attributes_scan_dim = {offsetof(weft_scan_attributes, ends), 4,
-                                                  scan_fields};
+const weft_attributes weft_attributes_scan_dim = WEFT_ATTRIBUTES(weft_scan_attributes, scan_fields);
 static const weft_field guard_fields[] = {WEFT_FIELD(weft_scan_attributes, scan),
                                           WEFT_FIELD(weft_scan_attributes, ends)};
-const weft_attributes weft_attributes_scan_guard =
-    WEFT_ATTRIBUTES(weft_scan_attributes, guard_fields);
+const weft_attributes weft_attributes_scan_guard = {offsetof(weft_scan_attributes, dim), 2,
+                                                    guard_fields};
 
 /* ---- all alike ------------------------------------------------------------------------------- */
 

@@ -61,9 +61,9 @@ typedef struct weft_variable_attributes {
 /* Of the ops scan_*, all of which belong to a scan; trip has no dim, carry, next and last only the scan, guard that and ends. */
 typedef struct weft_scan_attributes {
     int64_t scan;
+    bool ends;               /* guard: where it is 0, no trip comes after */
     bool is_reversed;        /* trip, each, stack: counted from the last trip to the first */
     weft_dim_attributes dim; /* each, stack */
-    bool ends;               /* guard: where it is 0, no trip comes after */
 } weft_scan_attributes;
 
 /* A part of the graph that is done many times (weft/scan.h). The nodes of its body say so of themselves (weft_node.scan): they

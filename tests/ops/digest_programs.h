@@ -348,7 +348,7 @@ static weft_value scanned(const given *p, int version)
     if (version != 1) weft_scan_guard(trip, version != 5);
     if (version != 1) weft_scan_next(carry, weft_neg(carry));
     weft_scan_end(inner);
-    if (version == 1) weft_scan_guard(trip, true);
+    if (version == 1) weft_scan_guard(outer, true);
     if (version == 1) weft_scan_next(carry, weft_neg(carry));
     const weft_value in_outer = weft_scan_stack_of(made, INNER, first, is_back);
     const weft_value left = version == 1 ? carry : weft_scan_last(carry);

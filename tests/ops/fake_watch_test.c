@@ -110,7 +110,7 @@ static int end(const job *j, char *words, size_t bytes)
 static void test_a_busy_device_ends_nothing_and_a_hung_one_the_job(void)
 {
     char words[8192];
-    const job sleeps = begin((busy){LEAST + 1, 1, LEAST + 2}), /* one long kernel */
+    const job sleeps = begin((busy){LEAST + 1, 1, 3 * LEAST}), /* one long kernel */
         goes_on = begin((busy){0.4 * LEAST, PRODUCTS, LEAST}), /* in all for longer than patience */
         hangs = begin((busy){INFINITY, 1, LEAST});
     CHECK_EQ_INT(end(&sleeps, words, sizeof words), 0);

@@ -22,6 +22,7 @@ enum {
     COMBINE_lse,
     COMBINE_argmax,
     COMBINE_moments,
+    COMBINE_prod,
     COMBINE_KINDS
 }; /* a weft_combine */
 enum {

@@ -15,9 +15,9 @@ static const struct {
     const char *name;
     int width;
 } own[WEFT_COMBINES] = {
-    [WEFT_NOT_PARTIAL] = {"none", 1}, [WEFT_SUM] = {"sum", 1}, [WEFT_MAX] = {"max", 1},
-    [WEFT_MIN] = {"min", 1},          [WEFT_LSE] = {"lse", 2}, [WEFT_ARGMAX] = {"argmax", 2},
-    [WEFT_MOMENTS] = {"moments", 3},
+    [WEFT_NOT_PARTIAL] = {"none", 1}, [WEFT_SUM] = {"sum", 1},   [WEFT_MAX] = {"max", 1},
+    [WEFT_MIN] = {"min", 1},          [WEFT_LSE] = {"lse", 2},   [WEFT_ARGMAX] = {"argmax", 2},
+    [WEFT_MOMENTS] = {"moments", 3},  [WEFT_PROD] = {"prod", 1},
 };
 static weft_combine_rule outside[WEFT_MAX_OUTSIDE_COMBINES];
 static atomic_uint n_outside;

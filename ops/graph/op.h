@@ -98,6 +98,8 @@ int weft_values_given(weft_values values);
 /* x in the dtype that it is computed with. What has no kernel for 16 bits is done on that, and cast back. */
 weft_value weft_wide(weft_value x);
 
+/* The order turned round: -x; of integers what all bits turned round are: the least one has no opposite. */
+weft_value weft_opposite(weft_value x);
 /* One reduction to some dims of x in any order: weft_sum, weft_max. */
 weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out,
                                weft_value x);

@@ -14,44 +14,6 @@ weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype)
     return weft_cast(weft_equal(ids, weft_iota(ids.graph, WEFT_I32, dim)), dtype);
 }
 
-/* ---- products of many operands --------------------------------------------------------------- */
-
-/* The dims of a and b that are still needed: by the result, or by operands yet to come. */
-static weft_shape needed_dims(weft_value a, weft_value b, const weft_shape *out, weft_values rest)
-{
-    weft_shape shape = weft_shape_make(NULL, 0);
-    const weft_value both[] = {a, b};
-    for (int i = 0; i < 2; i++)
-        for (int d = 0; d < weft_shape_of(both[i])->n_dims; d++) {
-            const weft_dim dim = weft_shape_of(both[i])->dims[d];
-            bool needed = weft_shape_find(out, dim.name) >= 0;
-            for (int k = 0; k < rest.n_values; k++)
-                needed = needed || weft_shape_find(weft_shape_of(rest.values[k]), dim.name) >= 0;
-            if (!needed || weft_shape_find(&shape, dim.name) >= 0) continue;
-            if (shape.n_dims < WEFT_MAX_DIMS) shape.dims[shape.n_dims] = dim;
-            if (++shape.n_dims > WEFT_MAX_DIMS) return shape; /* weft_einsum says so */
-        }
-    return shape;
-}
-
-weft_value weft_einsum_n(weft_shape out, weft_values operands)
-{
-    if (weft_values_given(operands) < 1) return weft_no_value(NULL);
-    weft_graph *graph = operands.values[0].graph;
-    if (operands.n_values > WEFT_MAX_IN)
-        return weft_graph_fail(graph,
-                               "einsum: %d operands; the most is %d. Multiply some of them first",
-                               operands.n_values, WEFT_MAX_IN);
-    weft_value product = operands.values[0];
-    for (int i = 1; i + 1 < operands.n_values; i++) {
-        const weft_values rest = {operands.values + i + 1, operands.n_values - i - 1};
-        product = weft_einsum(needed_dims(product, operands.values[i], &out, rest), product,
-                              operands.values[i]);
-    }
-    if (operands.n_values == 1) return weft_sum(out, product);
-    return weft_einsum(out, product, operands.values[operands.n_values - 1]);
-}
-
 /* ---- means ----------------------------------------------------------------------------------- */
 
 weft_value weft_mean_over(weft_shape out, weft_value x)

@@ -72,3 +72,48 @@ weft_value weft_is_nan(weft_value x)
 {
     return weft_not_equal(x, x);
 }
+
+/* ---- rows and columns ------------------------------------------------------------------------------ */
+
+weft_value weft_outer(weft_value a, weft_value b)
+{
+    if (a.id == 0 || b.id == 0) return weft_no_value(a.graph);
+    weft_shape both = *weft_shape_of(a);
+    for (int d = 0; d < weft_shape_of(b)->n_dims; d++) {
+        const weft_dim dim = weft_shape_of(b)->dims[d];
+        if (weft_shape_find(weft_shape_of(a), dim.name) >= 0)
+            return weft_graph_fail(a.graph,
+                                   "outer: both operands have %s, and the result can have it once; "
+                                   "weft_rename one",
+                                   dim.name);
+        if (both.n_dims == WEFT_MAX_DIMS)
+            return weft_graph_fail(a.graph, "outer: the result would have more than %d dims",
+                                   WEFT_MAX_DIMS);
+        both.dims[both.n_dims++] = dim;
+    }
+    return weft_transpose(weft_mul(a, b), both);
+}
+
+weft_value weft_triangle(weft_graph *graph, weft_dim row, weft_dim column, int64_t offset)
+{
+    const int64_t most = INT32_MAX / 2;
+    if (offset < -most || offset > most)
+        return weft_graph_fail(graph, "triangle: offset is %lld; it is from -%lld to %lld",
+                               (long long)offset, (long long)most, (long long)most);
+    const weft_value at = weft_iota(graph, WEFT_I32, row), to = weft_iota(graph, WEFT_I32, column);
+    const weft_value by = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)offset);
+    return weft_less_equal(to, weft_add(at, by));
+}
+
+weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    return weft_where(weft_triangle(x.graph, row, column, offset), x, number_like(x, 0.0));
+}
+
+weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    const int64_t below = offset > INT64_MIN ? offset - 1 : offset; /* which is refused */
+    return weft_where(weft_triangle(x.graph, row, column, below), number_like(x, 0.0), x);
+}

@@ -9,8 +9,7 @@ static weft_value number_like(weft_value x, double value)
 
 /* ---- reductions ---------------------------------------------------------------------------------- */
 
-/* The order turned round. Of integers what all bits turned round are: the least one has no opposite. */
-static weft_value opposite(weft_value x)
+weft_value weft_opposite(weft_value x)
 {
     const weft_dtype dtype = weft_dtype_of(x);
     if (weft_dtype_is_float(dtype)) return weft_neg(x);
@@ -20,14 +19,21 @@ static weft_value opposite(weft_value x)
 weft_value weft_min(weft_shape out, weft_value x)
 {
     if (x.id == 0) return weft_no_value(x.graph);
-    const weft_value top = weft_max(out, opposite(x));
-    return top.id == 0 ? top : opposite(top);
+    const weft_value top = weft_max(out, weft_opposite(x));
+    return top.id == 0 ? top : weft_opposite(top);
+}
+
+weft_value weft_cummin(weft_value x, weft_dim dim, bool exclusive, bool reverse)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    const weft_value top = weft_cummax(weft_opposite(x), dim, exclusive, reverse);
+    return top.id == 0 ? top : weft_opposite(top);
 }
 
 weft_value weft_argmin(weft_value x, weft_dim dim)
 {
     if (x.id == 0) return weft_no_value(x.graph);
-    return weft_argmax(opposite(x), dim);
+    return weft_argmax(weft_opposite(x), dim);
 }
 
 weft_value weft_any(weft_shape out, weft_value x)

@@ -48,5 +48,9 @@ const weft_op weft_op_cumprod = {
 
 weft_value weft_cumprod(weft_value x, weft_dim dim, bool exclusive, bool reverse)
 {
-    return weft_cumulate(x, dim, exclusive, reverse, &weft_op_cumprod, "cumprod", 1.0);
+    static const weft_cumulating products = {
+        &weft_op_cumprod,
+        weft_mul,
+        {[WEFT_F32] = 1, [WEFT_F64] = 1, [WEFT_I32] = 1, [WEFT_I64] = 1}};
+    return weft_cumulate(x, dim, exclusive, reverse, &products);
 }

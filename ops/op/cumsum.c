@@ -28,5 +28,6 @@ const weft_op weft_op_cumsum = {
 
 weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse)
 {
-    return weft_cumulate(x, dim, exclusive, reverse, &weft_op_cumsum, "cumsum", 0.0);
+    static const weft_cumulating sums = {&weft_op_cumsum, weft_add, {0}};
+    return weft_cumulate(x, dim, exclusive, reverse, &sums);
 }

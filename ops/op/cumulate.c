@@ -1,4 +1,4 @@
-/* cumulate.c: sums and products along a dim, by blocks.
+/* cumulate.c: sums, products and largest elements along a dim, by blocks.
  *
  * Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
  * divide is padded. Blocks have the dim's name, so that it is laid out as the dim itself.
@@ -32,13 +32,8 @@ void weft_factors_cumulate(const weft_site *site, weft_factors *factors)
     weft_factors_whole(site, attributes->dim, factors);
 }
 
-/* Of the sums or products, which of two is one with the other. */
-static weft_value both(const weft_op *op, weft_value a, weft_value b)
-{
-    return op == &weft_op_cumsum ? weft_add(a, b) : weft_mul(a, b);
-}
-
-static weft_value emit(const weft_op *op, weft_value x, weft_dim dim, bool exclusive, bool reverse)
+weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
+                              bool reverse)
 {
     weft_cumulate_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
@@ -50,7 +45,7 @@ static weft_value emit(const weft_op *op, weft_value x, weft_dim dim, bool exclu
 }
 
 /* x [.., dim, ..], which blocks divide. */
-static weft_value by_blocks(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
+static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim dim, bool exclusive,
                             bool reverse)
 {
     const weft_shape *whole = weft_shape_of(x);
@@ -64,18 +59,19 @@ static weft_value by_blocks(const weft_op *op, weft_value x, weft_dim dim, bool 
         if (is_it) cut.dims[cut.n_dims++] = within;
     }
     const weft_value parts = weft_reshape(x, cut);
-    const weft_value sums = emit(op, parts, within, false, reverse);
+    const weft_value sums = weft_emit_cumulate(way->op, parts, within, false, reverse);
     const weft_value of_blocks = weft_unstack(sums, within, reverse ? 0 : within.size - 1);
-    const weft_value before = emit(op, of_blocks, blocks, true, reverse);
-    const weft_value inner = exclusive ? emit(op, parts, within, true, reverse) : sums;
-    return weft_reshape(both(op, inner, before), *whole);
+    const weft_value before = weft_emit_cumulate(way->op, of_blocks, blocks, true, reverse);
+    const weft_value inner =
+        exclusive ? weft_emit_cumulate(way->op, parts, within, true, reverse) : sums;
+    return weft_reshape(way->both(inner, before), *whole);
 }
 
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
-                         const weft_op *op, const char *builder, double neutral)
+                         const weft_cumulating *way)
 {
     weft_dim_attributes taken;
-    if (!weft_graph_dim(x.graph, builder, dim, &taken)) return weft_no_value(x.graph);
+    if (!weft_graph_dim(x.graph, way->op->name, dim, &taken)) return weft_no_value(x.graph);
     if (x.id == 0) return weft_no_value(x.graph);
     dim = (weft_dim){taken.dim, taken.size};
     const weft_dtype dtype = weft_dtype_of(x);
@@ -84,9 +80,12 @@ weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool revers
     const bool is_short = dim.size < LEAST || padded > INT32_MAX ||
                           weft_shape_of(x)->n_dims == WEFT_MAX_DIMS ||
                           weft_dim_of(x, dim.name).size != dim.size; /* infer says so */
-    if (is_short) return weft_cast(emit(op, wide, dim, exclusive, reverse), dtype);
+    if (is_short)
+        return weft_cast(weft_emit_cumulate(way->op, wide, dim, exclusive, reverse), dtype);
     const weft_dim longer = {dim.name, padded};
-    const weft_value whole = padded == dim.size ? wide : weft_pad(wide, dim, 0, longer, neutral);
-    const weft_value sums = by_blocks(op, whole, longer, exclusive, reverse);
+    const weft_value whole =
+        padded == dim.size ? wide
+                           : weft_pad(wide, dim, 0, longer, way->neutral[weft_dtype_of(wide)]);
+    const weft_value sums = by_blocks(way, whole, longer, exclusive, reverse);
     return weft_cast(padded == dim.size ? sums : weft_slice(sums, longer, 0, dim), dtype);
 }

@@ -1,4 +1,4 @@
-/* cumulate.h: what cumsum and cumprod share. */
+/* cumulate.h: what cumsum, cumprod and cummax share. */
 #ifndef WEFT_CUMULATE_H
 #define WEFT_CUMULATE_H
 
@@ -8,8 +8,17 @@ extern const weft_attributes weft_attributes_cumulate;
 weft_status weft_infer_cumulate(weft_site *site, weft_error *error);
 /* By name, but not along the dim: there each element needs all before it. */
 void weft_factors_cumulate(const weft_site *site, weft_factors *factors);
-/* op along dim, by blocks where it is long; neutral: what changes nothing. */
+/* One way to cumulate: the op, the same of two values, and what changes nothing, by dtype. */
+typedef struct weft_cumulating {
+    const weft_op *op;
+    weft_value (*both)(weft_value a, weft_value b);
+    double neutral[WEFT_DTYPES];
+} weft_cumulating;
+/* Along dim, by blocks where it is long. */
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
-                         const weft_op *op, const char *builder, double neutral);
+                         const weft_cumulating *way);
+/* One node of an op that cumulates: a gradient's. */
+weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
+                              bool reverse);
 
 #endif

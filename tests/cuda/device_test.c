@@ -252,7 +252,7 @@ static void test_every_combine_is_the_hosts(void)
             check_combine(&rule);
             n++;
         }
-    CHECK_EQ_INT(n, 3 * 7 + 2 + 3 + 2);
+    CHECK_EQ_INT(n, 4 * 7 + 2 + 3 + 2);
     check_sound();
 }
 

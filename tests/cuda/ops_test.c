@@ -60,6 +60,7 @@ static void test_reductions(void)
     } ops[] = {
         {"sum", WEFT_SUM, WEFT_WIDE_DTYPES},
         {"reduce_max", WEFT_MAX, WEFT_WIDE_DTYPES},
+        {"reduce_prod", WEFT_PROD, WEFT_WIDE_DTYPES},
         {"lse_state", WEFT_LSE, WEFT_FLOAT_DTYPES},
         {"argmax_state", WEFT_ARGMAX, WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32)},
         {"moments_state", WEFT_MOMENTS, WEFT_FLOAT_DTYPES},
@@ -121,7 +122,7 @@ static void check_indexing(const char *op, weft_dtype dtype, const char *table, 
 {
     const weft_dim_attributes attributes = {"v", 20};
     weft_call call = {.attributes = &attributes};
-    const bool is_scatter = strcmp(op, "scatter_add") == 0;
+    const bool is_scatter = strncmp(op, "scatter_", 8) == 0 || strcmp(op, "unpick") == 0;
     add_in(&call, dtype, is_scatter ? rows : table, 1);
     add_ids(&call, ids, 20);
     add_out(&call, dtype, is_scatter ? table : rows);
@@ -138,6 +139,10 @@ static void test_indexing(void)
         check_indexing("scatter_add", (weft_dtype)dtype, "v:8/5 d:5", "b:3 s:7", "b:3 s:7 d:5");
         check_indexing("scatter_add", (weft_dtype)dtype, "v:20 d:90", "b:40", "b:40 d:90");
         check_indexing("scatter_add", (weft_dtype)dtype, "v:20 d:3", "b:0", "b:0 d:3");
+        check_indexing("scatter_max", (weft_dtype)dtype, "v:8/5 d:5", "b:3 s:7", "b:3 s:7 d:5");
+        check_indexing("scatter_max", (weft_dtype)dtype, "v:20 d:3", "b:0", "b:0 d:3");
+        check_indexing("pick", (weft_dtype)dtype, "b:6 v:9/4 s:2", "b:6 s:2 k:3", "b:6 s:2 k:3");
+        check_indexing("unpick", (weft_dtype)dtype, "b:6 v:9/4 s:2", "b:6 k:3", "b:6 k:3 s:2");
     }
 }
 
@@ -151,6 +156,34 @@ static void test_scatter_add_goes_on_with_a_sum(void)
     add_in(&call, WEFT_F32, "v:20 d:5", 1);
     add_out(&call, WEFT_F32, "v:20 d:5");
     check_call("scatter_add", &call);
+}
+
+static void check_order(weft_dtype dtype, const char *in, const char *out, int64_t size,
+                        int64_t count)
+{
+    for (int descending = 0; descending < 2; descending++) {
+        const weft_order_attributes attributes = {"v", "k", size, count, descending};
+        weft_call call = {.attributes = &attributes};
+        add_in(&call, dtype, in, 1);
+        weft_view *x = &call.in[0];
+        for (int64_t i = 0; i < weft_view_count(x); i++) /* many are equal, some are no numbers */
+            weft_dtype_put(dtype, x->data, i,
+                           weft_dtype_is_float(dtype) && random_below(9) == 0
+                               ? (double)NAN
+                               : random_below(20) - 7.0);
+        add_out(&call, WEFT_I32, out);
+        check_call("order", &call);
+    }
+}
+
+static void test_order(void)
+{
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+        if (!(WEFT_WIDE_DTYPES & WEFT_DTYPE_BIT(dtype))) continue;
+        check_order((weft_dtype)dtype, "b:3 v:50 s:4", "b:3 k:50 s:4", 50, 50);
+        check_order((weft_dtype)dtype, "v:300 s:2", "k:7 s:2", 300, 7);
+        check_order((weft_dtype)dtype, "b:0 v:9", "b:0 k:2", 9, 2);
+    }
 }
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
@@ -273,6 +306,7 @@ int main(void)
     RUN(test_finishes);
     RUN(test_indexing);
     RUN(test_scatter_add_goes_on_with_a_sum);
+    RUN(test_order);
     RUN(test_shapes);
     RUN(test_reindex);
     RUN(test_a_program_has_the_same_numbers_on_every_mesh);

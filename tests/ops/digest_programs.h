@@ -208,6 +208,17 @@ static weft_value cumprod(const given *p, int version)
     if (version == 4) return weft_cumprod(p->long_, (weft_dim){"row", 8}, false, false);
     return weft_cumprod(p->x, version == 1 ? column : row, version == 2, version == 3);
 }
+static weft_value cummax(const given *p, int version)
+{
+    if (version == 4) return weft_cummax(p->long_, (weft_dim){"row", 8}, false, false);
+    return weft_cummax(p->x, version == 1 ? column : row, version == 2, version == 3);
+}
+static weft_value unpick(const given *p, int version)
+{
+    const weft_dim to = {version == 1 ? "to" : "from", version == 2 ? 9 : 6};
+    const weft_value x = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(part, row), 1.0);
+    return weft_unpick(version == 3 ? WEFT_DIMS(row, to) : WEFT_DIMS(to, row), x, p->ids, to);
+}
 static weft_value concat(const given *p, int version)
 {
     const weft_dim out = {version == 1 ? "both" : "all", 10}, other = {"other", 4};
@@ -233,6 +244,10 @@ static weft_value sum(const given *p, int version)
 static weft_value reduce_max(const given *p, int version)
 {
     return emit_reduced(p, &weft_op_reduce_max, WEFT_DIMS(row), WEFT_SCALAR, WEFT_MAX, version);
+}
+static weft_value reduce_prod(const given *p, int version)
+{
+    return emit_reduced(p, &weft_op_reduce_prod, WEFT_DIMS(row), WEFT_SCALAR, WEFT_PROD, version);
 }
 static weft_value lse_state(const given *p, int version)
 {
@@ -278,6 +293,18 @@ static weft_value scatter_add(const given *p, int version)
 {
     weft_value rows = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(part), 1.0);
     return weft_scatter_add(rows, p->ids, version == 1 ? row : column);
+}
+static weft_value scatter_max(const given *p, int version)
+{
+    weft_value rows = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(part), 1.0);
+    return weft_scatter_max(rows, p->ids, version == 1 ? row : column);
+}
+static weft_value order(const given *p, int version)
+{
+    const weft_dim to = {version == 1 ? "to" : "few", version == 2 ? 3 : 2};
+    if (version == 3) return weft_order(p->x, column, to, false);
+    if (version == 4) return weft_order(p->long_, (weft_dim){"row", 8}, to, false);
+    return weft_order(p->x, row, to, version == 5);
 }
 static weft_value pick(const given *p, int version)
 {

@@ -326,6 +326,31 @@ static void test_einsum_sums_lone_dims_first(void)
     weft_graph_destroy(&g);
 }
 
+/* A matrix of a matrix of a vector is two products of a matrix and a vector; what costs the same goes from the left. */
+static void test_einsum_of_many_takes_the_cheapest_order(void)
+{
+    weft_graph *g = weft_graph_create(1);
+    const weft_dim out = {"out", 5}, far = {"far", 6};
+    weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, pixel)),
+               w = weft_input(g, "w", WEFT_F32, WEFT_DIMS(pixel, hidden)),
+               v = weft_input(g, "v", WEFT_F32, WEFT_DIMS(hidden));
+    weft_value n = weft_einsum_n(WEFT_DIMS(batch), WEFT_VALUES(x, w, v));
+    CHECK_EQ_INT(weft_node_of(g, n.id)->in[0], x.id);
+    CHECK(has_dims((weft_value){g, weft_node_of(g, n.id)->in[1]}, WEFT_DIMS(pixel)));
+    weft_value a = weft_input(g, "a", WEFT_F32, WEFT_DIMS(batch)),
+               b = weft_input(g, "b", WEFT_F32, WEFT_DIMS(out)),
+               c = weft_input(g, "c", WEFT_F32, WEFT_DIMS(far));
+    n = weft_einsum_n(WEFT_SCALAR, WEFT_VALUES(a, a, a));
+    CHECK_EQ_INT(weft_node_of(g, n.id)->in[1], a.id);
+    weft_value all[13] = {a, b, c, a, b, c, a, b, c, a, b, c, a};
+    CHECK(
+        has_dims(weft_einsum_n(WEFT_DIMS(far, out), (weft_values){all, 12}), WEFT_DIMS(far, out)));
+    CHECK_EQ_INT(weft_graph_error(g)->status, WEFT_OK);
+    CHECK_EQ_INT(weft_einsum_n(WEFT_SCALAR, (weft_values){all, 13}).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "13 operands; the most is 12");
+    weft_graph_destroy(&g);
+}
+
 static void test_every_op_is_in_the_table_once(void)
 {
     CHECK(weft_n_ops <= WEFT_MAX_OPS);
@@ -348,6 +373,7 @@ int main(void)
     RUN(test_equal_calls_have_equal_attribute_bytes);
     RUN(test_slots_and_groups_of_many);
     RUN(test_einsum_sums_lone_dims_first);
+    RUN(test_einsum_of_many_takes_the_cheapest_order);
     RUN(test_every_op_is_in_the_table_once);
     return weft_test_report();
 }

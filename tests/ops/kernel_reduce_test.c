@@ -41,7 +41,7 @@ static const char *const names[] = {"a", "b", "c", "d", "e"};
 /* What the reduction of `in` for one result element must be; matches[i] says whether element i
  * takes part. */
 typedef struct expected {
-    double count, sum, max, min, argmax, sum_exp, m2;
+    double count, sum, max, min, argmax, sum_exp, m2, prod;
 } expected;
 
 static bool takes_part(const weft_view *in, const weft_view *out, int n_kept, int64_t i, int64_t o)
@@ -56,11 +56,11 @@ static bool takes_part(const weft_view *in, const weft_view *out, int n_kept, in
 
 static expected expect(const weft_view *in, const weft_view *out, int n_kept, int64_t o, int along)
 {
-    expected e = {.max = -INFINITY, .min = INFINITY, .argmax = -1};
+    expected e = {.max = -INFINITY, .min = INFINITY, .argmax = -1, .prod = 1};
     for (int64_t i = 0; i < weft_view_count(in); i++) {
         if (!takes_part(in, out, n_kept, i, o)) continue;
         const double x = view_get(in, i);
-        e.count++, e.sum += x;
+        e.count++, e.sum += x, e.prod *= x;
         if (x > e.max && along >= 0) {
             int64_t at[WEFT_MAX_DIMS];
             view_at(in, i, at);
@@ -93,6 +93,8 @@ static void check_element(const weft_view *out, weft_combine combine, int64_t o,
         CHECK(view_get(out, o) == (whole && e->count == 0 ? INT32_MIN : e->max));
     if (combine == WEFT_MIN)
         CHECK(view_get(out, o) == (whole && e->count == 0 ? INT32_MAX : e->min));
+    if (combine == WEFT_PROD)
+        CHECK(fabs(view_get(out, o) - e->prod) <= t * (1 + e->count) * fabs(e->prod));
     if (combine == WEFT_ARGMAX) {
         CHECK(view_get(out, 2 * o) == (whole && e->count == 0 ? INT32_MIN : e->max));
         CHECK(index_of(out, 2 * o + 1) == e->argmax);
@@ -164,7 +166,9 @@ static void test_random_reductions_equal_plain_loops(void)
     for (int i = 0; i < 120; i++)
         for (int combine = WEFT_SUM; combine < WEFT_COMBINES; combine++)
             for (int dtype = 0; dtype <= WEFT_I32; dtype++) {
-                if (dtype == WEFT_I32 && (combine == WEFT_LSE || combine == WEFT_MOMENTS)) continue;
+                if (dtype == WEFT_I32 &&
+                    (combine == WEFT_LSE || combine == WEFT_MOMENTS || combine == WEFT_PROD))
+                    continue;
                 random_case((weft_combine)combine, (weft_dtype)dtype);
             }
 }

@@ -233,6 +233,34 @@ static weft_value random_normal_many(build_t *b, weft_dtype t) /* past one block
 {
     return weft_random_normal(b->graph, t, WEFT_DIMS(MERGED, TEN, ROWS), 0.0, 1.0);
 }
+static weft_value random_int_x(build_t *b, weft_dtype t)
+{
+    return weft_random_int(b->graph, t, WEFT_DIMS(A, B), 3, 200);
+}
+static weft_value random_int_below(build_t *b, weft_dtype t)
+{
+    return weft_random_int(b->graph, t, WEFT_DIMS(LONG, B), -2000000000, 2000000000);
+}
+static weft_value random_bernoulli_x(build_t *b, weft_dtype t)
+{
+    return weft_random_bernoulli(b->graph, t, WEFT_DIMS(A, B), 0.3);
+}
+static weft_value random_bernoulli_of_x(build_t *b, weft_dtype t)
+{
+    return weft_random_bernoulli_of(weft_oracle_input(b, t, WEFT_DIMS(A, B), 0.0, 1.0));
+}
+static weft_value random_truncated_normal_x(build_t *b, weft_dtype t)
+{
+    return weft_random_truncated_normal(b->graph, t, WEFT_DIMS(LONG, B), 1.0, 2.0);
+}
+static weft_value random_gumbel_x(build_t *b, weft_dtype t)
+{
+    return weft_random_gumbel(b->graph, t, WEFT_DIMS(LONG, B));
+}
+static weft_value random_categorical_x(build_t *b, weft_dtype t)
+{
+    return weft_random_categorical(in(b, t, WEFT_DIMS(A, B, C)), B);
+}
 static weft_value dropout_many(build_t *b, weft_dtype t)
 {
     weft_value x = in(b, t, WEFT_DIMS(MERGED, TEN, ROWS));
@@ -310,3 +338,12 @@ CASES(random_normal, CASE(random_normal_x, OP_FLOAT, 0, .with = {.a = 1.0, .b = 
       CASE(random_normal_many, OP_FLOAT, 0, .with = {.b = 1.0, .stream = 1}, .alone = true))
 CASES(dropout, CASE(dropout_x, OP_FLOAT, 1, .with = {.a = 0.3, .stream = 1}, .each = true),
       CASE(dropout_many, OP_FLOAT, 0, .with = {.a = 0.9, .stream = 1}, .alone = true, .each = true))
+CASES(random_int, CASE(random_int_x, OP_INT, 0, .with = {.a = 3, .b = 200, .stream = 1}),
+      CASE(random_int_below, OP_I32, 0, .with = {.a = -2e9, .b = 2e9, .stream = 1}))
+CASES(random_bernoulli, CASE(random_bernoulli_x, ALL_DTYPES, 0, .with = {.a = 0.3, .stream = 1}))
+CASES(random_bernoulli_of, CASE(random_bernoulli_of_x, OP_FLOAT, 0, .with = {.stream = 1}))
+CASES(random_truncated_normal,
+      CASE(random_truncated_normal_x, OP_FLOAT, 0, .with = {.a = 1.0, .b = 2.0, .stream = 1}))
+CASES(random_gumbel, CASE(random_gumbel_x, OP_FLOAT, 0, .with = {.stream = 1}))
+CASES(random_categorical,
+      CASE(random_categorical_x, OP_FLOAT, 0, .with = {.dim = "b", .stream = 1}))

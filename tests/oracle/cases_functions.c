@@ -112,6 +112,52 @@ static weft_value clamp_special(build_t *b, weft_dtype t)
 #define WIDE_AND_SPECIAL(op)                                                                       \
     CASE(op##_x, OP_FLOAT, 2), CASE(op##_wide, OP_WIDE | OP_BF16, 0, .alone = true, .each = true), \
         CASE(op##_special, OP_FLOAT, 0, .alone = true)
+static weft_value outer_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A)), y = in(b, t, WEFT_DIMS(C, B));
+    return weft_outer(x, y);
+}
+static weft_value triangle_x(build_t *b, weft_dtype t)
+{
+    (void)t;
+    return weft_triangle(b->graph, A, B, 1);
+}
+static weft_value lower_triangle_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(C, B, A));
+    return weft_lower_triangle(x, A, B, 1);
+}
+static weft_value upper_triangle_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B, C));
+    return weft_upper_triangle(x, A, B, -2);
+}
+
+static weft_value erfinv_x(build_t *b, weft_dtype t)
+{
+    return weft_erfinv(weft_oracle_input(b, t, WEFT_DIMS(A, C), -0.9, 0.9));
+}
+static weft_value erfinv_edges(build_t *b, weft_dtype t) /* -1, 1, and past them */
+{
+    weft_value x = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(ROWS, MERGED), -2, 3);
+    return weft_erfinv(weft_oracle_made(b, weft_cast(x, t)));
+}
+static weft_value erfinv_far(build_t *b, weft_dtype t) /* down to 2^-50 before 1 */
+{
+    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), -50.0, -3.0);
+    weft_value two = weft_constant(b->graph, t, WEFT_SCALAR, 2.0);
+    x = weft_shift(weft_neg(weft_pow(two, x)), 1.0);
+    return weft_erfinv(weft_oracle_made(b, x));
+}
+
+CASES(erfinv, CASE(erfinv_x, OP_FLOAT, 2, .each = true), CASE(erfinv_edges, OP_FLOAT, 0),
+      CASE(erfinv_far, OP_F64, 0, .each = true, .alone = true))
+CASES(outer, CASE(outer_x, OP_FLOAT | OP_INT, 2, .each = true))
+CASES(triangle, CASE(triangle_x, OP_I32, 0, .with = {.dim = "a", .other = "b", .a = 1}))
+CASES(lower_triangle, CASE(lower_triangle_x, OP_FLOAT | OP_INT, 1, .each = true,
+                           .with = {.dim = "a", .other = "b", .a = 1}))
+CASES(upper_triangle, CASE(upper_triangle_x, OP_FLOAT | OP_INT, 1, .each = true,
+                           .with = {.dim = "a", .other = "b", .a = -2}))
 CASES(sigmoid, WIDE_AND_SPECIAL(sigmoid))
 CASES(softplus, WIDE_AND_SPECIAL(softplus))
 CASES(erf, WIDE_AND_SPECIAL(erf), CASE(erf_small, OP_WIDE, 0, .alone = true, .each = true))

@@ -91,6 +91,47 @@ static weft_value cosine_x(build_t *b, weft_dtype t)
     return weft_cosine(x, y, B);
 }
 
+static weft_value group_norm_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, MERGED, C)), gain = in(b, t, WEFT_DIMS(MERGED)),
+               bias = in(b, t, WEFT_DIMS(MERGED));
+    return weft_group_norm(x, gain, bias, MERGED, 4, WEFT_DIMS(C), 0.25);
+}
+static weft_value instance_norm_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B, C)), gain = in(b, t, WEFT_DIMS(A)),
+               bias = in(b, t, WEFT_DIMS(A));
+    return weft_instance_norm(x, gain, bias, WEFT_DIMS(B, C), 0.25);
+}
+static weft_value weight_norm_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B, C)), gain = in(b, t, WEFT_DIMS(B));
+    return weft_weight_norm(x, gain);
+}
+static weft_value soft_cross_entropy_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B)), labels = positive(b, t, WEFT_DIMS(B, A));
+    return weft_soft_cross_entropy(x, labels, B);
+}
+static weft_value smooth_labels_x(build_t *b, weft_dtype t)
+{
+    weft_value labels = in(b, t, WEFT_DIMS(A, B));
+    return weft_smooth_labels(labels, B, 0.25);
+}
+static weft_value z_loss_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B));
+    return weft_z_loss(x, B);
+}
+
+CASES(group_norm, CASE(group_norm_x, OP_FLOAT, 2,
+                       .with = {.dim = "merged", .other = "c", .a = 0.25, .begin = 4}))
+CASES(instance_norm,
+      CASE(instance_norm_x, OP_FLOAT, 1, .with = {.dim = "b", .other = "c", .a = 0.25}))
+CASES(weight_norm, CASE(weight_norm_x, OP_FLOAT, 2))
+CASES(soft_cross_entropy, CASE(soft_cross_entropy_x, OP_FLOAT, 2, .with = {.dim = "b"}))
+CASES(smooth_labels, CASE(smooth_labels_x, OP_FLOAT, 1, .with = {.dim = "b", .a = 0.25}))
+CASES(z_loss, CASE(z_loss_x, OP_FLOAT, 2, .with = {.dim = "b"}))
 CASES(min, CASE(min_middle, OP_FLOAT | OP_INT, 1), CASE(min_all, OP_FLOAT | OP_INT, 1),
       CASE(min_nan, OP_FLOAT, 0))
 CASES(argmin, CASE(argmin_last, OP_FLOAT, 0, .with = {.dim = "c"}),

@@ -50,6 +50,12 @@ static weft_value einsum_three(build_t *b, weft_dtype t)
                z = in(b, t, WEFT_DIMS(C, D));
     return weft_einsum_n(WEFT_DIMS(A, D), WEFT_VALUES(x, y, z));
 }
+static weft_value einsum_chain(build_t *b, weft_dtype t) /* from the right it is the least work */
+{
+    weft_value x = in(b, t, WEFT_DIMS(B, A)), y = in(b, t, WEFT_DIMS(C, A, BATCH)),
+               z = in(b, t, WEFT_DIMS(BATCH, ROWS)), w = in(b, t, WEFT_DIMS(ROWS));
+    return weft_einsum_n(WEFT_DIMS(C, B), WEFT_VALUES(x, y, z, w));
+}
 static weft_value einsum_one(build_t *b, weft_dtype t)
 {
     weft_value x = in(b, t, WEFT_DIMS(A, B, C));
@@ -358,7 +364,8 @@ CASES(einsum, CASE(einsum_matrix, OP_FLOAT, 2), CASE(einsum_batched, OP_FLOAT, 2
       CASE(einsum_outer, OP_FLOAT, 1), CASE(einsum_dot, OP_FLOAT, 2),
       CASE(einsum_alone_dim, OP_FLOAT, 1), CASE(einsum_two_contracted, OP_FLOAT, 1),
       CASE(einsum_elementwise, OP_FLOAT, 1), CASE(einsum_large, OP_FLOAT, 0, .alone = true))
-CASES(einsum_n, CASE(einsum_three, OP_FLOAT, 2), CASE(einsum_one, OP_FLOAT, 1))
+CASES(einsum_n, CASE(einsum_three, OP_FLOAT, 2), CASE(einsum_one, OP_FLOAT, 1),
+      CASE(einsum_chain, OP_FLOAT, 1))
 CASES(sum, CASE(sum_middle, OP_FLOAT | OP_INT, 1), CASE(sum_all, OP_FLOAT | OP_INT, 1),
       CASE(sum_many, OP_FLOAT, 0, .alone = true), CASE(sum_wraps, OP_I32, 0, .alone = true))
 CASES(reduce_max, CASE(max_middle, OP_FLOAT | OP_INT, 1), CASE(max_all, OP_FLOAT | OP_INT, 1),

@@ -184,7 +184,7 @@ done:
 
 /* Ops that the device cuda has no kernel for yet; reindex goes upwards there. */
 static const char *const not_on_cuda[] = {"conv",   "max_pool", "unpool", "pool_pick",
-                                          "cumsum", "cumprod",  "reindex"};
+                                          "cumsum", "cumprod",  "cummax", "reindex"};
 
 bool weft_oracle_refuses(const weft_error *error)
 {

@@ -157,6 +157,88 @@ void reference_random_normal(const reference_call *call)
     }
 }
 
+/* Of element i, in (0, 1): the uniform number of this stream, and 48 bits in all with that of the next. */
+static long double fraction(const reference_call *call, int64_t i)
+{
+    reference_call next = *call;
+    next.with.stream++;
+    const double high = unit(call, i / 4, (int)(i % 4)), low = unit(&next, i / 4, (int)(i % 4));
+    return high + low * 0x1p-24L + 0x1p-49L;
+}
+
+void reference_random_int(const reference_call *call)
+{
+    const long double low = call->with.a, n = call->with.b - call->with.a;
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t i = element_index(&call->out[0], &p);
+        element_put(&call->out[0], &p, low + floorl(n * fraction(call, i)));
+    }
+}
+
+void reference_random_bernoulli(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t i = element_index(&call->out[0], &p);
+        element_put(&call->out[0], &p, unit(call, i / 4, (int)(i % 4)) < call->with.a);
+    }
+}
+
+void reference_random_bernoulli_of(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t i = element_index(&call->out[0], &p);
+        const long double probability = element_get(&call->in[0], &p);
+        element_put(&call->out[0], &p, unit(call, i / 4, (int)(i % 4)) < probability);
+    }
+}
+
+/* The z below which `share` of a normal distribution lies, by halving. */
+static long double normal_below(long double share)
+{
+    long double low = -20, high = 20;
+    for (int step = 0; step < 90; step++) {
+        const long double z = (low + high) / 2;
+        *(erfcl(-z / sqrtl(2)) / 2 < share ? &low : &high) = z;
+    }
+    return low;
+}
+
+void reference_random_truncated_normal(const reference_call *call)
+{
+    const long double first = erfcl(sqrtl(2)) / 2; /* beyond two deviations */
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const long double u = fraction(call, element_index(&call->out[0], &p));
+        const long double z = normal_below(first + u * (1 - 2 * first));
+        element_put(&call->out[0], &p, call->with.a + call->with.b * z);
+    }
+}
+
+void reference_random_gumbel(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    element_put(&call->out[0], &p, -logl(-logl(fraction(call, element_index(&call->out[0], &p)))));
+}
+
+void reference_random_categorical(const reference_call *call)
+{
+    const reference_tensor *x = &call->in[0];
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        long double best = -HUGE_VALL;
+        REFERENCE_EACH_IN(p, &row, x)
+        {
+            const long double noise = -logl(-logl(fraction(call, element_index(x, &p))));
+            if (element_get(x, &p) + noise <= best) continue;
+            best = element_get(x, &p) + noise;
+            element_put(&call->out[0], &row, point_at(&p, call->with.dim));
+        }
+    }
+}
+
 void reference_dropout(const reference_call *call)
 {
     REFERENCE_EACH(p, &call->out[0])

@@ -39,3 +39,44 @@ ELEMENT_2(logical_xor, (x != 0) != (y != 0))
 ELEMENT_1(logical_not, x == 0)
 ELEMENT_1(is_finite, isfinite(x) ? 1 : 0)
 ELEMENT_1(is_nan, isnan(x) ? 1 : 0)
+
+/* By halving, of what lies beyond. */
+static long double erfinv(long double x)
+{
+    long double low = 0, high = 10;
+    if (!(fabsl(x) < 1)) return fabsl(x) == 1 ? x * HUGE_VALL : (long double)NAN;
+    for (int step = 0; step < 90; step++) {
+        const long double y = (low + high) / 2;
+        const bool is_below = fabsl(x) < 0.5L ? erfl(y) < fabsl(x) : erfcl(y) > 1 - fabsl(x);
+        *(is_below ? &low : &high) = y;
+    }
+    return x < 0 ? -low : low;
+}
+ELEMENT_1(erfinv, erfinv(x))
+
+/* ---- rows and columns ------------------------------------------------------------------------------ */
+
+ELEMENT_2(outer, x *y)
+
+/* How far with.other is past with.dim. */
+static int64_t past(const reference_call *call, const reference_point *p)
+{
+    return point_at(p, call->with.other) - point_at(p, call->with.dim);
+}
+void reference_triangle(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    element_put(&call->out[0], &p, (double)past(call, &p) <= call->with.a);
+}
+void reference_lower_triangle(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    if ((double)past(call, &p) <= call->with.a)
+        element_put(&call->out[0], &p, element_get(&call->in[0], &p));
+}
+void reference_upper_triangle(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    if ((double)past(call, &p) >= call->with.a)
+        element_put(&call->out[0], &p, element_get(&call->in[0], &p));
+}

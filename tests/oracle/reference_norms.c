@@ -89,6 +89,102 @@ void reference_normalize(const reference_call *call)
     }
 }
 
+static long double scaled(const reference_call *call, const reference_point *p, moments m)
+{
+    return (element_get(&call->in[0], p) - m.mean) / sqrtl(m.m2 / m.count + call->with.a) *
+               element_get(&call->in[1], p) +
+           element_get(&call->in[2], p);
+}
+
+void reference_instance_norm(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const reference_point one = point_without(&p, call->with.dim);
+        const reference_point row = point_without(&one, call->with.other);
+        element_put(&call->out[0], &p, scaled(call, &p, moments_of(&call->in[0], &row)));
+    }
+}
+
+/* with.begin groups of with.dim, over with.other as well. */
+void reference_group_norm(const reference_call *call)
+{
+    const int64_t size = tensor_size(&call->in[0], call->with.dim) / call->with.begin;
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t group = point_at(&p, call->with.dim) / size;
+        const reference_point one = point_without(&p, call->with.dim);
+        const reference_point row = point_without(&one, call->with.other);
+        moments m = {0, 0, 0};
+        long double squares = 0;
+        REFERENCE_EACH_IN(q, &row, &call->in[0])
+        if (point_at(&q, call->with.dim) / size == group)
+            m.count++, m.mean += element_get(&call->in[0], &q);
+        m.mean /= m.count;
+        REFERENCE_EACH_IN(q, &row, &call->in[0])
+        if (point_at(&q, call->with.dim) / size == group)
+            squares += powl(element_get(&call->in[0], &q) - m.mean, 2);
+        m.m2 = squares;
+        element_put(&call->out[0], &p, scaled(call, &p, m));
+    }
+}
+
+void reference_weight_norm(const reference_call *call)
+{
+    const reference_tensor *gain = &call->in[1];
+    REFERENCE_EACH(row, gain)
+    {
+        long double squares = 0;
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        squares += powl(element_get(&call->in[0], &p), 2);
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        element_put(&call->out[0], &p,
+                    element_get(&call->in[0], &p) / sqrtl(squares) * element_get(gain, &row));
+    }
+}
+
+/* ---- logits -------------------------------------------------------------------------------------- */
+
+static long double logsumexp_of(const reference_tensor *x, const reference_point *row)
+{
+    long double sum = 0;
+    REFERENCE_EACH_IN(p, row, x)
+    sum += expl(element_get(x, &p));
+    return logl(sum);
+}
+
+void reference_z_loss(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    element_put(&call->out[0], &row, powl(logsumexp_of(&call->in[0], &row), 2));
+}
+
+void reference_soft_cross_entropy(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        const long double normal = logsumexp_of(&call->in[0], &row);
+        long double loss = 0;
+        REFERENCE_EACH_IN(p, &row, &call->in[0])
+        loss -= element_get(&call->in[1], &p) * (element_get(&call->in[0], &p) - normal);
+        element_put(&call->out[0], &row, loss);
+    }
+}
+
+void reference_smooth_labels(const reference_call *call)
+{
+    const long double n = tensor_size(&call->in[0], call->with.dim);
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const reference_point row = point_without(&p, call->with.dim);
+        long double sum = 0;
+        REFERENCE_EACH_IN(q, &row, &call->in[0])
+        sum += element_get(&call->in[0], &q);
+        element_put(&call->out[0], &p,
+                    (1 - call->with.a) * element_get(&call->in[0], &p) + call->with.a * sum / n);
+    }
+}
+
 void reference_rms_norm(const reference_call *call)
 {
     REFERENCE_EACH(p, &call->out[0])

@@ -45,7 +45,7 @@ WEFT_API weft_status weft_shape_check(const weft_shape *shape, weft_error *error
 WEFT_API int weft_shape_print(const weft_shape *shape, char *text, size_t bytes);
 
 /* How partial results combine: monoids. `width` numbers make one state (the innermost dim of the
- * tensor that holds them): sum, max, min: 1; lse: running max and sum of exp(x - max); argmax: value and
+ * tensor that holds them): sum, max, min, prod: 1; lse: running max and sum of exp(x - max); argmax: value and
  * global index; moments: count, mean, M2. */
 typedef enum weft_combine {
     WEFT_NOT_PARTIAL = 0,
@@ -55,6 +55,7 @@ typedef enum weft_combine {
     WEFT_LSE,
     WEFT_ARGMAX,
     WEFT_MOMENTS,
+    WEFT_PROD,
     WEFT_COMBINES
 } weft_combine;
 WEFT_API const char *weft_combine_name(weft_combine combine);

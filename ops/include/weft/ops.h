@@ -14,7 +14,9 @@
 WEFT_BEGIN
 
 /* einsum: the product of the operands, summed over every dim that `out` lacks. Two operands, float dtypes.
- * weft_einsum_n takes 1 to 8, multiplied from the left. */
+ * weft_einsum_n takes 1 to WEFT_MAX_EINSUM, multiplied two at a time in the order of the fewest multiplications, of equal ones
+ * from the left. */
+enum { WEFT_MAX_EINSUM = 12 };
 WEFT_API weft_value weft_einsum(weft_shape out, weft_value a, weft_value b);
 WEFT_API weft_value weft_einsum_n(weft_shape out, weft_values operands);
 
@@ -89,6 +91,7 @@ WEFT_API weft_value weft_softplus(weft_value x); /* log(1 + exp x) */
 WEFT_API weft_value weft_elu(weft_value x, double by);
 WEFT_API weft_value weft_leaky_relu(weft_value x, double by);
 WEFT_API weft_value weft_erf(weft_value x);
+WEFT_API weft_value weft_erfinv(weft_value x); /* erf's inverse, of x from -1 to 1 */
 /* exp x - 1, and log(1 + x), as exact for x near 0 as elsewhere */
 WEFT_API weft_value weft_expm1(weft_value x);
 WEFT_API weft_value weft_log1p(weft_value x);
@@ -126,6 +129,16 @@ WEFT_API weft_value weft_where(weft_value condition, weft_value a, weft_value b)
 /* cast: float to i32 truncates; its gradient is 0. */
 WEFT_API weft_value weft_cast(weft_value x, weft_dtype dtype);
 
+/* outer: all elements of a times all of b: [a's dims, b's]; they have none in common. */
+WEFT_API weft_value weft_outer(weft_value a, weft_value b);
+/* triangle: i32 [row, column], 1 where column <= row + offset. lower_triangle: x there, else 0; upper_triangle: x where
+ * column >= row + offset. */
+WEFT_API weft_value weft_triangle(weft_graph *graph, weft_dim row, weft_dim column, int64_t offset);
+WEFT_API weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim column,
+                                        int64_t offset);
+WEFT_API weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column,
+                                        int64_t offset);
+
 /* constants and indices */
 WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape,
                                   double value);
@@ -142,6 +155,8 @@ WEFT_API weft_value weft_broadcast_to(weft_value x, weft_shape shape);
 WEFT_API weft_value weft_sum(weft_shape out, weft_value x);
 WEFT_API weft_value weft_max(weft_shape out, weft_value x); /* gradient shared equally by ties */
 WEFT_API weft_value weft_min(weft_shape out, weft_value x);
+/* prod: the product; integers wrap around. Its gradient is right where elements are 0, too. */
+WEFT_API weft_value weft_prod(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean_over(weft_shape out, weft_value x);
 /* variance: the sum of the squares of what is apart from the mean, by their number less `correction` (0, or 1: unbiased). */
 WEFT_API weft_value weft_variance(weft_shape out, weft_value x, double correction);
@@ -158,6 +173,10 @@ WEFT_API weft_value weft_argmin(weft_value x, weft_dim dim);
  * end. A dim of 96 elements or more is done in 48 blocks, which 2, 3, 4, 6, .. ranks share; the same bits in every layout. */
 WEFT_API weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_cumprod(weft_value x, weft_dim dim, bool exclusive, bool reverse);
+/* cummax, cummin: the same of the largest, the least so far; exclusive: the first is -inf, inf, or the integer at that end. A NaN
+ * stays. The gradient goes to the element that it is, the first of equal ones. */
+WEFT_API weft_value weft_cummax(weft_value x, weft_dim dim, bool exclusive, bool reverse);
+WEFT_API weft_value weft_cummin(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
 /* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim].
@@ -187,8 +206,18 @@ WEFT_API weft_value weft_cross_entropy_with(weft_value logits, weft_value labels
 WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
 /* rms_norm: x / sqrt(mean of x^2 + 1e-5) * gain; gain [dim]. */
 WEFT_API weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim);
-/* normalize: (x - mean) / sqrt(variance + epsilon) over any dims: over all but batch and channel that is instance norm; over those
- * and a part of the channels (weft_reshape them into groups) group norm; over all but the channels what batch norm trains with. */
+/* group_norm: (x - mean) / sqrt(variance + epsilon) * gain + bias; mean and variance over the dims `over` (rows, columns) and the
+ * channels of a group, of which there are n_groups in channel, one behind the other. instance_norm: over `over` alone. gain and
+ * bias [channel], or other dims of x. */
+WEFT_API weft_value weft_group_norm(weft_value x, weft_value gain, weft_value bias,
+                                    weft_dim channel, int64_t n_groups, weft_shape over,
+                                    double epsilon);
+WEFT_API weft_value weft_instance_norm(weft_value x, weft_value gain, weft_value bias,
+                                       weft_shape over, double epsilon);
+/* weight_norm: direction / |direction| * gain, lengths over the dims that the gain lacks. */
+WEFT_API weft_value weft_weight_norm(weft_value direction, weft_value gain);
+/* normalize: (x - mean) / sqrt(variance + epsilon) over any dims: over all but the channels that is what batch norm trains
+ * with. */
 WEFT_API weft_value weft_normalize(weft_value x, weft_shape over, double epsilon);
 
 /* losses, without a mean: that is the user's */
@@ -198,6 +227,11 @@ WEFT_API weft_value weft_huber(weft_value prediction, weft_value target, double 
 WEFT_API weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets);
 /* kl_divergence: the sum over dim of p (log p - log q). */
 WEFT_API weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim);
+/* soft_cross_entropy: the sum over dim of labels (-log softmax(logits)): labels are shares of the classes [.., dim]. smooth_labels:
+ * such labels, of which `by` (0 to 1) is spread evenly. z_loss: logsumexp(logits)^2, a term that keeps it near 0. */
+WEFT_API weft_value weft_soft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
+WEFT_API weft_value weft_smooth_labels(weft_value labels, weft_dim dim, double by);
+WEFT_API weft_value weft_z_loss(weft_value logits, weft_dim dim);
 /* cosine: of the angle between a and b along dim: a.b / (|a| |b|), the product of lengths no less than 1e-8. */
 WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 
@@ -205,8 +239,44 @@ WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 WEFT_API weft_value weft_gather(weft_value table, weft_value ids,
                                 weft_dim dim); /* [ids..., rest...] */
 WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids,
-                                     weft_dim dim);                        /* [dim, rest...] */
-WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim); /* x without dim */
+                                     weft_dim dim); /* [dim, rest...] */
+/* pick: y[.., own] = x[.., ids[.., own]]: of each row one element, or as many as dims of the ids' own say; x without dim, then
+ * those. ids may be along dim itself. */
+WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);
+/* unpick: the other way: y [out], which has dim, is 0 but for y[.., ids[.., own]], to which x[.., own] is added. */
+WEFT_API weft_value weft_unpick(weft_shape out, weft_value x, weft_value ids, weft_dim dim);
+
+/* scatter_max, scatter_min: the largest, the least of the rows of each id; where there is none -inf or inf, or the integer at that
+ * end. The gradient is shared equally by ties. segment_mean: their mean, 0 where there is none. [dim, rest...] */
+WEFT_API weft_value weft_scatter_max(weft_value rows, weft_value ids, weft_dim dim);
+WEFT_API weft_value weft_scatter_min(weft_value rows, weft_value ids, weft_dim dim);
+WEFT_API weft_value weft_segment_mean(weft_value rows, weft_value ids, weft_dim dim);
+/* histogram: i32 [out, bins]: how many elements of x, over the dims that `out` lacks, lie in each of bins.size equal parts of [low,
+ * high], whose last has `high` too; what is outside, and NaN, is not counted. */
+WEFT_API weft_value weft_histogram(weft_shape out, weft_value x, double low, double high,
+                                   weft_dim bins);
+/* embedding_bag: the sum over bag, a dim of the ids, of rows of the table, by weights with dims of the ids ({0}: 1); is_mean: by
+ * how many ids of the bag are in dim. An id outside of it adds nothing. [ids' dims without bag, rest...] */
+WEFT_API weft_value weft_embedding_bag(weft_value table, weft_value ids, weft_dim dim, weft_dim bag,
+                                       weft_value weights, bool is_mean);
+/* count_outside: i32, a scalar: how many ids are none of dim's: for who would rather stop than go on with zeros. */
+WEFT_API weft_value weft_count_outside(weft_value ids, weft_dim dim);
+
+/* order: a NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending and descending.
+ * argsort: i32, the indices in that order. sort: the elements; *ids, NULL for none: their indices. order: of the first `to` alone;
+ * dim is whole for these, so where it is split it is gathered.
+ * top_k, bottom_k: the to.size largest, the largest first, or least, the least first. A dim of 96 elements or more, of which not
+ * more than a part of 96 is asked for, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share: what goes over ranks is 48 to.size
+ * elements a row, and the result is the same in every layout. */
+WEFT_API weft_value weft_order(weft_value x, weft_dim dim, weft_dim to, bool descending);
+WEFT_API weft_value weft_argsort(weft_value x, weft_dim dim, bool descending);
+WEFT_API weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_value *ids);
+WEFT_API weft_value weft_top_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids);
+WEFT_API weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids);
+/* quantile: x without dim: the element at place q (size - 1) of the sorted dim, q from 0 to 1, or between its two neighbours in
+ * proportion. A NaN makes it NaN. Float dtypes. median: q = 0.5. */
+WEFT_API weft_value weft_quantile(weft_value x, weft_dim dim, double q);
+WEFT_API weft_value weft_median(weft_value x, weft_dim dim);
 
 /* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
  * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims shared by name. query and memory may
@@ -278,6 +348,19 @@ WEFT_API weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, wef
                                         double low, double high);
 WEFT_API weft_value weft_random_normal(weft_graph *graph, weft_dtype dtype, weft_shape shape,
                                        double mean, double deviation);
+/* random_int: each integer from low on, below high, as often; i32, i64 or u8, which must hold them. random_bernoulli: 1 with that
+ * probability, else 0; of a value: each element with its own, in its dtype. random_truncated_normal: within two deviations of the
+ * mean; deviation is that of the normal distribution that is cut off. random_gumbel: -log(-log u) of uniform u. */
+WEFT_API weft_value weft_random_int(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                                    int64_t low, int64_t high);
+WEFT_API weft_value weft_random_bernoulli(weft_graph *graph, weft_dtype dtype, weft_shape shape,
+                                          double probability);
+WEFT_API weft_value weft_random_bernoulli_of(weft_value probability);
+WEFT_API weft_value weft_random_truncated_normal(weft_graph *graph, weft_dtype dtype,
+                                                 weft_shape shape, double mean, double deviation);
+WEFT_API weft_value weft_random_gumbel(weft_graph *graph, weft_dtype dtype, weft_shape shape);
+/* random_categorical: i32 [logits' dims without dim]: class c with probability softmax(logits)[c]; -inf: never. */
+WEFT_API weft_value weft_random_categorical(weft_value logits, weft_dim dim);
 /* dropout: 0 with probability `rate`, else x / (1 - rate). */
 WEFT_API weft_value weft_dropout(weft_value x, double rate);
 

@@ -4,6 +4,8 @@
  */
 #include "cpu/nest.h"
 
+#include <math.h>
+
 enum { STRETCH = 256 };
 
 typedef struct cumulating {
@@ -26,19 +28,27 @@ typedef struct cumulating {
             for (int64_t i = 0; i < n && c->exclusive; i++)                                        \
                 y[row + i] = (T)sum[i];                                                            \
             for (int64_t i = 0; i < n; i++)                                                        \
-                sum[i] = sum[i] OP(SUM) x[row + i];                                                \
+                sum[i] = OP(sum[i], (SUM)x[row + i]);                                              \
             for (int64_t i = 0; i < n && !c->exclusive; i++)                                       \
                 y[row + i] = (T)sum[i];                                                            \
         }                                                                                          \
     }
-CUMULATE(sums_f32, float, double, 0, +)
-CUMULATE(sums_f64, double, double, 0, +)
-CUMULATE(sums_i32, int32_t, uint32_t, 0, +)
-CUMULATE(sums_i64, int64_t, uint64_t, 0, +)
-CUMULATE(products_f32, float, double, 1, *)
-CUMULATE(products_f64, double, double, 1, *)
-CUMULATE(products_i32, int32_t, uint32_t, 1, *)
-CUMULATE(products_i64, int64_t, uint64_t, 1, *)
+#define ADDED(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+/* A NaN stays the largest. */
+#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
+CUMULATE(sums_f32, float, double, 0, ADDED)
+CUMULATE(sums_f64, double, double, 0, ADDED)
+CUMULATE(sums_i32, int32_t, uint32_t, 0, ADDED)
+CUMULATE(sums_i64, int64_t, uint64_t, 0, ADDED)
+CUMULATE(products_f32, float, double, 1, TIMES)
+CUMULATE(products_f64, double, double, 1, TIMES)
+CUMULATE(products_i32, int32_t, uint32_t, 1, TIMES)
+CUMULATE(products_i64, int64_t, uint64_t, 1, TIMES)
+CUMULATE(tops_f32, float, float, -INFINITY, LARGER)
+CUMULATE(tops_f64, double, double, (double)-INFINITY, LARGER)
+CUMULATE(tops_i32, int32_t, int32_t, INT32_MIN, LARGER)
+CUMULATE(tops_i64, int64_t, int64_t, INT64_MIN, LARGER)
 
 typedef void (*cumulate)(const cumulating *c, int64_t at, int64_t n);
 static const cumulate sums[WEFT_DTYPES] = {
@@ -47,6 +57,8 @@ static const cumulate products[WEFT_DTYPES] = {[WEFT_F32] = products_f32,
                                                [WEFT_F64] = products_f64,
                                                [WEFT_I32] = products_i32,
                                                [WEFT_I64] = products_i64};
+static const cumulate tops[WEFT_DTYPES] = {
+    [WEFT_F32] = tops_f32, [WEFT_F64] = tops_f64, [WEFT_I32] = tops_i32, [WEFT_I64] = tops_i64};
 
 static void run_stretches(void *argument, int64_t begin, int64_t end, int lane)
 {
@@ -88,6 +100,11 @@ void weft_cumprod_cpu(const weft_call *call)
     run(call, products);
 }
 
+void weft_cummax_cpu(const weft_call *call)
+{
+    run(call, tops);
+}
+
 const weft_kernel weft_kernel_cumsum = {
     .size = sizeof(weft_kernel),
     .name = "cumsum",
@@ -101,4 +118,11 @@ const weft_kernel weft_kernel_cumprod = {
     .device = WEFT_CPU,
     .dtypes = WEFT_WIDE_DTYPES,
     .launch = weft_cumprod_cpu,
+};
+const weft_kernel weft_kernel_cummax = {
+    .size = sizeof(weft_kernel),
+    .name = "cummax",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_WIDE_DTYPES,
+    .launch = weft_cummax_cpu,
 };

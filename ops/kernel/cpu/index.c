@@ -1,4 +1,4 @@
-/* index.c: gather, pick, and scatter_add: the dim that a tensor of ids points into.
+/* index.c: gather, pick, scatter_add, scatter_max and unpick: the dim that a tensor of ids points into.
  *
  * Two nests of loops: `ids`, over the dims of the ids, and `rest`, over the result dims
  * (scatter_add: row dims) that the ids lack. The table's stride along a dim it shares with the ids
@@ -7,6 +7,7 @@
  */
 #include "cpu/nest.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -20,8 +21,10 @@ typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
+typedef void (*put_run)(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n);
+
 typedef struct indexing {
-    weft_dtype dtype;
+    put_run put; /* of what scatters */
     size_t bytes;
     weft_nest ids, rest;
     int64_t n_rest;                             /* iterations of rest */
@@ -37,7 +40,6 @@ static void make_nests(indexing *x, const weft_view *table, const weft_view *ids
     const weft_strided t = weft_strided_view(table), i = weft_strided_view(ids),
                        r = weft_strided_view(rows);
     const int along = weft_shape_find(&table->shape, dim);
-    x->dtype = table->dtype;
     x->bytes = weft_dtype_bytes(table->dtype);
     x->id = ids->data, x->table = table->data, x->rows = rows->data;
     if (along >= 0)
@@ -151,31 +153,43 @@ const weft_kernel weft_kernel_pick = {
     .launch = weft_pick_cpu,
 };
 
-/* ---- scatter_add ----------------------------------------------------------------------------- */
+/* ---- scatter_add, scatter_max ----------------------------------------------------------------------------- */
 
-#define ADD_RUN(name, T, SUM)                                                                      \
+/* `both` of what is there, y, and of the row's x. */
+#define PUT_RUN(name, T, both)                                                                     \
     static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)     \
     {                                                                                              \
-        T *y = (T *)to;                                                                            \
-        const T *x = (const T *)from;                                                              \
+        T *y_ = (T *)to;                                                                           \
+        const T *x_ = (const T *)from;                                                             \
         if (to_stride == 1 && stride == 1) {                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                y[i] = (T)((SUM)y[i] + (SUM)x[i]);                                                 \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const T y = y_[i], x = x_[i];                                                      \
+                y_[i] = (T)(both);                                                                 \
+            }                                                                                      \
             return;                                                                                \
         }                                                                                          \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i * to_stride] = (T)((SUM)y[i * to_stride] + (SUM)x[i * stride]);                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const T y = y_[i * to_stride], x = x_[i * stride];                                     \
+            y_[i * to_stride] = (T)(both);                                                         \
+        }                                                                                          \
     }
-ADD_RUN(add_run_f32, float, float)
-ADD_RUN(add_run_f64, double, double)
-ADD_RUN(add_run_i32, int32_t, uint32_t)
-ADD_RUN(add_run_i64, int64_t, uint64_t)
+PUT_RUN(add_run_f32, float, y + x)
+PUT_RUN(add_run_f64, double, y + x)
+PUT_RUN(add_run_i32, int32_t, (uint32_t)y + (uint32_t)x)
+PUT_RUN(add_run_i64, int64_t, (uint64_t)y + (uint64_t)x)
+PUT_RUN(max_run_f32, float, x > y || x != x ? x : y)
+PUT_RUN(max_run_f64, double, x > y || x != x ? x : y)
+PUT_RUN(max_run_i32, int32_t, x > y ? x : y)
+PUT_RUN(max_run_i64, int64_t, x > y ? x : y)
 
-typedef void (*add_run)(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n);
-static const add_run add_runs[WEFT_DTYPES] = {[WEFT_F32] = add_run_f32,
+static const put_run add_runs[WEFT_DTYPES] = {[WEFT_F32] = add_run_f32,
                                               [WEFT_F64] = add_run_f64,
                                               [WEFT_I32] = add_run_i32,
                                               [WEFT_I64] = add_run_i64};
+static const put_run max_runs[WEFT_DTYPES] = {[WEFT_F32] = max_run_f32,
+                                              [WEFT_F64] = max_run_f64,
+                                              [WEFT_I32] = max_run_i32,
+                                              [WEFT_I64] = max_run_i64};
 
 /* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
  * [from, stop) of a run. */
@@ -193,8 +207,8 @@ static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from,
             const int64_t to =
                 at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
             const int64_t row = at[ROWS] + in[ROWS] + from * stride[ROWS];
-            add_runs[x->dtype](x->table + (size_t)to * x->bytes, stride[TABLE],
-                               x->rows + (size_t)row * x->bytes, stride[ROWS], stop - from);
+            x->put(x->table + (size_t)to * x->bytes, stride[TABLE],
+                   x->rows + (size_t)row * x->bytes, stride[ROWS], stop - from);
         }
     }
 }
@@ -216,14 +230,13 @@ static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first + begin, x->first + end, 0, x->run);
 }
 
-void weft_scatter_add_cpu(const weft_call *call)
+/* Into a result that holds what rows go on from. */
+static void scatter_all(const weft_call *call, const put_run *runs)
 {
     const weft_dim_attributes *attributes = call->attributes;
     const weft_view *rows = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
-    if (weft_view_count(out) == 0) return;
-    weft_begin_sum(call);
     if (weft_view_count(rows) == 0) return;
-    indexing x = {0};
+    indexing x = {.put = runs[out->dtype]};
     make_nests(&x, out, ids, rows, attributes->dim);
     const int64_t n_ids = weft_nest_count(&x.ids);
     if (x.run >= 4 * PART)
@@ -234,11 +247,53 @@ void weft_scatter_add_cpu(const weft_call *call)
                       weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);
 }
 
+void weft_scatter_add_cpu(const weft_call *call)
+{
+    if (weft_view_count(&call->out[0]) == 0) return;
+    weft_begin_sum(call);
+    scatter_all(call, add_runs);
+}
+
+void weft_scatter_max_cpu(const weft_call *call)
+{
+    const weft_view *out = &call->out[0];
+    const int64_t n = weft_view_count(out);
+    for (int64_t i = 0; i < n; i++) {
+        if (out->dtype == WEFT_F32) ((float *)out->data)[i] = -INFINITY;
+        if (out->dtype == WEFT_F64) ((double *)out->data)[i] = (double)-INFINITY;
+        if (out->dtype == WEFT_I32) ((int32_t *)out->data)[i] = INT32_MIN;
+        if (out->dtype == WEFT_I64) ((int64_t *)out->data)[i] = INT64_MIN;
+    }
+    if (n > 0) scatter_all(call, max_runs);
+}
+
+const weft_kernel weft_kernel_scatter_max = {
+    .size = sizeof(weft_kernel),
+    .name = "scatter_max",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_WIDE_DTYPES,
+    .launch = weft_scatter_max_cpu,
+};
+
 const weft_kernel weft_kernel_scatter_add = {
     .size = sizeof(weft_kernel),
     .name = "scatter_add",
     .device = WEFT_CPU,
     .dtypes = WEFT_WIDE_DTYPES,
     .launch = weft_scatter_add_cpu,
+    .accumulates = true,
+};
+
+void weft_unpick_cpu(const weft_call *call)
+{
+    weft_scatter_add_cpu(call);
+}
+
+const weft_kernel weft_kernel_unpick = {
+    .size = sizeof(weft_kernel),
+    .name = "unpick",
+    .device = WEFT_CPU,
+    .dtypes = WEFT_WIDE_DTYPES,
+    .launch = weft_unpick_cpu,
     .accumulates = true,
 };

@@ -26,14 +26,17 @@ void weft_unpool_cpu(const weft_call *call);
 /* out = in[0] at the taps in[1], 0 where there is none. */
 void weft_pool_pick_cpu(const weft_call *call);
 
-/* out = in[0] added up, multiplied up, along one dim, which is whole (weft_cumulate_attributes). */
+/* out = in[0] added up, multiplied up, or its largest so far, along one dim, which is whole (weft_cumulate_attributes). */
 void weft_cumsum_cpu(const weft_call *call);
 void weft_cumprod_cpu(const weft_call *call);
+void weft_cummax_cpu(const weft_call *call);
 
 /* out = in[0] reduced over the dims that out lacks. For LSE, ARGMAX, MOMENTS out has a last dim "~" of
- * weft_combine_width numbers. No elements: the combine's identity (0, -inf, +inf; int: INT32_MIN, MAX). Ties of ARGMAX: lowest
+ * weft_combine_width numbers. No elements: the combine's identity (0, -inf, +inf, 1; int: INT32_MIN, MAX). Ties of ARGMAX: lowest
  * index. Same code serves rows, columns and anything between; the two pure cases are fast. */
 void weft_reduce_cpu(const weft_call *call);
+/* The same of SUM, MAX and PROD of whole numbers, exactly. */
+void weft_reduce_whole_cpu(const weft_call *call);
 /* in: state [..., ~]; out[0] the value. lse: max + log(sum). argmax: index as i32. */
 void weft_lse_finish_cpu(const weft_call *call);
 void weft_argmax_finish_cpu(const weft_call *call);
@@ -45,8 +48,19 @@ void weft_gather_cpu(const weft_call *call);
 /* out [dim, rest...] = sum of rows in[0] [..., rest] whose id in[1] [...] is the row; owner-rows only;
  * deterministic for any number of lanes. It accumulates: then the sum so far is in[2], and rows are added to it one by one. */
 void weft_scatter_add_cpu(const weft_call *call);
-/* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere. */
+/* The same of the largest row: -inf, or the least integer, where there is none. A NaN is the largest. */
+void weft_scatter_max_cpu(const weft_call *call);
+/* out[...] = in[0][..., dim] at in[1] ids[...]; masked. The indexed dim may stand anywhere; ids may have dims that in[0] has
+ * not. */
 void weft_pick_cpu(const weft_call *call);
+/* out[..., dim] = sum of in[0][...] whose id in[1] [...] is the coordinate along dim, over the dims that out lacks; as
+ * scatter_add. */
+void weft_unpick_cpu(const weft_call *call);
+
+/* out[..., to] = the indices (i32) of the elements of in[0] along dim, which is whole, in the order of the elements; dims by place
+ * (weft_order_attributes). A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending
+ * and descending. */
+void weft_order_cpu(const weft_call *call);
 
 /* out = softmax(scale q.k + bias, over the memory rows that are seen) v. in: q [.., query, .., feature],
  * k [.., memory, .., feature], v [.., memory, .., feature], then bias and mask as the attributes say, of any of the

@@ -206,6 +206,13 @@ static void launch(const weft_call *call)
     run(call->prepared, call->stream);
 }
 
+/* What doubles do not hold is not for this one. */
+static bool takes(const weft_call *call)
+{
+    const weft_reduce_attributes *attributes = call->attributes;
+    return weft_reducers[attributes->combine].row[call->in[0].dtype] != NULL;
+}
+
 void weft_reduce_cpu(const weft_call *call)
 {
     reduction r;
@@ -218,6 +225,7 @@ const weft_kernel weft_kernel_reduce = {
     .name = "reduce",
     .device = WEFT_CPU,
     .dtypes = WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32),
+    .takes = takes,
     .prepare = prepare,
     .launch = launch,
 };

@@ -1,4 +1,4 @@
-/* reduce_state.c: the mathematics of sum, max, min, lse, argmax and moments; see reduce_state.h.
+/* reduce_state.c: the mathematics of sum, max, min, prod, lse, argmax and moments; see reduce_state.h.
  *
  * States are doubles, whatever the elements: float runs are summed in float by SIMD, at most
  * WEFT_BLOCK at a time, and runs are added in double. NaN wins a max, a min and an argmax, so that it
@@ -35,6 +35,12 @@ static void merge_min(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         state[i] = SMALLER(state[i], other[i]);
+}
+
+static void merge_prod(double *state, const double *other, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        state[i] *= other[i];
 }
 
 static void merge_lse(double *state, const double *other, int64_t n)
@@ -162,6 +168,26 @@ static void row_sum_i32(double *state, const weft_run *run)
     EACH_PART(run, at, n)
     state[0] += (double)sum_i32((const int32_t *)run->x + at, n);
 }
+
+/* Products of floats in double, four at a time. Integers, which wrap around, are not for doubles (reduce_whole.c). */
+#define FLOAT_PROD(T, suffix)                                                                      \
+    WEFT_CLONES static double prod_##suffix(const T *x, int64_t n)                                 \
+    {                                                                                              \
+        double p[4] = {1, 1, 1, 1};                                                                \
+        for (; n >= 4; n -= 4, x += 4)                                                             \
+            for (int k = 0; k < 4; k++)                                                            \
+                p[k] *= (double)x[k];                                                              \
+        for (int k = 0; k < n; k++)                                                                \
+            p[k] *= (double)x[k];                                                                  \
+        return p[0] * p[1] * (p[2] * p[3]);                                                        \
+    }                                                                                              \
+    static void row_prod_##suffix(double *state, const weft_run *run)                              \
+    {                                                                                              \
+        EACH_PART(run, at, n)                                                                      \
+        state[0] *= prod_##suffix((const T *)run->x + at, n);                                      \
+    }
+FLOAT_PROD(float, f32)
+FLOAT_PROD(double, f64)
 
 #define ROWS(T, suffix, LOW, HIGH)                                                                 \
     WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \
@@ -424,6 +450,7 @@ FLOAT_ROWS(double, f64)
 
 /* lse: one exp per element: of minus the distance between the element and the running max. */
 #define FLOAT_COLUMNS(T, suffix)                                                                   \
+    COLUMN(column_prod_##suffix, T, state[i] *= v)                                                 \
     COLUMN(                                                                                        \
         column_lse_##suffix, T, const double m = state[i]; const double d = v == m ? 0.0 : v - m;  \
         const double e = (double)weft_exp_##suffix((T)-fabs(d)); const double s = state[C1 + i];   \
@@ -477,4 +504,8 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
                       .row = FLOATS(row_moments),
                       FLOATS_ASK,
                       .column = FLOATS(column_moments)},
+    [WEFT_PROD] = {.identity = {1},
+                   .merge = merge_prod,
+                   .row = FLOATS(row_prod),
+                   .column = FLOATS(column_prod)},
 };

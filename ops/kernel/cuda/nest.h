@@ -41,9 +41,18 @@ typedef struct cuda_indexing {
     const int32_t *id;
     void *table, *rows;
     int64_t n_ids, n_rest, first, end, step;
-    int64_t n_parts; /* scatter_add: of the rows of the table; each has threads of its own */
+    int64_t
+        n_parts; /* scatter_add, scatter_max: of the rows of the table; each has threads of its own */
     cuda_nest ids, rest;
 } cuda_indexing;
+
+/* The first `count` of n elements of each row in their order; element k of row r is inner k + r % inner of block r / inner. */
+typedef struct cuda_ordering {
+    const void *x;
+    int32_t *to;
+    int64_t n, count, inner, n_rows;
+    int descending;
+} cuda_ordering;
 
 #ifdef KERNEL
 typedef struct offsets {

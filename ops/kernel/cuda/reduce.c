@@ -135,8 +135,8 @@ static void launch_moments(const weft_call *call)
 
 weft_status cuda_reductions_open(weft_device_kind device, weft_error *error)
 {
-    static const char *const ops[] = {"sum", "reduce_max", "lse_state", "argmax_state",
-                                      "moments_state"};
+    static const char *const ops[] = {"sum",       "reduce_max",   "reduce_prod",
+                                      "lse_state", "argmax_state", "moments_state"};
     const weft_kernel reduces = {
         .dtypes = WEFT_WIDE_DTYPES, .takes = takes, .prepare = prepare, .launch = launch};
     const weft_kernel lse = {

@@ -183,6 +183,13 @@ typedef struct weft_cumulate_attributes { /* cumsum, cumprod */
     bool exclusive, reverse; /* without the element's own; from the end on */
 } weft_cumulate_attributes;
 
+typedef struct
+    weft_order_attributes { /* order: the first `count` along dim, which are `to` of the result */
+    const char *dim, *to;
+    int64_t size, count;
+    bool descending; /* the largest first */
+} weft_order_attributes;
+
 typedef struct weft_number_attributes { /* moments_finish: eps */
     double number;
 } weft_number_attributes;

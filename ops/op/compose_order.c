@@ -1,0 +1,176 @@
+/* compose_order.c: sorting, the first few, quantiles: compositions of order, which says which elements, and pick, which takes them,
+ * and through which gradients flow.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op.h"
+#include "weft/ops.h"
+
+enum { BLOCKS = 48, LEAST = 2 * BLOCKS };
+
+static weft_dim as_long_as(weft_graph *graph, weft_dim like, int64_t size)
+{
+    weft_dim dim = weft_dim_beside(graph, like);
+    dim.size = size;
+    return dim;
+}
+
+/* ---- the first few, by blocks -------------------------------------------------------------------- */
+
+/* What comes after everything: of equal elements the padding has the higher indices. */
+static double last_of(weft_dtype dtype, bool descending)
+{
+    if (weft_dtype_is_float(dtype)) return descending ? (double)-INFINITY : (double)NAN;
+    if (dtype == WEFT_I64) return descending ? (double)INT64_MIN : (double)INT64_MAX;
+    return descending ? (double)INT32_MIN : (double)INT32_MAX;
+}
+
+/* x [.., dim, ..] as [.., first, then, ..], or back. */
+static weft_value cut(weft_value x, weft_dim dim, weft_dim first, weft_dim then)
+{
+    const weft_shape *whole = weft_shape_of(x);
+    weft_shape shape = {0};
+    for (int d = 0; d < whole->n_dims; d++) {
+        const bool is_it = strcmp(whole->dims[d].name, dim.name) == 0;
+        shape.dims[shape.n_dims++] = is_it ? first : whole->dims[d];
+        if (is_it) shape.dims[shape.n_dims++] = then;
+    }
+    return weft_reshape(x, shape);
+}
+
+/* x [.., first, .., then] as [.., all, ..]. */
+static weft_value joined(weft_value x, weft_dim first, weft_dim then, weft_dim all)
+{
+    const weft_shape *apart = weft_shape_of(x);
+    weft_shape beside = {0}, shape = {0};
+    for (int d = 0; d < apart->n_dims; d++) {
+        if (strcmp(apart->dims[d].name, then.name) == 0) continue;
+        const bool is_it = strcmp(apart->dims[d].name, first.name) == 0;
+        beside.dims[beside.n_dims++] = apart->dims[d];
+        if (is_it) beside.dims[beside.n_dims++] = then;
+        shape.dims[shape.n_dims++] = is_it ? all : apart->dims[d];
+    }
+    return weft_reshape(weft_transpose(x, beside), shape);
+}
+
+/* Of each block its first few, and of these the first few: in the order of blocks and of what stands in them, so that of equal
+ * ones the lower index stays first. */
+static weft_value few_by_blocks(weft_value x, weft_dim dim, weft_dim to, bool descending)
+{
+    weft_graph *graph = x.graph;
+    const weft_dim blocks = {dim.name, BLOCKS};
+    const weft_dim within = as_long_as(graph, dim, (dim.size + BLOCKS - 1) / BLOCKS);
+    const weft_dim few = as_long_as(graph, dim, to.size),
+                   all = as_long_as(graph, dim, BLOCKS * to.size);
+    const weft_dim longer = {dim.name, BLOCKS * within.size};
+    if (longer.size > dim.size)
+        x = weft_pad(x, dim, 0, longer, last_of(weft_dtype_of(x), descending));
+    const weft_value parts = cut(x, longer, blocks, within);
+    const weft_value first = weft_order(parts, within, few, descending);
+    const weft_value at = weft_iota(graph, WEFT_I32, blocks),
+                     size = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)within.size);
+    const weft_value numbers = weft_add(first, weft_mul(at, size));
+    const weft_value best = joined(weft_pick(parts, first, within), blocks, few, all);
+    const weft_value chosen = weft_order(best, all, to, descending);
+    return weft_pick(joined(numbers, blocks, few, all), chosen, all);
+}
+
+static weft_value few(weft_value x, weft_dim dim, weft_dim to, bool descending)
+{
+    weft_dim_attributes along, into;
+    if (!weft_graph_dim(x.graph, descending ? "top_k" : "bottom_k", dim, &along) ||
+        !weft_graph_dim(x.graph, descending ? "top_k" : "bottom_k", to, &into))
+        return weft_no_value(x.graph);
+    const bool is_short = dim.size < LEAST || to.size > dim.size / LEAST ||
+                          dim.size > INT32_MAX - BLOCKS || x.id == 0 ||
+                          weft_shape_of(x)->n_dims == WEFT_MAX_DIMS ||
+                          weft_dim_of(x, along.dim).size != along.size; /* infer says so */
+    dim.name = along.dim, to.name = into.dim;
+    if (is_short) return weft_order(x, dim, to, descending);
+    const weft_value ids = few_by_blocks(weft_wide(x), dim, to, descending);
+    if (ids.id == 0) return ids;
+    weft_shape shape = *weft_shape_of(x); /* where dim was */
+    shape.dims[weft_shape_find(&shape, dim.name)] = to;
+    return weft_transpose(ids, shape);
+}
+
+/* The elements of x at the ids, whose dim `to` stands where dim was. */
+static weft_value taken(weft_value x, weft_dim dim, weft_value ids)
+{
+    const weft_value y = weft_pick(x, ids, dim);
+    return y.id == 0 ? y : weft_transpose(y, *weft_shape_of(ids));
+}
+
+static weft_value with_ids(weft_value x, weft_dim dim, weft_value made, weft_value *ids)
+{
+    if (ids != NULL) *ids = made;
+    return made.id == 0 ? made : taken(x, dim, made);
+}
+
+weft_value weft_top_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
+{
+    return with_ids(x, dim, few(x, dim, to, true), ids);
+}
+
+weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
+{
+    return with_ids(x, dim, few(x, dim, to, false), ids);
+}
+
+/* ---- all ----------------------------------------------------------------------------------------- */
+
+weft_value weft_argsort(weft_value x, weft_dim dim, bool descending)
+{
+    return weft_order(x, dim, dim, descending);
+}
+
+weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_value *ids)
+{
+    return with_ids(x, dim, weft_argsort(x, dim, descending), ids);
+}
+
+/* ---- quantiles ----------------------------------------------------------------------------------- */
+
+/* The element at place `at`, and that behind it where there is one, of the dim in ascending order: taken from the nearer end. */
+static void neighbours(weft_value x, weft_dim dim, int64_t at, weft_value *low, weft_value *high)
+{
+    const int64_t from_low = at + 2 < dim.size ? at + 2 : dim.size, from_high = dim.size - at;
+    const bool is_low = from_low <= from_high;
+    const weft_dim to = as_long_as(x.graph, dim, is_low ? from_low : from_high);
+    const weft_value some = is_low ? weft_bottom_k(x, dim, to, NULL) : weft_top_k(x, dim, to, NULL);
+    const int64_t place = is_low ? at : to.size - 1, next = is_low ? at + 1 : to.size - 2;
+    *low = weft_unstack(some, to, place);
+    *high = at + 1 < dim.size ? weft_unstack(some, to, next) : *low;
+}
+
+weft_value weft_quantile(weft_value x, weft_dim dim, double q)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    if (!(q >= 0 && q <= 1))
+        return weft_graph_fail(x.graph, "quantile: q is %g; it is from 0 to 1", q);
+    if (!weft_dtype_is_float(weft_dtype_of(x)))
+        return weft_graph_fail(x.graph, "quantile: x is %s; it is a float. weft_cast it",
+                               weft_dtype_name(weft_dtype_of(x)));
+    if (dim.name == NULL || dim.size < 1 || weft_dim_of(x, dim.name).size != dim.size) {
+        char text[300];
+        weft_shape_print(weft_shape_of(x), text, sizeof text);
+        return weft_graph_fail(x.graph, "quantile: along %s:%lld, but x is %s",
+                               dim.name ? dim.name : "(none)", (long long)dim.size, text);
+    }
+    const double place = q * (double)(dim.size - 1), whole = floor(place);
+    const weft_value wide = weft_wide(x);
+    weft_value low, high;
+    neighbours(wide, dim, (int64_t)whole, &low, &high);
+    if (low.id == 0) return low;
+    const weft_value between = weft_scale(weft_sub(high, low), place - whole);
+    const weft_value y = place > whole ? weft_add(low, between) : low;
+    const weft_value is_nan = weft_any(*weft_shape_of(low), weft_is_nan(wide));
+    const weft_value nan = weft_constant(x.graph, weft_dtype_of(wide), WEFT_SCALAR, (double)NAN);
+    return weft_cast(weft_where(is_nan, nan, y), weft_dtype_of(x));
+}
+
+weft_value weft_median(weft_value x, weft_dim dim)
+{
+    return weft_quantile(x, dim, 0.5);
+}

@@ -1,0 +1,76 @@
+/* order: the indices (i32) of the elements along a dim in the order of the elements: all of them, or the first few, the least or
+ * the largest first. A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, both ways.
+ *
+ * The dim is whole: what is long is cut into blocks by a builder that wants few (compose_order.c). No gradient: that goes through
+ * pick, by which elements are taken.
+ */
+#include <string.h>
+
+#include "op.h"
+#include "weft/ops.h"
+
+static const weft_field fields[] = {
+    WEFT_FIELD(weft_order_attributes, dim), WEFT_FIELD(weft_order_attributes, to),
+    WEFT_FIELD(weft_order_attributes, size), WEFT_FIELD(weft_order_attributes, count),
+    WEFT_FIELD(weft_order_attributes, descending)};
+static const weft_attributes described = WEFT_ATTRIBUTES(weft_order_attributes, fields);
+
+static weft_status infer(weft_site *site, weft_error *error)
+{
+    const weft_order_attributes *a = site->attributes;
+    WEFT_TRY(weft_check_dim(site, 0, a->dim, a->size, error));
+    if (a->count < 1 || a->count > a->size)
+        return weft_fail(error, WEFT_USAGE,
+                         "%lld elements are asked of %s:%lld; take from 1 to all of them",
+                         (long long)a->count, a->dim, (long long)a->size);
+    if (a->size > INT32_MAX)
+        return weft_fail(error, WEFT_USAGE,
+                         "%s:%lld is too long for indices in i32; the most is 2^31 - 1", a->dim,
+                         (long long)a->size);
+    site->n_out = 1;
+    site->out[0] = (weft_type){WEFT_I32, site->in[0].shape};
+    weft_shape *out = &site->out[0].shape;
+    out->dims[weft_shape_find(out, a->dim)] = (weft_dim){a->to, a->count};
+    return WEFT_OK; /* a name that stands twice now is found by weft_emit */
+}
+
+/* Every other dim. */
+static void factors(const weft_site *site, weft_factors *factors)
+{
+    const weft_order_attributes *a = site->attributes;
+    const weft_shape *in = &site->in[0].shape;
+    factors->n_factors = 0;
+    for (int d = 0; d < in->n_dims; d++) {
+        if (strcmp(in->dims[d].name, a->dim) == 0) continue;
+        weft_factor *factor = weft_factor_new(factors, WEFT_NOT_PARTIAL);
+        factor->in[0] = factor->out[0] = (int8_t)d;
+    }
+}
+
+static double flops(const weft_site *site)
+{
+    return 8.0 * weft_count_of(&site->in[0].shape);
+}
+
+const weft_op weft_op_order = {
+    .name = "order",
+    .attributes = &described,
+    .infer = infer,
+    .factors = factors,
+    .flops = flops,
+};
+
+weft_value weft_order(weft_value x, weft_dim dim, weft_dim to, bool descending)
+{
+    weft_dim_attributes along, into;
+    weft_order_attributes attributes;
+    if (!weft_graph_dim(x.graph, "order", dim, &along) ||
+        !weft_graph_dim(x.graph, "order", to, &into))
+        return weft_no_value(x.graph);
+    memset(&attributes, 0, sizeof attributes);
+    attributes.dim = along.dim, attributes.size = along.size;
+    attributes.to = into.dim, attributes.count = into.size;
+    attributes.descending = descending;
+    const weft_value wide = weft_wide(x);
+    return weft_emit(x.graph, &weft_op_order, &wide, 1, &attributes, sizeof attributes);
+}

@@ -1,0 +1,90 @@
+/* sentences_test: what builders that are compositions are told wrongly is one sentence, which says what was written and the way out. */
+#include "weft/ops.h"
+
+#include <string.h>
+
+#include "test.h"
+
+static const weft_dim row = {"row", 4}, column = {"column", 7}, none = {"nothing", 3},
+                      to = {"to", 9}, entry = {"entry", 5};
+static weft_graph *graph;
+static weft_value x, y, ids, whole;
+
+static void begin(void)
+{
+    graph = weft_graph_create(1);
+    x = weft_input(graph, "x", WEFT_F32, WEFT_DIMS(row, column));
+    y = weft_input(graph, "y", WEFT_F32, WEFT_DIMS(column));
+    ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(row));
+    whole = weft_input(graph, "whole", WEFT_I32, WEFT_DIMS(row, column));
+}
+
+#define REFUSED(call, sentence)                                                                    \
+    do {                                                                                           \
+        begin();                                                                                   \
+        CHECK_EQ_INT((call).id, 0);                                                                \
+        CHECK_TEXT(weft_graph_error(graph)->message, sentence);                                    \
+        weft_graph_destroy(&graph);                                                                \
+    } while (0)
+
+static void test_products_and_norms(void)
+{
+    REFUSED(weft_prod(WEFT_DIMS(none), x), "x is [row:4, column:7] and has no dim nothing");
+    REFUSED(weft_cummax(x, none, false, false), "has no dim nothing");
+    REFUSED(weft_outer(x, y), "both operands have column");
+    REFUSED(weft_triangle(graph, row, column, (int64_t)1 << 40), "offset is 1099511627776");
+    REFUSED(weft_group_norm(x, y, y, column, 3, WEFT_SCALAR, 1e-5),
+            "column:7 is not to be cut into 3 groups; take a number that divides it");
+    REFUSED(weft_group_norm(x, y, y, none, 3, WEFT_SCALAR, 1e-5),
+            "channels are nothing:3, but x is [row:4, column:7]");
+    REFUSED(weft_instance_norm(x, y, y, WEFT_DIMS(none), 1e-5), "over nothing:3, but x is");
+    REFUSED(weft_weight_norm(y, x), "the gain has row:4, but x is [column:7]");
+    REFUSED(weft_smooth_labels(x, column, 1.5), "by is 1.5; it is from 0 to 1");
+    REFUSED(weft_soft_cross_entropy(x, y, row), "classes are row:4, but x is [column:7]");
+}
+
+static void test_order(void)
+{
+    REFUSED(weft_top_k(x, column, to, NULL),
+            "9 elements are asked of column:7; take from 1 to all");
+    REFUSED(weft_sort(x, none, false, NULL), "has no dim nothing");
+    REFUSED(weft_quantile(x, column, 1.5), "q is 1.5; it is from 0 to 1");
+    REFUSED(weft_quantile(x, none, 0.5), "along nothing:3, but x is [row:4, column:7]");
+    REFUSED(weft_median(whole, column), "x is i32; it is a float");
+}
+
+static void test_indices(void)
+{
+    REFUSED(weft_unpick(WEFT_DIMS(row, column), x, ids, entry),
+            "ids go along entry:5, and the result is to be [row:4, column:7]; give it that dim");
+    REFUSED(weft_unpick(WEFT_DIMS(entry), x, ids, entry),
+            "x has column, which neither the ids nor the result have");
+    REFUSED(weft_unpick(WEFT_DIMS(row, entry), y, ids, entry), "has no dim row");
+    REFUSED(weft_scatter_max(y, ids, entry), "y is [column:7] and has no dim row");
+    REFUSED(weft_scatter_max(x, ids, column), "x has column already, which the result gets");
+    REFUSED(weft_scatter_max(x, x, entry), "indices and conditions are i32");
+    REFUSED(weft_segment_mean(whole, ids, entry), "rows are i32; they are floats");
+    REFUSED(weft_count_outside(x, entry), "ids are f32; they are i32");
+    REFUSED(weft_histogram(WEFT_SCALAR, x, 1.0, 1.0, entry), "from 1 to 1; they are numbers");
+    REFUSED(weft_histogram(WEFT_SCALAR, whole, 0.0, 1.0, entry), "x is i32; it is a float");
+    REFUSED(weft_embedding_bag(x, ids, row, none, (weft_value){0}, false),
+            "a bag is nothing:3, but ids are [row:4]");
+}
+
+static void test_random(void)
+{
+    REFUSED(weft_random_int(graph, WEFT_F32, WEFT_DIMS(row), 0, 5), "f32 holds no integers alone");
+    REFUSED(weft_random_int(graph, WEFT_I32, WEFT_DIMS(row), 5, 5), "from 5 on, below 5");
+    REFUSED(weft_random_bernoulli(graph, WEFT_F32, WEFT_DIMS(row), -0.5),
+            "the probability is -0.5; it is from 0 to 1");
+    REFUSED(weft_random_categorical(whole, column), "logits are i32; they are floats");
+}
+
+int main(void)
+{
+    RUN(test_products_and_norms);
+    RUN(test_order);
+    RUN(test_indices);
+    RUN(test_random);
+    return weft_test_report();
+}

@@ -218,6 +218,13 @@ static const weft_recurrent_options *good_weft_recurrent_options_ptr(fixture *f)
     return &o;
 }
 
+static const weft_batch_norm_options *good_weft_batch_norm_options_ptr(fixture *f)
+{
+    static weft_batch_norm_options o;
+    o = (weft_batch_norm_options){.name = "norm", .channel = f->column};
+    return &o;
+}
+
 /* ---- what comes of a call -------------------------------------------------------------------- */
 
 static void took_weft_device_kind(fixture *f, weft_device_kind device)

@@ -60,6 +60,31 @@ WEFT_API weft_value weft_lstm(weft_value x, const weft_recurrent_options *option
 WEFT_API weft_value weft_gru(weft_value x, const weft_recurrent_options *options,
                              weft_recurrent_states *last);
 
+/* weft_batch_norm_options - of a layer that normalizes each channel over all else: over the whole batch, however it is split.
+ *
+ * Variables, of the dtype that x is computed with: "<name>/gain", "<name>/bias", "<name>/mean" and "<name>/variance", each
+ * [channel]. Layers of one name in one graph have the same ones: one that trains and one that does not. */
+typedef struct weft_batch_norm_options {
+    const char *name; /* of the variables */
+    weft_dim channel; /* x's dim of which each element is normalized by itself */
+    bool is_fixed;    /* by the running averages, as after training, not by what the batch has */
+    double momentum;  /* how much of a batch goes into the averages; 0: 0.1, as in PyTorch */
+    double epsilon;   /* is added to the variance; 0: 1e-5 */
+} weft_batch_norm_options;
+
+/* weft_batch_norm - (x - mean) / sqrt(variance + epsilon) * gain + bias.
+ *
+ * x        any dims, channel among them; while it trains more than one element a channel
+ * update   out, NULL for none: a token that takes the batch into the averages: mean' = mean + momentum (batch's - mean), and so
+ *          the variance, of the batch divided by one element less. It is handed to weft_compile or weft_group, beside the
+ *          optimizer's. Where is_fixed there is none: the invalid value
+ * returns  x's dims and dtype
+ * cost     two all_reduces of [channel] where anything but the channels is split, and as many backward
+ * source   Ioffe, Szegedy 2015; averages as in PyTorch
+ */
+WEFT_API weft_value weft_batch_norm(weft_value x, const weft_batch_norm_options *options,
+                                    weft_value *update);
+
 WEFT_END
 
 #ifndef WEFT_NO_HERE

@@ -111,7 +111,7 @@ static weft_value histogram_edges(build_t *b, weft_dtype t) /* on them, and no n
 static weft_value embedding_bag_sum(build_t *b, weft_dtype t)
 {
     weft_value table = in(b, t, WEFT_DIMS(ROWS, C)), ids = ids_of(b, WEFT_DIMS(A, D), ROWS.size);
-    return weft_embedding_bag(table, ids, ROWS, A, (weft_value){b->graph, 0}, false);
+    return weft_embedding_bag(table, ids, ROWS, A, (weft_value){NULL, 0}, false);
 }
 static weft_value embedding_bag_mean(build_t *b, weft_dtype t)
 {

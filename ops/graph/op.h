@@ -100,6 +100,8 @@ weft_value weft_wide(weft_value x);
 
 /* The order turned round: -x; of integers what all bits turned round are: the least one has no opposite. */
 weft_value weft_opposite(weft_value x);
+/* Whether x is a float; if not, that is the graph's error. */
+bool weft_takes_float(weft_value x, const char *builder);
 /* One reduction to some dims of x in any order: weft_sum, weft_max. */
 weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out,
                                weft_value x);

@@ -26,8 +26,10 @@ static weft_value variable(const layer *l, const char *name, double first)
     const weft_value made = weft_graph_find(l->graph, whole, NULL);
     if (made.id == 0 || weft_node_of(l->graph, made.id)->op != &weft_op_variable)
         return weft_variable(l->graph, whole, l->dtype, l->channels, weft_constant_of(first));
-    if (weft_dtype_of(made) == l->dtype && weft_shape_same_order(weft_shape_of(made), &l->channels))
-        return made;
+    const weft_dim channel = l->options->channel;
+    const bool has_channels =
+        weft_shape_of(made)->n_dims == 1 && weft_dim_of(made, channel.name).size == channel.size;
+    if (has_channels && weft_dtype_of(made) == l->dtype) return made;
     char was[200], is[200];
     weft_shape_print(weft_shape_of(made), was, sizeof was);
     weft_shape_print(&l->channels, is, sizeof is);

@@ -30,10 +30,7 @@ weft_value weft_scatter_min(weft_value rows, weft_value ids, weft_dim dim)
 weft_value weft_segment_mean(weft_value rows, weft_value ids, weft_dim dim)
 {
     if (rows.id == 0 || ids.id == 0) return weft_no_value(rows.graph);
-    if (!weft_dtype_is_float(weft_dtype_of(rows)))
-        return weft_graph_fail(rows.graph,
-                               "segment_mean: rows are %s; they are floats. weft_cast them",
-                               weft_dtype_name(weft_dtype_of(rows)));
+    if (!weft_takes_float(rows, "segment_mean")) return weft_no_value(rows.graph);
     const weft_value wide = weft_wide(rows);
     const weft_dtype dtype = weft_dtype_of(wide);
     const weft_value sums = weft_scatter_add(wide, ids, dim);
@@ -76,9 +73,7 @@ weft_value weft_histogram(weft_shape out, weft_value x, double low, double high,
         return weft_graph_fail(
             x.graph, "histogram: from %g to %g; they are numbers, the second above the first", low,
             high);
-    if (!weft_dtype_is_float(weft_dtype_of(x)))
-        return weft_graph_fail(x.graph, "histogram: x is %s; it is a float. weft_cast it",
-                               weft_dtype_name(weft_dtype_of(x)));
+    if (!weft_takes_float(x, "histogram")) return weft_no_value(x.graph);
     if (rows.n_dims == WEFT_MAX_DIMS)
         return weft_graph_fail(x.graph, "histogram: the result would have more than %d dims",
                                WEFT_MAX_DIMS);

@@ -149,9 +149,7 @@ weft_value weft_quantile(weft_value x, weft_dim dim, double q)
     if (x.id == 0) return weft_no_value(x.graph);
     if (!(q >= 0 && q <= 1))
         return weft_graph_fail(x.graph, "quantile: q is %g; it is from 0 to 1", q);
-    if (!weft_dtype_is_float(weft_dtype_of(x)))
-        return weft_graph_fail(x.graph, "quantile: x is %s; it is a float. weft_cast it",
-                               weft_dtype_name(weft_dtype_of(x)));
+    if (!weft_takes_float(x, "quantile")) return weft_no_value(x.graph);
     if (dim.name == NULL || dim.size < 1 || weft_dim_of(x, dim.name).size != dim.size) {
         char text[300];
         weft_shape_print(weft_shape_of(x), text, sizeof text);

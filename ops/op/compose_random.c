@@ -16,11 +16,6 @@ weft_value weft_random_int(weft_graph *graph, weft_dtype dtype, weft_shape shape
                            int64_t high)
 {
     const int64_t most = (int64_t)1 << 40;
-    if ((unsigned)dtype < WEFT_DTYPES && weft_dtype_is_float(dtype))
-        return weft_graph_fail(
-            graph,
-            "random_int: %s holds no integers alone; ask for i32, i64 or u8, and weft_cast them",
-            weft_dtype_name(dtype));
     if (low < -most || high > most || high <= low)
         return weft_graph_fail(
             graph,
@@ -78,10 +73,7 @@ weft_value weft_random_gumbel(weft_graph *graph, weft_dtype dtype, weft_shape sh
 weft_value weft_random_categorical(weft_value logits, weft_dim dim)
 {
     if (logits.id == 0) return weft_no_value(logits.graph);
-    if (!weft_dtype_is_float(weft_dtype_of(logits)))
-        return weft_graph_fail(logits.graph,
-                               "random_categorical: logits are %s; they are floats. weft_cast them",
-                               weft_dtype_name(weft_dtype_of(logits)));
+    if (!weft_takes_float(logits, "random_categorical")) return weft_no_value(logits.graph);
     const weft_value wide = weft_cast(logits, WEFT_F64);
     const weft_value noise = weft_random_gumbel(logits.graph, WEFT_F64, *weft_shape_of(wide));
     return weft_argmax(weft_add(wide, noise), dim);

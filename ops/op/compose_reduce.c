@@ -9,6 +9,15 @@ static weft_value number_like(weft_value x, double value)
 
 /* ---- reductions ---------------------------------------------------------------------------------- */
 
+bool weft_takes_float(weft_value x, const char *builder)
+{
+    const weft_site site = {.n_in = 1, .in[0] = {weft_dtype_of(x), *weft_shape_of(x)}};
+    weft_error error = {WEFT_OK, -1, ""};
+    if (weft_check_float(&site, 0, &error) == WEFT_OK) return true;
+    (void)weft_graph_fail(x.graph, "%s: %s", builder, error.message);
+    return false;
+}
+
 weft_value weft_opposite(weft_value x)
 {
     const weft_dtype dtype = weft_dtype_of(x);

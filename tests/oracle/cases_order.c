@@ -106,7 +106,7 @@ static weft_value histogram_edges(build_t *b, weft_dtype t) /* on them, and no n
     x = weft_log(weft_exp(weft_cast(x, t)));
     x = weft_where(weft_equal(weft_round(x), weft_constant(b->graph, t, WEFT_SCALAR, 3.0)),
                    weft_constant(b->graph, t, WEFT_SCALAR, (double)NAN), weft_round(x));
-    return weft_histogram(WEFT_SCALAR, weft_oracle_made(b, x), 0.0, 5.0, A);
+    return weft_histogram(WEFT_SCALAR, weft_oracle_made(b, x), 0.0, 5.0, KEY);
 }
 static weft_value embedding_bag_sum(build_t *b, weft_dtype t)
 {
@@ -238,7 +238,7 @@ static weft_value median_x(build_t *b, weft_dtype t)
 }
 
 CASES(reduce_prod, CASE(prod_middle, OP_FLOAT | OP_INT, 2), CASE(prod_all, OP_FLOAT | OP_INT, 2),
-      CASE(prod_zeros, OP_FLOAT | OP_INT, 0), CASE(prod_many, OP_WIDE, 0, .alone = true),
+      CASE(prod_zeros, OP_FLOAT, 0), CASE(prod_many, OP_WIDE, 0, .alone = true),
       CASE(prod_wraps, OP_INT, 0))
 #define CUMULATED(op)                                                                              \
     CASES(op, CASE(op##_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}),                            \
@@ -257,7 +257,7 @@ CASES(scatter_min, CASE(scatter_min_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "d"
 CASES(segment_mean, CASE(segment_mean_x, OP_FLOAT, 1, PER_ID))
 CASES(count_outside, CASE(count_outside_x, OP_I32, 0, .with = {.dim = "d", .begin = 2}))
 CASES(histogram, CASE(histogram_rows, OP_WIDE, 0, .with = {.dim = "rows", .a = -1.0, .b = 1.25}),
-      CASE(histogram_edges, OP_FLOAT, 0, .with = {.dim = "a", .a = 0.0, .b = 5.0}))
+      CASE(histogram_edges, OP_FLOAT, 0, .with = {.dim = "key", .a = 0.0, .b = 5.0}))
 CASES(embedding_bag, CASE(embedding_bag_sum, OP_FLOAT, 1, .with = {.dim = "rows", .other = "a"}),
       CASE(embedding_bag_mean, OP_FLOAT, 2, .with = {.dim = "rows", .other = "a", .causal = true}))
 

@@ -24,6 +24,11 @@ static weft_value x_of(weft_oracle_build *b, weft_shape shape)
 {
     return formula(b, "x", shape, 0.7);
 }
+/* What comes later counts more. */
+static weft_value weighted(weft_value y, weft_dim dim, double from)
+{
+    return weft_mul(y, weft_shift(weft_iota(y.graph, WEFT_F64, dim), from));
+}
 static weft_value w_of(weft_oracle_build *b, weft_shape shape)
 {
     return formula(b, "w", shape, 1.3);
@@ -89,7 +94,7 @@ static void build_instance_norm(weft_oracle_build *b)
 static void build_weight_norm(weft_oracle_build *b)
 {
     const weft_value x = x_of(b, WEFT_DIMS(four, five)), w = w_of(b, WEFT_DIMS(four));
-    give(b, weft_weight_norm(x, w), x, w);
+    give(b, weighted(weft_weight_norm(x, w), five, 1.0), x, w);
 }
 static void build_soft_labels(weft_oracle_build *b)
 {
@@ -108,12 +113,8 @@ static void build_erfinv(weft_oracle_build *b)
     give_one(b, weft_erfinv(weft_scale(x, 0.99)), x);
 }
 
-/* ---- order: what comes later counts more --------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------- */
 
-static weft_value weighted(weft_value y, weft_dim dim, double from)
-{
-    return weft_mul(y, weft_shift(weft_iota(y.graph, WEFT_F64, dim), from));
-}
 static void build_sort(weft_oracle_build *b)
 {
     const weft_value x = x_of(b, WEFT_DIMS(three, hundred));

@@ -55,7 +55,7 @@ def functions(file):
     x, w = formula(0.7, 2, 6, 5), formula(1.3, 6)
     give(file, "instance_norm", F.instance_norm(x, None, None, w, 0.5 * w, True, 0.1, 1e-3), x, w)
     x, w = formula(0.7, 4, 5), formula(1.3, 4)
-    give(file, "weight_norm", torch._weight_norm(x, w[:, None], 0), x, w)
+    give(file, "weight_norm", torch._weight_norm(x, w[:, None], 0) * torch.arange(1, 6), x, w)
     x, w = formula(0.7, 4, 5), formula(1.3, 4, 5)
     labels = 1.5 + w  # any weights
     give(file, "soft_labels", F.cross_entropy(x, labels, reduction="none"), x, w)

@@ -348,7 +348,7 @@ WEFT_API weft_value weft_random_uniform(weft_graph *graph, weft_dtype dtype, wef
                                         double low, double high);
 WEFT_API weft_value weft_random_normal(weft_graph *graph, weft_dtype dtype, weft_shape shape,
                                        double mean, double deviation);
-/* random_int: each integer from low on, below high, as often; i32, i64 or u8, which must hold them. random_bernoulli: 1 with that
+/* random_int: each integer from low on, below high, as often, of a dtype that holds them. random_bernoulli: 1 with that
  * probability, else 0; of a value: each element with its own, in its dtype. random_truncated_normal: within two deviations of the
  * mean; deviation is that of the normal distribution that is cut off. random_gumbel: -log(-log u) of uniform u. */
 WEFT_API weft_value weft_random_int(weft_graph *graph, weft_dtype dtype, weft_shape shape,

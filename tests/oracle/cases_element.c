@@ -339,7 +339,7 @@ CASES(random_normal, CASE(random_normal_x, OP_FLOAT, 0, .with = {.a = 1.0, .b = 
 CASES(dropout, CASE(dropout_x, OP_FLOAT, 1, .with = {.a = 0.3, .stream = 1}, .each = true),
       CASE(dropout_many, OP_FLOAT, 0, .with = {.a = 0.9, .stream = 1}, .alone = true, .each = true))
 CASES(random_int, CASE(random_int_x, ALL_DTYPES, 0, .with = {.a = 3, .b = 200, .stream = 1}),
-      CASE(random_int_below, OP_I32, 0, .with = {.a = -2e9, .b = 2e9, .stream = 1}))
+      CASE(random_int_below, OP_I32, 0, .with = {.a = -2e9, .b = 2e9, .stream = 1}, .alone = true))
 CASES(random_bernoulli, CASE(random_bernoulli_x, ALL_DTYPES, 0, .with = {.a = 0.3, .stream = 1}))
 CASES(random_bernoulli_of, CASE(random_bernoulli_of_x, OP_FLOAT, 0, .with = {.stream = 1}))
 CASES(random_truncated_normal,

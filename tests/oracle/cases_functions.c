@@ -150,7 +150,8 @@ static weft_value erfinv_far(build_t *b, weft_dtype t) /* down to 2^-50 before 1
     return weft_erfinv(weft_oracle_made(b, x));
 }
 
-CASES(erfinv, CASE(erfinv_x, OP_FLOAT, 2, .each = true), CASE(erfinv_edges, OP_FLOAT, 0),
+CASES(erfinv, CASE(erfinv_x, OP_FLOAT, 2, .each = true),
+      CASE(erfinv_edges, OP_FLOAT, 0, .alone = true),
       CASE(erfinv_far, OP_F64, 0, .each = true, .alone = true))
 CASES(outer, CASE(outer_x, OP_FLOAT | OP_INT, 2, .each = true))
 CASES(triangle, CASE(triangle_x, OP_I32, 0, .with = {.dim = "a", .other = "b", .a = 1}))

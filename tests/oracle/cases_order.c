@@ -239,47 +239,51 @@ static weft_value median_x(build_t *b, weft_dtype t)
 
 CASES(reduce_prod, CASE(prod_middle, OP_FLOAT | OP_INT, 2), CASE(prod_all, OP_FLOAT | OP_INT, 2),
       CASE(prod_zeros, OP_FLOAT, 0), CASE(prod_many, OP_WIDE, 0, .alone = true),
-      CASE(prod_wraps, OP_INT, 0))
+      CASE(prod_wraps, OP_INT, 0, .alone = true))
 #define CUMULATED(op)                                                                              \
     CASES(op, CASE(op##_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}),                            \
           CASE(op##_back, OP_FLOAT | OP_I32, 1, .with = {.dim = "b", .a = 1, .b = 1}),             \
           CASE(op##_blocks, OP_FLOAT | OP_INT, 1, .with = {.dim = "long"}),                        \
-          CASE(op##_blocks_back, OP_FLOAT | OP_INT, 1, .with = {.dim = "long", .a = 1}),           \
-          CASE(op##_nan, OP_FLOAT, 0, .with = {.dim = "b"}))
+          CASE(op##_blocks_back, OP_FLOAT | OP_INT, 1, .with = {.dim = "long", .a = 1},            \
+               .alone = true),                                                                     \
+          CASE(op##_nan, OP_FLOAT, 0, .with = {.dim = "b"}, .alone = true))
 CUMULATED(cummax)
 CUMULATED(cummin)
 CASES(unpick, CASE(unpick_own, OP_FLOAT | OP_INT, 1, .with = {.dim = "rows"}),
       CASE(unpick_rows, OP_FLOAT, 1, .with = {.dim = "rows"}))
 #define PER_ID .with = {.dim = "rows"}
 CASES(scatter_max, CASE(scatter_max_x, OP_FLOAT | OP_I32, 1, PER_ID),
-      CASE(scatter_max_along, OP_FLOAT | OP_I32, 1, PER_ID))
+      CASE(scatter_max_along, OP_FLOAT | OP_I32, 1, PER_ID, .alone = true))
 CASES(scatter_min, CASE(scatter_min_x, OP_FLOAT | OP_I32, 1, .with = {.dim = "d"}))
 CASES(segment_mean, CASE(segment_mean_x, OP_FLOAT, 1, PER_ID))
 CASES(count_outside, CASE(count_outside_x, OP_I32, 0, .with = {.dim = "d", .begin = 2}))
 CASES(histogram, CASE(histogram_rows, OP_WIDE, 0, .with = {.dim = "rows", .a = -1.0, .b = 1.25}),
-      CASE(histogram_edges, OP_FLOAT, 0, .with = {.dim = "key", .a = 0.0, .b = 5.0}))
-CASES(embedding_bag, CASE(embedding_bag_sum, OP_FLOAT, 1, .with = {.dim = "rows", .other = "a"}),
+      CASE(histogram_edges, OP_FLOAT, 0, .with = {.dim = "key", .a = 0.0, .b = 5.0}, .alone = true))
+CASES(embedding_bag,
+      CASE(embedding_bag_sum, OP_FLOAT, 1, .with = {.dim = "rows", .other = "a"}, .alone = true),
       CASE(embedding_bag_mean, OP_FLOAT, 2, .with = {.dim = "rows", .other = "a", .causal = true}))
 
 /* with.dim is ordered, with.other is what of it the result has; .causal: the largest first. */
 #define ALONG(of, into, ...) .with = {.dim = of, .other = into, ##__VA_ARGS__}
 CASES(order, CASE(order_x, OP_FLOAT | OP_INT, 0, ALONG("b", "c")),
-      CASE(order_largest, OP_FLOAT | OP_INT, 0, ALONG("b", "outer", .causal = true)),
-      CASE(order_few, OP_FLOAT | OP_INT, 0, ALONG("long", "five", .causal = true)))
+      CASE(order_largest, OP_FLOAT | OP_INT, 0, ALONG("b", "outer", .causal = true), .alone = true),
+      CASE(order_few, OP_FLOAT | OP_INT, 0, ALONG("long", "five", .causal = true), .alone = true))
 CASES(argsort, CASE(argsort_x, OP_FLOAT | OP_INT, 0, ALONG("long", "long")),
-      CASE(argsort_equal, OP_FLOAT | OP_INT, 0, ALONG("long", "long", .causal = true)),
-      CASE(argsort_nan, OP_FLOAT, 0, ALONG("long", "long")),
-      CASE(argsort_nan_down, OP_FLOAT, 0, ALONG("later", "later", .causal = true)))
+      CASE(argsort_equal, OP_FLOAT | OP_INT, 0, ALONG("long", "long", .causal = true),
+           .alone = true),
+      CASE(argsort_nan, OP_FLOAT, 0, ALONG("long", "long"), .alone = true),
+      CASE(argsort_nan_down, OP_FLOAT, 0, ALONG("later", "later", .causal = true), .alone = true))
 CASES(sort, CASE(sort_x, OP_FLOAT | OP_INT, 0, ALONG("b", "b"), .each = true),
-      CASE(sort_down, OP_FLOAT, 1, ALONG("b", "b", .causal = true)))
+      CASE(sort_down, OP_FLOAT, 1, ALONG("b", "b", .causal = true), .alone = true))
 CASES(top_k, CASE(top_k_x, OP_FLOAT | OP_INT, 0, ALONG("b", "c", .causal = true), .each = true),
       CASE(top_k_blocks, OP_FLOAT | OP_INT, 0, ALONG("many", "three", .causal = true),
            .each = true),
-      CASE(top_k_equal, OP_FLOAT | OP_INT, 0, ALONG("many", "three", .causal = true)))
+      CASE(top_k_equal, OP_FLOAT | OP_INT, 0, ALONG("many", "three", .causal = true),
+           .alone = true))
 CASES(bottom_k, CASE(bottom_k_x, OP_FLOAT | OP_INT, 1, ALONG("b", "c")),
-      CASE(bottom_k_nan, OP_FLOAT, 0, ALONG("many", "two")))
+      CASE(bottom_k_nan, OP_FLOAT, 0, ALONG("many", "two"), .alone = true))
 CASES(quantile, CASE(quantile_low, OP_FLOAT, 1, .with = {.dim = "b", .a = 0.3}),
       CASE(quantile_high, OP_FLOAT, 1, .with = {.dim = "long", .a = 0.987}),
-      CASE(quantile_last, OP_FLOAT, 1, .with = {.dim = "b", .a = 1.0}),
-      CASE(quantile_nan, OP_FLOAT, 0, .with = {.dim = "a", .a = 0.5}))
+      CASE(quantile_last, OP_FLOAT, 1, .with = {.dim = "b", .a = 1.0}, .alone = true),
+      CASE(quantile_nan, OP_FLOAT, 0, .with = {.dim = "a", .a = 0.5}, .alone = true))
 CASES(median, CASE(median_x, OP_FLOAT, 1, .with = {.dim = "six", .a = 0.5}))

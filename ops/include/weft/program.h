@@ -138,7 +138,8 @@ typedef struct weft_usage {
     double again_flops;
 } weft_usage;
 
-/* weft_plan_usage - what one run needs of `rank`, before it ever runs. Local. */
+/* weft_plan_usage - what one run needs of `rank`, before it ever runs: of all trips of a scan, where weft_scan_while and its like
+ * may make fewer. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_usage(const weft_program *program, int rank,
                                                      weft_usage *usage, weft_error *error);
 /* weft_measured_usage - what the last run of a local rank really did: the steps, and the highest byte of the arena

@@ -152,46 +152,51 @@ static int compare(long double a, long double b)
     return (a > b) - (a < b);
 }
 
-/* Which element along with.dim of the row of p has `place` others before it. */
-static int64_t element_at(const reference_call *call, const reference_point *row, int64_t place)
+/* How many others of its row are before the element at p. */
+static int64_t place_of(const reference_call *call, const reference_point *p)
 {
     const reference_tensor *x = &call->in[0];
-    const int64_t n = tensor_size(x, call->with.dim);
-    for (int64_t k = 0; k < n; k++) {
-        const reference_point own = point_set(row, call->with.dim, k);
-        int64_t before = 0;
-        for (int64_t i = 0; i < n; i++) {
-            const reference_point at = point_set(row, call->with.dim, i);
-            const int sign = call->with.causal ? -1 : 1;
-            const int order = sign * compare(element_get(x, &at), element_get(x, &own));
-            before += order < 0 || (order == 0 && i < k);
-        }
-        if (before == place) return k;
+    const int64_t n = tensor_size(x, call->with.dim), k = point_at(p, call->with.dim);
+    int64_t before = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const reference_point at = point_set(p, call->with.dim, i);
+        const int sign = call->with.causal ? -1 : 1;
+        const int order = sign * compare(element_get(x, &at), element_get(x, p));
+        before += order < 0 || (order == 0 && i < k);
     }
-    return -1;
+    return before;
 }
 
-/* Ids are the result that is i32 and the last. */
-static void order(const reference_call *call)
+/* The element of a row with so many before it. */
+static long double element_at(const reference_call *call, const reference_point *row, int64_t place)
 {
-    REFERENCE_EACH(p, &call->out[0])
+    for (int64_t k = 0; k < tensor_size(&call->in[0], call->with.dim); k++) {
+        const reference_point p = point_set(row, call->with.dim, k);
+        if (place_of(call, &p) == place) return element_get(&call->in[0], &p);
+    }
+    return NAN;
+}
+
+/* Each to its place, if that is asked for: an element, its id, or both. */
+static void put_in_order(const reference_call *call, bool has_elements, bool has_ids)
+{
+    REFERENCE_EACH(p, &call->in[0])
     {
-        const reference_point row = point_without(&p, call->with.other);
-        const int64_t k = element_at(call, &row, point_at(&p, call->with.other));
-        const reference_point from = point_set(&row, call->with.dim, k);
-        element_put(&call->out[call->n_out - 1], &p, k);
-        if (call->n_out == 2) element_put(&call->out[0], &p, element_get(&call->in[0], &from));
+        const int64_t place = place_of(call, &p);
+        const reference_point row = point_without(&p, call->with.dim),
+                              to = point_set(&row, call->with.other, place);
+        if (place >= tensor_size(&call->out[0], call->with.other)) continue;
+        if (has_elements) element_put(&call->out[0], &to, element_get(&call->in[0], &p));
+        if (has_ids) element_put(&call->out[call->n_out - 1], &to, point_at(&p, call->with.dim));
     }
 }
-static void ordered(const reference_call *call) /* the elements alone */
+static void order(const reference_call *call)
 {
-    REFERENCE_EACH(p, &call->out[0])
-    {
-        const reference_point row = point_without(&p, call->with.other);
-        const int64_t k = element_at(call, &row, point_at(&p, call->with.other));
-        const reference_point from = point_set(&row, call->with.dim, k);
-        element_put(&call->out[0], &p, element_get(&call->in[0], &from));
-    }
+    put_in_order(call, false, true);
+}
+static void order_or_elements(const reference_call *call)
+{
+    put_in_order(call, true, call->n_out == 2);
 }
 void reference_order(const reference_call *call)
 {
@@ -200,10 +205,6 @@ void reference_order(const reference_call *call)
 void reference_argsort(const reference_call *call)
 {
     order(call);
-}
-static void order_or_elements(const reference_call *call)
-{
-    call->n_out == 2 ? order(call) : ordered(call);
 }
 void reference_sort(const reference_call *call)
 {
@@ -220,21 +221,14 @@ void reference_bottom_k(const reference_call *call)
 
 void reference_quantile(const reference_call *call)
 {
-    const reference_tensor *x = &call->in[0];
-    const int64_t n = tensor_size(x, call->with.dim);
-    const double place = call->with.a * (double)(n - 1);
+    const int64_t n = tensor_size(&call->in[0], call->with.dim);
+    const double place = call->with.a * (double)(n - 1), part = place - floor(place);
+    const int64_t at = (int64_t)floor(place), next = at + 1 < n ? at + 1 : at;
     REFERENCE_EACH(row, &call->out[0])
     {
-        const int64_t at = (int64_t)floor(place), k = element_at(call, &row, at),
-                      next = element_at(call, &row, at + 1 < n ? at + 1 : at),
-                      last = element_at(call, &row, n - 1);
-        const reference_point low = point_set(&row, call->with.dim, k),
-                              high = point_set(&row, call->with.dim, next),
-                              top = point_set(&row, call->with.dim, last);
-        const long double a = element_get(x, &low), b = element_get(x, &high),
-                          part = place - floor(place);
-        const long double y = part > 0 ? a + part * (b - a) : a;
-        element_put(&call->out[0], &row, isnan(element_get(x, &top)) ? (long double)NAN : y);
+        const long double a = element_at(call, &row, at), b = element_at(call, &row, next),
+                          top = element_at(call, &row, n - 1), y = a + part * (b - a);
+        element_put(&call->out[0], &row, isnan(top) ? (long double)NAN : part > 0 ? y : a);
     }
 }
 void reference_median(const reference_call *call)

@@ -6,6 +6,7 @@
  *     random_scans_test --many N  the seeds 1 to N
  */
 #include "oracle.h"
+#include "seeds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,25 +115,48 @@ static weft_value number(const weaver *w, double value)
     return weft_constant(w->graph, WEFT_F64, WEFT_SCALAR, value);
 }
 
+static weft_value add_up(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_tanh(weft_add(x, y));
+}
+static weft_value multiply(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_mul(x, weft_sin(y));
+}
+static weft_value contract(const weaver *w, weft_value x, weft_value y)
+{
+    (void)y;
+    return weft_rename(weft_einsum(WEFT_DIMS(a, to), x, w->w), to, b);
+}
+static weft_value add_mean(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_add(x, weft_mean_over(WEFT_DIMS(b), y));
+}
+static weft_value weigh(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_mul(weft_softmax(x, b), y);
+}
+static weft_value subtract_sum(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_sub(weft_scale(x, 0.7), weft_sum(WEFT_DIMS(a), weft_scale(y, 0.2)));
+}
+static weft_value logarithm(const weaver *w, weft_value x, weft_value y)
+{
+    (void)w;
+    return weft_log(weft_shift(weft_square(weft_add(x, y)), 0.2));
+}
+
 static weft_value apply(const weaver *w, const statement *one, const scope *s)
 {
-    const weft_value x = s->values[one->x % s->n], y = s->values[one->y % s->n];
-    switch (one->op % 7) {
-    case 0:
-        return weft_tanh(weft_add(x, y));
-    case 1:
-        return weft_mul(x, weft_sin(y));
-    case 2:
-        return weft_rename(weft_einsum(WEFT_DIMS(a, to), x, w->w), to, b);
-    case 3:
-        return weft_add(x, weft_mean_over(WEFT_DIMS(b), y));
-    case 4:
-        return weft_mul(weft_softmax(x, b), y);
-    case 5:
-        return weft_sub(weft_scale(x, 0.7), weft_sum(WEFT_DIMS(a), weft_scale(y, 0.2)));
-    default:
-        return weft_log(weft_shift(weft_square(weft_add(x, y)), 0.2));
-    }
+    static weft_value (*const ops[])(const weaver *, weft_value, weft_value) = {
+        add_up, multiply, contract, add_mean, weigh, subtract_sum, logarithm};
+    return ops[(size_t)one->op % (sizeof ops / sizeof *ops)](w, s->values[one->x % s->n],
+                                                             s->values[one->y % s->n]);
 }
 
 /* Of a value with dims, as far as its numbers say: true for about half of all. */
@@ -413,20 +437,12 @@ static void check_seed(uint64_t seed)
     weft_test_check(false, __FILE__, __LINE__, says);
 }
 
-static uint64_t n_seeds; /* 0: as many as are quick */
+static seed_range seeds;
 
 static void test_random_regions_are_what_is_written_down(void)
 {
-    if (!n_seeds) n_seeds = (uint64_t)weft_test_cases(oracle.world.n_processes > 1 ? 40 : 400);
-    for (uint64_t seed = 1; seed <= n_seeds; seed++)
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
         check_seed(seed);
-}
-
-static bool is_number(const char *text, uint64_t *number)
-{
-    char *end = NULL;
-    *number = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == 0;
 }
 
 int main(int argc, char **argv)
@@ -434,18 +450,10 @@ int main(int argc, char **argv)
     static const char *const meshes[] = {"data:2", "data:3", "data:4", "model:2", "data:2,model:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 5, &error), error)) {
-        const bool is_many = argc == 3 && strcmp(argv[1], "--many") == 0;
-        uint64_t seed = 0;
-        if (argc > 1 && (!(is_many || argc == 2) || !is_number(argv[argc - 1], &seed))) {
-            fprintf(stderr, "random_scans_test [SEED | --many N], and these are no such numbers\n");
-            return 2;
-        }
-        if (is_many) n_seeds = seed;
+        const int quick = weft_test_cases(oracle.world.n_processes > 1 ? 40 : 400);
+        if (!seeds_of(argc, argv, (uint64_t)quick, &seeds)) return 2;
         RUN(test_what_fails_is_made_as_small_as_it_can_be);
-        if (argc == 2)
-            check_seed(seed);
-        else
-            RUN(test_random_regions_are_what_is_written_down);
+        RUN(test_random_regions_are_what_is_written_down);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

@@ -6,6 +6,7 @@
  *     random_test --many N  the seeds 1 to N
  */
 #include "oracle.h"
+#include "seeds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,20 +267,12 @@ static void check_seed(uint64_t seed)
     weft_oracle_free(&result);
 }
 
-static uint64_t n_seeds; /* 0: as many as are quick */
+static seed_range seeds;
 
 static void test_random_graphs_equal_one_rank(void)
 {
-    if (!n_seeds) n_seeds = (uint64_t)weft_test_cases(oracle.world.n_processes > 1 ? 80 : 2000);
-    for (uint64_t seed = 1; seed <= n_seeds; seed++)
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
         check_seed(seed);
-}
-
-static bool is_number(const char *text, uint64_t *number)
-{
-    char *end = NULL;
-    *number = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == 0;
 }
 
 int main(int argc, char **argv)
@@ -288,17 +281,9 @@ int main(int argc, char **argv)
         "data:2", "data:3", "data:4", "data:2,model:2", "model:3,data:2", "data:2,model:2,seq:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 6, &error), error)) {
-        const bool is_many = argc == 3 && strcmp(argv[1], "--many") == 0;
-        uint64_t number = 0;
-        if (argc > 1 && (!(is_many || argc == 2) || !is_number(argv[argc - 1], &number))) {
-            fprintf(stderr, "random_test [SEED | --many N], and these are no such numbers\n");
-            return 2;
-        }
-        if (is_many) n_seeds = number;
-        if (argc == 2)
-            check_seed(number);
-        else
-            RUN(test_random_graphs_equal_one_rank);
+        const int quick = weft_test_cases(oracle.world.n_processes > 1 ? 80 : 2000);
+        if (!seeds_of(argc, argv, (uint64_t)quick, &seeds)) return 2;
+        RUN(test_random_graphs_equal_one_rank);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

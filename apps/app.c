@@ -109,3 +109,28 @@ weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *e
     *steps = NULL;
     return fail_list(folder, error);
 }
+
+/* "a, b and c" */
+static void list_names(const char *const *names, int n, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", names[i],
+                                 i + 2 < n    ? ", "
+                                 : i + 2 == n ? " and "
+                                              : "");
+}
+
+int app_find_command(const char *command, const char *name, const char *const *names, int n,
+                     weft_error *error)
+{
+    char all[200];
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    const char *near = weft_nearest(name, names, n);
+    list_names(names, n, all, sizeof all);
+    weft_fail(error, WEFT_USAGE, "unknown command \"%s %s\"; %s%s%s", command, name,
+              near ? "did you mean " : "there are ", near ? near : all, near ? "?" : "");
+    return -1;
+}

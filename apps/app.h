@@ -59,6 +59,11 @@ weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, 
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               app_phase phase, const weft_error *error);
 
+/* app_find_command - which of names [n] a command's subcommand is. Local. returns its number; -1 and WEFT_USAGE, with the nearest
+ * name or all of them, for one that it has not. */
+int app_find_command(const char *command, const char *name, const char *const *names, int n,
+                     weft_error *error);
+
 /* app_steps - the steps of the checkpoints in a folder, ascending, to be freed; none where it is not there. Local. */
 weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *error);
 

@@ -267,15 +267,9 @@ enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
 static int find_subcommand(const char *name, weft_error *error)
 {
     const char *names[N_SUBCOMMANDS];
-    for (int i = 0; i < N_SUBCOMMANDS; i++) {
-        if (strcmp(subcommands[i].name, name) == 0) return i;
+    for (int i = 0; i < N_SUBCOMMANDS; i++)
         names[i] = subcommands[i].name;
-    }
-    const char *near = weft_nearest(name, names, N_SUBCOMMANDS);
-    weft_fail(error, WEFT_USAGE, "unknown command \"ckpt %s\"; %s%s%s", name,
-              near ? "did you mean " : "there are list, show, verify, diff, export and import",
-              near ? near : "", near ? "?" : "");
-    return -1;
+    return app_find_command("ckpt", name, names, N_SUBCOMMANDS, error);
 }
 
 static weft_status answer(int which, int n, char **arguments, const settings *s, ckpt_call *c,

@@ -100,7 +100,7 @@ static const option options[] = {
      "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: expand, simplify, place, lower, fuse, bundle, order, "
-     "join, early, schedule"},
+     "join, early, prefetch, schedule"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 };
 

@@ -4,6 +4,7 @@
  */
 #include "plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
@@ -17,6 +18,17 @@ double weft_work_price(const weft_cost *cost, double flops)
 {
     if (cost->work) return cost->work(cost->context, flops);
     return flops / (cost->flops_per_byte > 0 ? cost->flops_per_byte : WEFT_FLOPS_PER_BYTE);
+}
+
+double weft_step_work(const weft_plan *plan, const weft_step *step)
+{
+    double bytes = 0;
+    for (int i = 0; i < step->n_in; i++)
+        bytes += (double)weft_placed_bytes(plan, step->in[i], 0);
+    for (int o = 0; o < step->n_out; o++)
+        bytes += (double)weft_placed_bytes(plan, step->out[o], 0);
+    const double flops = weft_work_price(&plan->cost, weft_step_flops(plan, step, 0));
+    return fmax(flops, bytes / (2 * WEFT_COPIES_PER_BYTE));
 }
 
 double weft_usual_latency(const weft_cost *cost)

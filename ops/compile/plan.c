@@ -239,6 +239,7 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     const uint32_t s = (uint32_t)(step - plan->steps), n_beside = weft_step_end(step, s) - s;
     if (n_beside) fprintf(file, " beside %u", n_beside);
+    if (step->is_ahead) fputs(" ahead", file);
     if (step->kind == WEFT_STEP_BEGIN)
         fprintf(file, " %lld trips", (long long)plan->graph->scans[step->scan].trips);
     if (step->kind == WEFT_STEP_GUARD)

@@ -63,6 +63,7 @@ typedef struct weft_step {
     const char *reason;
     /* of an exchange that goes on: it is finished before this step; the number of steps: at the end; 0: at once */
     uint32_t until;
+    bool is_ahead; /* it is done for the trip of its scan after this one, so not in the last (prefetch.c) */
 } weft_step;
 
 /* Of the links along an axis (links.c), in bytes through one of the usual speed. */
@@ -154,6 +155,7 @@ weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_join(weft_plan *plan, weft_error *error);
 weft_status weft_pass_early(weft_plan *plan, weft_error *error);
+weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
 weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 
 /* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`, or as long as the plan. Local;
@@ -220,6 +222,8 @@ int weft_step_traffic(const weft_plan *plan, const weft_step *step);
 double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
                            const weft_exchange *exchange);
 double weft_work_price(const weft_cost *cost, double flops);
+/* What a step costs that exchanges nothing, on rank 0: reading and writing memory, or computing, whatever takes longer. */
+double weft_step_work(const weft_plan *plan, const weft_step *step);
 /* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
 bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
                            const weft_convert_step *convert, int rank, weft_exchange *exchange);

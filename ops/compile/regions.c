@@ -35,8 +35,11 @@ double weft_trips_of(const weft_graph *graph, uint32_t scan)
 double weft_times_of(const weft_plan *plan, const weft_step *step)
 {
     const bool is_begin = step->kind == WEFT_STEP_BEGIN;
-    return weft_trips_of(plan->graph,
-                         is_begin ? plan->graph->scans[step->scan].parent : step->scan);
+    const double times =
+        weft_trips_of(plan->graph, is_begin ? plan->graph->scans[step->scan].parent : step->scan);
+    if (!step->is_ahead) return times;
+    const double trips = (double)plan->graph->scans[step->scan].trips;
+    return times / trips * (trips - 1);
 }
 
 bool weft_names_carry(const weft_node *node, int i)

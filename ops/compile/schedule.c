@@ -74,18 +74,6 @@ typedef struct scheduling {
 
 /* ---- prices --------------------------------------------------------------------------------------- */
 
-/* Reading and writing memory, or computing: whatever takes longer. */
-static double work_of(const weft_plan *plan, const weft_step *step)
-{
-    double bytes = 0;
-    for (int i = 0; i < step->n_in; i++)
-        bytes += (double)weft_placed_bytes(plan, step->in[i], 0);
-    for (int o = 0; o < step->n_out; o++)
-        bytes += (double)weft_placed_bytes(plan, step->out[o], 0);
-    const double flops = weft_work_price(&plan->cost, weft_step_flops(plan, step, 0));
-    return fmax(flops, bytes / (2 * WEFT_COPIES_PER_BYTE));
-}
-
 /* Begun earlier, an exchange keeps its results alive for longer, and what it alone reads for shorter. */
 static bool takes_no_more(const weft_plan *plan, const uint32_t *n_readers, const weft_step *step)
 {
@@ -151,7 +139,7 @@ static void find_prices(scheduling *g)
         g->is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
         g->price[s] = g->is_exchange[s] ? weft_exchange_price(plan, &plan->cost, &exchange) +
                                               weft_latency_price(plan, exchange.axes)
-                                        : work_of(plan, step);
+                                        : weft_step_work(plan, step);
         g->begins[s + 1] = g->begins[s] + (g->is_exchange[s] ? 0 : g->price[s]);
     }
     find_latest(g);

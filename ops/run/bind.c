@@ -41,9 +41,10 @@ static void bind_trip(weft_rank *rank, weft_bound_step *bound, int64_t bytes)
     const int64_t moves = attributes->is_reversed ? -bytes : bytes;
     const int64_t first =
         attributes->is_reversed ? (graph->scans[attributes->scan].trips - 1) * bytes : 0;
-    bound->trip = &rank->trips[attributes->scan];
+    const bool is_before = bound->step->scan == graph->scans[attributes->scan].parent;
+    bound->trip = is_before ? rank->trips : &rank->trips[attributes->scan];
     if (is_each) {
-        bound->from = (const char *)bound->from + first;
+        bound->from = (const char *)bound->from + first + (bound->step->is_ahead ? moves : 0);
         bound->from_moves = moves;
     } else {
         bound->to = (char *)bound->to + first;

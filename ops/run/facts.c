@@ -221,7 +221,8 @@ weft_status weft_plan_step_at(const weft_program *program, int index, int rank,
                                 .queue = (int)plan->timings[index].queue,
                                 .n_waits = (int)plan->timings[index].n_waits,
                                 .waits = plan->timings[index].waits,
-                                .trips = weft_times_of(plan, from)};
+                                .trips = weft_times_of(plan, from),
+                                .is_ahead = from->is_ahead};
     return amounts_of(plan, from, rank, step, error);
 }
 

@@ -199,15 +199,16 @@ static weft_status print_usage(const weft_program *program, FILE *file, weft_err
     return WEFT_OK;
 }
 
-/* Steps `begin` to the end of its scan: how many, and their flops in all trips. */
+/* Steps `begin` to the end of its scan: how many, their flops in all trips, and how many trips there are. */
 static weft_status add_body(const weft_program *program, int begin, int *n_steps, double *flops,
-                            weft_error *error)
+                            double *trips, weft_error *error)
 {
     weft_planned_step s;
     *n_steps = 0, *flops = 0;
     for (int i = begin + 1, open = 1; i < weft_plan_n_steps(program); i++) {
         WEFT_TRY(weft_plan_step_at(program, i, 0, &s, error));
         open += (s.kind == WEFT_STEP_BEGIN) - (s.kind == WEFT_STEP_END);
+        *trips = s.trips;
         if (open == 0) break;
         *flops += s.trips * s.flops;
         ++*n_steps;
@@ -222,16 +223,15 @@ static weft_status print_scans(const weft_program *program, FILE *file, weft_err
     bool is_first = true;
     WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
     for (int s = 0; s < weft_plan_n_steps(program); s++) {
-        weft_step_line line, first;
-        double flops;
+        weft_step_line line;
+        double flops, trips = 0;
         int n_steps;
         WEFT_TRY(weft_report_step(program, s, &line, error));
         if (line.s.kind != WEFT_STEP_BEGIN) continue;
-        WEFT_TRY(add_body(program, s, &n_steps, &flops, error));
-        WEFT_TRY(weft_report_step(program, s + 1, &first, error));
+        WEFT_TRY(add_body(program, s, &n_steps, &flops, &trips, error));
         if (is_first) fputs("\nscans of rank 0, whose bodies are compiled once\n", file);
         fprintf(file, "  %-8s %s: %.0f trips of %d steps, %.4g flops, %.1f %% of its work\n",
-                weft_phase_name(line.s.phase), line.place, first.s.trips, n_steps, flops,
+                weft_phase_name(line.s.phase), line.place, trips, n_steps, flops,
                 usage.flops > 0 ? 100 * flops / usage.flops : 0);
         is_first = false;
     }
@@ -314,6 +314,7 @@ static weft_status print_moves(const weft_program *program, FILE *file, weft_err
         if (line.n_more) fprintf(file, " and %d more", line.n_more);
         fprintf(file, ", %s over %s", bytes, line.axes);
         if (line.s.trips > 1) fprintf(file, ", %.0f times", line.s.trips);
+        if (line.s.is_ahead) fputs(", for the trip after", file);
         if (line.s.n_beside) WEFT_TRY(print_beside(program, &line.s, file, error));
         fputs("\n", file);
     }
@@ -348,6 +349,7 @@ static weft_status print_steps(const weft_program *program, FILE *file, weft_err
         for (int w = 0; w < line.s.n_waits; w++)
             fprintf(file, "%s %u", w ? "," : "  after", line.s.waits[w]);
         if (line.s.trips > 1) fprintf(file, "  %.0f times", line.s.trips);
+        if (line.s.is_ahead) fputs(", for the trip after", file);
         fputs("\n", file);
     }
     return WEFT_OK;

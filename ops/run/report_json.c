@@ -100,12 +100,12 @@ static weft_status links_json(const weft_program *program, const weft_planned_st
 static json_t *move_json(const weft_step_line *line)
 {
     const weft_planned_step *s = &line->s;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:I, s:i, s:f, s:i, s:f}", "phase",
-                     weft_phase_name(s->phase), "place", line->place, "reason", s->reason,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:I, s:i, s:f, s:i, s:f, s:b}",
+                     "phase", weft_phase_name(s->phase), "place", line->place, "reason", s->reason,
                      "collective", weft_convert_name(s->collective), "axes", line->axes, "box",
                      line->box, "value", line->value, "tensors", s->n_in, "bytes",
                      (json_int_t)s->wire_bytes, "beside", s->n_beside, "beside_flops",
-                     s->beside_flops, "step", s->index, "times", s->trips);
+                     s->beside_flops, "step", s->index, "times", s->trips, "ahead", s->is_ahead);
 }
 
 /* Takes `links`. */
@@ -113,17 +113,17 @@ static json_t *step_json(const weft_step_line *line, json_t *links)
 {
     const weft_planned_step *s = &line->s;
     const char *collective = s->kind == WEFT_STEP_CONVERT ? weft_convert_name(s->collective) : NULL;
-    return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, "
-                     "s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:o, s:f}",
-                     "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op",
-                     s->op, "kernel", s->kernel, "builder", s->builder, "file", s->file, "line",
-                     s->line, "why", weft_step_reason_name(s->why), "reason", s->reason, "in",
-                     ids_json(s->in, s->n_in), "out", ids_json(s->out, s->n_out), "collective",
-                     collective, "axes", line->axes, "ops", links, "flops", s->flops, "bytes",
-                     (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes, "out_bytes",
-                     (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes,
-                     "segments", s->n_segments, "beside", s->n_beside, "queue", line->queue,
-                     "waits", ids_json(s->waits, s->n_waits), "times", s->trips);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:s?, s:s, s:o, "
+        "s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:o, s:f, s:b}",
+        "phase", weft_phase_name(s->phase), "kind", weft_step_kind_name(s->kind), "op", s->op,
+        "kernel", s->kernel, "builder", s->builder, "file", s->file, "line", s->line, "why",
+        weft_step_reason_name(s->why), "reason", s->reason, "in", ids_json(s->in, s->n_in), "out",
+        ids_json(s->out, s->n_out), "collective", collective, "axes", line->axes, "ops", links,
+        "flops", s->flops, "bytes", (json_int_t)s->wire_bytes, "in_bytes", (json_int_t)s->in_bytes,
+        "out_bytes", (json_int_t)s->out_bytes, "scratch_bytes", (json_int_t)s->scratch_bytes,
+        "segments", s->n_segments, "beside", s->n_beside, "queue", line->queue, "waits",
+        ids_json(s->waits, s->n_waits), "times", s->trips, "ahead", s->is_ahead);
 }
 
 /* Collectives in order, and all steps. */

@@ -69,6 +69,7 @@ static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_err
 
 static weft_status finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
+    if (!weft_flight_is_started(bound->flight)) return WEFT_OK; /* the last trip left it out */
     if (--rank->n_under_way == 0) rank->device->meanwhile(rank->stream, NULL, NULL);
     return weft_flight_finish(bound->flight, error);
 }
@@ -174,20 +175,33 @@ static weft_status look_after_exchanges(weft_rank *rank, uint32_t ends)
     return WEFT_OK;
 }
 
+/* What is done for the trip after this one the last leaves out. */
+static bool is_left_out(const weft_rank *rank, const weft_step *step)
+{
+    return step->is_ahead &&
+           rank->trips[step->scan] + 1 == rank->program->plan->graph->scans[step->scan].trips;
+}
+
+static weft_status run_step(weft_rank *rank, weft_bound_step *bound)
+{
+    weft_usage *measured = &rank->measured;
+    if (is_left_out(rank, bound->step)) return WEFT_OK;
+    measured->n_steps++;
+    if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
+    return bound->run(rank, bound, &rank->error);
+}
+
 /* Steps [begin, end), bodies as often as they have trips; false: one failed, and those after it were not run. */
 static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
 {
-    weft_usage *measured = &rank->measured;
     for (uint32_t s = begin; s < end;) {
         weft_bound_step *bound = &rank->steps[s];
         weft_recorder_step(rank->recorder, s, bound->spot);
         if ((rank->n_under_way > 0 && look_after_exchanges(rank, bound->ends) != WEFT_OK) ||
-            bound->run(rank, bound, &rank->error) != WEFT_OK) {
+            run_step(rank, bound) != WEFT_OK) {
             give_up(rank);
             return false;
         }
-        measured->n_steps++;
-        if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
         s = step_after(rank, bound, s);
     }
     return true;

@@ -151,6 +151,9 @@ typedef struct weft_planned_step {
     const uint32_t *waits;
     double
         trips; /* how often a run does it: more than once in the bodies of scans. Amounts are of once */
+    /* it is done for the trip after the one in which it stands, so the last leaves it out, and the first has its own in front
+     * of the scan */
+    bool is_ahead;
 } weft_planned_step;
 
 WEFT_API int weft_plan_n_steps(const weft_program *program);

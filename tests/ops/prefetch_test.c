@@ -1,0 +1,232 @@
+/* RANKS: 2 4 */
+/* prefetch_test: what a trip gathers is gathered while the trip before it computes: as many exchanges and bytes, to the byte as
+ * measured, and the same bits, on slow links and fast ones.
+ */
+#include <string.h>
+
+#include "oracle.h"
+#include "test.h"
+#include "weft/autodiff.h"
+#include "weft/layout.h"
+#include "weft/research/plan.h"
+#include "weft/scan.h"
+
+enum { LAYERS = 5, AGAIN = 3, ROWS = 96, COLUMNS = 10, RUNS = 2 };
+static weft_oracle oracle;
+static const weft_dim layer = {"layer", LAYERS}, batch = {"batch", ROWS},
+                      width = {"width", COLUMNS}, hidden = {"hidden", 7};
+static const char *const zero_3 = "batch:data?,hidden:model?";
+
+typedef struct training {
+    weft_graph *graph;
+    weft_value x, weights[3], loss, updates[3];
+} training;
+
+static weft_value take(weft_graph *g, const char *name, weft_shape shape)
+{
+    return weft_variable(g, name, WEFT_F64, shape, weft_uniform(-0.4, 0.4));
+}
+
+/* A stack of layers as one scan, with a scan within it that reads weights too; or computed again on the way back. */
+static void build(training *t, bool is_again)
+{
+    weft_graph *g = t->graph = weft_graph_create(5);
+    const weft_dim lower = {"lower", COLUMNS};
+    t->x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(batch, width));
+    t->weights[0] = take(g, "up", WEFT_DIMS(layer, width, hidden));
+    t->weights[1] = take(g, "down", WEFT_DIMS(layer, hidden, width));
+    t->weights[2] = take(g, "bias", WEFT_DIMS(layer, width));
+    const weft_value trip = weft_scan_begin(g, LAYERS), h = weft_scan_carry(t->x);
+    const weft_value up = weft_scan_each(t->weights[0], layer),
+                     down = weft_scan_each(t->weights[1], layer),
+                     bias = weft_scan_each(t->weights[2], layer);
+    const weft_value enters = is_again ? weft_recompute_begin(h) : h;
+    weft_value y = weft_tanh(weft_einsum(WEFT_DIMS(batch, hidden), enters, up));
+    y = weft_add(weft_einsum(WEFT_DIMS(batch, width), y, down), bias);
+    const weft_value within = weft_scan_begin(g, AGAIN), s = weft_scan_carry(y);
+    const weft_value mixed = weft_einsum(WEFT_DIMS(batch, hidden), s, up);
+    weft_scan_next(s, weft_rename(weft_einsum(WEFT_DIMS(batch, lower), weft_tanh(mixed),
+                                              weft_rename(down, width, lower)),
+                                  lower, width));
+    weft_scan_end(within);
+    y = weft_add(weft_scan_last(s), enters);
+    if (is_again) y = weft_recompute_end(y);
+    weft_scan_next(h, weft_tanh(y));
+    weft_scan_end(trip);
+    t->loss = weft_mean(weft_square(weft_scan_last(h)));
+    weft_value d[3];
+    weft_gradients(t->loss, (weft_values){t->weights, 3}, d, 0);
+    for (int i = 0; i < 3; i++)
+        t->updates[i] = weft_assign(t->weights[i], weft_sub(t->weights[i], weft_scale(d[i], 0.1)));
+}
+
+static weft_program *compile(training *t, weft_mesh *mesh, const char *link, bool is_synchronous)
+{
+    weft_error error = {0};
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    const weft_value values[] = {t->loss, t->updates[0], t->updates[1], t->updates[2]};
+    const weft_compile_options options = {.synchronous = is_synchronous, .link = link, .unroll = 1};
+    CHECK_OK(weft_layout_create(zero_3, &layout, &error), error);
+    CHECK_OK(weft_layout_store(layout, 3, "batch", &error), error);
+    CHECK_OK(weft_compile(mesh, layout, (weft_values){values, 4}, &options, &program, &error),
+             error);
+    weft_layout_destroy(&layout);
+    return program;
+}
+
+static weft_planned_step step_at(const weft_program *program, int s)
+{
+    weft_planned_step step;
+    weft_error error = {0};
+    CHECK_OK(weft_plan_step_at(program, s, 0, &step, &error), error);
+    return step;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------------- */
+
+/* Exchanges for the trip after; and those of them out of whose memory a step copies. */
+static int count_ahead(const weft_program *program, int *n_copied)
+{
+    int n = 0;
+    *n_copied = 0;
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        const weft_planned_step step = step_at(program, s);
+        if (!step.is_ahead || step.kind != WEFT_STEP_CONVERT) continue;
+        n++;
+        for (int r = 0; r < weft_plan_n_steps(program); r++) {
+            const weft_planned_step reader = step_at(program, r);
+            *n_copied += reader.kind == WEFT_STEP_COPY && reader.in[0] == step.out[0];
+        }
+    }
+    return n;
+}
+
+/* Each stands once more in front of its scan, for the first trip, and so there are as many as trips. */
+static void check_first_trips(const weft_program *program)
+{
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        const weft_planned_step step = step_at(program, s);
+        double times = 0;
+        if (!step.is_ahead) continue;
+        for (int f = 0; f < weft_plan_n_steps(program); f++) {
+            const weft_planned_step other = step_at(program, f);
+            if (other.kind == step.kind && other.n_out > 0 && other.out[0] == step.out[0])
+                times += other.trips;
+            CHECK(other.n_out == 0 || other.out[0] != step.out[0] || other.is_ahead || f < s);
+        }
+        CHECK(times == LAYERS);
+    }
+}
+
+static void check_same_traffic(const weft_program *a, const weft_program *b)
+{
+    weft_traffic its[64], others[64];
+    for (int rank = 0; rank < weft_mesh_n_ranks(weft_program_mesh(a)); rank++) {
+        const int n = weft_plan_traffic(a, rank, its, 64);
+        if (!CHECK_EQ_INT(weft_plan_traffic(b, rank, others, 64), n)) continue;
+        for (int i = 0; i < n; i++) { /* they are listed as they come in the plan */
+            int o = 0;
+            while (o < n - 1 && (others[o].axes != its[i].axes || others[o].kind != its[i].kind))
+                o++;
+            CHECK_EQ_INT(its[i].count, others[o].count);
+            CHECK_EQ_INT(its[i].bytes, others[o].bytes);
+        }
+    }
+}
+
+static void test_no_more_is_exchanged(void)
+{
+    int most = 0, most_copied = 0;
+    for (int m = 0; m < oracle.n_meshes; m++)
+        for (int slow = 0; slow < 2; slow++) {
+            training t, u;
+            int n_copied, none;
+            build(&t, slow);
+            build(&u, slow);
+            weft_program *ahead = compile(&t, oracle.meshes[m], slow ? "1MB" : NULL, false);
+            weft_program *plain = compile(&u, oracle.meshes[m], slow ? "1MB" : NULL, true);
+            const int n = count_ahead(ahead, &n_copied);
+            if (n > most) most = n;
+            if (n_copied > most_copied) most_copied = n_copied;
+            CHECK_EQ_INT(count_ahead(plain, &none), 0);
+            check_first_trips(ahead);
+            check_same_traffic(ahead, plain);
+            CHECK_EQ_INT(weft_program_destroy(&ahead), WEFT_OK);
+            CHECK_EQ_INT(weft_program_destroy(&plain), WEFT_OK);
+            weft_graph_destroy(&t.graph);
+            weft_graph_destroy(&u.graph);
+        }
+    CHECK(most > 0);
+    CHECK(most_copied > 0);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------- */
+
+static void check_measured(const weft_program *program)
+{
+    weft_traffic planned[64], measured[64];
+    weft_usage plan, run;
+    weft_error error = {0};
+    const weft_mesh *mesh = weft_program_mesh(program);
+    const int first = weft_mesh_first_local(mesh);
+    for (int rank = first; rank < first + weft_mesh_n_local(mesh); rank++) {
+        const int n = weft_plan_traffic(program, rank, planned, 64);
+        CHECK_EQ_INT(weft_measured_traffic(program, rank, measured, 64), n);
+        for (int i = 0; i < n; i++) {
+            CHECK_EQ_INT(planned[i].count, measured[i].count);
+            CHECK_EQ_INT(planned[i].bytes, measured[i].bytes);
+        }
+        CHECK_OK(weft_plan_usage(program, rank, &plan, &error), error);
+        weft_measured_usage(program, rank, &run);
+        CHECK_EQ_INT(plan.n_steps, run.n_steps);
+        CHECK_EQ_INT(plan.arena_bytes, run.arena_bytes);
+    }
+}
+
+/* The weights after a few steps. */
+static void train(training *t, weft_program *program, double *weights)
+{
+    double x[ROWS * COLUMNS];
+    weft_error error = {0};
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        x[i] = weft_oracle_unit(0, i);
+    CHECK_OK(weft_write(program, t->x, WEFT_F64, x, sizeof x, &error), error);
+    for (int run = 0; run < RUNS; run++) {
+        CHECK_OK(weft_run(program, &error), error);
+        check_measured(program);
+    }
+    CHECK_OK(weft_read(program, t->weights[0], WEFT_F64, weights,
+                       (int64_t)sizeof(double) * LAYERS * COLUMNS * 7, &error),
+             error);
+}
+
+static void test_the_bits_are_those_of_one_step_after_the_other(void)
+{
+    for (int m = 0; m < oracle.n_meshes; m++)
+        for (int slow = 0; slow < 2; slow++) {
+            static double ahead[LAYERS * COLUMNS * 7], plain[LAYERS * COLUMNS * 7];
+            for (int is_plain = 0; is_plain < 2; is_plain++) {
+                training t;
+                build(&t, slow);
+                weft_program *program =
+                    compile(&t, oracle.meshes[m], slow ? "1MB" : NULL, is_plain);
+                train(&t, program, is_plain ? plain : ahead);
+                CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
+                weft_graph_destroy(&t.graph);
+            }
+            CHECK(memcmp(ahead, plain, sizeof ahead) == 0);
+        }
+}
+
+int main(void)
+{
+    static const char *const meshes[] = {"data:2", "data:4", "data:2,model:2"};
+    weft_error error = {0};
+    if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
+        RUN(test_no_more_is_exchanged);
+        RUN(test_the_bits_are_those_of_one_step_after_the_other);
+    }
+    weft_oracle_close(&oracle);
+    return weft_test_report();
+}

@@ -27,7 +27,13 @@ typedef struct builder {
     int layer;       /* of its stage, of the block under construction; -1 outside */
     int n_variables; /* asked for so far */
     int turn, first; /* how often blocks were built; the first of their variables */
+    /* of gpt_window and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
+     * as they will be */
+    bool keeps, is_step;
+    weft_value cached[GPT_N_CACHES], made[GPT_N_CACHES];
 } builder;
+
+static const char *const cache_names[GPT_N_CACHES] = {"key", "value"};
 
 /* A block's variables. */
 typedef struct block_variables {
@@ -158,18 +164,103 @@ static void declare_last(builder *b, outer_variables *v)
     v->head = variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab), weft_normal(0.0, 0.02));
 }
 
-/* The rows of x, which go as far as seq, of other features. */
+/* The rows of x, which end with embed, of other features. */
 static weft_shape rows_of(weft_value x, weft_shape features)
 {
     weft_shape rows = *weft_shape_of(x);
-    while (rows.n_dims > 0 && strcmp(rows.dims[rows.n_dims - 1].name, "seq") != 0)
-        rows.n_dims--;
+    while (rows.n_dims > 0 && strcmp(rows.dims[--rows.n_dims].name, "embed") != 0)
+        ;
     for (int d = 0; d < features.n_dims && rows.n_dims < WEFT_MAX_DIMS; d++)
         rows.dims[rows.n_dims++] = features.dims[d];
     return rows;
 }
 
-static weft_value attention(const builder *b, const block_variables *v, weft_value x)
+/* ---- keys and values that are kept ------------------------------------------------------------ */
+
+/* What attention computes in. */
+static weft_dtype kept_dtype(const gpt_shape *shape)
+{
+    return weft_dtype_computes(dtype_of(shape));
+}
+
+/* Of the block under construction; where a scan goes through the layers, of all. */
+static weft_value declare_cache(const builder *b, int which)
+{
+    const gpt_model *m = b->m;
+    const weft_shape rows = WEFT_DIMS(m->seq, m->batch, m->heads, m->kv);
+    char name[64];
+    snprintf(name, sizeof name, GPT_CACHE "block%d.%s", b->layer, cache_names[which]);
+    return weft_variable(b->graph, name, kept_dtype(b->shape),
+                         b->shape->scans ? led_by(m->layer, &rows) : rows, weft_constant_of(0.0));
+}
+
+/* i32 [seq]: rows below the place; up to it. */
+static weft_value rows_before(const builder *b)
+{
+    return weft_less(weft_iota(b->graph, WEFT_I32, b->m->seq), b->m->place);
+}
+static weft_value rows_through(const builder *b)
+{
+    return weft_less_equal(weft_iota(b->graph, WEFT_I32, b->m->seq), b->m->place);
+}
+
+/* Of a window the first rows, zeros behind. */
+static weft_value kept_of_window(const builder *b, weft_value x)
+{
+    x = weft_cast(x, kept_dtype(b->shape));
+    return weft_where(rows_before(b), x,
+                      weft_constant(b->graph, weft_dtype_of(x), WEFT_SCALAR, 0.0));
+}
+
+/* The row of a step's token joins those that are kept: zeros are where it goes. */
+static weft_value kept_of_step(const builder *b, weft_value cache, weft_value row)
+{
+    row = weft_sum(WEFT_DIMS(b->m->batch, b->m->heads, b->m->kv), row); /* of one token */
+    return weft_add(cache,
+                    weft_scatter_add(weft_cast(row, kept_dtype(b->shape)), b->m->place, b->m->seq));
+}
+
+static void keep(builder *b, weft_value cache, weft_value made)
+{
+    const weft_value token = weft_assign(cache, made), kept = b->m->kept;
+    b->m->kept = kept.id == 0 ? token : weft_group(b->graph, WEFT_VALUES(kept, token));
+}
+
+static void open_caches(builder *b, weft_value all[GPT_N_CACHES])
+{
+    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
+        b->cached[i] = all[i] = declare_cache(b, i);
+}
+
+static void close_caches(builder *b, const weft_value all[GPT_N_CACHES])
+{
+    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
+        keep(b, all[i], b->made[i]);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------- */
+
+/* A step's query row sees the rows that are kept, its own the last of them. */
+static weft_value attend_kept(const builder *b, weft_value q)
+{
+    const weft_attention_options options = {
+        .query = b->m->token, .memory = b->m->seq, .feature = b->m->kv, .mask = rows_through(b)};
+    return weft_cast(
+        weft_attention_with(weft_cast(q, kept_dtype(b->shape)), b->made[0], b->made[1], &options),
+        dtype_of(b->shape));
+}
+
+static weft_value attend(builder *b, weft_value q, weft_value k, weft_value v)
+{
+    const weft_value rows[GPT_N_CACHES] = {k, v};
+    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
+        b->made[i] =
+            b->is_step ? kept_of_step(b, b->cached[i], rows[i]) : kept_of_window(b, rows[i]);
+    return b->is_step ? attend_kept(b, q)
+                      : weft_attention(q, k, v, b->m->seq, b->m->seq, b->m->kv, true);
+}
+
+static weft_value attention(builder *b, const block_variables *v, weft_value x)
 {
     const gpt_model *m = b->m;
     const weft_shape split = rows_of(x, WEFT_DIMS(m->heads, m->kv));
@@ -179,8 +270,7 @@ static weft_value attention(const builder *b, const block_variables *v, weft_val
     weft_value q = weft_einsum(split, x, wq);
     weft_value k = weft_einsum(split, x, wk);
     weft_value value = weft_einsum(split, x, wv);
-    weft_value mixed = weft_attention(q, k, value, m->seq, m->seq, m->kv, true);
-    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), mixed, wo);
+    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), attend(b, q, k, value), wo);
 }
 
 static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
@@ -198,7 +288,7 @@ static weft_value norm(const builder *b, const weft_value norm[2], weft_value x)
     return weft_layer_norm(x, norm[0], norm[1], b->m->embed);
 }
 
-static weft_value block(const builder *b, const block_variables *v, weft_value x)
+static weft_value block(builder *b, const block_variables *v, weft_value x)
 {
     x = weft_add(x, dropout(b, attention(b, v, norm(b, v->norm1, x))));
     return weft_add(x, dropout(b, mlp(b, v, norm(b, v->norm2, x))));
@@ -216,24 +306,27 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
         .vocab = {"vocab", shape->vocab},
         .stage = {"stage", shape->stages},
         .layer = {"layer", shape->layers},
+        .token = {"token", 1},
     };
 }
 
 static weft_value embedded(builder *b, const outer_variables *v, weft_value tokens)
 {
-    weft_value x = weft_add(weft_gather(v->table, tokens, b->m->vocab), v->places);
+    const weft_value places =
+        b->is_step ? weft_gather(v->places, b->m->place, b->m->seq) : v->places;
+    weft_value x = weft_add(weft_gather(v->table, tokens, b->m->vocab), places);
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
 /* Kept, or computed again on the way back. */
-static weft_value part(const builder *b, const block_variables *v, weft_value x)
+static weft_value part(builder *b, const block_variables *v, weft_value x)
 {
     return b->shape->recomputes ? weft_recompute_end(block(b, v, weft_recompute_begin(x)))
                                 : block(b, v, x);
 }
 
 /* All blocks as one, each of whose trips sees the weights of a layer. */
-static weft_value scanned(const builder *b, const block_variables *all, weft_value x)
+static weft_value scanned(builder *b, const block_variables *all, weft_value x)
 {
     enum { WEIGHTS = sizeof *all / sizeof(weft_value) };
     weft_value stacked[WEIGHTS], seen[WEIGHTS];
@@ -243,8 +336,12 @@ static weft_value scanned(const builder *b, const block_variables *all, weft_val
     for (int i = 0; i < WEIGHTS; i++)
         seen[i] = weft_scan_each(stacked[i], b->m->layer);
     memcpy(&v, seen, sizeof v);
+    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
+        b->cached[i] = weft_scan_each(b->cached[i], b->m->layer);
     weft_scan_next(h, part(b, &v, h));
     weft_scan_end(trip);
+    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
+        b->made[i] = weft_scan_stack(b->made[i], b->m->layer);
     return weft_scan_last(h);
 }
 
@@ -252,12 +349,15 @@ static weft_value scanned(const builder *b, const block_variables *all, weft_val
 static weft_value blocks(void *argument, weft_value x)
 {
     builder *b = argument;
+    weft_value caches[GPT_N_CACHES];
     block_variables v;
     if (b->turn++ == 0) b->first = b->n_variables;
     b->n_variables = b->first;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b, &v);
+        open_caches(b, caches);
         x = b->shape->scans ? scanned(b, &v, x) : part(b, &v, x);
+        close_caches(b, caches);
     }
     b->layer = -1;
     return x;
@@ -294,6 +394,29 @@ weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *mode
     model->tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
     model->logits = logits(&b, model->tokens);
     return model->logits;
+}
+
+static weft_value keeping(builder *b, weft_dim rows)
+{
+    gpt_model *m = b->m;
+    b->keeps = true;
+    set_dims(b->shape, m);
+    m->tokens = weft_input(b->graph, "tokens", WEFT_I32, WEFT_DIMS(m->batch, rows));
+    m->place = weft_input(b->graph, "place", WEFT_I32, WEFT_SCALAR);
+    m->logits = logits(b, m->tokens);
+    return m->logits;
+}
+
+weft_value gpt_window(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
+{
+    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
+    return keeping(&b, (weft_dim){"seq", shape->seq});
+}
+
+weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
+{
+    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1, .is_step = true};
+    return keeping(&b, (weft_dim){"token", 1});
 }
 
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)

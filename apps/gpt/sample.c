@@ -2,7 +2,9 @@
  * training program, which it shares, or of a checkpoint.
  *
  * Attention is causal, so a window that is not full yet is filled from the left: row t - 1 of the
- * logits does not see what stands behind it.
+ * logits does not see what stands behind it. So keys and values of its rows are kept, and each token that follows goes through
+ * the model alone. Where the window is full it moves on, all its tokens to other places: then all are computed again. So is
+ * each token of a model in stages, which has no step of its own.
  */
 #include "job.h"
 #include "weft/philox.h"
@@ -13,10 +15,16 @@
 
 enum { SAMPLE_STREAM = 0x53414d50 /* of random numbers: no op of a graph has this id */ };
 
-typedef struct writer {
+typedef struct forward {
     weft_graph *graph;
     gpt_model model;
     weft_program *program;
+} forward;
+
+typedef struct writer {
+    forward all,
+        step; /* of a window, and of one token by what is kept of those before; no program: there is none */
+    int64_t n_kept;  /* rows of the window that are kept */
     int32_t *window; /* [seq] */
     void *logits;    /* [seq, vocab], in the model's dtype */
     double *weights; /* [vocab] */
@@ -69,6 +77,30 @@ static void print_token(const writer *w, int32_t token)
         print_byte(bytes[i]);
 }
 
+static weft_status compile(gpt_job *job, forward *f, weft_program *share, weft_error *error)
+{
+    const weft_compile_options options = {.share = share};
+    if (f->model.kept.graph == NULL)
+        return weft_compile(job->mesh, job->layout, WEFT_VALUES(f->model.logits), &options,
+                            &f->program, error);
+    return weft_compile(job->mesh, job->layout, WEFT_VALUES(f->model.logits, f->model.kept),
+                        &options, &f->program, error);
+}
+
+static weft_status open_programs(gpt_job *job, writer *w, const gpt_shape *shape, weft_error *error)
+{
+    if (shape->stages > 1)
+        (void)gpt_logits(shape, w->all.graph, &w->all.model);
+    else
+        (void)gpt_window(shape, w->all.graph, &w->all.model);
+    w->dtype = weft_dtype_of(w->all.model.logits);
+    WEFT_TRY(compile(job, &w->all, job->program, error));
+    if (!job->program) WEFT_TRY(gpt_stored_restore(job->settings, w->all.program, error));
+    if (shape->stages > 1) return WEFT_OK;
+    (void)gpt_next(shape, w->step.graph, &w->step.model);
+    return compile(job, &w->step, w->all.program, error);
+}
+
 static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
 {
     gpt_shape shape = job->shape;
@@ -81,26 +113,28 @@ static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
                   .temperature = settings_real(job->settings, "temperature"),
                   .seed = (uint64_t)settings_count(job->settings, "seed")};
     const size_t logits = (size_t)(shape.seq * shape.vocab) * weft_dtype_bytes(shape.dtype);
-    w->graph = weft_graph_create(w->seed);
+    w->all.graph = weft_graph_create(w->seed);
+    w->step.graph = weft_graph_create(w->seed);
     w->window = calloc((size_t)shape.seq, sizeof *w->window);
     w->logits = malloc(logits);
     w->weights = malloc((size_t)shape.vocab * sizeof *w->weights);
     weft_error own = {.rank = -1};
-    if (!w->graph || !w->window || !w->logits || !w->weights) weft_fail_memory(&own, logits);
+    if (!w->all.graph || !w->step.graph || !w->window || !w->logits || !w->weights)
+        weft_fail_memory(&own, logits);
     if (weft_world_agree(&own) != WEFT_OK) {
         *error = own;
         return own.status;
     }
-    w->dtype = weft_dtype_of(gpt_logits(&shape, w->graph, &w->model));
-    WEFT_TRY(weft_compile(job->mesh, job->layout, WEFT_VALUES(w->model.logits),
-                          &(weft_compile_options){.share = job->program}, &w->program, error));
-    return job->program ? WEFT_OK : gpt_stored_restore(job->settings, w->program, error);
+    return open_programs(job, w, &shape, error);
 }
 
 static void close_writer(writer *w)
 {
-    weft_program_destroy(&w->program);
-    weft_graph_destroy(&w->graph);
+    forward *both[] = {&w->step, &w->all}; /* the step's shares the other's variables */
+    for (int i = 0; i < 2; i++) {
+        weft_program_destroy(&both[i]->program);
+        weft_graph_destroy(&both[i]->graph);
+    }
     free(w->window);
     free(w->logits);
     free(w->weights);
@@ -113,6 +147,7 @@ static void append(writer *w, int64_t *filled, int32_t token)
         for (int64_t i = 1; i < w->seq; i++)
             w->window[i - 1] = w->window[i];
         --*filled;
+        w->n_kept = 0; /* they stand elsewhere now */
     }
     w->window[(*filled)++] = token;
 }
@@ -132,21 +167,40 @@ static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, we
     return own.status;
 }
 
+/* Logits of tokens [n]; place: model.h. */
+static weft_status run(const writer *w, const forward *f, const int32_t *tokens, int64_t n,
+                       int32_t place, weft_error *error)
+{
+    const weft_value logits = f->model.logits;
+    WEFT_TRY(weft_write(f->program, f->model.tokens, WEFT_I32, tokens, n * (int64_t)sizeof *tokens,
+                        error));
+    if (f->model.place.graph != NULL)
+        WEFT_TRY(weft_write(f->program, f->model.place, WEFT_I32, &place, sizeof place, error));
+    WEFT_TRY(weft_run(f->program, error));
+    return weft_read(f->program, logits, w->dtype, w->logits,
+                     n * w->vocab * (int64_t)weft_dtype_bytes(w->dtype), error);
+}
+
+/* Logits of what follows the first `filled` tokens of the window; *row: which of them. */
+static weft_status predict(writer *w, int64_t filled, int64_t *row, weft_error *error)
+{
+    const bool is_step = w->step.program && w->n_kept > 0 && w->n_kept == filled - 1;
+    *row = is_step ? 0 : filled - 1;
+    w->n_kept = filled;
+    if (is_step) return run(w, &w->step, &w->window[filled - 1], 1, (int32_t)filled - 1, error);
+    return run(w, &w->all, w->window, w->seq, (int32_t)filled, error);
+}
+
 static weft_status write_text(gpt_job *job, writer *w, int64_t tokens, weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(job->mesh);
     const char *prompt = settings_text(job->settings, "prompt");
-    const int64_t n = w->seq;
-    int64_t filled = 0;
+    int64_t filled = 0, row;
     WEFT_TRY(begin_with(w, prompt, &filled, error));
     if (is_root) fputs(prompt, stdout);
     for (int64_t i = 0; i < tokens; i++) {
-        WEFT_TRY(weft_write(w->program, w->model.tokens, WEFT_I32, w->window,
-                            n * (int64_t)sizeof *w->window, error));
-        WEFT_TRY(weft_run(w->program, error));
-        WEFT_TRY(weft_read(w->program, w->model.logits, weft_dtype_of(w->model.logits), w->logits,
-                           n * w->vocab * (int64_t)weft_dtype_bytes(w->dtype), error));
-        const int32_t token = draw(w, filled - 1, (uint64_t)i);
+        WEFT_TRY(predict(w, filled, &row, error));
+        const int32_t token = draw(w, row, (uint64_t)i);
         append(w, &filled, token);
         if (is_root) print_token(w, token);
     }

@@ -89,6 +89,12 @@ static void take_numbers(const weft_stored_tensor *t, const void *raw, weft_dtyp
             weft_dtype_put(dtype, to, i, weft_dtype_get(stored, raw, i));
 }
 
+/* Of a text that is being written, not of the model. */
+static bool is_cache(weft_value variable)
+{
+    return strncmp(weft_name_of(variable), GPT_CACHE, strlen(GPT_CACHE)) == 0;
+}
+
 static weft_status fill(const weft_stored *stored, weft_program *program, weft_value variable,
                         bool is_average, weft_error *error)
 {
@@ -125,7 +131,8 @@ weft_status gpt_stored_restore(const settings *s, weft_program *program, weft_er
     find_path(s, path, sizeof path);
     weft_status status = weft_stored_open(path, &stored, &own);
     for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
-        status = fill(stored, program, variable, settings_real(s, "average") > 0, &own);
+        if (!is_cache(variable))
+            status = fill(stored, program, variable, settings_real(s, "average") > 0, &own);
     weft_stored_close(&stored);
     if (weft_world_agree(&own) != WEFT_OK) *error = own;
     return own.status;

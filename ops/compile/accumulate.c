@@ -10,8 +10,11 @@
  * A sum that is carried from trip to trip of a scan is there when a trip begins, and what its readers behind the scan find is
  * another: so a product adds a trip's part of a weight's gradient to all that the trips before gave. No fusion spares the
  * pass over such a sum, as it does over others: so there are kernels that accumulate what is carried alone (`carried_alone`).
+ *
+ * So is a variable that the sum is stored into, and that nobody else reads as it was: rows that scatter_add adds to a table are
+ * all that is touched of it.
  */
-#include "loops.h"
+#include "regions.h"
 
 typedef struct accumulating {
     const weft_plan *plan;
@@ -19,6 +22,7 @@ typedef struct accumulating {
     uint32_t *maker;
     /* [n_placed] who reads its memory; of what is carried, in its scan; an output has one more */
     uint32_t *n_reads;
+    uint32_t *stored; /* [n_placed] the variable that it is stored into; 0: none */
 } accumulating;
 
 /* Behind the scan it is the last one that is read. */
@@ -27,18 +31,28 @@ static bool reads_last(const weft_plan *plan, uint32_t owner, uint32_t scan)
     return !weft_scan_holds(plan->graph, plan->placed[owner].carried, scan);
 }
 
+static bool is_stored_variable(const weft_plan *plan, const weft_step *step)
+{
+    return weft_is_store(plan, step) && plan->placed[step->out[0]].home == WEFT_VARIABLE_HOME;
+}
+
 static weft_status count_uses(accumulating *a, weft_error *error)
 {
     const weft_plan *plan = a->plan;
     const size_t bytes = plan->n_placed * sizeof(uint32_t);
     a->maker = weft_arena_take(plan->arena, bytes);
     a->n_reads = weft_arena_take(plan->arena, bytes);
-    if (!a->maker || !a->n_reads) return weft_fail_memory(error, bytes);
+    a->stored = weft_arena_take(plan->arena, bytes);
+    if (!a->maker || !a->n_reads || !a->stored) return weft_fail_memory(error, bytes);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         for (int i = 0; i < step->n_in; i++) {
             const uint32_t owner = weft_placed_owner(plan, step->in[i]);
             a->n_reads[owner] += !reads_last(plan, owner, step->scan);
+        }
+        if (is_stored_variable(plan, step)) {
+            a->stored[step->in[0]] = step->out[0];
+            continue;
         }
         for (int o = 0; o < step->n_out; o++)
             if (plan->placed[step->out[o]].carried == 0) a->maker[step->out[o]] = s + 1;
@@ -68,6 +82,16 @@ static bool is_summand(const accumulating *a, uint32_t placed, uint32_t sum)
            weft_lie_alike(a->plan, placed, sum);
 }
 
+/* A variable that becomes `sum`, and that nobody reads but that: `order` then has it made there. */
+static bool is_own_variable(const accumulating *a, uint32_t placed, uint32_t sum)
+{
+    const weft_placed *p = &a->plan->placed[placed], *its = &a->plan->placed[sum];
+    return p->home == WEFT_VARIABLE_HOME && a->stored[sum] == placed && a->n_reads[placed] == 1 &&
+           !p->shares && its->home == WEFT_TEMPORARY && !its->shares && !its->is_output &&
+           its->carried == 0 && its->scan == 0 && p->type.dtype == its->type.dtype &&
+           weft_lie_alike(a->plan, placed, sum);
+}
+
 /* Would the kernel that does the step alone do it so as well, and begin with `other`? That of rank 0 speaks for all. */
 static bool has_kernel(const weft_plan *plan, const weft_step *step, uint32_t other)
 {
@@ -84,7 +108,8 @@ static bool can_take(const accumulating *a, const weft_step *sum, int i)
 {
     const weft_plan *plan = a->plan;
     const uint32_t made = sum->in[i], other = sum->in[1 - i], m = a->maker[made];
-    if (!m || !is_summand(a, made, sum->out[0]) || !is_summand(a, other, sum->out[0])) return false;
+    if (!m || !is_summand(a, made, sum->out[0])) return false;
+    if (!is_summand(a, other, sum->out[0]) && !is_own_variable(a, other, sum->out[0])) return false;
     const weft_step *maker = &plan->steps[m - 1];
     return maker->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, maker) &&
            maker->n_in < WEFT_MAX_IN && maker->phase == sum->phase &&

@@ -26,9 +26,11 @@ static counts count_steps(const weft_plan *plan)
     weft_arena *arena = weft_arena_create();
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
-        bool is_in_place = true;
+        const uint32_t so_far = step->n_in > 0 ? step->in[step->n_in - 1] : 0;
         if (!weft_step_accumulates(plan, step)) continue;
-        for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh); rank++) {
+        const bool is_variable = plan->placed[so_far].home == WEFT_VARIABLE_HOME;
+        bool is_in_place = !is_variable || plan->placed[step->out[0]].shares == so_far;
+        for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh) && !is_variable; rank++) {
             weft_memory memory;
             CHECK_OK(weft_plan_memory(plan, rank, arena, &memory, &error), error);
             is_in_place = is_in_place &&
@@ -329,10 +331,77 @@ static void test_products_add_to_what_is_carried(void)
         }
 }
 
+/* ---- variables ------------------------------------------------------------------------------------ */
+
+/* What else is read: of the variable as it was, as it becomes, or neither. */
+typedef enum also_read { NOTHING, OLD_VALUE, NEW_VALUE } also_read;
+
+/* Rows are added to a variable in two runs: what it is then, and what a reader finds of the second sum, behind it. */
+static counts add_rows(const char *mesh_text, const char *layout_text, also_read also,
+                       double found[VOCAB * WIDTH + 1])
+{
+    weft_error error = {0};
+    weft_world world = {.n_processes = 1};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(5);
+    weft_value table =
+        weft_variable(graph, "table", WEFT_F64, WEFT_DIMS(vocab, wide), weft_formula(0.5, 0.3));
+    weft_value ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(batch, seq));
+    weft_value rows = weft_gather(weft_square(table), ids, vocab);
+    if (also != OLD_VALUE)
+        rows = weft_add(weft_cast(ids, WEFT_F64),
+                        weft_constant(graph, WEFT_F64, WEFT_DIMS(batch, seq, wide), 0.25));
+    weft_value sum = weft_add(table, weft_scatter_add(rows, ids, vocab));
+    weft_value token = weft_assign(table, sum), read = weft_sum(WEFT_SCALAR, weft_square(sum));
+    weft_value last = also == NEW_VALUE ? sum : read;
+    CHECK_OK(weft_mesh_create(&world, mesh_text, &mesh, &error), error);
+    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(read, token, last), NULL, &program, &error),
+             error);
+    for (int run = 0; run < 2; run++) {
+        feed(program, ids, 17 + run);
+        CHECK_OK(weft_run(program, &error), error);
+    }
+    const int64_t bytes = VOCAB * WIDTH * sizeof(double);
+    CHECK_OK(weft_read(program, table, WEFT_F64, found, bytes, &error), error);
+    CHECK_OK(weft_read_scalar(program, read, &found[VOCAB * WIDTH], &error), error);
+    const counts n = count_steps(program->plan);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+/* The rows are all that is touched of it, where it is not read as it was and its new value is nobody's own. */
+static void test_rows_are_added_to_a_variable(void)
+{
+    static const char *const places[][2] = {
+        {"data:1", ""}, {"m:2", "vocab:m"}, {"m:3", "embed:m"}, {"m:4", "vocab:m"}};
+    double expected[VOCAB * WIDTH + 1], found[VOCAB * WIDTH + 1];
+    for (also_read also = NOTHING; also <= NEW_VALUE; also++)
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            double *to = p == 0 ? expected : found;
+            const counts n = add_rows(places[p][0], places[p][1], also, to);
+            CHECK_EQ_INT(n.steps, also == NOTHING);
+            CHECK_EQ_INT(n.in_place, n.steps);
+            CHECK(to[VOCAB * WIDTH] > 1);
+            for (int i = 0; i <= VOCAB * WIDTH; i++)
+                CHECK_CLOSE(to[i], expected[i], 1e-10);
+            if (also != NEW_VALUE || p > 0) continue;
+            add_rows("data:1", "", NOTHING, found);
+            for (int i = 0; i <= VOCAB * WIDTH; i++)
+                CHECK_CLOSE(found[i], expected[i], 1e-12);
+        }
+}
+
 int main(void)
 {
     RUN(test_a_table_read_and_multiplied_by);
     RUN(test_only_what_nobody_else_reads);
     RUN(test_products_add_to_what_is_carried);
+    RUN(test_rows_are_added_to_a_variable);
     return weft_test_report();
 }

@@ -29,11 +29,12 @@ typedef struct weft_heads_call {
     int64_t n_query, n_memory, n_feature;
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
-    /* Dims of q other than rows and feature number the heads; with dbias, those that it lacks are innermost, and `n_shared`
-     * heads in a row add to the same of it. */
+    /* Dims of q other than rows and feature number the heads. Those that k lacks are innermost: `n_grouped` heads in a row have
+     * rows of k and v in common, of one of `n_keys` heads. With dbias the `n_shared` that add to the same of it are `n_apart`
+     * from each other, and begin with each of the first n_apart of n_shared x n_apart in a row, of which there are `n_outer`. */
     int n_dims;
     const char *dim[WEFT_MAX_DIMS];
-    int64_t size[WEFT_MAX_DIMS], n_heads, n_shared;
+    int64_t size[WEFT_MAX_DIMS], n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart;
 } weft_heads_call;
 
 static inline void weft_heads_find(weft_heads_call *h, const weft_call *call)
@@ -64,22 +65,32 @@ static inline void weft_heads_rows(weft_heads_call *h)
     h->ahead = a->causal ? 0 : h->back;
 }
 
+/* What lacks a dim of q that numbers heads: none; dbias; dbias and k; k. */
+static inline int weft_heads_lack(const weft_heads_call *h, const char *dim)
+{
+    const weft_view *bias = h->view[WEFT_DBIAS];
+    const bool of_bias = bias != NULL && weft_shape_find(&bias->shape, dim) < 0;
+    if (weft_shape_find(&h->view[WEFT_K]->shape, dim) < 0) return of_bias ? 2 : 3;
+    return of_bias ? 1 : 0;
+}
+
 static inline void weft_heads_order(weft_heads_call *h)
 {
     const weft_attention_attributes *a = h->attributes;
-    const weft_view *q = h->view[WEFT_Q], *first = h->view[WEFT_DBIAS];
-    h->n_heads = h->n_shared = 1;
-    for (int pass = 0; pass < 2; pass++)
+    const weft_view *q = h->view[WEFT_Q];
+    int64_t n[4] = {1, 1, 1, 1};
+    for (int lack = 0; lack < 4; lack++)
         for (int d = 0; d < q->shape.n_dims; d++) {
             const char *name = q->shape.dims[d].name;
             if (strcmp(name, a->query) == 0 || strcmp(name, a->feature) == 0) continue;
-            const bool is_shared = first != NULL && weft_shape_find(&first->shape, name) < 0;
-            if (is_shared != (pass == 1)) continue;
+            if (weft_heads_lack(h, name) != lack) continue;
             h->dim[h->n_dims] = name;
             h->size[h->n_dims++] = weft_view_size(q, d);
-            h->n_heads *= weft_view_size(q, d);
-            if (is_shared) h->n_shared *= weft_view_size(q, d);
+            n[lack] *= weft_view_size(q, d);
         }
+    h->n_outer = n[0], h->n_shared = n[1] * n[2], h->n_apart = n[3];
+    h->n_keys = n[0] * n[1], h->n_grouped = n[2] * n[3];
+    h->n_heads = h->n_keys * h->n_grouped;
 }
 
 static inline weft_heads_call weft_heads_of(const weft_call *call)

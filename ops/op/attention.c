@@ -1,8 +1,8 @@
 /* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query
  * row see, one op, never a whole query x memory matrix.
  *
- * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs;
- * memory and feature are whole. Query and memory may be one name, so the factors are made by hand,
+ * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
+ * q alone has; memory and feature are whole. Query and memory may be one name, so the factors are made by hand,
  * and bias and mask call the memory rows by a name of their own, `column`.
  * Gradient: attention_grad, which computes the softmax again, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
@@ -46,6 +46,19 @@ static weft_status check_feature(const weft_attention_attributes *attributes, we
                      attributes->feature, is_query ? "query" : "memory");
 }
 
+/* Sizes of what both have are equal: weft_check_dims. */
+static bool has_dims_of_k(const weft_attention_attributes *attributes, const weft_shape *q,
+                          const weft_shape *k)
+{
+    bool all = true;
+    for (int d = 0; d < k->n_dims; d++)
+        if (strcmp(k->dims[d].name, attributes->memory) != 0)
+            all = all && weft_shape_find(q, k->dims[d].name) >= 0;
+    const bool is_one = strcmp(attributes->query, attributes->memory) == 0;
+    return all && (is_one || (weft_shape_find(k, attributes->query) < 0 &&
+                              weft_shape_find(q, attributes->memory) < 0));
+}
+
 static weft_status check_rows(const weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
@@ -56,11 +69,10 @@ static weft_status check_rows(const weft_site *site, weft_error *error)
     WEFT_TRY(weft_check_dim(site, 0, attributes->feature, -1, error));
     if (!weft_shape_same_dims(k, v))
         return fail_shapes(site, "k and v must have the same dims", error);
-    weft_shape as_q = *k;
-    as_q.dims[weft_shape_find(k, attributes->memory)].name = attributes->query;
-    if (!weft_shape_same_dims(&as_q, q) || (strcmp(attributes->query, attributes->memory) != 0 &&
-                                            weft_shape_find(k, attributes->query) >= 0))
-        return fail_shapes(site, "q and k must share all dims but the rows of q and the rows of k",
+    if (!has_dims_of_k(attributes, q, k))
+        return fail_shapes(site,
+                           "q must have all dims of k and v but their rows, and k and v not the "
+                           "rows of q; heads that only q has share rows of k and v",
                            error);
     return WEFT_OK;
 }

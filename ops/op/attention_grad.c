@@ -1,8 +1,8 @@
 /* attention_grad: from attention's operands and dy the gradients dq, dk, dv of attention, and dbias
  * where it is asked for, tile by tile.
  *
- * Roles as attention's; cut along the rows of q, dk and dv come out as partial sums, and so does dbias
- * along what it lacks.
+ * Roles as attention's; cut along the rows of q, or along heads that q alone has, dk and dv come out as partial sums, and so does
+ * dbias along what it lacks.
  * Its own gradient goes through the same written with einsum and softmax, query x memory matrices
  * and all.
  */

@@ -24,7 +24,8 @@ static void test_dims_that_cannot_be_are_refused(void)
         {seq, memory, {"kv", 4}, "feature is passed as kv:4 and the operand has kv:3"},
         {{"seq", 5}, memory, kv, "query is passed as seq:5 and the operand has seq:4"},
         {seq, {"memory", 5}, kv, "memory is passed as memory:5 and the operand has memory:6"},
-        {batch, memory, kv, "q and k must share all dims but the rows of q and the rows of k"},
+        {batch, memory, kv,
+         "q must have all dims of k and v but their rows, and k and v not the rows"},
         {{NULL, 4}, memory, kv, "has no name"},
     };
     for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {

@@ -10,12 +10,13 @@ typedef struct dims {
     int64_t window;
     bool bias, mask, bias_gradient;
     int bias_dims, mask_dims; /* which of batch, heads, query, memory they have, a bit each */
+    int common;               /* of which of batch and heads k and v are common, a bit each */
 } dims;
 
 enum { ORDERS = 5 };
-/* Tensors [batch, rows, heads, feature] in several orders; the last has no unit stride along rows
- * or feature. */
-static weft_view tensor(const dims *d, weft_dtype dtype, part rows, int order)
+/* Tensors [batch, rows, heads, feature], but for some of batch and heads, in several orders; the last has no unit stride along
+ * rows or feature. */
+static weft_view tensor(const dims *d, weft_dtype dtype, part rows, int order, int without)
 {
     const part all[ORDERS][4] = {
         {d->batch, rows, d->heads, d->feature}, {d->batch, d->heads, rows, d->feature},
@@ -23,7 +24,14 @@ static weft_view tensor(const dims *d, weft_dtype dtype, part rows, int order)
         {d->feature, d->heads, d->batch, rows},
     };
     static const int pick[ORDERS] = {0, 1, 2, 4, 3};
-    return view_of(dtype, 4, all[pick[order]]);
+    part some[4];
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        const char *name = all[pick[order]][i].name;
+        const int bit = strcmp(name, "batch") == 0 ? 1 : strcmp(name, "heads") == 0 ? 2 : 0;
+        if ((bit & without) == 0) some[n++] = all[pick[order]][i];
+    }
+    return view_of(dtype, n, some);
 }
 
 static void check_against(weft_call *call, weft_launch fast, weft_launch plain, double tolerance)
@@ -78,12 +86,12 @@ static weft_attention_attributes attributes_of(const dims *d)
 static weft_call open_call(const dims *d, weft_dtype dtype, const int orders[4])
 {
     weft_call call = {.n_in = 3};
-    call.in[0] = tensor(d, dtype, d->query, orders[0]);
-    call.in[1] = tensor(d, dtype, d->memory, orders[1]);
-    call.in[2] = tensor(d, dtype, d->memory, orders[2]);
+    call.in[0] = tensor(d, dtype, d->query, orders[0], 0);
+    call.in[1] = tensor(d, dtype, d->memory, orders[1], d->common);
+    call.in[2] = tensor(d, dtype, d->memory, orders[2], d->common);
     if (d->bias) call.in[call.n_in++] = score_tensor(d, dtype, d->bias_dims);
     if (d->mask) call.in[call.n_in++] = mask_of(d);
-    call.in[call.n_in++] = tensor(d, dtype, d->query, orders[3]);
+    call.in[call.n_in++] = tensor(d, dtype, d->query, orders[3], 0);
     return call;
 }
 
@@ -120,7 +128,8 @@ static void random_case(weft_dtype dtype, int most, int n_orders)
               .mask = random_below(2),
               .bias_gradient = random_below(4) > 0,
               .bias_dims = random_below(16),
-              .mask_dims = random_below(16)};
+              .mask_dims = random_below(16),
+              .common = random_below(2) * random_below(4)};
     d.memory.begin = 0, d.memory.end = d.memory.size;
     if (random_below(2)) { /* self-attention: one name, q may hold a part of the rows */
         d.memory = d.query;
@@ -178,6 +187,7 @@ static void test_memory_rows_beyond_those_that_are_held(void)
                             .query = {"seq", f->n, f->first, f->n},
                             .memory = {"seq", f->n, 0, f->n},
                             .feature = {"kv", f->feature, 0, f->feature},
+                            .common = i % 2 == 1 ? 2 : 0,
                             .causal = causal,
                             .window = f->window};
             one_case(&d, WEFT_F32, (int[4]){0, causal, 0, 1});
@@ -488,7 +498,7 @@ static void test_gradient_equals_finite_differences(void)
                                                   .causal = 1};
     weft_call grad = {.n_in = 4, .n_out = 3, .attributes = &attributes};
     for (int i = 0; i < 4; i++)
-        grad.in[i] = tensor(&d, WEFT_F64, i == 0 || i == 3 ? d.query : d.memory, 0);
+        grad.in[i] = tensor(&d, WEFT_F64, i == 0 || i == 3 ? d.query : d.memory, 0, 0);
     for (int i = 0; i < 3; i++)
         grad.out[i] = view_like(&grad.in[i]);
     run_on_both(weft_attention_grad_cpu, &grad);

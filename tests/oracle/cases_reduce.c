@@ -291,6 +291,27 @@ static weft_value attention_everything(build_t *b, weft_dtype t)
     return attention_with(b, t, options, WEFT_DIMS(MEMORY, BATCH), WEFT_DIMS(SEQ, MEMORY, HEADS));
 }
 
+/* Heads in groups that share rows of k and v. */
+static weft_value attention_grouped(build_t *b, weft_dtype t)
+{
+    weft_value q = in(b, t, WEFT_DIMS(SEQ, HEADS, A, FEATURE));
+    weft_value k = in(b, t, WEFT_DIMS(SEQ, HEADS, FEATURE)),
+               v = in(b, t, WEFT_DIMS(HEADS, SEQ, FEATURE));
+    return weft_attention(q, k, v, SEQ, SEQ, FEATURE, true);
+}
+
+/* One for all heads. */
+static weft_value attention_multi_query(build_t *b, weft_dtype t)
+{
+    weft_attention_options options = {.query = SEQ, .memory = MEMORY, .feature = FEATURE};
+    weft_value q = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
+    weft_value k = in(b, t, WEFT_DIMS(MEMORY, BATCH, FEATURE)),
+               v = in(b, t, WEFT_DIMS(BATCH, MEMORY, FEATURE));
+    options.bias = in(b, t, WEFT_DIMS(HEADS, MEMORY));
+    options.mask = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(BATCH, MEMORY), 0, 2);
+    return weft_attention_with(q, k, v, &options);
+}
+
 /* Several tiles of query and of memory rows. */
 static weft_value attention_long(build_t *b, weft_dtype t)
 {
@@ -353,6 +374,26 @@ static weft_value attention_grad_cross(build_t *b, weft_dtype t)
 {
     return attention_grad_of(b, t, MEMORY, (weft_attention_attributes){.scale = 0.8});
 }
+/* k and v are common to batch and heads, and the bias to the batch. */
+static weft_value attention_grad_common(build_t *b, weft_dtype t)
+{
+    const weft_attention_attributes attributes = {.query = SEQ.name,
+                                                  .memory = MEMORY.name,
+                                                  .column = MEMORY.name,
+                                                  .feature = FEATURE.name,
+                                                  .scale = 0.8,
+                                                  .bias = 3,
+                                                  .bias_gradient = true};
+    const weft_value operands[] = {
+        in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE)), in(b, t, WEFT_DIMS(MEMORY, FEATURE)),
+        in(b, t, WEFT_DIMS(MEMORY, FEATURE)), in(b, t, WEFT_DIMS(HEADS, MEMORY, SEQ)),
+        in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE))};
+    weft_value dq =
+        weft_emit(b->graph, &weft_op_attention_grad, operands, 5, &attributes, sizeof attributes);
+    for (int o = 1; o < 4; o++)
+        weft_oracle_other(b, weft_result(dq, o));
+    return dq;
+}
 static weft_value attention_grad_everything(build_t *b, weft_dtype t)
 {
     const weft_attention_attributes attributes = {
@@ -411,6 +452,9 @@ CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = tr
       CASE(attention_bias, OP_FLOAT, 2, .with = {SELF, .column = "key", .bias = 3}),
       CASE(attention_mask, OP_FLOAT, 1, .with = {SELF, .column = "key", .causal = true, .mask = 3}),
       CASE(attention_window, OP_FLOAT, 2, .with = {SELF, .causal = true, .window = 2}),
+      CASE(attention_grouped, OP_FLOAT, 2, .with = {SELF, .causal = true}),
+      CASE(attention_multi_query, OP_FLOAT, 1,
+           .with = {CROSS, .column = "memory", .bias = 3, .mask = 4}),
       CASE(attention_long, OP_FLOAT, 0, .alone = true,
            .with = {.dim = "long", .other = "later", .feature = "d", .causal = true}),
       /* a score of 1000 is 1e-4 wide in f32, and exp makes of that a part of the weight */
@@ -422,5 +466,7 @@ CASES(attention_grad, CASE(attention_grad_causal, OP_WIDE, 1, .with = {SELF, .ca
       CASE(attention_grad_cross, OP_WIDE, 1, .with = {CROSS, .a = 0.8}),
       CASE(attention_grad_long, OP_WIDE, 0, .alone = true,
            .with = {.dim = "long", .other = "later", .feature = "d"}),
+      CASE(attention_grad_common, OP_WIDE, 1,
+           .with = {CROSS, .column = "memory", .a = 0.8, .bias = 3}),
       CASE(attention_grad_everything, OP_WIDE, 1,
            .with = {CROSS, .column = "memory", .window = 3, .bias = 3, .mask = 4}))

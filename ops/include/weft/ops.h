@@ -279,8 +279,10 @@ WEFT_API weft_value weft_quantile(weft_value x, weft_dim dim, double q);
 WEFT_API weft_value weft_median(weft_value x, weft_dim dim);
 
 /* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
- * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims shared by name. query and memory may
- * be the same dim (self-attention); feature is another. causal: query row i sees memory rows 0..i. */
+ * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims of k and v are q's, by name. query and memory may
+ * be the same dim (self-attention); feature is another. causal: query row i sees memory rows 0..i.
+ * Dims that only q has number heads which share rows of k and v: grouped heads are q [batch, seq, heads, group, feature] with
+ * k, v [batch, seq, heads, feature]; one head for all (multi-query) is k, v without heads. */
 WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, weft_dim query,
                                    weft_dim memory, weft_dim feature, bool causal);
 /* weft_attention_with: softmax(scale q.k + bias) v over the memory rows that a query row sees. A row that sees none
@@ -290,7 +292,7 @@ WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, wef
  *     y = weft_attention_with(q, k, v, &(weft_attention_options){.query = seq, .memory = seq, .feature = kv,
  *                                                                .column = key, .bias = bias, .mask = mask});
  *
- * bias and mask have any of the dims of the scores: the dims that q and k share, query, and the memory rows, which
+ * bias and mask have any of the dims of the scores: q's dims but feature, and the memory rows, which
  * they call `column`. A tensor cannot have one dim twice: so where query and memory are the same dim, column must be
  * given when bias or mask has the memory rows (weft_rename them). Else it is memory, unless it is given.
  * window w: query row i sees the memory rows i-w+1..i when causal, else those with |i - j| < w. What nobody of a block

@@ -11,9 +11,8 @@
 /* Query rows per task; most of them are worth one call of BLAS each. */
 enum { WEFT_QUERY_BLOCK = 64 };
 
-/* O is the result, or in the gradient its incoming gradient. Dims other than rows and feature
- * number the heads; with dbias, those that it lacks are innermost, and `n_shared` heads in a row add to the same of it.
- */
+/* O is the result, or in the gradient its incoming gradient. Dims other than rows and feature number the heads: `n_grouped` in a
+ * row have rows of k and v in common, and `n_together` add to the same of dk, dv or dbias. */
 typedef struct weft_heads {
     weft_dtype dtype;
     size_t bytes;
@@ -21,9 +20,10 @@ typedef struct weft_heads {
     int64_t size[WEFT_MAX_DIMS], stride[WEFT_HEAD_TENSORS][WEFT_MAX_DIMS];
     char *data[WEFT_HEAD_TENSORS];                             /* NULL: not there */
     int64_t row[WEFT_HEAD_TENSORS], column[WEFT_HEAD_TENSORS]; /* strides; 0: a dim it lacks */
-    int64_t n_heads, n_shared, n_query, n_memory, n_feature;   /* local */
-    int64_t first_query, first_memory;                         /* global row numbers */
-    int64_t back, ahead; /* query row i sees memory rows i - back to i + ahead */
+    int64_t n_heads, n_grouped, n_together;
+    int64_t n_query, n_memory, n_feature; /* local */
+    int64_t first_query, first_memory;    /* global row numbers */
+    int64_t back, ahead;                  /* query row i sees memory rows i - back to i + ahead */
     double scale;
     weft_stream *stream;
 } weft_heads;

@@ -5,7 +5,7 @@
  *     dq = scale dS K     dk = scale dS^T Q      dv = P^T dO     dB = dS, summed over what B lacks
  * For each block of query rows, a first walk over the tiles finds max, sum and D, a second one the
  * gradients. If one tile holds all that the block sees, the second walk uses S and dP of the first.
- * A task is one head, or the heads that share their bias where its gradient is asked for, so that
+ * A task is the heads that have their memory rows in common, or the bias where its gradient is asked for, so that
  * dk, dv and dB are added up by one lane, in one order. Where so few tasks would leave lanes without work, dB gets a
  * pass of its own, cut along the query rows too; each number of it is still the same sum in the same order.
  * source  Dao et al. 2022, "FlashAttention", appendix B
@@ -209,15 +209,15 @@ static void run_pass(pass p)
 static void run(const weft_heads *h)
 {
     const int64_t n_lanes = weft_stream_lanes(h->stream);
-    pass p = {*h, h->n_shared, h->n_query};
-    if (h->n_shared == 1 || h->n_heads / h->n_shared >= n_lanes) {
+    pass p = {*h, h->n_together, h->n_query};
+    if (h->n_together == h->n_grouped || h->n_heads / h->n_together >= n_lanes) {
         run_pass(p);
         return;
     }
-    p.n_heads = 1;
+    p.n_heads = h->n_grouped;
     p.heads.data[WEFT_DBIAS] = NULL;
     run_pass(p);
-    p = (pass){*h, h->n_shared, h->row[WEFT_DBIAS] == 0 ? h->n_query : WEFT_QUERY_BLOCK};
+    p = (pass){*h, h->n_together, h->row[WEFT_DBIAS] == 0 ? h->n_query : WEFT_QUERY_BLOCK};
     p.heads.data[WEFT_DQ] = p.heads.data[WEFT_DK] = p.heads.data[WEFT_DV] = NULL;
     run_pass(p);
 }

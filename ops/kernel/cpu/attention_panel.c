@@ -164,7 +164,9 @@ static void hold_rows(weft_panel *p, int i, int64_t n)
 void weft_panel_hold(weft_panel *p, int64_t head, int64_t first, int64_t end)
 {
     weft_held *held = &p->held;
-    if (held->head == head && held->first <= first && end <= held->first + held->n) return;
+    if (held->head >= 0 && held->head / p->h->n_grouped == head / p->h->n_grouped &&
+        held->first <= first && end <= held->first + held->n)
+        return;
     const bool in_place = is_held_in_place(p);
     if (in_place) first = 0;
     const int64_t left = p->h->n_memory - first, n = in_place ? left : smaller(p->most, left);
@@ -208,7 +210,7 @@ void weft_panel_expect(weft_panel *p, int64_t head, int64_t begin)
     const int64_t n = smaller(p->width, h->n_query - begin);
     next[1] = rows_ahead(p, WEFT_Q, head, begin, n);
     if (is_gradient(h)) next[2] = rows_ahead(p, WEFT_O, head, begin, n);
-    if (head == p->head) return;
+    if (head / h->n_grouped == p->head / h->n_grouped) return;
     next[3] = rows_ahead(p, WEFT_K, head, 0, smaller(p->most, h->n_memory));
     next[4] = rows_ahead(p, WEFT_V, head, 0, smaller(p->most, h->n_memory));
 }

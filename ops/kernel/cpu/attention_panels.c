@@ -1,7 +1,7 @@
 /* attention_panels.c: attention and its gradient, panel by panel of query rows, by kernels of ours.
  *
  * The mathematics are those of attention.c and attention_grad.c; attention_panels.h says how they lie. A task is a panel,
- * in the gradient a head, so that dk and dv are added up by one lane, in one order.
+ * in the gradient the heads that have memory rows in common, so that dk and dv are added up by one lane, in one order.
  */
 #include "cpu/attention_panels.h"
 
@@ -232,7 +232,7 @@ static void differentiate_panels(weft_panel *p, walk w)
         weft_panel_hold(p, w.head, first, smaller(first + p->most, n));
         weft_panel_clear(p);
         walk_panels(p, &w);
-        weft_panel_release(p, w.begin > 0);
+        weft_panel_release(p, w.begin > 0 || w.head % p->h->n_grouped > 0);
     }
 }
 
@@ -243,7 +243,7 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
     ahead next[WEFT_PANEL_AHEAD] = {0};
     weft_panel p;
     weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane), next);
-    for (int64_t head = begin; head < end; head++)
+    for (int64_t head = begin * h->n_grouped; head < end * h->n_grouped; head++)
         for (int64_t i = 0; i < n_panels; i += WEFT_PANEL_STATES)
             differentiate_panels(&p,
                                  (walk){head, i, smaller(i + WEFT_PANEL_STATES, n_panels), true});
@@ -252,6 +252,7 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
 bool weft_attention_grad_panels(const weft_heads *h)
 {
     if (!weft_panels_fit(h)) return false;
-    weft_parallel(h->stream, h->n_heads, 1, differentiate_heads, (void *)(uintptr_t)h);
+    weft_parallel(h->stream, h->n_heads / h->n_grouped, 1, differentiate_heads,
+                  (void *)(uintptr_t)h);
     return true;
 }

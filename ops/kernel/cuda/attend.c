@@ -39,7 +39,11 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     if (x == NULL) return weft_fail_memory(error, sizeof *x);
     *x = (cuda_attention){.n_dims = c.n_dims,
                           .n_heads = c.n_heads,
+                          .n_keys = c.n_keys,
+                          .n_grouped = c.n_grouped,
+                          .n_outer = c.n_outer,
                           .n_shared = c.n_shared,
+                          .n_apart = c.n_apart,
                           .n_query = c.n_query,
                           .n_memory = c.n_memory,
                           .n_feature = c.n_feature,
@@ -88,7 +92,7 @@ static void launch_gradient(const weft_call *call)
 {
     const cuda_attention *x = call->prepared;
     launch_rows(call, QUERY, x->n_heads * x->n_query);
-    launch_rows(call, MEMORY, x->n_heads * x->n_memory);
+    launch_rows(call, MEMORY, x->n_keys * x->n_memory);
     if (x->data[ATTEND_DBIAS] != NULL)
         cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
                     weft_view_count(&call->out[3]), x);

@@ -200,20 +200,25 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         SHARED T weights[ATTEND_THREADS], slopes[ATTEND_THREADS];                                  \
         const cuda_attention *a = &work;                                                           \
         const T *stats = (const T *)GLOBAL(a->stats);                                              \
-        for (int64_t n = BLOCK; n < a->n_heads * a->n_memory; n += BLOCKS) {                       \
-            const head_##suffix h = head_of_##suffix(a, n / a->n_memory), *head = &h;              \
-            const int64_t j = n % a->n_memory;                                                     \
+        for (int64_t n = BLOCK; n < a->n_keys * a->n_memory; n += BLOCKS) {                        \
+            const int64_t key = n / a->n_memory * a->n_grouped, j = n % a->n_memory;               \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
+            const int64_t n_seen = seen[1] > seen[0] ? seen[1] - seen[0] : 0;                      \
+            const int64_t n_tiles = (n_seen + BLOCK_THREADS - 1) / BLOCK_THREADS;                  \
+            const head_##suffix of_key = head_of_##suffix(a, key);                                 \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T dk = 0, dv = 0;                                                                  \
-                for (int64_t begin = seen[0]; begin < seen[1]; begin += BLOCK_THREADS) {           \
+                for (int64_t t = 0; t < a->n_grouped * n_tiles; t++) {                             \
+                    const int64_t number = key + t / n_tiles;                                      \
+                    const head_##suffix h = head_of_##suffix(a, number), *head = &h;               \
+                    const int64_t begin = seen[0] + t % n_tiles * BLOCK_THREADS;                   \
                     const int64_t left = seen[1] - begin, i = begin + IN_BLOCK;                    \
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
-                        const T *s = stats + 3 * (n / a->n_memory * a->n_query + i);               \
+                        const T *s = stats + 3 * (number * a->n_query + i);                        \
                         p = weight_##suffix(a, head, i, j, s[0], s[1]);                            \
                         ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]);    \
                     }                                                                              \
@@ -228,8 +233,8 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     SYNC();                                                                        \
                 }                                                                                  \
                 if (f >= a->n_feature) continue;                                                   \
-                row_##suffix(a, ATTEND_DK, head, j)[f * a->column[ATTEND_DK]] = (T)a->scale * dk;  \
-                row_##suffix(a, ATTEND_DV, head, j)[f * a->column[ATTEND_DV]] = dv;                \
+                row_##suffix(a, ATTEND_DK, &of_key, j)[f * a->column[ATTEND_DK]] = (T)a->scale * dk; \
+                row_##suffix(a, ATTEND_DV, &of_key, j)[f * a->column[ATTEND_DV]] = dv;             \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -241,21 +246,21 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         const T *stats = (const T *)GLOBAL(a->stats);                                              \
         const int64_t n_rows = a->row[ATTEND_DBIAS] == 0 ? 1 : a->n_query;                         \
         const int64_t n_columns = a->column[ATTEND_DBIAS] == 0 ? 1 : a->n_memory;                  \
-        const int64_t n_groups = a->n_heads / a->n_shared;                                         \
-        for (int64_t n = THREAD; n < n_groups * n_rows * n_columns; n += THREADS) {                \
+        for (int64_t n = THREAD; n < a->n_outer * a->n_apart * n_rows * n_columns; n += THREADS) { \
             const int64_t group = n / (n_rows * n_columns);                                        \
+            const int64_t begin = group / a->n_apart * a->n_shared * a->n_apart + group % a->n_apart; \
             const int64_t row = n / n_columns % n_rows, column = n % n_columns;                    \
             const int64_t n_i = n_rows == 1 ? a->n_query : 1, n_j = n_columns == 1 ? a->n_memory : 1; \
             T sum = 0;                                                                             \
             for (int64_t m = 0; m < a->n_shared * n_i * n_j; m++) {                                \
-                const int64_t number = group * a->n_shared + m / (n_i * n_j);                      \
+                const int64_t number = begin + m / (n_i * n_j) * a->n_apart;                       \
                 const head_##suffix h = head_of_##suffix(a, number), *head = &h;                   \
                 const int64_t i = row + m / n_j % n_i, j = column + m % n_j;                       \
                 const T *s = stats + 3 * (number * a->n_query + i);                                \
                 const T p = weight_##suffix(a, head, i, j, s[0], s[1]);                            \
                 sum += p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]);          \
             }                                                                                      \
-            const head_##suffix first = head_of_##suffix(a, group * a->n_shared);                  \
+            const head_##suffix first = head_of_##suffix(a, begin);                                \
             row_##suffix(a, ATTEND_DBIAS, &first, row)[column * a->column[ATTEND_DBIAS]] = sum;    \
         }                                                                                          \
     }

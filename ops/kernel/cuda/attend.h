@@ -21,13 +21,13 @@ enum {
 enum { ATTEND_DIMS = 8, ATTEND_THREADS = 128 };
 
 /* Strides in elements; 0 for a dim that a tensor lacks. Row and column: of the first seven [rows, feature], of the others
- * [query, memory]. Heads are numbered by the dims that are neither; those that dbias lacks are innermost, `n_shared` of them. */
+ * [query, memory]. Heads are numbered by the dims that are neither, as heads.h says. */
 typedef struct cuda_attention {
     void *data[ATTEND_TENSORS]; /* NULL: not there */
     int64_t row[ATTEND_TENSORS], column[ATTEND_TENSORS];
     int n_dims;
     int64_t size[ATTEND_DIMS], stride[ATTEND_TENSORS][ATTEND_DIMS];
-    int64_t n_heads, n_shared, n_query, n_memory, n_feature;
+    int64_t n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart, n_query, n_memory, n_feature;
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;

@@ -61,8 +61,8 @@ static bool is_plain(const weft_call *call, const weft_heads_call *h)
     const weft_attention_attributes *a = h->attributes;
     const bool is_gradient = call->n_out > 1;
     return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->bias == 0 &&
-           a->mask == 0 && (!a->causal || h->first_query == h->first_memory) && h->n_heads > 0 &&
-           h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
+           a->mask == 0 && h->n_grouped == 1 && (!a->causal || h->first_query == h->first_memory) &&
+           h->n_heads > 0 && h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
            lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
            (!is_gradient || (lies_as(h->view[WEFT_DQ], h->view[WEFT_Q]) &&
                              lies_as(h->view[WEFT_DK], h->view[WEFT_K]) &&

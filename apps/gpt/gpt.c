@@ -19,8 +19,8 @@ static const option options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Where it runs",
      "named axes of ranks, as data:2,model:2; without it, data:N for N processes"},
     {"layout", OPTION_TEXT, "", "RULES", "Where it runs",
-     "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads kv hidden "
-     "vocab stage"},
+     "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads group "
+     "kv hidden vocab stage"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs",
      "shard over the axes that split batch: 1 optimizer state, 2 sums of gradients too "
      "(--accumulate), 3 parameters too",
@@ -38,6 +38,10 @@ static const option options[] = {
     {"width", OPTION_COUNT, "128", "N", "Model",
      "of the residual stream; the MLP is 4 times as wide", NULL, 1},
     {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
+    {"kv-heads", OPTION_COUNT, "0", "N", "Model",
+     "of keys and values, each of which heads / N heads share; must divide heads; 0: as many as "
+     "heads"},
+    {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},
     {"dropout", OPTION_REAL, "0.1", "X", "Model", "probability of dropping a number"},
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model",

@@ -56,6 +56,29 @@ static weft_status check_stages(const settings *s, weft_error *error)
                      batch, micro);
 }
 
+static weft_status check_heads(const settings *s, weft_error *error)
+{
+    const long long width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    const long long shared = settings_count(s, "kv-heads");
+    if (width % heads != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "width %lld and heads %lld: the heads share the width equally, so "
+                         "heads must divide it",
+                         width, heads);
+    if (shared > 0 && heads % shared != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "heads %lld and kv-heads %lld: as many heads each share keys and values, "
+                         "so kv-heads must divide heads",
+                         heads, shared);
+    if (settings_flag(s, "rope") && width / heads % 2 != 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "width %lld and heads %lld: a head has %lld numbers, and --rope turns them "
+            "in pairs, so width / heads must be even",
+            width, heads, width / heads);
+    return WEFT_OK;
+}
+
 /* Tokens are bytes, or words of a vocabulary, in which the text is then written. */
 static weft_status open_words(gpt_job *job, weft_error *error)
 {
@@ -75,11 +98,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
     const int64_t layers = settings_count(s, "layers"), until = settings_count(s, "until");
     const double dropout = settings_real(s, "dropout");
     const weft_dtype dtype = weft_dtype_find(settings_text(s, "dtype"));
-    if (width % heads != 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "width %lld and heads %lld: the heads share the width equally, so "
-                         "heads must divide it",
-                         (long long)width, (long long)heads);
+    WEFT_TRY(check_heads(s, error));
     if (layers > MAX_LAYERS)
         return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", (long long)layers,
                          MAX_LAYERS);
@@ -117,6 +136,8 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .turns = settings_flag(s, "halves") ? 2 : 1,
         .recomputes = settings_flag(s, "recompute"),
         .scans = settings_flag(s, "scan-layers"),
+        .kv_heads = settings_count(s, "kv-heads"),
+        .ropes = settings_flag(s, "rope"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };

@@ -1,12 +1,14 @@
 /* model: pre-norm transformer blocks; learned positions; attention and MLP each added to the
  * residual stream.
  *
+ * Heads may share keys and values in groups; positions may be rotary in place of learned.
+ *
  * Dropout follows the embedding, the attention's projection and the MLP. Weights begin normal with
  * deviation 0.02, those that write into the residual stream divided by sqrt(2 layers), so that
  * depth does not blow it up. source  Radford et al. 2019, "Language models are unsupervised
  * multitask learners"
  */
-#include "model.h"
+#include "builder.h"
 #include "pipe.h"
 
 #include <math.h>
@@ -16,24 +18,8 @@
 #include "weft/autodiff.h"
 #include "weft/scan.h"
 
-const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads",
+const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads", "group",
                                           "kv",    "hidden", "vocab", "stage"};
-
-/* What the parts need while the model is being written down. */
-typedef struct builder {
-    const gpt_shape *shape;
-    gpt_model *m;
-    weft_graph *graph;
-    int layer;       /* of its stage, of the block under construction; -1 outside */
-    int n_variables; /* asked for so far */
-    int turn, first; /* how often blocks were built; the first of their variables */
-    /* of gpt_window and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
-     * as they will be */
-    bool keeps, is_step;
-    weft_value cached[GPT_N_CACHES], made[GPT_N_CACHES];
-} builder;
-
-static const char *const cache_names[GPT_N_CACHES] = {"key", "value"};
 
 /* A block's variables. */
 typedef struct block_variables {
@@ -61,14 +47,6 @@ static int64_t micro_of(const gpt_shape *shape)
 static int64_t turns_of(const gpt_shape *shape)
 {
     return shape->turns > 1 ? 2 : 1;
-}
-
-/* One in front of all dims. */
-static weft_shape led_by(weft_dim first, const weft_shape *dims)
-{
-    weft_shape all = {.n_dims = dims->n_dims + 1, .dims = {first}};
-    memcpy(all.dims + 1, dims->dims, (size_t)dims->n_dims * sizeof *dims->dims);
-    return all;
 }
 
 /* Of this layer in all stages, or of all layers: they begin as those of the layers would. */
@@ -104,13 +82,6 @@ static weft_value variable(builder *b, const char *name, weft_shape dims, weft_i
     return weft_variable(b->graph, full, b->shape->dtype, dims, initial);
 }
 
-/* Of activations. */
-static weft_dtype dtype_of(const gpt_shape *shape)
-{
-    const bool is_half = shape->computes == WEFT_BF16 || shape->computes == WEFT_F16;
-    return is_half ? shape->computes : shape->dtype;
-}
-
 /* A variable as products read it: rounded to what the model computes in; the variable itself is not. */
 static weft_value operand(const builder *b, weft_value variable)
 {
@@ -134,16 +105,32 @@ static void declare_norm(builder *b, const char *gain, const char *bias, weft_va
     norm[1] = variable(b, bias, WEFT_DIMS(b->m->embed), weft_constant_of(0.0));
 }
 
+/* [heads, kv]; of queries whose heads share keys and values, [heads, group, kv]. */
+static weft_shape heads_of(const gpt_model *m, bool is_query)
+{
+    return is_query && m->group.size > 1 ? WEFT_DIMS(m->heads, m->group, m->kv)
+                                         : WEFT_DIMS(m->heads, m->kv);
+}
+
+/* One behind all dims. */
+static weft_shape ended_by(const weft_shape *dims, weft_dim last)
+{
+    weft_shape all = *dims;
+    all.dims[all.n_dims++] = last;
+    return all;
+}
+
 static void declare_block(builder *b, block_variables *v)
 {
     const gpt_model *m = b->m;
-    const weft_shape in = WEFT_DIMS(m->embed, m->heads, m->kv);
+    const weft_shape queries = heads_of(m, true), keys = heads_of(m, false);
+    const weft_shape in = led_by(m->embed, &keys);
     const weft_initial normal = weft_normal(0.0, 0.02), zero = weft_constant_of(0.0);
     declare_norm(b, "norm1.gain", "norm1.bias", v->norm1);
-    v->query = variable(b, "query", in, normal);
+    v->query = variable(b, "query", led_by(m->embed, &queries), normal);
     v->key = variable(b, "key", in, normal);
     v->value = variable(b, "value", in, normal);
-    v->project = variable(b, "project", WEFT_DIMS(m->heads, m->kv, m->embed), residual_initial(b));
+    v->project = variable(b, "project", ended_by(&queries, m->embed), residual_initial(b));
     declare_norm(b, "norm2.gain", "norm2.bias", v->norm2);
     v->up = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), normal);
     v->up_bias = variable(b, "up.bias", WEFT_DIMS(m->hidden), zero);
@@ -155,7 +142,8 @@ static void declare_first(builder *b, outer_variables *v)
 {
     const gpt_model *m = b->m;
     v->table = variable(b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
-    v->places = variable(b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
+    if (!b->shape->ropes)
+        v->places = variable(b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
 }
 
 static void declare_last(builder *b, outer_variables *v)
@@ -175,102 +163,25 @@ static weft_shape rows_of(weft_value x, weft_shape features)
     return rows;
 }
 
-/* ---- keys and values that are kept ------------------------------------------------------------ */
-
-/* What attention computes in. */
-static weft_dtype kept_dtype(const gpt_shape *shape)
+/* Turned to where its rows stand. */
+static weft_value placed(const builder *b, weft_value x)
 {
-    return weft_dtype_computes(dtype_of(shape));
-}
-
-/* Of the block under construction; where a scan goes through the layers, of all. */
-static weft_value declare_cache(const builder *b, int which)
-{
-    const gpt_model *m = b->m;
-    const weft_shape rows = WEFT_DIMS(m->seq, m->batch, m->heads, m->kv);
-    char name[64];
-    snprintf(name, sizeof name, GPT_CACHE "block%d.%s", b->layer, cache_names[which]);
-    return weft_variable(b->graph, name, kept_dtype(b->shape),
-                         b->shape->scans ? led_by(m->layer, &rows) : rows, weft_constant_of(0.0));
-}
-
-/* i32 [seq]: rows below the place; up to it. */
-static weft_value rows_before(const builder *b)
-{
-    return weft_less(weft_iota(b->graph, WEFT_I32, b->m->seq), b->m->place);
-}
-static weft_value rows_through(const builder *b)
-{
-    return weft_less_equal(weft_iota(b->graph, WEFT_I32, b->m->seq), b->m->place);
-}
-
-/* Of a window the first rows, zeros behind. */
-static weft_value kept_of_window(const builder *b, weft_value x)
-{
-    x = weft_cast(x, kept_dtype(b->shape));
-    return weft_where(rows_before(b), x,
-                      weft_constant(b->graph, weft_dtype_of(x), WEFT_SCALAR, 0.0));
-}
-
-/* The row of a step's token joins those that are kept: zeros are where it goes. */
-static weft_value kept_of_step(const builder *b, weft_value cache, weft_value row)
-{
-    row = weft_sum(WEFT_DIMS(b->m->batch, b->m->heads, b->m->kv), row); /* of one token */
-    return weft_add(cache,
-                    weft_scatter_add(weft_cast(row, kept_dtype(b->shape)), b->m->place, b->m->seq));
-}
-
-static void keep(builder *b, weft_value cache, weft_value made)
-{
-    const weft_value token = weft_assign(cache, made), kept = b->m->kept;
-    b->m->kept = kept.id == 0 ? token : weft_group(b->graph, WEFT_VALUES(kept, token));
-}
-
-static void open_caches(builder *b, weft_value all[GPT_N_CACHES])
-{
-    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
-        b->cached[i] = all[i] = declare_cache(b, i);
-}
-
-static void close_caches(builder *b, const weft_value all[GPT_N_CACHES])
-{
-    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
-        keep(b, all[i], b->made[i]);
-}
-
-/* ---- blocks ----------------------------------------------------------------------------------- */
-
-/* A step's query row sees the rows that are kept, its own the last of them. */
-static weft_value attend_kept(const builder *b, weft_value q)
-{
-    const weft_attention_options options = {
-        .query = b->m->token, .memory = b->m->seq, .feature = b->m->kv, .mask = rows_through(b)};
-    return weft_cast(
-        weft_attention_with(weft_cast(q, kept_dtype(b->shape)), b->made[0], b->made[1], &options),
-        dtype_of(b->shape));
-}
-
-static weft_value attend(builder *b, weft_value q, weft_value k, weft_value v)
-{
-    const weft_value rows[GPT_N_CACHES] = {k, v};
-    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
-        b->made[i] =
-            b->is_step ? kept_of_step(b, b->cached[i], rows[i]) : kept_of_window(b, rows[i]);
-    return b->is_step ? attend_kept(b, q)
-                      : weft_attention(q, k, v, b->m->seq, b->m->seq, b->m->kv, true);
+    if (!b->shape->ropes) return x;
+    return weft_rope(x, b->is_step ? b->m->place : weft_iota(b->graph, WEFT_I32, b->m->seq),
+                     b->m->kv, 0);
 }
 
 static weft_value attention(builder *b, const block_variables *v, weft_value x)
 {
     const gpt_model *m = b->m;
-    const weft_shape split = rows_of(x, WEFT_DIMS(m->heads, m->kv));
+    const weft_shape queries = rows_of(x, heads_of(m, true)), keys = rows_of(x, heads_of(m, false));
     weft_value wq = operand(b, v->query), wk = operand(b, v->key);
     weft_value wv = operand(b, v->value), wo = operand(b, v->project);
 
-    weft_value q = weft_einsum(split, x, wq);
-    weft_value k = weft_einsum(split, x, wk);
-    weft_value value = weft_einsum(split, x, wv);
-    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), attend(b, q, k, value), wo);
+    weft_value q = placed(b, weft_einsum(queries, x, wq));
+    weft_value k = placed(b, weft_einsum(keys, x, wk));
+    weft_value value = weft_einsum(keys, x, wv);
+    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), gpt_attend(b, q, k, value), wo);
 }
 
 static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
@@ -296,11 +207,13 @@ static weft_value block(builder *b, const block_variables *v, weft_value x)
 
 static void set_dims(const gpt_shape *shape, gpt_model *m)
 {
+    const int64_t shared = shape->kv_heads > 0 ? shape->kv_heads : shape->heads;
     *m = (gpt_model){
         .batch = {"batch", shape->batch},
         .seq = {"seq", shape->seq},
         .embed = {"embed", shape->width},
-        .heads = {"heads", shape->heads},
+        .heads = {"heads", shared},
+        .group = {"group", shape->heads / shared},
         .kv = {"kv", shape->width / shape->heads},
         .hidden = {"hidden", shape->hidden},
         .vocab = {"vocab", shape->vocab},
@@ -310,11 +223,16 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
     };
 }
 
+/* Places are learned, unless heads turn with them. */
+static weft_value at_places(const builder *b, const outer_variables *v, weft_value x)
+{
+    if (b->shape->ropes) return x;
+    return weft_add(x, b->is_step ? weft_gather(v->places, b->m->place, b->m->seq) : v->places);
+}
+
 static weft_value embedded(builder *b, const outer_variables *v, weft_value tokens)
 {
-    const weft_value places =
-        b->is_step ? weft_gather(v->places, b->m->place, b->m->seq) : v->places;
-    weft_value x = weft_add(weft_gather(v->table, tokens, b->m->vocab), places);
+    weft_value x = at_places(b, v, weft_gather(v->table, tokens, b->m->vocab));
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
@@ -355,9 +273,9 @@ static weft_value blocks(void *argument, weft_value x)
     b->n_variables = b->first;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b, &v);
-        open_caches(b, caches);
+        gpt_caches_open(b, caches);
         x = b->shape->scans ? scanned(b, &v, x) : part(b, &v, x);
-        close_caches(b, caches);
+        gpt_caches_close(b, caches);
     }
     b->layer = -1;
     return x;
@@ -429,7 +347,7 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 
 int gpt_n_variables(const gpt_shape *shape)
 {
-    return (int)(5 + 12 * layers_of(shape));
+    return (int)((shape->ropes ? 4 : 5) + 12 * layers_of(shape));
 }
 
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
@@ -442,7 +360,7 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
     declare_first(&b, &outer);
     weft_value *to = variables;
     *to++ = outer.table;
-    *to++ = outer.places;
+    if (!shape->ropes) *to++ = outer.places;
     for (b.layer = 0; b.layer < layers_of(shape); b.layer++) {
         declare_block(&b, &v);
         memcpy(to, &v, sizeof v); /* values alone, in the order in which they are asked for */
@@ -468,6 +386,9 @@ weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_val
 double gpt_parameters(const gpt_shape *shape)
 {
     const double embed = (double)shape->width, hidden = (double)shape->hidden;
-    const double block = 4 * embed * embed + 2 * embed * hidden + hidden + embed + 4 * embed;
-    return (double)shape->layers * block + ((double)(2 * shape->vocab + shape->seq) + 2) * embed;
+    const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
+    const double rows = (double)(2 * shape->vocab + (shape->ropes ? 0 : shape->seq)) + 2;
+    const double block =
+        (2 + 2 * shared) * embed * embed + 2 * embed * hidden + hidden + embed + 4 * embed;
+    return (double)shape->layers * block + rows * embed;
 }

@@ -20,13 +20,16 @@ typedef struct gpt_shape {
     bool scans;
     weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
     weft_dtype
-        computes;    /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
+        computes; /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
+    int64_t
+        kv_heads; /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
+    bool ropes;      /* rotary positions, of an even width / heads, in place of learned ones */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */
 } gpt_shape;
 
 typedef struct gpt_model {
-    weft_dim batch, seq, embed, heads, kv, hidden, vocab, stage, layer, token;
+    weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
     weft_value place, kept;     /* of gpt_window and gpt_next */
     weft_value
@@ -36,7 +39,7 @@ typedef struct gpt_model {
 } gpt_model;
 
 /* The names of the model's dims, for checking layouts. */
-enum { GPT_N_DIMS = 8, GPT_MOST_STAGES = 1000 };
+enum { GPT_N_DIMS = 9, GPT_MOST_STAGES = 1000 };
 extern const char *const gpt_dims[GPT_N_DIMS];
 
 /* gpt_logits - the input "tokens", all variables, and the scores of every byte at every place.

@@ -1,6 +1,7 @@
 /* RANKS: 2 4 */
 /* gpt_next_test: one token at a time, by the keys and values that are kept of those before, gives the logits of the whole window:
- * from any row on, under any layout, through a scan of the layers too; and again when another window is begun.
+ * from any row on, under any layout, through a scan of the layers, with heads that share keys and values and rotary positions; and
+ * again when another window is begun.
  */
 #include "gpt_training.h"
 
@@ -13,16 +14,20 @@ typedef struct step_case {
     int zero;
     bool scans;
     int64_t unroll;
+    int64_t kv_heads; /* of four; 0: a plain model */
 } step_case;
 
 static weft_oracle oracle;
 
-static gpt_shape shape_of(bool scans)
+static gpt_shape shape_of(const step_case *c)
 {
     gpt_shape shape = trained_shape();
     shape.batch = BATCH;
     shape.layers = 2;
-    shape.scans = scans;
+    shape.scans = c->scans;
+    shape.ropes = c->kv_heads > 0;
+    shape.kv_heads = c->kv_heads;
+    if (c->kv_heads > 0) shape.heads = 4;
     shape.is_formula = true;
     return shape;
 }
@@ -39,7 +44,7 @@ static weft_status open_forward(weft_mesh *mesh, const step_case *c, build build
                                 weft_program *share, forward *f, weft_error *error)
 {
     const weft_compile_options options = {.share = share, .unroll = c->unroll};
-    const gpt_shape shape = shape_of(c->scans);
+    const gpt_shape shape = shape_of(c);
     weft_layout *layout = NULL;
     *f = (forward){.graph = weft_graph_create(1)};
     (void)builds(&shape, f->graph, &f->model);
@@ -131,9 +136,9 @@ static void check_case(const step_case *c)
 }
 
 /* By the model that keeps nothing, on one rank. */
-static bool find_expected(bool scans)
+static bool find_expected(bool scans, int64_t kv_heads)
 {
-    const step_case c = {"data:1", "", 0, scans, 0};
+    const step_case c = {"data:1", "", 0, scans, 0, kv_heads};
     weft_error error = {0};
     forward f;
     bool is_run = CHECK_OK(open_forward(oracle.alone, &c, gpt_logits, NULL, &f, &error), error);
@@ -161,7 +166,7 @@ static const step_case cases[] = {
 
 static void test_steps_give_the_logits_of_the_window(void)
 {
-    if (!find_expected(false)) return;
+    if (!find_expected(false, 0)) return;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
 }
@@ -169,7 +174,7 @@ static void test_steps_give_the_logits_of_the_window(void)
 /* Initial values of stacked weights are formulas of their own. */
 static void test_steps_through_a_scan_of_the_layers_are_those_of_the_window(void)
 {
-    if (!find_expected(true)) return;
+    if (!find_expected(true, 0)) return;
     for (int unroll = 0; unroll < 2; unroll++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             step_case c = cases[i];
@@ -179,12 +184,27 @@ static void test_steps_through_a_scan_of_the_layers_are_those_of_the_window(void
         }
 }
 
+static void test_steps_of_heads_that_turn_and_share_keys(void)
+{
+    for (int64_t kv_heads = 1; kv_heads <= 4; kv_heads *= 2) {
+        if (!find_expected(false, kv_heads)) return;
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            step_case c = cases[i];
+            c.kv_heads = kv_heads;
+            check_case(&c);
+        }
+        if (kv_heads < 4)
+            check_case(&(step_case){"model:2", "group:model,seq:model", 0, false, 0, kv_heads});
+    }
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "model:2", "data:2,model:2"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_steps_give_the_logits_of_the_window);
+        RUN(test_steps_of_heads_that_turn_and_share_keys);
         RUN(test_steps_through_a_scan_of_the_layers_are_those_of_the_window);
     }
     weft_oracle_close(&oracle);

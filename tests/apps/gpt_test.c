@@ -116,6 +116,34 @@ static void test_a_scan_through_the_layers_gives_their_losses(void)
     check_refused("--layers 4 --stages 2 --scan-layers", "stages 2 and scan-layers");
 }
 
+/* Heads that share keys and values, and rotary positions: one loss under all layouts, and another one than without. */
+static void test_shared_keys_and_rotary_positions_split_as_the_rest(void)
+{
+#define TURNED "--heads 4 --kv-heads 2 --rope "
+    double plain[STEPS] = {0}, alone[STEPS] = {0};
+    train("", "--heads 4", plain);
+    train("", TURNED, alone);
+    CHECK(alone[STEPS - 1] < alone[0] && fabs(alone[1] - plain[1]) > 1e-4);
+    check_losses("",
+                 TURNED "--mesh data:2,model:2 --layout "
+                        "batch:data,hidden:model,heads:model,vocab:model --zero 3",
+                 alone);
+    check_losses("", TURNED "--mesh model:2 --layout group:model,seq:model", alone);
+    check_losses("", TURNED "--stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe --dropout 0",
+                 (train("", TURNED "--dropout 0", alone), alone));
+    check_losses("", TURNED "--dropout 0 --scan-layers --accumulate 2 --recompute", alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
+                 TURNED "--dropout 0 --mesh data:2,model:2 --layout "
+                        "batch:data,hidden:model,group:model,seq:model",
+                 alone);
+#undef TURNED
+    check_refused("--heads 4 --kv-heads 3", "heads 4 and kv-heads 3");
+    check_refused("--heads 4 --kv-heads 3", "kv-heads must divide heads");
+    check_refused("--width 24 --heads 8 --rope", "a head has 3 numbers");
+    check_refused("--width 24 --heads 8 --rope", "width / heads must be even");
+}
+
 static void test_stages_and_micro_batches_divide(void)
 {
     check_refused("--layers 6 --stages 4", "layers 6 and stages 4");
@@ -206,22 +234,38 @@ static void test_plan_as_json(void)
 }
 
 /* As many bytes as asked for, by the model of the run directory, the same under every layout. */
+/* 50 bytes: the window is full after 12, and moves on. */
+static void check_text(const char *launcher, const char *arguments, char *expected)
+{
+    char line[4 * TEXT];
+    snprintf(line, sizeof line, "%s " WEFT_TEST_BIN "/gpt sample --run %s/model --sample 50 %s",
+             launcher, folder, arguments);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(strlen(r.text) >= 50);
+    if (expected[0] == '\0') snprintf(expected, 200, "%s", r.text);
+    CHECK(strcmp(r.text, expected) == 0);
+}
+
 static void test_sample_is_the_same_everywhere(void)
 {
-    static const char *const layouts[] = {"", "--mesh data:2 --layout batch:data"};
-    command_result r[2];
-    char line[4 * TEXT];
-    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/model " SMALL,
-             folder, folder);
-    CHECK_EQ_INT(command_run_all(line).status, 0);
-    for (int i = 0; i < 2; i++) {
-        snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --run %s/model --sample 50 %s",
-                 folder, layouts[i]);
-        r[i] = command_run_all(line);
-        CHECK_EQ_INT(r[i].status, 0);
-        CHECK(strlen(r[i].text) >= 50);
+    static const char *const models[] = {"", "--heads 4 --kv-heads 2 --rope", "--scan-layers"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char line[4 * TEXT], text[200] = "";
+        snprintf(line, sizeof line,
+                 WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/model " SMALL "%s", folder,
+                 folder, models[i]);
+        CHECK_EQ_INT(command_run_all(line).status, 0);
+        check_text("", "", text);
+        check_text("", "--mesh data:2 --layout batch:data", text);
+        check_text("", "--mesh model:2 --layout heads:model,hidden:model,seq:model", text);
+        if (WEFT_TEST_MPIEXEC[0] != '\0')
+            check_text(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe",
+                       "--mesh model:2 --layout heads:model,hidden:model,vocab:model", text);
+        if (i + 1 == sizeof models / sizeof *models) break;
+        snprintf(line, sizeof line, "rm -r %s/model", folder);
+        CHECK_EQ_INT(command_run_all(line).status, 0);
     }
-    CHECK(strcmp(r[0].text, r[1].text) == 0);
 }
 
 static void test_sample_refuses_another_model(void)
@@ -252,6 +296,7 @@ int main(void)
         RUN(test_micro_batches_share_the_batch);
         RUN(test_stages_give_the_losses_of_the_layers);
         RUN(test_a_scan_through_the_layers_gives_their_losses);
+        RUN(test_shared_keys_and_rotary_positions_split_as_the_rest);
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);

@@ -1,4 +1,5 @@
 /* attention_test: attention as a builder: what it refuses, and in which words, and how it can be cut. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/graph/ir.h"
@@ -186,11 +187,52 @@ static void test_bias_and_mask_are_cut_with_the_rows_of_q(void)
     weft_graph_destroy(&g);
 }
 
+/* ---- where rows stand ------------------------------------------------------------------------- */
+
+static void test_positions_that_cannot_be_are_refused(void)
+{
+    const weft_dim odd = {"kv", 3}, even = {"row", 4}, other = {"other", 4};
+    const struct {
+        weft_dim feature, of_positions;
+        weft_dtype dtype;
+        double base;
+        const char *says;
+    } wrongs[] = {
+        {odd, seq, WEFT_I32, 0, "kv has 3 elements; they are turned in pairs"},
+        {{"kv", 4}, seq, WEFT_I32, 0, "feature is passed as kv:4 and x is [batch:2, seq:4, kv:3"},
+        {{"nosuch", 4}, seq, WEFT_I32, 0, "feature is passed as nosuch:4"},
+        {even, other, WEFT_I32, 0,
+         "positions are [other:4] and x is [batch:2, seq:4, kv:3, row:4]"},
+        {even, even, WEFT_I32, 0, "any of x's dims but row, which is turned"},
+        {even, seq, WEFT_F32, 0, "positions are f32; weft_cast them to i32"},
+        {even, seq, WEFT_I32, -1, "the base is -1"},
+        {even, seq, WEFT_I32, NAN, "the base is nan"},
+    };
+    for (size_t i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+        weft_graph *g = weft_graph_create(1);
+        weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, seq, odd, even));
+        weft_value at = weft_input(g, "at", wrongs[i].dtype, WEFT_DIMS(wrongs[i].of_positions));
+        CHECK_EQ_INT(weft_rope(x, at, wrongs[i].feature, wrongs[i].base).id, 0);
+        CHECK_TEXT(weft_graph_error(g)->message, "rope at attention_test.c:");
+        CHECK_TEXT(weft_graph_error(g)->message, wrongs[i].says);
+        weft_graph_destroy(&g);
+    }
+    weft_graph *g = weft_graph_create(1);
+    CHECK_EQ_INT(weft_alibi(g, WEFT_F32, batch, seq, seq).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "query and memory are both seq");
+    weft_graph_destroy(&g);
+    g = weft_graph_create(1);
+    CHECK_EQ_INT(weft_alibi(g, WEFT_I32, batch, seq, memory).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "the dtype is i32");
+    weft_graph_destroy(&g);
+}
+
 int main(void)
 {
     RUN(test_dims_that_cannot_be_are_refused);
     RUN(test_options_that_cannot_be_are_refused);
     RUN(test_any_subset_of_dims_of_the_scores_is_taken);
     RUN(test_bias_and_mask_are_cut_with_the_rows_of_q);
+    RUN(test_positions_that_cannot_be_are_refused);
     return weft_test_report();
 }

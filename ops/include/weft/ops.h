@@ -309,6 +309,14 @@ typedef struct weft_attention_options {
 } weft_attention_options;
 WEFT_API weft_value weft_attention_with(weft_value q, weft_value k, weft_value v,
                                         const weft_attention_options *options);
+/* rope: rotary positions: of each row of x, a row of q or k, the numbers f and f + feature/2 are a pair, f < feature/2, and are
+ * turned by position / base^(2 f / feature). So q.k depends on how far apart rows are. base: 0 is 10000.
+ * positions  i32, any of x's dims but feature: weft_iota(graph, WEFT_I32, seq); of one token its place, a scalar. No gradient. */
+WEFT_API weft_value weft_rope(weft_value x, weft_value positions, weft_dim feature, double base);
+/* alibi: [heads, query, memory]: -slope |query - memory|, a bias of attention; slopes are 2^(-8/n), 2^(-16/n), ... of n heads,
+ * where n is a power of two. memory has another name than query: attention's column. */
+WEFT_API weft_value weft_alibi(weft_graph *graph, weft_dtype dtype, weft_dim heads, weft_dim query,
+                               weft_dim memory);
 
 /* shape */
 WEFT_API weft_value weft_transpose(weft_value x,

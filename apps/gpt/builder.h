@@ -1,0 +1,45 @@
+/* builder.h: a model while it is being written down: what its parts need, and what keeps keys and values (kept.c). */
+#ifndef WEFT_APPS_GPT_BUILDER_H
+#define WEFT_APPS_GPT_BUILDER_H
+
+#include <string.h>
+
+#include "model.h"
+
+/* What the parts need while the model is being written down. */
+typedef struct builder {
+    const gpt_shape *shape;
+    gpt_model *m;
+    weft_graph *graph;
+    int layer;       /* of its stage, of the block under construction; -1 outside */
+    int n_variables; /* asked for so far */
+    int turn, first; /* how often blocks were built; the first of their variables */
+    /* of gpt_window and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
+     * as they will be */
+    bool keeps, is_step;
+    weft_value cached[GPT_N_CACHES], made[GPT_N_CACHES];
+} builder;
+
+/* One in front of all dims. */
+static inline weft_shape led_by(weft_dim first, const weft_shape *dims)
+{
+    weft_shape all = {.n_dims = dims->n_dims + 1, .dims = {first}};
+    memcpy(all.dims + 1, dims->dims, (size_t)dims->n_dims * sizeof *dims->dims);
+    return all;
+}
+
+/* Of activations. */
+static inline weft_dtype dtype_of(const gpt_shape *shape)
+{
+    const bool is_half = shape->computes == WEFT_BF16 || shape->computes == WEFT_F16;
+    return is_half ? shape->computes : shape->dtype;
+}
+
+/* gpt_caches_open - of the block under construction, or of all that it stands for; all [GPT_N_CACHES], out. gpt_caches_close -
+ * they become what the block has made. Nothing where none are kept. Local. */
+void gpt_caches_open(builder *b, weft_value *all);
+void gpt_caches_close(builder *b, const weft_value *all);
+/* gpt_attend - attention of q to the rows of k and v, or to those that are kept and these. Local. */
+weft_value gpt_attend(builder *b, weft_value q, weft_value k, weft_value v);
+
+#endif

@@ -5,7 +5,6 @@
  * The encoder's rows are the dim "source", the decoder's are "target". Attention is one op; which rows ask and which are
  * asked is said by names: encoder source to source, decoder target to target, causal, and target to source.
  */
-#include <math.h>
 #include <stdio.h>
 #include <weft.h>
 
@@ -49,50 +48,43 @@ static void draw(int step, int32_t (*word)[ROWS], int32_t (*begun)[ROWS],
     }
 }
 
-static weft_value weight(weft_graph *g, const char *block, const char *name, weft_shape shape,
-                         double deviation)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%s.%s", block, name);
-    return weft_variable(g, text, WEFT_F32, shape, weft_normal(0.0, deviation));
-}
-
 /* letters at their places: ids [batch, rows] to [batch, rows, embed] */
-static weft_value embedded(weft_value ids, weft_dim rows, const char *block)
+static weft_value embedded(weft_value ids, weft_dim rows, const char *name)
 {
-    weft_value table = weight(ids.graph, block, "letters", WEFT_DIMS(letter, embed), 0.5);
-    weft_value places = weight(ids.graph, block, "places", WEFT_DIMS(rows, embed), 0.5);
-    return weft_add(weft_gather(table, ids, letter), places);
+    weft_embedding_options options = {0};
+    options.name = name;
+    options.entry = letter;
+    options.embed = embed;
+    options.over = rows;
+    options.initializer = "lecun_normal";
+    return weft_embedding(ids, &options);
 }
 
-/* x + attention of its rows to those of `memory` */
-static weft_value attend(weft_value x, weft_dim rows, weft_value memory, weft_dim memory_rows,
-                         bool causal, const char *block)
+/* A block over rows, which attend to each other, and, where there is one, to a memory. */
+static weft_value block(weft_value x, weft_dim rows, const char *name, bool causal,
+                        weft_value memory, weft_dim memory_rows)
 {
-    weft_graph *g = x.graph;
-    const double deviation = sqrt(1.0 / EMBED);
-    weft_shape project = WEFT_DIMS(embed, heads, key);
-    weft_value q = weft_einsum(WEFT_DIMS(batch, rows, heads, key), x,
-                               weight(g, block, "q", project, deviation));
-    weft_value k = weft_einsum(WEFT_DIMS(batch, memory_rows, heads, key), memory,
-                               weight(g, block, "k", project, deviation));
-    weft_value v = weft_einsum(WEFT_DIMS(batch, memory_rows, heads, key), memory,
-                               weight(g, block, "v", project, deviation));
-    weft_value seen = weft_attention(q, k, v, rows, memory_rows, key, causal);
-    return weft_add(x,
-                    weft_einsum(WEFT_DIMS(batch, rows, embed), seen,
-                                weight(g, block, "out", WEFT_DIMS(heads, key, embed), deviation)));
+    weft_transformer_options options = {0};
+    options.name = name;
+    options.embed = embed;
+    options.heads = heads;
+    options.hidden = hidden;
+    options.self.query = options.self.memory = options.across.query = rows;
+    options.self.feature = options.across.feature = key;
+    options.self.causal = causal;
+    options.memory = memory;
+    options.across.memory = memory_rows;
+    return weft_transformer(x, &options);
 }
 
-/* x + a layer over each row */
-static weft_value think(weft_value x, weft_dim rows, const char *block)
+/* the scores of all letters */
+static weft_value spelled(weft_value x)
 {
-    weft_graph *g = x.graph;
-    weft_value h = weft_einsum(WEFT_DIMS(batch, rows, hidden), x,
-                               weight(g, block, "up", WEFT_DIMS(embed, hidden), sqrt(2.0 / EMBED)));
-    return weft_add(
-        x, weft_einsum(WEFT_DIMS(batch, rows, embed), weft_gelu(h),
-                       weight(g, block, "down", WEFT_DIMS(hidden, embed), sqrt(1.0 / HIDDEN))));
+    weft_dense_options options = {0};
+    options.name = "spell";
+    options.in = WEFT_DIMS(embed);
+    options.out = WEFT_DIMS(letter);
+    return weft_dense(x, &options);
 }
 
 static void say(const char *what, const int32_t *letters)
@@ -114,13 +106,11 @@ static weft_status learn(run *r, const char *mesh, const char *layout, weft_erro
     weft_value word = weft_input(g, "word", WEFT_I32, WEFT_DIMS(batch, source));
     weft_value begun = weft_input(g, "begun", WEFT_I32, WEFT_DIMS(batch, target));
     weft_value wanted = weft_input(g, "wanted", WEFT_I32, WEFT_DIMS(batch, target));
-    weft_value read = embedded(word, source, "read");
-    read = think(attend(read, source, read, source, false, "encoder"), source, "encoder");
-    weft_value write = embedded(begun, target, "write");
-    write = attend(write, target, write, target, true, "decoder");
-    write = think(attend(write, target, read, source, false, "across"), target, "decoder");
-    weft_value logits = weft_einsum(WEFT_DIMS(batch, target, letter), write,
-                                    weight(g, "write", "spell", WEFT_DIMS(embed, letter), 0.1));
+    weft_value none = {NULL, 0};
+    weft_value read = block(embedded(word, source, "read"), source, "encoder", false, none, source);
+    weft_value write =
+        block(embedded(begun, target, "write"), target, "decoder", true, read, source);
+    weft_value logits = spelled(write);
     weft_value loss = weft_mean(weft_cross_entropy(logits, wanted, letter));
     weft_value written = weft_argmax(logits, letter);
     weft_optimizer_options options = {0};

@@ -41,15 +41,16 @@ static void draw(spiral *s)
     }
 }
 
-static weft_value layer(weft_value x, const char *name, weft_dim batch, weft_dim in, weft_dim out)
+static weft_value layer(weft_value x, const char *name, weft_dim in, weft_dim out,
+                        const char *activation)
 {
-    char bias[32];
-    snprintf(bias, sizeof bias, "%s_bias", name);
-    weft_graph *g = x.graph;
-    weft_value w = weft_variable(g, name, WEFT_F32, WEFT_DIMS(in, out),
-                                 weft_normal(0.0, sqrt(2.0 / (double)in.size)));
-    weft_value b = weft_variable(g, bias, WEFT_F32, WEFT_DIMS(out), weft_constant_of(0.0));
-    return weft_add(weft_einsum(WEFT_DIMS(batch, out), x, w), b);
+    weft_dense_options options = {0};
+    options.name = name; /* of its variables: "first/weight", "first/bias" */
+    options.in = WEFT_DIMS(in);
+    options.out = WEFT_DIMS(out);
+    options.activation = activation;
+    options.initializer = "he_normal";
+    return weft_dense(x, &options);
 }
 
 static weft_status train(run *r, const char *mesh, const char *layout, weft_error *error)
@@ -65,9 +66,9 @@ static weft_status train(run *r, const char *mesh, const char *layout, weft_erro
     weft_dim hidden = {"hidden", HIDDEN}, again = {"again", HIDDEN};
     weft_value point = weft_input(g, "point", WEFT_F32, WEFT_DIMS(batch, plane));
     weft_value truth = weft_input(g, "truth", WEFT_I32, WEFT_DIMS(batch));
-    weft_value h = weft_relu(layer(point, "first", batch, plane, hidden));
-    h = weft_relu(layer(h, "second", batch, hidden, again));
-    weft_value logits = layer(h, "third", batch, again, arm);
+    weft_value h = layer(point, "first", plane, hidden, "relu");
+    h = layer(h, "second", hidden, again, "relu");
+    weft_value logits = layer(h, "third", again, arm, NULL);
     weft_value loss = weft_mean(weft_cross_entropy(logits, truth, arm));
     weft_value is_right = weft_equal(weft_argmax(logits, arm), truth);
     weft_value right = weft_sum(WEFT_SCALAR, weft_cast(is_right, WEFT_F32));

@@ -1,10 +1,7 @@
 /* batch_norm: each channel normalized by what the batch has, or by averages over batches. Means are over names: what of the batch is
  * where makes no difference. */
-#include <stdio.h>
-
-#include "ir.h"
+#include "layer.h"
 #include "op.h"
-#include "weft/layers.h"
 #include "weft/ops.h"
 
 typedef struct layer {
@@ -18,26 +15,10 @@ typedef struct layer {
 
 /* ---- variables ----------------------------------------------------------------------------------- */
 
-/* The variable of that name, which another layer of the name may have made. */
 static weft_value variable(const layer *l, const char *name, double first)
 {
-    char whole[2 * WEFT_MAX_NAME];
-    snprintf(whole, sizeof whole, "%s/%s", l->options->name, name);
-    const weft_value made = weft_graph_find(l->graph, whole, NULL);
-    if (made.id == 0 || weft_node_of(l->graph, made.id)->op != &weft_op_variable)
-        return weft_variable(l->graph, whole, l->dtype, l->channels, weft_constant_of(first));
-    const weft_dim channel = l->options->channel;
-    const bool has_channels =
-        weft_shape_of(made)->n_dims == 1 && weft_dim_of(made, channel.name).size == channel.size;
-    if (has_channels && weft_dtype_of(made) == l->dtype) return made;
-    char was[200], is[200];
-    weft_shape_print(weft_shape_of(made), was, sizeof was);
-    weft_shape_print(&l->channels, is, sizeof is);
-    return weft_graph_fail(l->graph,
-                           "batch_norm: %s is %s%s, and here it would be %s%s; layers of one name "
-                           "have the same channels and dtype",
-                           whole, weft_dtype_name(weft_dtype_of(made)), was,
-                           weft_dtype_name(l->dtype), is);
+    const weft_layer common = {"batch_norm", l->options->name, l->graph, l->dtype};
+    return weft_layer_variable(&common, name, l->channels, weft_constant_of(first));
 }
 
 static bool make_variables(layer *l)

@@ -1,10 +1,9 @@
 /* recurrent: layers with a state: one scan over the elements of a dim. What x gives to the gates is one product before the scan; a trip
  * adds what the state gives. Both directions are one scan, too: along a dim of two elements, of which the second is turned round. */
 #include <math.h>
-#include <stdio.h>
 
+#include "layer.h"
 #include "op.h"
-#include "weft/layers.h"
 #include "weft/ops.h"
 #include "weft/scan.h"
 
@@ -73,11 +72,11 @@ static weft_shape with_direction(const layer *l, weft_shape shape)
 static weft_value variable(const layer *l, const char *name, weft_shape shape,
                            const weft_initial *given)
 {
-    char whole[2 * WEFT_MAX_NAME];
     const double most = 1.0 / sqrt((double)l->options->hidden.size);
     const weft_initial initial = given != NULL ? *given : weft_uniform(-most, most);
-    snprintf(whole, sizeof whole, "%s/%s", l->options->name, name);
-    return weft_variable(l->graph, whole, l->dtype, with_direction(l, shape), initial);
+    const weft_layer common = {l->cell->name, l->options->name, l->graph, l->dtype};
+    return weft_cast(weft_layer_variable(&common, name, with_direction(l, shape), initial),
+                     l->dtype);
 }
 
 static void begin_gru(layer *l)

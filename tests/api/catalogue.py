@@ -82,6 +82,7 @@ GOOD = {
     "weft_extend_op.op": "&fresh_op", "weft_check_op.check": "&fresh_check", "weft_extend_combine.rule": "&fresh_combine", "weft_update_slot.variable": "f->w", "weft_update_at.variable": "f->w",
     "weft_scalar_for.scalar": "f->loss", "weft_extend_optimizer.rule": "&fresh_rule", "weft_extend_engine.engine": "&fresh_engine", "weft_engine_choose.text": '"threads"', "weft_extend_kernel.op": '"einsum"', "weft_size_take.given": "&fresh_op",
     "weft_size_take.known": "sizeof(weft_op)", "weft_size_take.least": "8",
+    "weft_initial_of.initializer": '"he_normal"', "weft_initial_of.fan_in": "8", "weft_initial_of.fan_out": "8",
     "weft_layout_check.n_dims": "2", "weft_shape_make.n_dims": "2", "weft_calls_check.comm": "f->comm",
 }  # fmt: skip
 

@@ -158,11 +158,17 @@ static weft_initial good_weft_initial(fixture *f)
     (void)f;
     return weft_constant_of(0.5);
 }
-enum { n_wrong_weft_initial_ptr = n_wrong_weft_initial };
-static const weft_initial *wrong_weft_initial_ptr(fixture *f, int v)
+enum { n_wrong_weft_initial_ptr = 1 + n_wrong_weft_initial };
+static weft_initial *wrong_weft_initial_ptr(fixture *f, int v)
 {
     static weft_initial initial;
-    initial = wrong_weft_initial(f, v);
+    if (v > 0) initial = wrong_weft_initial(f, v - 1);
+    return v > 0 ? &initial : NULL;
+}
+static weft_initial *good_weft_initial_ptr(fixture *f)
+{
+    static weft_initial initial;
+    initial = good_weft_initial(f);
     return &initial;
 }
 
@@ -183,6 +189,16 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
     static weft_attention_options o;
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
     return &o;
+}
+/* As a field of another struct: none, and with dims that are none. */
+enum { n_wrong_weft_attention_options = 2 + n_wrong_weft_dim };
+static weft_attention_options wrong_weft_attention_options(fixture *f, int v)
+{
+    weft_attention_options o = *good_weft_attention_options_ptr(f);
+    if (v == 0) return (weft_attention_options){0};
+    if (v == 1) o.scale = NAN;
+    if (v > 1) o.query = o.feature = wrong_dims[v - 2];
+    return o;
 }
 enum { n_wrong_weft_optimizer_groups = 7 };
 static weft_optimizer_groups wrong_weft_optimizer_groups(fixture *f, int v)
@@ -222,6 +238,54 @@ static const weft_batch_norm_options *good_weft_batch_norm_options_ptr(fixture *
 {
     static weft_batch_norm_options o;
     o = (weft_batch_norm_options){.name = "norm", .channel = f->column};
+    return &o;
+}
+
+static const weft_dense_options *good_weft_dense_options_ptr(fixture *f)
+{
+    static weft_dense_options o;
+    o = (weft_dense_options){
+        .name = "dense", .in = WEFT_DIMS(f->column), .out = WEFT_DIMS(f->fresh)};
+    return &o;
+}
+static const weft_convolution_options *good_weft_convolution_options_ptr(fixture *f)
+{
+    static weft_convolution_options o;
+    o = (weft_convolution_options){
+        .name = "filter", .spatial = good_weft_spatials(f), .features = {"made", 3}};
+    return &o;
+}
+static const weft_norm_options *good_weft_norm_options_ptr(fixture *f)
+{
+    static weft_norm_options o;
+    o = (weft_norm_options){.name = "layer_norm", .feature = f->column};
+    return &o;
+}
+static const weft_embedding_options *good_weft_embedding_options_ptr(fixture *f)
+{
+    static weft_embedding_options o;
+    o = (weft_embedding_options){.name = "table", .entry = f->entry, .embed = {"made", 3}};
+    return &o;
+}
+static const weft_multi_head_options *good_weft_multi_head_options_ptr(fixture *f)
+{
+    static weft_multi_head_options o;
+    o = (weft_multi_head_options){
+        .name = "heads",
+        .embed = f->column,
+        .heads = {"head", 2},
+        .attention = {.query = f->row, .memory = f->row, .feature = {"key", 3}}};
+    return &o;
+}
+static const weft_transformer_options *good_weft_transformer_options_ptr(fixture *f)
+{
+    static weft_transformer_options o;
+    o = (weft_transformer_options){
+        .name = "block",
+        .embed = f->column,
+        .heads = {"head", 2},
+        .hidden = {"wide", 3},
+        .self = {.query = f->row, .memory = f->row, .feature = {"key", 3}}};
     return &o;
 }
 

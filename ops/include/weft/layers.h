@@ -1,21 +1,147 @@
 /* layers.h: blocks of ops with variables of their own, which networks are put together from.
  *
- *     weft_recurrent_options options = {.name = "encoder", .over = time, .feature = letter, .hidden = hidden};
- *     weft_value states = weft_lstm(x, &options, NULL);                     x [time, batch, letter]: [time, batch, hidden]
+ *     weft_value h = weft_dense(image, &(weft_dense_options){.name = "first", .in = WEFT_DIMS(pixel), .out = WEFT_DIMS(hidden),
+ *                                                            .activation = "relu"});
+ *     weft_value logits = weft_dense(h, &(weft_dense_options){.name = "last", .in = WEFT_DIMS(hidden), .out = WEFT_DIMS(digit)});
  *
  * Nothing here is known to the compiler: a layer is what one would write with ops.h and scan.h, and every layout is right for
- * it. All Local; errors are the graph's, as those of every builder.
+ * it. Variables are called "<name>/weight" and the like, and are of the dtype that x is computed with (f32 for bf16 and f16, in
+ * which what products read is rounded). Layers of one name in one graph have the same ones: so two places share weights.
+ * docs/layers.md has all layers on a page. All Local; errors are the graph's, as those of every builder.
  */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
 
-#include "weft/graph.h"
+#include "weft/ops.h"
 
 WEFT_BEGIN
 
+/* weft_initial_of - how weights begin, by name, where a sum has fan_in products and an operand goes into fan_out sums. Local.
+ *
+ *     glorot_uniform, glorot_normal   variance 2 / (fan_in + fan_out): what layers do that are told nothing
+ *     he_uniform, he_normal           2 / fan_in: before relu
+ *     lecun_uniform, lecun_normal     1 / fan_in
+ *     normal                          deviation 0.02: what embeddings do that are told nothing
+ *     zeros, ones
+ *
+ * returns  WEFT_USAGE for another name, with the nearest; for fans below 1
+ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_initial_of(const char *initializer, double fan_in,
+                                                     double fan_out, weft_initial *initial,
+                                                     weft_error *error);
+
+/* weft_dense_options - of x W + b. Variables: "<name>/weight" [in, out], "<name>/bias" [out]. */
+typedef struct weft_dense_options {
+    const char *name;
+    weft_shape in; /* dims of x, which are summed over */
+    weft_shape
+        out; /* dims in place of them, behind x's others, which have none of these names; none: a number */
+    const char *activation;  /* relu, gelu, silu, tanh or sigmoid; NULL: none */
+    const char *initializer; /* of the weight: a name of weft_initial_of; NULL: glorot_uniform */
+    const weft_initial *weights, *biases; /* exactly so; NULL: by the initializer, and zeros */
+    double scale;                         /* times how the weight begins; 0: 1 */
+    bool lacks_bias;
+} weft_dense_options;
+
+/* weft_dense - activation(x W + b), over any dims: [embed] to [heads, key], [heads, key] to [embed].
+ *
+ * returns  x's dims without in, then out */
+WEFT_API weft_value weft_dense(weft_value x, const weft_dense_options *options);
+
+/* weft_convolution_options - of weft_conv. Variables: "<name>/weight" [taps, group, channel, features], "<name>/bias" [group,
+ * features]. */
+typedef struct weft_convolution_options {
+    const char *name;
+    weft_spatials spatial; /* as of weft_conv: WEFT_SPATIAL(rows, columns) */
+    weft_dim channel;      /* x's dim that is summed over; {0}: none */
+    weft_dim features;     /* of the result, in place of channel */
+    weft_dim group;        /* x's dim of which each element has filters of its own; {0}: none */
+    const char *activation, *initializer; /* as of weft_dense_options */
+    const weft_initial *weights, *biases;
+    bool lacks_bias;
+} weft_convolution_options;
+
+/* weft_convolution - activation(conv(x, filter) + b).
+ *
+ * returns  x's dims without channel, those of space as they come out, then features */
+WEFT_API weft_value weft_convolution(weft_value x, const weft_convolution_options *options);
+
+/* weft_norm_options - of weft_layer_norm. Variables: "<name>/gain", "<name>/bias", each [feature]. */
+typedef struct weft_norm_options {
+    const char *name;
+    weft_dim feature; /* x's dim along which it is normalized */
+    bool is_rms;      /* of weft_rms_norm, which has no bias */
+} weft_norm_options;
+WEFT_API weft_value weft_norm(weft_value x, const weft_norm_options *options);
+
+/* weft_embedding_options - of rows of a table. Variables: "<name>/weight" [entry, embed]; "<name>/places" [over, embed]. */
+typedef struct weft_embedding_options {
+    const char *name;
+    weft_dim entry; /* what ids are of */
+    weft_dim embed; /* a row's dim */
+    weft_dim
+        over; /* ids' dim of which each place has a row of its own, which is added; {0}: none */
+    weft_dtype dtype;        /* of the result; variables' by it */
+    const char *initializer; /* NULL: normal */
+    const weft_initial *weights;
+} weft_embedding_options;
+
+/* weft_embedding - row ids[..] of the table, and the row of its place. An id outside gives zeros in place of its row.
+ *
+ * ids      i32
+ * returns  [ids' dims, embed] */
+WEFT_API weft_value weft_embedding(weft_value ids, const weft_embedding_options *options);
+
+/* weft_multi_head_options - of attention between projections. Variables: those of dense layers "<name>/query", "<name>/key",
+ * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]. */
+typedef struct weft_multi_head_options {
+    const char *name;
+    weft_dim embed; /* of x, of the memory and of the result */
+    weft_dim heads;
+    weft_value memory; /* what x attends to; {0}: to x itself */
+    weft_attention_options
+        attention; /* query: x's rows, memory: the memory's; feature: a head's; masks and so on */
+    const char *initializer; /* NULL: glorot_uniform */
+    double out_scale;        /* times how the weight of out begins; 0: 1 */
+    bool lacks_bias;
+} weft_multi_head_options;
+
+/* weft_multi_head - out(attention(query(x), key(memory), value(memory))).
+ *
+ * returns  x's dims, embed last
+ * cost     a rule heads:axis splits all four products and the attention; one all_reduce of the result, as many backward
+ * source   Vaswani et al. 2017 */
+WEFT_API weft_value weft_multi_head(weft_value x, const weft_multi_head_options *options);
+
+/* weft_transformer_options - of a block: attention to its own rows, perhaps to those of a memory, and two dense layers, each with a
+ * norm and added to what it read. Layers: "<name>/self_norm", "<name>/self", "<name>/across_norm", "<name>/across",
+ * "<name>/up_norm", "<name>/up", "<name>/down". */
+typedef struct weft_transformer_options {
+    const char *name;
+    weft_dim embed, heads, hidden;
+    weft_attention_options
+        self;          /* query and memory: x's rows; feature: a head's; causal for a decoder */
+    weft_value memory; /* an encoder's result [.., memory rows, embed]; {0}: none */
+    weft_attention_options across; /* query: x's rows, memory: the memory's */
+    bool is_post_norm;             /* norms behind the sums, as of 2017; else before the parts */
+    bool is_rms;                   /* norms are rms norms */
+    const char *activation;        /* between up and down; NULL: gelu */
+    const char *initializer;       /* NULL: glorot_uniform */
+    double dropout;                /* of what is added; 0: none */
+    int64_t
+        depth; /* how many blocks there are: what writes into the stream begins by sqrt(2 depth) smaller; 0: no smaller */
+    bool lacks_bias; /* of dense layers */
+} weft_transformer_options;
+
+/* weft_transformer - returns x's dims, embed last. */
+WEFT_API weft_value weft_transformer(weft_value x, const weft_transformer_options *options);
+
 /* weft_recurrent_options - of a layer that goes along one dim of x, element by element, with a state that goes on.
  *
- * Variables, of x's dtype: "<name>/input" [gate, feature, hidden], "<name>/state" [gate, from, hidden], "<name>/bias"
+ *     weft_recurrent_options options = {.name = "encoder", .over = time, .feature = letter, .hidden = hidden};
+ *     weft_value states = weft_lstm(x, &options, NULL);                     x [time, batch, letter]: [time, batch, hidden]
+ *
+ * Variables: "<name>/input" [gate, feature, hidden], "<name>/state" [gate, from, hidden], "<name>/bias"
  * [gate, hidden]; gru's "<name>/new_bias" [hidden] besides. `from` is the hidden
  * dim of the state before. With a direction all have that dim, first. A rule hidden:axis splits the state and all gates alike,
  * and gathers one state a trip; dims of the batch, and the direction, are split without any exchange forward. */
@@ -62,8 +188,8 @@ WEFT_API weft_value weft_gru(weft_value x, const weft_recurrent_options *options
 
 /* weft_batch_norm_options - of a layer that normalizes each channel over all else: over the whole batch, however it is split.
  *
- * Variables, of the dtype that x is computed with: "<name>/gain", "<name>/bias", "<name>/mean" and "<name>/variance", each
- * [channel]. Layers of one name in one graph have the same ones: one that trains and one that does not. */
+ * Variables: "<name>/gain", "<name>/bias", "<name>/mean" and "<name>/variance", each [channel]. So one that trains and one that
+ * does not have the same. */
 typedef struct weft_batch_norm_options {
     const char *name; /* of the variables */
     weft_dim channel; /* x's dim of which each element is normalized by itself */

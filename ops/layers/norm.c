@@ -1,0 +1,20 @@
+/* norm: layer norm and rms norm with variables of their own. */
+#include "layer.h"
+#include "op.h"
+#include "weft/ops.h"
+
+weft_value weft_norm(weft_value x, const weft_norm_options *options)
+{
+    weft_layer l;
+    if (x.id == 0) return weft_no_value(x.graph);
+    if (options == NULL)
+        return weft_graph_fail(x.graph, "norm: options are NULL; they say name and feature");
+    if (!weft_layer_begin(&l, "norm", options->name, x) ||
+        !weft_layer_has(&l, "it goes along", x, options->feature))
+        return weft_no_value(x.graph);
+    const weft_shape shape = WEFT_DIMS(options->feature);
+    const weft_value gain = weft_layer_variable(&l, "gain", shape, weft_constant_of(1.0));
+    if (options->is_rms) return weft_rms_norm(x, gain, options->feature);
+    const weft_value bias = weft_layer_variable(&l, "bias", shape, weft_constant_of(0.0));
+    return weft_layer_norm(x, gain, bias, options->feature);
+}

@@ -1,0 +1,96 @@
+/* task: a training program out of what is its own. */
+#include "task.h"
+
+weft_dtype app_task_dtype(const app_task *task)
+{
+    return settings_is(task->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
+}
+
+static weft_status make_graph(app_task *task, int which, weft_error *error)
+{
+    const uint64_t seed = (uint64_t)settings_count(task->settings, "seed");
+    task->graph[which] = weft_graph_create(seed);
+    return task->graph[which] ? WEFT_OK : weft_fail_memory(error, 0);
+}
+
+weft_status app_task_graph(app_task *task, weft_error *error)
+{
+    return make_graph(task, APP_LOOKS, error);
+}
+
+weft_status app_task_look(app_task *task, weft_values values, weft_error *error)
+{
+    const weft_compile_options shared = {.share = task->program[APP_LEARNS]};
+    return weft_compile(task->mesh, task->layout, values, &shared, &task->program[APP_LOOKS],
+                        error);
+}
+
+/* The optimizer's token, by the options; the loss. */
+static weft_status build(app_task *task, const app_task_parts *parts, weft_value *loss,
+                         weft_value *update, weft_error *error)
+{
+    weft_value rate;
+    const int64_t n_steps = settings_count(task->settings, "steps");
+    const weft_optimizer *rule =
+        weft_optimizer_find(settings_text(task->settings, "optimizer"), error);
+    if (!rule) return error->status;
+    *loss = parts->loss(task);
+    const weft_dtype dtype = app_task_dtype(task);
+    WEFT_TRY(app_rate(task->settings, task->graph[APP_LEARNS], dtype, n_steps + 1, &rate, error));
+    *update = weft_at(
+        rule->name, WEFT_HERE,
+        rule->build(*loss, &(weft_optimizer_options){
+                               .rate_value = rate, .clip = settings_real(task->settings, "clip")}));
+    return WEFT_OK;
+}
+
+static weft_status begin(app_task *task, const app_task_parts *parts, weft_error *error)
+{
+    if (make_graph(task, APP_LEARNS, error) == WEFT_OK && parts->begin)
+        (void)!parts->begin(task, error);
+    return weft_world_agree(error); /* a file may be missing on one host only */
+}
+
+static weft_status learn(app_task *task, const app_task_parts *parts, weft_error *error)
+{
+    weft_value loss, update;
+    weft_program **program = &task->program[APP_LEARNS];
+    WEFT_TRY(begin(task, parts, error));
+    WEFT_TRY(build(task, parts, &loss, &update, error));
+    WEFT_TRY(
+        weft_compile(task->mesh, task->layout, WEFT_VALUES(loss, update), NULL, program, error));
+    if (parts->open(task, error) == WEFT_OK)
+        (void)!weft_dataset_start(task->data[APP_LEARNS], *program, error);
+    WEFT_TRY(weft_world_agree(error));
+    const app_run_setup setup = {task->settings, *program, task->data[APP_LEARNS],
+                                 settings_count(task->settings, "steps")};
+    WEFT_TRY(app_run_all(&task->run, &setup, loss, error));
+    return parts->look && !task->run.is_stopped ? parts->look(task, error) : WEFT_OK;
+}
+
+static void destroy(app_task *task)
+{
+    for (int i = APP_PROGRAMS - 1; i >= 0; i--) {
+        weft_dataset_close(&task->data[i]);
+        weft_program_destroy(&task->program[i]);
+        weft_graph_destroy(&task->graph[i]);
+    }
+}
+
+int app_task_main(const app_task_parts *parts, void *own, int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    app_task task = {.own = own};
+    task.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
+    if (task.settings && app_open(task.settings, &task.mesh, &task.layout, &error) == WEFT_OK)
+        (void)!learn(&task, parts, &error);
+    app_run_settle(&task.run, &error);
+    app_run_close(&task.run);
+    destroy(&task);
+    if (parts->close) parts->close(&task);
+    const bool is_stopped = task.run.is_stopped;
+    const app_phase phase = task.run.is_running ? APP_RUNNING : APP_STARTING;
+    const int code =
+        app_close(parts->table, &task.settings, &task.mesh, &task.layout, phase, &error);
+    return code == 0 && is_stopped ? APP_STOPPED : code;
+}

@@ -89,6 +89,12 @@ int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_la
     return app_leave(table->program, phase, error);
 }
 
+void app_put_byte(int byte)
+{
+    const bool is_control = (byte < 32 && byte != '\n' && byte != '\t') || byte == 127;
+    putchar(is_control ? '?' : byte);
+}
+
 static weft_status fail_list(const char *folder, weft_error *error)
 {
     return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot list %.300s: %s",

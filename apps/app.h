@@ -64,6 +64,9 @@ int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_la
 int app_find_command(const char *command, const char *name, const char *const *names, int n,
                      weft_error *error);
 
+/* app_put_byte - a byte of a text to stdout; one that would confuse a terminal is shown as ?. Local. */
+void app_put_byte(int byte);
+
 /* app_steps - the steps of the checkpoints in a folder, ascending, to be freed; none where it is not there. Local. */
 weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *error);
 

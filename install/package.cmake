@@ -27,8 +27,8 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "libweft0 ${same}, libhdf5-103-1")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "openmpi-bin, openssh-client")
-set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION "The programs: gpt trains transformers on text, mnist perceptrons on images, on
-any mesh and layout; weft looks at machines, checkpoints and jobs that ended.")
+set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION "The programs: gpt trains transformers on text, mnist nets on images, charlm
+recurrent nets on text, on any mesh and layout; weft looks at machines, checkpoints and jobs that ended.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libweft-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

@@ -58,23 +58,16 @@ static int32_t draw(const writer *w, int64_t row, uint64_t counter)
     return (int32_t)w->vocab - 1;
 }
 
-/* Bytes that would confuse a terminal are shown as ?. */
-static void print_byte(int byte)
-{
-    const bool is_control = (byte < 32 && byte != '\n' && byte != '\t') || byte == 127;
-    putchar(is_control ? '?' : byte);
-}
-
 static void print_token(const writer *w, int32_t token)
 {
     size_t n;
     if (!w->words) {
-        print_byte(token);
+        app_put_byte(token);
         return;
     }
     const unsigned char *bytes = bpe_word(w->words, token, &n);
     for (size_t i = 0; i < n; i++)
-        print_byte(bytes[i]);
+        app_put_byte(bytes[i]);
 }
 
 static weft_status compile(gpt_job *job, forward *f, weft_program *share, weft_error *error)

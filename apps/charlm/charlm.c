@@ -1,0 +1,149 @@
+/* charlm: a recurrent net, or a transformer, learns a text byte by byte, on any mesh, under any layout, and writes more of it. */
+#include "../task.h"
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const option options[] = {
+    {"data", OPTION_TEXT, "", "FILE", "Data", "text to learn, read as bytes"},
+    {"seed", OPTION_COUNT, "1", "N", "Data",
+     "of initial weights, dropout, order of samples, sampling"},
+    APP_PLACE_OPTIONS("batch seq vocab embed hidden; of transformer heads kv too"),
+    {"model", OPTION_CHOICE, "lstm", "NAME", "Model", "what its layers are",
+     "lstm gru transformer"},
+    {"layers", OPTION_COUNT, "1", "N", "Model", "of them", NULL, 1},
+    {"width", OPTION_COUNT, "128", "N", "Model", "of embeddings and states", NULL, 1},
+    {"heads", OPTION_COUNT, "4", "N", "Model", "transformer: of attention; must divide width", NULL,
+     1},
+    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window", NULL, 1},
+    {"dropout", OPTION_REAL, "0", "X", "Model", "probability of dropping a number behind a layer"},
+    APP_DTYPE_OPTION,
+    APP_LEARN_OPTIONS("1000", "length of training and of the rate's schedule", "32",
+                      "windows a step, over all ranks", "3e-3", "20", "0.1", "1"),
+    APP_CONTINUE_OPTIONS("runs/charlm"),
+    {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write when it has learned"},
+    {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
+    {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
+     NULL, 1e-3},
+};
+static const option_table table = {
+    "charlm",
+    "charlm [options]   learn a text byte by byte; again, to continue\n"
+    "\n"
+    "  charlm --data book.txt --model lstm --mesh data:2,model:2 \\\n"
+    "      --layout batch:data,hidden:model,vocab:model --sample 500\n",
+    options, sizeof options / sizeof *options};
+
+static weft_status check(app_task *task, weft_error *error)
+{
+    const settings *s = task->settings;
+    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    if (*settings_text(s, "data") == '\0')
+        return weft_fail(error, WEFT_USAGE, "there is no text to learn; name one with --data FILE");
+    if (settings_is(s, "model", "transformer") && width % heads != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--width %lld --heads %lld: heads must divide width; take one of its "
+                         "divisors",
+                         (long long)width, (long long)heads);
+    return WEFT_OK;
+}
+
+static charlm_model build(const app_task *task, int which, int64_t batch)
+{
+    const settings *s = task->settings;
+    const charlm_shape shape = {
+        .kind = charlm_find(settings_text(s, "model")),
+        .batch = batch,
+        .seq = settings_count(s, "seq"),
+        .layers = settings_count(s, "layers"),
+        .width = settings_count(s, "width"),
+        .heads = settings_count(s, "heads"),
+        .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
+        .dtype = app_task_dtype(task),
+    };
+    return charlm_build(task->graph[which], &shape);
+}
+
+static weft_value loss(app_task *task)
+{
+    const charlm_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
+    return charlm_loss(task->graph[APP_LEARNS], &m);
+}
+
+static weft_status open_data(app_task *task, weft_error *error)
+{
+    return weft_text_open(
+        settings_text(task->settings, "data"), settings_count(task->settings, "seq"),
+        (uint64_t)settings_count(task->settings, "seed"), &task->data[APP_LEARNS], error);
+}
+
+/* ---- writing -----------------------------------------------------------------------------------
+ */
+
+/* The last bytes, from the left; the net sees none behind the one that it goes on from. */
+typedef struct window {
+    int32_t *bytes; /* [2 seq]: what is there; what follows each, drawn */
+    int64_t seq, filled;
+} window;
+
+static void append(window *w, unsigned char byte)
+{
+    if (w->filled == w->seq)
+        memmove(w->bytes, w->bytes + 1, (size_t)--w->filled * sizeof *w->bytes);
+    w->bytes[w->filled++] = byte;
+}
+
+static weft_status write_text(app_task *task, window *w, weft_value tokens, weft_value next,
+                              weft_error *error)
+{
+    weft_program *program = task->program[APP_LOOKS];
+    const bool is_root = weft_mesh_is_root(task->mesh);
+    const char *prompt = settings_text(task->settings, "prompt");
+    const int64_t bytes = w->seq * (int64_t)sizeof *w->bytes;
+    int32_t *drawn = w->bytes + w->seq;
+    for (const char *c = *prompt ? prompt : "\n"; *c; c++)
+        append(w, (unsigned char)*c);
+    if (is_root) fputs(prompt, stdout);
+    for (int64_t i = 0; i < settings_count(task->settings, "sample"); i++) {
+        WEFT_TRY(weft_write(program, tokens, WEFT_I32, w->bytes, bytes, error));
+        WEFT_TRY(weft_run(program, error));
+        WEFT_TRY(weft_read(program, next, WEFT_I32, drawn, bytes, error));
+        const int32_t byte = drawn[w->filled - 1];
+        append(w, (unsigned char)byte);
+        if (is_root) app_put_byte(byte);
+    }
+    if (is_root) putchar('\n');
+    return WEFT_OK;
+}
+
+static weft_status open_window(window *w, int64_t seq, weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    *w = (window){.bytes = calloc((size_t)(2 * seq), sizeof *w->bytes), .seq = seq};
+    if (!w->bytes) weft_fail_memory(&own, (size_t)(2 * seq) * sizeof *w->bytes);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}
+
+static weft_status sample(app_task *task, weft_error *error)
+{
+    window w;
+    if (settings_count(task->settings, "sample") == 0) return WEFT_OK;
+    WEFT_TRY(app_task_graph(task, error));
+    const charlm_model m = build(task, APP_LOOKS, 1);
+    const double colder = 1 / settings_real(task->settings, "temperature");
+    const weft_value next = weft_random_categorical(weft_scale(m.logits, colder), m.vocab);
+    WEFT_TRY(app_task_look(task, WEFT_VALUES(next), error));
+    weft_status status = open_window(&w, m.seq.size, error);
+    if (status == WEFT_OK) status = write_text(task, &w, m.tokens, next, error);
+    free(w.bytes);
+    return status;
+}
+
+int main(int n, char **arguments)
+{
+    static const app_task_parts parts = {
+        .table = &table, .begin = check, .loss = loss, .open = open_data, .look = sample};
+    return app_task_main(&parts, NULL, n, arguments);
+}

@@ -1,0 +1,31 @@
+/* model.h: nets that tell the next byte of a text: recurrent ones and a transformer, out of layers. */
+#ifndef WEFT_APPS_CHARLM_MODEL_H
+#define WEFT_APPS_CHARLM_MODEL_H
+
+#include "weft/ops.h"
+
+typedef struct charlm_kind charlm_kind; /* "lstm": what stands between the bytes and their scores */
+
+typedef struct charlm_shape {
+    const charlm_kind *kind;
+    int64_t batch, seq, layers, width,
+        heads; /* width: of embeddings and states; heads, which divide it: of the transformer */
+    double dropout; /* behind each layer; 0: none */
+    weft_dtype dtype;
+} charlm_shape;
+
+typedef struct charlm_model {
+    weft_dim batch, seq, vocab;
+    weft_value tokens; /* input: i32 [batch, seq] */
+    weft_value logits; /* of the byte behind each; dims batch, seq and vocab in any order */
+} charlm_model;
+
+/* charlm_find - NULL where there is none of that name. Local. */
+const charlm_kind *charlm_find(const char *name);
+/* charlm_build - the model in a graph; errors stay there. Local. Dims: batch seq vocab embed hidden; of the transformer heads and
+ * kv. */
+charlm_model charlm_build(weft_graph *graph, const charlm_shape *shape);
+/* charlm_loss - with the input "targets", i32 [batch, seq]: mean cross-entropy. Local. */
+weft_value charlm_loss(weft_graph *graph, const charlm_model *model);
+
+#endif

@@ -1,0 +1,134 @@
+/* tasks_test: what programs made by apps/task.c have in common: one that is stopped and started again ends with the loss of one that
+ * was not, to the bit, on threads and under MPI; what is told wrongly is a sentence; --help has every option. And what each does
+ * with what it learned.
+ */
+#include "text_folder.h"
+
+typedef struct task {
+    const char *program;
+    const char *arguments;   /* a small net; %s: the folder */
+    const char *layout;      /* on data:2,model:2 */
+    const char *mistakes[4]; /* arguments, and what the sentence has, in turn */
+} task;
+
+static const task tasks[] = {
+    {"charlm",
+     "--data %s/text.txt --model lstm --width 12 --seq 10 --batch 6",
+     "batch:data,hidden:model,vocab:model",
+     {"--model lsmt", "did you mean lstm?", "--data ''", "name one with --data FILE"}},
+    {"charlm",
+     "--data %s/text.txt --model transformer --layers 2 --width 12 --heads 3 --seq 10 --batch 6",
+     "batch:data,hidden:model,heads:model",
+     {"--heads 5", "--width 12 --heads 5: heads must divide width"}},
+};
+enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };
+
+/* A run of its own in the folder; `launcher` stands before the program. */
+static const command_result *start(const task *t, const char *launcher, const char *name,
+                                   const char *more)
+{
+    static command_result r; /* large: not on the stack */
+    char line[TEXT], arguments[TEXT / 2];
+    snprintf(arguments, sizeof arguments, t->arguments, folder);
+    snprintf(line, sizeof line,
+             "timeout -k 1 60 %s " WEFT_TEST_BIN
+             "/%s %s --dtype f64 --schedule constant --run %s/%s %s 2>&1",
+             launcher, t->program, arguments, folder, name, more);
+    r = command_run_all(line);
+    return &r;
+}
+
+/* The last line of a loss, into text. */
+static void last_loss(const command_result *r, char text[80])
+{
+    const char *last = "";
+    for (const char *at = r->text; (at = strstr(at, "step ")) != NULL; at++)
+        last = at;
+    snprintf(text, 80, "%.*s", (int)strcspn(last, "\n"), last);
+    weft_test_check(r->status == 0 && strstr(text, "loss") != NULL, __FILE__, __LINE__, r->text);
+}
+
+static void test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(void)
+{
+    for (int i = 0; i < N_TASKS; i++) {
+        char whole[80], again[80], line[TEXT];
+        last_loss(start(&tasks[i], "", "whole", "--steps 6 --fresh"), whole);
+        const command_result *r = start(&tasks[i], "", "part", "--steps 3 --fresh");
+        CHECK_EQ_INT(r->status, 0);
+        snprintf(line, sizeof line, "touch %s/part/halt", folder);
+        CHECK_EQ_INT(command_run(line).status, 0);
+        r = start(&tasks[i], "", "part", "--steps 6");
+        CHECK_EQ_INT(r->status, 75);
+        CHECK_TEXT(r->text, "continues from step 3");
+        CHECK_TEXT(r->text, "stopped early after step 4");
+        last_loss(start(&tasks[i], "", "part", "--steps 6"), again);
+        CHECK_TEXT(again, whole);
+    }
+}
+
+static void test_a_layout_has_the_losses_of_one_rank(void)
+{
+    for (int i = 0; i < N_TASKS; i++) {
+        char one[80], split[80], more[400];
+        last_loss(start(&tasks[i], "", "one", "--steps 4 --fresh"), one);
+        snprintf(more, sizeof more, "--steps 4 --fresh --mesh data:2,model:2 --layout %s",
+                 tasks[i].layout);
+        last_loss(start(&tasks[i], "", "split", more), split);
+        CHECK_TEXT(split, one);
+        if (WEFT_TEST_MPIEXEC[0] == '\0') continue;
+        last_loss(start(&tasks[i], WEFT_TEST_MPIEXEC " -n 4 --oversubscribe", "mpi", more), split);
+        CHECK_TEXT(split, one);
+    }
+}
+
+static void check_mistake(const task *t, const char *arguments, const char *sentence)
+{
+    const command_result *r = start(t, "", "wrong", arguments);
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, sentence);
+    CHECK_EQ_INT(command_lines(r->text, ""), 1);
+}
+
+static void test_what_is_told_wrongly_is_a_sentence(void)
+{
+    for (int i = 0; i < N_TASKS; i++) {
+        check_mistake(&tasks[i], "--stps 5", "unknown option --stps; did you mean --steps?");
+        check_mistake(&tasks[i], "--mesh data:2 --layout bach:data", "did you mean batch?");
+        for (int m = 0; m < 4 && tasks[i].mistakes[m] != NULL; m += 2)
+            check_mistake(&tasks[i], tasks[i].mistakes[m], tasks[i].mistakes[m + 1]);
+        const command_result *r = start(&tasks[i], "", "none", "--help");
+        CHECK_EQ_INT(r->status, 0);
+        CHECK_TEXT(r->text, "--layout RULES");
+        CHECK_TEXT(r->text, "--save-every N");
+    }
+}
+
+/* ---- what each does ------------------------------------------------------------------------------ */
+
+/* A text of a sentence over and over is known by heart; what is written is the same under every layout. */
+static void test_charlm_writes_what_it_has_learned(void)
+{
+    static const char *const options = "--model lstm --seq 30 --width 48 --steps 300 --rate 1e-2 "
+                                       "--sample 90 --prompt 'the quick ' "
+                                       "--temperature 0.1";
+    char more[400], said[400] = "";
+    const command_result *r = start(&tasks[0], "", "text", options);
+    const char *at = strstr(r->text, "the quick ");
+    CHECK_EQ_INT(r->status, 0);
+    if (!CHECK(at != NULL)) return;
+    snprintf(said, sizeof said, "%s", at);
+    CHECK_TEXT(said, "the quick brown fox jumps over the lazy dog; the quick");
+    snprintf(more, sizeof more, "%s --mesh model:2 --layout hidden:model,vocab:model", options);
+    CHECK_TEXT(start(&tasks[0], "", "text", more)->text, said);
+}
+
+int main(void)
+{
+    if (!CHECK(text_folder_open("/tmp", "tasks"))) return weft_test_report();
+    RUN(test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been);
+    RUN(test_a_layout_has_the_losses_of_one_rank);
+    RUN(test_what_is_told_wrongly_is_a_sentence);
+    RUN(test_charlm_writes_what_it_has_learned);
+    text_folder_close();
+    return weft_test_report();
+}

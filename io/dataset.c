@@ -130,28 +130,41 @@ static void unbind(weft_dataset *dataset)
     dataset->staged = -1;
 }
 
+/* "i32, i64 or u8" */
+static void list_dtypes(uint32_t dtypes, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int d = 0; d < WEFT_DTYPES && used < bytes; d++) {
+        if (!(dtypes >> d & 1)) continue;
+        const char *between = used == 0 ? "" : dtypes >> (d + 1) != 0 ? ", " : " or ";
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", between,
+                                 weft_dtype_name((weft_dtype)d));
+    }
+}
+
 /* An input must be [batch:N] or [batch:N, <width>:W] with the set's own W. */
 static weft_status check_input(const weft_dataset *dataset, int field, weft_value input,
                                weft_error *error)
 {
     const weft_field *f = &dataset->kind->fields[field];
     const weft_shape *shape = weft_shape_of(input);
-    const char *width_name = dataset->kind->width_name;
-    char text[256];
+    const char *width_name = f->width_name ? f->width_name : dataset->kind->width_name;
+    const int64_t width = f->width_name ? f->width : dataset->facts.width;
+    char text[256], dtypes[80] = "";
     weft_shape_print(shape, text, sizeof text);
+    list_dtypes(f->dtypes, dtypes, sizeof dtypes);
     if (!(f->dtypes >> weft_dtype_of(input) & 1))
-        return weft_fail(
-            error, WEFT_USAGE, "input %s is %s, which this dataset does not give; make it %s",
-            f->name, weft_dtype_name(weft_dtype_of(input)),
-            f->dtypes & 1u << WEFT_I32 ? "i32, i64 or u8" : "f32, f64, bf16, f16 or u8");
+        return weft_fail(error, WEFT_USAGE,
+                         "input %s is %s, which this dataset does not give; make it %s", f->name,
+                         weft_dtype_name(weft_dtype_of(input)), dtypes);
     if (shape->n_dims != 1 + f->is_wide || strcmp(shape->dims[0].name, "batch") != 0 ||
         (f->is_wide && strcmp(shape->dims[1].name, width_name) != 0))
         return weft_fail(error, WEFT_USAGE, "input %s is %s; the dataset fills [batch%s%s]",
                          f->name, text, f->is_wide ? ", " : "", f->is_wide ? width_name : "");
-    if (f->is_wide && shape->dims[1].size != dataset->facts.width)
+    if (f->is_wide && shape->dims[1].size != width)
         return weft_fail(error, WEFT_USAGE,
                          "input %s is %s and a sample of the dataset has %s:%lld; make them equal",
-                         f->name, text, width_name, (long long)dataset->facts.width);
+                         f->name, text, width_name, (long long)width);
     if (dataset->batch != 0 && dataset->batch != shape->dims[0].size)
         return weft_fail(error, WEFT_USAGE,
                          "input %s is %s and another input of the dataset has batch:%lld; "
@@ -190,6 +203,17 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
     return WEFT_OK;
 }
 
+static weft_status fail_unbound(const weft_dataset *dataset, weft_error *error)
+{
+    char names[WEFT_MAX_FIELDS * 80] = "";
+    size_t used = 0;
+    for (int i = 0; i < WEFT_MAX_FIELDS && dataset->kind->fields[i].name; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.70s", i > 0 ? " or " : "",
+                                 dataset->kind->fields[i].name);
+    return weft_fail(error, WEFT_USAGE,
+                     "the program has no input named %s, which this dataset fills", names);
+}
+
 static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     const weft_mesh *mesh = weft_program_mesh(program);
@@ -202,7 +226,8 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
     dataset->parts = calloc(room, sizeof *dataset->parts);
     if (!dataset->parts) return weft_fail_memory(error, room * sizeof *dataset->parts);
     for (int field = 0; field < WEFT_MAX_FIELDS; field++) {
-        const weft_value input = weft_find_input(program, dataset->kind->fields[field].name);
+        const char *name = dataset->kind->fields[field].name;
+        const weft_value input = name ? weft_find_input(program, name) : (weft_value){NULL, 0};
         if (input.id == 0) continue;
         WEFT_TRY(check_input(dataset, field, input, error));
         dataset->batch = weft_shape_of(input)->dims[0].size;
@@ -210,9 +235,7 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
             WEFT_TRY(add_part(dataset, field, input, first + i, error));
     }
     if (dataset->n_parts > 0) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "the program has no input named %s or %s, which this dataset fills",
-                     dataset->kind->fields[0].name, dataset->kind->fields[1].name);
+    return fail_unbound(dataset, error);
 }
 
 weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, weft_error *error)

@@ -9,13 +9,14 @@
 
 #include "weft/io.h"
 
-enum { WEFT_MAX_FIELDS = 2 };
-
 /* One tensor of a sample, which fills the program's input of the same name. */
 typedef struct weft_field {
     const char *name;
     bool is_wide;    /* [batch, width]; else [batch] */
     uint32_t dtypes; /* bit d: the input may have weft_dtype d */
+    /* of this field alone; NULL: the kind's name, and the width of the facts */
+    const char *width_name;
+    int64_t width;
 } weft_field;
 
 /* Elements [begin, end) of one field of one sample of the set. */
@@ -26,8 +27,8 @@ typedef struct weft_want {
 } weft_want;
 
 typedef struct weft_dataset_kind {
-    const char *width_name; /* of the second dim: "seq", "pixel" */
-    weft_field fields[WEFT_MAX_FIELDS];
+    const char *width_name;             /* of the second dim: "seq", "pixel" */
+    weft_field fields[WEFT_MAX_FIELDS]; /* as many as have a name */
     weft_status (*read)(const void *source, const weft_want *want, void *to, weft_error *error);
     void (*close)(void *source);
 } weft_dataset_kind;

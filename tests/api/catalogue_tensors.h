@@ -241,6 +241,13 @@ static const weft_batch_norm_options *good_weft_batch_norm_options_ptr(fixture *
     return &o;
 }
 
+static const weft_samples_options *good_weft_samples_options_ptr(fixture *f)
+{
+    static weft_samples_options o;
+    (void)f;
+    o = (weft_samples_options){good_fields, 2, 10, no_sample, NULL, false, 0};
+    return &o;
+}
 static const weft_dense_options *good_weft_dense_options_ptr(fixture *f)
 {
     static weft_dense_options o;

@@ -63,6 +63,13 @@ static void no_rule(void *argument, weft_values in, weft_value out, weft_value d
 PLAIN(weft_piece, weft_piece, no_piece, NULL)
 PLAIN(weft_rank_body, weft_rank_body, no_body, NULL)
 PLAIN(weft_meanwhile, weft_meanwhile, no_pause, NULL)
+static weft_status no_sample(const void *argument, int field, int64_t sample, void *row,
+                             weft_error *error)
+{
+    (void)argument, (void)field, (void)sample, (void)row;
+    return weft_fail(error, WEFT_IO, "there are no samples");
+}
+PLAIN(weft_sample_read, weft_sample_read, no_sample, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 
 /* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */
@@ -244,6 +251,16 @@ POINTER(weft_combine, weft_combine_ptr, 0, (weft_combine *)(void *)f->buffer)
 POINTER(const weft_check, weft_check_ptr, 4, &fresh_check, &poor_check,
         (weft_check *)(void *)filled[0], (weft_check *)(void *)filled[1],
         (weft_check *)(void *)filled[2])
+static const weft_sample_field good_fields[WEFT_MAX_FIELDS] = {{"a", {"wide", 3}, WEFT_F32},
+                                                               {"b", {NULL, 0}, WEFT_I32},
+                                                               {"c", {"wide", 3}, WEFT_F64},
+                                                               {"d", {"thin", 1}, WEFT_U8}};
+static const weft_sample_field poor_fields[3][WEFT_MAX_FIELDS] = {
+    {{"two words", {NULL, 0}, WEFT_F32}},
+    {{"a", {"wide", -1}, WEFT_F32}},
+    {{"a", {"'", 4}, WEFT_DTYPES}}};
+POINTER(const weft_sample_field, weft_sample_field_ptr, 4, good_fields, poor_fields[0],
+        poor_fields[1], poor_fields[2], (weft_sample_field *)(void *)filled[0])
 #define MADE(T) POINTER(T *, T##_ptr_ptr, 0, (T **)&f->made)
 MADE(weft_mesh)
 MADE(weft_layout)

@@ -37,6 +37,34 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const cha
                                                    int64_t first, int64_t count, bool shuffled,
                                                    uint64_t seed, weft_dataset **dataset,
                                                    weft_error *error);
+/* weft_samples_open - samples that a function of the program makes: drawn, computed, or read from anywhere. Local.
+ *
+ *     static weft_status draw(const void *words, int field, int64_t sample, void *row, weft_error *error) { ... }
+ *     const weft_sample_field fields[] = {{"source", {"letter", 8}, WEFT_I32}, {"label", {NULL, 0}, WEFT_I32}};
+ *     weft_samples_open(&(weft_samples_options){fields, 2, 1000000, draw, words}, &data, error);
+ *
+ * What is copied: fields and their names. returns WEFT_USAGE for options that cannot be. */
+enum { WEFT_MAX_FIELDS = 4 };
+typedef struct weft_sample_field {
+    const char *name; /* of the input that it fills */
+    weft_dim width;   /* the input is [batch, width]; {NULL, 0}: [batch] */
+    weft_dtype dtype; /* the input's, and of what is read */
+} weft_sample_field;
+/* Field number `field` of a sample into row [width]: the same numbers whenever and wherever it is called, on a thread of the
+ * dataset's, which asks for rows of this process alone. A failure ends weft_dataset_next on all ranks. */
+typedef weft_status (*weft_sample_read)(const void *argument, int field, int64_t sample, void *row,
+                                        weft_error *error);
+typedef struct weft_samples_options {
+    const weft_sample_field *fields; /* [n_fields], 1 to WEFT_MAX_FIELDS */
+    int n_fields;
+    int64_t n_samples; /* of the set; then it begins again */
+    weft_sample_read read;
+    const void *argument; /* handed to read; lives as long as the dataset */
+    bool is_shuffled;     /* a permutation each epoch, by the seed; else in order */
+    uint64_t seed;
+} weft_samples_options;
+WEFT_API WEFT_MUST_CHECK weft_status weft_samples_open(const weft_samples_options *options,
+                                                       weft_dataset **dataset, weft_error *error);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 WEFT_API int64_t weft_dataset_samples(const weft_dataset *dataset);
 /* Elements of one sample ("image": pixels; "tokens": seq). */

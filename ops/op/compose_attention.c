@@ -104,9 +104,8 @@ weft_value weft_alibi(weft_graph *graph, weft_dtype dtype, weft_dim heads, weft_
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     for (int d = 0; d < 3; d++)
         if (!weft_graph_dim(graph, "alibi", dims[d], &taken[d])) return weft_no_value(graph);
-    if (!weft_dtype_is_float(dtype))
-        return weft_graph_fail(graph, "alibi: the dtype is %s; it is that of q, a float",
-                               weft_dtype_name(dtype));
+    if (!weft_takes_float(weft_constant(graph, dtype, WEFT_SCALAR, 0.0), "alibi"))
+        return weft_no_value(graph);
     if (strcmp(taken[1].dim, taken[2].dim) == 0)
         return weft_graph_fail(graph,
                                "alibi: query and memory are both %s, and the bias has a dim for "

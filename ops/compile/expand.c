@@ -1,4 +1,5 @@
-/* expand: ops that say so of themselves become the simpler ops that they consist of, whatever kernels a device has.
+/* expand: ops that say so of themselves become the simpler ops that they consist of, whatever kernels a device has; some of them
+ * where their operands are split in a way in which the kernel would need all of them (`is_apart`).
  *
  * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
@@ -36,7 +37,35 @@ static void copy_node(weft_rewrite *rewrite, const weft_node *node)
         rewrite->value[node->out + (uint32_t)i] = first ? first + (uint32_t)i : 0;
 }
 
-weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
+static bool is_made_of_others(const weft_plan *plan, const weft_node *node)
+{
+    (void)plan;
+    return node->op->expands;
+}
+
+/* Does it become simpler ops here? Names alone say where operands are, so all ranks and devices agree. A placement that cannot
+ * be is refused by place. */
+static bool is_apart(const weft_plan *plan, const weft_node *node)
+{
+    weft_spec in[WEFT_MAX_IN];
+    weft_site site;
+    if (node->op->is_apart == NULL) return false;
+    weft_site_of(plan->graph, node, &site);
+    for (int i = 0; i < node->n_in; i++)
+        if (weft_wanted_spec(plan, node->in[i], &in[i], NULL) != WEFT_OK) return false;
+    return node->op->is_apart(&site, in);
+}
+
+typedef bool (*which)(const weft_plan *plan, const weft_node *node);
+
+static bool has_any(const weft_plan *plan, which expands)
+{
+    for (uint32_t id = 1; id < plan->graph->n_nodes; id++)
+        if (expands(plan, &plan->graph->nodes[id])) return true;
+    return false;
+}
+
+static weft_status expand_all(weft_plan *plan, which expands, weft_error *error)
 {
     weft_rewrite rewrite;
     WEFT_TRY(weft_rewrite_begin(plan, &rewrite, error));
@@ -44,7 +73,7 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
         const weft_node *node = &rewrite.from->nodes[id];
         if (!rewrite.is_live[id] || rewrite.to->error.status != WEFT_OK) continue;
         rewrite.to->scan = node->scan;
-        if (node->op->expands)
+        if (expands(plan, node))
             expand_node(&rewrite, node);
         else
             copy_node(&rewrite, node);
@@ -54,4 +83,11 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
     }
     rewrite.to->scan = 0;
     return weft_rewrite_end(&rewrite, error);
+}
+
+/* What is apart becomes ops that are made of others in turn. */
+weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
+{
+    if (has_any(plan, is_apart)) WEFT_TRY(expand_all(plan, is_apart, error));
+    return expand_all(plan, is_made_of_others, error);
 }

@@ -2,7 +2,8 @@
  * row see, one op, never a whole query x memory matrix.
  *
  * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
- * q alone has; memory and feature are whole. Query and memory may be one name, so the factors are made by hand,
+ * q alone has; memory and feature are whole. Where many memory rows are split and few query rows look at them, it becomes
+ * simpler ops, which can be cut along the memory. Query and memory may be one name, so the factors are made by hand,
  * and bias and mask call the memory rows by a name of their own, `column`.
  * Gradient: attention_grad, which computes the softmax again, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
@@ -192,6 +193,19 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors)
     }
 }
 
+bool weft_attention_is_apart(const weft_site *site, const weft_spec *in)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
+    const int of_k = weft_shape_find(k, attributes->memory),
+              of_v = weft_shape_find(v, attributes->memory);
+    if (in[1].n_split[of_k] == 0 && in[2].n_split[of_v] == 0) return false;
+    const weft_dim feature = q->dims[weft_shape_find(q, attributes->feature)];
+    const double found = weft_count_of(q), there = weft_count_of(k) + weft_count_of(v);
+    const double scores = found / (double)feature.size * (double)k->dims[of_k].size;
+    return 4 * found <= there && scores <= there;
+}
+
 static void gradient(weft_vjp *vjp)
 {
     weft_attention_attributes attributes;
@@ -232,6 +246,8 @@ const weft_op weft_op_attention = {
     .infer = infer,
     .factors = weft_attention_factors,
     .gradient = gradient,
+    .expand = weft_attention_expand,
+    .is_apart = weft_attention_is_apart,
     .flops = flops,
 };
 

@@ -88,6 +88,16 @@ static plain plain_of(const weft_vjp *vjp)
     return p;
 }
 
+void weft_attention_expand(weft_vjp *vjp)
+{
+    const weft_attention_attributes *attributes = vjp->site->attributes;
+    const plain p = plain_of(vjp);
+    weft_value k = rename_rows(vjp->in[1], attributes->memory, p.memory);
+    weft_value v = rename_rows(vjp->in[2], attributes->memory, p.memory);
+    weft_value weights = softmax_of_scores(&p, vjp, vjp->in[0], k);
+    vjp->out[0] = weft_einsum(*weft_shape_of(vjp->in[0]), weights, v);
+}
+
 static void expand(weft_vjp *vjp)
 {
     const weft_attention_attributes *attributes = vjp->site->attributes;
@@ -120,5 +130,6 @@ const weft_op weft_op_attention_grad = {
     .infer = infer,
     .factors = weft_attention_factors,
     .expand = expand,
+    .is_apart = weft_attention_is_apart,
     .flops = flops,
 };

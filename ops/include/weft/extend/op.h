@@ -182,6 +182,9 @@ struct weft_op {
     /* Of scans (weft/scan.h): it is in no body, wherever it is made; it reads values of bodies from outside; it is no update,
      * though it makes a token. Of Weft's own ops alone */
     bool is_outside, reads_bodies, carries_on;
+    /* Whether what expand makes takes the op's place here, though it has a kernel: where operands lie so that simpler ops send
+     * less than the kernel would be sent. in [n_in]: where names want them. NULL: nowhere. Of Weft's own ops alone */
+    bool (*is_apart)(const weft_site *site, const weft_spec *in);
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

@@ -61,10 +61,9 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static void launch_rows(const weft_call *call, int stage, int64_t n)
+static void launch_rows(const weft_call *call, const cuda_attention *x, int stage, int64_t n)
 {
     enum { MOST_BLOCKS = 1 << 16 };
-    const cuda_attention *x = call->prepared;
     int n_threads = 32;
     while (n_threads < ATTEND_THREADS && n_threads < x->n_feature)
         n_threads *= 2;
@@ -75,7 +74,7 @@ static void launch_rows(const weft_call *call, int stage, int64_t n)
 static void launch(const weft_call *call)
 {
     const cuda_attention *x = call->prepared;
-    launch_rows(call, RESULT, x->n_heads * x->n_query);
+    launch_rows(call, x, RESULT, x->n_heads * x->n_query);
 }
 
 static int64_t scratch_of_gradient(const weft_call *call)
@@ -88,11 +87,22 @@ static int64_t scratch_of_gradient(const weft_call *call)
     return 3 * rows * (int64_t)weft_dtype_bytes(q->dtype);
 }
 
+/* Heads that have rows of k and v in common add to them one after the other. */
+static void launch_memory(const weft_call *call, const cuda_attention *x)
+{
+    cuda_attention one = *x;
+    for (int o = 1; o < 3; o++)
+        cuda_clear(call->stream, WEFT_COMPUTE, call->out[o].data,
+                   (size_t)weft_view_count(&call->out[o]) * weft_dtype_bytes(call->out[o].dtype));
+    for (one.member = 0; one.member < x->n_grouped; one.member++)
+        launch_rows(call, &one, MEMORY, x->n_keys * x->n_memory);
+}
+
 static void launch_gradient(const weft_call *call)
 {
     const cuda_attention *x = call->prepared;
-    launch_rows(call, QUERY, x->n_heads * x->n_query);
-    launch_rows(call, MEMORY, x->n_keys * x->n_memory);
+    launch_rows(call, x, QUERY, x->n_heads * x->n_query);
+    launch_memory(call, x);
     if (x->data[ATTEND_DBIAS] != NULL)
         cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
                     weft_view_count(&call->out[3]), x);

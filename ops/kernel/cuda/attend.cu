@@ -194,49 +194,47 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* dk and dv of a memory row: a tile of the query rows that see it. */                         \
+    /* dk and dv of a memory row: a tile of the query rows that see it. Of heads that have it in common one at a time adds up. */ \
     KERNEL_OF(attend_memory_##suffix, cuda_attention, ATTEND_THREADS)                              \
     {                                                                                              \
         SHARED T weights[ATTEND_THREADS], slopes[ATTEND_THREADS];                                  \
         const cuda_attention *a = &work;                                                           \
         const T *stats = (const T *)GLOBAL(a->stats);                                              \
         for (int64_t n = BLOCK; n < a->n_keys * a->n_memory; n += BLOCKS) {                        \
-            const int64_t key = n / a->n_memory * a->n_grouped, j = n % a->n_memory;               \
-            head_##suffix h = head_of_##suffix(a, key), *head = &h;                                \
+            const int64_t number = n / a->n_memory * a->n_grouped + a->member;                     \
+            const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
+            const int64_t j = n % a->n_memory;                                                     \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T dk = 0, dv = 0;                                                                  \
-                for (int64_t number = key; number < key + a->n_grouped; number++) {                \
-                    h = head_of_##suffix(a, number);                                               \
-                    for (int64_t begin = seen[0]; begin < seen[1]; begin += BLOCK_THREADS) {       \
-                        const int64_t left = seen[1] - begin, i = begin + IN_BLOCK;                \
-                        T p = 0, ds = 0;                                                           \
-                        if (i < seen[1]) {                                                         \
-                            const T *s = stats + 3 * (number * a->n_query + i);                    \
-                            p = weight_##suffix(a, head, i, j, s[0], s[1]);                        \
-                            ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]); \
-                        }                                                                          \
-                        weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                              \
-                        SYNC();                                                                    \
-                        for (int k = 0; f < a->n_feature && k < BLOCK_THREADS && k < left; k++) {  \
-                            dk += slopes[k] * row_##suffix(a, ATTEND_Q, head,                      \
-                                                           begin + k)[f * a->column[ATTEND_Q]];    \
-                            dv += weights[k] * row_##suffix(a, ATTEND_O, head,                     \
-                                                            begin + k)[f * a->column[ATTEND_O]];   \
-                        }                                                                          \
-                        SYNC();                                                                    \
+                for (int64_t begin = seen[0]; begin < seen[1]; begin += BLOCK_THREADS) {           \
+                    const int64_t i = begin + IN_BLOCK;                                            \
+                    const int left = (int)within(seen[1] - begin, BLOCK_THREADS);                  \
+                    T p = 0, ds = 0;                                                               \
+                    if (i < seen[1]) {                                                             \
+                        const T *s = stats + 3 * (number * a->n_query + i);                        \
+                        p = weight_##suffix(a, head, i, j, s[0], s[1]);                            \
+                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]);    \
                     }                                                                              \
+                    weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
+                    SYNC();                                                                        \
+                    for (int k = 0; f < a->n_feature && k < left; k++) {                           \
+                        dk += slopes[k] * row_##suffix(a, ATTEND_Q, head,                          \
+                                                       begin + k)[f * a->column[ATTEND_Q]];        \
+                        dv += weights[k] * row_##suffix(a, ATTEND_O, head,                         \
+                                                        begin + k)[f * a->column[ATTEND_O]];       \
+                    }                                                                              \
+                    SYNC();                                                                        \
                 }                                                                                  \
                 if (f >= a->n_feature) continue;                                                   \
-                row_##suffix(a, ATTEND_DK, head, j)[f * a->column[ATTEND_DK]] = (T)a->scale * dk;  \
-                row_##suffix(a, ATTEND_DV, head, j)[f * a->column[ATTEND_DV]] = dv;                \
+                row_##suffix(a, ATTEND_DK, head, j)[f * a->column[ATTEND_DK]] += (T)a->scale * dk; \
+                row_##suffix(a, ATTEND_DV, head, j)[f * a->column[ATTEND_DV]] += dv;               \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-                                                                                                   \
     /* dbias: a thread has an element, and adds up the heads, and rows that it lacks, in their order. */ \
     KERNEL(attend_bias_##suffix, cuda_attention)                                                   \
     {                                                                                              \

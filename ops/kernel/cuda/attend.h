@@ -27,7 +27,8 @@ typedef struct cuda_attention {
     int64_t row[ATTEND_TENSORS], column[ATTEND_TENSORS];
     int n_dims;
     int64_t size[ATTEND_DIMS], stride[ATTEND_TENSORS][ATTEND_DIMS];
-    int64_t n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart, n_query, n_memory, n_feature;
+    int64_t n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart, member, n_query, n_memory,
+        n_feature;
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;

@@ -5,14 +5,21 @@
 #include "op.h"
 #include "weft/ops.h"
 
+/* What one row of heads has: [heads, group, feature], or without the group. */
+static weft_shape heads_of(const weft_multi_head_options *o, bool is_grouped)
+{
+    return is_grouped && o->group.name != NULL ? WEFT_DIMS(o->heads, o->group, o->attention.feature)
+                                               : WEFT_DIMS(o->heads, o->attention.feature);
+}
+
 static weft_value projected(const weft_layer *l, weft_value x, const weft_multi_head_options *o,
-                            const char *name)
+                            const char *name, weft_shape heads)
 {
     char whole[2 * WEFT_MAX_PATH];
     snprintf(whole, sizeof whole, "%.*s/%s", WEFT_MAX_PATH + 1, l->name, name);
     return weft_dense(x, &(weft_dense_options){.name = whole,
                                                .in = WEFT_DIMS(o->embed),
-                                               .out = WEFT_DIMS(o->heads, o->attention.feature),
+                                               .out = heads,
                                                .initializer = o->initializer,
                                                .lacks_bias = o->lacks_bias});
 }
@@ -22,11 +29,18 @@ static weft_value written(const weft_layer *l, weft_value mixed, const weft_mult
     char whole[2 * WEFT_MAX_PATH];
     snprintf(whole, sizeof whole, "%.*s/out", WEFT_MAX_PATH + 1, l->name);
     return weft_dense(mixed, &(weft_dense_options){.name = whole,
-                                                   .in = WEFT_DIMS(o->heads, o->attention.feature),
+                                                   .in = heads_of(o, true),
                                                    .out = WEFT_DIMS(o->embed),
                                                    .initializer = o->initializer,
                                                    .scale = o->out_scale,
                                                    .lacks_bias = o->lacks_bias});
+}
+
+/* Rows turned by their places. */
+static weft_value turned(weft_value x, weft_dim rows, const weft_multi_head_options *o)
+{
+    if (!o->is_rotary || x.id == 0) return x;
+    return weft_rope(x, weft_iota(x.graph, WEFT_I32, rows), o->attention.feature, 0);
 }
 
 static bool check(const weft_layer *l, weft_value x, weft_value memory,
@@ -48,8 +62,11 @@ weft_value weft_multi_head(weft_value x, const weft_multi_head_options *options)
     const weft_value memory = options->memory.id != 0 ? options->memory : x;
     if (!weft_layer_begin(&l, "multi_head", options->name, x) || !check(&l, x, memory, options))
         return weft_no_value(x.graph);
-    const weft_value q = projected(&l, x, options, "query"),
-                     k = projected(&l, memory, options, "key"),
-                     v = projected(&l, memory, options, "value");
-    return written(&l, weft_attention_with(q, k, v, &options->attention), options);
+    const weft_value q = projected(&l, x, options, "query", heads_of(options, true)),
+                     k = projected(&l, memory, options, "key", heads_of(options, false)),
+                     v = projected(&l, memory, options, "value", heads_of(options, false));
+    const weft_attention_options *o = &options->attention;
+    return written(
+        &l, weft_attention_with(turned(q, o->query, options), turned(k, o->memory, options), v, o),
+        options);
 }

@@ -31,11 +31,14 @@ static const char *named(const block *b, const char *name, char text[MOST_BYTES]
 static weft_value attend(const block *b, weft_value x, const char *name, weft_value memory,
                          const weft_attention_options *attention)
 {
+    const bool is_self = memory.id == 0;
     const weft_transformer_options *o = b->options;
     char text[MOST_BYTES];
     return weft_multi_head(x, &(weft_multi_head_options){.name = named(b, name, text),
                                                          .embed = o->embed,
                                                          .heads = o->heads,
+                                                         .group = o->group,
+                                                         .is_rotary = o->is_rotary && is_self,
                                                          .memory = memory,
                                                          .attention = *attention,
                                                          .initializer = o->initializer,

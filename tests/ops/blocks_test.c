@@ -143,6 +143,28 @@ static weft_value multi_head(weft_oracle_build *b, weft_value *by_hand)
     return y;
 }
 
+/* Heads of queries in groups that share keys and values, rotary. */
+static weft_value rotary(weft_oracle_build *b, weft_value *by_hand)
+{
+    const weft_value x = rows_of_embed(b), places = weft_iota(b->graph, WEFT_I32, row);
+    const weft_value y = weft_multi_head(x, &(weft_multi_head_options){.name = "gqa",
+                                                                       .embed = embed,
+                                                                       .heads = heads,
+                                                                       .group = group,
+                                                                       .is_rotary = true,
+                                                                       .attention = {row, row, key},
+                                                                       .lacks_bias = true});
+    const weft_shape one = WEFT_DIMS(batch, row, heads, key);
+    const weft_value q = dense_by_hand(b, x, "gqa/query", WEFT_DIMS(batch, row, heads, group, key),
+                                       false),
+                     k = dense_by_hand(b, x, "gqa/key", one, false),
+                     v = dense_by_hand(b, x, "gqa/value", one, false);
+    const weft_value mixed = weft_attention(weft_rope(q, places, key, 0),
+                                            weft_rope(k, places, key, 0), v, row, row, key, false);
+    *by_hand = dense_by_hand(b, mixed, "gqa/out", WEFT_DIMS(batch, row, embed), false);
+    return y;
+}
+
 static weft_value feed_forward_by_hand(const weft_oracle_build *b, weft_value x, const char *block)
 {
     char up[100], down[100];
@@ -210,6 +232,7 @@ static const layer layers[] = {
     {"norms", norms, {"batch:d", "row:d", "embed:d", "batch:d,embed:m"}},
     {"embedding", embedding, {"batch:d", "row:d", "vocab:d", "embed:d", "batch:d,vocab:m"}},
     {"multi_head", multi_head, {ATTENTION}},
+    {"rotary", rotary, {"batch:d", "heads:d", "group:d", "row:d", "batch:d,heads:m"}},
     {"transformer", transformer, {BLOCK}},
     {"decoder", decoder, {BLOCK}},
 };

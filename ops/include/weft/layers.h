@@ -93,11 +93,15 @@ typedef struct weft_embedding_options {
 WEFT_API weft_value weft_embedding(weft_value ids, const weft_embedding_options *options);
 
 /* weft_multi_head_options - of attention between projections. Variables: those of dense layers "<name>/query", "<name>/key",
- * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]. */
+ * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]; with a group the query's is
+ * [embed, heads, group, feature], and so is out's. */
 typedef struct weft_multi_head_options {
     const char *name;
     weft_dim embed; /* of x, of the memory and of the result */
     weft_dim heads;
+    weft_dim
+        group; /* so many heads of queries share keys and values, and `heads` counts groups; {0}: none do */
+    bool is_rotary;    /* queries and keys are turned by their places: weft_rope */
     weft_value memory; /* what x attends to; {0}: to x itself */
     weft_attention_options
         attention; /* query: x's rows, memory: the memory's; feature: a head's; masks and so on */
@@ -119,6 +123,9 @@ WEFT_API weft_value weft_multi_head(weft_value x, const weft_multi_head_options 
 typedef struct weft_transformer_options {
     const char *name;
     weft_dim embed, heads, hidden;
+    weft_dim
+        group; /* of heads of queries, and whether they are rotary, as of weft_multi_head_options */
+    bool is_rotary; /* of x's own rows alone */
     weft_attention_options
         self;          /* query and memory: x's rows; feature: a head's; causal for a decoder */
     weft_value memory; /* an encoder's result [.., memory rows, embed]; {0}: none */

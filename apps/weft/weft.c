@@ -198,7 +198,8 @@ static int help(void)
     printf("weft COMMAND [options]; weft COMMAND --help tells more\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
-    printf("\nweft --version says which this is. The programs beside it: gpt, mnist, charlm.\n");
+    printf("\nweft --version says which this is. The programs beside it: gpt, mnist, charlm, "
+           "seq2seq, word2vec.\n");
     return 0;
 }
 

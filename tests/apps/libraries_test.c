@@ -58,7 +58,7 @@ static void test_library_brings_few(void)
 
 static void test_programs_bring_no_hdf5(void)
 {
-    static const char *const programs[] = {"gpt", "mnist", "weft"};
+    static const char *const programs[] = {"gpt", "mnist", "charlm", "seq2seq", "word2vec", "weft"};
     char line[1024];
     for (int i = 0; i < COUNT(programs); i++) {
         snprintf(line, sizeof line, "ldd " WEFT_TEST_BIN "/%s", programs[i]);

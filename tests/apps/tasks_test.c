@@ -20,6 +20,21 @@ static const task tasks[] = {
      "--data %s/text.txt --model transformer --layers 2 --width 12 --heads 3 --seq 10 --batch 6",
      "batch:data,hidden:model,heads:model",
      {"--heads 5", "--width 12 --heads 5: heads must divide width"}},
+    {"seq2seq",
+     "--model lstm --letters 5 --length 4 --width 12 --heads 3 --batch 6 --beam 1",
+     "batch:data,hidden:model,heads:model,vocab:model",
+     {"--letters 27", "--letters 27 --length 4: there can be 26 letters, and 64 in a word",
+      "--heads 5", "--width 12 --heads 5: heads must divide width"}},
+    {"seq2seq",
+     "--model transformer --layers 2 --letters 5 --length 4 --width 12 --heads 3 --batch 6 "
+     "--beam 2",
+     "batch:data,hidden:model,heads:model,vocab:model",
+     {"--model transfomer", "did you mean transformer?"}},
+    {"word2vec",
+     "--data %s/text.txt --width 6 --batch 12",
+     "batch:data,vocab:model",
+     {"--nearest quickk", "\"quickk\" is none of the 49 words; did you mean quick?",
+      "--data nowhere", "cannot read text nowhere: No such file"}},
 };
 enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };
 
@@ -32,8 +47,8 @@ static const command_result *start(const task *t, const char *launcher, const ch
     snprintf(arguments, sizeof arguments, t->arguments, folder);
     snprintf(line, sizeof line,
              "timeout -k 1 60 %s " WEFT_TEST_BIN
-             "/%s %s --dtype f64 --schedule constant --run %s/%s %s 2>&1",
-             launcher, t->program, arguments, folder, name, more);
+             "/%s --dtype f64 --schedule constant --run %s/%s %s %s 2>&1",
+             launcher, t->program, folder, name, arguments, more);
     r = command_run_all(line);
     return &r;
 }
@@ -122,6 +137,76 @@ static void test_charlm_writes_what_it_has_learned(void)
     CHECK_TEXT(start(&tasks[0], "", "text", more)->text, said);
 }
 
+/* The part of words that it writes as they should be. */
+static double exact(const command_result *r)
+{
+    const char *at = strstr(r->text, "other words ");
+    weft_test_check(r->status == 0 && at != NULL, __FILE__, __LINE__, r->text);
+    return at != NULL ? atof(at + strlen("other words ")) : 0;
+}
+
+/* Both nets; by a beam too, and with everything split the same. */
+static void test_seq2seq_writes_words_that_it_has_not_seen(void)
+{
+    static const char *const nets[] = {"--model lstm --steps 500 --width 32 --heads 2 --letters 6 "
+                                       "--length 4 --batch 64 --rate 1e-2",
+                                       "--model transformer --layers 1 --steps 500 --width 32 "
+                                       "--heads 2 --letters 6 --length 4 --batch 64 --rate 1e-2"};
+    const task net = {.program = "seq2seq", .arguments = "--schedule cosine"};
+    for (int i = 0; i < 2; i++) {
+        char name[20], more[600];
+        snprintf(name, sizeof name, "words%d", i);
+        snprintf(more, sizeof more, "%s --beam 1", nets[i]);
+        CHECK(exact(start(&net, "", name, more)) >= 99.0);
+        snprintf(more, sizeof more,
+                 "%s --beam 3 --mesh data:2,model:2 --layout "
+                 "batch:data,hidden:model,heads:model,vocab:model",
+                 nets[i]);
+        CHECK(exact(start(&net, "", name, more)) >= 99.0);
+    }
+}
+
+/* Sentences of one topic each: words of the topic come out nearest to one of it. */
+static bool write_topics(void)
+{
+    char path[200];
+    unsigned h = 1;
+    snprintf(path, sizeof path, "%s/topics.txt", folder);
+    FILE *file = fopen(path, "w");
+    if (file == NULL) return false;
+    for (int i = 0; i < 20000; i++) {
+        h = h * 1664525u + 1013904223u;
+        fprintf(file, "%c%c%s", "wgp"[i / 10 % 3], 'a' + (h >> 20) % 8, i % 10 == 9 ? ".\n" : " ");
+    }
+    return fclose(file) == 0;
+}
+
+static void test_word2vec_brings_words_of_a_topic_together(void)
+{
+    static const char *const layouts[] = {"",
+                                          "--mesh data:2,model:2 --layout batch:data,vocab:model"};
+    const task net = {.program = "word2vec",
+                      .arguments = "--data %s/topics.txt --thin 0 --window 2 --batch 256 "
+                                   "--steps 400 --width 8 --rate 2e-2 --nearest wa,gb,pc --show 4"};
+    char said[2][400];
+    if (!CHECK(write_topics())) return;
+    for (int i = 0; i < 2; i++) {
+        const command_result *r = start(&net, "", i == 0 ? "topics" : "topics2", layouts[i]);
+        const char *at = strstr(r->text, "24 words, 20000 of them");
+        weft_test_check(r->status == 0 && at != NULL, __FILE__, __LINE__, r->text);
+        if (at == NULL) return;
+        snprintf(said[i], sizeof said[i], "%s", at);
+    }
+    CHECK_TEXT(said[1], said[0]);
+    int n_near[3] = {0};
+    for (int t = 0; t < 3; t++) {
+        const char *line = strstr(said[0], &"wa\0gb\0pc"[3 * t]);
+        for (const char *c = line; line != NULL && *c != '\n' && *c != '\0'; c++)
+            n_near[t] += c[0] == "wgp"[t] && c[1] >= 'a' && c[1] <= 'h' && c[-1] == ' ';
+        CHECK_EQ_INT(n_near[t], 1 + 4);
+    }
+}
+
 int main(void)
 {
     if (!CHECK(text_folder_open("/tmp", "tasks"))) return weft_test_report();
@@ -129,6 +214,8 @@ int main(void)
     RUN(test_a_layout_has_the_losses_of_one_rank);
     RUN(test_what_is_told_wrongly_is_a_sentence);
     RUN(test_charlm_writes_what_it_has_learned);
+    RUN(test_seq2seq_writes_words_that_it_has_not_seen);
+    RUN(test_word2vec_brings_words_of_a_topic_together);
     text_folder_close();
     return weft_test_report();
 }

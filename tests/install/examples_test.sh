@@ -32,7 +32,7 @@ mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 library=$(dirname "$(find "$prefix" -name libweft.so)")
 if grep -rIl -e "$work/first" -e "$build" "$prefix" --exclude-dir=share; then die "these know where they were made"; fi
-for program in gpt mnist charlm weft; do
+for program in gpt mnist charlm seq2seq word2vec weft; do
     ldd "$prefix/bin/$program" | grep -F "libweft.so.0 => $(readlink -f "$prefix")/" >/dev/null ||
         die "bin/$program does not load the libweft.so.0 that was installed with it: $(ldd "$prefix/bin/$program")"
     if ldd "$prefix/bin/$program" | grep 'not found'; then die "bin/$program misses libraries"; fi

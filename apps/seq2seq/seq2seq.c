@@ -1,0 +1,213 @@
+/* seq2seq: an encoder and a decoder learn to write words backwards, or their letters in order, as a mark before each word says; on any
+ * mesh, under any layout. Afterwards they write words that they have not seen, the likeliest by beam search.
+ */
+#include "../task.h"
+#include "beam.h"
+#include "model.h"
+#include "words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEST = 1000, TEST_BATCH = 100, SHOWN = 4, LEARN_STREAM = 1, TEST_STREAM = 2 };
+static const option options[] = {
+    {"letters", OPTION_COUNT, "10", "N", "Data", "that words are made of, 2 to 26", NULL, 2},
+    {"length", OPTION_COUNT, "8", "N", "Data", "of a word, 1 to 64", NULL, 1},
+    {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights, dropout and words"},
+    APP_PLACE_OPTIONS("batch source target vocab embed hidden heads kv"),
+    {"model", OPTION_CHOICE, "transformer", "NAME", "Model",
+     "what reads and writes: LSTMs with attention between them, or transformer blocks",
+     "lstm transformer"},
+    {"layers", OPTION_COUNT, "1", "N", "Model", "that read, and as many that write", NULL, 1},
+    {"width", OPTION_COUNT, "64", "N", "Model", "of embeddings and states", NULL, 1},
+    {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
+    {"dropout", OPTION_REAL, "0", "X", "Model", "probability of dropping a number"},
+    APP_DTYPE_OPTION,
+    APP_LEARN_OPTIONS("1500", "length of training and of the rate's schedule", "64",
+                      "words a step, over all ranks", "5e-3", "50", "0.02", "1"),
+    APP_CONTINUE_OPTIONS("runs/seq2seq"),
+    {"beam", OPTION_COUNT, "4", "N", "Output",
+     "how many sequences of each word are kept as it is written; 1: greedy", NULL, 1},
+};
+static const option_table table = {
+    "seq2seq",
+    "seq2seq [options]   learn to write words backwards, or in order; again, to continue\n"
+    "\n"
+    "  seq2seq --model lstm --mesh data:2,model:2 \\\n"
+    "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
+    options, sizeof options / sizeof *options};
+
+/* Words to learn from, and others. */
+typedef struct job {
+    words words[APP_PROGRAMS];
+} job;
+
+static weft_status begin(app_task *task, weft_error *error)
+{
+    job *j = task->own;
+    const settings *s = task->settings;
+    const int64_t letters = settings_count(s, "letters"), length = settings_count(s, "length");
+    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
+    j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
+    j->words[APP_LOOKS].stream = TEST_STREAM;
+    if (letters > WORDS_MOST_LETTERS || length > WORDS_MOST_LENGTH)
+        return weft_fail(error, WEFT_USAGE,
+                         "--letters %lld --length %lld: there can be %d letters, and %d in a word",
+                         (long long)letters, (long long)length, WORDS_MOST_LETTERS,
+                         WORDS_MOST_LENGTH);
+    if (width % heads == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--width %lld --heads %lld: heads must divide width; take one of its divisors",
+                     (long long)width, (long long)heads);
+}
+
+static seq2seq_model build(const app_task *task, int which, int64_t batch)
+{
+    const settings *s = task->settings;
+    const words *w = &((const job *)task->own)->words[which];
+    const seq2seq_shape shape = {
+        .kind = seq2seq_find(settings_text(s, "model")),
+        .batch = batch,
+        .source = 1 + w->length,
+        .target = w->length,
+        .vocab = words_vocab(w),
+        .layers = settings_count(s, "layers"),
+        .width = settings_count(s, "width"),
+        .heads = settings_count(s, "heads"),
+        .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
+        .dtype = app_task_dtype(task),
+    };
+    return seq2seq_build(task->graph[which], &shape);
+}
+
+static weft_value loss(app_task *task)
+{
+    const seq2seq_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
+    return seq2seq_loss(task->graph[APP_LEARNS], &m);
+}
+
+static weft_status open_data(app_task *task, weft_error *error)
+{
+    const job *j = task->own;
+    return words_open(&j->words[APP_LEARNS], &task->data[APP_LEARNS], error);
+}
+
+/* ---- writing -----------------------------------------------------------------------------------
+ */
+
+/* Some words at once, each as often as there are sequences of it. */
+typedef struct writer {
+    const words *words;
+    weft_program *program;
+    seq2seq_model model;
+    weft_value likely; /* log probabilities, f64 [batch, target, vocab] */
+    int64_t width;     /* of the beam */
+    beam *beam;
+    int32_t *read, *begun; /* the inputs, [batch, ..] */
+    double *scores;
+} writer;
+
+static int64_t rows_of(const writer *w)
+{
+    return TEST_BATCH * w->width;
+}
+
+static void close_writer(writer *w)
+{
+    beam_destroy(&w->beam);
+    free(w->read);
+    free(w->begun);
+    free(w->scores);
+}
+
+static weft_status open_writer(app_task *task, writer *w, weft_error *error)
+{
+    const words *own = &((const job *)task->own)->words[APP_LOOKS];
+    *w = (writer){.words = own, .width = settings_count(task->settings, "beam")};
+    const size_t rows = (size_t)rows_of(w), length = (size_t)own->length;
+    const size_t scores = rows * length * (size_t)words_vocab(own);
+    w->beam = beam_create(TEST_BATCH, w->width, own->length, words_vocab(own));
+    w->read = calloc(rows * (1 + length), sizeof *w->read);
+    w->begun = calloc(rows * length, sizeof *w->begun);
+    w->scores = calloc(scores, sizeof *w->scores);
+    weft_error mine = {.rank = -1};
+    if (!w->beam || !w->read || !w->begun || !w->scores)
+        weft_fail_memory(&mine, scores * sizeof *w->scores);
+    if (weft_world_agree(&mine) != WEFT_OK) *error = mine;
+    WEFT_TRY(mine.status);
+    WEFT_TRY(app_task_graph(task, error));
+    w->model = build(task, APP_LOOKS, rows_of(w));
+    w->likely = weft_cast(weft_log_softmax(w->model.logits, w->model.vocab), WEFT_F64);
+    WEFT_TRY(app_task_look(task, WEFT_VALUES(w->likely), error));
+    w->program = task->program[APP_LOOKS];
+    return WEFT_OK;
+}
+
+/* Words from number `first` on into the beam's best. */
+static weft_status write_words(writer *w, int64_t first, weft_error *error)
+{
+    const int64_t rows = rows_of(w), length = w->words->length;
+    const int64_t bytes = rows * length * (int64_t)sizeof *w->begun;
+    for (int64_t r = 0; r < rows; r++)
+        words_read(w->words, first + r / w->width, w->read + r * (1 + length));
+    WEFT_TRY(weft_write(w->program, w->model.read, WEFT_I32, w->read,
+                        bytes + rows * (int64_t)sizeof *w->read, error));
+    beam_begin(w->beam);
+    for (int64_t at = 0; at < length; at++) {
+        for (int64_t r = 0; r < rows; r++)
+            words_begun(w->words, beam_written(w->beam) + r * length, w->begun + r * length);
+        WEFT_TRY(weft_write(w->program, w->model.written, WEFT_I32, w->begun, bytes, error));
+        WEFT_TRY(weft_run(w->program, error));
+        WEFT_TRY(weft_read(w->program, w->likely, WEFT_F64, w->scores,
+                           rows * length * words_vocab(w->words) * (int64_t)sizeof *w->scores,
+                           error));
+        beam_extend(w->beam, at, w->scores);
+    }
+    return WEFT_OK;
+}
+
+/* How many of those just written are right. */
+static int count_right(const writer *w, int64_t first)
+{
+    int32_t wanted[WORDS_MOST_LENGTH];
+    int n = 0;
+    for (int64_t i = 0; i < TEST_BATCH; i++) {
+        words_wanted(w->words, first + i, wanted);
+        n += memcmp(wanted, beam_best(w->beam, i), (size_t)w->words->length * sizeof *wanted) == 0;
+    }
+    return n;
+}
+
+static weft_status write_all(writer *w, bool is_root, weft_error *error)
+{
+    int n = 0;
+    for (int64_t first = 0; first < TEST; first += TEST_BATCH) {
+        WEFT_TRY(write_words(w, first, error));
+        n += count_right(w, first);
+        for (int64_t i = 0; is_root && first == 0 && i < SHOWN; i++)
+            words_print(w->words, w->read + i * w->width * (1 + w->words->length),
+                        beam_best(w->beam, i));
+    }
+    if (is_root)
+        printf("of %d other words %.1f %% exact, by a beam of %lld\n", TEST, 100.0 * n / TEST,
+               (long long)w->width);
+    return WEFT_OK;
+}
+
+static weft_status look(app_task *task, weft_error *error)
+{
+    writer w;
+    weft_status status = open_writer(task, &w, error);
+    if (status == WEFT_OK) status = write_all(&w, weft_mesh_is_root(task->mesh), error);
+    close_writer(&w);
+    return status;
+}
+
+int main(int n, char **arguments)
+{
+    static const app_task_parts parts = {
+        .table = &table, .begin = begin, .loss = loss, .open = open_data, .look = look};
+    job j = {0};
+    return app_task_main(&parts, &j, n, arguments);
+}

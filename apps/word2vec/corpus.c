@@ -1,0 +1,341 @@
+/* corpus: words are counted in a table by hash, ranked, and the text is kept as their numbers. What is left out and what is drawn is a
+ * function of the seed and of places alone, so all ranks have the same.
+ */
+#include "corpus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/philox.h"
+
+enum { KEEP_STREAM = 1, NEGATIVE_STREAM = 2, ROUNDS = 64 /* other negatives for the same pair */ };
+
+typedef struct word {
+    const char *letters; /* in the text; after ranking ended by 0 */
+    size_t n;
+    int64_t count, first, rank; /* first: where it stood first; rank -1: none of ours */
+} word;
+
+struct corpus {
+    corpus_options options;
+    char *text;
+    word *words; /* [n_words], the most frequent first */
+    const char **names;
+    int64_t n_words, length;
+    int32_t *ids;       /* [length] */
+    double *cumulative; /* [n_words]: of count^0.75, to draw negatives by */
+};
+
+/* ---- reading a file ------------------------------------------------------------------------------ */
+
+static weft_status fail_file(const char *path, weft_error *error)
+{
+    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot read text %.300s: %s",
+                     path, strerror(errno));
+}
+
+static weft_status read_text(const char *path, char **text, weft_error *error)
+{
+    size_t n = 0, room = 1 << 16, got;
+    FILE *file = fopen(path, "rbe");
+    if (!file) return fail_file(path, error);
+    char *all = malloc(room);
+    while (all && (got = fread(all + n, 1, room - 1 - n, file)) > 0) {
+        n += got;
+        if (n + 1 < room) continue;
+        char *grown = realloc(all, room *= 2);
+        if (!grown) free(all);
+        all = grown;
+    }
+    const bool is_bad = ferror(file);
+    const weft_status status = !all     ? weft_fail_memory(error, room)
+                               : is_bad ? fail_file(path, error)
+                                        : WEFT_OK;
+    fclose(file);
+    if (status == WEFT_OK) all[n] = '\0';
+    *text = all;
+    return status;
+}
+
+/* ---- words --------------------------------------------------------------------------------------- */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '\'';
+}
+
+/* The next word from *at on, made small; its letters, NULL at the end. */
+static const char *next_word(char **at, size_t *n)
+{
+    char *c = *at;
+    for (; *c != '\0' && !is_letter((char)(*c | 0x20)) && *c != '\''; c++) {
+    }
+    const char *begin = c;
+    for (; is_letter(*c) || (*c >= 'A' && *c <= 'Z'); c++)
+        if (*c != '\'') *c |= 0x20;
+    *at = c;
+    *n = (size_t)(c - begin);
+    return *n > 0 ? begin : NULL;
+}
+
+static uint64_t hash_of(const char *letters, size_t n)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (unsigned char)letters[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Words by hash: an open table, of which half is free. */
+typedef struct table {
+    word *words;
+    size_t room, used;
+} table;
+
+static word *find_word(const table *t, const char *letters, size_t n)
+{
+    size_t at = hash_of(letters, n) & (t->room - 1);
+    while (t->words[at].n > 0 &&
+           (t->words[at].n != n || memcmp(t->words[at].letters, letters, n) != 0))
+        at = (at + 1) & (t->room - 1);
+    return &t->words[at];
+}
+
+static bool grow(table *t)
+{
+    table larger = {.room = t->room > 0 ? 2 * t->room : 1024, .used = t->used};
+    larger.words = calloc(larger.room, sizeof *larger.words);
+    if (!larger.words) return false;
+    for (size_t i = 0; i < t->room; i++)
+        if (t->words[i].n > 0)
+            *find_word(&larger, t->words[i].letters, t->words[i].n) = t->words[i];
+    free(t->words);
+    *t = larger;
+    return true;
+}
+
+/* All words of the text; returns how many stand in it, -1: out of memory. */
+static int64_t count_words(char *text, table *t)
+{
+    int64_t total = 0;
+    size_t n;
+    for (const char *letters; (letters = next_word(&text, &n)) != NULL; total++) {
+        if (2 * t->used >= t->room && !grow(t)) return -1;
+        word *w = find_word(t, letters, n);
+        if (w->n == 0) {
+            *w = (word){.letters = letters, .n = n, .first = total};
+            t->used++;
+        }
+        w->count++;
+    }
+    return total;
+}
+
+static int more_frequent(const void *a, const void *b)
+{
+    const word *x = *(const word *const *)a, *y = *(const word *const *)b;
+    if (x->count != y->count) return x->count > y->count ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* ---- what a corpus keeps ------------------------------------------------------------------------- */
+
+/* The most frequent ones, ranked; those of the table know their rank. */
+static bool rank_words(corpus *c, table *t)
+{
+    word **all = calloc(t->used + 1, sizeof(word *));
+    size_t n = 0;
+    if (!all) return false;
+    for (size_t i = 0; i < t->room; i++)
+        if (t->words[i].n > 0) all[n++] = &t->words[i];
+    qsort(all, n, sizeof *all, more_frequent);
+    c->n_words = (int64_t)n < c->options.most_words ? (int64_t)n : c->options.most_words;
+    c->words = calloc((size_t)c->n_words + 1, sizeof *c->words);
+    c->names = calloc((size_t)c->n_words + 1, sizeof *c->names);
+    for (size_t i = 0; i < n; i++)
+        all[i]->rank = (int64_t)i < c->n_words ? (int64_t)i : -1;
+    for (int64_t i = 0; c->words && i < c->n_words; i++)
+        c->words[i] = *all[i];
+    free(all);
+    return c->words && c->names;
+}
+
+/* Frequent words go now and then: Mikolov's rule, which keeps sqrt(sample / frequency) of them. */
+static bool is_kept(const corpus *c, const word *w, int64_t place, int64_t total)
+{
+    uint32_t numbers[4];
+    if (w->rank < 0) return false;
+    if (c->options.sample <= 0) return true;
+    weft_philox((weft_philox_key){c->options.seed, KEEP_STREAM, 0}, (uint64_t)place, numbers);
+    const double frequency = (double)w->count / (double)total;
+    return weft_philox_unit(numbers[0]) < sqrt(c->options.sample / frequency);
+}
+
+static bool keep_text(corpus *c, const table *t, int64_t total)
+{
+    char *at = c->text;
+    size_t n;
+    c->ids = malloc(((size_t)total + 1) * sizeof *c->ids);
+    if (!c->ids) return false;
+    int64_t place = 0;
+    for (const char *letters; (letters = next_word(&at, &n)) != NULL; place++) {
+        const word *w = find_word(t, letters, n);
+        if (is_kept(c, w, place, total)) c->ids[c->length++] = (int32_t)w->rank;
+    }
+    return true;
+}
+
+static bool weigh(corpus *c)
+{
+    double sum = 0;
+    c->cumulative = calloc((size_t)c->n_words + 1, sizeof *c->cumulative);
+    for (int64_t i = 0; c->cumulative && i < c->n_words; i++)
+        c->cumulative[i] = sum += pow((double)c->words[i].count, 0.75);
+    return c->cumulative != NULL;
+}
+
+/* Names end where the text went on. */
+static void end_names(corpus *c)
+{
+    for (int64_t i = 0; i < c->n_words; i++) {
+        c->text[c->words[i].letters - c->text + (ptrdiff_t)c->words[i].n] = '\0';
+        c->names[i] = c->words[i].letters;
+    }
+}
+
+static weft_status take(corpus *c, const char *path, weft_error *error)
+{
+    table t = {0};
+    WEFT_TRY(read_text(path, &c->text, error));
+    const int64_t total = count_words(c->text, &t);
+    const bool is_good =
+        total >= 0 && (total == 0 || (rank_words(c, &t) && keep_text(c, &t, total) && weigh(c)));
+    free(t.words);
+    if (!is_good) return weft_fail_memory(error, strlen(c->text));
+    end_names(c);
+    if (c->n_words >= 2 && c->length >= 2) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "text %.300s has %lld different words, of which %lld places are left; take a "
+                     "longer one, or a larger --thin",
+                     path, (long long)c->n_words, (long long)c->length);
+}
+
+weft_status corpus_open(const char *path, const corpus_options *options, corpus **c,
+                        weft_error *error)
+{
+    *c = calloc(1, sizeof **c);
+    if (!*c) return weft_fail_memory(error, sizeof **c);
+    (*c)->options = *options;
+    const weft_status status = take(*c, path, error);
+    if (status != WEFT_OK) corpus_close(c);
+    return status;
+}
+
+void corpus_close(corpus **c)
+{
+    if (!*c) return;
+    free((*c)->text);
+    free((*c)->words);
+    free((*c)->names);
+    free((*c)->ids);
+    free((*c)->cumulative);
+    free(*c);
+    *c = NULL;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------- */
+
+int64_t corpus_words(const corpus *c)
+{
+    return c->n_words;
+}
+
+int64_t corpus_length(const corpus *c)
+{
+    return c->length;
+}
+
+const char *corpus_word(const corpus *c, int64_t id)
+{
+    return c->names[id];
+}
+
+int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error)
+{
+    char text[100];
+    snprintf(text, sizeof text, "%.*s", (int)n, word);
+    for (int64_t i = 0; i < c->n_words; i++)
+        if (strcmp(c->names[i], text) == 0) return i;
+    const char *near = weft_nearest(text, c->names, (int)c->n_words);
+    weft_fail(error, WEFT_USAGE, "\"%s\" is none of the %lld words%s%s%s", text,
+              (long long)c->n_words, near ? "; did you mean " : "", near ? near : "",
+              near ? "?" : "; more of the text's are with a larger --words");
+    return -1;
+}
+
+/* ---- pairs --------------------------------------------------------------------------------------- */
+
+/* Where pair number `sample` of a round has its center, and what is near it: round the text's ends. */
+static void pair_of(const corpus *c, int64_t sample, int32_t *center, int32_t *near)
+{
+    const int64_t width = 2 * c->options.window, pair = sample % (c->length * width);
+    const int64_t place = pair / width, step = pair % width - c->options.window;
+    const int64_t other = place + (step >= 0 ? step + 1 : step);
+    *center = c->ids[place];
+    *near = c->ids[((other % c->length) + c->length) % c->length];
+}
+
+static int32_t draw(const corpus *c, double unit)
+{
+    const double at = unit * c->cumulative[c->n_words - 1];
+    int64_t low = 0, high = c->n_words - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (c->cumulative[middle] > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (int32_t)low;
+}
+
+enum { CENTER, CANDIDATES, N_FIELDS };
+
+static weft_status read_row(const void *argument, int field, int64_t sample, void *row,
+                            weft_error *error)
+{
+    const corpus *c = argument;
+    int32_t *to = row, center, near;
+    uint32_t numbers[4];
+    (void)error;
+    pair_of(c, sample, &center, &near);
+    to[0] = field == CENTER ? center : near;
+    const int64_t n = field == CANDIDATES ? c->options.negatives : 0, blocks = n / 4 + 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (i % 4 == 0)
+            weft_philox((weft_philox_key){c->options.seed, NEGATIVE_STREAM, 0},
+                        (uint64_t)(sample * blocks + i / 4), numbers);
+        to[1 + i] = draw(c, weft_philox_unit(numbers[i % 4]));
+    }
+    return WEFT_OK;
+}
+
+weft_status corpus_pairs(const corpus *c, weft_dataset **dataset, weft_error *error)
+{
+    const weft_sample_field fields[N_FIELDS] = {
+        [CENTER] = {"center", {NULL, 0}, WEFT_I32},
+        [CANDIDATES] = {"candidates", {"candidate", 1 + c->options.negatives}, WEFT_I32},
+    };
+    return weft_samples_open(
+        &(weft_samples_options){.fields = fields,
+                                .n_fields = N_FIELDS,
+                                .n_samples = ROUNDS * 2 * c->options.window * c->length,
+                                .read = read_row,
+                                .argument = c,
+                                .is_shuffled = true,
+                                .seed = c->options.seed},
+        dataset, error);
+}

@@ -39,9 +39,14 @@ static weft_value pick_fewer(build_t *b, weft_dtype t) /* ids of some of the row
     return weft_pick(x, ids, B);
 }
 
-static weft_value pick_several(build_t *b, weft_dtype t) /* ids have a dim of their own */
+static weft_value pick_several(build_t *b, weft_dtype t) /* ids have a dim of their own, lack one */
 {
     weft_value x = in(b, t, WEFT_DIMS(A, B, D)), ids = ids_of(b, WEFT_DIMS(C, A), B.size);
+    return weft_pick(x, ids, B);
+}
+static weft_value pick_full(build_t *b, weft_dtype t) /* and all of the rows' */
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B)), ids = ids_of(b, WEFT_DIMS(C, A), B.size);
     return weft_pick(x, ids, B);
 }
 static weft_value pick_along(build_t *b, weft_dtype t) /* the rows in another order */
@@ -106,6 +111,7 @@ CASES(scatter_add, CASE(scatter_add_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
 CASES(pick, CASE(pick_x, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_fewer, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_several, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}),
+      CASE(pick_full, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_along, OP_FLOAT, 1, .with = {.dim = "b"}))
 
 CASES(transpose, CASE(transpose_x, OP_FLOAT | OP_INT, 1, .each = true))

@@ -241,7 +241,8 @@ WEFT_API weft_value weft_gather(weft_value table, weft_value ids,
 WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids,
                                      weft_dim dim); /* [dim, rest...] */
 /* pick: y[.., own] = x[.., ids[.., own]]: of each row one element, or as many as dims of the ids' own say; x without dim, then
- * those. ids may be along dim itself. */
+ * those. ids may be along dim itself. Ids with dims of their own may lack some of x's, whose elements are then taken together, as
+ * one row: the ids' dims, then those. */
 WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);
 /* unpick: the other way: y [out], which has dim, is 0 but for y[.., ids[.., own]], to which x[.., own] is added. */
 WEFT_API weft_value weft_unpick(weft_shape out, weft_value x, weft_value ids, weft_dim dim);

@@ -172,6 +172,16 @@ static weft_initial *good_weft_initial_ptr(fixture *f)
     return &initial;
 }
 
+enum { n_wrong_weft_experts_weights_ptr = 3 * n_wrong_weft_value };
+static const weft_experts_weights *wrong_weft_experts_weights_ptr(fixture *f, int v)
+{
+    static weft_experts_weights weights;
+    weft_value *const all[] = {&weights.router, &weights.up, &weights.down};
+    weights = (weft_experts_weights){f->w, f->w, f->w};
+    *all[v / n_wrong_weft_value] = wrong_weft_value(f, v % n_wrong_weft_value);
+    return &weights;
+}
+
 /* Structs of options: a good one, NULL for the defaults; the wrong ones are written field by field. */
 #define DEFAULTS(T)                                                                                \
     static const T *good_##T##_ptr(fixture *f)                                                     \
@@ -293,6 +303,16 @@ static const weft_transformer_options *good_weft_transformer_options_ptr(fixture
         .heads = {"head", 2},
         .hidden = {"wide", 3},
         .self = {.query = f->row, .memory = f->row, .feature = {"key", 3}}};
+    return &o;
+}
+static const weft_experts_options *good_weft_experts_options_ptr(fixture *f)
+{
+    static weft_experts_options o;
+    o = (weft_experts_options){.name = "mixture",
+                               .token = f->row,
+                               .feature = f->column,
+                               .experts = {"experts", 2},
+                               .hidden = {"state", 3}};
     return &o;
 }
 

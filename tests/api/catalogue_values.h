@@ -36,6 +36,7 @@ PLAIN(weft_precision, weft_precision, WEFT_PRECISION_TF32, WEFT_PRECISION_F32,
 PLAIN(weft_combine, weft_combine, WEFT_MOMENTS, WEFT_NOT_PARTIAL, WEFT_LSE, BEYOND(weft_combine))
 PLAIN(weft_convert_kind, weft_convert_kind, WEFT_SLICE, BEYOND(weft_convert_kind))
 PLAIN(weft_phase, weft_phase, WEFT_FORWARD, BEYOND(weft_phase))
+PLAIN(weft_chooser, weft_chooser, WEFT_TOKENS_CHOOSE, BEYOND(weft_chooser))
 PLAIN(weft_way_kind, weft_way_kind, 0, BEYOND(weft_way_kind))
 PLAIN(weft_tensor_kind, weft_tensor_kind, 0, BEYOND(weft_tensor_kind))
 PLAIN(weft_step_kind, weft_step_kind, 0, BEYOND(weft_step_kind))
@@ -70,6 +71,7 @@ static weft_status no_sample(const void *argument, int field, int64_t sample, vo
     return weft_fail(error, WEFT_IO, "there are no samples");
 }
 PLAIN(weft_sample_read, weft_sample_read, no_sample, NULL)
+PLAIN(weft_activation, weft_activation, weft_relu, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 
 /* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */
@@ -309,6 +311,7 @@ STRUCT(weft_factors, weft_factors_ptr, (weft_factors *)(void *)f->buffer)
 STRUCT(weft_cost, weft_cost_ptr, NULL)
 STRUCT(weft_request, weft_request_ptr, (weft_request *)(void *)f->buffer)
 STRUCT(weft_recurrent_states, weft_recurrent_states_ptr, (weft_recurrent_states *)(void *)f->buffer)
+STRUCT(weft_experts_facts, weft_experts_facts_ptr, (weft_experts_facts *)(void *)f->buffer)
 STRUCT(weft_world, weft_world_ptr, &f->world)
 STRUCT(weft_link_speed, weft_link_speed_ptr, (weft_link_speed *)(void *)f->buffer)
 STRUCT(weft_usage, weft_usage_ptr, (weft_usage *)(void *)f->buffer)

@@ -65,6 +65,61 @@ static void test_what_is_told_wrongly_is_one_sentence(void)
     check_refused(weft_lstm, &o, "[batch:2, feature:3]");
 }
 
+/* ---- experts ------------------------------------------------------------------------------------- */
+
+static void check_experts_refused(const weft_experts_options *options, weft_dtype dtype,
+                                  const char *sentence)
+{
+    weft_graph *g = weft_graph_create(1);
+    const weft_value x = weft_input(g, "x", dtype, WEFT_DIMS(batch, time_, feature));
+    weft_experts_facts facts;
+    CHECK_EQ_INT(weft_experts(x, options, &facts).id, 0);
+    CHECK(facts.balance.id == 0 && facts.z.id == 0);
+    CHECK(facts.dropped.id == 0 && facts.turned_away.id == 0);
+    CHECK_TEXT(weft_graph_error(g)->message, sentence);
+    weft_graph_destroy(&g);
+}
+
+static void test_what_experts_are_told_wrongly_is_one_sentence(void)
+{
+    const weft_experts_options right = {.name = "mixture",
+                                        .token = time_,
+                                        .feature = feature,
+                                        .experts = {"experts", 4},
+                                        .hidden = hidden};
+    weft_experts_options o = right;
+    check_experts_refused(NULL, WEFT_F32, "options are NULL; they say name, token, feat");
+    check_experts_refused(&o, WEFT_I32, "x is i32; it is a float. weft_cast it");
+    o.name = NULL;
+    check_experts_refused(&o, WEFT_F32, "name is to be said, or weights are to be given");
+    o = right, o.experts.size = 0;
+    check_experts_refused(&o, WEFT_F32, "experts and hidden are to be said; they are experts:0");
+    o = right, o.token.name = "tmie";
+    check_experts_refused(&o, WEFT_F32, "tokens are along tmie:4, but x is [batch:2, ti");
+    o = right, o.feature.size = 4;
+    check_experts_refused(&o, WEFT_F32, "features are feature:4, but x is [batch:2, ti");
+    o = right, o.hidden.name = "batch";
+    check_experts_refused(&o, WEFT_F32, "it makes a dim batch:5, but x is [batch:2, ti");
+    o = right, o.experts.name = "route";
+    check_experts_refused(&o, WEFT_F32, "experts are called route, as the router's are");
+    o = right, o.top_k = 5;
+    check_experts_refused(&o, WEFT_F32, "top_k is 5 of 4 experts; take 1 to all of them");
+    o = right, o.top_k = -1;
+    check_experts_refused(&o, WEFT_F32, "top_k is -1 of 4 experts");
+    o = right, o.capacity = -0.5;
+    check_experts_refused(&o, WEFT_F32, "capacity is -0.5; it is above 0");
+    o = right, o.capacity = (double)NAN;
+    check_experts_refused(&o, WEFT_F32, "capacity is");
+    o = right, o.chooser = WEFT_EXPERTS_CHOOSE, o.is_dropless = true;
+    check_experts_refused(&o, WEFT_F32, "experts choose and is_dropless is set");
+    o = right, o.normalizes = true;
+    check_experts_refused(&o, WEFT_F32, "normalizes is set and top_k is 1; gates of a to");
+    o.top_k = 2, o.chooser = WEFT_EXPERTS_CHOOSE;
+    check_experts_refused(&o, WEFT_F32, "normalizes is set and experts choose");
+    o = right, o.chooser = (weft_chooser)2;
+    check_experts_refused(&o, WEFT_F32, "chooser is 2; it is WEFT_TOKENS_CHOOSE or");
+}
+
 /* ---- back ---------------------------------------------------------------------------------------- */
 
 static void build_back(weft_oracle_build *b)
@@ -101,6 +156,7 @@ static void test_back_is_along_what_is_turned_round(void)
 int main(void)
 {
     RUN(test_what_is_told_wrongly_is_one_sentence);
+    RUN(test_what_experts_are_told_wrongly_is_one_sentence);
     RUN(test_back_is_along_what_is_turned_round);
     return weft_test_report();
 }

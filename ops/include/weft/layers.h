@@ -218,6 +218,69 @@ typedef struct weft_batch_norm_options {
 WEFT_API weft_value weft_batch_norm(weft_value x, const weft_batch_norm_options *options,
                                     weft_value *update);
 
+/* weft_experts_options - of a layer of many small networks, experts, of which each token goes through few.
+ *
+ * Variables, of the dtype that x is computed with: "<name>/router" [feature, route], "<name>/up" [experts, feature, hidden] and
+ * "<name>/down" [experts, hidden, feature]. An expert is activation(x up) down.
+ *
+ * The elements of all dims of x but token and feature are *groups*: each expert has so many places for the tokens of each group.
+ * So who is taken is a matter of a group alone, and no layout changes it. */
+typedef enum weft_chooser {
+    /* each token the top_k experts with the largest shares; who comes first along token sits first */
+    WEFT_TOKENS_CHOOSE,
+    /* each expert the tokens with the largest shares: what comes of a token depends on later ones too */
+    WEFT_EXPERTS_CHOOSE
+} weft_chooser;
+/* Element by element, such as weft_relu. */
+typedef weft_value (*weft_activation)(weft_value x);
+typedef struct weft_experts_weights {
+    weft_value router, up, down;
+} weft_experts_weights;
+typedef struct weft_experts_options {
+    const char *name;        /* of the variables */
+    weft_dim token, feature; /* x's dims: whose elements go to experts; what experts mix */
+    weft_dim experts;        /* how many; a rule for it splits them */
+    weft_dim hidden;         /* inside an expert. x has neither, nor route, place or choice */
+    int64_t top_k;           /* experts of a token; where experts choose, on average; 0: 1 */
+    weft_chooser chooser;
+    /* an expert has ceil(capacity top_k token / experts) places, from 1 to as many as there are tokens; 0: 1.25 */
+    double capacity;
+    /* no places: every expert computes every token, by a gate of 0 for those that did not choose it */
+    bool is_dropless;
+    /* a token's gates are divided by their sum, of several experts; else they are shares as they are */
+    bool normalizes;
+    weft_activation activation; /* NULL: weft_gelu */
+    /* how variables begin; NULL: normal, 1 / sqrt(number of what is summed over) */
+    const weft_initial *initial;
+    /* in place of variables of its own, of any float dtype; NULL: none */
+    const weft_experts_weights *given;
+} weft_experts_options;
+
+/* What is to be added to a loss, by weights of one's own, or looked at; scalars. */
+typedef struct weft_experts_facts {
+    /* mean over groups of experts sum_e (e's part of all choices) (mean share of e): 1 where the load is even, up to `experts`
+     * where all choose one. Where experts choose, 1 */
+    weft_value balance;
+    weft_value z;           /* mean of logsumexp(logits)^2: keeps the router's logits small */
+    weft_value dropped;     /* i32: tokens that no expert took, whose result is 0 */
+    weft_value turned_away; /* i32: choices of tokens for which there was no place */
+} weft_experts_facts;
+
+/* weft_experts - sum over a token's experts of gate expert(token); shares are softmax(x router) along the experts, gates those shares.
+ *
+ * x        any dims, token and feature among them
+ * facts    out, NULL for none
+ * returns  x's dims and dtype; 0 for a token that no expert took: add it to x
+ * cost     the work of capacity top_k dense layers of `hidden`, plus the router's; is_dropless: of as many as there are experts. Tokens are
+ *          copied to places and back, not multiplied by a matrix of who sits where. With a group's dim and experts over one axis, as
+ *          batch:data,experts:data, an all_to_all there and one back, and both again backward; with experts over another one,
+ *          one all_reduce of the result
+ * source   Shazeer et al. 2017; one choice and balance: Fedus et al. 2021; two: Lepikhin et al. 2020; experts choose: Zhou et al. 2022;
+ *          z: Zoph et al. 2022
+ */
+WEFT_API weft_value weft_experts(weft_value x, const weft_experts_options *options,
+                                 weft_experts_facts *facts);
+
 WEFT_END
 
 #ifndef WEFT_NO_HERE

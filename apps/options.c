@@ -11,7 +11,7 @@
 
 extern char **environ;
 
-enum { MAX_OPTIONS = 64, MAX_NAME = 64 };
+enum { MAX_OPTIONS = 96, MAX_NAME = 64 };
 static const int64_t most = INT64_C(1) << 40;
 
 /* Who said it: a later origin wins over an earlier one. */

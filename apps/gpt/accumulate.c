@@ -62,16 +62,20 @@ weft_value gpt_accumulate(const gpt_shape *shape, int64_t parts, bool is_stored,
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(batch, seq));
     gpt_variables(shape, graph, variables);
     begin_at_zero(&s, graph, shape->dtype, variables);
+    model->facts = gpt_facts_none(&shape->mixture, graph, shape->dtype);
     const weft_value tokens = by_parts(model->tokens, rows, part);
     const weft_value targets = by_parts(model->targets, rows, part);
 
     const weft_value trip = weft_scan_begin_over(graph, parts, batch);
     for (int i = 0; i <= s.n; i++)
         s.carry[i] = weft_scan_carry(s.begin[i]);
+    const gpt_facts carried = gpt_facts_carry(model->facts);
+    gpt_facts facts;
     const weft_value loss = gpt_loss_on(&small, graph, variables, weft_scan_each(tokens, part),
-                                        weft_scan_each(targets, part));
+                                        weft_scan_each(targets, part), &facts);
     weft_gradients(loss, (weft_values){variables, s.n}, gradients, 0);
     add(s.carry[0], loss);
+    gpt_facts_next(carried, gpt_facts_sum(carried, facts));
     for (int i = 0; i < s.n; i++)
         if (is_stored)
             add_stored(s.carry[i + 1], gradients[i], variables[i]);
@@ -82,6 +86,9 @@ weft_value gpt_accumulate(const gpt_shape *shape, int64_t parts, bool is_stored,
     const double share = 1.0 / (double)parts;
     for (int i = 0; i < s.n; i++)
         gradients[i] = weft_scale(weft_scan_last(s.carry[i + 1]), share);
+    model->facts = gpt_facts_last(carried);
+    if (model->facts.balance.id != 0)
+        model->facts.balance = weft_scale(model->facts.balance, share);
     const weft_value mean = weft_scale(weft_scan_last(s.carry[0]), share);
     free(s.begin);
     return mean;

@@ -20,7 +20,7 @@ static const option options[] = {
      "named axes of ranks, as data:2,model:2; without it, data:N for N processes"},
     {"layout", OPTION_TEXT, "", "RULES", "Where it runs",
      "what splits over what, as batch:data,hidden:model; dims are batch seq embed heads group "
-     "kv hidden vocab stage"},
+     "kv hidden vocab stage experts"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs",
      "shard over the axes that split batch: 1 optimizer state, 2 sums of gradients too "
      "(--accumulate), 3 parameters too",
@@ -43,6 +43,20 @@ static const option options[] = {
      "heads"},
     {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},
+    {"experts", OPTION_COUNT, "1", "N", "Model",
+     "N MLPs in each block, of which each token goes through few; experts:data in --layout splits "
+     "them",
+     NULL, 1},
+    {"top-k", OPTION_COUNT, "1", "K", "Model",
+     "experts that each token goes through, their gates adding up to 1", NULL, 1},
+    {"capacity", OPTION_REAL, "1.25", "X", "Model",
+     "places of an expert in each window, 1 for an even share of its tokens; who finds none is "
+     "dropped; 0: every expert computes every token"},
+    {"route", OPTION_CHOICE, "tokens", "WHO", "Model",
+     "who chooses: tokens their experts, or experts their tokens, later ones of the window too",
+     "tokens experts"},
+    {"balance", OPTION_REAL, "0.01", "X", "Model",
+     "weight of what is least where experts have even loads, in the loss"},
     {"dropout", OPTION_REAL, "0.1", "X", "Model", "probability of dropping a number"},
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "Model",
      "numbers to compute in; with bf16 and f16, weights, their updates, sums and the loss are f32",

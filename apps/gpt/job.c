@@ -79,6 +79,33 @@ static weft_status check_heads(const settings *s, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status check_experts(const settings *s, weft_error *error)
+{
+    const long long experts = settings_count(s, "experts"), top_k = settings_count(s, "top-k");
+    const long long stages = settings_count(s, "stages");
+    const bool experts_choose = strcmp(settings_text(s, "route"), "experts") == 0;
+    if (top_k > experts)
+        return weft_fail(error, WEFT_USAGE,
+                         "experts %lld and top-k %lld: a token goes through different experts, so "
+                         "top-k is at most as many as there are; give --experts %lld, or more",
+                         experts, top_k, top_k);
+    if (experts == 1 && experts_choose)
+        return weft_fail(error, WEFT_USAGE,
+                         "--route experts and experts 1: there is nobody to choose; give --experts "
+                         "too");
+    if (experts > 1 && stages > 1)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "experts %lld and stages %lld: what stages compute on nothing, in bubbles, "
+            "would count as load of the experts; leave one of the two away",
+            experts, stages);
+    if (experts_choose && settings_real(s, "capacity") == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--route experts and capacity 0: experts take as many tokens as they have "
+                         "places; give --capacity 1");
+    return WEFT_OK;
+}
+
 /* Tokens are bytes, or words of a vocabulary, in which the text is then written. */
 static weft_status open_words(gpt_job *job, weft_error *error)
 {
@@ -114,6 +141,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
                          "whole batch; take --dtype bf16, or f32",
                          (long long)settings_count(s, "accumulate"));
     WEFT_TRY(check_stages(s, error));
+    WEFT_TRY(check_experts(s, error));
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
@@ -136,6 +164,11 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
         .turns = settings_flag(s, "halves") ? 2 : 1,
         .recomputes = settings_flag(s, "recompute"),
         .scans = settings_flag(s, "scan-layers"),
+        .mixture = {.experts = settings_count(s, "experts"),
+                    .top_k = settings_count(s, "top-k"),
+                    .capacity = settings_real(s, "capacity"),
+                    .experts_choose = strcmp(settings_text(s, "route"), "experts") == 0,
+                    .balance = settings_real(s, "balance")},
         .kv_heads = settings_count(s, "kv-heads"),
         .ropes = settings_flag(s, "rope"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
@@ -218,10 +251,16 @@ weft_status gpt_job_compile(gpt_job *job, weft_error *error)
         .precision = weft_precision_find(settings_text(job->settings, "precision")),
         .unroll = job->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
         .explain = settings_flag(job->settings, "explain")};
+    const weft_value values[] = {job->loss,
+                                 job->norm,
+                                 job->rate,
+                                 job->update,
+                                 job->model.facts.balance,
+                                 job->model.facts.dropped};
+    const int n = job->shape.mixture.experts > 1 ? 6 : 4;
     WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
-    return weft_compile(job->mesh, job->layout,
-                        WEFT_VALUES(job->loss, job->norm, job->rate, job->update), &options,
-                        &job->program, error);
+    return weft_compile(job->mesh, job->layout, (weft_values){values, n}, &options, &job->program,
+                        error);
 }
 
 /* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */

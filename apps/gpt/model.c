@@ -19,12 +19,18 @@
 #include "weft/scan.h"
 
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads", "group",
-                                          "kv",    "hidden", "vocab", "stage"};
+                                          "kv",    "hidden", "vocab", "stage", "experts"};
 
 /* A block's variables. */
 typedef struct block_variables {
     weft_value norm1[2], query, key, value, project; /* of a norm: gain, bias */
-    weft_value norm2[2], up, up_bias, down, down_bias;
+    weft_value norm2[2];
+    union {
+        struct {
+            weft_value up, up_bias, down, down_bias;
+        };
+        weft_experts_weights experts;
+    };
 } block_variables;
 
 /* Variables that are not of a block. */
@@ -63,6 +69,13 @@ static weft_value of_several(const builder *b, weft_dim along, const char *name,
     if (b->turn > 1) return weft_graph_find(b->graph, full, NULL);
     return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(along, &dims), initial,
                                  rows);
+}
+
+/* How many variables a block has. */
+static int n_of_block(const gpt_shape *shape)
+{
+    const int n = (int)(sizeof(block_variables) / sizeof(weft_value));
+    return shape->mixture.experts > 1 ? n - 1 : n;
 }
 
 /* The next variable; where all have been made before, that one. */
@@ -120,22 +133,42 @@ static weft_shape ended_by(const weft_shape *dims, weft_dim last)
     return all;
 }
 
+static void declare_mlp(builder *b, block_variables *v)
+{
+    const gpt_model *m = b->m;
+    const weft_initial normal = weft_normal(0.0, 0.02), zero = weft_constant_of(0.0);
+    v->up = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), normal);
+    v->up_bias = variable(b, "up.bias", WEFT_DIMS(m->hidden), zero);
+    v->down = variable(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
+    v->down_bias = variable(b, "down.bias", WEFT_DIMS(m->embed), zero);
+}
+
+static void declare_experts(builder *b, weft_experts_weights *v)
+{
+    const gpt_model *m = b->m;
+    const weft_dim route = {"route", m->experts.size};
+    const weft_initial normal = weft_normal(0.0, 0.02);
+    v->router = variable(b, "router", WEFT_DIMS(m->embed, route), normal);
+    v->up = variable(b, "up", WEFT_DIMS(m->experts, m->embed, m->hidden), normal);
+    v->down = variable(b, "down", WEFT_DIMS(m->experts, m->hidden, m->embed), residual_initial(b));
+}
+
 static void declare_block(builder *b, block_variables *v)
 {
     const gpt_model *m = b->m;
     const weft_shape queries = heads_of(m, true), keys = heads_of(m, false);
     const weft_shape in = led_by(m->embed, &keys);
-    const weft_initial normal = weft_normal(0.0, 0.02), zero = weft_constant_of(0.0);
+    const weft_initial normal = weft_normal(0.0, 0.02);
     declare_norm(b, "norm1.gain", "norm1.bias", v->norm1);
     v->query = variable(b, "query", led_by(m->embed, &queries), normal);
     v->key = variable(b, "key", in, normal);
     v->value = variable(b, "value", in, normal);
     v->project = variable(b, "project", ended_by(&queries, m->embed), residual_initial(b));
     declare_norm(b, "norm2.gain", "norm2.bias", v->norm2);
-    v->up = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), normal);
-    v->up_bias = variable(b, "up.bias", WEFT_DIMS(m->hidden), zero);
-    v->down = variable(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
-    v->down_bias = variable(b, "down.bias", WEFT_DIMS(m->embed), zero);
+    if (b->shape->mixture.experts > 1)
+        declare_experts(b, &v->experts);
+    else
+        declare_mlp(b, v);
 }
 
 static void declare_first(builder *b, outer_variables *v)
@@ -186,7 +219,10 @@ static weft_value attention(builder *b, const block_variables *v, weft_value x)
 
 static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
 {
-    const gpt_model *m = b->m;
+    gpt_model *m = b->m;
+    if (b->shape->mixture.experts > 1)
+        return gpt_experts(&b->shape->mixture, b->is_step ? m->token : m->seq, m->embed, m->experts,
+                           m->hidden, &v->experts, x, &m->facts);
     weft_value w1 = operand(b, v->up), b1 = operand(b, v->up_bias);
     weft_value w2 = operand(b, v->down), b2 = operand(b, v->down_bias);
 
@@ -220,6 +256,7 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
         .stage = {"stage", shape->stages},
         .layer = {"layer", shape->layers},
         .token = {"token", 1},
+        .experts = {"experts", shape->mixture.experts},
     };
 }
 
@@ -247,17 +284,21 @@ static weft_value part(builder *b, const block_variables *v, weft_value x)
 static weft_value scanned(builder *b, const block_variables *all, weft_value x)
 {
     enum { WEIGHTS = sizeof *all / sizeof(weft_value) };
-    weft_value stacked[WEIGHTS], seen[WEIGHTS];
+    const int n = n_of_block(b->shape);
+    weft_value stacked[WEIGHTS], seen[WEIGHTS] = {{0}};
     block_variables v;
     memcpy(stacked, all, sizeof stacked);
     const weft_value trip = weft_scan_begin(b->graph, b->shape->layers), h = weft_scan_carry(x);
-    for (int i = 0; i < WEIGHTS; i++)
+    const gpt_facts carried = b->m->facts = gpt_facts_carry(b->m->facts);
+    for (int i = 0; i < n; i++)
         seen[i] = weft_scan_each(stacked[i], b->m->layer);
     memcpy(&v, seen, sizeof v);
     for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
         b->cached[i] = weft_scan_each(b->cached[i], b->m->layer);
     weft_scan_next(h, part(b, &v, h));
+    gpt_facts_next(carried, b->m->facts);
     weft_scan_end(trip);
+    b->m->facts = gpt_facts_last(carried);
     for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
         b->made[i] = weft_scan_stack(b->made[i], b->m->layer);
     return weft_scan_last(h);
@@ -290,6 +331,7 @@ static weft_value in_stages(builder *b, const outer_variables *v, weft_value tok
 static weft_value logits(builder *b, weft_value tokens)
 {
     outer_variables v;
+    b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
     declare_first(b, &v);
     weft_value x =
         b->shape->stages > 1 ? in_stages(b, &v, tokens) : blocks(b, embedded(b, &v, tokens));
@@ -298,11 +340,12 @@ static weft_value logits(builder *b, weft_value tokens)
     return weft_einsum(rows_of(x, WEFT_DIMS(b->m->vocab)), x, operand(b, v.head));
 }
 
-static weft_value cross_entropy(const builder *b, weft_value logits, weft_value targets)
+static weft_value loss_of(const builder *b, weft_value logits, weft_value targets)
 {
     const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
     if (b->shape->stages > 1) targets = gpt_pipe_dealt(&pipe, targets);
-    return weft_mean(weft_cross_entropy(logits, targets, b->m->vocab));
+    const weft_value loss = weft_mean(weft_cross_entropy(logits, targets, b->m->vocab));
+    return gpt_facts_loss(&b->shape->mixture, loss, b->m->facts);
 }
 
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
@@ -342,12 +385,12 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
     const builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
     weft_value logits = gpt_logits(shape, graph, model);
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
-    return cross_entropy(&b, logits, model->targets);
+    return loss_of(&b, logits, model->targets);
 }
 
 int gpt_n_variables(const gpt_shape *shape)
 {
-    return (int)((shape->ropes ? 4 : 5) + 12 * layers_of(shape));
+    return (int)((shape->ropes ? 4 : 5) + n_of_block(shape) * layers_of(shape));
 }
 
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
@@ -363,8 +406,8 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
     if (!shape->ropes) *to++ = outer.places;
     for (b.layer = 0; b.layer < layers_of(shape); b.layer++) {
         declare_block(&b, &v);
-        memcpy(to, &v, sizeof v); /* values alone, in the order in which they are asked for */
-        to += sizeof v / sizeof *to;
+        memcpy(to, &v, (size_t)n_of_block(shape) * sizeof *to); /* in the order of asking */
+        to += n_of_block(shape);
     }
     b.layer = -1;
     declare_last(&b, &outer);
@@ -374,13 +417,15 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
 }
 
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
-                       weft_value tokens, weft_value targets)
+                       weft_value tokens, weft_value targets, gpt_facts *facts)
 {
     gpt_model m;
     builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
     set_dims(shape, &m);
     m.variables = variables;
-    return cross_entropy(&b, logits(&b, tokens), targets);
+    const weft_value scores = logits(&b, tokens);
+    *facts = m.facts;
+    return loss_of(&b, scores, targets);
 }
 
 double gpt_parameters(const gpt_shape *shape)
@@ -388,7 +433,9 @@ double gpt_parameters(const gpt_shape *shape)
     const double embed = (double)shape->width, hidden = (double)shape->hidden;
     const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
     const double rows = (double)(2 * shape->vocab + (shape->ropes ? 0 : shape->seq)) + 2;
-    const double block =
-        (2 + 2 * shared) * embed * embed + 2 * embed * hidden + hidden + embed + 4 * embed;
+    const double experts = (double)shape->mixture.experts;
+    const double mlp =
+        experts > 1 ? experts * (2 * embed * hidden + embed) : 2 * embed * hidden + hidden + embed;
+    const double block = (2 + 2 * shared) * embed * embed + mlp + 4 * embed;
     return (double)shape->layers * block + rows * embed;
 }

@@ -7,6 +7,7 @@
 #ifndef WEFT_APPS_GPT_MODEL_H
 #define WEFT_APPS_GPT_MODEL_H
 
+#include "experts.h"
 #include "weft/ops.h"
 
 typedef struct gpt_shape {
@@ -18,7 +19,8 @@ typedef struct gpt_shape {
     bool recomputes; /* each block's values are computed again on the way back */
     /* the blocks are one, built once, and a scan goes through their weights, which are stacked along `layer`; without stages */
     bool scans;
-    weft_dtype dtype; /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
+    gpt_mixture mixture; /* of the blocks' MLPs; without stages */
+    weft_dtype dtype;    /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
     weft_dtype
         computes; /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
     int64_t
@@ -29,29 +31,31 @@ typedef struct gpt_shape {
 } gpt_shape;
 
 typedef struct gpt_model {
-    weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token;
+    weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
     weft_value place, kept;     /* of gpt_window and gpt_next */
     weft_value
         logits; /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
                                     window k of the batch is in micro-batch k mod micro */
+    gpt_facts facts;             /* of the mixture; with parts of a batch the mean balance */
     const weft_value *variables; /* in creation order; NULL: they are made as they are needed */
 } gpt_model;
 
 /* The names of the model's dims, for checking layouts. */
-enum { GPT_N_DIMS = 9, GPT_MOST_STAGES = 1000 };
+enum { GPT_N_DIMS = 10, GPT_MOST_STAGES = 1000 };
 extern const char *const gpt_dims[GPT_N_DIMS];
 
 /* gpt_logits - the input "tokens", all variables, and the scores of every byte at every place.
  * Local. gpt_loss - the same, with the input "targets": mean cross-entropy, a scalar. Errors stay
- * in the graph. */
+ * in the graph. With experts their balance, by its weight, is part of the loss. */
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 
 /* gpt_window - gpt_logits of a window of which the first `place` rows (an input, i32) are text, and `kept`, a token: it keeps
  * keys and values of these rows in variables of its own, "cache.*" [seq, batch, heads, kv]. gpt_next - by these the scores
  * [batch, token:1, vocab] of what follows one token, [batch, token:1], which stands at row `place`; it keeps that row too, where none
- * has been kept since the window. Of any number of layers; without stages. Local.
+ * has been kept since the window. Of any number of layers; without stages, and
+ * without experts of limited capacity, whose places are counted along a window. Local.
  * Cost of a step: the weights are read once, and of the caches rows up to `place`. */
 #define GPT_CACHE "cache."
 enum { GPT_N_CACHES = 2 };
@@ -63,7 +67,7 @@ weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 int gpt_n_variables(const gpt_shape *shape);
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables);
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
-                       weft_value tokens, weft_value targets);
+                       weft_value tokens, weft_value targets, gpt_facts *facts);
 
 /* gpt_accumulate - the loss of a batch and its gradients, micro-batch by micro-batch: numbers and random numbers of the batch
  * at once, in the memory of one part. Local.

@@ -133,7 +133,22 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
     }
     if (*job->run.note) say(report, job->run.note);
     if (*job->run.lock.note) say(report, job->run.lock.note);
-    say(report, "    step      loss      norm       rate        ms     tok/s     left");
+    snprintf(text, sizeof text,
+             "    step      loss      norm       rate        ms     tok/s     left%s",
+             job->shape.mixture.experts > 1 ? "  balance  dropped" : "");
+    say(report, text);
+}
+
+/* Of experts: 1 where the load is even; of all tokens in all layers those that no expert took. */
+static double balance_of(const gpt_job *job, const gpt_step *step)
+{
+    return step->balance / (double)job->shape.layers;
+}
+
+static double dropped_of(const gpt_job *job, const gpt_step *step)
+{
+    const double tokens = (double)job->shape.batch * (double)job->shape.seq;
+    return step->dropped / (tokens * (double)job->shape.layers);
 }
 
 static void time_left(double seconds, char text[16])
@@ -161,6 +176,9 @@ static void progress(gpt_report *report, const gpt_step *step)
     snprintf(text, sizeof text, "%8lld  %8.4f  %8.3f  %9.3g  %8.1f  %8.0f  %7s",
              (long long)step->step, step->loss, step->norm, step->rate, 1e3 * step->seconds,
              tokens / step->seconds, left);
+    if (job->shape.mixture.experts > 1)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "  %7.3f  %6.2f%%",
+                 balance_of(job, step), 100 * dropped_of(job, step));
     report->shown = now;
     if (is_line)
         say(report, text);
@@ -209,6 +227,10 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
                              number(step->rate), "tokens_per_s", number(tokens / step->seconds),
                              "ms", number(1e3 * step->seconds));
     if (!line) return weft_fail_memory(error, 0);
+    if (report->job->shape.mixture.experts > 1) {
+        json_object_set_new(line, "balance", number(balance_of(report->job, step)));
+        json_object_set_new(line, "dropped", number(dropped_of(report->job, step)));
+    }
     const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
     json_decref(line);
     progress(report, step);

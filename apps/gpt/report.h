@@ -16,6 +16,7 @@ typedef struct gpt_report {
 typedef struct gpt_step {
     int64_t step;
     double loss, norm, rate, seconds;
+    double balance, dropped; /* of experts, summed over layers */
 } gpt_step;
 
 /* gpt_report_open - the run directory with run.json, log.txt and metrics.jsonl; prints settings and

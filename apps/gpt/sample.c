@@ -4,7 +4,8 @@
  * Attention is causal, so a window that is not full yet is filled from the left: row t - 1 of the
  * logits does not see what stands behind it. So keys and values of its rows are kept, and each token that follows goes through
  * the model alone. Where the window is full it moves on, all its tokens to other places: then all are computed again. So is
- * each token of a model in stages, which has no step of its own.
+ * each token of a model in stages, or of one whose experts have places for so many tokens of a window, which has no step of its
+ * own.
  */
 #include "job.h"
 #include "weft/philox.h"
@@ -80,16 +81,22 @@ static weft_status compile(gpt_job *job, forward *f, weft_program *share, weft_e
                         &options, &f->program, error);
 }
 
+static bool has_step(const gpt_shape *shape)
+{
+    const bool counts_places = shape->mixture.experts > 1 && shape->mixture.capacity > 0;
+    return shape->stages <= 1 && !counts_places;
+}
+
 static weft_status open_programs(gpt_job *job, writer *w, const gpt_shape *shape, weft_error *error)
 {
-    if (shape->stages > 1)
+    if (!has_step(shape))
         (void)gpt_logits(shape, w->all.graph, &w->all.model);
     else
         (void)gpt_window(shape, w->all.graph, &w->all.model);
     w->dtype = weft_dtype_of(w->all.model.logits);
     WEFT_TRY(compile(job, &w->all, job->program, error));
     if (!job->program) WEFT_TRY(gpt_stored_restore(job->settings, w->all.program, error));
-    if (shape->stages > 1) return WEFT_OK;
+    if (!has_step(shape)) return WEFT_OK;
     (void)gpt_next(shape, w->step.graph, &w->step.model);
     return compile(job, &w->step, w->all.program, error);
 }

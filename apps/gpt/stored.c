@@ -11,9 +11,9 @@
 #include <string.h>
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
-static const char *const model_options[] = {"layers",  "width",  "heads",    "seq",
-                                            "dtype",   "seed",   "stages",   "scan-layers",
-                                            "average", "tokens", "kv-heads", "rope"};
+static const char *const model_options[] = {
+    "layers",  "width",  "heads",    "seq",  "dtype",   "seed",  "stages",   "scan-layers",
+    "average", "tokens", "kv-heads", "rope", "experts", "top-k", "capacity", "route"};
 
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
@@ -103,11 +103,12 @@ static weft_status fill(const weft_stored *stored, weft_program *program, weft_v
     snprintf(name, sizeof name, "%s%s", weft_name_of(variable), is_average ? "/average" : "");
     const int index = find_tensor(stored, name);
     if (index < 0 || !fits(weft_stored_tensor_at(stored, index), variable))
-        return weft_fail(error, WEFT_USAGE,
-                         "%s in %.200s is not what these options make: leave --layers, --width, "
-                         "--kv-heads, --rope, --seq, --tokens, --dtype and --average away, so that "
-                         "those of the run are taken",
-                         name, weft_stored_path(stored));
+        return weft_fail(
+            error, WEFT_USAGE,
+            "%s in %.200s is not what these options make: leave --layers, --width, "
+            "--kv-heads, --rope, --experts, --seq, --tokens, --dtype and --average away, so that "
+            "those of the run are taken",
+            name, weft_stored_path(stored));
     const weft_stored_tensor *t = weft_stored_tensor_at(stored, index);
     const weft_dtype dtype = weft_dtype_of(variable);
     const int64_t bytes = weft_shape_count(&t->shape) * (int64_t)weft_dtype_bytes(dtype);

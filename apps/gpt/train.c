@@ -13,6 +13,10 @@ static weft_status one_step(gpt_job *job, gpt_step *step, weft_error *error)
     WEFT_TRY(weft_read_scalar(job->program, job->loss, &step->loss, error));
     WEFT_TRY(weft_read_scalar(job->program, job->norm, &step->norm, error));
     WEFT_TRY(weft_read_scalar(job->program, job->rate, &step->rate, error));
+    if (job->shape.mixture.experts > 1) {
+        WEFT_TRY(weft_read_scalar(job->program, job->model.facts.balance, &step->balance, error));
+        WEFT_TRY(weft_read_scalar(job->program, job->model.facts.dropped, &step->dropped, error));
+    }
     step->seconds = app_seconds() - begun;
     return WEFT_OK;
 }

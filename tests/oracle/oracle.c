@@ -186,6 +186,13 @@ done:
 static const char *const not_on_cuda[] = {"conv",   "max_pool", "unpool", "pool_pick",
                                           "cumsum", "cumprod",  "cummax", "reindex"};
 
+bool weft_oracle_lacks_on_cuda(const char *op)
+{
+    for (size_t i = 0; i < sizeof not_on_cuda / sizeof *not_on_cuda; i++)
+        if (strcmp(not_on_cuda[i], op) == 0) return true;
+    return false;
+}
+
 bool weft_oracle_refuses(const weft_error *error)
 {
     char text[80];

@@ -84,6 +84,8 @@ void weft_oracle_output(weft_oracle_build *build, weft_value value);
 /* Whether it is the sentence about an op that the test's device is known to have no kernel for: then there is nothing to
  * compare. */
 bool weft_oracle_refuses(const weft_error *error);
+/* Whether the device cuda lacks a kernel for the op, or has none for all of its calls. */
+bool weft_oracle_lacks_on_cuda(const char *op);
 /* The last argument is not the operand itself but `value`, made of it. Returns value. */
 weft_value weft_oracle_made(weft_oracle_build *build, weft_value value);
 /* One more result of the op under test. */

@@ -6,17 +6,16 @@
  * takes the axis of the batch then finds [experts, batch, place, feature] made along the batch, and read along the experts.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "layer.h"
 #include "op.h"
-#include "weft/layers.h"
 #include "weft/ops.h"
 
 typedef struct layer {
+    weft_layer base;
     const weft_experts_options *options;
     weft_graph *graph;
-    weft_dtype dtype;     /* of x, in which experts compute */
     weft_shape x, groups; /* groups: x's dims but token and feature */
     weft_dim token, feature, experts, hidden, route, place;
     int64_t top_k;
@@ -62,28 +61,32 @@ static int64_t n_places(const weft_experts_options *o, int64_t top_k)
 
 /* ---- variables ------------------------------------------------------------------------------------- */
 
-static weft_value variable(const layer *l, const char *name, weft_shape shape, weft_dim fan_in)
+static weft_value variable(const layer *l, const char *name, weft_shape shape, weft_dim fan_in,
+                           weft_dim fan_out)
 {
-    char whole[2 * WEFT_MAX_NAME];
-    const weft_initial *given = l->options->initial;
-    const weft_initial own = weft_normal(0.0, 1.0 / sqrt((double)fan_in.size));
-    snprintf(whole, sizeof whole, "%s/%s", l->options->name, name);
-    return weft_variable(l->graph, whole, weft_dtype_computes(l->dtype), shape,
-                         given != NULL ? *given : own);
+    weft_layer wide = l->base; /* products read it rounded, the router as it is */
+    wide.dtype = weft_dtype_computes(wide.dtype);
+    return weft_layer_weight_of(&wide, &(weft_layer_weight){.name = name,
+                                                            .shape = shape,
+                                                            .fan_in = (double)fan_in.size,
+                                                            .fan_out = (double)fan_out.size,
+                                                            .initializer = l->options->initializer,
+                                                            .exactly = l->options->weights});
 }
 
 static weft_experts_weights make_variables(const layer *l)
 {
+    const weft_dim in = l->feature, hidden = l->hidden;
     return (weft_experts_weights){
-        .router = variable(l, "router", WEFT_DIMS(l->feature, l->route), l->feature),
-        .up = variable(l, "up", WEFT_DIMS(l->experts, l->feature, l->hidden), l->feature),
-        .down = variable(l, "down", WEFT_DIMS(l->experts, l->hidden, l->feature), l->hidden)};
+        .router = variable(l, "router", WEFT_DIMS(in, l->route), in, l->route),
+        .up = variable(l, "up", WEFT_DIMS(l->experts, in, hidden), in, hidden),
+        .down = variable(l, "down", WEFT_DIMS(l->experts, hidden, in), hidden, in)};
 }
 
 /* As products read it. */
 static weft_value operand(const layer *l, weft_value weights)
 {
-    return weft_cast(weights, l->dtype);
+    return weft_cast(weights, l->base.dtype);
 }
 
 /* ---- who goes to whom ------------------------------------------------------------------------------ */
@@ -136,7 +139,8 @@ static seating choose_tokens(const layer *l)
 
 static weft_value acted(const layer *l, weft_value x)
 {
-    return l->options->activation != NULL ? l->options->activation(x) : weft_gelu(x);
+    const char *activation = l->options->activation;
+    return weft_layer_activated(&l->base, x, activation != NULL ? activation : "gelu");
 }
 
 /* Who sits where has the router's dim, also what is brought there; inside experts alone it is theirs. */
@@ -211,27 +215,20 @@ static weft_value build(layer *l, weft_value x, weft_experts_facts *facts)
     return at_places(l, x, &s);
 }
 
-static bool refuse_dim(const layer *l, const char *what, weft_dim dim, weft_value x)
+static bool makes(const layer *l, weft_value x, weft_dim dim)
 {
-    char text[300];
-    weft_shape_print(weft_shape_of(x), text, sizeof text);
-    (void)weft_graph_fail(l->graph, "experts: %s %s:%lld, but x is %s", what,
-                          dim.name ? dim.name : "(none)", (long long)dim.size, text);
-    return false;
+    const weft_shape none = {0}, made = WEFT_DIMS(dim);
+    return weft_layer_instead(&l->base, x, &none, &made).n_dims > 0;
 }
 
 static bool check_dims(const layer *l, weft_value x)
 {
     const weft_dim made[] = {l->experts, l->hidden, l->route, {"place", 1}, {"choice", 1}};
-    const weft_dim found[] = {l->token, l->feature};
-    static const char *const what[] = {"tokens are along", "features are"};
-    for (int i = 0; i < 2; i++)
-        if (found[i].name == NULL || found[i].size < 1 ||
-            weft_dim_of(x, found[i].name).size != found[i].size)
-            return refuse_dim(l, what[i], found[i], x);
+    if (!weft_layer_has(&l->base, "its tokens are along", x, l->token) ||
+        !weft_layer_has(&l->base, "it mixes", x, l->feature))
+        return false;
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        if (weft_shape_find(weft_shape_of(x), made[i].name) >= 0)
-            return refuse_dim(l, "it makes a dim", made[i], x);
+        if (!makes(l, x, made[i])) return false;
     return true;
 }
 
@@ -263,26 +260,15 @@ static bool check_routing(const layer *l)
     return weft_graph_status(l->graph) == WEFT_OK;
 }
 
-static bool check(const layer *l, weft_value x)
+static bool check(layer *l, weft_value x)
 {
     const weft_experts_options *o = l->options;
-    if (o->name == NULL && o->given == NULL)
-        weft_graph_fail(l->graph, "experts: name is to be said, or weights are to be given");
-    else if (o->experts.name == NULL || o->experts.size < 1 || o->hidden.name == NULL ||
-             o->hidden.size < 1)
-        weft_graph_fail(l->graph,
-                        "experts: experts and hidden are to be said; they are %s:%lld "
-                        "and %s:%lld",
-                        o->experts.name ? o->experts.name : "(none)", (long long)o->experts.size,
-                        o->hidden.name ? o->hidden.name : "(none)", (long long)o->hidden.size);
-    else if (strcmp(o->experts.name, l->route.name) == 0)
-        weft_graph_fail(l->graph, "experts: experts are called route, as the router's are before "
-                                  "they are split; give them another name");
-    else if (!weft_dtype_is_float(weft_dtype_of(x)))
-        weft_graph_fail(l->graph, "experts: x is %s; it is a float. weft_cast it",
-                        weft_dtype_name(weft_dtype_of(x)));
-    else
+    const char *name = o->name == NULL && o->given != NULL ? "without variables" : o->name;
+    if (!weft_layer_begin(&l->base, "experts", name, x)) return false;
+    if (o->experts.name == NULL || strcmp(o->experts.name, l->route.name) != 0)
         return check_dims(l, x) && check_routing(l);
+    weft_graph_fail(l->graph, "experts: experts are called route, as the router's are before "
+                              "they are split; give them another name");
     return false;
 }
 
@@ -298,7 +284,6 @@ weft_value weft_experts(weft_value x, const weft_experts_options *options,
             "experts: options are NULL; they say name, token, feature, experts and hidden");
     layer l = {.options = options,
                .graph = x.graph,
-               .dtype = weft_dtype_of(x),
                .x = *weft_shape_of(x),
                .token = options->token,
                .feature = options->feature,

@@ -71,7 +71,6 @@ static weft_status no_sample(const void *argument, int field, int64_t sample, vo
     return weft_fail(error, WEFT_IO, "there are no samples");
 }
 PLAIN(weft_sample_read, weft_sample_read, no_sample, NULL)
-PLAIN(weft_activation, weft_activation, weft_relu, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 
 /* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */

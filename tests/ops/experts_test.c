@@ -60,7 +60,7 @@ static void build(weft_oracle_build *b)
                                           .capacity = w->capacity,
                                           .is_dropless = w->is_dropless,
                                           .normalizes = w->normalizes,
-                                          .activation = w->is_tanh ? weft_tanh : NULL,
+                                          .activation = w->is_tanh ? "tanh" : NULL,
                                           .given = &weights};
     weft_experts_facts facts;
     const weft_value y = weft_experts(x, &options, &facts);

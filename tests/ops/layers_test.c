@@ -89,15 +89,16 @@ static void test_what_experts_are_told_wrongly_is_one_sentence(void)
                                         .hidden = hidden};
     weft_experts_options o = right;
     check_experts_refused(NULL, WEFT_F32, "options are NULL; they say name, token, feat");
-    check_experts_refused(&o, WEFT_I32, "x is i32; it is a float. weft_cast it");
+    check_experts_refused(&o, WEFT_I32, "layer mixture: x is i32; it is a float. weft_cast it");
     o.name = NULL;
-    check_experts_refused(&o, WEFT_F32, "name is to be said, or weights are to be given");
+    check_experts_refused(&o, WEFT_F32, "it has no name, which its variables are called by");
     o = right, o.experts.size = 0;
-    check_experts_refused(&o, WEFT_F32, "experts and hidden are to be said; they are experts:0");
+    check_experts_refused(&o, WEFT_F32, "layer mixture: it makes a dim experts:0");
     o = right, o.token.name = "tmie";
-    check_experts_refused(&o, WEFT_F32, "tokens are along tmie:4, but x is [batch:2, ti");
+    check_experts_refused(
+        &o, WEFT_F32, "its tokens are along tmie:4, but x is [batch:2, time:4, feature:3]; did");
     o = right, o.feature.size = 4;
-    check_experts_refused(&o, WEFT_F32, "features are feature:4, but x is [batch:2, ti");
+    check_experts_refused(&o, WEFT_F32, "it mixes feature:4, but x is [batch:2, ti");
     o = right, o.hidden.name = "batch";
     check_experts_refused(&o, WEFT_F32, "it makes a dim batch:5, but x is [batch:2, ti");
     o = right, o.experts.name = "route";
@@ -116,6 +117,10 @@ static void test_what_experts_are_told_wrongly_is_one_sentence(void)
     check_experts_refused(&o, WEFT_F32, "normalizes is set and top_k is 1; gates of a to");
     o.top_k = 2, o.chooser = WEFT_EXPERTS_CHOOSE;
     check_experts_refused(&o, WEFT_F32, "normalizes is set and experts choose");
+    o = right, o.activation = "rleu";
+    check_experts_refused(&o, WEFT_F32, "did you mean relu?");
+    o = right, o.initializer = "he_nromal";
+    check_experts_refused(&o, WEFT_F32, "did you mean he_normal?");
     o = right, o.chooser = (weft_chooser)2;
     check_experts_refused(&o, WEFT_F32, "chooser is 2; it is WEFT_TOKENS_CHOOSE or");
 }

@@ -231,8 +231,6 @@ typedef enum weft_chooser {
     /* each expert the tokens with the largest shares: what comes of a token depends on later ones too */
     WEFT_EXPERTS_CHOOSE
 } weft_chooser;
-/* Element by element, such as weft_relu. */
-typedef weft_value (*weft_activation)(weft_value x);
 typedef struct weft_experts_weights {
     weft_value router, up, down;
 } weft_experts_weights;
@@ -249,9 +247,8 @@ typedef struct weft_experts_options {
     bool is_dropless;
     /* a token's gates are divided by their sum, of several experts; else they are shares as they are */
     bool normalizes;
-    weft_activation activation; /* NULL: weft_gelu */
-    /* how variables begin; NULL: normal, 1 / sqrt(number of what is summed over) */
-    const weft_initial *initial;
+    const char *activation, *initializer; /* as of weft_dense_options; NULL: gelu, glorot_uniform */
+    const weft_initial *weights;          /* exactly so; NULL: by the initializer */
     /* in place of variables of its own, of any float dtype; NULL: none */
     const weft_experts_weights *given;
 } weft_experts_options;

@@ -15,6 +15,7 @@ typedef struct step_case {
     bool scans;
     int64_t unroll;
     int64_t kv_heads; /* of four; 0: a plain model */
+    int64_t experts;  /* that drop nobody; 0: none */
 } step_case;
 
 static weft_oracle oracle;
@@ -29,6 +30,7 @@ static gpt_shape shape_of(const step_case *c)
     shape.kv_heads = c->kv_heads;
     if (c->kv_heads > 0) shape.heads = 4;
     shape.is_formula = true;
+    shape.mixture = (gpt_mixture){.experts = c->experts, .top_k = 2};
     return shape;
 }
 
@@ -136,9 +138,9 @@ static void check_case(const step_case *c)
 }
 
 /* By the model that keeps nothing, on one rank. */
-static bool find_expected(bool scans, int64_t kv_heads)
+static bool find_expected(bool scans, int64_t kv_heads, int64_t experts)
 {
-    const step_case c = {"data:1", "", 0, scans, 0, kv_heads};
+    const step_case c = {"data:1", "", 0, scans, 0, kv_heads, experts};
     weft_error error = {0};
     forward f;
     bool is_run = CHECK_OK(open_forward(oracle.alone, &c, gpt_logits, NULL, &f, &error), error);
@@ -166,7 +168,7 @@ static const step_case cases[] = {
 
 static void test_steps_give_the_logits_of_the_window(void)
 {
-    if (!find_expected(false, 0)) return;
+    if (!find_expected(false, 0, 0)) return;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i]);
 }
@@ -174,7 +176,7 @@ static void test_steps_give_the_logits_of_the_window(void)
 /* Initial values of stacked weights are formulas of their own. */
 static void test_steps_through_a_scan_of_the_layers_are_those_of_the_window(void)
 {
-    if (!find_expected(true, 0)) return;
+    if (!find_expected(true, 0, 0)) return;
     for (int unroll = 0; unroll < 2; unroll++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             step_case c = cases[i];
@@ -184,10 +186,23 @@ static void test_steps_through_a_scan_of_the_layers_are_those_of_the_window(void
         }
 }
 
+/* A step knows nothing of the places of a window; where every expert computes every token there are none. */
+static void test_steps_through_experts_that_drop_nobody(void)
+{
+    if (!find_expected(false, 0, 4)) return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        step_case c = cases[i];
+        c.experts = 4;
+        check_case(&c);
+    }
+    check_case(&(step_case){"data:2", "experts:data,batch:data", 0, .experts = 4});
+    check_case(&(step_case){"model:2", "experts:model", 0, .experts = 4});
+}
+
 static void test_steps_of_heads_that_turn_and_share_keys(void)
 {
     for (int64_t kv_heads = 1; kv_heads <= 4; kv_heads *= 2) {
-        if (!find_expected(false, kv_heads)) return;
+        if (!find_expected(false, kv_heads, 0)) return;
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             step_case c = cases[i];
             c.kv_heads = kv_heads;
@@ -204,6 +219,7 @@ int main(void)
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_steps_give_the_logits_of_the_window);
+        RUN(test_steps_through_experts_that_drop_nobody);
         RUN(test_steps_of_heads_that_turn_and_share_keys);
         RUN(test_steps_through_a_scan_of_the_layers_are_those_of_the_window);
     }

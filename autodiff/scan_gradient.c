@@ -401,6 +401,12 @@ void weft_back_through_scan(weft_walk *w, uint32_t scan)
 {
     weft_graph *graph = w->graph;
     if (!is_reached(w, scan)) return;
+    if (w->mirror == 0 && graph->scans[scan].parent != graph->scan) {
+        weft_graph_fail(graph, "gradients: they are taken in the body of a scan, and lead through "
+                               "another one that ended before that began; take them outside, where "
+                               "the other one is");
+        return;
+    }
     const uint32_t outer = graph->again, part = w->visits ? weft_part_of_scan(graph, scan) : 0;
     if (part != 0) graph->again = weft_part_again(w, part);
     weft_residuals *own = NULL;

@@ -26,6 +26,12 @@ enum { WEFT_ZEROS_ALLOWED = 1 };
  */
 WEFT_API weft_value weft_gradients(weft_value of, weft_values with_respect_to,
                                    weft_value *gradients, int flags);
+/* Of each example of a batch by itself: give each its own copy of the weight, and take the gradient of that.
+ *
+ *     weft_value each = weft_broadcast(w, batch);                       w [in, out]: [batch, in, out]
+ *     weft_value y = weft_einsum(WEFT_DIMS(batch, out), x, each);      ... loss, summed over the batch
+ *     weft_gradients(loss, WEFT_VALUES(each), &of_each, 0);            [batch, in, out]
+ */
 /* weft_gradients_seeded - d(sum over k of the elements of seeds[k] of[k]) / d(each of `with_respect_to`): a product of a
  * vector with the Jacobian. Seeds count as constants, whatever they were made from.
  *
@@ -35,6 +41,34 @@ WEFT_API weft_value weft_gradients(weft_value of, weft_values with_respect_to,
 WEFT_API weft_value weft_gradients_seeded(weft_values of, weft_values seeds,
                                           weft_values with_respect_to, weft_value *gradients,
                                           int flags);
+
+/* weft_jacobian - d(each element of `of`) / d(each element of each of `with_respect_to`).
+ *
+ *     weft_value j;                                          y [batch:8, out:4] of w [in:3, out:4]
+ *     weft_jacobian(y, WEFT_VALUES(w), WEFT_DIMS(batch, row), &j, 0);         [batch:8, row:4, in:3, out:4]
+ *
+ * of       a float value; of as many elements as a scan has trips, at most 2^20. What it is made of since
+ *          `with_respect_to` is no scan's: the rows are trips of one, and gradients in a body lead through its own scans alone
+ * rows     its dims, in its order, by names that none of `with_respect_to` has
+ * jacobians [with_respect_to.n_values] out: of the dims rows, then those of the value that each belongs to
+ * flags    as of weft_gradients
+ * returns  the first of them
+ * cost     a walk back for each element of `of`, of one plan; the forward pass once
+ */
+WEFT_API weft_value weft_jacobian(weft_value of, weft_values with_respect_to, weft_shape rows,
+                                  weft_value *jacobians, int flags);
+/* weft_hessian_vector - products of the second derivatives of the sum of `of`'s elements with vectors: of all values in
+ * `with_respect_to` together, so products[i] is the sum over k of d2 / d(value i) d(value k) vectors[k].
+ *
+ * vectors  as many as values, each with its value's dims (in any order) and dtype
+ * products [with_respect_to.n_values] out: same dims and dtype as the values; zeros where there is no second derivative
+ * flags    as of weft_gradients, for the first derivatives
+ * returns  the first of them
+ * cost     about two gradients
+ * source   Pearlmutter 1994
+ */
+WEFT_API weft_value weft_hessian_vector(weft_value of, weft_values with_respect_to,
+                                        weft_values vectors, weft_value *products, int flags);
 
 /* weft_gradient_rule - a user's own gradient: build d(sum of dout out) / d(in[i]) and put it into din[i].
  *

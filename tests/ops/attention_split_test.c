@@ -154,6 +154,40 @@ static void test_of_many_query_rows_the_memory_is_gathered(void)
     CHECK(sent_by(&forms[0], many, memory, "query:m,memory:m").gathered > 0);
 }
 
+/* Rows of x are split, and so are heads, over the same axis: heads of all rows come together by all-to-all, and go back. */
+static void test_rows_and_heads_of_one_axis_change_places(void)
+{
+    const weft_dim seq = {"seq", 1024}, embed = {"embed", 64}, many = {"heads", 8},
+                   each = {"kv", 8};
+    weft_error error = {0};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_traffic traffic[32];
+    weft_graph *g = weft_graph_create(1);
+    weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, seq, embed)), w[4];
+    for (int i = 0; i < 4; i++)
+        w[i] = weft_input(g, (const char *const[]){"wq", "wk", "wv", "wo"}[i], WEFT_F32,
+                          WEFT_DIMS(embed, many, each));
+    const weft_shape rows = WEFT_DIMS(batch, seq, many, each);
+    weft_value y = weft_attention(weft_einsum(rows, x, w[0]), weft_einsum(rows, x, w[1]),
+                                  weft_einsum(rows, x, w[2]), seq, seq, each, true);
+    y = weft_einsum(WEFT_DIMS(batch, seq, embed), y, w[3]);
+    int n_exchanges = 0;
+    CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
+    CHECK_OK(weft_layout_create("heads:m,seq:m", &layout, &error), error);
+    if (CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(y), NULL, &program, &error), error)) {
+        const int n = weft_plan_traffic(program, 0, traffic, 32);
+        for (int i = 0; i < n && i < 32; i++)
+            if (traffic[i].kind == WEFT_ALL_TO_ALL) n_exchanges += (int)traffic[i].count;
+    }
+    CHECK_EQ_INT(n_exchanges, 4);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&g);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"m:2", "m:4", "m:2,d:2"};
@@ -162,6 +196,7 @@ int main(void)
         RUN(test_a_split_memory_gives_the_numbers_of_one_rank);
         RUN(test_what_is_found_goes_over_ranks_and_the_memory_does_not);
         RUN(test_of_many_query_rows_the_memory_is_gathered);
+        RUN(test_rows_and_heads_of_one_axis_change_places);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

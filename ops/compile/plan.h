@@ -63,7 +63,8 @@ typedef struct weft_step {
     const char *reason;
     /* of an exchange that goes on: it is finished before this step; the number of steps: at the end; 0: at once */
     uint32_t until;
-    bool is_ahead; /* it is done for the trip of its scan after this one, so not in the last (prefetch.c) */
+    bool
+        is_ahead; /* it is done for the trip of its scan after this one, so not in the last (prefetch.c) */
 } weft_step;
 
 /* Of the links along an axis (links.c), in bytes through one of the usual speed. */

@@ -46,7 +46,10 @@ static char *read_file(const char *name)
 /* Of each parameter its name, the last word of it. */
 static void put_call(builder *b, const char *open, const char *close)
 {
-    int n = snprintf(b->call, sizeof b->call, "weft_%s(", b->name);
+    char name[sizeof b
+                  ->name]; /* a copy: gcc 12 takes a neighbour in the struct for the same memory */
+    memcpy(name, b->name, sizeof name);
+    int n = snprintf(b->call, sizeof b->call, "weft_%s(", name);
     for (const char *begin = open + 1; begin < close;) {
         const char *end = begin, *word;
         while (end < close && *end != ',')

@@ -78,6 +78,25 @@ static weft_status index_traffic(weft_plan *plan, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status index_flops(weft_plan *plan, weft_error *error)
+{
+    const size_t bytes = ((size_t)plan->n_steps + 1) * sizeof *plan->flops;
+    plan->flops = weft_arena_take(plan->arena, bytes);
+    if (!plan->flops) return weft_fail_memory(error, bytes);
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        plan->flops[s + 1] = plan->flops[s] + weft_step_flops(plan, &plan->steps[s], 0);
+    return WEFT_OK;
+}
+
+double weft_flops_between(const weft_plan *plan, uint32_t begin, uint32_t end, int rank)
+{
+    double flops = 0;
+    if (rank == 0) return plan->flops[end] - plan->flops[begin];
+    for (uint32_t s = begin; s < end; s++)
+        flops += weft_step_flops(plan, &plan->steps[s], rank);
+    return flops;
+}
+
 weft_status weft_plan_index(weft_plan *plan, weft_error *error)
 {
     const size_t bytes = plan->graph->n_tensors * sizeof *plan->user_of;
@@ -87,5 +106,6 @@ weft_status weft_plan_index(weft_plan *plan, weft_error *error)
     index_values(plan);
     WEFT_TRY(index_lifetimes(plan, error));
     WEFT_TRY(index_traffic(plan, error));
+    WEFT_TRY(index_flops(plan, error));
     return weft_find_queues(plan, error);
 }

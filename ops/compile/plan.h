@@ -131,6 +131,7 @@ typedef struct weft_plan {
     weft_traffic *traffic; /* [n_traffic] the kinds of traffic there are; counts and bytes 0 */
     int n_traffic;
     weft_timing *timings; /* [n_steps] */
+    double *flops;        /* [n_steps + 1] of rank 0: those of all steps before, each done once */
     /* [n_queues] the axes over which a queue exchanges; the first computes, and has none */
     uint32_t queues[1 << WEFT_MAX_AXES], n_queues;
 } weft_plan;
@@ -207,6 +208,8 @@ weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, co
                               int64_t *bytes, weft_error *error);
 /* The site of a step's node with one rank's sizes: for flops. */
 double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
+/* The same of steps [begin, end) of a plan that is done: of rank 0 without going through them. */
+double weft_flops_between(const weft_plan *plan, uint32_t begin, uint32_t end, int rank);
 /* Of these, those of nodes that repeat others on the way back. */
 double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int rank);
 /* weft_ask_policy - where the policy wants values: placements of the plan's graph from then on. */

@@ -177,6 +177,7 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
         step->in_bytes += weft_placed_bytes(plan, from->in[i], rank);
     for (int o = 0; o < from->n_out; o++)
         step->out_bytes += weft_placed_bytes(plan, from->out[o], rank);
+    const uint32_t index = (uint32_t)step->index, end = weft_step_end(from, index);
     step->flops = weft_step_flops(plan, from, rank);
     if (from->kind == WEFT_STEP_KERNEL) WEFT_TRY(kernel_of(plan, from, rank, step, error));
     WEFT_TRY(weft_step_scratch(plan, from, rank, &step->scratch_bytes, error));
@@ -184,9 +185,8 @@ static weft_status amounts_of(const weft_plan *plan, const weft_step *from, int 
     step->collective = from->convert.kind;
     step->axes = from->convert.axes;
     if (step->axes) step->wire_bytes = weft_step_wire_bytes(plan, from, rank);
-    step->n_beside = (int)weft_step_end(from, (uint32_t)step->index) - step->index;
-    for (int i = 1; i <= step->n_beside; i++)
-        step->beside_flops += weft_step_flops(plan, from + i, rank);
+    step->n_beside = (int)(end - index);
+    step->beside_flops = weft_flops_between(plan, index + 1, end + 1, rank);
     return WEFT_OK;
 }
 
@@ -233,9 +233,7 @@ static void count_exchange(const weft_plan *plan, uint32_t s, int rank, uint32_t
     const int64_t bytes =
         (int64_t)weft_times_of(plan, step) * weft_step_wire_bytes(plan, step, rank);
     const uint32_t last = weft_step_end(step, s);
-    double beside = 0;
-    for (uint32_t t = s + 1; t <= last; t++)
-        beside += weft_step_flops(plan, &plan->steps[t], rank);
+    const double beside = weft_flops_between(plan, s + 1, last + 1, rank);
     if (last + 1 > *end) *end = last + 1;
     queue->wire_bytes += bytes;
     queue->n_beside += beside > 0;

@@ -278,19 +278,28 @@ static weft_status print_queues(const weft_program *program, FILE *file, weft_er
     return WEFT_OK;
 }
 
+/* The first step from `step` on, by ones up or down, that computes; op NULL: none of these up to `last` does. */
+static weft_status find_computing(const weft_program *program, int step, int last, int by,
+                                  weft_step_line *found, weft_error *error)
+{
+    for (int t = step; t != last + by; t += by) {
+        WEFT_TRY(weft_report_step(program, t, found, error));
+        if (found->s.queue == 0) return WEFT_OK;
+    }
+    *found = (weft_step_line){0};
+    return WEFT_OK;
+}
+
 /* " (einsum at mlp.c:41 to add at mlp.c:43)": the first and the last that compute. */
 static weft_status print_beside(const weft_program *program, const weft_planned_step *s, FILE *file,
                                 weft_error *error)
 {
-    weft_step_line first = {0}, last = {0}, line;
+    weft_step_line first, last;
+    const int begin = s->index + 1, end = s->index + s->n_beside;
     fprintf(file, ", beside %d step%s of %.3g flops", s->n_beside, s->n_beside > 1 ? "s" : "",
             s->beside_flops);
-    for (int t = s->index + 1; t <= s->index + s->n_beside; t++) {
-        WEFT_TRY(weft_report_step(program, t, &line, error));
-        if (line.s.queue > 0) continue;
-        if (!first.s.op) first = line;
-        last = line;
-    }
+    WEFT_TRY(find_computing(program, begin, end, 1, &first, error));
+    WEFT_TRY(find_computing(program, end, begin, -1, &last, error));
     if (!first.s.op) return WEFT_OK;
     fprintf(file, " (%s", first.place);
     if (strcmp(first.place, last.place) != 0) fprintf(file, " to %s", last.place);

@@ -180,13 +180,17 @@ static weft_value norm_by_hand(const weft_oracle_build *b, weft_value x, const c
     return weft_layer_norm(x, made(b, gain), made(b, bias), embed);
 }
 
-static const weft_transformer_options block_options = {
-    .name = "block", .embed = embed, .heads = heads, .hidden = hidden, .self = {row, row, key}};
+static weft_transformer_options block_options(void)
+{
+    return (weft_transformer_options){
+        .name = "block", .embed = embed, .heads = heads, .hidden = hidden, .self = {row, row, key}};
+}
 
 static weft_value transformer(weft_oracle_build *b, weft_value *by_hand)
 {
     const weft_value x = rows_of_embed(b);
-    const weft_value y = weft_transformer(x, &block_options);
+    const weft_transformer_options o = block_options();
+    const weft_value y = weft_transformer(x, &o);
     weft_value z = norm_by_hand(b, x, "block/self_norm/gain", "block/self_norm/bias");
     z = weft_add(x, attention_by_hand(b, z, z, "block/self", row, false, true));
     const weft_value up = norm_by_hand(b, z, "block/up_norm/gain", "block/up_norm/bias");
@@ -199,7 +203,7 @@ static weft_value decoder(weft_oracle_build *b, weft_value *by_hand)
 {
     const weft_value x = rows_of_embed(b),
                      memory = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, seen, embed), -1, 1);
-    weft_transformer_options o = block_options;
+    weft_transformer_options o = block_options();
     o.self.causal = o.is_post_norm = true;
     o.memory = memory;
     o.across = (weft_attention_options){row, seen, key};
@@ -352,7 +356,7 @@ static void test_what_writes_into_the_stream_begins_smaller(void)
     weft_program *program = NULL;
     weft_graph *g = weft_graph_create(7);
     const weft_value x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(batch, row, embed));
-    weft_transformer_options o = block_options;
+    weft_transformer_options o = block_options();
     double w[2][7 * 6];
     o.initializer = "ones", o.depth = 8;
     const weft_value y = weft_transformer(x, &o);

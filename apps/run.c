@@ -229,11 +229,17 @@ static weft_status check_all_used(const app_run *run, const char *folder, int64_
                      path, n_stored, n);
 }
 
+/* The seed, and what else a checkpoint's numbers mean. */
+static uint64_t mark_of(const app_run_setup *setup)
+{
+    return (uint64_t)settings_count(setup->settings, "seed") ^ setup->mark;
+}
+
 static weft_status restore(app_run *run, const char *folder, int64_t from, weft_error *error)
 {
     const settings *s = run->setup.settings;
     weft_checkpoint_state state = {0};
-    const uint64_t seed = (uint64_t)settings_count(s, "seed");
+    const uint64_t seed = mark_of(&run->setup);
     int64_t newest = 0;
     if (weft_world_is_root()) (void)newest_step(folder, &newest, error);
     WEFT_TRY(weft_world_agree(error));
@@ -242,6 +248,12 @@ static weft_status restore(app_run *run, const char *folder, int64_t from, weft_
         return explain(settings_text(s, "run"), error);
     if (state.step > 0 && check_all_used(run, folder, state.step, error))
         return explain(settings_text(s, "run"), error);
+    if (state.step > 0 && state.seed != seed && run->setup.mark != 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "the run in %s has learned from other data, or has another --seed; give those that it "
+            "was started with, or --fresh",
+            settings_text(s, "run"));
     if (state.step > 0 && state.seed != seed)
         return weft_fail(error, WEFT_USAGE,
                          "the run in %s has seed %llu and --seed is %llu, which is another order "
@@ -293,7 +305,7 @@ static weft_status save(app_run *run, weft_error *error)
     const weft_checkpoint_state state = {
         .step = run->step,
         .sample = weft_dataset_position(run->setup.data),
-        .seed = (uint64_t)settings_count(run->setup.settings, "seed"),
+        .seed = mark_of(&run->setup),
     };
     run->save_begun = app_seconds();
     WEFT_TRY(weft_checkpoints_save(run->checkpoints, run->setup.program, &state, error));
@@ -353,6 +365,11 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
         if (is_root && (step % 100 == 0 || step == setup->last))
             printf("step %5lld   loss %.6f\n", (long long)step, number);
         if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
+        if (!isfinite(number))
+            return weft_fail(error, WEFT_NONFINITE,
+                             "the loss is %g at step %lld; try a smaller --rate, a longer --warmup "
+                             "or --clip 1",
+                             number, (long long)step);
         WEFT_TRY(app_run_step(run, step, error));
     }
     WEFT_TRY(app_run_finish(run, error));

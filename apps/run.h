@@ -55,6 +55,8 @@ typedef struct app_run_setup {
     weft_program *program;
     weft_dataset *data;
     int64_t last; /* the step that ends the run */
+    uint64_t
+        mark; /* of what variables' rows mean, as a text's words; 0: of nothing but the options */
 } app_run_setup;
 
 typedef struct app_run {

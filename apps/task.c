@@ -15,7 +15,24 @@ static weft_status make_graph(app_task *task, int which, weft_error *error)
 
 weft_status app_task_graph(app_task *task, weft_error *error)
 {
-    return make_graph(task, APP_LOOKS, error);
+    (void)!make_graph(task, APP_LOOKS, error);
+    return weft_world_agree(error);
+}
+
+weft_status app_task_check_heads(const app_task *task, weft_error *error)
+{
+    const settings *s = task->settings;
+    const long long width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    if (width % heads == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--width %lld --heads %lld: heads must divide width; take one of its divisors",
+                     width, heads);
+}
+
+weft_status app_task_check_data(const app_task *task, const char *what, weft_error *error)
+{
+    if (*settings_text(task->settings, "data") != '\0') return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "there is no %s; name one with --data FILE", what);
 }
 
 weft_status app_task_look(app_task *task, weft_values values, weft_error *error)
@@ -63,7 +80,7 @@ static weft_status learn(app_task *task, const app_task_parts *parts, weft_error
         (void)!weft_dataset_start(task->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
     const app_run_setup setup = {task->settings, *program, task->data[APP_LEARNS],
-                                 settings_count(task->settings, "steps")};
+                                 settings_count(task->settings, "steps"), task->mark};
     WEFT_TRY(app_run_all(&task->run, &setup, loss, error));
     return parts->look && !task->run.is_stopped ? parts->look(task, error) : WEFT_OK;
 }

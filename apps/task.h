@@ -56,7 +56,8 @@ typedef struct app_task {
     weft_program *program[APP_PROGRAMS];
     weft_dataset *data[APP_PROGRAMS];
     app_run run;
-    void *own; /* the program's */
+    uint64_t mark; /* app_run_setup's; begin may set it */
+    void *own;     /* the program's */
 } app_task;
 
 typedef struct app_task_parts {
@@ -77,9 +78,12 @@ typedef struct app_task_parts {
 /* app_task_main - all of it. Collective over the job. returns the exit status */
 int app_task_main(const app_task_parts *parts, void *own, int n, char **arguments);
 
+/* app_task_check_heads - --heads divides --width. app_task_check_data - --data names something: `what`, "a text to learn". Local. */
+weft_status app_task_check_heads(const app_task *task, weft_error *error);
+weft_status app_task_check_data(const app_task *task, const char *what, weft_error *error);
 /* app_task_dtype - what --dtype says. Local. */
 weft_dtype app_task_dtype(const app_task *task);
-/* app_task_graph - graph[APP_LOOKS]. Local. */
+/* app_task_graph - graph[APP_LOOKS]. Collective over the job. */
 weft_status app_task_graph(app_task *task, weft_error *error);
 /* app_task_look - program[APP_LOOKS], for values of that graph, over the variables that are trained. Collective over the mesh. */
 weft_status app_task_look(app_task *task, weft_values values, weft_error *error);

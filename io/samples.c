@@ -32,7 +32,13 @@ static weft_status samples_read(const void *source, const weft_want *want, void 
     const weft_sample_field *field = &s->fields[want->field];
     const size_t element = weft_dtype_bytes(field->dtype);
     const bool is_whole = want->begin == 0 && want->end == width_of(field);
-    WEFT_TRY(s->read(s->argument, want->field, want->sample, is_whole ? to : s->row, error));
+    const weft_status status =
+        s->read(s->argument, want->field, want->sample, is_whole ? to : s->row, error);
+    if (status != WEFT_OK) /* what the function said stays */
+        return weft_fail(
+            error, status,
+            "samples: %.100s of sample %lld cannot be read, and its function gave no reason",
+            field->name, (long long)want->sample);
     if (!is_whole)
         memcpy(to, s->row + (size_t)want->begin * element,
                (size_t)(want->end - want->begin) * element);

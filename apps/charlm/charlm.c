@@ -38,15 +38,12 @@ static const option_table table = {
 static weft_status check(app_task *task, weft_error *error)
 {
     const settings *s = task->settings;
-    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
-    if (*settings_text(s, "data") == '\0')
-        return weft_fail(error, WEFT_USAGE, "there is no text to learn; name one with --data FILE");
-    if (settings_is(s, "model", "transformer") && width % heads != 0)
+    WEFT_TRY(app_task_check_data(task, "text to learn", error));
+    if (*settings_text(s, "prompt") != '\0' && settings_count(s, "sample") == 0)
         return weft_fail(error, WEFT_USAGE,
-                         "--width %lld --heads %lld: heads must divide width; take one of its "
-                         "divisors",
-                         (long long)width, (long long)heads);
-    return WEFT_OK;
+                         "--prompt %.60s: no text is written; say how many bytes with --sample N",
+                         settings_text(s, "prompt"));
+    return settings_is(s, "model", "transformer") ? app_task_check_heads(task, error) : WEFT_OK;
 }
 
 static charlm_model build(const app_task *task, int which, int64_t batch)

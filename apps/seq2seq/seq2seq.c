@@ -1,5 +1,5 @@
 /* seq2seq: an encoder and a decoder learn to write words backwards, or their letters in order, as a mark before each word says; on any
- * mesh, under any layout. Afterwards they write words that they have not seen, the likeliest by beam search.
+ * mesh, under any layout. Afterwards they write words of another stream, the likeliest by beam search.
  */
 #include "../task.h"
 #include "beam.h"
@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEST = 1000, TEST_BATCH = 100, SHOWN = 4, LEARN_STREAM = 1, TEST_STREAM = 2 };
+enum {
+    TEST = 1000,
+    TEST_BATCH = 100,
+    SHOWN = 4,
+    LEARN_STREAM = 1,
+    TEST_STREAM = 2,
+    MOST_BEAM = 1000
+};
 static const option options[] = {
     {"letters", OPTION_COUNT, "10", "N", "Data", "that words are made of, 2 to 26", NULL, 2},
     {"length", OPTION_COUNT, "8", "N", "Data", "of a word, 1 to 64", NULL, 1},
@@ -47,7 +54,7 @@ static weft_status begin(app_task *task, weft_error *error)
     job *j = task->own;
     const settings *s = task->settings;
     const int64_t letters = settings_count(s, "letters"), length = settings_count(s, "length");
-    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    const int64_t beam = settings_count(s, "beam");
     const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
     j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
     j->words[APP_LOOKS].stream = TEST_STREAM;
@@ -56,10 +63,10 @@ static weft_status begin(app_task *task, weft_error *error)
                          "--letters %lld --length %lld: there can be %d letters, and %d in a word",
                          (long long)letters, (long long)length, WORDS_MOST_LETTERS,
                          WORDS_MOST_LENGTH);
-    if (width % heads == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--width %lld --heads %lld: heads must divide width; take one of its divisors",
-                     (long long)width, (long long)heads);
+    if (beam > MOST_BEAM)
+        return weft_fail(error, WEFT_USAGE, "--beam %lld: there can be 1 to %d sequences of a word",
+                         (long long)beam, MOST_BEAM);
+    return app_task_check_heads(task, error);
 }
 
 static seq2seq_model build(const app_task *task, int which, int64_t batch)

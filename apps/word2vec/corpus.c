@@ -55,6 +55,8 @@ static weft_status read_text(const char *path, char **text, weft_error *error)
                                : is_bad ? fail_file(path, error)
                                         : WEFT_OK;
     fclose(file);
+    for (size_t i = 0; status == WEFT_OK && i < n; i++)
+        if (all[i] == '\0') all[i] = ' '; /* it would end the text */
     if (status == WEFT_OK) all[n] = '\0';
     *text = all;
     return status;
@@ -64,17 +66,17 @@ static weft_status read_text(const char *path, char **text, weft_error *error)
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || c == '\'';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'';
 }
 
 /* The next word from *at on, made small; its letters, NULL at the end. */
 static const char *next_word(char **at, size_t *n)
 {
     char *c = *at;
-    for (; *c != '\0' && !is_letter((char)(*c | 0x20)) && *c != '\''; c++) {
+    for (; *c != '\0' && !is_letter(*c); c++) {
     }
     const char *begin = c;
-    for (; is_letter(*c) || (*c >= 'A' && *c <= 'Z'); c++)
+    for (; is_letter(*c); c++)
         if (*c != '\'') *c |= 0x20;
     *at = c;
     *n = (size_t)(c - begin);
@@ -256,6 +258,14 @@ int64_t corpus_words(const corpus *c)
 int64_t corpus_length(const corpus *c)
 {
     return c->length;
+}
+
+uint64_t corpus_mark(const corpus *c)
+{
+    uint64_t mark = 0;
+    for (int64_t i = 0; i < c->n_words; i++)
+        mark = mark * UINT64_C(0x100000001b3) ^ hash_of(c->names[i], strlen(c->names[i]));
+    return mark >> 1 | 1; /* integers of JSON have a sign */
 }
 
 const char *corpus_word(const corpus *c, int64_t id)

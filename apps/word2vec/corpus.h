@@ -26,6 +26,8 @@ void corpus_close(corpus **c);
 int64_t corpus_words(const corpus *c);
 int64_t corpus_length(const corpus *c);
 const char *corpus_word(const corpus *c, int64_t id); /* borrowed */
+/* Another one for other words, or another order of them; not 0. */
+uint64_t corpus_mark(const corpus *c);
 /* corpus_find - the number of a word [n letters]; -1 and WEFT_USAGE, with the nearest, for one that is none. Local. */
 int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error);
 /* corpus_pairs - inputs "center" [batch] and "candidates" [batch, candidate]. c lives as long as the dataset. Local. */

@@ -81,13 +81,13 @@ static weft_status begin(app_task *task, weft_error *error)
                               .negatives = settings_count(s, "negatives"),
                               .sample = settings_real(s, "thin"),
                               .seed = (uint64_t)settings_count(s, "seed")};
-    if (*settings_text(s, "data") == '\0')
-        return weft_fail(error, WEFT_USAGE, "there is no text to learn; name one with --data FILE");
+    WEFT_TRY(app_task_check_data(task, "text to learn", error));
     if (o.window > CORPUS_MOST_NEAR || o.negatives > CORPUS_MOST_NEAR)
         return weft_fail(error, WEFT_USAGE,
                          "--window %lld --negatives %lld: there can be 1 to %d of each",
                          (long long)o.window, (long long)o.negatives, CORPUS_MOST_NEAR);
     WEFT_TRY(corpus_open(settings_text(s, "data"), &o, &j->corpus, error));
+    task->mark = corpus_mark(j->corpus);
     return read_queries(j, settings_text(s, "nearest"), error);
 }
 

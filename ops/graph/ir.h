@@ -196,6 +196,8 @@ static inline bool weft_is_value(weft_value value)
 {
     return value.graph != NULL && value.id != 0 && value.id < value.graph->n_tensors;
 }
+/* The variable of this name; id 0: there is none, and no error. */
+weft_value weft_variable_called(weft_graph *graph, const char *name);
 /* The slot of a variable called `name` ("m"); NULL: there is none. */
 const weft_node *weft_slot_called(weft_value variable, const char *name);
 

@@ -33,24 +33,30 @@ static void guess(const weft_shape *shape, const char *name, char *text, size_t 
              near ? "?" : "");
 }
 
-static void refuse(const weft_layer *layer, const char *what, const weft_shape *x, weft_dim dim,
-                   const char *end)
+static void refuse(const weft_layer *layer, const char *what, const char *of, const weft_shape *x,
+                   weft_dim dim, const char *end)
 {
     char text[300];
     weft_shape_print(x, text, sizeof text);
-    weft_graph_fail(layer->graph, "%s: layer %.60s: %s %.63s:%lld, but x is %s%s", layer->kind,
-                    layer->name, what, dim.name ? dim.name : "(none)", (long long)dim.size, text,
-                    end);
+    weft_graph_fail(layer->graph, "%s: layer %.60s: %s %.63s:%lld, but %s is %s%s", layer->kind,
+                    layer->name, what, dim.name ? dim.name : "(none)", (long long)dim.size, of,
+                    text, end);
 }
 
 bool weft_layer_has(const weft_layer *layer, const char *what, weft_value x, weft_dim dim)
+{
+    return weft_layer_has_of(layer, what, "x", x, dim);
+}
+
+bool weft_layer_has_of(const weft_layer *layer, const char *what, const char *of, weft_value x,
+                       weft_dim dim)
 {
     char end[100] = "";
     const weft_shape *shape = weft_shape_of(x);
     if (weft_graph_status(layer->graph) != WEFT_OK) return false;
     if (dim.name != NULL && dim.size > 0 && weft_dim_of(x, dim.name).size == dim.size) return true;
     if (dim.name != NULL) guess(shape, dim.name, end, sizeof end);
-    refuse(layer, what, shape, dim, end);
+    refuse(layer, what, of, shape, dim, end);
     return false;
 }
 
@@ -63,9 +69,9 @@ weft_shape weft_layer_instead(const weft_layer *layer, weft_value x, const weft_
     for (int d = 0; d < added->n_dims; d++) {
         const weft_dim dim = added->dims[d];
         if (dim.name == NULL || dim.size < 1 || weft_shape_find(&shape, dim.name) >= 0)
-            refuse(layer, "it makes a dim", &shape, dim, " besides");
+            refuse(layer, "it makes a dim", "x", &shape, dim, " besides");
         else if (shape.n_dims == WEFT_MAX_DIMS)
-            refuse(layer, "it makes a dim", &shape, dim, ", and there is room for no more");
+            refuse(layer, "it makes a dim", "x", &shape, dim, ", and there is room for no more");
         else
             shape.dims[shape.n_dims++] = dim;
     }
@@ -107,9 +113,8 @@ weft_value weft_layer_variable(const weft_layer *layer, const char *name, weft_s
     char whole[2 * WEFT_MAX_PATH]; /* one that is too long stays so, and is refused */
     const weft_dtype dtype = weft_dtype_computes(layer->dtype);
     snprintf(whole, sizeof whole, "%.*s/%s", WEFT_MAX_PATH + 1, layer->name, name);
-    const weft_value made = weft_graph_find(layer->graph, whole, NULL);
-    if (made.id == 0 || weft_node_of(layer->graph, made.id)->op != &weft_op_variable)
-        return weft_variable(layer->graph, whole, dtype, shape, initial);
+    const weft_value made = weft_variable_called(layer->graph, whole);
+    if (made.id == 0) return weft_variable(layer->graph, whole, dtype, shape, initial);
     if (same_dims(weft_shape_of(made), &shape) && weft_dtype_of(made) == dtype) return made;
     return refuse_other(layer, whole, made, &shape, dtype);
 }

@@ -38,6 +38,9 @@ weft_value weft_layer_activated(const weft_layer *layer, weft_value y, const cha
 
 /* weft_layer_has - x has a dim, of its size; `what` says of which kind the dim is: "it sums over". False: the graph's error. */
 bool weft_layer_has(const weft_layer *layer, const char *what, weft_value x, weft_dim dim);
+/* The same of another operand, which the sentence calls `of`. */
+bool weft_layer_has_of(const weft_layer *layer, const char *what, const char *of, weft_value x,
+                       weft_dim dim);
 /* weft_layer_adds - x, without the dims `gone`, gets dims in place of them: it has none of their names. The result's dims;
  * n_dims 0: the graph's error. */
 weft_shape weft_layer_instead(const weft_layer *layer, weft_value x, const weft_shape *gone,

@@ -48,8 +48,8 @@ static bool check(const weft_layer *l, weft_value x, weft_value memory,
 {
     return weft_layer_has(l, "embed is", x, o->embed) &&
            weft_layer_has(l, "queries are along", x, o->attention.query) &&
-           weft_layer_has(l, "memory's embed is", memory, o->embed) &&
-           weft_layer_has(l, "memory is along", memory, o->attention.memory);
+           weft_layer_has_of(l, "memory's embed is", "the memory", memory, o->embed) &&
+           weft_layer_has_of(l, "memory is along", "the memory", memory, o->attention.memory);
 }
 
 weft_value weft_multi_head(weft_value x, const weft_multi_head_options *options)

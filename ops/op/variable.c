@@ -208,6 +208,13 @@ static const char *slot_name(weft_value variable, const char *name)
     return weft_arena_text(graph->arena, "%s/%s", graph->tensors[variable.id].name, name);
 }
 
+weft_value weft_variable_called(weft_graph *graph, const char *name)
+{
+    const uint32_t n = find_home(graph, weft_graph_intern(graph, name));
+    if (n == 0 || graph->nodes[n].op != &weft_op_variable) return weft_no_value(graph);
+    return (weft_value){graph, graph->nodes[n].out};
+}
+
 const weft_node *weft_slot_called(weft_value variable, const char *name)
 {
     weft_graph *graph = variable.graph;

@@ -33,7 +33,7 @@ static corpus *open_corpus(corpus_options options)
 static void test_words_are_ranked_by_how_often_they_stand_there(void)
 {
     static const char *const ranked[] = {"the", "cat", "it's", "a", "dog"};
-    CHECK(write_text("The cat, the CAT: it's the--it's 1234 a\n\tdog", 1));
+    CHECK(write_text("The cat, the CAT: it's the--it's 1234 a\n\t\adog", 1));
     corpus *c = open_corpus((corpus_options){.most_words = 100, .window = 1, .negatives = 1});
     CHECK_EQ_INT((int)corpus_words(c), 5);
     CHECK_EQ_INT((int)corpus_length(c), 9);

@@ -78,6 +78,9 @@ static void test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(void)
         CHECK_TEXT(r->text, "stopped early after step 4");
         last_loss(start(&tasks[i], "", "part", "--steps 6"), again);
         CHECK_TEXT(again, whole);
+        snprintf(line, sizeof line, WEFT_TEST_BIN "/weft ckpt diff %s/whole %s/part", folder,
+                 folder);
+        CHECK_EQ_INT(command_run(line).status, 0);
     }
 }
 
@@ -146,7 +149,7 @@ static double exact(const command_result *r)
 }
 
 /* Both nets; by a beam too, and with everything split the same. */
-static void test_seq2seq_writes_words_that_it_has_not_seen(void)
+static void test_seq2seq_writes_words_of_another_stream(void)
 {
     static const char *const nets[] = {"--model lstm --steps 500 --width 32 --heads 2 --letters 6 "
                                        "--length 4 --batch 64 --rate 1e-2",
@@ -214,7 +217,7 @@ int main(void)
     RUN(test_a_layout_has_the_losses_of_one_rank);
     RUN(test_what_is_told_wrongly_is_a_sentence);
     RUN(test_charlm_writes_what_it_has_learned);
-    RUN(test_seq2seq_writes_words_that_it_has_not_seen);
+    RUN(test_seq2seq_writes_words_of_another_stream);
     RUN(test_word2vec_brings_words_of_a_topic_together);
     text_folder_close();
     return weft_test_report();

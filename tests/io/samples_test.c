@@ -26,6 +26,7 @@ static weft_status read_row(const void *argument, int field, int64_t sample, voi
     const int64_t *failing = argument;
     if (failing != NULL && sample == *failing)
         return weft_fail(error, WEFT_IO, "sample %lld is not there", (long long)sample);
+    if (failing != NULL && sample == -*failing) return WEFT_IO; /* and not a word */
     for (int i = 0; i < (field == 0 ? WIDE : field == 1 ? 3 : 1); i++) {
         if (field == 1)
             ((double *)row)[i] = number(field, sample, i);
@@ -149,14 +150,16 @@ static void test_an_epoch_has_every_sample_once(void)
 /* Sample 6 is in the second batch, on one rank where the batch is split. */
 static void test_a_failure_is_everybodys(void)
 {
-    static const int64_t six = 6;
-    for (int m = 0; m < oracle.n_meshes; m++) {
+    static const int64_t failing[2] = {6, -6};
+    for (int m = 0; m < 2 * oracle.n_meshes; m++) {
         feed f;
         int64_t samples[BATCH];
         weft_error error = {0};
-        if (feed_open(&f, oracle.meshes[m], "batch:d", false, &six) && next(&f, samples)) {
+        if (feed_open(&f, oracle.meshes[m / 2], "batch:d", false, &failing[m % 2]) &&
+            next(&f, samples)) {
             CHECK_EQ_INT(weft_dataset_next(f.data, f.program, &error), WEFT_IO);
-            CHECK_TEXT(error.message, "sample 6 is not there");
+            CHECK_TEXT(error.message, m % 2 == 0 ? "sample 6 is not there"
+                                                 : "of sample 6 cannot be read, and its function");
         }
         feed_close(&f);
     }

@@ -42,6 +42,12 @@ static const option options[] = {
      "of keys and values, each of which heads / N heads share; must divide heads; 0: as many as "
      "heads"},
     {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
+    {"norm", OPTION_CHOICE, "layer", "KIND", "Model",
+     "of what enters attention, MLPs and the head: layer, by mean and deviation, or rms, by the "
+     "root of the mean "
+     "square, without biases",
+     "layer rms"},
+    {"tie", OPTION_FLAG, "no", "", "Model", "one table for tokens that are read and for the head"},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},
     {"experts", OPTION_COUNT, "1", "N", "Model",
      "N MLPs in each block, of which each token goes through few; experts:data in --layout splits "

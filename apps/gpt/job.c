@@ -171,6 +171,8 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
                     .balance = settings_real(s, "balance")},
         .kv_heads = settings_count(s, "kv-heads"),
         .ropes = settings_flag(s, "rope"),
+        .is_rms = strcmp(settings_text(s, "norm"), "rms") == 0,
+        .ties = settings_flag(s, "tie"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };

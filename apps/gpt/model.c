@@ -1,7 +1,8 @@
 /* model: pre-norm transformer blocks; learned positions; attention and MLP each added to the
  * residual stream.
  *
- * Heads may share keys and values in groups; positions may be rotary in place of learned.
+ * Heads may share keys and values in groups; positions may be rotary in place of learned, norms those of root mean squares, and the
+ * table of tokens the head.
  *
  * Dropout follows the embedding, the attention's projection and the MLP. Weights begin normal with
  * deviation 0.02, those that write into the residual stream divided by sqrt(2 layers), so that
@@ -21,7 +22,7 @@
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads", "group",
                                           "kv",    "hidden", "vocab", "stage", "experts"};
 
-/* A block's variables. */
+/* A block's variables; those that this shape has not are {0}. */
 typedef struct block_variables {
     weft_value norm1[2], query, key, value, project; /* of a norm: gain, bias */
     weft_value norm2[2];
@@ -32,6 +33,8 @@ typedef struct block_variables {
         weft_experts_weights experts;
     };
 } block_variables;
+
+enum { BLOCK_VARIABLES = sizeof(block_variables) / sizeof(weft_value) };
 
 /* Variables that are not of a block. */
 typedef struct outer_variables {
@@ -74,8 +77,7 @@ static weft_value of_several(const builder *b, weft_dim along, const char *name,
 /* How many variables a block has. */
 static int n_of_block(const gpt_shape *shape)
 {
-    const int n = (int)(sizeof(block_variables) / sizeof(weft_value));
-    return shape->mixture.experts > 1 ? n - 1 : n;
+    return BLOCK_VARIABLES - (shape->mixture.experts > 1) - 2 * shape->is_rms;
 }
 
 /* The next variable; where all have been made before, that one. */
@@ -115,7 +117,8 @@ static weft_initial residual_initial(const builder *b)
 static void declare_norm(builder *b, const char *gain, const char *bias, weft_value norm[2])
 {
     norm[0] = variable(b, gain, WEFT_DIMS(b->m->embed), weft_constant_of(1.0));
-    norm[1] = variable(b, bias, WEFT_DIMS(b->m->embed), weft_constant_of(0.0));
+    if (!b->shape->is_rms)
+        norm[1] = variable(b, bias, WEFT_DIMS(b->m->embed), weft_constant_of(0.0));
 }
 
 /* [heads, kv]; of queries whose heads share keys and values, [heads, group, kv]. */
@@ -159,6 +162,7 @@ static void declare_block(builder *b, block_variables *v)
     const weft_shape queries = heads_of(m, true), keys = heads_of(m, false);
     const weft_shape in = led_by(m->embed, &keys);
     const weft_initial normal = weft_normal(0.0, 0.02);
+    *v = (block_variables){0};
     declare_norm(b, "norm1.gain", "norm1.bias", v->norm1);
     v->query = variable(b, "query", led_by(m->embed, &queries), normal);
     v->key = variable(b, "key", in, normal);
@@ -174,6 +178,7 @@ static void declare_block(builder *b, block_variables *v)
 static void declare_first(builder *b, outer_variables *v)
 {
     const gpt_model *m = b->m;
+    *v = (outer_variables){0};
     v->table = variable(b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
     if (!b->shape->ropes)
         v->places = variable(b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
@@ -182,7 +187,9 @@ static void declare_first(builder *b, outer_variables *v)
 static void declare_last(builder *b, outer_variables *v)
 {
     declare_norm(b, "norm.gain", "norm.bias", v->norm);
-    v->head = variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab), weft_normal(0.0, 0.02));
+    v->head = b->shape->ties ? v->table
+                             : variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab),
+                                        weft_normal(0.0, 0.02));
 }
 
 /* The rows of x, which end with embed, of other features. */
@@ -232,6 +239,7 @@ static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
 
 static weft_value norm(const builder *b, const weft_value norm[2], weft_value x)
 {
+    if (b->shape->is_rms) return weft_rms_norm(x, norm[0], b->m->embed);
     return weft_layer_norm(x, norm[0], norm[1], b->m->embed);
 }
 
@@ -283,15 +291,13 @@ static weft_value part(builder *b, const block_variables *v, weft_value x)
 /* All blocks as one, each of whose trips sees the weights of a layer. */
 static weft_value scanned(builder *b, const block_variables *all, weft_value x)
 {
-    enum { WEIGHTS = sizeof *all / sizeof(weft_value) };
-    const int n = n_of_block(b->shape);
-    weft_value stacked[WEIGHTS], seen[WEIGHTS] = {{0}};
+    weft_value stacked[BLOCK_VARIABLES], seen[BLOCK_VARIABLES] = {{0}};
     block_variables v;
     memcpy(stacked, all, sizeof stacked);
     const weft_value trip = weft_scan_begin(b->graph, b->shape->layers), h = weft_scan_carry(x);
     const gpt_facts carried = b->m->facts = gpt_facts_carry(b->m->facts);
-    for (int i = 0; i < n; i++)
-        seen[i] = weft_scan_each(stacked[i], b->m->layer);
+    for (int i = 0; i < BLOCK_VARIABLES; i++)
+        if (stacked[i].graph != NULL) seen[i] = weft_scan_each(stacked[i], b->m->layer);
     memcpy(&v, seen, sizeof v);
     for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
         b->cached[i] = weft_scan_each(b->cached[i], b->m->layer);
@@ -390,7 +396,16 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 
 int gpt_n_variables(const gpt_shape *shape)
 {
-    return (int)((shape->ropes ? 4 : 5) + n_of_block(shape) * layers_of(shape));
+    const int n_outer = 5 - shape->ropes - shape->is_rms - shape->ties;
+    return (int)(n_outer + n_of_block(shape) * layers_of(shape));
+}
+
+/* Those of them that there are, in the order of asking; returns where the next goes. */
+static weft_value *put_variables(weft_value *to, const weft_value *from, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (from[i].graph != NULL) *to++ = from[i];
+    return to;
 }
 
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
@@ -401,19 +416,17 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
     block_variables v;
     set_dims(shape, &m);
     declare_first(&b, &outer);
-    weft_value *to = variables;
-    *to++ = outer.table;
-    if (!shape->ropes) *to++ = outer.places;
+    variables = put_variables(variables, (weft_value[]){outer.table, outer.places}, 2);
     for (b.layer = 0; b.layer < layers_of(shape); b.layer++) {
+        weft_value all[BLOCK_VARIABLES];
         declare_block(&b, &v);
-        memcpy(to, &v, (size_t)n_of_block(shape) * sizeof *to); /* in the order of asking */
-        to += n_of_block(shape);
+        memcpy(all, &v, sizeof all);
+        variables = put_variables(variables, all, BLOCK_VARIABLES);
     }
     b.layer = -1;
     declare_last(&b, &outer);
-    *to++ = outer.norm[0];
-    *to++ = outer.norm[1];
-    *to = outer.head;
+    variables = put_variables(variables, outer.norm, 2);
+    put_variables(variables, &outer.head, !shape->ties);
 }
 
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
@@ -432,10 +445,12 @@ double gpt_parameters(const gpt_shape *shape)
 {
     const double embed = (double)shape->width, hidden = (double)shape->hidden;
     const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
-    const double rows = (double)(2 * shape->vocab + (shape->ropes ? 0 : shape->seq)) + 2;
+    const double norm = shape->is_rms ? 1 : 2; /* rows of it */
+    const double rows = (double)((shape->ties ? 1 : 2) * shape->vocab) +
+                        (double)(shape->ropes ? 0 : shape->seq) + norm;
     const double experts = (double)shape->mixture.experts;
     const double mlp =
         experts > 1 ? experts * (2 * embed * hidden + embed) : 2 * embed * hidden + hidden + embed;
-    const double block = (2 + 2 * shared) * embed * embed + mlp + 4 * embed;
+    const double block = (2 + 2 * shared) * embed * embed + mlp + 2 * norm * embed;
     return (double)shape->layers * block + rows * embed;
 }

@@ -26,6 +26,8 @@ typedef struct gpt_shape {
     int64_t
         kv_heads; /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
     bool ropes;      /* rotary positions, of an even width / heads, in place of learned ones */
+    bool is_rms;     /* norms divide by the root of the mean square, and have no biases */
+    bool ties;       /* the table of tokens is the head too */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */
 } gpt_shape;

@@ -12,8 +12,8 @@
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
 static const char *const model_options[] = {
-    "layers",  "width",  "heads",    "seq",  "dtype",   "seed",  "stages",   "scan-layers",
-    "average", "tokens", "kv-heads", "rope", "experts", "top-k", "capacity", "route"};
+    "layers", "width",    "heads", "seq",  "dtype", "seed",    "stages", "scan-layers", "average",
+    "tokens", "kv-heads", "rope",  "norm", "tie",   "experts", "top-k",  "capacity",    "route"};
 
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
@@ -106,7 +106,8 @@ static weft_status fill(const weft_stored *stored, weft_program *program, weft_v
         return weft_fail(
             error, WEFT_USAGE,
             "%s in %.200s is not what these options make: leave --layers, --width, "
-            "--kv-heads, --rope, --experts, --seq, --tokens, --dtype and --average away, so that "
+            "--kv-heads, --rope, --norm, --tie, --experts, --seq, --tokens, --dtype and --average "
+            "away, so that "
             "those of the run are taken",
             name, weft_stored_path(stored));
     const weft_stored_tensor *t = weft_stored_tensor_at(stored, index);

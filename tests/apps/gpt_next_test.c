@@ -26,7 +26,7 @@ static gpt_shape shape_of(const step_case *c)
     shape.batch = BATCH;
     shape.layers = 2;
     shape.scans = c->scans;
-    shape.ropes = c->kv_heads > 0;
+    shape.ropes = shape.is_rms = shape.ties = c->kv_heads > 0;
     shape.kv_heads = c->kv_heads;
     if (c->kv_heads > 0) shape.heads = 4;
     shape.is_formula = true;

@@ -144,6 +144,31 @@ static void test_shared_keys_and_rotary_positions_split_as_the_rest(void)
     check_refused("--width 24 --heads 8 --rope", "width / heads must be even");
 }
 
+/* Norms without biases, and one table for tokens and head: one loss under all layouts, and fewer parameters. */
+static void test_norms_of_mean_squares_and_a_tied_head_split_as_the_rest(void)
+{
+#define TIED "--norm rms --tie "
+    double plain[STEPS] = {0}, alone[STEPS] = {0};
+    train("", "", plain);
+    train("", TIED, alone);
+    CHECK(alone[STEPS - 1] < alone[0] && fabs(alone[1] - plain[1]) > 1e-4);
+    check_losses("",
+                 TIED "--mesh data:2,model:2 --layout "
+                      "batch:data,hidden:model,heads:model,vocab:model --zero 3",
+                 alone);
+    check_losses("", TIED "--mesh model:2 --layout embed:model", alone);
+    check_losses("", TIED "--stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe --dropout 0",
+                 (train("", TIED "--dropout 0", alone), alone));
+    check_losses("", TIED "--dropout 0 --scan-layers --accumulate 2 --recompute", alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
+                 TIED "--dropout 0 --mesh data:2,model:2 --layout "
+                      "batch:data,hidden:model,vocab:model",
+                 alone);
+#undef TIED
+    check_refused("--norm rsm", "rms");
+}
+
 static void test_stages_and_micro_batches_divide(void)
 {
     check_refused("--layers 6 --stages 4", "layers 6 and stages 4");
@@ -249,7 +274,8 @@ static void check_text(const char *launcher, const char *arguments, char *expect
 
 static void test_sample_is_the_same_everywhere(void)
 {
-    static const char *const models[] = {"", "--heads 4 --kv-heads 2 --rope", "--scan-layers"};
+    static const char *const models[] = {"", "--heads 4 --kv-heads 2 --rope --norm rms --tie",
+                                         "--scan-layers"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         char line[4 * TEXT], text[200] = "";
         snprintf(line, sizeof line,
@@ -297,6 +323,7 @@ int main(void)
         RUN(test_stages_give_the_losses_of_the_layers);
         RUN(test_a_scan_through_the_layers_gives_their_losses);
         RUN(test_shared_keys_and_rotary_positions_split_as_the_rest);
+        RUN(test_norms_of_mean_squares_and_a_tied_head_split_as_the_rest);
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);

@@ -77,7 +77,8 @@ static weft_value take_rows(weft_value of, weft_values with_respect_to, const we
 
 static void void_all(weft_value of, weft_values with_respect_to, weft_value *results)
 {
-    for (int i = 0; results != NULL && i < with_respect_to.n_values; i++)
+    const int n = results == NULL ? 0 : with_respect_to.n_values;
+    for (int i = 0; i < n && n <= WEFT_MOST_VALUES; i++)
         results[i] = weft_no_value(of.graph);
 }
 

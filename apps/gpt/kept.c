@@ -1,7 +1,8 @@
 /* kept: keys and values of a text's rows, in variables that live from run to run: a window's, all at once, and those of each token
  * that follows.
  *
- * A row is added where zeros are, so that it is all that is touched (scatter_add, which begins with the variable).
+ * A row is added where zeros are, so that it is all that is touched (scatter_add, which begins with the variable); but where a
+ * scan stacks the layers' caches.
  */
 #include "builder.h"
 

@@ -3,8 +3,8 @@
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, accumulate gives sums to the kernels
  * that make a summand, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they
- * may happen, join makes one exchange of several, early moves steps to what they end, schedule lets exchanges go on while
- * steps compute, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * may happen, join makes one exchange of several, early moves steps to what they end, prefetch gathers for the trip after,
+ * schedule lets exchanges go on while steps compute, memory lays the temporaries out (for one rank at a time, since boxes differ).
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

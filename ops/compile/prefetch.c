@@ -78,14 +78,27 @@ static bool is_made_by(const prefetching *p, uint32_t placed, uint32_t s)
            p->maker[placed] == s + 1;
 }
 
-/* The step of the same trip that makes operand i for this one alone, + 1. */
+/* Of an exchange of several tensors others may read some. */
+static bool reads_all(const weft_step *step, const weft_step *maker)
+{
+    for (int o = 0; o < maker->n_out; o++) {
+        int i = 0;
+        while (i < step->n_in && step->in[i] != maker->out[o])
+            i++;
+        if (i == step->n_in) return false;
+    }
+    return true;
+}
+
+/* The step of the same trip that makes operand i, and nothing for others, + 1. */
 static uint32_t maker_of(const prefetching *p, const weft_step *step, int i)
 {
     const uint32_t placed = step->in[i], maker = p->maker[placed];
     if (maker == 0 || maker == SEVERAL || p->n_readers[placed] != 1 ||
         p->plan->placed[placed].shares != 0)
         return 0;
-    return p->is_apart[maker - 1] && p->plan->steps[maker - 1].scan == step->scan ? maker : 0;
+    const weft_step *its = &p->plan->steps[maker - 1];
+    return p->is_apart[maker - 1] && its->scan == step->scan && reads_all(step, its) ? maker : 0;
 }
 
 static bool begins_chain(const prefetching *p, const weft_step *step)
@@ -127,8 +140,10 @@ static double take_chain(prefetching *p, uint32_t s, chain *c)
     if (weft_step_exchange(p->plan, step, 0, &exchange))
         price = weft_exchange_price(p->plan, &p->plan->cost, &exchange) +
                 weft_latency_price(p->plan, exchange.axes);
-    for (int i = 0; step->kind == WEFT_STEP_CONVERT && i < step->n_in; i++)
-        price += take_chain(p, maker_of(p, step, i) - 1, c);
+    for (int i = 0; step->kind == WEFT_STEP_CONVERT && i < step->n_in; i++) {
+        const uint32_t maker = maker_of(p, step, i) - 1;
+        if (p->chain_of[maker] == 0) price += take_chain(p, maker, c);
+    }
     return price;
 }
 
@@ -339,6 +354,7 @@ static weft_status place_chain(prefetching *p, uint32_t number)
     return WEFT_OK;
 }
 
+/* A chain that does not fit leaves tensors that no step uses. */
 static weft_status place_chains(prefetching *p)
 {
     for (uint32_t i = 0; i < p->n_chains; i++)

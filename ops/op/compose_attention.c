@@ -106,6 +106,12 @@ weft_value weft_alibi(weft_graph *graph, weft_dtype dtype, weft_dim heads, weft_
         if (!weft_graph_dim(graph, "alibi", dims[d], &taken[d])) return weft_no_value(graph);
     if (!weft_takes_float(weft_constant(graph, dtype, WEFT_SCALAR, 0.0), "alibi"))
         return weft_no_value(graph);
+    for (int d = 1; d < 3; d++)
+        if (strcmp(taken[0].dim, taken[d].dim) == 0)
+            return weft_graph_fail(graph,
+                                   "alibi: heads and %s are both %s, and the bias has a dim for "
+                                   "each; pass the dim that numbers the heads",
+                                   d == 1 ? "query" : "memory", taken[0].dim);
     if (strcmp(taken[1].dim, taken[2].dim) == 0)
         return weft_graph_fail(graph,
                                "alibi: query and memory are both %s, and the bias has a dim for "

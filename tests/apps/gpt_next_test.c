@@ -162,6 +162,7 @@ static const step_case cases[] = {
     {"data:2", "batch:data", 3, false, 0},
     {"model:2", MODEL, 0, false, 0},
     {"model:2", "seq:model", 0, false, 0},
+    {"model:2", "hidden:model", 0, false, 0}, /* ranks hold the caches in common */
     {"data:2,model:2", "batch:data," MODEL, 0, false, 0},
     {"data:2,model:2", "seq:data," MODEL, 0, false, 0},
 };

@@ -317,8 +317,11 @@ static void test_products_add_to_what_is_carried(void)
                  {two_products, 0}, /* whose sum a loop adds */
                  {product_read_by_others, 0},
                  {carry_read_by_others, 0}};
-    static const char *const places[][2] = {
-        {"data:1", ""}, {"data:2", "batch:data"}, {"data:3", "batch:data"}, {"m:2", "vocab:m"}};
+    static const char *const places[][2] = {{"data:1", ""},
+                                            {"data:2", "batch:data"},
+                                            {"data:3", "batch:data"},
+                                            {"m:2", "vocab:m"},
+                                            {"m:2", ""}};
     double once[VOCAB * WIDTH], written[VOCAB * WIDTH];
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {

@@ -222,6 +222,10 @@ static void test_positions_that_cannot_be_are_refused(void)
     CHECK_TEXT(weft_graph_error(g)->message, "query and memory are both seq");
     weft_graph_destroy(&g);
     g = weft_graph_create(1);
+    CHECK_EQ_INT(weft_alibi(g, WEFT_F32, seq, seq, memory).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "heads and query are both seq");
+    weft_graph_destroy(&g);
+    g = weft_graph_create(1);
     CHECK_EQ_INT(weft_alibi(g, WEFT_I32, batch, seq, memory).id, 0);
     CHECK_TEXT(weft_graph_error(g)->message, "only floats are possible here");
     weft_graph_destroy(&g);

@@ -15,11 +15,17 @@ enum { LAYERS = 5, AGAIN = 3, ROWS = 96, COLUMNS = 10, RUNS = 2 };
 static weft_oracle oracle;
 static const weft_dim layer = {"layer", LAYERS}, batch = {"batch", ROWS},
                       width = {"width", COLUMNS}, hidden = {"hidden", 7};
-static const char *const zero_3 = "batch:data?,hidden:model?";
+typedef enum form { PLAIN, RECOMPUTED, GATED, FORMS } form;
+static const char *const layouts[FORMS] = {"batch:data?,hidden:model?", "batch:data?,hidden:model?",
+                                           "batch:data?+model?"};
+/* On a slow link all that is gathered is waited for. */
+static const char *const links[FORMS] = {NULL, "1MB", "1MB"};
 
+enum { WEIGHTS = 5 };
 typedef struct training {
     weft_graph *graph;
-    weft_value x, weights[3], loss, updates[3];
+    int n_weights;
+    weft_value x, weights[WEIGHTS], loss, updates[WEIGHTS];
 } training;
 
 static weft_value take(weft_graph *g, const char *name, weft_shape shape)
@@ -27,49 +33,76 @@ static weft_value take(weft_graph *g, const char *name, weft_shape shape)
     return weft_variable(g, name, WEFT_F64, shape, weft_uniform(-0.4, 0.4));
 }
 
-/* A stack of layers as one scan, with a scan within it that reads weights too; or computed again on the way back. */
-static void build(training *t, bool is_again)
+/* A scan within the scan reads weights too. */
+static weft_value plain_block(weft_graph *g, weft_value h, const weft_value *w)
 {
-    weft_graph *g = t->graph = weft_graph_create(5);
     const weft_dim lower = {"lower", COLUMNS};
-    t->x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(batch, width));
+    weft_value y = weft_tanh(weft_einsum(WEFT_DIMS(batch, hidden), h, w[0]));
+    y = weft_add(weft_einsum(WEFT_DIMS(batch, width), y, w[1]), w[2]);
+    const weft_value within = weft_scan_begin(g, AGAIN), s = weft_scan_carry(y);
+    const weft_value mixed = weft_einsum(WEFT_DIMS(batch, hidden), s, w[0]);
+    const weft_value down = weft_rename(w[1], width, lower);
+    weft_scan_next(
+        s, weft_rename(weft_einsum(WEFT_DIMS(batch, lower), weft_tanh(mixed), down), lower, width));
+    weft_scan_end(within);
+    return weft_add(weft_scan_last(s), h);
+}
+
+/* Where weights are gathered over one axis after the other, and biases over one: what is one exchange goes to several readers. */
+static weft_value gated_block(weft_value h, const weft_value *w)
+{
+    const weft_value gate = weft_einsum(WEFT_DIMS(batch, hidden), h, w[0]);
+    const weft_value up = weft_einsum(WEFT_DIMS(batch, hidden), h, w[3]);
+    const weft_value y = weft_mul(weft_tanh(weft_add(gate, w[2])), weft_add(up, w[4]));
+    return weft_einsum(WEFT_DIMS(batch, width), y, w[1]);
+}
+
+static void take_weights(training *t, form form)
+{
+    weft_graph *g = t->graph;
+    t->n_weights = form == GATED ? 5 : 3;
     t->weights[0] = take(g, "up", WEFT_DIMS(layer, width, hidden));
     t->weights[1] = take(g, "down", WEFT_DIMS(layer, hidden, width));
-    t->weights[2] = take(g, "bias", WEFT_DIMS(layer, width));
+    t->weights[2] = take(g, "bias", WEFT_DIMS(layer, form == GATED ? hidden : width));
+    if (form != GATED) return;
+    t->weights[3] = take(g, "other", WEFT_DIMS(layer, width, hidden));
+    t->weights[4] = take(g, "other.bias", WEFT_DIMS(layer, hidden));
+}
+
+/* A stack of layers as one scan. */
+static void build(training *t, form form)
+{
+    weft_graph *g = t->graph = weft_graph_create(5);
+    weft_value seen[WEIGHTS], d[WEIGHTS];
+    t->x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(batch, width));
+    take_weights(t, form);
     const weft_value trip = weft_scan_begin(g, LAYERS), h = weft_scan_carry(t->x);
-    const weft_value up = weft_scan_each(t->weights[0], layer),
-                     down = weft_scan_each(t->weights[1], layer),
-                     bias = weft_scan_each(t->weights[2], layer);
-    const weft_value enters = is_again ? weft_recompute_begin(h) : h;
-    weft_value y = weft_tanh(weft_einsum(WEFT_DIMS(batch, hidden), enters, up));
-    y = weft_add(weft_einsum(WEFT_DIMS(batch, width), y, down), bias);
-    const weft_value within = weft_scan_begin(g, AGAIN), s = weft_scan_carry(y);
-    const weft_value mixed = weft_einsum(WEFT_DIMS(batch, hidden), s, up);
-    weft_scan_next(s, weft_rename(weft_einsum(WEFT_DIMS(batch, lower), weft_tanh(mixed),
-                                              weft_rename(down, width, lower)),
-                                  lower, width));
-    weft_scan_end(within);
-    y = weft_add(weft_scan_last(s), enters);
-    if (is_again) y = weft_recompute_end(y);
+    for (int i = 0; i < t->n_weights; i++)
+        seen[i] = weft_scan_each(t->weights[i], layer);
+    const weft_value enters = form == RECOMPUTED ? weft_recompute_begin(h) : h;
+    weft_value y = form == GATED ? gated_block(enters, seen) : plain_block(g, enters, seen);
+    if (form == RECOMPUTED) y = weft_recompute_end(y);
     weft_scan_next(h, weft_tanh(y));
     weft_scan_end(trip);
     t->loss = weft_mean(weft_square(weft_scan_last(h)));
-    weft_value d[3];
-    weft_gradients(t->loss, (weft_values){t->weights, 3}, d, 0);
-    for (int i = 0; i < 3; i++)
+    weft_gradients(t->loss, (weft_values){t->weights, t->n_weights}, d, 0);
+    for (int i = 0; i < t->n_weights; i++)
         t->updates[i] = weft_assign(t->weights[i], weft_sub(t->weights[i], weft_scale(d[i], 0.1)));
 }
 
-static weft_program *compile(training *t, weft_mesh *mesh, const char *link, bool is_synchronous)
+static weft_program *compile(training *t, weft_mesh *mesh, form form, bool is_synchronous)
 {
     weft_error error = {0};
     weft_layout *layout = NULL;
     weft_program *program = NULL;
-    const weft_value values[] = {t->loss, t->updates[0], t->updates[1], t->updates[2]};
-    const weft_compile_options options = {.synchronous = is_synchronous, .link = link, .unroll = 1};
-    CHECK_OK(weft_layout_create(zero_3, &layout, &error), error);
+    weft_value values[1 + WEIGHTS] = {t->loss};
+    memcpy(values + 1, t->updates, sizeof t->updates);
+    const weft_compile_options options = {
+        .synchronous = is_synchronous, .link = links[form], .unroll = 1};
+    CHECK_OK(weft_layout_create(layouts[form], &layout, &error), error);
     CHECK_OK(weft_layout_store(layout, 3, "batch", &error), error);
-    CHECK_OK(weft_compile(mesh, layout, (weft_values){values, 4}, &options, &program, &error),
+    CHECK_OK(weft_compile(mesh, layout, (weft_values){values, 1 + t->n_weights}, &options, &program,
+                          &error),
              error);
     weft_layout_destroy(&layout);
     return program;
@@ -139,13 +172,13 @@ static void test_no_more_is_exchanged(void)
 {
     int most = 0, most_copied = 0;
     for (int m = 0; m < oracle.n_meshes; m++)
-        for (int slow = 0; slow < 2; slow++) {
+        for (form form = 0; form < FORMS; form++) {
             training t, u;
             int n_copied, none;
-            build(&t, slow);
-            build(&u, slow);
-            weft_program *ahead = compile(&t, oracle.meshes[m], slow ? "1MB" : NULL, false);
-            weft_program *plain = compile(&u, oracle.meshes[m], slow ? "1MB" : NULL, true);
+            build(&t, form);
+            build(&u, form);
+            weft_program *ahead = compile(&t, oracle.meshes[m], form, false);
+            weft_program *plain = compile(&u, oracle.meshes[m], form, true);
             const int n = count_ahead(ahead, &n_copied);
             if (n > most) most = n;
             if (n_copied > most_copied) most_copied = n_copied;
@@ -204,13 +237,12 @@ static void train(training *t, weft_program *program, double *weights)
 static void test_the_bits_are_those_of_one_step_after_the_other(void)
 {
     for (int m = 0; m < oracle.n_meshes; m++)
-        for (int slow = 0; slow < 2; slow++) {
+        for (form form = 0; form < FORMS; form++) {
             static double ahead[LAYERS * COLUMNS * 7], plain[LAYERS * COLUMNS * 7];
             for (int is_plain = 0; is_plain < 2; is_plain++) {
                 training t;
-                build(&t, slow);
-                weft_program *program =
-                    compile(&t, oracle.meshes[m], slow ? "1MB" : NULL, is_plain);
+                build(&t, form);
+                weft_program *program = compile(&t, oracle.meshes[m], form, is_plain);
                 train(&t, program, is_plain ? plain : ahead);
                 CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
                 weft_graph_destroy(&t.graph);

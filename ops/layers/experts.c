@@ -184,7 +184,8 @@ static void count(const layer *l, const seating *s, weft_experts_facts *facts)
 {
     facts->dropped = facts->turned_away = whole_number(l, 0);
     if (s == NULL) return;
-    const weft_value one = weft_broadcast_to(whole_number(l, 1), *weft_shape_of(s->token));
+    const weft_shape shape = *weft_shape_of(s->token);
+    const weft_value one = weft_broadcast_to(whole_number(l, 1), shape);
     const weft_value taken = weft_unpick(of_tokens(l, (weft_shape){0}), one, s->token, l->token);
     facts->dropped = weft_sum(WEFT_SCALAR, weft_equal(taken, whole_number(l, 0)));
     if (l->chosen.id != 0)

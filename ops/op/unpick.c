@@ -72,9 +72,9 @@ static void gradient(weft_vjp *vjp)
 {
     const unpick_attributes *a = vjp->site->attributes;
     const weft_dim dim = {a->along.dim, a->along.size};
+    const weft_shape shape = vjp->site->in[0].shape; /* that of the graph moves as it grows */
     if (vjp->wanted[0])
-        vjp->din[0] =
-            weft_transpose(weft_pick(vjp->dout[0], vjp->in[1], dim), *weft_shape_of(vjp->in[0]));
+        vjp->din[0] = weft_transpose(weft_pick(vjp->dout[0], vjp->in[1], dim), shape);
 }
 
 static double flops(const weft_site *site)

@@ -39,12 +39,13 @@ static weft_shape with(weft_shape more, weft_dim x, weft_dim y)
 /* (A + B (x x') + C (x x')^2) x; x x' is symmetric, so either of its dims may be renamed. */
 static weft_value round_of(weft_value x, const sides *s)
 {
+    const weft_shape shape = *weft_shape_of(x);
     weft_value again = weft_rename(x, s->small, s->a);
     weft_value gram = weft_einsum(with(s->more, s->small, s->a), x, again);
     weft_value other = weft_rename(gram, s->small, s->b);
     weft_value square = weft_einsum(with(s->more, s->small, s->b), gram, other);
     weft_value both = weft_add(weft_scale(weft_rename(gram, s->a, s->b), B), weft_scale(square, C));
-    weft_value y = weft_einsum(*weft_shape_of(x), both, weft_rename(x, s->small, s->b));
+    weft_value y = weft_einsum(shape, both, weft_rename(x, s->small, s->b));
     return weft_add(weft_scale(x, A), y);
 }
 

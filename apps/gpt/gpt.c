@@ -44,8 +44,7 @@ static const option options[] = {
     {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
     {"norm", OPTION_CHOICE, "layer", "KIND", "Model",
      "of what enters attention, MLPs and the head: layer, by mean and deviation, or rms, by the "
-     "root of the mean "
-     "square, without biases",
+     "root of the mean square, without biases",
      "layer rms"},
     {"tie", OPTION_FLAG, "no", "", "Model", "one table for tokens that are read and for the head"},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},

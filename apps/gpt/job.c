@@ -83,7 +83,7 @@ static weft_status check_experts(const settings *s, weft_error *error)
 {
     const long long experts = settings_count(s, "experts"), top_k = settings_count(s, "top-k");
     const long long stages = settings_count(s, "stages");
-    const bool experts_choose = strcmp(settings_text(s, "route"), "experts") == 0;
+    const bool experts_choose = settings_is(s, "route", "experts");
     if (top_k > experts)
         return weft_fail(error, WEFT_USAGE,
                          "experts %lld and top-k %lld: a token goes through different experts, so "
@@ -118,64 +118,92 @@ static weft_status open_words(gpt_job *job, weft_error *error)
     return WEFT_OK;
 }
 
-weft_status gpt_job_check(gpt_job *job, weft_error *error)
+static weft_status check_parts(const settings *s, weft_error *error)
 {
-    const settings *s = job->settings;
-    const int64_t width = settings_count(s, "width"), heads = settings_count(s, "heads");
-    const int64_t layers = settings_count(s, "layers"), until = settings_count(s, "until");
-    const double dropout = settings_real(s, "dropout");
-    const weft_dtype dtype = weft_dtype_find(settings_text(s, "dtype"));
-    WEFT_TRY(check_heads(s, error));
-    if (layers > MAX_LAYERS)
-        return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", (long long)layers,
-                         MAX_LAYERS);
-    if (settings_count(s, "batch") % settings_count(s, "accumulate") != 0)
+    const long long batch = settings_count(s, "batch"), parts = settings_count(s, "accumulate");
+    if (batch % parts != 0)
         return weft_fail(error, WEFT_USAGE,
                          "batch %lld and accumulate %lld: micro-batches share the windows of a "
                          "step equally, so accumulate must divide batch",
-                         (long long)settings_count(s, "batch"),
-                         (long long)settings_count(s, "accumulate"));
-    if (settings_count(s, "accumulate") > 1 && dtype == WEFT_F16)
+                         batch, parts);
+    if (parts > 1 && settings_is(s, "dtype", "f16"))
         return weft_fail(error, WEFT_USAGE,
                          "accumulate %lld and dtype f16: its loss scale is for gradients of a "
                          "whole batch; take --dtype bf16, or f32",
-                         (long long)settings_count(s, "accumulate"));
-    WEFT_TRY(check_stages(s, error));
-    WEFT_TRY(check_experts(s, error));
-    if (dropout >= 1)
-        return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
-                         dropout);
+                         parts);
+    return WEFT_OK;
+}
+
+static weft_status check_plan_options(const settings *s, weft_error *error)
+{
     if (settings_flag(s, "json") && !settings_flag(s, "dry-run"))
         return weft_fail(error, WEFT_USAGE,
                          "--json is a form of the plan; give --dry-run as well, or use "
                          "--metrics FILE for a run's numbers");
     if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
         return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
-    job->shape = (gpt_shape){
+    return WEFT_OK;
+}
+
+static weft_status check_options(const settings *s, weft_error *error)
+{
+    const long long layers = settings_count(s, "layers");
+    const double dropout = settings_real(s, "dropout");
+    WEFT_TRY(check_heads(s, error));
+    if (layers > MAX_LAYERS)
+        return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", layers,
+                         MAX_LAYERS);
+    WEFT_TRY(check_parts(s, error));
+    WEFT_TRY(check_stages(s, error));
+    WEFT_TRY(check_experts(s, error));
+    if (dropout >= 1)
+        return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
+                         dropout);
+    return check_plan_options(s, error);
+}
+
+static gpt_mixture mixture_of(const settings *s)
+{
+    return (gpt_mixture){.experts = settings_count(s, "experts"),
+                         .top_k = settings_count(s, "top-k"),
+                         .capacity = settings_real(s, "capacity"),
+                         .experts_choose = settings_is(s, "route", "experts"),
+                         .balance = settings_real(s, "balance")};
+}
+
+/* But for the vocabulary. */
+static gpt_shape shape_of(const settings *s)
+{
+    const weft_dtype dtype = weft_dtype_find(settings_text(s, "dtype"));
+    return (gpt_shape){
         .batch = settings_count(s, "batch"),
         .seq = settings_count(s, "seq"),
-        .layers = layers,
-        .width = width,
-        .heads = heads,
-        .hidden = 4 * width,
-        .dropout = dropout,
+        .layers = settings_count(s, "layers"),
+        .width = settings_count(s, "width"),
+        .heads = settings_count(s, "heads"),
+        .hidden = 4 * settings_count(s, "width"),
+        .dropout = settings_real(s, "dropout"),
         .stages = settings_count(s, "stages"),
         .micro = settings_count(s, "micro"),
         .turns = settings_flag(s, "halves") ? 2 : 1,
         .recomputes = settings_flag(s, "recompute"),
         .scans = settings_flag(s, "scan-layers"),
-        .mixture = {.experts = settings_count(s, "experts"),
-                    .top_k = settings_count(s, "top-k"),
-                    .capacity = settings_real(s, "capacity"),
-                    .experts_choose = strcmp(settings_text(s, "route"), "experts") == 0,
-                    .balance = settings_real(s, "balance")},
+        .mixture = mixture_of(s),
         .kv_heads = settings_count(s, "kv-heads"),
         .ropes = settings_flag(s, "rope"),
-        .is_rms = strcmp(settings_text(s, "norm"), "rms") == 0,
+        .is_rms = settings_is(s, "norm", "rms"),
         .ties = settings_flag(s, "tie"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };
+}
+
+weft_status gpt_job_check(gpt_job *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const int64_t until = settings_count(s, "until");
+    WEFT_TRY(check_options(s, error));
+    job->shape = shape_of(s);
     WEFT_TRY(open_words(job, error));
     job->parts = settings_count(s, "accumulate");
     job->steps = settings_count(s, "steps");

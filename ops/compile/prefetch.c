@@ -21,12 +21,13 @@ enum { ROOM_DIVISOR = 4 };
 static const uint32_t SEVERAL = UINT32_MAX; /* who makes it */
 
 typedef struct chain {
-    uint32_t begin; /* the last of its steps that sees an element */
-    uint32_t root;  /* the conversion that the body reads */
-    uint32_t front; /* what is for the first trip stands before this step, */
-    uint32_t after; /* and behind this one what is for the next */
-    bool is_copied; /* into memory of its own, and from there */
-    double gain;    /* 0: the chain stays as it was */
+    uint32_t begin;   /* the last of its steps that sees an element */
+    uint32_t root;    /* the conversion that the body reads */
+    uint32_t front;   /* what is for the first trip stands before this step, */
+    uint32_t after;   /* and behind this one what is for the next */
+    bool is_copied;   /* into memory of its own, and from there: */
+    uint32_t *copies; /* [n_out of the root] */
+    double gain;      /* 0: the chain stays as it was */
 } chain;
 
 typedef struct prefetching {
@@ -41,8 +42,6 @@ typedef struct prefetching {
     double *begins; /* [n_steps + 1] the work of a run in all steps before, but for exchanges */
     chain *chains;  /* [n_chains] */
     uint32_t n_chains;
-    uint32_t **
-        copies; /* [n_chains] of a copied one, the memory that it goes through: [n_in of the root] */
     weft_step *steps; /* [n_steps] the new list */
     uint32_t n_steps;
 } prefetching;
@@ -277,7 +276,7 @@ static void put_chain(prefetching *p, const chain *c, bool is_ahead)
     for (uint32_t s = p->regions.begin[plan->steps[c->root].scan]; s <= c->root; s++) {
         if (moved(p, s) != c) continue;
         weft_step step = plan->steps[s];
-        if (s == c->root && c->is_copied) step.out = p->copies[c - p->chains];
+        if (s == c->root && c->is_copied) step.out = c->copies;
         step.is_ahead = is_ahead;
         if (!is_ahead) step.scan = plan->graph->scans[step.scan].parent;
         put(p, &step);
@@ -295,7 +294,7 @@ static void put_copies(prefetching *p, const chain *c)
                           .scan = root->scan,
                           .n_in = 1,
                           .n_out = 1,
-                          .in = &p->copies[c - p->chains][o],
+                          .in = &c->copies[o],
                           .out = &root->out[o],
                           .reason = root->reason};
         put(p, &copy);
@@ -331,25 +330,24 @@ static void make_list(prefetching *p)
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
 /* What is written in front of the scan is there for all its trips. */
-static weft_status place_chain(prefetching *p, uint32_t number)
+static weft_status place_chain(prefetching *p, chain *c)
 {
     weft_plan *plan = p->plan;
-    const chain *c = &p->chains[number];
     const weft_step *root = &plan->steps[c->root];
     const uint32_t around = plan->graph->scans[root->scan].parent;
     for (uint32_t s = 0; s <= c->root; s++)
         for (int o = 0; o < plan->steps[s].n_out && moved(p, s) == c; o++)
             if (s != c->root || !c->is_copied) plan->placed[plan->steps[s].out[o]].scan = around;
     if (!c->is_copied) return WEFT_OK;
-    const size_t bytes = (size_t)root->n_out * sizeof **p->copies;
-    p->copies[number] = weft_arena_take(plan->arena, bytes);
-    if (p->copies[number] == NULL) return weft_fail_memory(p->error, bytes);
+    const size_t bytes = (size_t)root->n_out * sizeof *c->copies;
+    c->copies = weft_arena_take(plan->arena, bytes);
+    if (c->copies == NULL) return weft_fail_memory(p->error, bytes);
     for (int o = 0; o < root->n_out; o++) {
         weft_placed copy = plan->placed[root->out[o]];
         copy.scan = around;
         copy.next = 0;
-        p->copies[number][o] = weft_plan_place(plan, &copy);
-        if (p->copies[number][o] == 0) return weft_fail_memory(p->error, sizeof copy);
+        c->copies[o] = weft_plan_place(plan, &copy);
+        if (c->copies[o] == 0) return weft_fail_memory(p->error, sizeof copy);
     }
     return WEFT_OK;
 }
@@ -358,7 +356,7 @@ static weft_status place_chain(prefetching *p, uint32_t number)
 static weft_status place_chains(prefetching *p)
 {
     for (uint32_t i = 0; i < p->n_chains; i++)
-        if (p->chains[i].gain > 0) WEFT_TRY(place_chain(p, i));
+        if (p->chains[i].gain > 0) WEFT_TRY(place_chain(p, &p->chains[i]));
     return WEFT_OK;
 }
 
@@ -399,10 +397,9 @@ static weft_status open_prefetching(prefetching *p)
     p->chain_of = weft_arena_take(arena, n * sizeof *p->chain_of);
     p->begins = weft_arena_take(arena, n * sizeof *p->begins);
     p->chains = weft_arena_take(arena, n * sizeof *p->chains);
-    p->copies = weft_arena_take(arena, n * sizeof *p->copies);
     p->steps = calloc(3 * n, sizeof *p->steps); /* of a chain each stands twice, and is copied */
     if (!p->maker || !p->n_readers || !p->is_apart || !p->is_inner || !p->chain_of || !p->begins ||
-        !p->chains || !p->copies || !p->steps)
+        !p->chains || !p->steps)
         return weft_fail_memory(p->error, 3 * n * sizeof *p->steps);
     return weft_find_regions(p->plan, arena, &p->regions, p->error);
 }

@@ -116,57 +116,49 @@ static void test_a_scan_through_the_layers_gives_their_losses(void)
     check_refused("--layers 4 --stages 2 --scan-layers", "stages 2 and scan-layers");
 }
 
-/* Heads that share keys and values, and rotary positions: one loss under all layouts, and another one than without. */
+/* A form of the model: one loss under all layouts, of them `layout` on model:2 and `by_processes` on data:2,model:2, in stages, and as
+ * one scan; another loss than the plain model's. */
+static void check_form(const char *form, const char *layout, const char *by_processes)
+{
+    char still[TEXT], line[2 * TEXT];
+    double plain[STEPS] = {0}, alone[STEPS] = {0};
+    train("", "", plain);
+    train("", form, alone);
+    CHECK(alone[STEPS - 1] < alone[0] && fabs(alone[1] - plain[1]) > 1e-4);
+    snprintf(line, sizeof line,
+             "%s --zero 3 --mesh data:2,model:2 --layout "
+             "batch:data,hidden:model,heads:model,vocab:model",
+             form);
+    check_losses("", line, alone);
+    snprintf(line, sizeof line, "%s --mesh model:2 --layout %s", form, layout);
+    check_losses("", line, alone);
+    snprintf(still, sizeof still, "%s --dropout 0",
+             form); /* masks are others in stages, and in a scan */
+    train("", still, alone);
+    snprintf(line, sizeof line, "%s --stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe", still);
+    check_losses("", line, alone);
+    snprintf(line, sizeof line, "%s --scan-layers --accumulate 2 --recompute", still);
+    check_losses("", line, alone);
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    snprintf(line, sizeof line, "%s --mesh data:2,model:2 --layout %s", still, by_processes);
+    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe", line, alone);
+}
+
 static void test_shared_keys_and_rotary_positions_split_as_the_rest(void)
 {
-#define TURNED "--heads 4 --kv-heads 2 --rope "
-    double plain[STEPS] = {0}, alone[STEPS] = {0};
-    train("", "--heads 4", plain);
-    train("", TURNED, alone);
-    CHECK(alone[STEPS - 1] < alone[0] && fabs(alone[1] - plain[1]) > 1e-4);
-    check_losses("",
-                 TURNED "--mesh data:2,model:2 --layout "
-                        "batch:data,hidden:model,heads:model,vocab:model --zero 3",
-                 alone);
-    check_losses("", TURNED "--mesh model:2 --layout group:model,seq:model", alone);
-    check_losses("", TURNED "--stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe --dropout 0",
-                 (train("", TURNED "--dropout 0", alone), alone));
-    check_losses("", TURNED "--dropout 0 --scan-layers --accumulate 2 --recompute", alone);
-    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
-    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
-                 TURNED "--dropout 0 --mesh data:2,model:2 --layout "
-                        "batch:data,hidden:model,group:model,seq:model",
-                 alone);
-#undef TURNED
+    check_form("--heads 4 --kv-heads 2 --rope", "group:model,seq:model",
+               "batch:data,hidden:model,group:model,seq:model");
     check_refused("--heads 4 --kv-heads 3", "heads 4 and kv-heads 3");
     check_refused("--heads 4 --kv-heads 3", "kv-heads must divide heads");
     check_refused("--width 24 --heads 8 --rope", "a head has 3 numbers");
     check_refused("--width 24 --heads 8 --rope", "width / heads must be even");
 }
 
-/* Norms without biases, and one table for tokens and head: one loss under all layouts, and fewer parameters. */
+/* Norms without biases, and one table for tokens and head. */
 static void test_norms_of_mean_squares_and_a_tied_head_split_as_the_rest(void)
 {
-#define TIED "--norm rms --tie "
-    double plain[STEPS] = {0}, alone[STEPS] = {0};
-    train("", "", plain);
-    train("", TIED, alone);
-    CHECK(alone[STEPS - 1] < alone[0] && fabs(alone[1] - plain[1]) > 1e-4);
-    check_losses("",
-                 TIED "--mesh data:2,model:2 --layout "
-                      "batch:data,hidden:model,heads:model,vocab:model --zero 3",
-                 alone);
-    check_losses("", TIED "--mesh model:2 --layout embed:model", alone);
-    check_losses("", TIED "--stages 2 --micro 3 --mesh pipe:2 --layout stage:pipe --dropout 0",
-                 (train("", TIED "--dropout 0", alone), alone));
-    check_losses("", TIED "--dropout 0 --scan-layers --accumulate 2 --recompute", alone);
-    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
-    check_losses(WEFT_TEST_MPIEXEC " -n 4 --oversubscribe",
-                 TIED "--dropout 0 --mesh data:2,model:2 --layout "
-                      "batch:data,hidden:model,vocab:model",
-                 alone);
-#undef TIED
-    check_refused("--norm rsm", "rms");
+    check_form("--norm rms --tie", "embed:model", "batch:data,hidden:model,vocab:model");
+    check_refused("--norm rsm", "did you mean rms?");
 }
 
 static void test_stages_and_micro_batches_divide(void)

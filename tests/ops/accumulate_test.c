@@ -382,7 +382,7 @@ static counts add_rows(const char *mesh_text, const char *layout_text, also_read
 static void test_rows_are_added_to_a_variable(void)
 {
     static const char *const places[][2] = {
-        {"data:1", ""}, {"m:2", "vocab:m"}, {"m:3", "embed:m"}, {"m:4", "vocab:m"}};
+        {"data:1", ""}, {"m:2", "vocab:m"}, {"m:3", "embed:m"}, {"m:4", "vocab:m"}, {"m:2", ""}};
     double expected[VOCAB * WIDTH + 1], found[VOCAB * WIDTH + 1];
     for (also_read also = NOTHING; also <= NEW_VALUE; also++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {

@@ -8,6 +8,7 @@
 #include "weft/program.h"
 #include "weft/research/plan.h"
 
+#include "plan_shown.h"
 #include "test.h"
 
 static const weft_dim words = {"token", 64}, wide = {"embed", 32}, eight = {"experts", 8},
@@ -99,27 +100,6 @@ static void build_large(const by_hand *c, weft_graph *g, weft_value all[5])
     weft_gradients(all[0], (weft_values){variables, 4}, all + 1, 0);
 }
 
-static void show(const weft_program *program)
-{
-    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
-        weft_planned_draft draft;
-        weft_error error = {0};
-        if (!CHECK_OK(weft_plan_draft_at(program, i, &draft, &error), error)) return;
-        printf("  by %s: %.0f + %.0f, %d exchanges%s%s\n", draft.name, draft.exchange, draft.work,
-               draft.n_exchanges, draft.is_allowed ? "" : ", not allowed",
-               draft.is_taken ? ", taken" : "");
-    }
-    for (int s = 0; s < (int)weft_plan_n_steps(program); s++) {
-        weft_planned_step step;
-        weft_error error = {0};
-        if (!CHECK_OK(weft_plan_step_at(program, s, 0, &step, &error), error)) return;
-        if (step.kind != WEFT_STEP_CONVERT || !step.axes) continue;
-        printf("  %-8s %-14s %8lld bytes over %u  %s at %d: %s\n", weft_phase_name(step.phase),
-               weft_convert_name(step.collective), (long long)step.wire_bytes, step.axes, step.op,
-               step.line, step.reason);
-    }
-}
-
 static void check_traffic(const by_hand *c, const weft_program *program)
 {
     enum { ROOM = 16 };
@@ -155,7 +135,7 @@ static void check_plan(const by_hand *c, bool is_shown)
         CHECK_OK(weft_layout_create(c->layout, &layout, &error), error) &&
         CHECK_OK(weft_compile(mesh, layout, (weft_values){all, 5}, NULL, &program, &error),
                  error)) {
-        if (is_shown) printf("%s %s\n", c->mesh, c->layout), show(program);
+        if (is_shown) printf("%s %s\n", c->mesh, c->layout), show_plan(program);
         check_traffic(c, program);
     }
     weft_program_destroy(&program);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_shown.h"
 #include "test.h"
 
 enum { MAX_KINDS = 4 };
@@ -338,27 +339,6 @@ enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static const plan_case *shown;
 
-static void show_collectives(const weft_program *program)
-{
-    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
-        weft_planned_draft draft;
-        weft_error error = {0};
-        if (!CHECK_OK(weft_plan_draft_at(program, i, &draft, &error), error)) return;
-        printf("  by %s: %.0f + %.0f, %d exchanges%s%s\n", draft.name, draft.exchange, draft.work,
-               draft.n_exchanges, draft.is_allowed ? "" : ", not allowed",
-               draft.is_taken ? ", taken" : "");
-    }
-    for (int s = 0; s < weft_plan_n_steps(program); s++) {
-        weft_planned_step step;
-        weft_error error = {0};
-        if (!CHECK_OK(weft_plan_step_at(program, s, 0, &step, &error), error)) return;
-        if (step.kind != WEFT_STEP_CONVERT || !step.axes) continue;
-        printf("  %-8s %-14s %6lld bytes  %s at %d: %s\n", weft_phase_name(step.phase),
-               weft_convert_name(step.collective), (long long)step.wire_bytes, step.op, step.line,
-               step.reason);
-    }
-}
-
 static void check_traffic(const plan_case *c, const weft_program *program)
 {
     enum { room = 32 };
@@ -395,7 +375,7 @@ static void check_plan(const plan_case *c)
     if (CHECK_OK(weft_mesh_plan(c->mesh, &mesh, &error), error) &&
         CHECK_OK(weft_layout_create(c->layout, &layout, &error), error) &&
         CHECK_OK(weft_compile(mesh, layout, values, NULL, &program, &error), error)) {
-        if (shown == c) show_collectives(program);
+        if (shown == c) show_plan(program);
         check_traffic(c, program);
     }
     weft_program_destroy(&program);

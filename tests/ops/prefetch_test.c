@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "measured.h"
 #include "oracle.h"
 #include "test.h"
 #include "weft/autodiff.h"
@@ -195,27 +196,6 @@ static void test_no_more_is_exchanged(void)
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------- */
-
-static void check_measured(const weft_program *program)
-{
-    weft_traffic planned[64], measured[64];
-    weft_usage plan, run;
-    weft_error error = {0};
-    const weft_mesh *mesh = weft_program_mesh(program);
-    const int first = weft_mesh_first_local(mesh);
-    for (int rank = first; rank < first + weft_mesh_n_local(mesh); rank++) {
-        const int n = weft_plan_traffic(program, rank, planned, 64);
-        CHECK_EQ_INT(weft_measured_traffic(program, rank, measured, 64), n);
-        for (int i = 0; i < n; i++) {
-            CHECK_EQ_INT(planned[i].count, measured[i].count);
-            CHECK_EQ_INT(planned[i].bytes, measured[i].bytes);
-        }
-        CHECK_OK(weft_plan_usage(program, rank, &plan, &error), error);
-        weft_measured_usage(program, rank, &run);
-        CHECK_EQ_INT(plan.n_steps, run.n_steps);
-        CHECK_EQ_INT(plan.arena_bytes, run.arena_bytes);
-    }
-}
 
 /* The weights after a few steps. */
 static void train(training *t, weft_program *program, double *weights)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "measured.h"
 #include "oracle.h"
 #include "test.h"
 #include "weft/autodiff.h"
@@ -80,29 +81,13 @@ static void test_a_plan_is_as_long_however_many_trips_there_are(void)
     destroy(&b, &many);
 }
 
-/* What is planned, measured. */
-static void check_measured(weft_program *program)
+/* A step of a body counts in each trip. */
+static void check_trips(const weft_program *program)
 {
-    weft_traffic planned[64], measured[64];
-    weft_usage plan, run;
+    weft_usage plan;
     weft_error error = {0};
-    const weft_mesh *mesh = weft_program_mesh(program);
-    for (int rank = 0; rank < weft_mesh_n_ranks(mesh); rank++) {
-        if (rank < weft_mesh_first_local(mesh) ||
-            rank >= weft_mesh_first_local(mesh) + weft_mesh_n_local(mesh))
-            continue;
-        const int n = weft_plan_traffic(program, rank, planned, 64);
-        CHECK_EQ_INT(weft_measured_traffic(program, rank, measured, 64), n);
-        for (int i = 0; i < n; i++) {
-            CHECK_EQ_INT(planned[i].count, measured[i].count);
-            CHECK_EQ_INT(planned[i].bytes, measured[i].bytes);
-        }
-        CHECK_OK(weft_plan_usage(program, rank, &plan, &error), error);
-        weft_measured_usage(program, rank, &run);
-        CHECK_EQ_INT(plan.n_steps, run.n_steps);
-        CHECK(plan.n_steps > weft_plan_n_steps(program));
-        CHECK_EQ_INT(plan.arena_bytes, run.arena_bytes);
-    }
+    CHECK_OK(weft_plan_usage(program, 0, &plan, &error), error);
+    CHECK(plan.n_steps > weft_plan_n_steps(program));
 }
 
 static void test_what_is_planned_is_measured(void)
@@ -119,6 +104,7 @@ static void test_what_is_planned_is_measured(void)
                 CHECK_OK(weft_oracle_fill(&b, program, &error), error);
                 CHECK_OK(weft_run(program, &error), error);
                 check_measured(program);
+                check_trips(program);
             }
             destroy(&program, &b);
         }

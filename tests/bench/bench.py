@@ -3,8 +3,8 @@
 
 Workers are processes that live through a row; one is measured, the others are stopped (SIGSTOP), and so on in turn for
 --rounds rounds. Before anything is timed all do the same steps from the same numbers, and what they computed is
-compared. Two probes with nothing of anybody's in them run before and after each row: where they moved by more than a tenth the
-machine was not the same machine, and the row is no result. protocol.h says how workers are spoken to.
+compared. Two probes with nothing of anybody's in them run before each row and after each of its rounds: where the best of one half
+is not within a tenth of the other's, the machine was not the same machine, and the row is no result. protocol.h says how workers are spoken to.
 """
 import argparse
 import datetime
@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 SPARE = 3 << 30  # bytes of memory that have to be there before another worker is started
 TURN = 0.1  # seconds that a worker is measured in a round, or one call if that takes longer
 BLOCK = 0.002  # seconds of the calls that are timed together
+PROBED = 40  # blocks of 2 to 3 milliseconds: as long a turn as a worker's
 MOVED = 0.10  # of a probe
 QUIET = 0.9  # of the cores is idle where nobody else is at work
 APART = 1e-4  # of what the workers computed
@@ -95,10 +96,20 @@ class Probe:
         for kind, calls in (("product", 100), ("stream", 4)):
             self.worker.ask(f"open {kind}")
             self.worker.ask(f"look {calls}")
-            wall = self.worker.ask(f"time 80 {calls}")["wall"]
+            wall = self.worker.ask(f"time {PROBED} {calls}")["wall"]
             found[kind] = self.amount[kind] * calls / min(wall)
         self.worker.stop()
         return found
+
+
+def best(probes):
+    return {kind: max(p[kind] for p in probes) for kind in probes[0]}
+
+
+def halves(probes):
+    """What the machine gave at its best in the first rounds, and in the last: a minimum of rounds is held to no less."""
+    half = len(probes) // 2
+    return {"before": best(probes[:half]), "after": best(probes[half:])}
 
 
 def moved(before, after):
@@ -208,18 +219,18 @@ def take_turn(worker, told, times):
     worker.stop()
 
 
-def interleave(workers, told, rounds, calm):
+def interleave(workers, told, rounds, between):
     """name -> seconds a call of every block, and CPU seconds a call."""
     times, names = {}, list(workers)
     for r in range(rounds):
-        calm.wait()
         for name in names[r % len(names):] + names[:r % len(names)]:
             if "skipped" not in told[name]:
                 take_turn(workers[name], told, times)
+        between()
     return {name: {"wall": t["wall"], "cpu": t["cpu"] / t["calls"]} for name, t in times.items()}
 
 
-def start_each(contenders, peers, environment, told, rounds):
+def start_each(contenders, peers, environment, told, rounds, between):
     """The same of processes that begin with nothing: seconds until their first line."""
     times = {}
     for r in range(rounds):
@@ -237,6 +248,7 @@ def start_each(contenders, peers, environment, told, rounds):
             t["wall"].append(wall)
             t["cpu"] += cpu / rounds
             say(f"  {c.name}: {wall:.3f} s")
+        between()
     return times
 
 
@@ -253,10 +265,10 @@ def summary(row, told, times):
     return told
 
 
-def times_of(row, contenders, workers, opened, told, rounds, calm):
+def times_of(row, contenders, workers, opened, told, rounds, between):
     if row.is_start:
-        return start_each(contenders, workers.peers, workers.environment, told, rounds)
-    return interleave(opened, told, rounds, calm)
+        return start_each(contenders, workers.peers, workers.environment, told, rounds, between)
+    return interleave(opened, told, rounds, between)
 
 
 def measure(row, contenders, workers, probe, calm, rounds, tries):
@@ -266,11 +278,11 @@ def measure(row, contenders, workers, probe, calm, rounds, tries):
     record["why"] = None if row.is_start else disagreement(told)
     calm.begin()
     for attempt in range(tries if record["why"] is None else 0):
-        before = probe.measure(calm)
-        times = times_of(row, contenders, workers, opened, told, rounds, calm)
-        after = probe.measure(calm)
+        probes = [probe.measure(calm)]
+        times = times_of(row, contenders, workers, opened, told, rounds, lambda: probes.append(probe.measure(calm)))
         told = summary(row, told, times)
-        record.update(probes={"before": before, "after": after}, moved=moved(before, after))
+        record["probes"] = halves(probes)
+        record["moved"] = moved(**record["probes"])
         record["why"] = None if record["moved"] <= MOVED else f"the probes moved by {100 * record['moved']:.0f} %"
         if record["why"] is None:
             break

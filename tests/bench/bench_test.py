@@ -150,9 +150,9 @@ class Refusing(unittest.TestCase):
     ROW = rows.Row("add", "x + y", "op", 12.0, "B")
 
     def measure(self, before, after, numbers):
-        """A row of two contenders that answer so, between probes that find so."""
+        """A row of two contenders that answer so, of three rounds with probes around them that find so: two, and two."""
         probe = mock.Mock()
-        probe.measure.side_effect = [before, after] * 2
+        probe.measure.side_effect = [before, self.SLOW, self.SLOW, after] * 2
         found = {name: mock.Mock(blocks=2, calls=1) for name in numbers}
         for name, w in found.items():
             w.name, w.cpu.return_value, w.ask.return_value = name, 0.0, {"wall": [2.0, 1.0]}
@@ -163,6 +163,7 @@ class Refusing(unittest.TestCase):
             return bench.measure(self.ROW, contenders, workers, probe, CALM, rounds=3, tries=2)
 
     STILL = {"product": 100.0, "stream": 50.0}
+    SLOW = {"product": 70.0, "stream": 20.0}  # a moment of a machine that is as good before it and after it
 
     def test_a_still_machine_and_equal_results_make_a_result(self):
         record = self.measure(self.STILL, self.STILL, {"Weft": [1.0, 0.5], "PyTorch": [1.00005, 0.5]})

@@ -31,7 +31,7 @@ def _cells(row, record):
         if "minimum" not in c:
             yield [name, c.get("skipped") and f"skipped: {c['skipped']}" or "not timed", "", "", "", "", "", ""]
             continue
-        stream = record["probes"]["before"]["stream"]
+        stream = max(p["stream"] for p in record["probes"].values())
         share = f"{row.amount / c['minimum'] / stream:.2f}" if row.unit == "B" and row.group == "op" else ""
         yield [name, seconds(c["minimum"]), seconds(c["median"]), seconds(c["cpu"]), f"{c.get('ratio', 0):.2f}",
                rate(row, c["minimum"]), share, gigabytes(c["peak"]) if "peak" in c else ""]

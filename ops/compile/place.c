@@ -296,6 +296,7 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
 static weft_status place_all(weft_placing *p, weft_outlook outlook)
 {
     const weft_planned_draft empty = p->draft != NULL ? *p->draft : (weft_planned_draft){0};
+    weft_place_scans_anew(p);
     WEFT_TRY(place_once(p, outlook));
     if (!p->is_again) return WEFT_OK;
     if (p->draft != NULL) *p->draft = empty;

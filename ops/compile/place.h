@@ -20,8 +20,9 @@ typedef struct weft_placing {
     uint32_t *begin;   /* [n_scans] the step that begins it                    */
     uint32_t *carried; /* [n_tensors] of what goes from trip to trip: the version that does */
     weft_spec *
-        lasting; /* [n_tensors] of that, where it stays a partial sum over all trips; else not partial */
-    bool is_again; /* something turned out not to last: everything is placed anew */
+        may_last; /* [n_tensors] of that, where it can be a partial sum over all trips; else not partial */
+    weft_spec *lasting; /* [n_tensors] the same, less what has turned out not to be       */
+    bool is_again;      /* something turned out not to last: everything is placed anew */
     weft_error *error;
 } weft_placing;
 
@@ -51,6 +52,8 @@ weft_status weft_place_op(weft_placing *p, uint32_t id);
 /* ---- place_scan.c ---- */
 
 weft_status weft_place_scans_begin(weft_placing *p);
+/* Whatever turned out not to last where the same graph was placed in another outlook may last in this one. */
+void weft_place_scans_anew(weft_placing *p);
 /* Before node `id`: the bodies that it is not in end, and the one that it is the trip of begins. */
 weft_status weft_place_fences(weft_placing *p, uint32_t id);
 weft_status weft_place_carry(weft_placing *p, uint32_t id);

@@ -68,9 +68,9 @@ static void look_whether_it_lasts(weft_placing *p, uint32_t carry, uint32_t next
         states[a] = axes >> a & 1
                         ? WEFT_PARTIAL
                         : (int8_t)weft_spec_state(&p->ahead.wanted[carry], shape->n_dims, a);
-    weft_spec_of_states(plan, shape, states, &p->lasting[carry]);
-    p->lasting[carry].partial = axes;
-    p->lasting[carry].combine = WEFT_SUM;
+    weft_spec_of_states(plan, shape, states, &p->may_last[carry]);
+    p->may_last[carry].partial = axes;
+    p->may_last[carry].combine = WEFT_SUM;
 }
 
 weft_status weft_place_scans_begin(weft_placing *p)
@@ -80,13 +80,20 @@ weft_status weft_place_scans_begin(weft_placing *p)
     if (graph->n_scans == 0) return WEFT_OK;
     p->begin = weft_arena_take(arena, graph->n_scans * sizeof *p->begin);
     p->carried = weft_arena_take(arena, graph->n_tensors * sizeof *p->carried);
+    p->may_last = weft_arena_take(arena, graph->n_tensors * sizeof *p->may_last);
     p->lasting = weft_arena_take(arena, graph->n_tensors * sizeof *p->lasting);
-    if (!p->begin || !p->carried || !p->lasting)
+    if (!p->begin || !p->carried || !p->may_last || !p->lasting)
         return weft_fail_memory(p->error, graph->n_tensors * sizeof *p->lasting);
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         if (graph->nodes[id].op == &weft_op_scan_next)
             look_whether_it_lasts(p, graph->nodes[id].in[0], graph->nodes[id].in[1]);
     return WEFT_OK;
+}
+
+void weft_place_scans_anew(weft_placing *p)
+{
+    const weft_graph *graph = p->plan->graph;
+    if (graph->n_scans > 0) memcpy(p->lasting, p->may_last, graph->n_tensors * sizeof *p->lasting);
 }
 
 /* The body had it finished in every trip: then it is better finished before. */

@@ -48,6 +48,15 @@ static bool is_decided(const weft_node *node)
     return node->op->makes_token || node->n_in == 0;
 }
 
+/* An input, a variable, or one in another dtype. */
+static bool is_held(const weft_plan *plan, uint32_t value)
+{
+    const weft_node *node = weft_node_of(plan->graph, value);
+    while (node->op->recodes)
+        node = weft_node_of(plan->graph, node->in[0]);
+    return is_decided(node);
+}
+
 static bool can_take_partial(const weft_plan *plan, const weft_node *node, int i)
 {
     return node->n_out == 1 && ((node->op->linear | node->op->additive) >> i & 1) &&
@@ -209,6 +218,7 @@ static weft_status ask_operands(looking *l, uint32_t id)
         memcpy(in.in[i].now, in.in[i].finished, sizeof in.in[i].now);
         if (node->op->element && !is_decided(weft_node_of(plan->graph, value)))
             in.in[i].is_free = true; /* hands on what is asked of it */
+        if (l->outlook.held && !is_held(plan, value)) in.in[i].is_free = true;
     }
     for (int o = 0; o < node->n_out; o++)
         weft_ahead_of(plan, l->ahead, node->out + (uint32_t)o, &in.out[o]);

@@ -7,6 +7,8 @@
 /* What is believed of the future. */
 typedef struct weft_outlook {
     bool readers; /* a value goes where all of its readers ask for it; else where names want it */
+    bool
+        held; /* what is made goes where it is asked for, for nothing: what is kept in memory stays where it is */
     bool sums; /* a partial result pays its share of the sum it joins; else it is finished alone */
 } weft_outlook;
 

@@ -11,10 +11,11 @@ static const struct {
     const char *name;
     weft_outlook outlook;
 } outlooks[WEFT_DRAFTS] = {
-    {"names", {false, false}},
-    {"readers and sums", {true, true}},
-    {"sums", {false, true}},
-    {"readers", {true, false}},
+    {"names", {0}},
+    {"readers and sums", {.readers = true, .sums = true}},
+    {"what is held", {.readers = true, .sums = true, .held = true}},
+    {"sums", {.sums = true}},
+    {"readers", {.readers = true}},
 };
 
 /* The most bytes of rank 0's temporaries that are alive at once, were every step run by itself. */
@@ -88,7 +89,7 @@ weft_status weft_compare_drafts(weft_plan *plan, weft_draft_place place, void *p
     int best = 0;
     for (int i = 0; i < WEFT_DRAFTS; i++) {
         if (i == 1 && drafts[0].n_exchanges == 0) break;
-        if (i == 2 && drafts[1].is_allowed) break;
+        if (i == 3 && drafts[1].is_allowed) break;
         WEFT_TRY(make_draft(plan, place, placing, i, error));
         drafts[i].is_allowed = is_allowed(&drafts[i], &drafts[0]);
         if (drafts[i].is_allowed && is_better(&drafts[i], &drafts[best])) best = i;

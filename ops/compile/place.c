@@ -318,7 +318,7 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
 {
     weft_error own = {0};
     const weft_graph *graph = plan->graph;
-    weft_outlook outlook = {false, false};
+    weft_outlook outlook = {0};
     weft_placing p = {.plan = plan, .error = error ? error : &own};
     p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
     p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);

@@ -44,12 +44,12 @@ static const by_hand plans[] = {
      false,
      {{WEFT_ALL_TO_ALL, 1, 4, 4 * 16 * SENT / 2 / 2},
       {WEFT_ALL_REDUCE, 1, 2, 8 + ROUTER + BEFORE}}},
-    /* the other order of rules, where weights are more than what is sent */
+    /* the other order of rules: no product alone would go to the experts, all of them do */
     {"d:4",
      "batch:d,experts:d",
-     4,
+     16,
      false,
-     {{WEFT_ALL_TO_ALL, 1, 4, 4 * 4 * SENT / 4 * 3 / 4},
+     {{WEFT_ALL_TO_ALL, 1, 4, 4 * 16 * SENT / 4 * 3 / 4},
       {WEFT_ALL_REDUCE, 1, 2, 8 + ROUTER + BEFORE}}},
     /* inside experts a sum over m, back over d as it is */
     {"d:2,m:2",

@@ -225,11 +225,12 @@ WEFT_API const weft_decision *weft_plan_decision_at(const weft_program *program,
 /* Op by op, the cheapest way depends on two things that are known only at the end: where the readers of a result will
  * need it, and whether a partial result goes on into a sum that is finished once. So the whole program is placed several
  * times, each time as if this or that were so, and the cheapest draft becomes the plan. */
-enum { WEFT_DRAFTS = 4 };
+enum { WEFT_DRAFTS = 5 };
 typedef struct weft_planned_draft {
     /* "names": every result goes where its names want it, and is finished there. "sums": partial results share the
      * price of finishing the sum they go into. "readers": results go where all of their readers ask for them.
-     * "readers and sums": both */
+     * "readers and sums": both. "what is held": both, and readers ask as if what others make came to them for nothing, so that
+     * inputs and variables stay where they are: tokens go to experts, and not their weights to tokens */
     const char *name;
     double exchange, work, total; /* as in weft_planned_cost, of rank 0, before steps are joined */
     double link_bytes;            /* of all exchanges, before the cost function prices them      */

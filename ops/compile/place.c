@@ -109,11 +109,31 @@ static const char *dims_reason(weft_placing *p, const weft_choice_in *in, const 
     return text;
 }
 
-/* A result may be partial over one axis because of this op, over another because of an operand. */
+/* Is the reason `one`, of so many letters, among `reasons`? */
+static bool has_reason(const char *reasons, const char *one, size_t letters)
+{
+    for (const char *at = reasons; at != NULL; at = strstr(at, ", ")) {
+        at += at != reasons ? strlen(", ") : 0;
+        if (strncmp(at, one, letters) == 0 && (at[letters] == ',' || at[letters] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* A result may be partial over one axis because of this op, over another because of an operand; a sum of many products for a
+ * few reasons, each of which is said once. */
 static const char *both_reasons(weft_placing *p, const char *own, const char *inherited)
 {
-    if (!own || !inherited || strcmp(own, inherited) == 0) return own ? own : inherited;
-    return weft_arena_text(p->plan->arena, "%s, %s", inherited, own);
+    if (!own || !inherited) return own ? own : inherited;
+    const char *all = inherited;
+    for (const char *one = own, *next; one != NULL && all != NULL; one = next) {
+        const char *end = strstr(one, ", ");
+        const size_t letters = end != NULL ? (size_t)(end - one) : strlen(one);
+        if (!has_reason(all, one, letters))
+            all = weft_arena_text(p->plan->arena, "%s, %.*s", all, (int)letters, one);
+        next = end != NULL ? end + strlen(", ") : NULL;
+    }
+    return all;
 }
 
 weft_status weft_place_op(weft_placing *p, uint32_t id)

@@ -277,6 +277,33 @@ static void test_a_contracted_dim_says_why(void)
 
 /* ---- rules and decisions --------------------------------------------------------------------- */
 
+/* Three sums are partial for two reasons. */
+static void test_a_reason_is_said_once(void)
+{
+    const weft_dim row = {"row", 8}, rows = {"rows", 6};
+    planned p = {.graph = weft_graph_create(1)};
+    weft_error error = {0};
+    weft_value a = weft_input(p.graph, "a", WEFT_F32, WEFT_DIMS(row));
+    weft_value b = weft_input(p.graph, "b", WEFT_F32, WEFT_DIMS(rows));
+    weft_value of_row = weft_einsum(WEFT_SCALAR, a, a), of_rows = weft_einsum(WEFT_SCALAR, b, b);
+    weft_value again = weft_einsum(WEFT_SCALAR, a, weft_exp(a));
+    p.loss = weft_add(weft_add(of_rows, of_row), again);
+    CHECK_OK(weft_mesh_plan("data:2", &p.mesh, &error), error);
+    CHECK_OK(weft_layout_create("row:data,rows:data", &p.layout, &error), error);
+    CHECK_OK(weft_compile(p.mesh, p.layout, WEFT_VALUES(p.loss), NULL, &p.program, &error), error);
+    int n_found = 0;
+    for (int s = 0; s < weft_plan_n_steps(p.program); s++) {
+        const weft_planned_step step = step_at(&p, s, 0);
+        if (step.collective != WEFT_ALL_REDUCE || !step.axes) continue;
+        CHECK_TEXT(step.reason, "rows is contracted and split over data");
+        CHECK_EQ_INT(strlen(step.reason), strlen("rows is contracted and split over data, row is "
+                                                 "contracted and split over data"));
+        n_found++;
+    }
+    CHECK_EQ_INT(n_found, 1);
+    close_plan(&p);
+}
+
 static void test_skipped_rules_are_data(void)
 {
     planned p;
@@ -384,6 +411,7 @@ int main(void)
     RUN(test_tensors_alive_together_lie_apart);
     RUN(test_versions_of_a_parameter);
     RUN(test_a_contracted_dim_says_why);
+    RUN(test_a_reason_is_said_once);
     RUN(test_skipped_rules_are_data);
     RUN(test_decisions_are_kept_when_asked_for);
     RUN(test_wrong_calls_get_sentences);

@@ -183,6 +183,11 @@ static void test_order(void)
         check_order((weft_dtype)dtype, "b:3 v:50 s:4", "b:3 k:50 s:4", 50, 50);
         check_order((weft_dtype)dtype, "v:300 s:2", "k:7 s:2", 300, 7);
         check_order((weft_dtype)dtype, "b:0 v:9", "b:0 k:2", 9, 2);
+        check_order((weft_dtype)dtype, "b:4 v:1", "b:4 k:1", 1, 1);
+        /* runs that are merged: whole, few of them, in pairs and alone */
+        check_order((weft_dtype)dtype, "v:2500 s:2", "k:2500 s:2", 2500, 2500);
+        check_order((weft_dtype)dtype, "b:2 v:4100", "b:2 k:9", 4100, 9);
+        check_order((weft_dtype)dtype, "v:3100", "k:1500", 3100, 1500);
     }
 }
 
@@ -235,6 +240,8 @@ static void test_reindex(void)
     const weft_reindex_attributes steps = {.offset = 1, .stride = 2, .over = 1};
     const weft_reindex_attributes between = {.offset = -1, .stride = 1, .over = 3};
     const weft_reindex_attributes drifts = {.offset = -1, .stride = 2, .over = 3};
+    const weft_reindex_attributes back = {.offset = 8, .stride = -1, .over = 1};
+    const weft_reindex_attributes sparse = {.offset = 25, .stride = -2, .over = 3};
     check_reindex("m:3 n:3 k:4", "m:3 n:8 k:4", behind);
     check_reindex("m:3 n:3 k:2", "m:3 n:4/3 k:2", behind);
     check_reindex("m:3 n:2/1 k:2", "m:3 n:2/5 k:2", behind);
@@ -242,6 +249,10 @@ static void test_reindex(void)
     check_reindex("m:3 n:5/3 k:2", "m:3 n:2/1 k:2", steps);
     check_reindex("m:2 n:4 k:3", "m:2 n:20 k:3", between);
     check_reindex("m:2 n:9", "m:2 n:9/2", drifts);
+    check_reindex("m:2 n:9 k:3", "m:2 n:9 k:3", back);
+    check_reindex("m:2 n:5/2 k:3", "m:2 n:4/3 k:3", back);
+    check_reindex("n:9", "n:20/1", sparse);
+    check_reindex("m:3 n:2/6 k:2", "m:3 n:2/5 k:2", back);
 }
 
 /* ---- programs --------------------------------------------------------------------------------- */

@@ -182,14 +182,13 @@ done:
     return status;
 }
 
-/* Ops that the device cuda has no kernel for yet; reindex goes upwards there. */
-static const char *const not_on_cuda[] = {"conv",   "max_pool", "unpool", "pool_pick",
-                                          "cumsum", "cumprod",  "cummax", "reindex"};
+/* Ops that the device cuda has no kernel for yet, and NULL. */
+static const char *const not_on_cuda[] = {NULL};
 
 bool weft_oracle_lacks_on_cuda(const char *op)
 {
-    for (size_t i = 0; i < sizeof not_on_cuda / sizeof *not_on_cuda; i++)
-        if (strcmp(not_on_cuda[i], op) == 0) return true;
+    for (const char *const *name = not_on_cuda; *name != NULL; name++)
+        if (strcmp(*name, op) == 0) return true;
     return false;
 }
 
@@ -197,8 +196,8 @@ bool weft_oracle_refuses(const weft_error *error)
 {
     char text[80];
     if (error->status == WEFT_OK || strstr(error->message, " on cuda") == NULL) return false;
-    for (size_t i = 0; i < sizeof not_on_cuda / sizeof *not_on_cuda; i++) {
-        snprintf(text, sizeof text, "%s has no kernel ", not_on_cuda[i]);
+    for (const char *const *name = not_on_cuda; *name != NULL; name++) {
+        snprintf(text, sizeof text, "%s has no kernel ", *name);
         if (strstr(error->message, text) != NULL) return true;
     }
     return false;

@@ -5,6 +5,10 @@
 
 CUDA_IMAGE(cuda_image_attend, WEFT_CUDA_IMAGES "/attend.fatbin")
 CUDA_IMAGE(cuda_image_convert, WEFT_CUDA_IMAGES "/convert.fatbin")
+CUDA_IMAGE(cuda_image_cumulate, WEFT_CUDA_IMAGES "/cumulate.fatbin")
 CUDA_IMAGE(cuda_image_index, WEFT_CUDA_IMAGES "/index.fatbin")
+CUDA_IMAGE(cuda_image_order, WEFT_CUDA_IMAGES "/order.fatbin")
 CUDA_IMAGE(cuda_image_product, WEFT_CUDA_IMAGES "/product.fatbin")
 CUDA_IMAGE(cuda_image_reduce, WEFT_CUDA_IMAGES "/reduce.fatbin")
+CUDA_IMAGE(cuda_image_shape, WEFT_CUDA_IMAGES "/shape.fatbin")
+CUDA_IMAGE(cuda_image_window, WEFT_CUDA_IMAGES "/window.fatbin")

@@ -1,4 +1,4 @@
-/* index: gather, pick, scatter_add, scatter_max, unpick and order on the device cuda. */
+/* index: gather, pick, scatter_add, scatter_max and unpick on the device cuda. */
 #include "images.h"
 #include "kernels.h"
 
@@ -16,10 +16,6 @@ static cuda_kernel tops[WEFT_DTYPES] = {[WEFT_F32] = {"scatter_max_f32", NULL},
                                         [WEFT_F64] = {"scatter_max_f64", NULL},
                                         [WEFT_I32] = {"scatter_max_i32", NULL},
                                         [WEFT_I64] = {"scatter_max_i64", NULL}};
-static cuda_kernel orders[WEFT_DTYPES] = {[WEFT_F32] = {"order_f32", NULL},
-                                          [WEFT_F64] = {"order_f64", NULL},
-                                          [WEFT_I32] = {"order_i32", NULL},
-                                          [WEFT_I64] = {"order_i64", NULL}};
 
 static weft_status plan(const weft_call *call, const weft_view *table, const weft_view *rows,
                         weft_arena *arena, void **prepared, weft_error *error)
@@ -105,32 +101,6 @@ static void launch_max(const weft_call *call)
                     x);
 }
 
-/* ---- order ------------------------------------------------------------------------------------- */
-
-static weft_status prepare_order(const weft_call *call, weft_arena *arena, void **prepared,
-                                 weft_error *error)
-{
-    const weft_order_attributes *a = call->attributes;
-    const weft_view *in = &call->in[0];
-    cuda_ordering *o = *prepared = weft_arena_take(arena, sizeof *o);
-    if (o == NULL) return weft_fail_memory(error, sizeof *o);
-    *o = (cuda_ordering){.x = in->data,
-                         .to = call->out[0].data,
-                         .n = a->size,
-                         .count = a->count,
-                         .inner = cuda_stride_of(in, a->dim),
-                         .n_rows = weft_view_count(in) / a->size,
-                         .descending = a->descending};
-    return WEFT_OK;
-}
-
-static void launch_order(const weft_call *call)
-{
-    const cuda_ordering *o = call->prepared;
-    if (o->n_rows > 0)
-        cuda_launch(call->stream, WEFT_COMPUTE, &orders[call->in[0].dtype], o->n_rows * o->n, o);
-}
-
 weft_status cuda_indexing_open(weft_device_kind device, weft_error *error)
 {
     const weft_kernel gather = {
@@ -141,22 +111,14 @@ weft_status cuda_indexing_open(weft_device_kind device, weft_error *error)
                                  .accumulates = true};
     const weft_kernel top = {
         .dtypes = WEFT_WIDE_DTYPES, .prepare = prepare_scatter, .launch = launch_max};
-    const weft_kernel order = {
-        .dtypes = WEFT_WIDE_DTYPES, .prepare = prepare_order, .launch = launch_order};
-    cuda_kernel *all[N_GATHERS + 3 * WEFT_DTYPES];
-    int n = 0;
-    for (int i = 0; i < N_GATHERS; i++)
-        all[n++] = &gathers[i];
-    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
-        if (scatters[dtype].name != NULL) {
-            all[n++] = &scatters[dtype], all[n++] = &tops[dtype];
-            all[n++] = &orders[dtype];
-        }
+    cuda_kernel *all[N_GATHERS + 2 * WEFT_DTYPES];
+    int n = cuda_list_kernels(gathers, N_GATHERS, all);
+    n += cuda_list_kernels(scatters, WEFT_DTYPES, all + n);
+    n += cuda_list_kernels(tops, WEFT_DTYPES, all + n);
     WEFT_TRY(cuda_load_image(cuda_image_index, all, n, error));
     WEFT_TRY(cuda_add_kernel("gather", gather, device, error));
     WEFT_TRY(cuda_add_kernel("pick", gather, device, error));
     WEFT_TRY(cuda_add_kernel("scatter_max", top, device, error));
-    WEFT_TRY(cuda_add_kernel("order", order, device, error));
     WEFT_TRY(cuda_add_kernel("unpick", scatter, device, error));
     return cuda_add_kernel("scatter_add", scatter, device, error);
 }

@@ -1,5 +1,4 @@
-/* index: rows of a table by their ids, read and added to, and which elements of a row come first. Ids that are not here read zeros
- * and add nothing. */
+/* index: rows of a table by their ids, read and added to. Ids that are not here read zeros and add nothing. */
 #include "mesh/cuda/kernel_source.h"
 
 #include "nest.h"
@@ -79,32 +78,3 @@ SCATTER_MAX(scatter_max_f32, float, -INFINITY, x > y || x != x)
 SCATTER_MAX(scatter_max_f64, double, -INFINITY, x > y || x != x)
 SCATTER_MAX(scatter_max_i32, int32_t, INT32_MIN, x > y)
 SCATTER_MAX(scatter_max_i64, int64_t, INT64_MIN, x > y)
-
-/* A thread an element, which counts those before it. Of blocks of a long row, as top_k makes them, that is few. */
-#define ORDER(name, T, IS_BELOW)                                                                   \
-    DEVICE int name##_below(T a, T b)                                                              \
-    {                                                                                              \
-        return IS_BELOW;                                                                           \
-    }                                                                                              \
-    KERNEL(name, cuda_ordering)                                                                    \
-    {                                                                                              \
-        const T *x = (const T *)GLOBAL(work.x);                                                    \
-        int32_t *to = (int32_t *)GLOBAL(work.to);                                                  \
-        for (int64_t i = THREAD; i < work.n_rows * work.n; i += THREADS) {                         \
-            const int64_t row = i / work.n, k = i % work.n, outer = row / work.inner;              \
-            const T *first = x + outer * work.n * work.inner + row % work.inner;                   \
-            const T own = first[k * work.inner];                                                   \
-            int64_t place = 0;                                                                     \
-            for (int64_t j = 0; j < work.n; j++) {                                                 \
-                const T other = first[j * work.inner];                                             \
-                const int below = name##_below(other, own), above = name##_below(own, other);      \
-                place += (work.descending ? above : below) || (!above && !below && j < k);         \
-            }                                                                                      \
-            if (place < work.count)                                                                \
-                to[(outer * work.count + place) * work.inner + row % work.inner] = (int32_t)k;     \
-        }                                                                                          \
-    }
-ORDER(order_f32, float, a < b || (b != b && a == a))
-ORDER(order_f64, double, a < b || (b != b && a == a))
-ORDER(order_i32, int32_t, a < b)
-ORDER(order_i64, int64_t, a < b)

@@ -22,11 +22,16 @@ weft_status cuda_cublaslt_open(weft_device_kind device, weft_error *error);
 weft_status cuda_reductions_open(weft_device_kind device, weft_error *error);
 weft_status cuda_indexing_open(weft_device_kind device, weft_error *error);
 weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
+weft_status cuda_cumulations_open(weft_device_kind device, weft_error *error);
+weft_status cuda_windows_open(weft_device_kind device, weft_error *error);
+weft_status cuda_ordering_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
 /* The same of cuDNN, for attention. */
 weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error);
 weft_status cuda_loops_open(weft_device_kind device, weft_error *error);
 
+/* Those of `n` kernels that have a name, behind each other; returns how many. */
+int cuda_list_kernels(cuda_kernel *kernels, int n, cuda_kernel **named);
 /* A kernel for an op, known by the op's name where it has none of its own. */
 weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind device,
                             weft_error *error);

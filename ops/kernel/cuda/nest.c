@@ -28,6 +28,14 @@ void cuda_nest_add(cuda_nest *nest, int64_t count, int64_t stride_0, int64_t str
         nest->stride[t][at] = stride[t];
 }
 
+int cuda_list_kernels(cuda_kernel *kernels, int n, cuda_kernel **named)
+{
+    int n_named = 0;
+    for (int k = 0; k < n; k++)
+        if (kernels[k].name != NULL) named[n_named++] = &kernels[k];
+    return n_named;
+}
+
 weft_status cuda_add_kernel(const char *op, weft_kernel kernel, weft_device_kind device,
                             weft_error *error)
 {

@@ -46,13 +46,21 @@ typedef struct cuda_indexing {
     cuda_nest ids, rest;
 } cuda_indexing;
 
-/* The first `count` of n elements of each row in their order; element k of row r is inner k + r % inner of block r / inner. */
-typedef struct cuda_ordering {
+/* Elements moved, as many as the nest has. Tensors: to, from. */
+typedef struct cuda_moving {
+    void *to;
+    const void *from;
+    int64_t n;
+    cuda_nest nest;
+} cuda_moving;
+
+/* Lines of x along a dim of `length`, whose elements lie `inner` apart, added up from one end into y, which lies as x does. */
+typedef struct cuda_cumulating {
     const void *x;
-    int32_t *to;
-    int64_t n, count, inner, n_rows;
-    int descending;
-} cuda_ordering;
+    void *y;
+    int64_t n_lines, length, inner;
+    int exclusive, reverse;
+} cuda_cumulating;
 
 #ifdef KERNEL
 typedef struct offsets {

@@ -1,6 +1,12 @@
-/* shape: elements move, none changes: transpose, copy, slice, reindex, concat, all of them boxes that are copied. */
+/* shape: elements move, none changes: transpose, copy, slice, reindex, concat, all of them boxes that are copied, but
+ * for what is reindexed backwards. */
+#include "images.h"
 #include "kernels.h"
 #include "reindex.h"
+
+static cuda_kernel moves[] = {
+    {"move_1", NULL}, {"move_2", NULL}, {"move_4", NULL}, {"move_8", NULL}};
+enum { N_MOVES = sizeof moves / sizeof *moves };
 
 /* Of all dims but `dim` all, of that `count`; dims by place. */
 static weft_box_copy box_along(const weft_view *from, const weft_view *to, int dim, int64_t count)
@@ -83,10 +89,50 @@ static void put_part(const weft_call *call, const weft_view *in, int dim, int64_
     copy_box(call, out, in, &box);
 }
 
-/* Boxes have no loop that goes backwards. */
-static bool goes_upwards(const weft_call *call)
+/* [outer, dim, inner] in both. */
+static void sizes_around(const weft_view *view, int dim, int64_t *outer, int64_t *inner)
 {
-    return ((const weft_reindex_attributes *)call->attributes)->stride > 0;
+    *outer = *inner = 1;
+    for (int d = 0; d < view->shape.n_dims; d++) {
+        if (d < dim) *outer *= weft_view_size(view, d);
+        if (d > dim) *inner *= weft_view_size(view, d);
+    }
+}
+
+static void copy_run(const weft_call *call, int dim, const weft_reindex_run *run)
+{
+    const weft_view *in = &call->in[0], *out = &call->out[0];
+    weft_box_copy box = {.run = 1};
+    int64_t outer, inner;
+    sizes_around(out, dim, &outer, &inner);
+    weft_box_copy_add(&box, inner, 1, 1);
+    weft_box_copy_add(&box, run->count, run->from_step * inner, run->to_step * inner);
+    weft_box_copy_add(&box, outer, weft_view_size(in, dim) * inner,
+                      weft_view_size(out, dim) * inner);
+    box.from_at = (run->from - in->box.begin[dim]) * inner;
+    box.to_at = (run->to - out->box.begin[dim]) * inner;
+    copy_box(call, out, in, &box);
+}
+
+/* Boxes have no loop that goes backwards. */
+static void move_run(const weft_call *call, int dim, const weft_reindex_run *run)
+{
+    const weft_view *in = &call->in[0], *out = &call->out[0];
+    const int64_t element = (int64_t)weft_dtype_bytes(out->dtype);
+    int64_t outer, inner;
+    int k = 0;
+    sizes_around(out, dim, &outer, &inner);
+    while (1 << k < element)
+        k++;
+    cuda_moving m = {.to = (char *)out->data + (run->to - out->box.begin[dim]) * inner * element,
+                     .from = (const char *)in->data +
+                             (run->from - in->box.begin[dim]) * inner * element,
+                     .n = outer * run->count * inner};
+    cuda_nest_add(&m.nest, outer, weft_view_size(out, dim) * inner, weft_view_size(in, dim) * inner,
+                  0);
+    cuda_nest_add(&m.nest, run->count, run->to_step * inner, run->from_step * inner, 0);
+    cuda_nest_add(&m.nest, inner, 1, 1, 0);
+    cuda_launch(call->stream, WEFT_COMPUTE, &moves[k], m.n, &m);
 }
 
 static void reindex(const weft_call *call)
@@ -100,20 +146,7 @@ static void reindex(const weft_call *call)
     if (run.count < weft_view_size(out, dim))
         cuda_clear(call->stream, WEFT_COMPUTE, out->data, bytes_of(out));
     if (run.count == 0 || weft_view_count(in) == 0) return;
-    const int64_t from_inner = stride_at(in, dim), to_inner = stride_at(out, dim);
-    weft_box_copy box = {.run = 1};
-    int64_t inner = 1, outer = 1;
-    for (int d = 0; d < out->shape.n_dims; d++) {
-        if (d < dim) outer *= weft_view_size(out, d);
-        if (d > dim) inner *= weft_view_size(out, d);
-    }
-    weft_box_copy_add(&box, inner, 1, 1);
-    weft_box_copy_add(&box, run.count, run.from_step * from_inner, run.to_step * to_inner);
-    weft_box_copy_add(&box, outer, weft_view_size(in, dim) * from_inner,
-                      weft_view_size(out, dim) * to_inner);
-    box.from_at = (run.from - in->box.begin[dim]) * from_inner;
-    box.to_at = (run.to - out->box.begin[dim]) * to_inner;
-    copy_box(call, out, in, &box);
+    (run.from_step > 0 ? copy_run : move_run)(call, dim, &run);
 }
 
 static void concat(const weft_call *call)
@@ -131,14 +164,14 @@ weft_status cuda_shapes_open(weft_device_kind device, weft_error *error)
     static const struct {
         const char *op;
         weft_launch launch;
-        bool (*takes)(const weft_call *call);
-    } all[] = {{"transpose", transpose}, {"rename", copy}, {"reshape", copy},
-               {"copy", copy},           {"slice", slice}, {"reindex", reindex, goes_upwards},
-               {"concat", concat}};
+    } all[] = {{"transpose", transpose}, {"rename", copy},     {"reshape", copy}, {"copy", copy},
+               {"slice", slice},         {"reindex", reindex}, {"concat", concat}};
+    cuda_kernel *kernels[N_MOVES];
+    const int n = cuda_list_kernels(moves, N_MOVES, kernels);
+    WEFT_TRY(cuda_load_image(cuda_image_shape, kernels, n, error));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        WEFT_TRY(cuda_add_kernel(
-            all[i].op,
-            (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .takes = all[i].takes, .launch = all[i].launch},
-            device, error));
+        WEFT_TRY(cuda_add_kernel(all[i].op,
+                                 (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .launch = all[i].launch},
+                                 device, error));
     return WEFT_OK;
 }

@@ -76,6 +76,18 @@ static void test_what_a_gpu_might_forgive_ends_the_program(void)
     CHECK(is_ended_by("fault_past_the_end"));
 }
 
+/* Long tests take and give memory a hundred thousand times. */
+static void test_memory_that_was_given_back_is_nobodys(void)
+{
+    enum { TIMES = 20000 };
+    weft_error error = {0};
+    void *memory = NULL;
+    for (int i = 0; i < TIMES && error.status == WEFT_OK; i++) {
+        if (device->take(stream, 8, &memory, &error) == WEFT_OK) device->give(stream, memory, 8);
+    }
+    CHECK_OK(error.status, error);
+}
+
 /* ---- what the driver refuses ------------------------------------------------------------------- */
 
 static void test_a_kernel_that_there_is_not_is_a_sentence(void)
@@ -198,6 +210,7 @@ int main(void)
     RUN(test_threads_that_meet_see_what_others_wrote);
     RUN(test_a_missing_meeting_gives_wrong_numbers);
     RUN(test_what_a_gpu_might_forgive_ends_the_program);
+    RUN(test_memory_that_was_given_back_is_nobodys);
     RUN(test_a_kernel_that_there_is_not_is_a_sentence);
     RUN(test_a_run_returns_what_failed_on_the_gpu);
     RUN(test_a_program_that_is_too_large_is_refused_with_both_figures);

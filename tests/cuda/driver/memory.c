@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, ALIGN = 256, MAX_BLOCKS = 1 << 16 };
+enum { PAGE = 4096, ALIGN = 256, MAX_BLOCKS = 1 << 14 /* at once */ };
 #define ROOM ((size_t)1 << 38)                   /* of addresses */
 static const size_t PART = ROOM / EMULATED_GPUS; /* each GPU's */
 static char *handed, *real;
@@ -17,9 +17,9 @@ int emulated_working = -1;
 typedef struct block {
     char *at;
     size_t bytes;
-    bool is_pinned, is_taken;
+    bool is_pinned;
 } block;
-static block blocks[MAX_BLOCKS];
+static block blocks[MAX_BLOCKS]; /* that are taken */
 static int n_blocks;
 
 __attribute__((constructor)) static void open_memory(void)
@@ -57,14 +57,14 @@ static block *block_of(const void *at)
 bool emulated_is_pinned(const void *at)
 {
     const block *b = block_of(at);
-    return b != NULL && b->is_pinned && b->is_taken;
+    return b != NULL && b->is_pinned;
 }
 
 bool emulated_is_alive(const void *at, size_t bytes)
 {
     const block *b = block_of(at);
     if (!emulated_is_handed(at)) return true;
-    return b != NULL && b->is_taken && (const char *)at + bytes <= b->at + b->bytes;
+    return b != NULL && (const char *)at + bytes <= b->at + b->bytes;
 }
 
 static size_t total(void)
@@ -75,7 +75,13 @@ static size_t total(void)
 static void add(char *at, size_t bytes, bool is_pinned)
 {
     if (n_blocks == MAX_BLOCKS) emulated_die("too many blocks of memory");
-    blocks[n_blocks++] = (block){at, bytes, is_pinned, true};
+    blocks[n_blocks++] = (block){at, bytes, is_pinned};
+}
+
+/* Programs take and give as often as they like. */
+static void take_out(block *b)
+{
+    *b = blocks[--n_blocks];
 }
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr *to, size_t bytes)
@@ -110,16 +116,15 @@ EXPORT CUresult cuMemFree(CUdeviceptr memory)
     pthread_mutex_lock(&emulated_lock);
     emulated_drain();
     block *b = block_of((void *)(uintptr_t)memory);
-    const bool is_right =
-        b != NULL && b->is_taken && !b->is_pinned && b->at == (char *)(uintptr_t)memory;
+    const bool is_right = b != NULL && !b->is_pinned && b->at == (char *)(uintptr_t)memory;
     if (is_right) {
         const size_t held = (b->bytes + ALIGN - 1) / ALIGN * ALIGN;
         char *page = real + (b->at - handed) / PAGE * PAGE;
         const size_t pages = (size_t)((char *)emulated_at(b->at) + held - page);
-        b->is_taken = false;
         taken[(size_t)(b->at - handed) / PART] -= held;
         madvise(page, pages, MADV_REMOVE);
         mprotect(page, pages, PROT_NONE);
+        take_out(b);
     }
     pthread_mutex_unlock(&emulated_lock);
     return is_right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -154,8 +159,8 @@ EXPORT CUresult cuMemFreeHost(void *memory)
     pthread_mutex_lock(&emulated_lock);
     emulated_drain();
     block *b = block_of(memory);
-    const bool is_right = b != NULL && b->is_pinned && b->is_taken && b->at == (char *)memory;
-    if (is_right) b->is_taken = false, b->bytes = 0;
+    const bool is_right = b != NULL && b->is_pinned && b->at == (char *)memory;
+    if (is_right) take_out(b);
     pthread_mutex_unlock(&emulated_lock);
     if (is_right) free(memory);
     return is_right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -119,14 +119,13 @@ weft_status cuda_driver_open(weft_error *error)
 
 /* ---- several ----------------------------------------------------------------------------------- */
 
-enum { MOST_GPUS = 64 };
-static cuda_gpu gpus[MOST_GPUS]; /* by ordinal; with a context: in use */
+static cuda_gpu gpus[CUDA_MOST_GPUS]; /* by ordinal; with a context: in use */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 /* Kernels are compiled once for all ranks of a process. */
 static weft_status check_alike(const cuda_gpu *gpu, weft_error *error)
 {
-    for (int i = 0; i < MOST_GPUS; i++)
+    for (int i = 0; i < CUDA_MOST_GPUS; i++)
         if (gpus[i].context != NULL && (gpus[i].major != gpu->major || gpus[i].minor != gpu->minor))
             return weft_fail(error, WEFT_USAGE,
                              "GPU %d, %.60s, has compute capability %d.%d and GPU %d, %.60s, has "
@@ -144,7 +143,7 @@ static weft_status open_gpu(int ordinal, cuda_gpu *gpu, weft_error *error)
     if (gpu->context != NULL) return WEFT_OK;
     WEFT_TRY(look_at(ordinal, &found, error));
     WEFT_TRY(check_alike(&found, error));
-    for (int i = 0; i < MOST_GPUS; i++)
+    for (int i = 0; i < CUDA_MOST_GPUS; i++)
         is_first = is_first && gpus[i].context == NULL;
     WEFT_TRY(cuda_check(cuda.cuDevicePrimaryCtxRetain(&found.context, found.number),
                         "cuDevicePrimaryCtxRetain", error));
@@ -155,7 +154,7 @@ static weft_status open_gpu(int ordinal, cuda_gpu *gpu, weft_error *error)
 
 weft_status cuda_gpu_for(int at, const cuda_gpu **gpu, weft_error *error)
 {
-    const int ordinal = at % (n_gpus < MOST_GPUS ? n_gpus : MOST_GPUS);
+    const int ordinal = at % (n_gpus < CUDA_MOST_GPUS ? n_gpus : CUDA_MOST_GPUS);
     pthread_mutex_lock(&opening);
     const weft_status status = open_gpu(ordinal, &gpus[ordinal], error);
     pthread_mutex_unlock(&opening);
@@ -164,9 +163,16 @@ weft_status cuda_gpu_for(int at, const cuda_gpu **gpu, weft_error *error)
 }
 
 /* What is asked before a rank has a seat is asked of the GPU that the process would get. */
-void cuda_enter_gpu(const cuda_gpu *gpu)
+const cuda_gpu *cuda_enter_gpu(const cuda_gpu *gpu)
 {
     if (gpu == NULL) gpu = gpu_now;
-    if (gpu == NULL && cuda_gpu_for(cuda_gpu_here.ordinal, &gpu, NULL) != WEFT_OK) return;
+    if (gpu == NULL && cuda_gpu_for(cuda_gpu_here.ordinal, &gpu, NULL) != WEFT_OK) return NULL;
     if (gpu != gpu_now && cuda.cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) gpu_now = gpu;
+    return gpu;
+}
+
+const cuda_gpu *cuda_enter_first(void)
+{
+    const cuda_gpu *gpu = NULL;
+    return cuda_gpu_for(cuda_gpu_here.ordinal, &gpu, NULL) == WEFT_OK ? cuda_enter_gpu(gpu) : NULL;
 }

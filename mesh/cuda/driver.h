@@ -20,6 +20,8 @@ typedef struct cuda_driver {
 /* The names of the functions are macros of cuda.h, and so are the members'. */
 extern cuda_driver cuda;
 
+enum { CUDA_MOST_GPUS = 64 }; /* of which a process uses any */
+
 /* One of the GPUs that this process sees. */
 typedef struct cuda_gpu {
     CUdevice number;
@@ -40,12 +42,14 @@ weft_status cuda_driver_open(weft_error *error);
  * process. */
 weft_status cuda_gpu_for(int at, const cuda_gpu **gpu, weft_error *error);
 /* Every thread that calls the driver has a context first: that of the GPU, or of NULL: of the one that it has had, or else
- * cuda_gpu_here. Costs a look at a flag. */
-void cuda_enter_gpu(const cuda_gpu *gpu);
+ * cuda_gpu_here. Costs a look at a flag. Returns the GPU; NULL: there is none. */
+const cuda_gpu *cuda_enter_gpu(const cuda_gpu *gpu);
 static inline void cuda_enter(void)
 {
-    cuda_enter_gpu(NULL);
+    (void)cuda_enter_gpu(NULL);
 }
+/* That of the process's first rank, whatever the thread has had: what is asked for all ranks is asked of it. */
+const cuda_gpu *cuda_enter_first(void);
 
 /* cuda_check - WEFT_OK, or a sentence of what was called and what the driver says. */
 weft_status cuda_check(CUresult result, const char *call, weft_error *error);

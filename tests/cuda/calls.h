@@ -240,6 +240,18 @@ static inline bool open_device(void)
     return true;
 }
 
+/* The same on the second of the process's GPUs. */
+static inline void on_another_gpu(void (*look)(void))
+{
+    weft_stream *usual = stream;
+    weft_error error = {0};
+    CHECK_OK(device->stream_create(1, &stream, &error), error);
+    CHECK_OK(device->seat(stream, 1, &error), error);
+    look();
+    device->stream_destroy(&stream);
+    stream = usual;
+}
+
 static inline void close_device(void)
 {
     device->stream_destroy(&stream);

@@ -78,6 +78,12 @@ static void test_the_usual_products_are_the_librarys(void)
             check_library(dtypes[d], usual[c]);
 }
 
+static void test_each_gpu_has_a_handle_of_its_own(void)
+{
+    on_another_gpu(test_the_usual_products_are_the_librarys);
+    test_the_usual_products_are_the_librarys();
+}
+
 static void test_what_does_not_lie_so_is_copied(void)
 {
     for (size_t c = 0; c < sizeof unusual / sizeof *unusual; c++)
@@ -283,6 +289,7 @@ int main(void)
         return weft_test_report();
     }
     RUN(test_the_usual_products_are_the_librarys);
+    RUN(test_each_gpu_has_a_handle_of_its_own);
     RUN(test_what_does_not_lie_so_is_copied);
     RUN(test_what_is_no_product_of_matrices_is_the_plain_kernels);
     RUN(test_any_dims_in_any_order);

@@ -1,4 +1,4 @@
-/* cublaslt: see cublaslt.h. One handle, and a list of what was asked for; both stay. */
+/* cublaslt: see cublaslt.h. A handle for each GPU, and a list of what was asked for, which is all GPUs'; both stay. */
 #include "cublaslt.h"
 
 #include <cublasLt.h>
@@ -29,23 +29,38 @@
 #define MEMBER(name) __typeof__(name) *name;
 static struct cublaslt {
     CUBLASLT_CALLS(MEMBER)
-    cublasLtHandle_t handle; /* NULL: it is not there */
 } lt;
+static bool is_loaded;
 
-static bool load(void)
+static void load(void)
 {
 #define ENTRY(name) {#name, offsetof(struct cublaslt, name)},
     static const cuda_entry entries[] = {CUBLASLT_CALLS(ENTRY)};
     char file[40];
     snprintf(file, sizeof file, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    return cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &lt) == NULL;
+    is_loaded = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &lt) == NULL;
 }
 
-/* One that cannot begin, as on a machine whose driver is too old for it, is as if it were not there. */
-static void open_library(void)
+/* A handle is of the context in which it was made. One that cannot begin, as on a machine whose driver is too old for it, is as if it
+ * were not there. The thread has the GPU's context. */
+static cublasLtHandle_t handle_of(const cuda_gpu *gpu)
 {
-    cuda_enter();
-    if (!load() || lt.cublasLtCreate(&lt.handle) != CUBLAS_STATUS_SUCCESS) lt.handle = NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct {
+        cublasLtHandle_t handle;
+        bool is_tried;
+    } of[CUDA_MOST_GPUS];
+    pthread_once(&once, load);
+    if (!is_loaded || gpu == NULL) return NULL;
+    const int at = gpu->ordinal;
+    pthread_mutex_lock(&lock);
+    if (!of[at].is_tried && lt.cublasLtCreate(&of[at].handle) != CUBLAS_STATUS_SUCCESS)
+        of[at].handle = NULL;
+    of[at].is_tried = true;
+    cublasLtHandle_t handle = of[at].handle;
+    pthread_mutex_unlock(&lock);
+    return handle;
 }
 
 /* ---- what was asked for ------------------------------------------------------------------------ */
@@ -137,14 +152,14 @@ static bool prefer(cublasLtMatmulPreference_t preference, int64_t alignment)
     return is_good;
 }
 
-static bool choose(cublaslt_product *p)
+static bool choose(cublaslt_product *p, cublasLtHandle_t handle)
 {
     cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_NOT_SUPPORTED};
     cublasLtMatmulPreference_t preference = NULL;
     int n = 0;
     if (lt.cublasLtMatmulPreferenceCreate(&preference) != 0) return false;
     const bool is_good = prefer(preference, p->problem.alignment) &&
-                         lt.cublasLtMatmulAlgoGetHeuristic(lt.handle, p->description, p->layout[0],
+                         lt.cublasLtMatmulAlgoGetHeuristic(handle, p->description, p->layout[0],
                                                            p->layout[1], p->layout[2], p->layout[2],
                                                            preference, 1, &found, &n) == 0;
     (void)lt.cublasLtMatmulPreferenceDestroy(preference);
@@ -153,31 +168,29 @@ static bool choose(cublaslt_product *p)
     return is_good && n == 1 && found.state == CUBLAS_STATUS_SUCCESS;
 }
 
-static cublaslt_product *make(const cublaslt_problem *problem)
+static cublaslt_product *make(const cublaslt_problem *problem, cublasLtHandle_t handle)
 {
     cublaslt_product *p = calloc(1, sizeof *p);
     if (p == NULL) return NULL;
     p->problem = *problem;
     p->is_double = types[problem->dtype].makes == CUDA_R_64F;
     p->is_possible = describe(p) && describe_matrix(p, 0) && describe_matrix(p, 1) &&
-                     describe_matrix(p, 2) && choose(p);
+                     describe_matrix(p, 2) && choose(p, handle);
     return p;
 }
 
 const cublaslt_product *cuda_cublaslt_find(const cublaslt_problem *problem)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static const cublaslt_product *all;
     if (!types[problem->dtype].is_there) return NULL;
-    pthread_once(&once, open_library);
-    if (lt.handle == NULL) return NULL;
-    cuda_enter();
+    cublasLtHandle_t handle = handle_of(cuda_enter_first());
+    if (handle == NULL) return NULL;
     pthread_mutex_lock(&lock);
     const cublaslt_product *found = all;
     while (found != NULL && memcmp(&found->problem, problem, sizeof *problem) != 0)
         found = found->next;
-    cublaslt_product *made = found == NULL ? make(problem) : NULL;
+    cublaslt_product *made = found == NULL ? make(problem, handle) : NULL;
     if (made != NULL) {
         made->next = all;
         all = found = made;
@@ -195,9 +208,10 @@ int64_t cuda_cublaslt_workspace(const cublaslt_product *product)
 
 static void fail(weft_stream *stream, cublasStatus_t status)
 {
+    const cuda_gpu *gpu = cuda_stream_of(stream)->gpu;
     weft_error error = {WEFT_OK, -1, ""};
     (void)weft_fail(&error, WEFT_INTERNAL, "device cuda %d (%.60s): cublasLtMatmul: %s (%s)",
-                    cuda_gpu_here.ordinal, cuda_gpu_here.name, lt.cublasLtGetStatusString(status),
+                    gpu->ordinal, gpu->name, lt.cublasLtGetStatusString(status),
                     lt.cublasLtGetStatusName(status));
     cuda_fail(stream, &error);
 }
@@ -212,10 +226,10 @@ void cuda_cublaslt_run(weft_stream *stream, const cublaslt_product *p, const cub
     const void *beta = p->is_double ? (const void *)&doubles[adds] : &numbers[adds];
     cuda_queue *q = cuda_queue_for(stream, WEFT_COMPUTE);
     if (q == NULL) return;
-    const cublasStatus_t status =
-        lt.cublasLtMatmul(lt.handle, p->description, one, at->left, p->layout[0], at->right,
-                          p->layout[1], beta, adds ? at->begin : at->out, p->layout[2], at->out,
-                          p->layout[2], &p->algorithm, workspace, p->workspace, q->stream);
+    const cublasStatus_t status = lt.cublasLtMatmul(
+        handle_of(cuda_stream_of(stream)->gpu), p->description, one, at->left, p->layout[0],
+        at->right, p->layout[1], beta, adds ? at->begin : at->out, p->layout[2], at->out,
+        p->layout[2], &p->algorithm, workspace, p->workspace, q->stream);
     cuda_put(stream, q, CUDA_SUCCESS, "cublasLtMatmul");
     if (status != CUBLAS_STATUS_SUCCESS) fail(stream, status);
 }

@@ -21,8 +21,8 @@ typedef struct cublaslt_problem {
 
 typedef struct cublaslt_product cublaslt_product; /* opaque; lives as long as the process */
 
-/* cuda_cublaslt_find - the library's choice for a problem, made once in the process: it depends on the problem, the library and
- * the GPU alone. Local; any thread. */
+/* cuda_cublaslt_find - the library's choice for a problem, made once in the process for all its GPUs, which are of one
+ * kind: it depends on the problem, the library and that alone. Local; any thread. */
 const cublaslt_product *cuda_cublaslt_find(const cublaslt_problem *problem);
 /* Bytes that it works in. */
 int64_t cuda_cublaslt_workspace(const cublaslt_product *product);

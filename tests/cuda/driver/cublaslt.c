@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "mesh/cuda/kernel_source.h"
+#include "parts.h"
 #include "weft/extend/half.h"
 
-#define EXPORT __attribute__((visibility("default")))
 enum { A, B, C, D, MATRICES };
 
 /* Behind the library's pointers. */
@@ -47,8 +47,18 @@ EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
     CUcontext context = NULL;
     if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    *handle = (cublasLtHandle_t)calloc(1, 1);
+    int *device = calloc(1, sizeof *device);
+    *handle = (cublasLtHandle_t)(void *)device;
+    if (device == NULL) return CUBLAS_STATUS_ALLOC_FAILED;
+    *device = emulated_device();
     return CUBLAS_STATUS_SUCCESS;
+}
+
+/* It is of the context in which it was made. */
+static void check_handle(cublasLtHandle_t handle)
+{
+    if (handle != NULL && *(const int *)(const void *)handle != emulated_device())
+        emulated_die("a handle of cuBLASLt is used in the context of another GPU");
 }
 
 EXPORT const char *cublasLtGetStatusName(cublasStatus_t status)
@@ -226,6 +236,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     const preference *p = (const preference *)(const void *)by;
     const product all = product_of(how, a, b, c, d);
     *n_found = 0;
+    check_handle(handle);
     if (handle == NULL || n < 1) return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_sound(&all)) return CUBLAS_STATUS_NOT_SUPPORTED;
     algorithm chosen = {.hash = hash_of(&all)};
@@ -346,6 +357,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     algorithm chosen;
     matmul_work work = {.all = product_of(how, a_is, b_is, c_is, d_is)};
     memcpy(&chosen, by, sizeof chosen);
+    check_handle(handle);
     if (handle == NULL || chosen.hash != hash_of(&work.all)) return CUBLAS_STATUS_INVALID_VALUE;
     if (space_bytes < chosen.workspace || (chosen.workspace > 0 && !is_aligned(space, 16)) ||
         !is_aligned(a, chosen.alignment[A]) || !is_aligned(b, chosen.alignment[B]) ||

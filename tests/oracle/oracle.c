@@ -47,7 +47,10 @@ void weft_oracle_close(weft_oracle *oracle)
 weft_value weft_oracle_input(weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
                              double low, double high)
 {
-    const int k = build->n_inputs++, argument = build->n_arguments++;
+    const int argument = build->n_arguments++;
+    if (build->give != NULL)
+        return build->arguments[argument] = build->give(build, dtype, shape, low, high);
+    const int k = build->n_inputs++;
     const char *text = build->placing != NULL ? build->placing->inputs[k] : NULL;
     char name[16];
     snprintf(name, sizeof name, "in%d", k);

@@ -16,7 +16,8 @@
 #include "weft/program.h"
 
 enum {
-    WEFT_ORACLE_VALUES = 12, /* inputs or outputs of a case                  */
+    WEFT_ORACLE_VALUES = 32, /* inputs or outputs of a case                  */
+    WEFT_ORACLE_SWEPT = 12,  /* those of a sweep, most                       */
     WEFT_ORACLE_TEXT = 64,   /* bytes of one placement                       */
     WEFT_ORACLE_PLACES = 256 /* placements of one value that are tried, most */
 };
@@ -41,6 +42,10 @@ typedef struct weft_oracle_build {
     weft_value arguments[WEFT_ORACLE_VALUES], others[3];
     /* built before in the same graph: its inputs serve again */
     const struct weft_oracle_build *first;
+    /* What the next operand is, in place of an input of its own; NULL: an input. */
+    weft_value (*give)(struct weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
+                       double low, double high);
+    void *giver; /* give's own */
     double low[WEFT_ORACLE_VALUES], high[WEFT_ORACLE_VALUES];
 } weft_oracle_build;
 

@@ -80,7 +80,7 @@ static inline const char *anywhere(void *context, const weft_wanting *value)
     text[0] = '\0';
     for (int a = 0; a < weft_mesh_n_axes(value->mesh) && value->shape->n_dims > 0; a++) {
         const char *dim = value->shape->dims[mixed(hash, (uint64_t)a) % value->shape->n_dims].name;
-        if (dim[0] == '~' || mixed(hash, (uint64_t)a + 9) % 4 == 0) continue;
+        if (dim[strcspn(dim, "~'")] != '\0' || mixed(hash, (uint64_t)a + 9) % 4 == 0) continue;
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s:%s", at ? "," : "", dim,
                                weft_mesh_axis_name(value->mesh, a));
     }

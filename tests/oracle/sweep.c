@@ -16,7 +16,7 @@ typedef struct sweep {
     int n_inputs, n_outputs;
     int counts[2 * WEFT_ORACLE_VALUES];
     char (*options[2 * WEFT_ORACLE_VALUES])[WEFT_ORACLE_TEXT];
-    weft_oracle_result *references[1 << WEFT_ORACLE_VALUES]; /* by which inputs are partial */
+    weft_oracle_result *references[1 << WEFT_ORACLE_SWEPT]; /* by which inputs are partial */
 } sweep;
 
 /* "a:data+model,b:seq" from state[axis] (a dim, n_dims for partial, -1 for replicated); reversed:
@@ -146,6 +146,7 @@ static int64_t list_options(sweep *s)
     const weft_error *error = weft_graph_error(build.graph);
     if (!weft_test_check(error->status == WEFT_OK, __FILE__, __LINE__, error->message)) total = 0;
     s->n_inputs = build.n_inputs, s->n_outputs = build.n_outputs;
+    if (!CHECK(s->n_inputs <= WEFT_ORACLE_SWEPT && s->n_outputs <= WEFT_ORACLE_SWEPT)) total = 0;
     for (int v = 0; v < s->n_inputs + s->n_outputs && total > 0; v++) {
         const bool is_input = v < s->n_inputs;
         const weft_value value = is_input ? build.operands[v] : build.outputs[v - s->n_inputs];
@@ -197,7 +198,7 @@ void weft_oracle_sweep(weft_oracle *oracle, const weft_oracle_case *what, int mo
         s.mesh = oracle->meshes[i];
         sweep_mesh(&s, (most + SEEN_OF - 1) / SEEN_OF);
     }
-    for (int i = 0; i < 1 << WEFT_ORACLE_VALUES; i++) {
+    for (int i = 0; i < 1 << WEFT_ORACLE_SWEPT; i++) {
         if (s.references[i] == NULL) continue;
         weft_oracle_free(s.references[i]);
         free(s.references[i]);

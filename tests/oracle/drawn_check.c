@@ -1,0 +1,150 @@
+/* drawn_check.c: a drawn graph on its mesh, compared with one rank. Ops that choose, such as round, sort or compare, make much of
+ * a last digit. So where results differ the graph is built again with a breath on all that goes in and comes out of ops, about
+ * what rounding does: if that alone, on one rank, moves results as far, the difference says nothing. */
+#include "drawn.h"
+
+#include <math.h>
+#include <string.h>
+
+#define KEPT "a"
+#include "policies.h"
+
+enum { BREATHS = 6 };
+static const double MARGIN = 30; /* over what breaths do */
+
+/* ---- apart ----------------------------------------------------------------------------------------- */
+
+/* The largest difference of output k; infinite where one is no number and the other is. */
+static double apart(const weft_oracle_result *a, const weft_oracle_result *b, int k)
+{
+    double most = 0.0;
+    for (int64_t i = 0; i < a->count[k]; i++) {
+        const double x = a->data[k][i], y = b->data[k][i];
+        if (x == y || (isnan(x) && isnan(y))) continue;
+        const double off = fabs(x - y);
+        most = isfinite(off) ? fmax(most, off) : (double)INFINITY;
+    }
+    return most;
+}
+
+static double allowed(const weft_oracle_result *a, int k)
+{
+    double largest = 1e-3;
+    for (int64_t i = 0; i < a->count[k]; i++)
+        if (isfinite(a->data[k][i])) largest = fmax(largest, fabs(a->data[k][i]));
+    return weft_oracle_tolerance[a->dtype[k]] * largest;
+}
+
+static weft_status run(const weft_oracle *oracle, const drawn *g, weft_mesh *mesh, int breath,
+                       weft_oracle_result *result, weft_error *error)
+{
+    char layout[DRAWN_RULES * (DRAWN_TEXT + 32)];
+    drawn_how how = {g, breath};
+    weft_compile_options options = g->options;
+    uint64_t seed = g->policy;
+    const weft_policy policy = policy_of(&seed);
+    drawn_layout(g, layout, sizeof layout);
+    if (seed != 0) options.policy = &policy;
+    const bool is_alone = mesh == oracle->alone;
+    const weft_oracle_case what = {.name = "drawn",
+                                   .build = drawn_build,
+                                   .argument = &how,
+                                   .layout = is_alone ? NULL : layout,
+                                   .options = is_alone ? NULL : &options};
+    return weft_oracle_run(mesh, &what, NULL, result, error);
+}
+
+/* How far breaths move each output. Breaths that are not built move everything. */
+static void blow(const weft_oracle *oracle, const drawn *g, const weft_oracle_result *alone,
+                 double *moved)
+{
+    for (int breath = 1; breath <= BREATHS; breath++) {
+        weft_oracle_result blown = {0};
+        weft_error error = {0};
+        const bool ran = run(oracle, g, oracle->alone, breath, &blown, &error) == WEFT_OK &&
+                         blown.n_outputs == alone->n_outputs;
+        for (int k = 0; k < alone->n_outputs; k++)
+            moved[k] = ran ? fmax(moved[k], apart(alone, &blown, k)) : (double)INFINITY;
+        weft_oracle_free(&blown);
+    }
+}
+
+/* Whether any op makes what is no number: sums and products of such are as they come, and 0 times it is not 0. */
+static bool is_finite(const weft_oracle *oracle, const drawn *g)
+{
+    weft_oracle_result every = {0};
+    weft_error error = {0};
+    bool is = run(oracle, g, oracle->alone, DRAWN_EVERY, &every, &error) == WEFT_OK;
+    for (int k = 0; k < every.n_outputs; k++)
+        for (int64_t i = 0; i < every.count[k]; i++)
+            is &= isfinite(every.data[k][i]) != 0;
+    weft_oracle_free(&every);
+    return is;
+}
+
+static drawn_verdict compare(const weft_oracle *oracle, const drawn *g,
+                             const weft_oracle_result *alone, const weft_oracle_result *meshed,
+                             char *text, size_t bytes)
+{
+    double moved[WEFT_ORACLE_VALUES] = {0};
+    bool is_same = alone->n_outputs == meshed->n_outputs;
+    for (int k = 0; k < alone->n_outputs && is_same; k++)
+        is_same = apart(alone, meshed, k) <= allowed(alone, k);
+    if (is_same) return DRAWN_SAME;
+    weft_oracle_same(alone, meshed, 0, text, bytes);
+    if (alone->n_outputs != meshed->n_outputs) return DRAWN_DIFFERS;
+    if (!is_finite(oracle, g)) return DRAWN_UNSTABLE;
+    blow(oracle, g, alone, moved);
+    for (int k = 0; k < alone->n_outputs; k++) {
+        const double off = apart(alone, meshed, k), most = allowed(alone, k) + MARGIN * moved[k];
+        if (off <= most) continue;
+        snprintf(text, bytes, "output %d of %d is %g off; rounding makes of it %g", k,
+                 alone->n_outputs, off, most);
+        return DRAWN_DIFFERS;
+    }
+    return DRAWN_UNSTABLE;
+}
+
+/* The rules for dims that some value of the graph has: others are refused. */
+static bool has_dim(const weft_oracle_build *b, const char *name)
+{
+    for (int k = 0; k < b->n_inputs; k++)
+        if (weft_shape_find(weft_shape_of(b->inputs[k]), name) >= 0) return true;
+    for (int k = 0; k < b->n_outputs; k++)
+        if (weft_shape_find(weft_shape_of(b->outputs[k]), name) >= 0) return true;
+    return false;
+}
+
+static drawn with_known_rules(const drawn *g, weft_error *error)
+{
+    drawn known = *g;
+    drawn_how how = {g, 0};
+    weft_oracle_build b = {.graph = weft_graph_create(77), .argument = &how};
+    drawn_build(&b);
+    *error = *weft_graph_error(b.graph);
+    known.n_rules = 0;
+    for (int r = 0; r < g->n_rules; r++)
+        if (has_dim(&b, case_dims[g->rules[r].dim].name))
+            known.rules[known.n_rules++] = g->rules[r];
+    weft_graph_destroy(&b.graph);
+    return known;
+}
+
+drawn_verdict drawn_check(const weft_oracle *oracle, const drawn *graph, char *text, size_t bytes)
+{
+    weft_error error = {0};
+    const drawn g = with_known_rules(graph, &error);
+    weft_oracle_result alone = {0}, meshed = {0};
+    drawn_verdict verdict = DRAWN_UNBUILT;
+    text[0] = '\0';
+    if (error.status != WEFT_OK || run(oracle, &g, oracle->alone, 0, &alone, &error) != WEFT_OK)
+        verdict = DRAWN_UNBUILT;
+    else if (run(oracle, &g, g.mesh, 0, &meshed, &error) == WEFT_OK)
+        verdict = compare(oracle, &g, &alone, &meshed, text, bytes);
+    else
+        verdict = weft_oracle_refuses(&error) ? DRAWN_UNBUILT : DRAWN_DIFFERS;
+    if (error.status != WEFT_OK) snprintf(text, bytes, "%s", error.message);
+    weft_oracle_free(&alone);
+    weft_oracle_free(&meshed);
+    return verdict;
+}

@@ -306,6 +306,32 @@ static weft_value order(const given *p, int version)
     if (version == 4) return weft_order(p->long_, (weft_dim){"row", 8}, to, false);
     return weft_order(p->x, row, to, version == 5);
 }
+/* Version 1: the sides turned; 2: other ones, of another size; 3: the upper triangle. */
+static weft_value emit_square(const given *p, const weft_op *op, int version)
+{
+    const weft_dim turned = {"turned", version == 2 ? 4 : 6}, side = version == 2 ? column : row;
+    const weft_value a = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(side, turned), 2.0),
+                     b = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(side), 1.0);
+    weft_square_attributes attributes = {.row = version == 1 ? "turned" : side.name,
+                                         .column = version == 1 ? side.name : "turned",
+                                         .size = side.size,
+                                         .is_upper = version == 3};
+    const weft_value in[] = {a, version == 1 ? weft_rename(b, side, turned) : b};
+    const int n_in = op == &weft_op_cholesky ? 1 : 2;
+    return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
+}
+static weft_value cholesky(const given *p, int version)
+{
+    return emit_square(p, &weft_op_cholesky, version);
+}
+static weft_value triangular_solve(const given *p, int version)
+{
+    return emit_square(p, &weft_op_triangular_solve, version);
+}
+static weft_value solve(const given *p, int version)
+{
+    return emit_square(p, &weft_op_solve, version);
+}
 static weft_value pick(const given *p, int version)
 {
     weft_value id = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);

@@ -74,6 +74,26 @@ static void test_indices(void)
             "a bag is nothing:3, but ids are [row:4]");
 }
 
+static void test_matrices(void)
+{
+    const weft_dim side = {"side", 4}, seven = {"seven", 7};
+    const weft_value none_of_it = {NULL, 0};
+    REFUSED(weft_cholesky(x, row, column),
+            "cholesky: row:4 and column:7 are not the two sides of a square matrix; they have two "
+            "names and one size");
+    REFUSED(weft_cholesky(x, row, row), "row:4 and row:4 are not the two sides");
+    REFUSED(weft_cholesky(x, column, seven), "x is [row:4, column:7] and has no dim seven");
+    REFUSED(weft_cholesky(whole, row, side),
+            "the operand is i32, and only floats are possible here: f32");
+    REFUSED(weft_triangular_solve(weft_outer(y, weft_rename(y, column, seven)), x, seven, column,
+                                  false),
+            "x is [row:4, column:7] and has no dim seven");
+    REFUSED(weft_solve(weft_outer(y, weft_rename(y, column, seven)),
+                       weft_outer(y, weft_rename(y, column, seven)), seven, column),
+            "has column, which the result gets in place of seven; weft_rename it");
+    REFUSED(weft_solve_positive(x, none_of_it, row, column), "are not the two sides");
+}
+
 static void test_random(void)
 {
     REFUSED(weft_random_int(graph, WEFT_I32, WEFT_DIMS(row), 5, 5), "from 5 on, below 5");
@@ -88,6 +108,7 @@ int main(void)
     RUN(test_products_and_norms);
     RUN(test_order);
     RUN(test_indices);
+    RUN(test_matrices);
     RUN(test_random);
     return weft_test_report();
 }

@@ -1,6 +1,6 @@
 /* RANKS: 3 */
-/* functions_test: products, norms, order, segments, and their gradients, against PyTorch in float64, on one rank and with rows, and
- * what they are reduced or ordered along, over several.
+/* functions_test: products, norms, order, segments, matrices, and their gradients, against PyTorch in float64, on one rank and
+ * with rows, and what they are reduced or ordered along, over several.
  *
  * The table functions.txt comes from torch_functions.py, which tells what its lines mean and has the same cases and formulas.
  */
@@ -198,17 +198,70 @@ static void build_histogram(weft_oracle_build *b)
     weft_oracle_output(b, weft_cast(n, WEFT_F64));
 }
 
+/* ---- matrices ------------------------------------------------------------------------------------ */
+
+static const weft_dim batches = {"row", 3}, side = {"side", 5}, other = {"other", 5},
+                      right = {"right", 4};
+
+static weft_value with_two(weft_value x, weft_dim i, weft_dim j)
+{
+    const weft_value same =
+        weft_equal(weft_iota(x.graph, WEFT_I32, i), weft_iota(x.graph, WEFT_I32, j));
+    return weft_add(x, weft_scale(weft_cast(same, WEFT_F64), 2.0));
+}
+static weft_value square_of(weft_oracle_build *b)
+{
+    return x_of(b, WEFT_DIMS(batches, side, other));
+}
+static weft_value right_of(weft_oracle_build *b)
+{
+    return w_of(b, WEFT_DIMS(batches, side, right));
+}
+/* x [row, side, column]: the products of its rows, summed over column. */
+static weft_value positive_of(weft_value x)
+{
+    const weft_value gram =
+        weft_einsum(WEFT_DIMS(batches, side, other), x, weft_rename(x, side, other));
+    return with_two(gram, side, other);
+}
+static void build_cholesky(weft_oracle_build *b)
+{
+    const weft_value x = x_of(b, WEFT_DIMS(batches, side, five));
+    give_one(b, weft_cholesky(positive_of(x), side, other), x);
+}
+static void build_triangular(weft_oracle_build *b)
+{
+    const weft_value x = square_of(b), w = right_of(b);
+    give(b, weft_triangular_solve(with_two(x, side, other), w, side, other, false), x, w);
+}
+static void build_triangular_up(weft_oracle_build *b)
+{
+    const weft_value x = square_of(b), w = right_of(b), w2 = weft_rename(w, side, other);
+    give(b, weft_triangular_solve(with_two(x, side, other), w2, other, side, true), x, w);
+}
+static void build_solve(weft_oracle_build *b)
+{
+    const weft_value x = square_of(b), w = right_of(b);
+    give(b, weft_solve(weft_roll(with_two(x, side, other), side, 2), w, side, other), x, w);
+}
+static void build_solve_positive(weft_oracle_build *b)
+{
+    const weft_value x = x_of(b, WEFT_DIMS(batches, side, five)), w = right_of(b);
+    give(b, weft_solve_positive(positive_of(x), w, side, other), x, w);
+}
+
 #define CASE_OF(what)                                                                              \
     {                                                                                              \
         .name = #what, .build = build_##what                                                       \
     }
 static const weft_oracle_case cases[] = {
-    CASE_OF(prod),          CASE_OF(prod_zeros),  CASE_OF(cummax),       CASE_OF(cummin),
-    CASE_OF(group_norm),    CASE_OF(weight_norm), CASE_OF(soft_labels),  CASE_OF(smooth_labels),
-    CASE_OF(instance_norm), CASE_OF(erfinv),      CASE_OF(sort),         CASE_OF(sort_down),
-    CASE_OF(top_k),         CASE_OF(bottom_k),    CASE_OF(quantile),     CASE_OF(median),
-    CASE_OF(scatter_max),   CASE_OF(scatter_min), CASE_OF(segment_mean), CASE_OF(bag_sum),
-    CASE_OF(bag_mean),      CASE_OF(histogram),
+    CASE_OF(prod),          CASE_OF(prod_zeros),  CASE_OF(cummax),         CASE_OF(cummin),
+    CASE_OF(group_norm),    CASE_OF(weight_norm), CASE_OF(soft_labels),    CASE_OF(smooth_labels),
+    CASE_OF(instance_norm), CASE_OF(erfinv),      CASE_OF(sort),           CASE_OF(sort_down),
+    CASE_OF(top_k),         CASE_OF(bottom_k),    CASE_OF(quantile),       CASE_OF(median),
+    CASE_OF(scatter_max),   CASE_OF(scatter_min), CASE_OF(segment_mean),   CASE_OF(bag_sum),
+    CASE_OF(bag_mean),      CASE_OF(histogram),   CASE_OF(cholesky),       CASE_OF(triangular),
+    CASE_OF(triangular_up), CASE_OF(solve),       CASE_OF(solve_positive),
 };
 static weft_oracle oracle;
 

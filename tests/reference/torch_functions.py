@@ -1,4 +1,4 @@
-"""torch_functions.py: products, norms, order, segments and batch norm, and their gradients, in PyTorch float64, as text tables.
+"""torch_functions.py: products, norms, order, segments, matrices and batch norm, and their gradients, in PyTorch float64, as text tables.
 
     pip install torch
     python torch_functions.py        writes functions.txt and batch_norm.txt beside this script
@@ -89,6 +89,22 @@ def functions(file):
     write(file, "histogram", "y", torch.histc(formula(0.7, 500).detach(), 7, -0.9, 1.0))
 
 
+def matrices(file):
+    one = torch.eye(5)
+    x = formula(0.7, 3, 5, 5)
+    positive = x @ x.transpose(1, 2) + 2 * one
+    give(file, "cholesky", torch.linalg.cholesky(positive), x)
+    x, w = formula(0.7, 3, 5, 5), formula(1.3, 3, 5, 4)
+    give(file, "triangular", torch.linalg.solve_triangular(x + 2 * one, w, upper=False), x, w)
+    x, w = formula(0.7, 3, 5, 5), formula(1.3, 3, 5, 4)
+    give(file, "triangular_up", torch.linalg.solve_triangular((x + 2 * one).transpose(1, 2), w, upper=True), x, w)
+    x, w = formula(0.7, 3, 5, 5), formula(1.3, 3, 5, 4)
+    give(file, "solve", torch.linalg.solve(torch.roll(x + 2 * one, 2, 1), w), x, w)
+    x, w = formula(0.7, 3, 5, 5), formula(1.3, 3, 5, 4)
+    positive = x @ x.transpose(1, 2) + 2 * one
+    give(file, "solve_positive", torch.cholesky_solve(w, torch.linalg.cholesky(positive)), x, w)
+
+
 def batch_norm(file):
     """Two steps in training, then the same input by the averages."""
     x, gain, bias = formula(0.7, 4, 3, 5), (1.5 + formula(1.3, 3)).detach().requires_grad_(), formula(0.9, 3)
@@ -108,6 +124,7 @@ def batch_norm(file):
 def main():
     with open(os.path.join(HERE, "functions.txt"), "w", encoding="utf-8") as file:
         functions(file)
+        matrices(file)
     with open(os.path.join(HERE, "batch_norm.txt"), "w", encoding="utf-8") as file:
         batch_norm(file)
 

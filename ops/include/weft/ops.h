@@ -279,6 +279,20 @@ WEFT_API weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_
 WEFT_API weft_value weft_quantile(weft_value x, weft_dim dim, double q);
 WEFT_API weft_value weft_median(weft_value x, weft_dim dim);
 
+/* square matrices, of two dims of one size; all other dims number matrices, and may be split; the two sides are whole on every
+ * rank. In the equations a, l have [row, column], b has row and, instead of it, x column: so with the two sides exchanged it is the
+ * transposed matrix. Dims that b alone has number its columns. Float dtypes; of 16 bits in f32.
+ * cholesky: l, lower triangular, with l l' = x, of which what is above the diagonal is not read; its gradient is that of a
+ * symmetric matrix. One that is not positive definite has an l of NaN alone.
+ * triangular_solve: a x = b of a lower, or upper, triangle; the rest of a is not read.
+ * solve: a x = b by elimination with pivots; NaN for a matrix that is singular to the bit. solve_positive: of a symmetric,
+ * positive definite a, by cholesky. */
+WEFT_API weft_value weft_cholesky(weft_value x, weft_dim row, weft_dim column);
+WEFT_API weft_value weft_triangular_solve(weft_value a, weft_value b, weft_dim row, weft_dim column,
+                                          bool is_upper);
+WEFT_API weft_value weft_solve(weft_value a, weft_value b, weft_dim row, weft_dim column);
+WEFT_API weft_value weft_solve_positive(weft_value a, weft_value b, weft_dim row, weft_dim column);
+
 /* attention: softmax(q.k / sqrt(feature)) v, one op, tiled: never a query x memory matrix.
  * q [.., query, .., feature]; k, v [.., memory, .., feature]; all other dims of k and v are q's, by name. query and memory may
  * be the same dim (self-attention); feature is another. causal: query row i sees memory rows 0..i.

@@ -62,6 +62,14 @@ void weft_unpick_cpu(const weft_call *call);
  * and descending. */
 void weft_order_cpu(const weft_call *call);
 
+/* Square matrices [.., row, column], the last two dims of in[0], both whole (weft_square_attributes). cholesky: out the lower
+ * triangle whose product with itself transposed is in[0], zeros above it; NaN where there is none. The others: in[0] times out
+ * [.., column, rest] is in[1] [.., row, rest]; of triangular_solve one triangle of in[0] is read; of solve, NaN where a pivot
+ * is 0. */
+void weft_cholesky_cpu(const weft_call *call);
+void weft_triangular_solve_cpu(const weft_call *call);
+void weft_solve_cpu(const weft_call *call);
+
 /* out = softmax(scale q.k + bias, over the memory rows that are seen) v. in: q [.., query, .., feature],
  * k [.., memory, .., feature], v [.., memory, .., feature], then bias and mask as the attributes say, of any of the
  * dims of q but feature, and of column; the other dims are matched by name; memory and feature are whole. query and

@@ -190,6 +190,13 @@ typedef struct
     bool descending; /* the largest first */
 } weft_order_attributes;
 
+/* cholesky, triangular_solve, solve: the two sides of a square matrix; of which is_upper: the upper triangle */
+typedef struct weft_square_attributes {
+    const char *row, *column;
+    int64_t size;
+    bool is_upper;
+} weft_square_attributes;
+
 typedef struct weft_number_attributes { /* moments_finish: eps */
     double number;
 } weft_number_attributes;

@@ -200,6 +200,12 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
     return &o;
 }
+static const weft_ctc_options *good_weft_ctc_options_ptr(fixture *f)
+{
+    static weft_ctc_options o;
+    o = (weft_ctc_options){.time = f->row, .classes = f->column, .label = f->row};
+    return &o;
+}
 /* As a field of another struct: none, and with dims that are none. */
 enum { n_wrong_weft_attention_options = 2 + n_wrong_weft_dim };
 static weft_attention_options wrong_weft_attention_options(fixture *f, int v)

@@ -1,5 +1,5 @@
 /* RANKS: 3 */
-/* functions_test: products, norms, order, segments, matrices, and their gradients, against PyTorch in float64, on one rank and
+/* functions_test: products, norms, order, segments, matrices, CTC, and their gradients, against PyTorch in float64, on one rank and
  * with rows, and what they are reduced or ordered along, over several.
  *
  * The table functions.txt comes from torch_functions.py, which tells what its lines mean and has the same cases and formulas.
@@ -250,6 +250,57 @@ static void build_solve_positive(weft_oracle_build *b)
     give(b, weft_solve_positive(positive_of(x), w, side, other), x, w);
 }
 
+/* ---- CTC ----------------------------------------------------------------------------------------- */
+
+static const weft_dim frames = {"column", 30}, classes = {"classes", 7}, label = {"label", 6};
+
+static weft_value whole(weft_oracle_build *b, double n)
+{
+    return weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, n);
+}
+/* from + step i, along `of` */
+static weft_value count_from(weft_oracle_build *b, weft_dim of, double from, double step)
+{
+    const weft_value i = weft_iota(b->graph, WEFT_I32, of);
+    return weft_add(whole(b, from), weft_mul(whole(b, step), i));
+}
+static weft_value ctc_of(weft_value x, weft_value labels, weft_value n_times, weft_value n_labels,
+                         int64_t blank)
+{
+    return weft_ctc_loss(weft_scale(x, 2.0), labels,
+                         &(weft_ctc_options){.time = frames,
+                                             .classes = classes,
+                                             .label = label,
+                                             .n_times = n_times,
+                                             .n_labels = n_labels,
+                                             .blank = blank,
+                                             .zero_infinity = n_labels.id == 0});
+}
+static void build_any_ctc(weft_oracle_build *b, double shift, int64_t blank)
+{
+    const weft_value x = x_of(b, WEFT_DIMS(four, frames, classes));
+    const weft_value i = weft_add(count_from(b, label, 0, 5),
+                                  weft_mul(whole(b, 30), weft_iota(b->graph, WEFT_I32, four)));
+    const weft_value labels = weft_add(weft_mod(i, whole(b, 6)), whole(b, shift));
+    give_one(b, ctc_of(x, labels, count_from(b, four, 30, -5), count_from(b, four, 6, -1), blank),
+             x);
+}
+static void build_ctc(weft_oracle_build *b)
+{
+    build_any_ctc(b, 1, 0);
+}
+static void build_ctc_last(weft_oracle_build *b)
+{
+    build_any_ctc(b, 0, 6);
+}
+static void build_ctc_none(weft_oracle_build *b)
+{
+    const weft_value x = x_of(b, WEFT_DIMS(four, frames, classes)), none = {NULL, 0};
+    const weft_value at = weft_iota(b->graph, WEFT_I32, label);
+    const weft_value labels = weft_where(weft_less(at, whole(b, 4)), whole(b, 1), whole(b, 2));
+    give_one(b, ctc_of(x, labels, count_from(b, four, 11, -1), none, 0), x);
+}
+
 #define CASE_OF(what)                                                                              \
     {                                                                                              \
         .name = #what, .build = build_##what                                                       \
@@ -261,7 +312,8 @@ static const weft_oracle_case cases[] = {
     CASE_OF(top_k),         CASE_OF(bottom_k),    CASE_OF(quantile),       CASE_OF(median),
     CASE_OF(scatter_max),   CASE_OF(scatter_min), CASE_OF(segment_mean),   CASE_OF(bag_sum),
     CASE_OF(bag_mean),      CASE_OF(histogram),   CASE_OF(cholesky),       CASE_OF(triangular),
-    CASE_OF(triangular_up), CASE_OF(solve),       CASE_OF(solve_positive),
+    CASE_OF(triangular_up), CASE_OF(solve),       CASE_OF(solve_positive), CASE_OF(ctc),
+    CASE_OF(ctc_last),      CASE_OF(ctc_none),
 };
 static weft_oracle oracle;
 

@@ -1,4 +1,4 @@
-"""torch_functions.py: products, norms, order, segments, matrices and batch norm, and their gradients, in PyTorch float64, as text tables.
+"""torch_functions.py: products, norms, order, segments, matrices, CTC and batch norm, and their gradients, in PyTorch float64, as text tables.
 
     pip install torch
     python torch_functions.py        writes functions.txt and batch_norm.txt beside this script
@@ -105,6 +105,21 @@ def matrices(file):
     give(file, "solve_positive", torch.cholesky_solve(w, torch.linalg.cholesky(positive)), x, w)
 
 
+def ctc(file):
+    """CTC takes log-likelihoods; labels 1 + 5 i mod 6 of 7 classes; rows have 30, 25, .. frames, and 6, 5, .. labels."""
+    for case, blank, shift in (("ctc", 0, 1), ("ctc_last", 6, 0)):
+        x = formula(0.7, 4, 30, 7)
+        labels = shift + (5 * torch.arange(24) % 6).reshape(4, 6)
+        frames, counts = 30 - 5 * torch.arange(4), 6 - torch.arange(4)
+        log_p = torch.log_softmax(2 * x, 2).transpose(0, 1)
+        give(file, case, F.ctc_loss(log_p, labels, frames, counts, blank, reduction="none"), x)
+    x = formula(0.7, 4, 30, 7)
+    labels = torch.tensor([[1, 1, 1, 1, 2, 2]] * 4)  # ten frames at least
+    frames = torch.tensor([11, 10, 9, 8])
+    log_p = torch.log_softmax(2 * x, 2).transpose(0, 1)
+    give(file, "ctc_none", F.ctc_loss(log_p, labels, frames, torch.tensor([6] * 4), 0, "none", True), x)
+
+
 def batch_norm(file):
     """Two steps in training, then the same input by the averages."""
     x, gain, bias = formula(0.7, 4, 3, 5), (1.5 + formula(1.3, 3)).detach().requires_grad_(), formula(0.9, 3)
@@ -125,6 +140,7 @@ def main():
     with open(os.path.join(HERE, "functions.txt"), "w", encoding="utf-8") as file:
         functions(file)
         matrices(file)
+        ctc(file)
     with open(os.path.join(HERE, "batch_norm.txt"), "w", encoding="utf-8") as file:
         batch_norm(file)
 

@@ -232,6 +232,20 @@ WEFT_API weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_
 WEFT_API weft_value weft_soft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 WEFT_API weft_value weft_smooth_labels(weft_value labels, weft_dim dim, double by);
 WEFT_API weft_value weft_z_loss(weft_value logits, weft_dim dim);
+/* ctc_loss: -log of the likelihood of each row's labels, over all ways to spread them over the frames of `time` with blanks between:
+ * logits [.., time, classes], of which it takes the log_softmax; labels i32 [.., label]. [logits' dims without time and classes]
+ * A row whose labels no way has (fewer frames than labels and the blanks between equal ones; a label that is no class, or the blank) has an
+ * infinite loss and no gradient. A scan along time, which is whole for it; the cost goes with time x label. */
+typedef struct weft_ctc_options {
+    weft_dim time, classes, label;
+    /* i32, of some of the result's dims: how many of a row's frames, and of its labels, count; the others are not looked at. {0}:
+     * all */
+    weft_value n_times, n_labels;
+    int64_t blank;      /* the class that stands for no label */
+    bool zero_infinity; /* 0 in place of an infinite loss */
+} weft_ctc_options;
+WEFT_API weft_value weft_ctc_loss(weft_value logits, weft_value labels,
+                                  const weft_ctc_options *options);
 /* cosine: of the angle between a and b along dim: a.b / (|a| |b|), the product of lengths no less than 1e-8. */
 WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 

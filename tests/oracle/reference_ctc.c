@@ -1,0 +1,68 @@
+/* reference_ctc.c: the likelihood of labels: of every way through the classes, one frame after the other, what it says once equal
+ * neighbours are one and blanks are gone, and how likely it is. */
+#include "reference.h"
+
+#include <math.h>
+
+enum { MOST = 24 };
+
+typedef struct spelling {
+    const reference_call *call;
+    reference_point row;
+    int64_t blank, n_times, n_labels, n_classes;
+    int64_t label[MOST];
+    long double p[MOST][MOST]; /* of a frame, of a class */
+} spelling;
+
+static int64_t count_of(const reference_call *call, int operand, const reference_point *row,
+                        int64_t all)
+{
+    return call->with.mask == 0 ? all : (int64_t)element_get(&call->in[operand], row);
+}
+
+static void fill_row(spelling *s)
+{
+    const reference_call *call = s->call;
+    s->n_classes = tensor_size(&call->in[0], call->with.other);
+    s->n_labels = count_of(call, 2, &s->row, tensor_size(&call->in[1], call->with.feature));
+    s->n_times = count_of(call, 3, &s->row, tensor_size(&call->in[0], call->with.dim));
+    for (int64_t k = 0; k < s->n_labels; k++) {
+        const reference_point at = point_set(&s->row, call->with.feature, k);
+        s->label[k] = (int64_t)element_get(&call->in[1], &at);
+    }
+    for (int64_t t = 0; t < s->n_times; t++) {
+        const reference_point frame = point_set(&s->row, call->with.dim, t);
+        long double sum = 0;
+        for (int64_t c = 0; c < s->n_classes; c++) {
+            const reference_point at = point_set(&frame, call->with.other, c);
+            sum += s->p[t][c] = expl(element_get(&call->in[0], &at));
+        }
+        for (int64_t c = 0; c < s->n_classes; c++)
+            s->p[t][c] /= sum;
+    }
+}
+
+/* Of all ways on from frame t, where `last` was seen in the one before and `said` labels have been said. */
+static long double likelihood(const spelling *s, int64_t t, int64_t last, int64_t said)
+{
+    long double sum = 0;
+    if (t == s->n_times) return said == s->n_labels ? 1 : 0;
+    for (int64_t c = 0; c < s->n_classes; c++) {
+        const bool says = c != s->blank && c != last;
+        if (says && (said == s->n_labels || s->label[said] != c)) continue;
+        sum += s->p[t][c] * likelihood(s, t + 1, c, said + says);
+    }
+    return sum;
+}
+
+void reference_ctc_loss(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        spelling s = {.call = call, .row = row, .blank = call->with.begin};
+        fill_row(&s);
+        const long double p = likelihood(&s, 0, -1, 0);
+        const long double none = call->with.causal ? 0 : (long double)INFINITY;
+        element_put(&call->out[0], &row, p > 0 ? -logl(p) : none);
+    }
+}

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op.h"
+#include "ir.h"
 #include "weft/ops.h"
 
 static weft_value number(weft_graph *graph, weft_dtype dtype, double value)
@@ -49,6 +49,35 @@ weft_value weft_count_outside(weft_value ids, weft_dim dim)
         return weft_graph_fail(ids.graph, "count_outside: ids are %s; they are i32. weft_cast them",
                                weft_dtype_name(weft_dtype_of(ids)));
     return weft_sum(WEFT_SCALAR, weft_logical_not(is_inside(ids, dim)));
+}
+
+/* The largest of those outside; the least integer: there is none, and one that is it counts as the next. */
+static weft_value worst_of(weft_value ids, weft_dim dim)
+{
+    const double least = (double)INT32_MIN;
+    const weft_value outside = weft_maximum(ids, number(ids.graph, WEFT_I32, least + 1));
+    return weft_max(WEFT_SCALAR,
+                    weft_where(is_inside(ids, dim), number(ids.graph, WEFT_I32, least), outside));
+}
+
+weft_value weft_checked_ids(weft_value ids, weft_dim dim)
+{
+    weft_dim_attributes taken;
+    char sentence[400];
+    if (!weft_graph_dim(ids.graph, "checked_ids", dim, &taken) || ids.id == 0)
+        return weft_no_value(ids.graph);
+    if (weft_dtype_of(ids) != WEFT_I32)
+        return weft_graph_fail(ids.graph, "checked_ids: ids are %s; they are i32. weft_cast them",
+                               weft_dtype_name(weft_dtype_of(ids)));
+    const char *name = ids.graph->tensors[ids.id].name;
+    snprintf(sentence, sizeof sentence,
+             "%s has {}, and %s has %lld, numbered from 0 to %lld; look where the ids come from, "
+             "or use them unchecked: then such a one gives zeros",
+             name != NULL ? name : "ids", taken.dim, (long long)taken.size,
+             (long long)taken.size - 1);
+    const weft_value worst = worst_of(ids, dim);
+    const weft_value holds = weft_equal(worst, number(ids.graph, WEFT_I32, (double)INT32_MIN));
+    return weft_require(ids, holds, worst, sentence);
 }
 
 /* Which of the bins each element is in; -1: none. */

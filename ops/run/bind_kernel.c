@@ -23,6 +23,7 @@ weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error
     WEFT_TRY(weft_kernel_scratch(op, choice.kernel, call, &bound->scratch_bytes, error));
     point_at(rank, step, call);
     call->stream = rank->stream;
+    call->error = &rank->error;
     call->scratch = at >= 0 ? rank->arena + at : NULL;
     if (choice.kernel->prepare)
         WEFT_TRY(choice.kernel->prepare(call, rank->program->arena, &call->prepared, error));

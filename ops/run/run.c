@@ -5,11 +5,22 @@
 
 #include <string.h>
 
+/* A kernel's sentence, behind the place in the program. */
+static weft_status fail_there(const weft_rank *rank, const weft_bound_step *bound,
+                              weft_error *error)
+{
+    char where[160];
+    const weft_error said = *error;
+    weft_origin_print(&rank->program->plan->graph->nodes[bound->step->node], where, sizeof where);
+    weft_error_clear(error);
+    return weft_fail(error, said.status, "%s: %s", where, said.message);
+}
+
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    (void)rank, (void)error;
+    if (error->status != WEFT_OK) return error->status; /* a run before this one failed */
     bound->launch(bound->call);
-    return WEFT_OK;
+    return error->status == WEFT_OK ? WEFT_OK : fail_there(rank, bound, error);
 }
 
 static int64_t trip_drawn(const weft_rank *rank, const weft_draw *draw)

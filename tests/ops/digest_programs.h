@@ -332,6 +332,11 @@ static weft_value solve(const given *p, int version)
 {
     return emit_square(p, &weft_op_solve, version);
 }
+static weft_value require(const given *p, int version)
+{
+    const weft_value one = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);
+    return weft_require(p->x, one, (weft_value){NULL, 0}, version == 1 ? "b" : "a");
+}
 static weft_value pick(const given *p, int version)
 {
     weft_value id = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);

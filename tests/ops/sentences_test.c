@@ -67,6 +67,11 @@ static void test_indices(void)
     REFUSED(weft_segment_mean(whole, ids, entry),
             "the operand is i32, and only floats are possible here: f32");
     REFUSED(weft_count_outside(x, entry), "ids are f32; they are i32");
+    REFUSED(weft_checked_ids(x, entry), "ids are f32; they are i32");
+    REFUSED(weft_require(x, ids, (weft_value){0}, "no"),
+            "ids is [row:4], and here one number is possible; reduce it, as by weft_all");
+    REFUSED(weft_require(x, y, (weft_value){0}, "no"), "indices and conditions are i32");
+    REFUSED(weft_require(x, ids, (weft_value){0}, NULL), "the sentence has 0 letters");
     REFUSED(weft_histogram(WEFT_SCALAR, x, 1.0, 1.0, entry), "from 1 to 1; they are numbers");
     REFUSED(weft_histogram(WEFT_SCALAR, whole, 0.0, 1.0, entry),
             "the operand is i32, and only floats are possible here: f32");

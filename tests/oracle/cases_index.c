@@ -55,6 +55,20 @@ static weft_value pick_along(build_t *b, weft_dtype t) /* the rows in another or
     return weft_pick(x, ids, B);
 }
 
+static const weft_value no_number = {NULL, 0};
+
+static weft_value require_x(build_t *b, weft_dtype t) /* of a condition that holds */
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B)), ids = ids_of(b, WEFT_DIMS(C, D), B.size);
+    const weft_value low = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, -100.0);
+    return weft_require(x, weft_all(WEFT_SCALAR, weft_less(low, ids)), no_number, "there is one");
+}
+static weft_value checked_ids_x(build_t *b, weft_dtype t)
+{
+    (void)t;
+    return weft_checked_ids(weft_oracle_input(b, WEFT_I32, WEFT_DIMS(A, B), 0, 9), ROWS);
+}
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 static weft_value transpose_x(build_t *b, weft_dtype t)
@@ -108,6 +122,8 @@ CASES(gather, CASE(gather_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
       CASE(gather_permuted, OP_FLOAT, 1, .with = {.dim = "rows"}))
 CASES(scatter_add, CASE(scatter_add_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
       CASE(scatter_add_permuted, OP_FLOAT, 1, .with = {.dim = "rows"}))
+CASES(require, CASE(require_x, ALL_DTYPES, 1, .each = true))
+CASES(checked_ids, CASE(checked_ids_x, OP_I32, 0))
 CASES(pick, CASE(pick_x, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_fewer, OP_FLOAT, 1, .with = {.dim = "b"}),
       CASE(pick_several, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}),

@@ -84,3 +84,15 @@ void reference_concat(const reference_call *call)
     lay(call, 0, call->with.dim, 0);
     lay(call, 1, call->with.other, tensor_size(&call->in[0], call->with.dim));
 }
+
+/* ---- conditions that hold --------------------------------------------------------------------------- */
+
+void reference_require(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    element_put(&call->out[0], &p, element_get(&call->in[0], &p));
+}
+void reference_checked_ids(const reference_call *call)
+{
+    reference_require(call);
+}

@@ -249,7 +249,7 @@ WEFT_API weft_value weft_ctc_loss(weft_value logits, weft_value labels,
 /* cosine: of the angle between a and b along dim: a.b / (|a| |b|), the product of lengths no less than 1e-8. */
 WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 
-/* indexing: ids are i32; an id outside the dim gives zeros (and no gradient) */
+/* indexing: ids are i32; an id outside the dim gives zeros (and no gradient), unless ids went through weft_checked_ids */
 WEFT_API weft_value weft_gather(weft_value table, weft_value ids,
                                 weft_dim dim); /* [ids..., rest...] */
 WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids,
@@ -274,7 +274,7 @@ WEFT_API weft_value weft_histogram(weft_shape out, weft_value x, double low, dou
  * how many ids of the bag are in dim. An id outside of it adds nothing. [ids' dims without bag, rest...] */
 WEFT_API weft_value weft_embedding_bag(weft_value table, weft_value ids, weft_dim dim, weft_dim bag,
                                        weft_value weights, bool is_mean);
-/* count_outside: i32, a scalar: how many ids are none of dim's: for who would rather stop than go on with zeros. */
+/* count_outside: i32, a scalar: how many ids are none of dim's. weft_checked_ids: the run fails where there are any. */
 WEFT_API weft_value weft_count_outside(weft_value ids, weft_dim dim);
 
 /* order: a NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending and descending.
@@ -403,6 +403,22 @@ WEFT_API weft_value weft_random_categorical(weft_value logits, weft_dim dim);
 /* dropout: 0 with probability `rate`, else x / (1 - rate). */
 WEFT_API weft_value weft_dropout(weft_value x, double rate);
 
+/* require: x as it is, where `holds`, an i32 scalar, is not 0. Where it is 0, the run ends at this step on every rank, and weft_run
+ * gives the sentence, with the call's place before it and {} replaced by `number`, a scalar ({0}: none). The program's runs fail
+ * from then on; variables are as the steps before left them. It happens where something reads the result. On the CPU alone.
+ *
+ *     weft_value l = weft_cholesky(a, row, column);
+ *     l = weft_require(l, weft_all(WEFT_SCALAR, weft_is_finite(l)), none, "the covariance is not positive definite");
+ *
+ * checked_ids: ids as they are, for who would rather stop than go on with zeros: where one is none of dim's, that is the sentence, with
+ * the largest of them.
+ *
+ *     rows = weft_gather(table, weft_checked_ids(ids, vocab), vocab);
+ *
+ *     checked_ids at gpt.c:88: ids has 70000, and vocab has 50257, numbered from 0 to 50256; ... */
+WEFT_API weft_value weft_require(weft_value x, weft_value holds, weft_value number,
+                                 const char *sentence);
+WEFT_API weft_value weft_checked_ids(weft_value ids, weft_dim dim);
 /* identity forward, no gradient */
 WEFT_API weft_value weft_stop_gradient(weft_value x);
 /* weft_settle - x as it is, but no partial sum: one that would be left to go on into other sums is finished here, into where this

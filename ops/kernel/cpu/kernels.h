@@ -85,6 +85,8 @@ void weft_attention_grad_cpu(const weft_call *call);
 void weft_transpose_cpu(const weft_call *call);
 /* out = in[0] bit by bit, same count (reshape, rename). */
 void weft_copy_cpu(const weft_call *call);
+/* out = in[0]; where in[1], one i32, is 0, the call fails with the attributes' sentence, in which {} is in[2], one number. */
+void weft_require_cpu(const weft_call *call);
 /* out = the part [begin, end) of in[0] along dim (whole in both). */
 void weft_slice_cpu(const weft_call *call);
 /* out = in[0] at other coordinates along one dim, and zeros (weft_reindex_attributes); dims by place. in[0]'s box has all that

@@ -56,6 +56,10 @@ typedef struct weft_call {
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
     weft_precision precision; /* what products of f32 may be computed with: that, or better */
+    /* Where a kernel of the CPU's says (weft_fail) that the call is not to be done: the run ends there, with the place in the
+     * program before the sentence. Only what all ranks find alike, as in what all of them have whole: who goes on waits for those
+     * that do not. NULL: nobody hears it */
+    weft_error *error;
 } weft_call;
 typedef void (*weft_launch)(const weft_call *call);
 
@@ -196,6 +200,10 @@ typedef struct weft_square_attributes {
     int64_t size;
     bool is_upper;
 } weft_square_attributes;
+
+typedef struct weft_require_attributes {
+    const char *sentence; /* the number stands where it has {} */
+} weft_require_attributes;
 
 typedef struct weft_number_attributes { /* moments_finish: eps */
     double number;

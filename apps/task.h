@@ -36,7 +36,7 @@
          "NAME",                                                                                   \
          "Learning",                                                                               \
          "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "     \
-         "lion or muon"},                                                                          \
+         "lion, shampoo or muon"},                                                                 \
         {"rate", OPTION_REAL, rate, "X", "Learning", "highest learning rate"},                     \
         APP_RATE_OPTIONS("Learning", warmup, floor),                                               \
     {                                                                                              \

@@ -47,7 +47,11 @@ static bool take_numbers(weft_update *u, const weft_optimizer_rule *rule)
                         numbers[i].rule);
         return false;
     }
-    return true;
+    if (u->options.every == 0) u->options.every = rule->defaults.every;
+    if (u->options.every < 0)
+        weft_graph_fail(u->graph, "%s: every is %lld; it is a number of updates", u->name,
+                        (long long)u->options.every);
+    return weft_graph_status(u->graph) == WEFT_OK;
 }
 
 /* `like`: the loss, or a variable where gradients are handed in. */

@@ -77,7 +77,7 @@ static const option options[] = {
     {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
      "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "
-     "lion or muon"},
+     "lion, shampoo or muon"},
     {"rate", OPTION_REAL, "1e-3", "X", "Training", "highest learning rate"},
     APP_RATE_OPTIONS("Training", "20", "0.1"),
     {"accumulate", OPTION_COUNT, "1", "N", "Training",

@@ -65,6 +65,8 @@ typedef struct weft_optimizer_options {
     const char *clip_by; /* "global_norm" (NULL), "norm", "value" or "adaptive": see below */
     /* the first whose pattern a variable's name matches is its own; one that is nobody's is an error */
     weft_optimizer_groups groups;
+    int64_t
+        every; /* shampoo: roots of matrices are made in the first update and every so many after it */
 } weft_optimizer_options;
 
 /* How gradients g are clipped, after they have come to where their variables p are stored. Norms of what stands for several
@@ -93,12 +95,14 @@ typedef struct weft_optimizer_options {
  *                       scale_floor 1e-3, step_limit 1                    two dims); else 1
  *     lamb       1e-3   as adamw, epsilon 1e-6                            2
  *     lion       1e-4   beta1 0.9, beta2 0.99                             1
+ *     shampoo    1e-3   as adamw; every 10; of what has one dim or    2, and for each dim of n <= 1024 elements 2 n^2
+ *                       none as adamw                                 of a variable, of a longer one n of all
  *     muon       1e-3   momentum 0.95, weight_decay 0.1; of what is no    1; of what is no matrix 2
  *                       matrix as adamw
  *
  * Muon's steps take 5 times 4 m n^2 + 2 n^3 operations for a matrix of m columns and n <= m rows, or the reverse; its products
- * have dims muon_a and muon_b of size n, which a layout may split. Shampoo is not there: it needs roots of matrices, which take a
- * decomposition, or some thirty products where Muon takes fifteen. */
+ * have dims muon_a and muon_b of size n, which a layout may split. Shampoo's roots take 24 times k + 2 products of n x n matrices,
+ * 2 n^3 operations each, for each dim of n elements of a variable of k dims; they have dims shampoo_a, shampoo_b and shampoo_c. */
 WEFT_API weft_value weft_sgd(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_momentum(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_nesterov(weft_value loss, const weft_optimizer_options *options);
@@ -110,6 +114,7 @@ WEFT_API weft_value weft_adamw(weft_value loss, const weft_optimizer_options *op
 WEFT_API weft_value weft_adafactor(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_lamb(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_lion(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_shampoo(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_muon(weft_value loss, const weft_optimizer_options *options);
 
 /* weft_accumulate - gradients that outlive the run: each is added to a slot "<variable>/gradient", zero at first.

@@ -7,7 +7,8 @@
 
 #include "kernel.h"
 
-/* Operands and results, by what they are; O is the result, or in the gradient its incoming gradient. */
+/* Operands and results, by what they are; O is the result, or in the gradient its incoming gradient, and then Y is the result. STATS:
+ * the logsumexp of each query row's scores, a result of attention and an operand of its gradient. */
 enum {
     WEFT_Q,
     WEFT_K,
@@ -15,10 +16,12 @@ enum {
     WEFT_O,
     WEFT_DQ,
     WEFT_DK,
-    WEFT_DV, /* up to here [rows, feature]; from here on [query, memory], of which either may be missing */
+    WEFT_DV,
+    WEFT_Y, /* up to here [rows, feature]; from here on [query, memory], of which either may be missing */
     WEFT_BIAS,
     WEFT_MASK,
     WEFT_DBIAS,
+    WEFT_STATS, /* [query] */
     WEFT_HEAD_TENSORS,
     WEFT_HEAD_MATRICES = WEFT_BIAS
 };
@@ -37,13 +40,21 @@ typedef struct weft_heads_call {
     int64_t size[WEFT_MAX_DIMS], n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart;
 } weft_heads_call;
 
+/* Attention has two results, its gradient more. */
+static inline bool weft_heads_is_gradient(const weft_call *call)
+{
+    return call->n_out > 2;
+}
+
 static inline void weft_heads_find(weft_heads_call *h, const weft_call *call)
 {
     const weft_attention_attributes *a = h->attributes;
-    const bool is_gradient = call->n_out > 1;
+    const bool is_gradient = weft_heads_is_gradient(call);
     for (int t = WEFT_Q; t <= WEFT_V; t++)
         h->view[t] = &call->in[t];
     h->view[WEFT_O] = is_gradient ? &call->in[call->n_in - 1] : &call->out[0];
+    h->view[WEFT_STATS] = is_gradient ? &call->in[call->n_in - 2] : &call->out[1];
+    if (is_gradient) h->view[WEFT_Y] = &call->in[call->n_in - 3];
     for (int t = WEFT_DQ; t <= WEFT_DV && is_gradient; t++)
         h->view[t] = &call->out[t - WEFT_DQ];
     if (a->bias > 0) h->view[WEFT_BIAS] = &call->in[a->bias];

@@ -1,11 +1,11 @@
 /* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query
- * row see, one op, never a whole query x memory matrix.
+ * row see, one op, never a whole query x memory matrix; and the logsumexp of each row's scores (of a row that sees nothing: -inf).
  *
  * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
  * q alone has; memory and feature are whole. Where many memory rows are split and few query rows look at them, it becomes
  * simpler ops, which can be cut along the memory. Query and memory may be one name, so the factors are made by hand,
  * and bias and mask call the memory rows by a name of their own, `column`.
- * Gradient: attention_grad, which computes the softmax again, tile by tile.
+ * Gradient: attention_grad, which has the weights again from the logsumexp, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include <math.h>
@@ -158,8 +158,9 @@ static weft_status infer(weft_site *site, weft_error *error)
         WEFT_TRY(weft_check_ids(site, attributes->mask, error));
         WEFT_TRY(check_scores(site, attributes->mask, "mask", error));
     }
-    site->n_out = 1;
-    site->out[0] = site->in[0];
+    site->n_out = 2;
+    site->out[0] = site->out[1] = site->in[0];
+    site->out[1].shape = weft_shape_without(&site->in[0].shape, attributes->feature);
     return WEFT_OK;
 }
 
@@ -170,7 +171,7 @@ static bool run_through(const weft_type *types, int n, const char *name, bool is
 {
     bool everywhere = true;
     for (int i = 0; i < n; i++) {
-        const bool is_memory = n > 1 && (i == 1 || i == 2);
+        const bool is_memory = n > 2 && (i == 1 || i == 2);
         if (!is_query || !is_memory) through[i] = (int8_t)weft_shape_find(&types[i].shape, name);
         everywhere = everywhere && through[i] >= 0;
     }
@@ -215,8 +216,8 @@ static void gradient(weft_vjp *vjp)
     weft_value in[WEFT_MAX_IN];
     for (int i = 0; i < n_in; i++)
         in[i] = vjp->in[i];
-    in[n_in] = vjp->dout[0];
-    weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, n_in + 1, &attributes,
+    in[n_in] = vjp->out[0], in[n_in + 1] = vjp->out[1], in[n_in + 2] = vjp->dout[0];
+    weft_value d = weft_emit(vjp->graph, &weft_op_attention_grad, in, n_in + 3, &attributes,
                              sizeof attributes);
     for (int i = 0; i < 3; i++)
         vjp->din[i] = weft_result(d, i);

@@ -1,11 +1,12 @@
-/* attention_grad: from attention's operands and dy the gradients dq, dk, dv of attention, and dbias
+/* attention_grad: from attention's operands, its results y and logsumexp, and dy the gradients dq, dk, dv of attention, and dbias
  * where it is asked for, tile by tile.
  *
  * Roles as attention's; cut along the rows of q, or along heads that q alone has, dk and dv come out as partial sums, and so does
  * dbias along what it lacks.
  * Its own gradient goes through the same written with einsum and softmax, query x memory matrices
- * and all.
+ * and all, in which y and the logsumexp are made of the others: nothing flows to them.
  */
+#include <math.h>
 #include <string.h>
 
 #include "attention.h"
@@ -14,10 +15,16 @@
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
-    if (!weft_shape_same_order(&site->in[0].shape, &site->in[site->n_in - 1].shape) ||
-        site->in[0].dtype != site->in[site->n_in - 1].dtype)
-        return weft_fail(error, WEFT_INTERNAL,
-                         "the gradient of the result has not the result's dims and dtype");
+    const weft_type *given = &site->in[site->n_in - 3]; /* y, logsumexp, dy */
+    const weft_shape rows = weft_shape_without(&site->in[0].shape, attributes->feature);
+    for (int i = 0; i < 3; i++)
+        if (!weft_shape_same_order(i == 1 ? &rows : &site->in[0].shape, &given[i].shape) ||
+            site->in[0].dtype != given[i].dtype)
+            return weft_fail(error, WEFT_INTERNAL,
+                             "the %s of the result has not the result's dims and dtype",
+                             i == 0   ? "value"
+                             : i == 1 ? "logsumexp"
+                                      : "gradient");
     site->n_out = attributes->bias_gradient ? 4 : 3;
     for (int i = 0; i < 3; i++)
         site->out[i] = site->in[i];
@@ -55,22 +62,46 @@ static weft_value seen_by_number(const plain *p, weft_graph *graph)
     return has_window ? weft_mul(seen, weft_less(weft_sub(row, column), window)) : seen;
 }
 
+static weft_value number(weft_value like, double value)
+{
+    return weft_constant(like.graph, weft_dtype_of(like), WEFT_SCALAR, value);
+}
+
+/* What is not seen has a score that is never reached; false: all is seen. */
+static const double never = -1e30;
+static bool find_scores(const plain *p, const weft_vjp *vjp, weft_value q, weft_value k,
+                        weft_value *scores)
+{
+    const weft_attention_attributes *attributes = p->attributes;
+    weft_value seen = seen_by_number(p, vjp->graph);
+    *scores = weft_scale(weft_einsum(p->scores, q, k), attributes->scale);
+    if (attributes->bias > 0)
+        *scores = weft_maximum(weft_add(*scores, vjp->in[attributes->bias]), number(q, never));
+    if (attributes->mask > 0)
+        *scores = weft_where(vjp->in[attributes->mask], *scores, number(q, never));
+    if (seen.id != 0) *scores = weft_where(seen, *scores, number(q, never));
+    return seen.id != 0 || attributes->bias > 0 || attributes->mask > 0;
+}
+
 /* A row that sees nothing has weights of 0. */
 static weft_value softmax_of_scores(const plain *p, const weft_vjp *vjp, weft_value q, weft_value k)
 {
-    const weft_attention_attributes *attributes = p->attributes;
-    weft_graph *graph = vjp->graph;
-    weft_value scores = weft_scale(weft_einsum(p->scores, q, k), attributes->scale);
-    weft_value never = weft_constant(graph, weft_dtype_of(q), WEFT_SCALAR, -1e30);
-    weft_value seen = seen_by_number(p, graph);
-    if (attributes->bias > 0)
-        scores = weft_maximum(weft_add(scores, vjp->in[attributes->bias]), never);
-    if (attributes->mask > 0) scores = weft_where(vjp->in[attributes->mask], scores, never);
-    if (seen.id != 0) scores = weft_where(seen, scores, never);
+    weft_value scores;
+    const bool hides = find_scores(p, vjp, q, k, &scores);
     weft_value weights = weft_softmax(scores, p->memory);
-    if (seen.id == 0 && attributes->bias == 0 && attributes->mask == 0) return weights;
-    weft_value zero = weft_constant(graph, weft_dtype_of(q), WEFT_SCALAR, 0.0);
-    return weft_where(weft_greater(scores, never), weights, zero);
+    if (!hides) return weights;
+    return weft_where(weft_greater(scores, number(q, never)), weights, number(q, 0.0));
+}
+
+/* -inf for a row that sees nothing. */
+static weft_value sums_of_scores(const plain *p, const weft_vjp *vjp, weft_value q, weft_value k)
+{
+    weft_value scores;
+    const bool hides = find_scores(p, vjp, q, k, &scores);
+    weft_value sums = weft_logsumexp(scores, p->memory);
+    if (!hides) return sums;
+    return weft_where(weft_greater(sums, number(q, 0.5 * never)), sums,
+                      number(q, -(double)INFINITY));
 }
 
 static plain plain_of(const weft_vjp *vjp)
@@ -96,6 +127,7 @@ void weft_attention_expand(weft_vjp *vjp)
     weft_value v = rename_rows(vjp->in[2], attributes->memory, p.memory);
     weft_value weights = softmax_of_scores(&p, vjp, vjp->in[0], k);
     vjp->out[0] = weft_einsum(*weft_shape_of(vjp->in[0]), weights, v);
+    vjp->out[1] = sums_of_scores(&p, vjp, vjp->in[0], k);
 }
 
 static void expand(weft_vjp *vjp)

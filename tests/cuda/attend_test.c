@@ -29,19 +29,49 @@ static weft_attention_attributes attributes_of(const attend_case *c)
                                        .causal = c->is_causal};
 }
 
+/* The dims of q but its features. */
+static const char *rows_of(const char *q, char rows[100])
+{
+    const char *d = strstr(q, "d:"), *behind = strchr(d, ' ');
+    snprintf(rows, 100, "%.*s%s", (int)(d - q), q, behind == NULL ? "" : behind + 1);
+    return rows;
+}
+
+/* A call of attention whose last operand is dy becomes one of its gradient. */
+static void add_gradients(weft_call *call, const attend_case *c)
+{
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    const weft_view dy = call->in[--call->n_in];
+    call->stream = lanes;
+    for (int o = 0; o < 2; o++)
+        take_host(&call->out[o]);
+    CHECK_OK(run_on_host("attention", call, arena, &error), error);
+    weft_arena_destroy(&arena);
+    call->in[call->n_in++] = call->out[0], call->in[call->n_in++] = call->out[1];
+    call->in[call->n_in++] = dy;
+    call->n_out = 0;
+    add_out(call, WEFT_F32, c->q), add_out(call, WEFT_F32, c->k), add_out(call, WEFT_F32, c->v);
+}
+
 static weft_call call_of(const attend_case *c, const weft_attention_attributes *attributes,
                          bool is_gradient, weft_precision precision)
 {
+    char rows[100];
     weft_call call = {.attributes = attributes, .precision = precision};
     add_in(&call, WEFT_F32, c->q, 1);
     add_in(&call, WEFT_F32, c->k, 1);
     add_in(&call, WEFT_F32, c->v, 1);
-    if (is_gradient) add_in(&call, WEFT_F32, c->q, 1);
+    add_in(&call, WEFT_F32, c->q, 1);
     for (int i = 0; i < call.n_in; i++) /* so that many weights count */
         for (int64_t n = 0; n < weft_view_count(&call.in[i]); n++)
             ((float *)call.in[i].data)[n] /= 8;
     add_out(&call, WEFT_F32, c->q);
-    if (is_gradient) add_out(&call, WEFT_F32, c->k), add_out(&call, WEFT_F32, c->v);
+    add_out(&call, WEFT_F32, rows_of(c->q, rows));
+    if (is_gradient)
+        add_gradients(&call, c);
+    else
+        free(call.in[--call.n_in].data);
     return call;
 }
 

@@ -362,7 +362,7 @@ static weft_value emit_attention(const given *p, const weft_op *op, bool is_grad
         .mask = version == 8 ? 3 : 0,
         .bias_gradient = version == 9,
     };
-    weft_value in[5] = {p->x, p->y, p->x, p->y};
+    weft_value in[WEFT_MAX_IN] = {p->x, p->y, p->x, p->y};
     int n_in = 3;
     if (version == 1)
         for (int i = 0; i < 4; i++)
@@ -373,7 +373,12 @@ static weft_value emit_attention(const given *p, const weft_op *op, bool is_grad
     const weft_value dy = in[3];
     if (attributes.bias > 0) in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(rest), 0.5);
     if (attributes.mask > 0) in[n_in++] = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(rest), 1.0);
-    if (is_gradient) in[n_in++] = dy;
+    if (is_gradient) {
+        const weft_dim rows = version == 1 ? turned[0] : row;
+        in[n_in++] = dy;
+        in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(rows), 1.0);
+        in[n_in++] = dy;
+    }
     return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
 }
 static weft_value attention(const given *p, int version)

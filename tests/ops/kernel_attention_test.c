@@ -82,7 +82,7 @@ static weft_attention_attributes attributes_of(const dims *d)
                                        .mask = d->mask ? 3 + d->bias : 0};
 }
 
-/* The operands of the gradient, of which attention's are all but the last. */
+/* The operands of attention, and dout. */
 static weft_call open_call(const dims *d, weft_dtype dtype, const int orders[4])
 {
     weft_call call = {.n_in = 3};
@@ -95,20 +95,48 @@ static weft_call open_call(const dims *d, weft_dtype dtype, const int orders[4])
     return call;
 }
 
+/* A row of q has one number. */
+static weft_view sums_like(const weft_view *q)
+{
+    part parts[WEFT_MAX_DIMS];
+    int n = 0;
+    for (int d = 0; d < q->shape.n_dims; d++)
+        if (strcmp(q->shape.dims[d].name, "kv") != 0)
+            parts[n++] = (part){q->shape.dims[d].name, q->shape.dims[d].size, q->box.begin[d],
+                                q->box.end[d]};
+    return view_of(q->dtype, n, parts);
+}
+
+/* As operand `like` lies. */
+static void open_results(weft_call *call, int like)
+{
+    call->n_out = 2;
+    call->out[0] = view_like(&call->in[like]);
+    call->out[1] = sums_like(&call->in[0]);
+}
+
+/* A call of attention, done, becomes one of its gradient: its results stand before dout. */
+static void open_gradient(weft_call *call, bool of_bias)
+{
+    const int n = call->n_in - 1;
+    call->in[n + 2] = call->in[n];
+    call->in[n] = call->out[0], call->in[n + 1] = call->out[1];
+    call->n_in = n + 3;
+    call->n_out = of_bias ? 4 : 3;
+    for (int i = 0; i < call->n_out; i++)
+        call->out[i] = view_like(&call->in[i]);
+}
+
 static void one_case(const dims *d, weft_dtype dtype, const int orders[4])
 {
     const double tolerance = dtype == WEFT_F32 ? 2e-5 : 1e-12;
     weft_attention_attributes attributes = attributes_of(d);
     weft_call call = open_call(d, dtype, orders);
     call.attributes = &attributes;
-    call.n_out = 1;
-    call.out[0] = view_like(&call.in[call.n_in - 1]);
+    open_results(&call, call.n_in - 1);
     check_against(&call, weft_attention_cpu, weft_attention_plain, tolerance);
-    view_free(&call.out[0]);
     attributes.bias_gradient = d->bias && d->bias_gradient;
-    call.n_out = attributes.bias_gradient ? 4 : 3;
-    for (int i = 0; i < call.n_out; i++)
-        call.out[i] = view_like(&call.in[i]);
+    open_gradient(&call, attributes.bias_gradient);
     const double many = 1 + (double)weft_view_count(&call.in[0]) / 1000; /* added up in dbias */
     check_against(&call, weft_attention_grad_cpu, weft_attention_grad_plain,
                   tolerance * 20 * (attributes.bias_gradient ? many : 1));
@@ -218,14 +246,17 @@ static void test_a_row_that_sees_nothing_gives_zero(void)
     const part batch = {"batch", 1, 0, 1}, query = {"query", 3, 0, 3}, memory = {"memory", 0, 0, 0};
     const part feature = {"kv", 2, 0, 2};
     const weft_attention_attributes attributes = {"query", "memory", "kv", 1, 0};
-    weft_call call = {.n_in = 3, .n_out = 1, .attributes = &attributes};
+    weft_call call = {.n_in = 3, .n_out = 2, .attributes = &attributes};
     call.in[0] = view_of(WEFT_F32, 3, (part[]){batch, query, feature});
     call.in[1] = view_of(WEFT_F32, 3, (part[]){batch, memory, feature});
     call.in[2] = view_of(WEFT_F32, 3, (part[]){batch, memory, feature});
     call.out[0] = view_like(&call.in[0]);
+    call.out[1] = sums_like(&call.in[0]);
     run_on_both(weft_attention_cpu, &call);
     for (int i = 0; i < 6; i++)
         CHECK(view_get(&call.out[0], i) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(view_get(&call.out[1], i) == -(double)INFINITY);
     call_free(&call);
 }
 
@@ -333,8 +364,7 @@ static void compare_with_definition(const dims *d)
     weft_call call = open_call(d, WEFT_F64, orders);
     double p[ROWS][ROWS];
     call.attributes = &attributes;
-    call.n_out = 1;
-    call.out[0] = view_like(&call.in[0]);
+    open_results(&call, 0);
     run_on_both(weft_attention_cpu, &call);
     for (int64_t i = 0; i < weft_view_count(&call.out[0]); i++) {
         int64_t at[WEFT_MAX_DIMS]; /* [batch, rows, heads, feature] */
@@ -345,11 +375,8 @@ static void compare_with_definition(const dims *d)
             y += p[at[1]][j] * element(&call.in[2], k_names, (int64_t[]){at[0], at[2], j, at[3]});
         CHECK(fabs(view_get(&call.out[0], i) - y) < 1e-13);
     }
-    view_free(&call.out[0]);
     attributes.bias_gradient = d->bias;
-    call.n_out = d->bias ? 4 : 3;
-    for (int i = 0; i < call.n_out; i++)
-        call.out[i] = view_like(&call.in[i]);
+    open_gradient(&call, d->bias);
     run_on_both(weft_attention_grad_cpu, &call);
     for (int k = 0; k < call.n_out; k++)
         for (int64_t i = 0; i < weft_view_count(&call.out[k]); i++) {
@@ -410,8 +437,7 @@ static void test_rows_that_see_nothing_have_zeros_and_zero_gradients(void)
             if (at[query_of_bias] == 7) view_set(bias, k, -(double)INFINITY);
         }
         call.attributes = &attributes;
-        call.n_out = 1;
-        call.out[0] = view_like(&call.in[0]);
+        open_results(&call, 0);
         check_against(&call, weft_attention_cpu, weft_attention_plain, 2e-5);
         for (int64_t k = 0; k < weft_view_count(&call.out[0]); k++) {
             view_at(&call.out[0], k, at);
@@ -420,11 +446,8 @@ static void test_rows_that_see_nothing_have_zeros_and_zero_gradients(void)
             if (row == 3 || row == 7 || (row >= 60 && row < 210))
                 CHECK(view_get(&call.out[0], k) == 0);
         }
-        view_free(&call.out[0]);
         attributes.bias_gradient = true;
-        call.n_out = 4;
-        for (int k = 0; k < 4; k++)
-            call.out[k] = view_like(&call.in[k]);
+        open_gradient(&call, true);
         check_against(&call, weft_attention_grad_cpu, weft_attention_grad_plain, 1e-3);
         for (int o = 0; o < 4; o++)
             for (int64_t k = 0; k < weft_view_count(&call.out[o]); k++)
@@ -444,8 +467,7 @@ static void test_a_nan_is_not_lost(void)
     weft_attention_attributes attributes = attributes_of(&d);
     weft_call call = open_call(&d, WEFT_F32, (int[4]){0, 0, 0, 0});
     call.attributes = &attributes;
-    call.n_out = 1;
-    call.out[0] = view_like(&call.in[0]);
+    open_results(&call, 0);
     view_set(&call.in[0], 2, NAN); /* row 1 of q */
     run_on_both(weft_attention_cpu, &call);
     for (int64_t i = 0; i < 8; i++)
@@ -460,15 +482,18 @@ static void test_a_case_worked_by_hand(void)
     const part seq = {"seq", 2, 0, 2}, feature = {"kv", 1, 0, 1};
     const weft_attention_attributes attributes = {
         .query = "seq", .memory = "seq", .feature = "kv", .column = "seq", .scale = 1, .causal = 1};
-    weft_call call = {.n_in = 3, .n_out = 1, .attributes = &attributes};
+    weft_call call = {.n_in = 3, .n_out = 2, .attributes = &attributes};
     for (int i = 0; i < 3; i++)
         call.in[i] = view_of(WEFT_F64, 2, (part[]){seq, feature});
     view_set(&call.in[1], 0, 3), view_set(&call.in[1], 1, 3);
     view_set(&call.in[2], 0, 10), view_set(&call.in[2], 1, 20);
     call.out[0] = view_like(&call.in[0]);
+    call.out[1] = view_of(WEFT_F64, 1, &seq);
     run_on_both(weft_attention_cpu, &call);
     CHECK_CLOSE(view_get(&call.out[0], 0), 10, 1e-14);
     CHECK_CLOSE(view_get(&call.out[0], 1), 15, 1e-14);
+    const double score = view_get(&call.in[0], 1) * 3;
+    CHECK_CLOSE(view_get(&call.out[1], 1), score + log(2.0), 1e-14);
     call_free(&call);
 }
 
@@ -496,28 +521,27 @@ static void test_gradient_equals_finite_differences(void)
                                                   .column = "seq",
                                                   .scale = 0.6,
                                                   .causal = 1};
-    weft_call grad = {.n_in = 4, .n_out = 3, .attributes = &attributes};
+    weft_call call = {.n_in = 4, .attributes = &attributes};
     for (int i = 0; i < 4; i++)
-        grad.in[i] = tensor(&d, WEFT_F64, i == 0 || i == 3 ? d.query : d.memory, 0, 0);
-    for (int i = 0; i < 3; i++)
-        grad.out[i] = view_like(&grad.in[i]);
+        call.in[i] = tensor(&d, WEFT_F64, i == 0 || i == 3 ? d.query : d.memory, 0, 0);
+    open_results(&call, 3);
+    run_on_both(weft_attention_cpu, &call);
+    weft_call grad = call;
+    open_gradient(&grad, false);
     run_on_both(weft_attention_grad_cpu, &grad);
-    weft_call call = {.n_in = 3,
-                      .n_out = 1,
-                      .attributes = &attributes,
-                      .in = {grad.in[0], grad.in[1], grad.in[2]}};
-    call.out[0] = view_like(&grad.in[3]);
+    const weft_view *weight = &grad.in[5];
+    call.out[0] = view_like(weight), call.out[1] = sums_like(&grad.in[0]);
     for (int k = 0; k < 3; k++)
         for (int64_t i = 0; i < weft_view_count(&grad.in[k]); i++) {
             const double x = view_get(&grad.in[k], i), step = 1e-5;
             view_set(&grad.in[k], i, x + step);
-            const double above = weighted_sum(&call, &grad.in[3]);
+            const double above = weighted_sum(&call, weight);
             view_set(&grad.in[k], i, x - step);
-            const double below = weighted_sum(&call, &grad.in[3]);
+            const double below = weighted_sum(&call, weight);
             view_set(&grad.in[k], i, x);
             CHECK(fabs((above - below) / (2 * step) - view_get(&grad.out[k], i)) < 1e-8);
         }
-    view_free(&call.out[0]);
+    view_free(&call.out[0]), view_free(&call.out[1]);
     call_free(&grad);
 }
 

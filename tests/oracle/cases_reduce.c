@@ -330,26 +330,44 @@ static weft_value attention_steep(build_t *b, weft_dtype t)
     return weft_attention_with(q, k, v, &options);
 }
 
-/* The op that gradients of attention make, with what they hand to it. */
+/* With its second result, the logsumexp of the scores; some rows see nothing. */
+static weft_value attention_sums(build_t *b, weft_dtype t)
+{
+    weft_value y = attention_mask(b, t);
+    weft_oracle_other(b, weft_result(y, 1));
+    return y;
+}
+
+/* The op that gradients of attention make, with what they hand to it: n operands of attention, its results, dy. */
+static weft_value emit_attention_grad(build_t *b, weft_value operands[WEFT_MAX_IN], int n,
+                                      weft_value dy, weft_attention_attributes attributes)
+{
+    weft_attention_attributes plain = attributes;
+    plain.bias_gradient = false;
+    operands[n] = weft_emit(b->graph, &weft_op_attention, operands, n, &plain, sizeof plain);
+    operands[n + 1] = weft_result(operands[n], 1);
+    operands[n + 2] = dy;
+    weft_value dq = weft_emit(b->graph, &weft_op_attention_grad, operands, n + 3, &attributes,
+                              sizeof attributes);
+    for (int o = 1; o < (attributes.bias_gradient ? 4 : 3); o++)
+        weft_oracle_other(b, weft_result(dq, o));
+    return dq;
+}
 static weft_value attention_grad_of(build_t *b, weft_dtype t, weft_dim memory,
                                     weft_attention_attributes attributes)
 {
     attributes.query = SEQ.name, attributes.memory = memory.name, attributes.feature = FEATURE.name;
     if (attributes.scale == 0) attributes.scale = 1.0 / sqrt((double)FEATURE.size);
     if (attributes.column == NULL) attributes.column = memory.name;
-    weft_value operands[6] = {in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE)),
-                              in(b, t, WEFT_DIMS(BATCH, memory, HEADS, FEATURE)),
-                              in(b, t, WEFT_DIMS(BATCH, HEADS, memory, FEATURE))};
+    weft_value operands[WEFT_MAX_IN] = {in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE)),
+                                        in(b, t, WEFT_DIMS(BATCH, memory, HEADS, FEATURE)),
+                                        in(b, t, WEFT_DIMS(BATCH, HEADS, memory, FEATURE))};
     int n = 3;
     if (attributes.bias > 0) operands[n++] = in(b, t, WEFT_DIMS(HEADS, memory, SEQ));
     if (attributes.mask > 0)
         operands[n++] = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(BATCH, memory), 0, 2);
-    operands[n] = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
-    weft_value dq = weft_emit(b->graph, &weft_op_attention_grad, operands, n + 1, &attributes,
-                              sizeof attributes);
-    for (int o = 1; o < (attributes.bias_gradient ? 4 : 3); o++)
-        weft_oracle_other(b, weft_result(dq, o));
-    return dq;
+    weft_value dy = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
+    return emit_attention_grad(b, operands, n, dy, attributes);
 }
 static weft_value attention_grad_long(build_t *b, weft_dtype t)
 {
@@ -358,13 +376,10 @@ static weft_value attention_grad_long(build_t *b, weft_dtype t)
                                                   .column = LATER.name,
                                                   .feature = D.name,
                                                   .scale = 1.0 / sqrt((double)D.size)};
-    const weft_value operands[] = {in(b, t, WEFT_DIMS(LONG, D)), in(b, t, WEFT_DIMS(LATER, D)),
-                                   in(b, t, WEFT_DIMS(LATER, D)), in(b, t, WEFT_DIMS(LONG, D))};
-    weft_value dq =
-        weft_emit(b->graph, &weft_op_attention_grad, operands, 4, &attributes, sizeof attributes);
-    weft_oracle_other(b, weft_result(dq, 1));
-    weft_oracle_other(b, weft_result(dq, 2));
-    return dq;
+    weft_value operands[WEFT_MAX_IN] = {in(b, t, WEFT_DIMS(LONG, D)), in(b, t, WEFT_DIMS(LATER, D)),
+                                        in(b, t, WEFT_DIMS(LATER, D))};
+    weft_value dy = in(b, t, WEFT_DIMS(LONG, D));
+    return emit_attention_grad(b, operands, 3, dy, attributes);
 }
 static weft_value attention_grad_causal(build_t *b, weft_dtype t)
 {
@@ -384,15 +399,11 @@ static weft_value attention_grad_common(build_t *b, weft_dtype t)
                                                   .scale = 0.8,
                                                   .bias = 3,
                                                   .bias_gradient = true};
-    const weft_value operands[] = {
+    weft_value operands[WEFT_MAX_IN] = {
         in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE)), in(b, t, WEFT_DIMS(MEMORY, FEATURE)),
-        in(b, t, WEFT_DIMS(MEMORY, FEATURE)), in(b, t, WEFT_DIMS(HEADS, MEMORY, SEQ)),
-        in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE))};
-    weft_value dq =
-        weft_emit(b->graph, &weft_op_attention_grad, operands, 5, &attributes, sizeof attributes);
-    for (int o = 1; o < 4; o++)
-        weft_oracle_other(b, weft_result(dq, o));
-    return dq;
+        in(b, t, WEFT_DIMS(MEMORY, FEATURE)), in(b, t, WEFT_DIMS(HEADS, MEMORY, SEQ))};
+    weft_value dy = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
+    return emit_attention_grad(b, operands, 4, dy, attributes);
 }
 static weft_value attention_grad_everything(build_t *b, weft_dtype t)
 {
@@ -451,6 +462,7 @@ CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = tr
       CASE(attention_cross, OP_FLOAT, 1, .with = {CROSS}),
       CASE(attention_bias, OP_FLOAT, 2, .with = {SELF, .column = "key", .bias = 3}),
       CASE(attention_mask, OP_FLOAT, 1, .with = {SELF, .column = "key", .causal = true, .mask = 3}),
+      CASE(attention_sums, OP_WIDE, 0, .with = {SELF, .column = "key", .causal = true, .mask = 3}),
       CASE(attention_window, OP_FLOAT, 2, .with = {SELF, .causal = true, .window = 2}),
       CASE(attention_grouped, OP_FLOAT, 2, .with = {SELF, .causal = true}),
       CASE(attention_multi_query, OP_FLOAT, 1,

@@ -339,8 +339,8 @@ static long double score(const attending *a, const reference_point *row, int64_t
     return product + element_get(a->bias, &p);
 }
 
-/* Row `row` of softmax(scale q k' + bias), the whole of it; zeros where nothing is seen. */
-static void weights_of(const attending *a, const reference_point *row, long double *weights)
+/* Row `row` of softmax(scale q k' + bias), the whole of it; zeros where nothing is seen. Returns what it was divided by. */
+static long double weights_of(const attending *a, const reference_point *row, long double *weights)
 {
     const int64_t n = tensor_size(a->k, a->memory);
     long double sum = 0;
@@ -350,6 +350,7 @@ static void weights_of(const attending *a, const reference_point *row, long doub
     }
     for (int64_t j = 0; j < n && sum > 0; j++)
         weights[j] /= sum;
+    return sum;
 }
 
 enum { MOST_ROWS = 256 };
@@ -360,7 +361,11 @@ void reference_attention(const reference_call *call)
     REFERENCE_EACH(p, &call->out[0])
     {
         long double weights[MOST_ROWS], sum = 0;
-        weights_of(&a, &p, weights);
+        const long double all = weights_of(&a, &p, weights);
+        if (call->n_out > 1) {
+            const reference_point row = point_without(&p, a.feature);
+            element_put(&call->out[1], &row, logl(all));
+        }
         for (int64_t j = 0; j < tensor_size(a.k, a.memory); j++) {
             const reference_point m = memory_point(&a, &p, j);
             sum += weights[j] * element_get(a.v, &m);

@@ -1,4 +1,4 @@
-/* attention.c: softmax(scale q.k + bias) v, tile by tile.
+/* attention.c: softmax(scale q.k + bias) v, tile by tile, and the logsumexp of each row.
  *
  * A task is a block of query rows of one head. It walks over tiles of memory rows: S = scale Q K^T
  * by BLAS, bias and mask, its softmax so far (running max and sum), O = O * correction + P V by BLAS. Tiles that
@@ -73,10 +73,12 @@ static void run_block(const weft_heads *h, char *scratch, int64_t head, int64_t 
     char *sum = scratch + (size_t)(WEFT_QUERY_BLOCK * MEMORY_TILE) * h->bytes;
     sum_tiles(h, &state, &tile, scratch, sum);
     const weft_matrix out = weft_heads_matrix(h, WEFT_O, head, begin);
-    for (int64_t i = 0; i < tile.n_rows; i++)
+    for (int64_t i = 0; i < tile.n_rows; i++) {
         math->store((char *)out.data + (size_t)(i * out.row) * h->bytes, out.column,
                     sum + (size_t)(i * h->n_feature) * h->bytes, h->n_feature,
                     state.sum[i] == 0 ? 0 : 1 / state.sum[i]);
+        weft_heads_put_stats(h, head, begin + i, state.max[i], state.sum[i]);
+    }
 }
 
 static void run_blocks(void *argument, int64_t begin, int64_t end, int lane)
@@ -90,11 +92,11 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int lane)
 
 void weft_attention_cpu(const weft_call *call)
 {
-    if (weft_view_count(&call->out[0]) == 0) return;
+    if (weft_view_count(&call->out[1]) == 0) return;
     weft_heads h;
     weft_heads_open(&h, call);
     if (weft_attention_panels(&h)) return;
-    if (!weft_heads_fit_tiles(&h)) {
+    if (h.n_feature == 0 || !weft_heads_fit_tiles(&h)) {
         weft_attention_plain(call);
         return;
     }

@@ -11,7 +11,7 @@
 /* Query rows per task; most of them are worth one call of BLAS each. */
 enum { WEFT_QUERY_BLOCK = 64 };
 
-/* O is the result, or in the gradient its incoming gradient. Dims other than rows and feature number the heads: `n_grouped` in a
+/* O is the result, or in the gradient its incoming gradient, and Y the result. Dims other than rows and feature number the heads: `n_grouped` in a
  * row have rows of k and v in common, and `n_together` add to the same of dk, dv or dbias. */
 typedef struct weft_heads {
     weft_dtype dtype;
@@ -63,10 +63,10 @@ static inline void weft_row_clear_outside(char *row, const int64_t seen[2], int6
 }
 
 /* The softmax of a block of query rows as it grows tile by tile, each [WEFT_QUERY_BLOCK]: the
- * running max, the sum of exp(score - max), and in the gradient the sum of exp(score - max) * dP.
+ * running max, and the sum of exp(score - max).
  */
 typedef struct weft_softmax {
-    double max[WEFT_QUERY_BLOCK], sum[WEFT_QUERY_BLOCK], dot[WEFT_QUERY_BLOCK];
+    double max[WEFT_QUERY_BLOCK], sum[WEFT_QUERY_BLOCK];
 } weft_softmax;
 
 /* Loops over one row of a tile, for an element type. */
@@ -75,8 +75,7 @@ typedef struct weft_row_math {
      * sums and weights must be multiplied by. n is at least 1. */
     double (*enter)(weft_softmax *state, int i, void *scores, int64_t n);
     double (*dot)(const void *a, const void *b, int64_t n);
-    void (*probabilities)(void *scores, int64_t n, double max,
-                          double over_sum); /* exp(s - max) * over_sum */
+    void (*probabilities)(void *scores, int64_t n, double lse);             /* exp(s - lse) */
     void (*score_gradient)(const void *p, void *dp, int64_t n, double dot); /* p (dp - dot) */
     void (*multiply)(void *x, int64_t n, double by);
     void (*store)(void *to, int64_t stride, const void *from, int64_t n, double by);
@@ -95,6 +94,12 @@ bool weft_heads_fit_tiles(const weft_heads *heads);
 weft_matrix weft_heads_matrix(const weft_heads *heads, int tensor, int64_t head, int64_t first);
 /* The same of bias, mask and dbias, at a tile. */
 weft_matrix weft_tile_matrix(const weft_heads *heads, int tensor, const weft_tile *tile);
+/* The logsumexp of a query row's scores; -inf: it sees nothing. */
+double weft_heads_stats(const weft_heads *heads, int64_t head, int64_t row);
+void weft_heads_put_stats(const weft_heads *heads, int64_t head, int64_t row, double max,
+                          double sum);
+/* D of a query row, the mean of dP by its weights, which is dO.y, since y is that of V. */
+double weft_heads_mean(const weft_heads *heads, int64_t head, int64_t row);
 /* Does the mask let nobody see anything of a tile? */
 bool weft_tile_is_hidden(const weft_heads *heads, const weft_tile *tile);
 /* Products scale q.k [n_rows, n] become scores: with the bias, and -inf where the mask is 0. */

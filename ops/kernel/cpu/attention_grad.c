@@ -1,10 +1,8 @@
-/* attention_grad.c: dq, dk, dv and dbias of attention; the softmax is computed again, tile by tile.
+/* attention_grad.c: dq, dk, dv and dbias of attention; the softmax is had again from the logsumexp of each row, tile by tile.
  *
- * With P the softmax of S = scale Q K^T + B, and dO given:
- *     dP = dO V^T     D_i = sum_j P_ij dP_ij     dS = P (dP - D)
+ * With S = scale Q K^T + B, and y, L and dO given:
+ *     P_ij = exp(S_ij - L_i)     dP = dO V^T     D_i = sum_j P_ij dP_ij = dO_i.y_i     dS = P (dP - D)
  *     dq = scale dS K     dk = scale dS^T Q      dv = P^T dO     dB = dS, summed over what B lacks
- * For each block of query rows, a first walk over the tiles finds max, sum and D, a second one the
- * gradients. If one tile holds all that the block sees, the second walk uses S and dP of the first.
  * A task is the heads that have their memory rows in common, or the bias where its gradient is asked for, so that
  * dk, dv and dB are added up by one lane, in one order. Where so few tasks would leave lanes without work, dB gets a
  * pass of its own, cut along the query rows too; each number of it is still the same sum in the same order.
@@ -15,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MEMORY_TILE = 512 };
+
 /* One block of query rows of one head, and the tile it is at. */
 typedef struct block {
     const weft_heads *h;
@@ -22,7 +22,7 @@ typedef struct block {
     int64_t seen[2]; /* memory rows that any of the block sees */
     int64_t most;    /* memory rows of a tile */
     char *s, *dp;    /* [n_rows, n]: scores, then P; dP, then dS */
-    weft_softmax softmax;
+    double stats[WEFT_QUERY_BLOCK], mean[WEFT_QUERY_BLOCK]; /* L, of rows that see nothing 0; D */
 } block;
 
 static weft_matrix transposed(weft_matrix x)
@@ -49,27 +49,7 @@ static void compute_tile(const block *b)
     weft_multiply(&p);
 }
 
-/* First walk: s becomes exp(s - max so far). */
-static void enter_tile(block *b)
-{
-    const weft_row_math *math = &weft_row_maths[b->h->dtype];
-    for (int64_t i = 0; i < b->tile.n_rows; i++) {
-        int64_t seen[2];
-        weft_tile_seen(b->h, &b->tile, i, seen);
-        const size_t at = (size_t)(i * b->tile.n + seen[0]) * b->h->bytes;
-        const int64_t n = seen[1] - seen[0];
-        if (n == 0) continue;
-        const double by = math->enter(&b->softmax, (int)i, b->s + at, n);
-        b->softmax.dot[i] = b->softmax.dot[i] * by + math->dot(b->s + at, b->dp + at, n);
-    }
-}
-
-static bool is_only_tile(const block *b)
-{
-    return b->seen[1] - b->seen[0] <= b->most;
-}
-
-/* Second walk: s becomes P, dp becomes dS; what a row does not see becomes 0 in both. */
+/* s becomes P, dp becomes dS; what a row does not see becomes 0 in both. */
 static void differentiate_tile(const block *b)
 {
     const weft_heads *h = b->h;
@@ -78,16 +58,10 @@ static void differentiate_tile(const block *b)
         int64_t seen[2];
         weft_tile_seen(h, &b->tile, i, seen);
         const size_t row = (size_t)(i * b->tile.n) * h->bytes;
-        const double max = b->softmax.max[i], sum = b->softmax.sum[i];
-        const double over_sum = sum == 0 ? 0 : 1 / sum;
         char *s = b->s + row + (size_t)seen[0] * h->bytes,
              *dp = b->dp + row + (size_t)seen[0] * h->bytes;
-        const int64_t n = seen[1] - seen[0];
-        if (is_only_tile(b)) /* the first walk left exp(s - max) */
-            math->multiply(s, n, over_sum);
-        else
-            math->probabilities(s, n, isinf(max) ? 0 : max, over_sum);
-        math->score_gradient(s, dp, n, b->softmax.dot[i] * over_sum);
+        math->probabilities(s, seen[1] - seen[0], b->stats[i]);
+        math->score_gradient(s, dp, seen[1] - seen[0], b->mean[i]);
         weft_row_clear_outside(b->s + row, seen, b->tile.n, h->bytes);
         weft_row_clear_outside(b->dp + row, seen, b->tile.n, h->bytes);
     }
@@ -141,22 +115,24 @@ static bool find_tile(block *b, int64_t first)
     return false;
 }
 
+static void load_rows(block *b)
+{
+    for (int64_t i = 0; i < b->tile.n_rows; i++) {
+        const double stats = weft_heads_stats(b->h, b->tile.head, b->tile.begin + i);
+        b->stats[i] = stats == -(double)INFINITY ? 0 : stats;
+        b->mean[i] = weft_heads_mean(b->h, b->tile.head, b->tile.begin + i);
+    }
+}
+
 static void run_block(block *b)
 {
     int64_t last[2];
     weft_heads_seen(b->h, b->tile.begin, b->seen);
     weft_heads_seen(b->h, b->tile.begin + b->tile.n_rows - 1, last);
     b->seen[1] = last[1];
-    for (int i = 0; i < WEFT_QUERY_BLOCK; i++) {
-        b->softmax.max[i] = -(double)INFINITY;
-        b->softmax.sum[i] = b->softmax.dot[i] = 0;
-    }
+    load_rows(b);
     for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
         compute_tile(b);
-        enter_tile(b);
-    }
-    for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
-        if (!is_only_tile(b)) compute_tile(b);
         differentiate_tile(b);
         if (b->h->data[WEFT_DQ] != NULL) add_gradients(b);
         if (b->h->data[WEFT_DBIAS] != NULL) add_bias_gradient(b);
@@ -188,8 +164,7 @@ static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
     const pass *p = argument;
     const weft_heads *h = &p->heads;
     block b = {.h = h, .s = weft_stream_scratch(h->stream, lane)};
-    const int64_t fits = WEFT_LANE_SCRATCH / (int64_t)(2 * WEFT_QUERY_BLOCK * h->bytes);
-    b.most = fits < h->n_memory ? fits : h->n_memory;
+    b.most = MEMORY_TILE < h->n_memory ? MEMORY_TILE : h->n_memory;
     b.dp = b.s + (size_t)(WEFT_QUERY_BLOCK * b.most) * h->bytes;
     for (int64_t task = begin; task < end; task++) {
         const int64_t n_parts = parts_of_rows(p), first = task / n_parts * p->n_heads,

@@ -1,6 +1,9 @@
 /* attention_heads.c: tensors of attention seen as heads, and the row loops of its softmax; see
  * attention.h. */
 #include "cpu/attention.h"
+
+#include <math.h>
+
 #include "weft/extend/math.h"
 #include "cpu/nest.h"
 
@@ -57,6 +60,40 @@ weft_matrix weft_heads_matrix(const weft_heads *h, int tensor, int64_t head, int
     }
     return (weft_matrix){h->data[tensor] + (size_t)offset * bytes, h->row[tensor],
                          h->column[tensor]};
+}
+
+/* ---- what is kept of a row -------------------------------------------------------------------- */
+
+static double element(const weft_heads *h, const void *data, int64_t i)
+{
+    return h->dtype == WEFT_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+double weft_heads_stats(const weft_heads *h, int64_t head, int64_t row)
+{
+    return element(h, weft_heads_matrix(h, WEFT_STATS, head, row).data, 0);
+}
+
+void weft_heads_put_stats(const weft_heads *h, int64_t head, int64_t row, double max, double sum)
+{
+    void *to = weft_heads_matrix(h, WEFT_STATS, head, row).data;
+    const double stats = sum == 0 ? -(double)INFINITY : max + log(sum);
+    if (h->dtype == WEFT_F32)
+        *(float *)to = (float)stats;
+    else
+        *(double *)to = stats;
+}
+
+double weft_heads_mean(const weft_heads *h, int64_t head, int64_t row)
+{
+    const weft_matrix y = weft_heads_matrix(h, WEFT_Y, head, row),
+                      dy = weft_heads_matrix(h, WEFT_O, head, row);
+    double sum = 0;
+    if (y.column == 1 && dy.column == 1)
+        return weft_row_maths[h->dtype].dot(y.data, dy.data, h->n_feature);
+    for (int64_t f = 0; f < h->n_feature; f++)
+        sum += element(h, y.data, f * y.column) * element(h, dy.data, f * dy.column);
+    return sum;
 }
 
 /* ---- bias and mask of a tile ----------------------------------------------------------------- */
@@ -138,13 +175,12 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i] * y[i]; \
         return (double)sum;                                                                        \
     }                                                                                              \
-    WEFT_CLONES static void probabilities_##suffix(void *scores, int64_t n, double max,            \
-                                                   double over_sum)                                \
+    WEFT_CLONES static void probabilities_##suffix(void *scores, int64_t n, double lse)            \
     {                                                                                              \
         T *x = scores;                                                                             \
-        const T m = (T)max, by = (T)over_sum;                                                      \
+        const T m = (T)lse;                                                                        \
         for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = weft_exp_##suffix(x[i] - m) * by;                                               \
+            x[i] = weft_exp_##suffix(x[i] - m);                                                    \
     }                                                                                              \
     WEFT_CLONES static void score_gradient_##suffix(const void *p, void *dp, int64_t n,            \
                                                     double dot)                                    \

@@ -40,19 +40,19 @@ int64_t weft_panel_rows_of(const weft_heads *h)
 static int64_t count_fixed(const weft_heads *h, int64_t width, int64_t features)
 {
     const int64_t turned = h->n_feature * width, straight = width * features;
-    return is_gradient(h) ? 2 * turned + 3 * straight : turned + straight + WEFT_PANEL_TILE * width;
+    return (is_gradient(h) ? 2 * turned + 3 * straight : turned + straight) +
+           WEFT_PANEL_TILE * width;
 }
 
 static int64_t count_each(const weft_heads *h, int64_t width, int64_t features)
 {
-    return is_gradient(h) ? 4 * features + 2 * width : 2 * features;
+    return is_gradient(h) ? 4 * features + width : 2 * features;
 }
 
 /* Memory rows that are held at a time; 0: not even a tile of them. */
 static int64_t count_held(const weft_heads *h, int64_t width, int64_t features)
 {
-    const int64_t states = is_gradient(h) ? WEFT_PANEL_STATES * sizeof(weft_panel_state) : 0;
-    const int64_t bytes = (int64_t)h->bytes, left = WEFT_LANE_SCRATCH - states - 16 * VECTOR_BYTES -
+    const int64_t bytes = (int64_t)h->bytes, left = WEFT_LANE_SCRATCH - 16 * VECTOR_BYTES -
                                                     count_fixed(h, width, features) * bytes;
     const int64_t fit = left > 0 ? left / (count_each(h, width, features) * bytes) : 0;
     const int64_t all = whole(h->n_memory, WEFT_PANEL_TILE), seen = width + h->back + h->ahead;
@@ -87,18 +87,15 @@ void weft_panel_open(weft_panel *p, const weft_heads *h, char *scratch, ahead *n
     p->vectors = (int)(p->width / kernels->width);
     p->feature_vectors = (int)(p->features / kernels->width);
     p->most = count_held(h, p->width, p->features);
-    const int64_t n_scores = with_gradient ? p->most : WEFT_PANEL_TILE;
     for (int i = 0; i < (with_gradient ? 2 : 1); i++)
         p->turned[i] = take(&scratch, h->n_feature * p->width * bytes);
     for (int i = 0; i < 2 && with_gradient; i++)
         p->straight[i] = take(&scratch, p->width * p->features * bytes);
     p->own_sum = take(&scratch, p->width * p->features * bytes);
-    p->s = take(&scratch, n_scores * p->width * bytes);
-    if (with_gradient) p->dp = take(&scratch, n_scores * p->width * bytes);
+    p->s = take(&scratch, WEFT_PANEL_TILE * p->width * bytes);
+    if (with_gradient) p->dp = take(&scratch, p->most * p->width * bytes);
     for (int i = 0; i < (with_gradient ? WEFT_HELD : 2); i++)
         p->room[i] = take(&scratch, p->most * p->features * bytes);
-    if (with_gradient)
-        p->states = (void *)take(&scratch, WEFT_PANEL_STATES * (int64_t)sizeof *p->states);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -229,18 +226,29 @@ void weft_panel_release(const weft_panel *p, bool add)
     store_rows(p, WEFT_DV, held->head, held->first, n, held->rows[3], NULL, add);
 }
 
-void weft_panel_resume(weft_panel *p, const weft_panel_state *state)
-{
-    if (state != &p->state) p->state = *state;
-    weft_panel_maths[p->h->dtype].resume(&p->state, &p->rows, p->vectors);
-}
-
 bool weft_panel_sum_in_place(weft_panel *p)
 {
     if (!lies_well(p, WEFT_DQ, p->n_rows)) return false;
     const weft_matrix to = weft_heads_matrix(p->h, WEFT_DQ, p->head, p->begin);
     p->sum = to.data, p->sum_step = to.row;
     return true;
+}
+
+static void clear_state(weft_panel *p)
+{
+    for (int i = 0; i < WEFT_PANEL; i++)
+        p->state.max[i] = -(double)INFINITY, p->state.sum[i] = 0;
+    weft_panel_maths[p->h->dtype].resume(&p->state, &p->rows, p->vectors);
+}
+
+static void load_kept(weft_panel *p)
+{
+    double stats[WEFT_PANEL], mean[WEFT_PANEL];
+    for (int64_t i = 0; i < p->n_rows; i++) {
+        stats[i] = weft_heads_stats(p->h, p->head, p->begin + i);
+        mean[i] = weft_heads_mean(p->h, p->head, p->begin + i);
+    }
+    weft_panel_maths[p->h->dtype].keep(stats, mean, &p->rows, p->n_rows);
 }
 
 void weft_panel_load(weft_panel *p)
@@ -251,11 +259,10 @@ void weft_panel_load(weft_panel *p)
         turn_rows(p, tensors[i], p->turned[i]);
     for (int i = 0; i < 2 && p->straight[i] != NULL; i++)
         copy_rows(p, tensors[i], p->head, p->begin, p->n_rows, p->straight[i]);
-    for (int i = 0; i < WEFT_PANEL; i++) {
-        p->state.max[i] = -(double)INFINITY;
-        p->state.sum[i] = p->state.dot[i] = 0;
-    }
-    weft_panel_resume(p, &p->state);
+    if (is_gradient(p->h))
+        load_kept(p);
+    else
+        clear_state(p);
 }
 
 void weft_panel_store(const weft_panel *p, int tensor, const double *by, bool add)

@@ -26,37 +26,29 @@
         memcpy(to, max, sizeof(T) * (size_t)w);                                                    \
     }                                                                                              \
     WEFT_INLINE void enter_##x(const int w, int64_t n, weft_panel_state *state, int64_t from,      \
-                               const T *base_of, T *s, const T *dp, int64_t width)                 \
+                               const T *base_of, T *s, int64_t width)                              \
     {                                                                                              \
-        T base[WEFT_PANEL], sum[WEFT_PANEL] = {0}, dot[WEFT_PANEL] = {0};                          \
+        T base[WEFT_PANEL], sum[WEFT_PANEL] = {0};                                                 \
         memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
-        for (int64_t j = 0; j < n; j++, s += width) {                                              \
+        for (int64_t j = 0; j < n; j++, s += width)                                                \
             for (int i = 0; i < w; i++) {                                                          \
                 const T e = weft_exp_low_##x(s[i] - base[i]);                                      \
                 s[i] = e;                                                                          \
                 sum[i] += e;                                                                       \
-                if (dp != NULL) dot[i] += e * dp[i];                                               \
             }                                                                                      \
-            if (dp != NULL) dp += width;                                                           \
-        }                                                                                          \
-        for (int i = 0; i < w; i++) {                                                              \
+        for (int i = 0; i < w; i++)                                                                \
             state->sum[from + i] += (double)sum[i];                                                \
-            if (dp != NULL) state->dot[from + i] += (double)dot[i];                                \
-        }                                                                                          \
     }                                                                                              \
-    WEFT_INLINE void differentiate_##x(const int w, int64_t n, const T *base_of, const T *over_of, \
-                                       const T *dot_of, T *s, T *dp, int64_t width,                \
-                                       const bool is_entered)                                      \
+    WEFT_INLINE void differentiate_##x(const int w, int64_t n, const T *base_of, const T *mean_of, \
+                                       T *s, T *dp, int64_t width)                                 \
     {                                                                                              \
-        T base[WEFT_PANEL], over[WEFT_PANEL], dot[WEFT_PANEL];                                     \
+        T base[WEFT_PANEL], mean[WEFT_PANEL];                                                      \
         memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
-        memcpy(over, over_of, sizeof(T) * (size_t)w);                                              \
-        memcpy(dot, dot_of, sizeof(T) * (size_t)w);                                                \
+        memcpy(mean, mean_of, sizeof(T) * (size_t)w);                                              \
         for (int64_t j = 0; j < n; j++, s += width, dp += width)                                   \
             for (int i = 0; i < w; i++) {                                                          \
-                const T e = is_entered ? s[i] : weft_exp_low_##x(s[i] - base[i]);                  \
-                s[i] = e * over[i];                                                                \
-                dp[i] = e * over[i] * (dp[i] - dot[i]);                                            \
+                s[i] = weft_exp_low_##x(s[i] - base[i]);                                           \
+                dp[i] = s[i] * (dp[i] - mean[i]);                                                  \
             }                                                                                      \
     }                                                                                              \
     WEFT_CLONES static void hides_##x(const weft_panel_part *part, const int32_t *first,           \
@@ -98,75 +90,40 @@
             by[i] = (double)factor[i];                                                             \
             state->max[i] = (double)max[i];                                                        \
             state->sum[i] *= by[i];                                                                \
-            state->dot[i] *= by[i];                                                                \
         }                                                                                          \
     }                                                                                              \
     WEFT_CLONES static void enters_##x(const weft_panel_part *part, weft_panel_state *state,       \
-                                       const weft_panel_rows *rows, void *scores,                  \
-                                       const void *gradient, int64_t width)                        \
+                                       const weft_panel_rows *rows, void *scores, int64_t width)   \
     {                                                                                              \
         const int64_t from = part->from * WIDTH;                                                   \
         T *s = (T *)scores + from;                                                                 \
         const T *base = (const T *)(const void *)rows->base + from;                                \
-        if (gradient == NULL) {                                                                    \
-            if (part->vectors == 1) enter_##x(WIDTH, part->n, state, from, base, s, NULL, width);  \
-            if (part->vectors == 2)                                                                \
-                enter_##x(2 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
-            if (part->vectors == 3)                                                                \
-                enter_##x(3 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
-            if (part->vectors == 4)                                                                \
-                enter_##x(4 * WIDTH, part->n, state, from, base, s, NULL, width);                  \
-        } else {                                                                                   \
-            const T *dp = (const T *)gradient + from;                                              \
-            if (part->vectors == 1) enter_##x(WIDTH, part->n, state, from, base, s, dp, width);    \
-            if (part->vectors == 2)                                                                \
-                enter_##x(2 * WIDTH, part->n, state, from, base, s, dp, width);                    \
-            if (part->vectors == 3)                                                                \
-                enter_##x(3 * WIDTH, part->n, state, from, base, s, dp, width);                    \
-            if (part->vectors == 4)                                                                \
-                enter_##x(4 * WIDTH, part->n, state, from, base, s, dp, width);                    \
-        }                                                                                          \
+        if (part->vectors == 1) enter_##x(WIDTH, part->n, state, from, base, s, width);            \
+        if (part->vectors == 2) enter_##x(2 * WIDTH, part->n, state, from, base, s, width);        \
+        if (part->vectors == 3) enter_##x(3 * WIDTH, part->n, state, from, base, s, width);        \
+        if (part->vectors == 4) enter_##x(4 * WIDTH, part->n, state, from, base, s, width);        \
     }                                                                                              \
-    WEFT_CLONES static void finishes_##x(const weft_panel_state *state, weft_panel_rows *rows,     \
-                                         int vectors)                                              \
+    static void keeps_##x(const double *stats, const double *means, weft_panel_rows *rows,         \
+                          int64_t n)                                                               \
     {                                                                                              \
-        T *base = (T *)(void *)rows->base, *over = (T *)(void *)rows->over,                        \
-          *dot = (T *)(void *)rows->dot;                                                           \
-        for (int i = 0; i < vectors * WIDTH; i++) {                                                \
-            const double by = state->sum[i] == 0 ? 0 : 1 / state->sum[i];                          \
-            base[i] = state->max[i] == -(double)INFINITY ? 0 : (T)state->max[i];                   \
-            over[i] = (T)by;                                                                       \
-            dot[i] = (T)(state->dot[i] * by);                                                      \
+        T *base = (T *)(void *)rows->base, *mean = (T *)(void *)rows->mean;                        \
+        for (int64_t i = 0; i < WEFT_PANEL; i++) {                                                 \
+            base[i] = i < n && stats[i] != -(double)INFINITY ? (T)stats[i] : 0;                    \
+            mean[i] = i < n ? (T)means[i] : 0;                                                     \
         }                                                                                          \
     }                                                                                              \
     WEFT_CLONES static void differentiates_##x(const weft_panel_part *part,                        \
                                                const weft_panel_rows *rows, void *scores,          \
-                                               void *gradient, int64_t width, bool is_entered)     \
+                                               void *gradient, int64_t width)                      \
     {                                                                                              \
-        const int64_t from = part->from * WIDTH;                                                   \
+        const int64_t from = part->from * WIDTH, n = part->n;                                      \
         T *s = (T *)scores + from, *dp = (T *)gradient + from;                                     \
         const T *base = (const T *)(const void *)rows->base + from,                                \
-                *over = (const T *)(const void *)rows->over + from,                                \
-                *dot = (const T *)(const void *)rows->dot + from;                                  \
-        if (is_entered) {                                                                          \
-            if (part->vectors == 1)                                                                \
-                differentiate_##x(WIDTH, part->n, base, over, dot, s, dp, width, true);            \
-            if (part->vectors == 2)                                                                \
-                differentiate_##x(2 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
-            if (part->vectors == 3)                                                                \
-                differentiate_##x(3 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
-            if (part->vectors == 4)                                                                \
-                differentiate_##x(4 * WIDTH, part->n, base, over, dot, s, dp, width, true);        \
-        } else {                                                                                   \
-            if (part->vectors == 1)                                                                \
-                differentiate_##x(WIDTH, part->n, base, over, dot, s, dp, width, false);           \
-            if (part->vectors == 2)                                                                \
-                differentiate_##x(2 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
-            if (part->vectors == 3)                                                                \
-                differentiate_##x(3 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
-            if (part->vectors == 4)                                                                \
-                differentiate_##x(4 * WIDTH, part->n, base, over, dot, s, dp, width, false);       \
-        }                                                                                          \
+                *mean = (const T *)(const void *)rows->mean + from;                                \
+        if (part->vectors == 1) differentiate_##x(WIDTH, n, base, mean, s, dp, width);             \
+        if (part->vectors == 2) differentiate_##x(2 * WIDTH, n, base, mean, s, dp, width);         \
+        if (part->vectors == 3) differentiate_##x(3 * WIDTH, n, base, mean, s, dp, width);         \
+        if (part->vectors == 4) differentiate_##x(4 * WIDTH, n, base, mean, s, dp, width);         \
     }
 
 PANEL_MATH(float, f32, 16)
@@ -174,7 +131,6 @@ PANEL_MATH(double, f64, 8)
 
 #define PANEL_TABLE(x)                                                                             \
     {                                                                                              \
-        hides_##x, resume_##x, raises_##x, settles_##x, enters_##x, finishes_##x,                  \
-            differentiates_##x                                                                     \
+        hides_##x, resume_##x, raises_##x, settles_##x, enters_##x, keeps_##x, differentiates_##x  \
     }
 const weft_panel_math weft_panel_maths[WEFT_I32] = {PANEL_TABLE(f32), PANEL_TABLE(f64)};

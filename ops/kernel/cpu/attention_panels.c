@@ -61,7 +61,7 @@ static void attend_tile(weft_panel *p, int64_t first, int64_t end)
     math->settle(&p->state, &p->rows, p->vectors, by);
     for (int64_t row = first; row < end; row += part.n) {
         part = weft_panel_part_at(p, row, end);
-        math->enter(&part, &p->state, &p->rows, row_at(p, p->s, row - first), NULL, p->width);
+        math->enter(&part, &p->state, &p->rows, row_at(p, p->s, row - first), p->width);
     }
     if (is_begun) correct_sum(p, by);
     weft_panel_sum(p, p->s, 1, first, end, 1, is_begun);
@@ -76,8 +76,10 @@ static void attend(weft_panel *p)
         attend_tile(p, first, end);
     }
     if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
-    for (int64_t i = 0; i < p->n_rows; i++)
+    for (int64_t i = 0; i < p->n_rows; i++) {
         by[i] = p->state.sum[i] == 0 ? 0 : 1 / p->state.sum[i];
+        weft_heads_put_stats(p->h, p->head, p->begin + i, p->state.max[i], p->state.sum[i]);
+    }
     weft_panel_store(p, WEFT_O, by, false);
 }
 
@@ -128,125 +130,80 @@ bool weft_attention_panels(const weft_heads *h)
 
 /* ---- its gradient ---------------------------------------------------------------------------- */
 
-/* S^T = scale (Q K^T)^T and dP^T = (dO V^T)^T of rows [first, end) enter the sums. */
-static void enter_rows(weft_panel *p, int64_t first, int64_t end)
-{
-    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
-    double by[WEFT_PANEL];
-    weft_panel_part part;
-    raise_rows(p, first, end, row_at(p, p->s, first - p->held.first));
-    math->settle(&p->state, &p->rows, p->vectors, by);
-    for (int64_t row = first; row < end; row += part.n) {
-        char *s = row_at(p, p->s, row - p->held.first), *dp = row_at(p, p->dp, row - p->held.first);
-        part = weft_panel_part_at(p, row, smaller(end, row + WEFT_PANEL_TILE));
-        weft_panel_scores(p, &part, 1, 1, dp);
-        math->enter(&part, &p->state, &p->rows, s, dp, p->width);
-    }
-}
-
-/* The same of a part again, where others have used their room. */
-static void compute_again(weft_panel *p, const weft_panel_part *part, char *s, char *dp)
+/* S^T = scale (Q K^T)^T and dP^T = (dO V^T)^T */
+static void compute_part(weft_panel *p, const weft_panel_part *part, char *s, char *dp)
 {
     weft_panel_scores(p, part, 0, p->h->scale, s);
     weft_panel_scores(p, part, 1, 1, dp);
     if (!part->is_whole) weft_panel_hide(p, part, s);
 }
 
-/* dk += scale dS^T Q, dv += P^T dO, sum = scale dS K */
-static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_entered, bool is_begun)
+/* dk += scale dS^T Q, dv += P^T dO, sum = or += scale dS K */
+static void add_rows(weft_panel *p, int64_t first, int64_t end, bool is_begun)
 {
-    const weft_panel_math *math = &weft_panel_maths[p->h->dtype];
     weft_panel_part part;
-    math->finish(&p->state, &p->rows, p->vectors);
     for (int64_t row = first; row < end; row += part.n) {
-        char *s = row_at(p, p->s, row - p->held.first), *dp = row_at(p, p->dp, row - p->held.first);
+        char *dp = row_at(p, p->dp, row - p->held.first);
         part = weft_panel_part_at(p, row, smaller(end, row + TILE_ROWS));
-        if (!is_entered) compute_again(p, &part, s, dp);
-        math->differentiate(&part, &p->rows, s, dp, p->width, is_entered);
+        compute_part(p, &part, p->s, dp);
+        weft_panel_maths[p->h->dtype].differentiate(&part, &p->rows, p->s, dp, p->width);
         weft_panel_add(p, &part, dp, 0, 2, p->h->scale);
-        weft_panel_add(p, &part, s, 1, 3, 1);
+        weft_panel_add(p, &part, p->s, 1, 3, 1);
     }
     weft_panel_sum(p, row_at(p, p->dp, first - p->held.first), 0, first, end, p->h->scale,
                    is_begun);
 }
 
-/* Panels [begin, end) of a head, with the memory rows that are held. */
-typedef struct walk {
-    int64_t head, begin, end;
-    bool is_first; /* of two: the sums alone, of panels that see rows that are not held too */
-} walk;
-
-static bool sees_others(const weft_panel *p)
-{
-    return p->seen[0] < p->held.first || p->seen[1] > p->held.first + p->held.n;
-}
-
+/* A panel, with those of its memory rows [first, end) that are held. */
 static void differentiate(weft_panel *p, int64_t first, int64_t end)
 {
-    const bool is_once = !sees_others(p);
     const bool is_begun = first > p->seen[0], in_place = weft_panel_sum_in_place(p);
-    if (is_once) enter_rows(p, first, end);
-    add_rows(p, first, end, is_once, is_begun && in_place);
+    add_rows(p, first, end, is_begun && in_place);
     if (!in_place) weft_panel_store(p, WEFT_DQ, NULL, is_begun);
 }
 
-static void walk_panels(weft_panel *p, const walk *w)
+static void clear_dq(weft_panel *p)
+{
+    memset(p->own_sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
+    weft_panel_store(p, WEFT_DQ, NULL, false);
+}
+
+/* All panels of a head, with the memory rows that are held. */
+static void walk_panels(weft_panel *p, int64_t head)
 {
     const weft_held *held = &p->held;
-    for (int64_t i = w->begin; i < w->end; i++) {
-        enter_panel(p, w->head, i);
+    const int64_t n = count_panels(p->h);
+    for (int64_t i = 0; i < n; i++) {
+        enter_panel(p, head, i);
         const int64_t first = p->seen[0] > held->first ? p->seen[0] : held->first,
                       end = smaller(p->seen[1], held->first + held->n);
-        if (first >= end && held->first == 0 && p->seen[0] >= p->seen[1] && !w->is_first) {
-            memset(p->own_sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
-            weft_panel_store(p, WEFT_DQ, NULL, false);
-        }
-        if (first >= end || (w->is_first && !sees_others(p))) continue;
+        if (held->first == 0 && p->seen[0] >= p->seen[1]) clear_dq(p);
+        if (first >= end) continue;
         weft_panel_load(p);
-        if (i + 1 < w->end)
-            weft_panel_expect(p, w->head, (i + 1) * p->width);
-        else
-            weft_panel_expect(p, w->head + 1, 0);
-        if (sees_others(p) && (!w->is_first || first > p->seen[0]))
-            weft_panel_resume(p, &p->states[i - w->begin]);
-        if (w->is_first) {
-            enter_rows(p, first, end);
-            p->states[i - w->begin] = p->state;
-        } else {
-            differentiate(p, first, end);
-        }
+        weft_panel_expect(p, i + 1 < n ? head : head + 1, i + 1 < n ? (i + 1) * p->width : 0);
+        differentiate(p, first, end);
     }
 }
 
-/* Where not all memory rows can be held, panels that see several lots of them first have their softmax found. */
-static void differentiate_panels(weft_panel *p, walk w)
+static void differentiate_head(weft_panel *p, int64_t head)
 {
     const int64_t n = p->h->n_memory;
-    w.is_first = true;
-    for (int64_t first = 0; first < n && n > p->most; first += p->most) {
-        weft_panel_hold(p, w.head, first, smaller(first + p->most, n));
-        walk_panels(p, &w);
-    }
-    w.is_first = false;
     for (int64_t first = 0; first < n; first += p->most) {
-        weft_panel_hold(p, w.head, first, smaller(first + p->most, n));
+        weft_panel_hold(p, head, first, smaller(first + p->most, n));
         weft_panel_clear(p);
-        walk_panels(p, &w);
-        weft_panel_release(p, w.begin > 0 || w.head % p->h->n_grouped > 0);
+        walk_panels(p, head);
+        weft_panel_release(p, head % p->h->n_grouped > 0);
     }
 }
 
 static void differentiate_heads(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_heads *h = argument;
-    const int64_t n_panels = count_panels(h);
     ahead next[WEFT_PANEL_AHEAD] = {0};
     weft_panel p;
     weft_panel_open(&p, h, weft_stream_scratch(h->stream, lane), next);
     for (int64_t head = begin * h->n_grouped; head < end * h->n_grouped; head++)
-        for (int64_t i = 0; i < n_panels; i += WEFT_PANEL_STATES)
-            differentiate_panels(&p,
-                                 (walk){head, i, smaller(i + WEFT_PANEL_STATES, n_panels), true});
+        differentiate_head(&p, head);
 }
 
 bool weft_attention_grad_panels(const weft_heads *h)

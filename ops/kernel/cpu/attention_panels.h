@@ -20,18 +20,16 @@ enum {
     WEFT_PANEL_TILE = 128 /* memory rows that attention enters at a time: they stay in cache */
 };
 
-/* The softmax of a panel as it grows: for each query row the running max, the sum of exp(score - max), and in the gradient
- * the sum of exp(score - max) * dP. */
+/* The softmax of a panel as it grows: for each query row the running max, and the sum of exp(score - max). */
 typedef struct weft_panel_state {
-    double max[WEFT_PANEL], sum[WEFT_PANEL], dot[WEFT_PANEL];
+    double max[WEFT_PANEL], sum[WEFT_PANEL];
 } weft_panel_state;
 
 /* The same as elements of the scores' type, for the loops below. */
 typedef struct weft_panel_rows {
     double max[WEFT_PANEL];  /* with the scores at hand */
-    double base[WEFT_PANEL]; /* the max, 0 where nothing is seen yet */
-    double over[WEFT_PANEL]; /* 1 / sum */
-    double dot[WEFT_PANEL];  /* D */
+    double base[WEFT_PANEL]; /* the max, in the gradient L; 0 where nothing is seen yet */
+    double mean[WEFT_PANEL]; /* D */
 } weft_panel_rows;
 
 /* Memory rows [first, first + n), and the vectors [from, from + vectors) of query rows that see any of them. */
@@ -52,14 +50,14 @@ typedef struct weft_panel_math {
     void (*raise)(const weft_panel_part *part, weft_panel_rows *rows, const void *s, int64_t width);
     /* The state goes over to rows->max; by[i] is what older sums must be multiplied by, which the state's have been. */
     void (*settle)(weft_panel_state *state, weft_panel_rows *rows, int vectors, double *by);
-    /* Scores become exp(score - max), 0 where -inf, and are added to the sums. dp may be NULL. */
+    /* Scores become exp(score - max), 0 where -inf, and are added to the sums. */
     void (*enter)(const weft_panel_part *part, weft_panel_state *state, const weft_panel_rows *rows,
-                  void *s, const void *dp, int64_t width);
-    /* rows->over and rows->dot of a state that all scores have entered. */
-    void (*finish)(const weft_panel_state *state, weft_panel_rows *rows, int vectors);
-    /* Scores become P, or have been entered and become that; dp becomes dS = P (dP - D). */
+                  void *s, int64_t width);
+    /* rows->base and rows->mean of n rows, zeros behind them; stats may be -inf. */
+    void (*keep)(const double *stats, const double *mean, weft_panel_rows *rows, int64_t n);
+    /* Scores become P, dp becomes dS = P (dP - D). */
     void (*differentiate)(const weft_panel_part *part, const weft_panel_rows *rows, void *s,
-                          void *dp, int64_t width, bool is_entered);
+                          void *dp, int64_t width);
 } weft_panel_math;
 extern const weft_panel_math weft_panel_maths[WEFT_I32]; /* f32, f64 */
 
@@ -83,19 +81,17 @@ typedef struct weft_panel {
     int64_t whole[2];             /* whole tiles of them that all of them see */
     int64_t most;                 /* memory rows that are held at a time, a multiple of a tile's */
     weft_held held;
-    char *room[WEFT_HELD];           /* [most, features] */
-    char *turned[2], *straight[2];   /* [feature, width], [query, features] of Q and dO */
-    char *own_sum, *sum;             /* [width, features] O, dQ: in scratch, or dQ where it lies */
-    int64_t sum_step;                /* elements from one row of it to the next */
-    bool expects;                    /* of long panels: what is short is near by */
-    ahead *next;                     /* [WEFT_PANEL_AHEAD] */
-    char *s, *dp;                    /* [n, width], of memory rows held or of a tile */
-    weft_panel_state state, *states; /* states[panel] of several, where one is left for others */
+    char *room[WEFT_HELD];         /* [most, features] */
+    char *turned[2], *straight[2]; /* [feature, width], [query, features] of Q and dO */
+    char *own_sum, *sum;           /* [width, features] O, dQ: in scratch, or dQ where it lies */
+    int64_t sum_step;              /* elements from one row of it to the next */
+    bool expects;                  /* of long panels: what is short is near by */
+    ahead *next;                   /* [WEFT_PANEL_AHEAD] */
+    char *s, *dp;                  /* [n, width], of a tile, and of memory rows held */
+    weft_panel_state state;
     weft_panel_rows rows;
 } weft_panel;
 
-/* Panels whose states a lane's scratch has room for. */
-enum { WEFT_PANEL_STATES = 64 };
 /* Tensors of which rows are asked for while a panel is computed. */
 enum { WEFT_PANEL_AHEAD = 5 };
 
@@ -116,10 +112,8 @@ void weft_panel_clear(const weft_panel *p);
 void weft_panel_release(const weft_panel *p, bool add);
 /* Go to query rows [begin, begin + n_rows) of a head. */
 void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows);
-/* Bring their operands; the softmax has seen nothing. */
+/* Bring their operands; the softmax has seen nothing, or in the gradient everything. */
 void weft_panel_load(weft_panel *p);
-/* It goes on from a state. */
-void weft_panel_resume(weft_panel *p, const weft_panel_state *state);
 /* dQ is summed up where it lies, if it lies well; false: it does not. */
 bool weft_panel_sum_in_place(weft_panel *p);
 /* The part of [first, end) that begins at `first`, a multiple of TILE_ROWS, all rows of which are alike. */

@@ -1,8 +1,7 @@
 /* attention_plain.c: attention and its gradient row by row, by the definition; for any strides, and
  * the oracle.
  *
- * Scores are computed again wherever they are needed, so nothing has to be kept. Sums are in
- * double.
+ * Scores are computed again wherever they are needed. Sums are in double.
  */
 #include "cpu/attention.h"
 
@@ -23,6 +22,14 @@ static void add(const weft_heads *h, const weft_matrix *x, int64_t row, int64_t 
         ((float *)x->data)[i] += (float)by;
     else
         ((double *)x->data)[i] += by;
+}
+
+static void put(const weft_heads *h, const weft_matrix *x, int64_t row, double value)
+{
+    if (h->dtype == WEFT_F32)
+        ((float *)x->data)[row * x->row] = (float)value;
+    else
+        ((double *)x->data)[row * x->row] = value;
 }
 
 static double dot_rows(const weft_heads *h, const weft_matrix *a, int64_t i, const weft_matrix *b,
@@ -55,8 +62,8 @@ static double probability(const weft_heads *h, const head *x, int64_t i, int64_t
     return exp(score(h, x, i, j) - x->max) / x->sum;
 }
 
-/* A row that sees nothing has only probabilities of 0. */
-static void find_softmax(const weft_heads *h, head *x, int64_t i, const int64_t seen[2])
+/* A row that sees nothing has only probabilities of 0. Returns the logsumexp. */
+static double find_softmax(const weft_heads *h, head *x, int64_t i, const int64_t seen[2])
 {
     double max = -(double)INFINITY, sum = 0;
     for (int64_t j = seen[0]; j < seen[1]; j++)
@@ -65,13 +72,14 @@ static void find_softmax(const weft_heads *h, head *x, int64_t i, const int64_t 
     for (int64_t j = seen[0]; j < seen[1]; j++)
         sum += probability(h, x, i, j);
     x->sum = sum == 0 ? 1 : sum;
+    return sum == 0 ? -(double)INFINITY : x->max + log(sum);
 }
 
 static void forward(const weft_heads *h, head *x, int64_t i)
 {
     int64_t seen[2];
     weft_heads_seen(h, i, seen);
-    find_softmax(h, x, i, seen);
+    put(h, &x->m[WEFT_STATS], i, find_softmax(h, x, i, seen));
     for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         for (int64_t f = 0; f < h->n_feature; f++)
@@ -82,11 +90,10 @@ static void forward(const weft_heads *h, head *x, int64_t i)
 static void backward(const weft_heads *h, head *x, int64_t i)
 {
     int64_t seen[2];
-    double d = 0;
     weft_heads_seen(h, i, seen);
-    find_softmax(h, x, i, seen);
-    for (int64_t j = seen[0]; j < seen[1]; j++)
-        d += probability(h, x, i, j) * dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j);
+    const double stats = get(h, &x->m[WEFT_STATS], i, 0);
+    const double d = dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_Y], i);
+    x->max = stats == -(double)INFINITY ? 0 : stats, x->sum = 1;
     for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         const double ds = p * (dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j) - d);
@@ -124,7 +131,7 @@ void weft_attention_plain(const weft_call *call)
     weft_heads h;
     clear(call);
     weft_heads_open(&h, call);
-    if (h.n_memory > 0 && h.n_feature > 0) run(&h, forward);
+    if (weft_view_count(&call->out[1]) > 0) run(&h, forward);
 }
 
 void weft_attention_grad_plain(const weft_call *call)

@@ -18,7 +18,8 @@ static cuda_kernel kernels[STAGES][2] = {
 };
 
 _Static_assert((int)ATTEND_Q == WEFT_Q && (int)ATTEND_BIAS == WEFT_BIAS &&
-                   (int)ATTEND_TENSORS == WEFT_HEAD_TENSORS && (int)ATTEND_DIMS == WEFT_MAX_DIMS,
+                   (int)ATTEND_STATS == WEFT_STATS && (int)ATTEND_TENSORS == WEFT_HEAD_TENSORS &&
+                   (int)ATTEND_DIMS == WEFT_MAX_DIMS,
                "kernels know tensors by the same numbers");
 
 static void set_tensor(cuda_attention *x, int tensor, const weft_heads_call *call)
@@ -52,7 +53,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
                           .back = c.back,
                           .ahead = c.ahead,
                           .scale = c.attributes->scale,
-                          .stats = call->scratch};
+                          .mean = call->scratch};
     memcpy(x->size, c.size, sizeof x->size);
     for (int t = 0; t < ATTEND_TENSORS; t++)
         if (c.view[t] != NULL) set_tensor(x, t, &c);
@@ -79,12 +80,8 @@ static void launch(const weft_call *call)
 
 static int64_t scratch_of_gradient(const weft_call *call)
 {
-    const weft_attention_attributes *a = call->attributes;
-    const weft_view *q = &call->in[0];
-    int64_t rows = 1;
-    for (int d = 0; d < q->shape.n_dims; d++)
-        if (strcmp(q->shape.dims[d].name, a->feature) != 0) rows *= weft_view_size(q, d);
-    return 3 * rows * (int64_t)weft_dtype_bytes(q->dtype);
+    const weft_view *stats = &call->in[call->n_in - 2];
+    return weft_view_count(stats) * (int64_t)weft_dtype_bytes(stats->dtype);
 }
 
 /* Heads that have rows of k and v in common add to them one after the other. */

@@ -115,6 +115,15 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
             sum += weft_exp_##suffix(score_##suffix(a, head, i, j) - most);                        \
         sum = meet_##suffix(sum, 1);                                                               \
         *top = most, *over = sum == 0 ? 1 : 1 / sum;                                               \
+        if (IN_BLOCK == 0)                                                                         \
+            *row_##suffix(a, ATTEND_STATS, head, i) =                                              \
+                sum == 0 ? -(T)INFINITY : most + weft_log_##suffix(sum);                           \
+    }                                                                                              \
+    /* What was kept of a row: what its scores are compared with. */                               \
+    DEVICE T kept_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i)          \
+    {                                                                                              \
+        const T stats = *row_##suffix(a, ATTEND_STATS, head, i);                                   \
+        return stats == -(T)INFINITY ? 0 : stats;                                                  \
     }                                                                                              \
                                                                                                    \
     DEVICE T weight_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i, int64_t j, T top, \
@@ -158,19 +167,15 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     {                                                                                              \
         SHARED T tile[ATTEND_THREADS];                                                             \
         const cuda_attention *a = &work;                                                           \
-        T *stats = (T *)GLOBAL(a->stats);                                                          \
+        T *means = (T *)GLOBAL(a->mean);                                                           \
         for (int64_t n = BLOCK; n < a->n_heads * a->n_query; n += BLOCKS) {                        \
             const head_##suffix h = head_of_##suffix(a, n / a->n_query), *head = &h;               \
             const int64_t i = n % a->n_query;                                                      \
             int64_t seen[2];                                                                       \
             seen_from(a, i, seen);                                                                 \
-            T top, over, mean = 0;                                                                 \
-            softmax_##suffix(a, head, i, seen, &top, &over);                                       \
-            for (int64_t j = seen[0] + IN_BLOCK; j < seen[1]; j += BLOCK_THREADS)                  \
-                mean += weight_##suffix(a, head, i, j, top, over) *                                \
-                        dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head);                      \
-            mean = meet_##suffix(mean, 1);                                                         \
-            if (IN_BLOCK == 0) stats[3 * n] = top, stats[3 * n + 1] = over, stats[3 * n + 2] = mean; \
+            const T top = kept_##suffix(a, head, i),                                               \
+                    mean = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_Y, i, head);                   \
+            if (IN_BLOCK == 0) means[n] = mean;                                                    \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
@@ -178,7 +183,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int64_t left = seen[1] - begin, j = begin + IN_BLOCK;                    \
                     T ds = 0;                                                                      \
                     if (j < seen[1])                                                               \
-                        ds = weight_##suffix(a, head, i, j, top, over) *                           \
+                        ds = weight_##suffix(a, head, i, j, top, 1) *                              \
                              (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean);        \
                     tile[IN_BLOCK] = ds;                                                           \
                     SYNC();                                                                        \
@@ -199,7 +204,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     {                                                                                              \
         SHARED T weights[ATTEND_THREADS], slopes[ATTEND_THREADS];                                  \
         const cuda_attention *a = &work;                                                           \
-        const T *stats = (const T *)GLOBAL(a->stats);                                              \
+        const T *means = (const T *)GLOBAL(a->mean);                                               \
         for (int64_t n = BLOCK; n < a->n_keys * a->n_memory; n += BLOCKS) {                        \
             const int64_t number = n / a->n_memory * a->n_grouped + a->member;                     \
             const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
@@ -215,9 +220,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int left = (int)within(seen[1] - begin, BLOCK_THREADS);                  \
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
-                        const T *s = stats + 3 * (number * a->n_query + i);                        \
-                        p = weight_##suffix(a, head, i, j, s[0], s[1]);                            \
-                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]);    \
+                        p = weight_##suffix(a, head, i, j, kept_##suffix(a, head, i), 1);          \
+                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) -           \
+                                  means[number * a->n_query + i]);                                 \
                     }                                                                              \
                     weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
                     SYNC();                                                                        \
@@ -239,7 +244,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     KERNEL(attend_bias_##suffix, cuda_attention)                                                   \
     {                                                                                              \
         const cuda_attention *a = &work;                                                           \
-        const T *stats = (const T *)GLOBAL(a->stats);                                              \
+        const T *means = (const T *)GLOBAL(a->mean);                                               \
         const int64_t n_rows = a->row[ATTEND_DBIAS] == 0 ? 1 : a->n_query;                         \
         const int64_t n_columns = a->column[ATTEND_DBIAS] == 0 ? 1 : a->n_memory;                  \
         for (int64_t n = THREAD; n < a->n_outer * a->n_apart * n_rows * n_columns; n += THREADS) { \
@@ -252,9 +257,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                 const int64_t number = begin + m / (n_i * n_j) * a->n_apart;                       \
                 const head_##suffix h = head_of_##suffix(a, number), *head = &h;                   \
                 const int64_t i = row + m / n_j % n_i, j = column + m % n_j;                       \
-                const T *s = stats + 3 * (number * a->n_query + i);                                \
-                const T p = weight_##suffix(a, head, i, j, s[0], s[1]);                            \
-                sum += p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - s[2]);          \
+                const T p = weight_##suffix(a, head, i, j, kept_##suffix(a, head, i), 1);          \
+                sum += p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) -                 \
+                            means[number * a->n_query + i]);                                       \
             }                                                                                      \
             const head_##suffix first = head_of_##suffix(a, begin);                                \
             row_##suffix(a, ATTEND_DBIAS, &first, row)[column * a->column[ATTEND_DBIAS]] = sum;    \

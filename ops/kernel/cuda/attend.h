@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Operands and results, by what they are; dq, dk, dv and dbias of the gradient, whose `o` is the gradient of the result. */
+/* Operands and results, by what they are; dq, dk, dv and dbias of the gradient, whose `o` is the gradient of the result, and `y` the
+ * result. stats: the logsumexp of each query row's scores. */
 enum {
     ATTEND_Q,
     ATTEND_K,
@@ -13,15 +14,17 @@ enum {
     ATTEND_DQ,
     ATTEND_DK,
     ATTEND_DV,
+    ATTEND_Y,
     ATTEND_BIAS,
     ATTEND_MASK,
     ATTEND_DBIAS,
+    ATTEND_STATS,
     ATTEND_TENSORS
 };
 enum { ATTEND_DIMS = 8, ATTEND_THREADS = 128 };
 
-/* Strides in elements; 0 for a dim that a tensor lacks. Row and column: of the first seven [rows, feature], of the others
- * [query, memory]. Heads are numbered by the dims that are neither, as heads.h says. */
+/* Strides in elements; 0 for a dim that a tensor lacks. Row and column: of the first eight [rows, feature], of the others
+ * [query, memory], of stats [query]. Heads are numbered by the dims that are neither, as heads.h says. */
 typedef struct cuda_attention {
     void *data[ATTEND_TENSORS]; /* NULL: not there */
     int64_t row[ATTEND_TENSORS], column[ATTEND_TENSORS];
@@ -32,8 +35,7 @@ typedef struct cuda_attention {
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;
-    void *
-        stats; /* gradient: of each head's query rows the maximum, 1 / sum, and the mean of dP; [3] each */
+    void *mean; /* gradient: of each head's query rows the mean of dP, which is o.y */
 } cuda_attention;
 
 #endif

@@ -1,7 +1,7 @@
 /* attend_dnn: attention and its gradient on the device cuda by cuDNN, where a program lets products of f32 be computed in bf16: what
  * they read and write is rounded to that on its way. Without bias, mask and window; rows numbered alike where it is causal.
  *
- * The gradient makes the result once more, as the library wants it, and what each row's weights add up to.
+ * The gradient is given the result and each row's logsumexp, which the library calls stats, numbered by batch and heads before rows.
  */
 #include "attend_graph.h"
 #include "convert.h"
@@ -59,7 +59,7 @@ static bool lies_as(const weft_view *x, const weft_view *y)
 static bool is_plain(const weft_call *call, const weft_heads_call *h)
 {
     const weft_attention_attributes *a = h->attributes;
-    const bool is_gradient = call->n_out > 1;
+    const bool is_gradient = weft_heads_is_gradient(call);
     return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->bias == 0 &&
            a->mask == 0 && h->n_grouped == 1 && (!a->causal || h->first_query == h->first_memory) &&
            h->n_heads > 0 && h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
@@ -108,8 +108,7 @@ static bool takes(const weft_call *call)
 static bool takes_gradient(const weft_call *call)
 {
     attend_problem problem;
-    return find_problem(call, &problem) && find(problem, ATTEND_FORWARD) != NULL &&
-           find(problem, ATTEND_BACKWARD) != NULL;
+    return find_problem(call, &problem) && find(problem, ATTEND_BACKWARD) != NULL;
 }
 
 /* ---- scratch --------------------------------------------------------------------------------- */
@@ -139,13 +138,15 @@ static int last_of(bool is_gradient)
     return is_gradient ? ATTEND_ID_DQ_SUM : ATTEND_ID_STATS;
 }
 
+static attend_kind kind_of(bool is_gradient)
+{
+    return is_gradient ? ATTEND_BACKWARD : ATTEND_FORWARD;
+}
+
 /* Where each lies, the library's own scratch first; returns how many bytes they all take. */
 static int64_t lay_out(const attend_problem *p, bool is_gradient, int64_t at[ATTEND_IDS])
 {
-    const dnn_plan *forward = find(*p, ATTEND_FORWARD),
-                   *backward = is_gradient ? find(*p, ATTEND_BACKWARD) : forward;
-    int64_t end = rounded(forward->workspace > backward->workspace ? forward->workspace
-                                                                   : backward->workspace);
+    int64_t end = rounded(find(*p, kind_of(is_gradient))->workspace);
     for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
         at[id] = end;
         end += rounded(bytes_of(p, id));
@@ -157,7 +158,7 @@ static int64_t scratch(const weft_call *call)
 {
     attend_problem problem;
     int64_t at[ATTEND_IDS];
-    return find_problem(call, &problem) ? lay_out(&problem, call->n_out > 1, at) : 0;
+    return find_problem(call, &problem) ? lay_out(&problem, weft_heads_is_gradient(call), at) : 0;
 }
 
 /* ---- once, and each time --------------------------------------------------------------------- */
@@ -167,15 +168,14 @@ typedef struct attending {
     void *at[ATTEND_IDS]; /* numbers are the host's */
     float scale, hidden, one;
     void *workspace;
-    const dnn_plan *plan[ATTEND_KINDS];
-    cudnnBackendDescriptor_t pointers[ATTEND_KINDS]; /* as the library is told them */
+    const dnn_plan *plan;
+    cudnnBackendDescriptor_t pointers; /* as the library is told them */
 } attending;
 
 static void release(void *prepared)
 {
     attending *x = prepared;
-    for (int k = 0; k < ATTEND_KINDS; k++)
-        if (x->pointers[k] != NULL) (void)dnn.cudnnBackendDestroyDescriptor(x->pointers[k]);
+    if (x->pointers != NULL) (void)dnn.cudnnBackendDestroyDescriptor(x->pointers);
 }
 
 static weft_status fail(const char *call, cudnnStatus_t status, weft_error *error)
@@ -211,7 +211,7 @@ static weft_status tell_pointers(attending *x, attend_kind kind, weft_error *err
     const int n = ids_of(&x->problem, kind, ids);
     for (int i = 0; i < n; i++)
         at[i] = x->at[ids[i]];
-    cudnnBackendDescriptor_t *to = &x->pointers[kind];
+    cudnnBackendDescriptor_t *to = &x->pointers;
     cudnnStatus_t status =
         dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, to);
     const struct {
@@ -229,16 +229,10 @@ static weft_status tell_pointers(attending *x, attend_kind kind, weft_error *err
     return status == CUDNN_STATUS_SUCCESS ? WEFT_OK : fail("a variant pack", status, error);
 }
 
-static weft_status prepare_kind(attending *x, attend_kind kind, weft_error *error)
-{
-    x->plan[kind] = find(x->problem, kind);
-    return tell_pointers(x, kind, error);
-}
-
 static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
                            weft_error *error)
 {
-    const bool is_gradient = call->n_out > 1;
+    const bool is_gradient = weft_heads_is_gradient(call);
     int64_t at[ATTEND_IDS];
     attending *x = *prepared = weft_arena_take(arena, sizeof *x);
     if (x == NULL) return weft_fail_memory(error, sizeof *x);
@@ -252,8 +246,8 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     x->at[ATTEND_ID_SCALE] = x->at[ATTEND_ID_SCALE_BACK] = &x->scale;
     x->at[ATTEND_ID_HIDDEN] = &x->hidden;
     x->at[ATTEND_ID_ONE] = &x->one;
-    weft_status status = prepare_kind(x, ATTEND_FORWARD, error);
-    if (status == WEFT_OK && is_gradient) status = prepare_kind(x, ATTEND_BACKWARD, error);
+    x->plan = find(x->problem, kind_of(is_gradient));
+    weft_status status = tell_pointers(x, kind_of(is_gradient), error);
     if (status != WEFT_OK) release(x);
     return status;
 }
@@ -268,14 +262,32 @@ static void convert(const weft_call *call, const cuda_kernel *kernel, void *to, 
 static void convert_in(const weft_call *call, const attending *x)
 {
     static const int ids[] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V};
-    const bool is_gradient = call->n_out > 1;
+    const bool is_gradient = weft_heads_is_gradient(call);
     for (int i = 0; i < OPERANDS; i++)
         convert(call, &narrow, x->at[ids[i]], call->in[i].data, &call->in[i]);
-    if (is_gradient) convert(call, &narrow, x->at[ATTEND_ID_DOUT], call->in[3].data, &call->in[3]);
+    if (!is_gradient) return;
+    const weft_view *y = &call->in[call->n_in - 3], *dy = &call->in[call->n_in - 1];
+    convert(call, &narrow, x->at[ATTEND_ID_OUT], y->data, y);
+    convert(call, &narrow, x->at[ATTEND_ID_DOUT], dy->data, dy);
+}
+
+/* Stats are the op's, whose rows and heads stand as those of q: a feature is one step there. */
+static void copy_stats(const weft_call *call, const attending *x, void *to, const void *from,
+                       bool is_ours)
+{
+    const attend_problem *p = &x->problem;
+    const int64_t count[] = {p->n_query, p->heads, p->batch},
+                  theirs[] = {1, p->n_query, p->heads * p->n_query};
+    weft_box_copy box = {.run = 1};
+    for (int i = 0; i < 3; i++) {
+        const int64_t ours = p->stride[0][2 - i] / p->n_feature;
+        weft_box_copy_add(&box, count[i], is_ours ? ours : theirs[i], is_ours ? theirs[i] : ours);
+    }
+    cuda_copy_box(call->stream, WEFT_COMPUTE, to, from, &box, sizeof(float));
 }
 
 /* One handle for all ranks of the process: one at a time says where its kernels go. */
-static void run(const weft_call *call, const attending *x, attend_kind kind)
+static void run(const weft_call *call, const attending *x)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     weft_error error = {WEFT_OK, -1, ""};
@@ -284,7 +296,7 @@ static void run(const weft_call *call, const attending *x, attend_kind kind)
     pthread_mutex_lock(&lock);
     cudnnStatus_t status = dnn.cudnnSetStream(dnn.handle, q->stream);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = dnn.cudnnBackendExecute(dnn.handle, x->plan[kind]->plan, x->pointers[kind]);
+        status = dnn.cudnnBackendExecute(dnn.handle, x->plan->plan, x->pointers);
     if (status != CUDNN_STATUS_SUCCESS) (void)fail("attention", status, &error);
     pthread_mutex_unlock(&lock);
     cuda_put(call->stream, q, CUDA_SUCCESS, "cudnnBackendExecute");
@@ -295,8 +307,9 @@ static void launch(const weft_call *call)
 {
     const attending *x = call->prepared;
     convert_in(call, x);
-    run(call, x, ATTEND_FORWARD);
+    run(call, x);
     convert(call, &widen, call->out[0].data, x->at[ATTEND_ID_OUT], &call->out[0]);
+    copy_stats(call, x, call->out[1].data, x->at[ATTEND_ID_STATS], false);
 }
 
 static void launch_gradient(const weft_call *call)
@@ -304,10 +317,10 @@ static void launch_gradient(const weft_call *call)
     static const int ids[] = {ATTEND_ID_DQ, ATTEND_ID_DK, ATTEND_ID_DV};
     const attending *x = call->prepared;
     convert_in(call, x);
-    run(call, x, ATTEND_FORWARD);
+    copy_stats(call, x, x->at[ATTEND_ID_STATS], call->in[call->n_in - 2].data, true);
     cuda_clear(call->stream, WEFT_COMPUTE, x->at[ATTEND_ID_DQ_SUM],
                (size_t)bytes_of(&x->problem, ATTEND_ID_DQ_SUM));
-    run(call, x, ATTEND_BACKWARD);
+    run(call, x);
     for (int o = 0; o < OPERANDS; o++)
         convert(call, &widen, call->out[o].data, x->at[ids[o]], &call->out[o]);
 }

@@ -4,10 +4,8 @@
  * Every process makes its findings; the root collects them as JSON and prints that, or tables of
  * it. Alone, MPI is tried in a child process: broken MPI must not take the doctor down.
  */
-#include "doctor.h"
+#include "doctor_report.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +28,13 @@ static const option_table table = {
     .n_options = sizeof options / sizeof *options,
 };
 
-enum scope { HOST, EACH };
-
-static const struct {
-    const char *name;
-    verdict (*check)(const doctor *d, finding *f);
-    enum scope scope;
-} checks[] = {
+const doctor_check doctor_checks[DOCTOR_CHECKS] = {
 #define DOCTOR_CHECK(name, function, scope) {name, doctor_##function, scope},
 #include "doctor_list.inc"
 #undef DOCTOR_CHECK
 };
-enum { N_CHECKS = sizeof checks / sizeof *checks };
 
-static const char *const words[DOCTOR_VERDICTS] = {"none", "ok", "warn", "fail"};
+const char *const doctor_words[DOCTOR_VERDICTS] = {"none", "ok", "warn", "fail"};
 
 verdict doctor_say(finding *f, verdict v, const char *format, ...)
 {
@@ -96,14 +87,14 @@ static json_t *examine(const doctor *d, const char *host, bool is_first_on_host)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     json_t *findings = json_object();
-    for (int i = 0; i < N_CHECKS; i++) {
+    for (int i = 0; i < DOCTOR_CHECKS; i++) {
         finding f = {.verdict = DOCTOR_NONE};
-        if (checks[i].scope == HOST && !is_first_on_host) continue;
-        f.verdict = checks[i].check(d, &f);
+        if (doctor_checks[i].scope == DOCTOR_HOST && !is_first_on_host) continue;
+        f.verdict = doctor_checks[i].check(d, &f);
         if (f.verdict == DOCTOR_NONE) continue;
-        json_t *one = json_pack("[s, s+, s+]", words[f.verdict], f.text, "", f.fact, "");
-        if (!one) one = json_pack("[s, s, s]", words[f.verdict], "(not text)", "");
-        json_object_set_new(findings, checks[i].name, one);
+        json_t *one = json_pack("[s, s+, s+]", doctor_words[f.verdict], f.text, "", f.fact, "");
+        if (!one) one = json_pack("[s, s, s]", doctor_words[f.verdict], "(not text)", "");
+        json_object_set_new(findings, doctor_checks[i].name, one);
     }
     return json_pack("{s:s, s:f, s:o}", "host", host, "time",
                      (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, "findings", findings);
@@ -164,196 +155,6 @@ static weft_status gather_texts(circle *c, const char *mine, char **all, int64_t
     if (status == WEFT_OK) status = gather(c, mine, bytes, *all, counts, places, error);
     free(counts);
     return status;
-}
-
-/* ---- what the root makes of it -------------------------------------------------------------- */
-
-static int verdict_of(const json_t *finding)
-{
-    const char *word = json_string_value(json_array_get(finding, 0));
-    for (int i = 0; word && i < DOCTOR_VERDICTS; i++)
-        if (strcmp(words[i], word) == 0) return i;
-    return DOCTOR_NONE;
-}
-
-static const char *part(const json_t *finding, size_t i)
-{
-    const char *text = json_string_value(json_array_get(finding, i));
-    return text ? text : "";
-}
-
-static json_t *of_process(const json_t *process, const char *check)
-{
-    return json_object_get(json_object_get(process, "findings"), check);
-}
-
-static void add_line(json_t *lines, const char *name, const json_t *finding, int process)
-{
-    json_t *line = json_pack("{s:s, s:s, s:s}", "name", name, "verdict", part(finding, 0), "text",
-                             part(finding, 1));
-    if (process >= 0) json_object_set_new(line, "process", json_integer(process));
-    json_array_append_new(lines, line);
-}
-
-/* A line a check; and one more for the process of the host that has it worst, if that is worse. */
-static json_t *lines_of_host(const json_t *all, const json_t *members)
-{
-    json_t *lines = json_array(), *member;
-    const json_t *first =
-        json_array_get(all, (size_t)json_integer_value(json_array_get(members, 0)));
-    for (int i = 0; i < N_CHECKS; i++) {
-        const json_t *found = of_process(first, checks[i].name);
-        int worst = verdict_of(found), process = -1;
-        size_t k;
-        if (found) add_line(lines, checks[i].name, found, -1);
-        json_array_foreach(members, k, member)
-        {
-            const int p = (int)json_integer_value(member);
-            const json_t *one = of_process(json_array_get(all, (size_t)p), checks[i].name);
-            if (checks[i].scope == EACH && verdict_of(one) > worst) {
-                worst = verdict_of(one);
-                process = p;
-            }
-        }
-        if (process >= 0)
-            add_line(lines, checks[i].name,
-                     of_process(json_array_get(all, (size_t)process), checks[i].name), process);
-    }
-    return lines;
-}
-
-static const char *host_of(const json_t *process)
-{
-    return json_string_value(json_object_get(process, "host"));
-}
-
-/* [{"host": ..., "processes": [0, 1], "checks": [...]}, ...] in the order of the processes. */
-static json_t *hosts_of(const json_t *all)
-{
-    json_t *hosts = json_array(), *members = json_object(), *process, *list;
-    const char *name;
-    size_t i;
-    json_array_foreach(all, i, process)
-    {
-        name = host_of(process);
-        if (!json_object_get(members, name)) json_object_set_new(members, name, json_array());
-        json_array_append_new(json_object_get(members, name), json_integer((json_int_t)i));
-    }
-    json_object_foreach(members, name, list)
-        json_array_append_new(hosts, json_pack("{s:s, s:O, s:o}", "host", name, "processes", list,
-                                               "checks", lines_of_host(all, list)));
-    json_decref(members);
-    return hosts;
-}
-
-static const json_t *first_of(const json_t *all, const json_t *host)
-{
-    const json_t *first = json_array_get(json_object_get(host, "processes"), 0);
-    return json_array_get(all, (size_t)json_integer_value(first));
-}
-
-/* What has to be the same on all hosts: of check i, and after the checks the clock, which was read
- * when all had just waited for each other. */
-static void fact_of(const json_t *process, int i, double zero, char *text, size_t bytes)
-{
-    enum { APART = 1 /* second */ };
-    const double apart = json_number_value(json_object_get(process, "time")) - zero;
-    if (i < N_CHECKS)
-        snprintf(text, bytes, "%s", part(of_process(process, checks[i].name), 2));
-    else if (fabs(apart) < APART)
-        snprintf(text, bytes, "as the first host's");
-    else
-        snprintf(text, bytes, "%+.1f s", apart);
-}
-
-/* [{"name": "kernel", "values": {"n1": "5.10", "n2": "5.15"}}, ...] */
-static json_t *differences(const json_t *all, const json_t *hosts)
-{
-    json_t *differs = json_array(), *host;
-    const double zero = json_number_value(json_object_get(json_array_get(all, 0), "time"));
-    for (int i = 0; i <= N_CHECKS; i++) {
-        json_t *values = json_object();
-        char first[160] = "", text[160];
-        bool is_same = true;
-        size_t k;
-        json_array_foreach(hosts, k, host)
-        {
-            fact_of(first_of(all, host), i, zero, text, sizeof text);
-            if (k == 0) snprintf(first, sizeof first, "%s", text);
-            is_same = is_same && strcmp(first, text) == 0;
-            json_object_set_new(values, json_string_value(json_object_get(host, "host")),
-                                json_string(text));
-        }
-        const char *name = i < N_CHECKS ? checks[i].name : "clocks";
-        if (!is_same)
-            json_array_append_new(differs, json_pack("{s:s, s:O}", "name", name, "values", values));
-        json_decref(values);
-    }
-    return differs;
-}
-
-static int count(const json_t *report, verdict v)
-{
-    const json_t *host, *line;
-    size_t i, k;
-    int n = 0;
-    json_array_foreach(json_object_get(report, "hosts"), i, host)
-        json_array_foreach(json_object_get(host, "checks"), k, line) n +=
-        strcmp(json_string_value(json_object_get(line, "verdict")), words[v]) == 0;
-    return n;
-}
-
-static json_t *report_of(const json_t *all)
-{
-    json_t *hosts = hosts_of(all);
-    json_t *report = json_pack("{s:o, s:o}", "hosts", hosts, "differs", differences(all, hosts));
-    json_object_set_new(report, "ok", json_boolean(count(report, DOCTOR_FAIL) == 0));
-    return report;
-}
-
-/* ---- printing ------------------------------------------------------------------------------- */
-
-static void print_line(const json_t *line, bool is_quiet)
-{
-    const json_t *process = json_object_get(line, "process");
-    const char *verdict = json_string_value(json_object_get(line, "verdict"));
-    if (is_quiet && strcmp(verdict, words[DOCTOR_OK]) == 0) return;
-    printf("  %-4s  %-11s  %s", verdict, json_string_value(json_object_get(line, "name")),
-           json_string_value(json_object_get(line, "text")));
-    if (process) printf(" (process %lld)", (long long)json_integer_value(process));
-    putchar('\n');
-}
-
-static void print_difference(const json_t *difference)
-{
-    json_t *value;
-    const char *host, *before = "";
-    printf("  %-11s ", json_string_value(json_object_get(difference, "name")));
-    json_object_foreach(json_object_get(difference, "values"), host, value)
-    {
-        const char *text = json_string_value(value);
-        printf("%s %s: %s", before, host, *text ? text : "-");
-        before = ";";
-    }
-    putchar('\n');
-}
-
-static void print_report(const json_t *report, bool is_quiet)
-{
-    const json_t *host, *one;
-    size_t i, k;
-    json_array_foreach(json_object_get(report, "hosts"), i, host)
-    {
-        const size_t n = json_array_size(json_object_get(host, "processes"));
-        printf("%s, %zu process%s\n", json_string_value(json_object_get(host, "host")), n,
-               n == 1 ? "" : "es");
-        json_array_foreach(json_object_get(host, "checks"), k, one) print_line(one, is_quiet);
-    }
-    if (json_array_size(json_object_get(report, "differs")) > 0)
-        puts("what differs between the hosts");
-    json_array_foreach(json_object_get(report, "differs"), i, one) print_difference(one);
-    printf("%d ok, %d to look at, %d that fail\n", count(report, DOCTOR_OK),
-           count(report, DOCTOR_WARN), count(report, DOCTOR_FAIL));
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -468,13 +269,13 @@ static json_t *examine_all(doctor *d, const char *host, weft_error *error)
 
 static weft_status print(const json_t *all, const settings *s, bool *has_failed, weft_error *error)
 {
-    json_t *report = report_of(all);
+    json_t *report = doctor_report(all);
     *has_failed = !json_is_true(json_object_get(report, "ok"));
     if (settings_flag(s, "json")) {
         json_dumpf(report, stdout, JSON_INDENT(2));
         putchar('\n');
     } else {
-        print_report(report, settings_flag(s, "quiet"));
+        doctor_print(report, settings_flag(s, "quiet"));
     }
     json_decref(report);
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");

@@ -48,8 +48,25 @@ void doctor_mpi_joined(void);
 /* doctor_probe_path - the name of a file of this process in the folder. */
 void doctor_probe_path(const doctor *d, const char *name, char *path, size_t bytes);
 
+/* Whose findings are told: a host's first process's, or each that has it worse, too. */
+typedef enum doctor_scope { DOCTOR_HOST, DOCTOR_EACH } doctor_scope;
+
+typedef struct doctor_check {
+    const char *name;
+    verdict (*check)(const doctor *d, finding *f);
+    doctor_scope scope;
+} doctor_check;
+
 #define DOCTOR_CHECK(name, function, scope) verdict doctor_##function(const doctor *d, finding *f);
 #include "doctor_list.inc"
 #undef DOCTOR_CHECK
+enum {
+    DOCTOR_CHECKS = 0
+#define DOCTOR_CHECK(name, function, scope) +1
+#include "doctor_list.inc"
+#undef DOCTOR_CHECK
+};
+extern const doctor_check doctor_checks[DOCTOR_CHECKS];
+extern const char *const doctor_words[DOCTOR_VERDICTS]; /* of verdicts */
 
 #endif

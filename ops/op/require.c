@@ -47,6 +47,7 @@ weft_value weft_require(weft_value x, weft_value holds, weft_value number, const
     enum { MOST = 400 };
     weft_require_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
+    if (x.graph == NULL) return weft_no_value(NULL);
     if (sentence == NULL || sentence[0] == '\0' || strlen(sentence) > MOST)
         return weft_graph_fail(x.graph, "require: the sentence has %zu letters; it has 1 to %d",
                                sentence == NULL ? (size_t)0 : strlen(sentence), MOST);

@@ -31,6 +31,8 @@ static const lacking not_in_pytorch[] = {
     {"reindex", "its parts have cases: slices, zeros around and between, reversals"},
     {"smooth_labels", "a part of cross_entropy there: reference/functions has both together"},
     {"rope", "no op of it"},
+    {"require", "it checks, and changes nothing"},
+    {"checked_ids", "it checks, and changes nothing"},
     {"alibi", "no op of it"},
     {"random_uniform", HAS_OTHERS},
     {"random_normal", HAS_OTHERS},

@@ -535,6 +535,47 @@ def shift_along_x(o):
     return F.pad(o.real(B, A), (0, 0, 3, 0))[:B]
 
 
+def with_diagonal(x, by):
+    return x + by * torch.eye(A)
+
+
+def positive_matrix(o):
+    x = o.real(D, A, C)
+    return with_diagonal(x @ x.mT, 2.0)
+
+
+@case
+def cholesky_x(o):
+    return torch.linalg.cholesky(positive_matrix(o))
+
+
+@case
+def triangular_solve_x(o):
+    a = with_diagonal(o.real(D, A, KEY) * 0.25, 2.0)
+    return torch.linalg.solve_triangular(a, o.real(D, A, C), upper=False)
+
+
+@case
+def solve_x(o):
+    a = torch.roll(with_diagonal(o.real(D, A, KEY) * 0.25, 2.0), 2, 1)
+    return torch.linalg.solve(a, o.real(D, A, C))
+
+
+@case
+def solve_positive_x(o):
+    a = positive_matrix(o)
+    return torch.linalg.solve(a, o.real(A, C, D).permute(2, 0, 1)).permute(1, 2, 0)
+
+
+@case
+def ctc_loss_x(o):
+    logits = o.real(ROWS, SEQ, C)
+    labels = o.whole(ROWS, D, low=0, high=2)
+    n_labels, n_times = o.whole(ROWS, low=0, high=3), o.whole(ROWS, low=3, high=6)
+    logs = logits.log_softmax(2).transpose(0, 1)
+    return F.ctc_loss(logs, labels, n_times, n_labels, blank=2, reduction="none")
+
+
 def write(file, name, what, tensor):
     data = tensor.detach().double().flatten()
     numbers = [data.sum(), (data * data).sum(), data[0], data[len(data) // 2], data[-1]]

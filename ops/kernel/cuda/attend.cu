@@ -209,6 +209,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
             const int64_t number = n / a->n_memory * a->n_grouped + a->member;                     \
             const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
             const int64_t j = n % a->n_memory;                                                     \
+            const T *mean = means + number * a->n_query;                                           \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
@@ -221,8 +222,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
                         p = weight_##suffix(a, head, i, j, kept_##suffix(a, head, i), 1);          \
-                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) -           \
-                                  means[number * a->n_query + i]);                                 \
+                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean[i]); \
                     }                                                                              \
                     weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
                     SYNC();                                                                        \

@@ -269,7 +269,7 @@ static weft_status read_argument(settings *s, int n, char **arguments, int *at, 
 /* What the library reads itself, whatever the program. */
 static bool is_librarys(const char *name)
 {
-    static const char *const names[] = {"WEFT_SHARE_GPU"};
+    static const char *const names[] = {"WEFT_SHARE_GPU", "WEFT_CUDA_GRAPHS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

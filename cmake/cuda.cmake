@@ -45,7 +45,7 @@ foreach(name attend convert cumulate index order product reduce shape window)
 endforeach()
 
 get_property(images GLOBAL PROPERTY weft_cuda_images)
-add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/launch.c mesh/cuda/library.c
+add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/keep.c mesh/cuda/launch.c mesh/cuda/library.c
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
             ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/cumulate.c ops/kernel/cuda/headers.c
             ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/order.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c

@@ -48,6 +48,10 @@ static const weft_device table = {
     .touch = touch,
     .meanwhile = cuda_meanwhile,
     .failed = cuda_failed,
+    .keep_begin = cuda_keep_begin,
+    .keep_end = cuda_keep_end,
+    .keep_run = cuda_keep_run,
+    .keep_drop = cuda_keep_drop,
     .describe = describe,
 };
 

@@ -118,6 +118,17 @@ static weft_status open_copies(cuda_stream *s, weft_error *error)
     return status;
 }
 
+static weft_status copy_bytes(cuda_stream *s,
+                              CUresult (*copy)(CUstream, void *, const void *, size_t),
+                              const char *call, void *to, const void *from, size_t bytes,
+                              weft_error *error)
+{
+    WEFT_TRY(finish_queues(s, error));
+    WEFT_TRY(open_copies(s, error));
+    WEFT_TRY(cuda_check(copy(s->copies, to, from, bytes), call, error));
+    return cuda_check(cuda.cuStreamSynchronize(s->copies), call, error);
+}
+
 /* After all queues; it is over when this returns. Both of them only tell the driver which way. */
 static void copy_now(weft_stream *stream, CUresult (*copy)(CUstream, void *, const void *, size_t),
                      const char *call, void *to, const void *from, size_t bytes)
@@ -126,10 +137,10 @@ static void copy_now(weft_stream *stream, CUresult (*copy)(CUstream, void *, con
     weft_error error = {WEFT_OK, -1, ""};
     if (bytes == 0) return;
     cuda_enter_gpu(s->gpu);
-    if (finish_queues(s, &error) != WEFT_OK || open_copies(s, &error) != WEFT_OK ||
-        cuda_check(copy(s->copies, to, from, bytes), call, &error) != WEFT_OK ||
-        cuda_check(cuda.cuStreamSynchronize(s->copies), call, &error) != WEFT_OK)
-        cuda_fail(stream, &error);
+    pthread_mutex_lock(&s->keep.lock); /* nobody waits for a queue whose calls are being kept */
+    const weft_status status = copy_bytes(s, copy, call, to, from, bytes, &error);
+    if (status != WEFT_OK) cuda_fail(stream, &error);
+    pthread_mutex_unlock(&s->keep.lock);
 }
 
 static CUresult to_device(CUstream stream, void *to, const void *from, size_t bytes)

@@ -27,6 +27,13 @@ typedef struct cuda_stream {
     weft_error error;     /* the first; nothing more is put onto queues then   */
     atomic_bool has_failed;
     CUstream copies; /* of put and get, on whatever thread, after all queues; NULL until then */
+    struct {         /* keep.c */
+        pthread_mutex_t lock; /* held while calls are kept: put and get wait */
+        bool is_on;
+        weft_error error; /* the first, of what is being kept */
+        CUdeviceptr
+            cell; /* on the GPU: the number of the run that is done again; 0 until something is kept */
+    } keep;
 } cuda_stream;
 
 static inline cuda_stream *cuda_stream_of(weft_stream *s)
@@ -53,6 +60,15 @@ void cuda_finish(weft_stream *stream);
 uint64_t cuda_done(weft_stream *stream);
 void cuda_meanwhile(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
 weft_status cuda_failed(weft_stream *stream, weft_error *error);
+
+/* ---- keep.c ---------------------------------------------------------------------------------- */
+
+bool cuda_keep_begin(weft_stream *stream, weft_error *why);
+weft_kept *cuda_keep_end(weft_stream *stream, weft_error *why);
+void cuda_keep_run(weft_stream *stream, weft_kept *kept, uint32_t run);
+void cuda_keep_drop(weft_stream *stream, weft_kept **kept);
+/* Where kernels that are being kept find the number of the run, of 32 bits; NULL: they are not, and are told it. */
+const void *cuda_keep_cell(weft_stream *stream);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
 

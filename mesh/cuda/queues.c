@@ -10,6 +10,10 @@
 void cuda_fail(weft_stream *stream, const weft_error *error)
 {
     cuda_stream *s = cuda_stream_of(stream);
+    if (s->keep.is_on) { /* nothing is done yet: it can be done otherwise */
+        if (s->keep.error.status == WEFT_OK) s->keep.error = *error;
+        return;
+    }
     pthread_mutex_lock(&s->lock);
     if (s->error.status == WEFT_OK) s->error = *error;
     atomic_store(&s->has_failed, true);
@@ -74,8 +78,9 @@ static void mark(weft_stream *stream, cuda_queue *q)
 void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call)
 {
     enum { CALLS_A_MARK = 64 };
-    q->has_more = true;
     fail_call(stream, result, call);
+    if (cuda_stream_of(stream)->keep.is_on) return; /* what is kept is not on the queue */
+    q->has_more = true;
     if (++q->n_more >= CALLS_A_MARK) mark(stream, q);
 }
 
@@ -88,6 +93,7 @@ weft_status cuda_stream_create(int n_lanes, weft_stream **stream, weft_error *er
     *stream = (weft_stream *)s;
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->keep.lock, NULL);
     return WEFT_OK;
 }
 
@@ -123,6 +129,8 @@ void cuda_stream_destroy(weft_stream **stream)
     for (int q = 0; q < WEFT_QUEUES; q++)
         destroy_queue(&s->queues[q]);
     if (s->copies != NULL) (void)cuda.cuStreamDestroy(s->copies);
+    if (s->keep.cell != 0) (void)cuda.cuMemFree(s->keep.cell);
+    pthread_mutex_destroy(&s->keep.lock);
     pthread_mutex_destroy(&s->lock);
     free(s);
     *stream = NULL;

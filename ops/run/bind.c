@@ -278,6 +278,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
 void weft_unbind(weft_rank *rank)
 {
     if (!rank->steps) return;
+    weft_end_keeping(rank);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_flight_destroy(&rank->steps[s].flight);
         weft_move_destroy(&rank->steps[s].move);

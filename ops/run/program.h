@@ -77,6 +77,9 @@ struct weft_bound_step {
     weft_comm *comm;
 };
 
+/* keep.c: what the device has kept of a run, to do it again. */
+typedef struct weft_keeper weft_keeper;
+
 struct weft_rank {
     struct weft_program *program;
     int rank;
@@ -96,6 +99,7 @@ struct weft_rank {
     int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
+    weft_keeper *keeper;    /* NULL: not yet looked at */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;
@@ -185,6 +189,17 @@ weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t s
 /* run.c: how a step of each kind is run; and an exchange counted, as it is run. */
 extern const weft_step_run weft_runners[WEFT_STEPS];
 void weft_count_moved(weft_rank *rank, const weft_bound_step *bound);
+/* Before a step: what it waits for ends, and what is under way goes on; then step *s, and *s is the one that comes after it. false: it
+ * failed, and the rank has given up. Step s alone: returns the one that comes after it. */
+bool weft_before_step(weft_rank *rank, uint32_t s);
+bool weft_run_step(weft_rank *rank, uint32_t *s);
+uint32_t weft_do_step(weft_rank *rank, uint32_t s, weft_error *error);
+/* keep.c: whether this run is kept, or done again as it was; it; what is kept given back; why nothing is kept, or which step ended a
+ * stretch first: NULL: nothing of the kind. */
+bool weft_keeps(weft_rank *rank);
+bool weft_run_kept(weft_rank *rank);
+void weft_end_keeping(weft_rank *rank);
+const char *weft_why_apart(const weft_rank *rank);
 /* The placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);
 

@@ -193,29 +193,48 @@ static bool is_left_out(const weft_rank *rank, const weft_step *step)
            rank->trips[step->scan] + 1 == rank->program->plan->graph->scans[step->scan].trips;
 }
 
-static weft_status run_step(weft_rank *rank, weft_bound_step *bound)
+static weft_status run_step(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     weft_usage *measured = &rank->measured;
     if (is_left_out(rank, bound->step)) return WEFT_OK;
     measured->n_steps++;
     if (bound->top_bytes > measured->arena_bytes) measured->arena_bytes = bound->top_bytes;
-    return bound->run(rank, bound, &rank->error);
+    return bound->run(rank, bound, error);
+}
+
+uint32_t weft_do_step(weft_rank *rank, uint32_t s, weft_error *error)
+{
+    (void)run_step(rank, &rank->steps[s], error);
+    return step_after(rank, &rank->steps[s], s);
+}
+
+bool weft_before_step(weft_rank *rank, uint32_t s)
+{
+    const weft_bound_step *bound = &rank->steps[s];
+    weft_recorder_step(rank->recorder, s, bound->spot);
+    if (rank->n_under_way == 0 || look_after_exchanges(rank, bound->ends) == WEFT_OK) return true;
+    give_up(rank);
+    return false;
+}
+
+bool weft_run_step(weft_rank *rank, uint32_t *s)
+{
+    weft_bound_step *bound = &rank->steps[*s];
+    if (run_step(rank, bound, &rank->error) != WEFT_OK) {
+        give_up(rank);
+        return false;
+    }
+    *s = step_after(rank, bound, *s);
+    return true;
 }
 
 /* Steps [begin, end), bodies as often as they have trips; false: one failed, and those after it were not run. */
 static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
 {
-    for (uint32_t s = begin; s < end;) {
-        weft_bound_step *bound = &rank->steps[s];
-        weft_recorder_step(rank->recorder, s, bound->spot);
-        if ((rank->n_under_way > 0 && look_after_exchanges(rank, bound->ends) != WEFT_OK) ||
-            run_step(rank, bound) != WEFT_OK) {
-            give_up(rank);
-            return false;
-        }
-        s = step_after(rank, bound, s);
-    }
-    return true;
+    bool is_done = true;
+    for (uint32_t s = begin; s < end && is_done;)
+        is_done = weft_before_step(rank, s) && weft_run_step(rank, &s);
+    return is_done;
 }
 
 /* All that was put onto the device's queues is done when a run is over. */
@@ -255,6 +274,16 @@ static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
     return is_done;
 }
 
+/* What is held the host waits for in the middle of a run. */
+static bool run_all(weft_rank *rank)
+{
+    const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
+    if (!weft_is_held(rank->program) && weft_keeps(rank)) return weft_run_kept(rank);
+    if (!run_steps(rank, 0, first)) return false;
+    if (first == n_steps) return true;
+    return (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
+}
+
 static void run_rank(void *argument, int number)
 {
     weft_rank *rank = weft_rank_of(argument, number);
@@ -262,10 +291,7 @@ static void run_rank(void *argument, int number)
     for (int i = 0; i < rank->program->plan->n_traffic; i++)
         rank->traffic[i].count = rank->traffic[i].bytes = 0;
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
-    const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
-    bool is_done = run_steps(rank, 0, first);
-    if (is_done && first < n_steps)
-        is_done = (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
+    bool is_done = run_all(rank);
     if (is_done && finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK) give_up(rank);
     settle_exchanges(rank);
     await_device(rank);

@@ -157,6 +157,7 @@ void weft_measured_usage(const weft_program *program, int rank, weft_usage *usag
     const weft_rank *self = program ? weft_rank_of(program, rank) : NULL;
     if (!self) return;
     *usage = self->measured;
+    usage->why_apart = weft_why_apart(self);
     usage->arena_bytes = (usage->arena_bytes + 63) / 64 * 64;
     add_homes(program->plan, rank, usage);
     add_up(usage);

@@ -30,6 +30,9 @@ typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has 
  * they go over, so few are used. */
 enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 64 };
 
+/* Opaque: what a device has kept of what was put onto a queue. */
+typedef struct weft_kept weft_kept;
+
 /* All that was put onto a queue before. number 0: nothing. */
 typedef struct weft_event {
     int queue;
@@ -126,6 +129,14 @@ typedef struct weft_device {
     /* The first thing that went wrong on the stream since it was made, as a sentence; functions that return nothing leave it
      * here, and do nothing from then on. NULL: nothing can. */
     weft_status (*failed)(weft_stream *stream, weft_error *error);
+    /* What is put onto WEFT_COMPUTE between keep_begin and keep_end is not done but kept, to be done as one thing (keep_run), any
+     * number of times, with the number of the run that it is part of. In between nothing else is asked of the stream. keep_begin
+     * false, keep_end NULL: it is not kept, and `why` says why, in a part of a sentence; nothing of it was done. NULL, all four: the
+     * device keeps nothing. */
+    bool (*keep_begin)(weft_stream *stream, weft_error *why);
+    weft_kept *(*keep_end)(weft_stream *stream, weft_error *why);
+    void (*keep_run)(weft_stream *stream, weft_kept *kept, uint32_t run);
+    void (*keep_drop)(weft_stream *stream, weft_kept **kept);
     /* Which device it is, in words. NULL: its name says it. */
     void (*describe)(char *text, size_t room);
 } weft_device;

@@ -136,6 +136,10 @@ typedef struct weft_usage {
      * (weft_recompute_begin): how many more it would leave without them, and the flops that they cost, of `flops` */
     int64_t kept_bytes, spared_bytes;
     double again_flops;
+    /* measured: steps, of n_steps, that the device did as parts of what it had kept of an earlier run; and which step the host takes
+     * part in, so that what is kept ends there, or why nothing is kept: NULL, or lives as long as the program */
+    int n_kept;
+    const char *why_apart;
 } weft_usage;
 
 /* weft_plan_usage - what one run needs of `rank`, before it ever runs: of all trips of a scan, where weft_scan_while and its like

@@ -66,10 +66,13 @@ static void run(void *bound, uint64_t number, int64_t trip)
 {
     enum { MOST_BLOCKS = 1 << 16 };
     bound_loop *b = bound;
+    const void *cell = cuda_keep_cell(b->stream);
+    if (cell != NULL) number &= ~(uint64_t)UINT32_MAX; /* the run's own is in the cell */
     for (int k = 0; k < b->n; k++) {
         one *o = &b->each[k];
         o->words[CUDA_LOOP_RUN] = (int64_t)number;
         o->words[CUDA_LOOP_TRIP] = trip;
+        o->words[CUDA_LOOP_CELL] = (int64_t)(uintptr_t)cell;
         if (o->n_rows > 0)
             cuda_launch_blocks(b->stream, WEFT_COMPUTE, o->kernel,
                                o->n_rows < MOST_BLOCKS ? o->n_rows : MOST_BLOCKS, o->n_threads,

@@ -23,6 +23,12 @@ DEVICE double double_of_word(int64_t word)
     return number;
 }
 
+/* The number of the run: as it is said, or what is not said of it is in a cell, as it is done again and again. */
+DEVICE uint64_t run_of(int64_t said, int64_t cell)
+{
+    return (uint64_t)said | (cell != 0 ? *(const uint32_t *)GLOBAL((void *)cell) : 0);
+}
+
 DEVICE weft_block_env env_of(uint64_t run, uint64_t seed, uint32_t random, double n0, double n1)
 {
     const weft_block_env env = {{n0, n1, 0, 0}, seed, random, run, 0, 0};

@@ -283,9 +283,10 @@ static void put_numbers(writing *w, buffer *b, const weft_loop_op *o)
     const int n0 = add_number(w, o->env.number[0]), n1 = add_number(w, o->env.number[1]);
     const int seed = add_word(w, (int64_t)o->env.seed), random = add_word(w, o->env.random);
     put(b,
-        "            const weft_block_env env_ = env_of((uint64_t)WORD(%d), (uint64_t)WORD(%d), "
+        "            const weft_block_env env_ = env_of(run_of(WORD(%d), WORD(%d)), "
+        "(uint64_t)WORD(%d), "
         "(uint32_t)WORD(%d), NUMBER(%d), NUMBER(%d)), *env = &env_;\n",
-        CUDA_LOOP_RUN, seed, random, n0, n1);
+        CUDA_LOOP_RUN, CUDA_LOOP_CELL, seed, random, n0, n1);
 }
 
 static void put_block(writing *w, int k, bool of_row)
@@ -493,6 +494,7 @@ static weft_status write(writing *w, weft_error *error)
     add_word(w, w->elements.count);
     add_word(w, w->rows.count);
     add_word(w, 0); /* CUDA_LOOP_TRIP */
+    add_word(w, 0); /* CUDA_LOOP_CELL */
     set_slots(w);
     (s->n_row_dims > 0 ? write_rows : write_elements)(w);
     if (w->row.has_failed || w->pass.has_failed || w->text->words == NULL)

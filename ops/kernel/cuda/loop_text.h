@@ -5,7 +5,7 @@
 #include "loop.h"
 
 /* The words that the numbers of the run and of a scan's trip stand in; all others stay. */
-enum { CUDA_LOOP_RUN = 0, CUDA_LOOP_TRIP = 3 };
+enum { CUDA_LOOP_RUN = 0, CUDA_LOOP_TRIP = 3, CUDA_LOOP_CELL = 4 };
 
 typedef struct cuda_loop_text {
     char *body;     /* what stands between the braces of the kernel */

@@ -46,9 +46,24 @@ int emulated_device(void)
     return current->device;
 }
 
+/* A thread that captures puts kernels, copies and zeros onto that stream, and asks for nothing else. */
+static bool may_capture(const char *call)
+{
+    static const char *const calls[] = {"cuLaunchKernel", "cuMemcpyAsync", "cuMemsetD8Async",
+                                        "cuMemsetD32Async"};
+    bool is_one = false;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        is_one = is_one || strcmp(calls[i], call) == 0;
+    return is_one;
+}
+
 CUresult emulated_enter(const char *call)
 {
     if (current == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (emulated_captures && !may_capture(call)) {
+        fprintf(stderr, "%s: ", call);
+        emulated_die("it cannot be captured");
+    }
     return fails_now(call) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 

@@ -21,6 +21,7 @@ typedef struct block {
 } block;
 static block blocks[MAX_BLOCKS]; /* that are taken */
 static int n_blocks;
+long long emulated_taken;
 
 __attribute__((constructor)) static void open_memory(void)
 {
@@ -76,6 +77,7 @@ static void add(char *at, size_t bytes, bool is_pinned)
 {
     if (n_blocks == MAX_BLOCKS) emulated_die("too many blocks of memory");
     blocks[n_blocks++] = (block){at, bytes, is_pinned};
+    emulated_taken++;
 }
 
 /* Programs take and give as often as they like. */

@@ -36,11 +36,16 @@ bool emulated_is_alive(const void *at, size_t bytes);
 /* The GPU that works now, under the lock; -1: none. Whose memory another's is, is a fault. */
 extern int emulated_working;
 
+/* How often memory was taken. */
+extern long long emulated_taken;
+
 /* ---- launch.c ---- */
 const emulated_kernel *emulated_find(const char *name);
 void emulated_launch(const emulated_kernel *kernel, int64_t blocks, int threads, const void *work);
 
 /* ---- streams.c ---- */
+/* What the calling thread puts onto a stream is captured. */
+extern _Thread_local bool emulated_captures;
 /* For libraries that have kernels of their own: poll goes on as far as it can without waiting, whenever the stream comes to it; true:
  * it is done. Under the lock. */
 EXPORT CUresult emulated_put_polled(CUstream s, bool (*poll)(void *argument), void *argument);

@@ -25,19 +25,27 @@ struct command {
     const emulated_kernel *kernel;
     int64_t blocks;
     int threads;
+    size_t room; /* bytes of `copied` */
     char copied[];
+};
+
+/* What is put onto a stream while it is captured; and what is made of it to be done again. */
+struct CUgraph_st {
+    command *first, **last;
 };
 
 typedef struct CUstream_st {
     int device;
     bool may_run; /* now */
     command *first, **last;
+    struct CUgraph_st *captured; /* NULL: what is put is done */
     struct CUstream_st *next;
 } stream;
 
 static stream *streams;
 static uint64_t order, newest_done;
-static long long n_done, n_overtaken;
+static long long n_done, n_overtaken, n_again;
+_Thread_local bool emulated_captures;
 
 /* ---- doing ----------------------------------------------------------------------------------- */
 
@@ -123,6 +131,7 @@ static command *make(size_t copied)
 {
     command *c = calloc(1, sizeof *c + copied);
     if (c == NULL) emulated_die("no memory for a command");
+    c->room = copied;
     return c;
 }
 
@@ -132,6 +141,11 @@ static CUresult put(CUstream s, command *c)
     if (s == NULL) emulated_die("the usual stream is used");
     if (s->device != emulated_device())
         emulated_die("a stream is used in the context of another GPU");
+    if (s->captured != NULL) {
+        *s->captured->last = c;
+        s->captured->last = &c->next;
+        return CUDA_SUCCESS;
+    }
     pthread_mutex_lock(&emulated_lock);
     c->order = ++order;
     *s->last = c;
@@ -234,6 +248,25 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t byte
     return put(s, c);
 }
 
+static void run_set_words(command *c)
+{
+    uint32_t *to = emulated_at(c->to);
+    check(c->to, c->bytes, "memory is set that is not taken");
+    for (size_t i = 0; i < c->bytes / sizeof *to; i++)
+        to[i] = (uint32_t)c->value;
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n, CUstream s)
+{
+    ENTER("cuMemsetD32Async");
+    command *c = make(0);
+    c->run = run_set_words;
+    c->to = (void *)(uintptr_t)to;
+    c->value = (int)value;
+    c->bytes = n * sizeof(uint32_t);
+    return put(s, c);
+}
+
 static void run_kernel(command *c)
 {
     emulated_launch(c->kernel, c->blocks, c->threads, c->copied);
@@ -256,6 +289,83 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsi
     c->blocks = x;
     c->threads = (int)threads;
     return put(s, c);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------ */
+
+/* Of the calling thread's stream alone; what else it may call meanwhile driver.c says. */
+EXPORT CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode)
+{
+    ENTER("cuStreamBeginCapture");
+    if (s->captured != NULL || mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    s->captured = calloc(1, sizeof *s->captured);
+    if (s->captured == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    s->captured->last = &s->captured->first;
+    emulated_captures = true;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *to)
+{
+    *to = s->captured;
+    s->captured = NULL;
+    emulated_captures = false;
+    const CUresult entered = emulated_enter("cuStreamEndCapture");
+    if (entered == CUDA_SUCCESS) return CUDA_SUCCESS;
+    (void)cuGraphDestroy(*to);
+    *to = NULL;
+    return entered;
+}
+
+static command *copy_of(const command *c)
+{
+    command *copy = make(c->room);
+    memcpy(copy, c, sizeof *c + c->room);
+    copy->next = NULL;
+    if (c->from == c->copied) copy->from = copy->copied;
+    return copy;
+}
+
+EXPORT CUresult cuGraphInstantiate(CUgraphExec *to, CUgraph graph, unsigned long long flags)
+{
+    ENTER("cuGraphInstantiate");
+    struct CUgraph_st *exec = calloc(1, sizeof *exec);
+    if (flags != 0 || exec == NULL) return CUDA_ERROR_INVALID_VALUE;
+    exec->last = &exec->first;
+    for (const command *c = graph->first; c != NULL; c = c->next) {
+        *exec->last = copy_of(c);
+        exec->last = &(*exec->last)->next;
+    }
+    *to = (CUgraphExec)(void *)exec;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream s)
+{
+    ENTER("cuGraphLaunch");
+    const struct CUgraph_st *exec = (const struct CUgraph_st *)(const void *)graph;
+    for (const command *c = exec->first; c != NULL; c = c->next)
+        (void)put(s, copy_of(c));
+    n_again++;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphDestroy(CUgraph graph)
+{
+    while (graph->first != NULL) {
+        command *c = graph->first;
+        graph->first = c->next;
+        free(c);
+    }
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec graph)
+{
+    ENTER("cuGraphExecDestroy");
+    return cuGraphDestroy((CUgraph)(void *)graph);
 }
 
 /* ---- streams and events ---------------------------------------------------------------------- */
@@ -348,6 +458,8 @@ EXPORT CUresult cuEventQuery(CUevent e)
 __attribute__((destructor)) static void tell(void)
 {
     if (getenv("TEST_CUDA_TELL") != NULL)
-        fprintf(stderr, "emulated GPU: %lld commands, %lld of them overtaken\n", n_done,
-                n_overtaken);
+        fprintf(stderr,
+                "emulated GPU: %lld commands, %lld of them overtaken; %lld graphs; memory taken "
+                "%lld times\n",
+                n_done, n_overtaken, n_again, emulated_taken);
 }

@@ -1,4 +1,4 @@
-/* dnn_test: every graph that attention makes for cuDNN becomes a plan: validated, given to an engine, compiled for an H200 that
+/* dnn_test: every graph that attention and convolutions make for cuDNN becomes a plan: validated, given to an engine, compiled for an H200 that
  * is described and not there. Nothing runs. What no engine does is known to have none, so that the plain kernels do it.
  */
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #if __has_include(<cudnn.h>)
 #include "ops/kernel/cuda/attend_graph.h"
+#include "ops/kernel/cuda/conv_graph.h"
 
 /* By hand, after NVIDIA's documents; a GPU's own are what cuDNN writes of it. */
 static const char h200[] =
@@ -80,6 +81,66 @@ static void test_what_no_engine_does_has_none(void)
     CHECK(!plan_of(problem(512, 512, 36, true, true), ATTEND_BACKWARD, why).is_there);
 }
 
+/* ---- convolutions -------------------------------------------------------------------------------- */
+
+static dnn_shape shape_of(int64_t n, int64_t c, int64_t h, int64_t w, bool is_channel_last)
+{
+    const dnn_shape rows = {{n, c, h, w}, {c * h * w, h * w, w, 1}},
+                    last = {{n, c, h, w}, {c * h * w, 1, w * c, c}};
+    return is_channel_last ? last : rows;
+}
+
+/* 3 x 3 from 64 to 128 channels, as images have it, every `stride`-th. */
+static conv_problem convolution(int64_t stride, bool is_channel_last, weft_precision precision)
+{
+    const int64_t n = 28, out = (n - 1) / stride + 1;
+    return (conv_problem){.is_bf16 = precision == WEFT_PRECISION_BF16,
+                          .precision = precision,
+                          .shape = {shape_of(32, 64, n, n, is_channel_last),
+                                    shape_of(128, 64, 3, 3, is_channel_last),
+                                    shape_of(32, 128, out, out, is_channel_last)},
+                          .stride = {stride, stride},
+                          .dilation = {1, 1},
+                          .before = {1, 1},
+                          .after = {stride == 1, stride == 1}};
+}
+
+static void check_convolution(conv_problem p)
+{
+    for (p.kind = CONV_FORWARD; p.kind < CONV_KINDS; p.kind++) {
+        dnn_graph g = {0};
+        char text[500];
+        cuda_conv_build(&g, &p);
+        const dnn_plan plan = cuda_dnn_plan(&g, h200);
+        snprintf(text, sizeof text,
+                 "convolution of kind %d, precision %d, stride %d, channels %s: %s", (int)p.kind,
+                 (int)p.precision, (int)p.stride[0], p.shape[0].stride[1] == 1 ? "last" : "first",
+                 g.why);
+        weft_test_check(plan.is_there && plan.workspace >= 0 && plan.workspace < 64 << 20, __FILE__,
+                        __LINE__, text);
+        cuda_dnn_forget(&g);
+    }
+}
+
+static void test_graphs_of_convolutions_have_plans(void)
+{
+    for (int64_t stride = 1; stride <= 2; stride++)
+        for (int last = 0; last < 2; last++) {
+            check_convolution(convolution(stride, last, WEFT_PRECISION_F32));
+            check_convolution(convolution(stride, last, WEFT_PRECISION_TF32));
+            check_convolution(convolution(stride, last, WEFT_PRECISION_BF16));
+        }
+}
+
+/* Channels last, as there are engines for. */
+static void test_a_filter_for_each_channel_has_a_plan_in_bf16(void)
+{
+    conv_problem p = convolution(1, true, WEFT_PRECISION_BF16);
+    p.shape[CONV_W] = (dnn_shape){{64, 1, 3, 3}, {9, 9, 3, 1}};
+    p.shape[CONV_Y] = p.shape[CONV_X];
+    check_convolution(p);
+}
+
 static void test_a_graph_that_contradicts_itself_is_refused(void)
 {
     dnn_graph g = {0};
@@ -101,6 +162,8 @@ int main(void)
         return weft_test_report();
     }
     RUN(test_graphs_of_attention_have_plans);
+    RUN(test_graphs_of_convolutions_have_plans);
+    RUN(test_a_filter_for_each_channel_has_a_plan_in_bf16);
     RUN(test_what_no_engine_does_has_none);
     RUN(test_a_graph_that_contradicts_itself_is_refused);
     return weft_test_report();

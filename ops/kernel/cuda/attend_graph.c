@@ -180,6 +180,7 @@ static kept_plan *make(const attend_problem *problem)
     kept_plan *kept = calloc(1, sizeof *kept);
     if (kept == NULL) return NULL;
     kept->problem = *problem;
+    kept->graph.handle = dnn.handle;
     cuda_attend_build(&kept->graph, problem);
     kept->plan = cuda_dnn_plan(&kept->graph, NULL);
     if (!kept->plan.is_there) cuda_dnn_forget(&kept->graph);

@@ -1,7 +1,7 @@
 /* dnn.h: NVIDIA's cuDNN, which is loaded where it is first asked for and never linked, by its backend API: a graph of operations on
  * tensors becomes a plan, which is one or a few kernels.
  *
- *     dnn_graph g = {0};
+ *     dnn_graph g = {.handle = cuda_dnn_handle(gpu)};
  *     dnn_tensor x = cuda_dnn_tensor(&g, X, CUDNN_DATA_BFLOAT16, &shape), y = ...;
  *     cuda_dnn_product(&g, x, y, z);
  *     dnn_plan plan = cuda_dnn_plan(&g, NULL);                 plan.is_there: an engine does it
@@ -14,6 +14,8 @@
 #include <cudnn.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "mesh/cuda/parts.h"
 
 #define DNN_CALLS(CALL)                                                                            \
     CALL(cudnnCreate)                                                                              \
@@ -30,27 +32,31 @@
 #define DNN_MEMBER(name) __typeof__(name) *name;
 typedef struct dnn_library {
     DNN_CALLS(DNN_MEMBER)
-    cudnnHandle_t
-        handle; /* of the GPU; NULL: there is none, and plans are for one that is described */
+    cudnnHandle_t handle; /* that of the process's first GPU; NULL: there is none */
 } dnn_library;
 extern dnn_library dnn;
 
-/* cuda_dnn_load - the library alone. cuda_dnn_open - and its handle, for the GPU of the calling thread's context. false: it cannot be
- * loaded, or not begin. Each does it once in the process; any thread. */
+/* cuda_dnn_load - the library alone. cuda_dnn_handle - its handle for a GPU, whose context the thread has; it and plans made with it
+ * are that GPU's. false, NULL: it cannot be loaded, or not begin. Each does it once in the process; any thread. */
 bool cuda_dnn_load(void);
+cudnnHandle_t cuda_dnn_handle(const cuda_gpu *gpu);
+/* Whether dnn.handle is there. */
 bool cuda_dnn_open(void);
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 typedef cudnnBackendDescriptor_t dnn_tensor;
 
-enum { DNN_DIMS = 4, DNN_DESCRIPTORS = 160, DNN_OPERATIONS = 32 };
+enum { DNN_DIMS = 4, DNN_DESCRIPTORS = 240, DNN_OPERATIONS = 32 };
 /* Strides in elements. */
 typedef struct dnn_shape {
     int64_t size[DNN_DIMS], stride[DNN_DIMS];
 } dnn_shape;
 
 typedef struct dnn_graph {
+    cudnnHandle_t handle; /* NULL: there is none, and plans are for a GPU that is described */
+    uint32_t
+        refused; /* engines with any of these notes, by number, of cudnnBackendNumericalNote_t */
     cudnnBackendDescriptor_t made[DNN_DESCRIPTORS], operation[DNN_OPERATIONS];
     int n_made, n_operations;
     int64_t n_between; /* tensors that are never in memory */
@@ -78,12 +84,23 @@ dnn_tensor cuda_dnn_product(dnn_graph *g, dnn_tensor x, dnn_tensor y, dnn_tensor
 dnn_tensor cuda_dnn_reduce(dnn_graph *g, cudnnReduceTensorOp_t by, dnn_tensor x, dnn_tensor to);
 dnn_tensor cuda_dnn_reshape(dnn_graph *g, dnn_tensor x, dnn_tensor to);
 
+/* What of x, w and y is made is what `type` says; added up in f32. Along each dim of space x's element is stride y's + dilation w's
+ * - before; behind x are `after` zeros more. */
+typedef struct dnn_convolution {
+    cudnnBackendDescriptorType_t type;
+    dnn_tensor x, w, y;
+    int64_t n_space;
+    const int64_t *stride, *dilation, *before, *after;
+} dnn_convolution;
+void cuda_dnn_convolve(dnn_graph *g, const dnn_convolution *c);
+
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 typedef struct dnn_plan {
     bool is_there;
     cudnnBackendDescriptor_t plan;
     int64_t workspace; /* bytes */
+    cudnnHandle_t handle;
 } dnn_plan;
 
 /* cuda_dnn_plan - by the first engine of the library's choice that can.
@@ -93,5 +110,30 @@ typedef struct dnn_plan {
 dnn_plan cuda_dnn_plan(dnn_graph *g, const char *device);
 /* cuda_dnn_forget - a graph of which no plan came. */
 void cuda_dnn_forget(dnn_graph *g);
+
+/* cuda_dnn_find - the plan of a graph that is made of so many bytes, for a GPU whose context the thread has: made once in the process;
+ * NULL: no engine does it, or cuDNN is not there. Any thread; takes up to a second the first time. */
+typedef void (*dnn_build)(dnn_graph *g, const void *problem);
+const dnn_plan *cuda_dnn_find(const cuda_gpu *gpu, dnn_build build, const void *problem,
+                              size_t bytes);
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+/* Where tensors are, by their ids, and numbers, which are the host's. */
+enum { DNN_POINTERS = 24 };
+typedef struct dnn_pointers {
+    int n;
+    int64_t id[DNN_POINTERS];
+    void *at[DNN_POINTERS], *workspace;
+} dnn_pointers;
+
+/* A GPU that does not do what the first does: a sentence of both. */
+weft_status cuda_dnn_fail_unlike(const cuda_gpu *gpu, weft_error *error);
+/* cuda_dnn_tell - them as the library takes them; cudnnBackendDestroyDescriptor gives it back. cuda_dnn_run - put onto the stream's
+ * queue of kernels; `what` is named where it fails. */
+weft_status cuda_dnn_tell(const dnn_pointers *pointers, cudnnBackendDescriptor_t *to,
+                          weft_error *error);
+void cuda_dnn_run(weft_stream *stream, const dnn_plan *plan, cudnnBackendDescriptor_t pointers,
+                  const char *what);
 
 #endif

@@ -26,8 +26,9 @@ weft_status cuda_cumulations_open(weft_device_kind device, weft_error *error);
 weft_status cuda_windows_open(weft_device_kind device, weft_error *error);
 weft_status cuda_ordering_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
-/* The same of cuDNN, for attention. */
+/* The same of cuDNN, for attention and for convolutions. */
 weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error);
+weft_status cuda_dnn_convolution_open(weft_device_kind device, weft_error *error);
 weft_status cuda_loops_open(weft_device_kind device, weft_error *error);
 
 /* Those of `n` kernels that have a name, behind each other; returns how many. */

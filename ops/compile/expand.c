@@ -53,7 +53,7 @@ static bool is_apart(const weft_plan *plan, const weft_node *node)
     weft_site_of(plan->graph, node, &site);
     for (int i = 0; i < node->n_in; i++)
         if (weft_wanted_spec(plan, node->in[i], &in[i], NULL) != WEFT_OK) return false;
-    return node->op->is_apart(&site, in);
+    return node->op->is_apart(&site, in, plan->mesh);
 }
 
 typedef bool (*which)(const weft_plan *plan, const weft_node *node);

@@ -194,8 +194,9 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors)
     }
 }
 
-bool weft_attention_is_apart(const weft_site *site, const weft_spec *in)
+bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
 {
+    (void)mesh;
     const weft_attention_attributes *attributes = site->attributes;
     const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
     const int of_k = weft_shape_find(k, attributes->memory),

@@ -12,7 +12,7 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors);
 /* Where the memory rows are split and there is so much of them that to send what query rows find in each part is less than to
  * send k and v: there, by simpler ops, each rank has the scores of its own rows, and the softmax and what is weighted by it are
  * combined. */
-bool weft_attention_is_apart(const weft_site *site, const weft_spec *in);
+bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
 /* The same written out, with a matrix of query x memory. */
 void weft_attention_expand(weft_vjp *vjp);
 /* Elements of q times the memory rows that one query row sees, on average: what flops are multiples of. */

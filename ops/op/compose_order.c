@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op.h"
+#include "order.h"
 #include "weft/ops.h"
 
 enum { BLOCKS = 48, LEAST = 2 * BLOCKS };
@@ -17,14 +17,6 @@ static weft_dim as_long_as(weft_graph *graph, weft_dim like, int64_t size)
 }
 
 /* ---- the first few, by blocks -------------------------------------------------------------------- */
-
-/* What comes after everything: of equal elements the padding has the higher indices. */
-static double last_of(weft_dtype dtype, bool descending)
-{
-    if (weft_dtype_is_float(dtype)) return descending ? (double)-INFINITY : (double)NAN;
-    if (dtype == WEFT_I64) return descending ? (double)INT64_MIN : (double)INT64_MAX;
-    return descending ? (double)INT32_MIN : (double)INT32_MAX;
-}
 
 /* x [.., dim, ..] as [.., first, then, ..], or back. */
 static weft_value cut(weft_value x, weft_dim dim, weft_dim first, weft_dim then)
@@ -65,7 +57,7 @@ static weft_value few_by_blocks(weft_value x, weft_dim dim, weft_dim to, bool de
                    all = as_long_as(graph, dim, BLOCKS * to.size);
     const weft_dim longer = {dim.name, BLOCKS * within.size};
     if (longer.size > dim.size)
-        x = weft_pad(x, dim, 0, longer, last_of(weft_dtype_of(x), descending));
+        x = weft_pad(x, dim, 0, longer, weft_order_last(weft_dtype_of(x), descending));
     const weft_value parts = cut(x, longer, blocks, within);
     const weft_value first = weft_order(parts, within, few, descending);
     const weft_value at = weft_iota(graph, WEFT_I32, blocks),
@@ -88,7 +80,10 @@ static weft_value few(weft_value x, weft_dim dim, weft_dim to, bool descending)
                           weft_dim_of(x, along.dim).size != along.size; /* infer says so */
     dim.name = along.dim, to.name = into.dim;
     if (is_short) return weft_order(x, dim, to, descending);
-    const weft_value ids = few_by_blocks(weft_wide(x), dim, to, descending);
+    const weft_value wide = weft_wide(x);
+    const bool is_turned = weft_order_is_turned(weft_dtype_of(wide), descending);
+    const weft_value ids = is_turned ? few_by_blocks(weft_opposite(wide), dim, to, true)
+                                     : few_by_blocks(wide, dim, to, descending);
     if (ids.id == 0) return ids;
     weft_shape shape = *weft_shape_of(x); /* where dim was */
     shape.dims[weft_shape_find(&shape, dim.name)] = to;
@@ -102,20 +97,36 @@ static weft_value taken(weft_value x, weft_dim dim, weft_value ids)
     return y.id == 0 ? y : weft_transpose(y, *weft_shape_of(ids));
 }
 
-static weft_value with_ids(weft_value x, weft_dim dim, weft_value made, weft_value *ids)
+/* y, of what is long also as it is made by columns where that is how its order is made. */
+static weft_value in_order(weft_value x, weft_value y, weft_dim dim, weft_dim to, bool descending)
+{
+    const bool is_by_blocks = to.size <= dim.size / LEAST;
+    const weft_value in[] = {weft_wide(y), weft_wide(x)};
+    weft_order_attributes a;
+    if (weft_order_columns(dim.size) == 0 || is_by_blocks) return y;
+    memset(&a, 0, sizeof a);
+    a.dim = dim.name, a.size = dim.size, a.to = to.name, a.count = to.size;
+    a.descending = descending;
+    const weft_value made = weft_emit(x.graph, &weft_op_in_order, in, 2, &a, sizeof a);
+    return made.id == 0 ? made : weft_cast(made, weft_dtype_of(x));
+}
+
+static weft_value with_ids(weft_value x, weft_dim dim, weft_dim to, bool descending,
+                           weft_value made, weft_value *ids)
 {
     if (ids != NULL) *ids = made;
-    return made.id == 0 ? made : taken(x, dim, made);
+    if (made.id == 0) return made;
+    return in_order(x, taken(x, dim, made), dim, to, descending);
 }
 
 weft_value weft_top_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
 {
-    return with_ids(x, dim, few(x, dim, to, true), ids);
+    return with_ids(x, dim, to, true, few(x, dim, to, true), ids);
 }
 
 weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
 {
-    return with_ids(x, dim, few(x, dim, to, false), ids);
+    return with_ids(x, dim, to, false, few(x, dim, to, false), ids);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
@@ -127,7 +138,7 @@ weft_value weft_argsort(weft_value x, weft_dim dim, bool descending)
 
 weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_value *ids)
 {
-    return with_ids(x, dim, weft_argsort(x, dim, descending), ids);
+    return with_ids(x, dim, dim, descending, weft_argsort(x, dim, descending), ids);
 }
 
 /* ---- quantiles ----------------------------------------------------------------------------------- */

@@ -1,19 +1,32 @@
 /* order: the indices (i32) of the elements along a dim in the order of the elements: all of them, or the first few, the least or
  * the largest first. A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, both ways.
  *
- * The dim is whole: what is long is cut into blocks by a builder that wants few (compose_order.c). No gradient: that goes through
- * pick, by which elements are taken.
+ * The dim is whole: what is long is cut into blocks by a builder that wants few (compose_order.c), and what is long and split over
+ * many ranks goes by columns (order_columns.c). No gradient: that goes through pick, by which elements are taken.
  */
+#include <math.h>
 #include <string.h>
 
-#include "op.h"
+#include "order.h"
 #include "weft/ops.h"
 
 static const weft_field fields[] = {
     WEFT_FIELD(weft_order_attributes, dim), WEFT_FIELD(weft_order_attributes, to),
     WEFT_FIELD(weft_order_attributes, size), WEFT_FIELD(weft_order_attributes, count),
     WEFT_FIELD(weft_order_attributes, descending)};
-static const weft_attributes described = WEFT_ATTRIBUTES(weft_order_attributes, fields);
+const weft_attributes weft_attributes_order = WEFT_ATTRIBUTES(weft_order_attributes, fields);
+
+double weft_order_last(weft_dtype dtype, bool descending)
+{
+    if (weft_dtype_is_float(dtype)) return descending ? (double)-INFINITY : (double)NAN;
+    if (dtype == WEFT_I64) return (double)INT64_MIN; /* weft_order_is_turned */
+    return descending ? (double)INT32_MIN : (double)INT32_MAX;
+}
+
+bool weft_order_is_turned(weft_dtype dtype, bool descending)
+{
+    return dtype == WEFT_I64 && !descending;
+}
 
 static weft_status infer(weft_site *site, weft_error *error)
 {
@@ -52,11 +65,23 @@ static double flops(const weft_site *site)
     return 8.0 * weft_count_of(&site->in[0].shape);
 }
 
+static void expand(weft_vjp *vjp)
+{
+    vjp->out[0] = weft_order_by_columns(vjp->in[0], vjp->site->attributes).ids;
+}
+
+static bool is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
+{
+    return weft_order_goes_by_columns(site, 0, in, mesh);
+}
+
 const weft_op weft_op_order = {
     .name = "order",
-    .attributes = &described,
+    .attributes = &weft_attributes_order,
     .infer = infer,
     .factors = factors,
+    .expand = expand,
+    .is_apart = is_apart,
     .flops = flops,
 };
 

@@ -332,6 +332,14 @@ static weft_value solve(const given *p, int version)
 {
     return emit_square(p, &weft_op_solve, version);
 }
+static weft_value in_order(const given *p, int version)
+{
+    const weft_value ids = order(p, version), x = version == 4 ? p->long_ : p->x;
+    weft_order_attributes attributes =
+        *(const weft_order_attributes *)weft_node_of(p->graph, ids.id)->attributes;
+    const weft_value in[] = {weft_cast(ids, WEFT_F64), x};
+    return weft_emit(p->graph, &weft_op_in_order, in, 2, &attributes, sizeof attributes);
+}
 static weft_value require(const given *p, int version)
 {
     const weft_value one = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);

@@ -104,6 +104,7 @@ static const program programs[] = {
     OP(scatter_add, scatter_add, 2),
     OP(scatter_max, scatter_max, 2),
     OP(order, order, 6),
+    OP(in_order, in_order, 6),
     OP(require, require, 2),
     OP(cholesky, cholesky, 3),
     OP(triangular_solve, triangular_solve, 4),

@@ -154,6 +154,13 @@ static weft_value order_few(build_t *b, weft_dtype t) /* of more than eight time
 {
     return weft_order(equal_ones(b, t, WEFT_DIMS(LONG, D)), LONG, five, true);
 }
+static weft_value in_order_x(build_t *b, weft_dtype t)
+{
+    const weft_order_attributes a = {"b", "outer", B.size, OUTER.size, false};
+    const weft_value y = in(b, t, WEFT_DIMS(A, OUTER, D)), x = in(b, t, WEFT_DIMS(A, B, D));
+    const weft_value of[] = {y, x};
+    return weft_emit(b->graph, &weft_op_in_order, of, 2, &a, sizeof a);
+}
 static weft_value argsort_x(build_t *b, weft_dtype t)
 {
     return weft_argsort(in(b, t, WEFT_DIMS(A, LONG)), LONG, false);
@@ -205,6 +212,13 @@ static weft_value top_k_equal(build_t *b,
 static weft_value bottom_k_x(build_t *b, weft_dtype t)
 {
     return weft_bottom_k(in(b, t, WEFT_DIMS(A, B)), B, C, NULL);
+}
+static weft_value bottom_k_blocks(build_t *b, weft_dtype t)
+{
+    const weft_dim many = {"many", 378}, three = {"three", 3};
+    weft_value ids, y = weft_bottom_k(in(b, t, WEFT_DIMS(many, D)), many, three, &ids);
+    weft_oracle_other(b, ids);
+    return y;
 }
 static weft_value bottom_k_nan(build_t *b, weft_dtype t) /* nothing but NaN in the end */
 {
@@ -268,6 +282,7 @@ CASES(embedding_bag,
 CASES(order, CASE(order_x, OP_FLOAT | OP_INT, 0, ALONG("b", "c")),
       CASE(order_largest, OP_FLOAT | OP_INT, 0, ALONG("b", "outer", .causal = true), .alone = true),
       CASE(order_few, OP_FLOAT | OP_INT, 0, ALONG("long", "five", .causal = true), .alone = true))
+CASES(in_order, CASE(in_order_x, OP_FLOAT | OP_INT, 1, .each = true))
 CASES(argsort, CASE(argsort_x, OP_FLOAT | OP_INT, 0, ALONG("long", "long")),
       CASE(argsort_equal, OP_FLOAT | OP_INT, 0, ALONG("long", "long", .causal = true),
            .alone = true),
@@ -281,6 +296,7 @@ CASES(top_k, CASE(top_k_x, OP_FLOAT | OP_INT, 0, ALONG("b", "c", .causal = true)
       CASE(top_k_equal, OP_FLOAT | OP_INT, 0, ALONG("many", "three", .causal = true),
            .alone = true))
 CASES(bottom_k, CASE(bottom_k_x, OP_FLOAT | OP_INT, 1, ALONG("b", "c")),
+      CASE(bottom_k_blocks, OP_FLOAT | OP_INT, 0, ALONG("many", "three"), .alone = true),
       CASE(bottom_k_nan, OP_FLOAT, 0, ALONG("many", "two"), .alone = true))
 CASES(quantile, CASE(quantile_low, OP_FLOAT, 1, .with = {.dim = "b", .a = 0.3}),
       CASE(quantile_high, OP_FLOAT, 1, .with = {.dim = "long", .a = 0.987}),

@@ -202,6 +202,11 @@ void reference_order(const reference_call *call)
 {
     order(call);
 }
+void reference_in_order(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    element_put(&call->out[0], &p, element_get(&call->in[0], &p));
+}
 void reference_argsort(const reference_call *call)
 {
     order(call);

@@ -278,8 +278,9 @@ WEFT_API weft_value weft_embedding_bag(weft_value table, weft_value ids, weft_di
 WEFT_API weft_value weft_count_outside(weft_value ids, weft_dim dim);
 
 /* order: a NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending and descending.
- * argsort: i32, the indices in that order. sort: the elements; *ids, NULL for none: their indices. order: of the first `to` alone;
- * dim is whole for these, so where it is split it is gathered.
+ * argsort: i32, the indices in that order. sort: the elements; *ids, NULL for none: their indices. order: of the first `to` alone.
+ * dim is whole for these; where it is split, another dim takes the axis, or it is gathered, or, if it is long and the ranks are
+ * many, it is ordered by columns, with static exchanges of twice a rank's part (docs/layouts.md).
  * top_k, bottom_k: the to.size largest, the largest first, or least, the least first. A dim of 96 elements or more, of which not
  * more than a part of 96 is asked for, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share: what goes over ranks is 48 to.size
  * elements a row, and the result is the same in every layout. */

@@ -164,8 +164,9 @@ weft_status cuda_shapes_open(weft_device_kind device, weft_error *error)
     static const struct {
         const char *op;
         weft_launch launch;
-    } all[] = {{"transpose", transpose}, {"rename", copy},     {"reshape", copy}, {"copy", copy},
-               {"slice", slice},         {"reindex", reindex}, {"concat", concat}};
+    } all[] = {{"transpose", transpose}, {"rename", copy},  {"reshape", copy},
+               {"copy", copy},           {"slice", slice},  {"reindex", reindex},
+               {"concat", concat},       {"in_order", copy}};
     cuda_kernel *kernels[N_MOVES];
     const int n = cuda_list_kernels(moves, N_MOVES, kernels);
     WEFT_TRY(cuda_load_image(cuda_image_shape, kernels, n, error));

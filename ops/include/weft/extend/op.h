@@ -183,8 +183,8 @@ struct weft_op {
      * though it makes a token. Of Weft's own ops alone */
     bool is_outside, reads_bodies, carries_on;
     /* Whether what expand makes takes the op's place here, though it has a kernel: where operands lie so that simpler ops send
-     * less than the kernel would be sent. in [n_in]: where names want them. NULL: nowhere. Of Weft's own ops alone */
-    bool (*is_apart)(const weft_site *site, const weft_spec *in);
+     * less than the kernel would be sent. in [n_in]: where names want them, on the mesh. NULL: nowhere. Of Weft's own ops alone */
+    bool (*is_apart)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

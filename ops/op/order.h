@@ -1,0 +1,25 @@
+/* order.h: what order, and what takes elements in that order, share. */
+#ifndef WEFT_ORDER_H
+#define WEFT_ORDER_H
+
+#include "op.h"
+
+extern const weft_attributes weft_attributes_order;
+/* What comes after everything: of equal elements the padding has the higher indices. */
+double weft_order_last(weft_dtype dtype, bool descending);
+/* The last of i64, ascending, is no double: then what is padded is ordered as its opposite, the largest first. */
+bool weft_order_is_turned(weft_dtype dtype, bool descending);
+
+/* order_columns.c: into how many columns a dim of so many elements is cut, which ranks share; 0: it is too short. */
+int64_t weft_order_columns(int64_t size);
+/* Whether operand x [.., dim, ..] lies split along the dim over so many ranks that to order it by columns sends less than to gather
+ * it, and no other dim can take the axes. */
+bool weft_order_goes_by_columns(const weft_site *site, int x, const weft_spec *in,
+                                const weft_mesh *mesh);
+/* The first of x in order, and their indices (i32): [.., to, ..]. Of all whose attributes are equal the same values. */
+typedef struct weft_ordered {
+    weft_value x, ids;
+} weft_ordered;
+weft_ordered weft_order_by_columns(weft_value x, const weft_order_attributes *attributes);
+
+#endif

@@ -186,6 +186,12 @@ static uint32_t find_partial(const weft_placing *p, uint32_t value, const weft_s
 
 static uint32_t generate(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t asking);
 
+/* What is partial by another combine, as a maximum that goes into a carried sum, is none of its parts. */
+static bool is_to_be_finished(const weft_spec *spec, const weft_spec *wanted)
+{
+    return spec->partial && (!wanted->partial || spec->combine != wanted->combine);
+}
+
 /* The version of a value in `spec`, made if need be. 0 on failure. Who needs some axes partial gets a version of his
  * own; who needs all finished has it done for everybody. */
 uint32_t weft_want(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t asking)
@@ -194,7 +200,7 @@ uint32_t weft_want(weft_placing *p, uint32_t value, const weft_spec *spec, uint3
     if (id) return id;
     if (weft_is_generated(p->plan, value)) return generate(p, value, spec, asking);
     uint32_t from = spec->partial ? find_partial(p, value, spec) : p->primary[value];
-    if (!spec->partial && p->plan->placed[from].spec.partial) {
+    if (is_to_be_finished(&p->plan->placed[from].spec, spec)) {
         from = finish(p, value, asking);
         if (!from) return 0;
         id = find_version(p, value, spec);

@@ -10,6 +10,7 @@
 
 #define KEPT "a"
 #include "policies.h"
+#include "weft/scan.h"
 
 /* ---- random graphs --------------------------------------------------------------------------- */
 
@@ -103,16 +104,30 @@ static void build_norm(weft_oracle_build *b)
         weft_oracle_output(b, gradients[i]);
 }
 
+/* What is carried may be a partial sum, and what becomes of it a partial maximum. */
+static void build_carried(weft_oracle_build *b)
+{
+    const weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, seq), -1, 1),
+                     first = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(seq), -1, 1);
+    const weft_value trip = weft_scan_begin(b->graph, 2), h = weft_scan_carry(first);
+    weft_scan_next(h, weft_max(WEFT_DIMS(seq), weft_add(x, h)));
+    weft_scan_end(trip);
+    weft_oracle_output(b, weft_scan_last(h));
+}
+
 static void test_ops_of_their_own_ways(void)
 {
     static const struct {
         const char *name;
         void (*build)(weft_oracle_build *build);
-    } ops[] = {{"attention", build_attention}, {"words", build_words}, {"norm", build_norm}};
+    } ops[] = {{"attention", build_attention},
+               {"words", build_words},
+               {"norm", build_norm},
+               {"carried", build_carried}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (uint64_t seed = 1; seed <= 2 * N_KINDS; seed++) {
             const weft_policy policy = policy_of(&seed);
-            const weft_compile_options options = {.policy = &policy};
+            const weft_compile_options options = {.policy = &policy, .unroll = 1};
             const weft_oracle_case what = {
                 .name = ops[i].name, .build = ops[i].build, .options = &options};
             weft_oracle_sweep(&oracle, &what, oracle.world.n_processes > 1 ? 3 : 8);

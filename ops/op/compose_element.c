@@ -24,6 +24,11 @@ weft_value weft_elu(weft_value x, double by)
     return weft_where(weft_greater(x, zero), x, weft_scale(weft_expm1(low), by));
 }
 
+weft_value weft_selu(weft_value x)
+{
+    return weft_scale(weft_elu(x, 1.6732632423543772848), 1.0507009873554804934);
+}
+
 weft_value weft_leaky_relu(weft_value x, double by)
 {
     if (x.id == 0) return weft_no_value(x.graph);
@@ -116,4 +121,22 @@ weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column, int6
     if (x.id == 0) return weft_no_value(x.graph);
     const int64_t below = offset > INT64_MIN ? offset - 1 : offset; /* which is refused */
     return weft_where(weft_triangle(x.graph, row, column, below), number_like(x, 0.0), x);
+}
+
+/* ---- some of a tensor at once ---------------------------------------------------------------------- */
+
+weft_value weft_dropout_over(weft_value x, double rate, weft_shape noise)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    for (int d = 0; d < noise.n_dims && d < WEFT_MAX_DIMS; d++) {
+        if (weft_dim_of(x, noise.dims[d].name).size == noise.dims[d].size) continue;
+        char has[300];
+        weft_shape_print(weft_shape_of(x), has, sizeof has);
+        return weft_graph_fail(x.graph,
+                               "dropout_over: the noise is along %.63s:%lld, but x is %s; it is of "
+                               "some of x's dims",
+                               noise.dims[d].name, (long long)noise.dims[d].size, has);
+    }
+    const weft_value ones = weft_constant(x.graph, weft_dtype_of(x), noise, 1.0);
+    return weft_mul(x, weft_dropout(ones, rate));
 }

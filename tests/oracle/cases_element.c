@@ -224,6 +224,11 @@ static weft_value dropout_x(build_t *b, weft_dtype t)
     weft_value x = in(b, t, WEFT_DIMS(A, B));
     return weft_dropout(x, 0.3);
 }
+static weft_value dropout_over_x(build_t *b, weft_dtype t) /* rows of b at once */
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, B, C));
+    return weft_dropout_over(x, 0.3, WEFT_DIMS(C, A));
+}
 static weft_value random_uniform_second(build_t *b, weft_dtype t) /* has a stream of its own */
 {
     (void)weft_random_uniform(b->graph, t, WEFT_DIMS(A, B), -1.0, 3.0);
@@ -338,6 +343,7 @@ CASES(random_normal, CASE(random_normal_x, OP_FLOAT, 0, .with = {.a = 1.0, .b = 
       CASE(random_normal_many, OP_FLOAT, 0, .with = {.b = 1.0, .stream = 1}, .alone = true))
 CASES(dropout, CASE(dropout_x, OP_FLOAT, 1, .with = {.a = 0.3, .stream = 1}, .each = true),
       CASE(dropout_many, OP_FLOAT, 0, .with = {.a = 0.9, .stream = 1}, .alone = true, .each = true))
+CASES(dropout_over, CASE(dropout_over_x, OP_FLOAT, 1, .with = {.dim = "b", .a = 0.3, .stream = 1}))
 CASES(random_int, CASE(random_int_x, ALL_DTYPES, 0, .with = {.a = 3, .b = 200, .stream = 1}),
       CASE(random_int_below, OP_I32, 0, .with = {.a = -2e9, .b = 2e9, .stream = 1}, .alone = true))
 CASES(random_bernoulli, CASE(random_bernoulli_x, ALL_DTYPES, 0, .with = {.a = 0.3, .stream = 1}))

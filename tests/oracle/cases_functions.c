@@ -3,6 +3,7 @@
 
 ONE_OPERAND(sigmoid, in)
 ONE_OPERAND(silu, in)
+ONE_OPERAND(selu, in)
 ONE_OPERAND(softplus, in)
 ONE_OPERAND(erf, in)
 ONE_OPERAND(expm1, in)
@@ -166,6 +167,7 @@ CASES(expm1, WIDE_AND_SPECIAL(expm1), CASE(expm1_small, OP_WIDE, 0, .alone = tru
 CASES(log1p, WIDE_AND_SPECIAL(log1p), CASE(log1p_small, OP_WIDE, 0, .alone = true, .each = true))
 CASES(silu, CASE(silu_x, OP_FLOAT, 2), CASE(silu_wide, OP_WIDE, 0, .alone = true, .each = true))
 CASES(elu, CASE(elu_x, OP_FLOAT, 1, .with = {.a = 0.75}))
+CASES(selu, CASE(selu_x, OP_FLOAT, 1))
 CASES(leaky_relu, CASE(leaky_relu_x, OP_FLOAT, 1, .with = {.a = 0.25}))
 CASES(reciprocal, CASE(reciprocal_x, OP_FLOAT, 2))
 CASES(pow, CASE(pow_same, OP_FLOAT, 2), CASE(pow_broadcast, OP_FLOAT, 1),

@@ -249,3 +249,16 @@ void reference_dropout(const reference_call *call)
         element_put(&call->out[0], &p, kept ? x / (1 - (long double)call->with.a) : 0);
     }
 }
+
+/* Drawn of the dims c and a of the case, in that order. */
+void reference_dropout_over(const reference_call *call)
+{
+    const int64_t n = tensor_size(&call->in[0], "a");
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t i = point_at(&p, "c") * n + point_at(&p, "a");
+        const bool kept = unit(call, i / 4, (int)(i % 4)) >= call->with.a;
+        const long double x = element_get(&call->in[0], &p);
+        element_put(&call->out[0], &p, kept ? x / (1 - (long double)call->with.a) : 0);
+    }
+}

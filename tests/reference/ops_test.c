@@ -37,6 +37,7 @@ static const lacking not_in_pytorch[] = {
     {"random_uniform", HAS_OTHERS},
     {"random_normal", HAS_OTHERS},
     {"dropout", HAS_OTHERS},
+    {"dropout_over", HAS_OTHERS},
     {"random_int", HAS_OTHERS},
     {"random_bernoulli", HAS_OTHERS},
     {"random_bernoulli_of", HAS_OTHERS},

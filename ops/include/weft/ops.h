@@ -90,6 +90,8 @@ WEFT_API weft_value weft_softplus(weft_value x); /* log(1 + exp x) */
 /* elu: x where it is above 0, else by (exp x - 1). leaky_relu: x where it is above 0, else by x. */
 WEFT_API weft_value weft_elu(weft_value x, double by);
 WEFT_API weft_value weft_leaky_relu(weft_value x, double by);
+/* selu: 1.0507.. elu(x, 1.6732..), which keeps mean 0 and variance 1 from layer to layer. source  Klambauer et al. 2017 */
+WEFT_API weft_value weft_selu(weft_value x);
 WEFT_API weft_value weft_erf(weft_value x);
 WEFT_API weft_value weft_erfinv(weft_value x); /* erf's inverse, of x from -1 to 1 */
 /* exp x - 1, and log(1 + x), as exact for x near 0 as elsewhere */
@@ -403,6 +405,8 @@ WEFT_API weft_value weft_random_gumbel(weft_graph *graph, weft_dtype dtype, weft
 WEFT_API weft_value weft_random_categorical(weft_value logits, weft_dim dim);
 /* dropout: 0 with probability `rate`, else x / (1 - rate). */
 WEFT_API weft_value weft_dropout(weft_value x, double rate);
+/* dropout_over: the same, drawn once for each element of `noise`, some of x's dims: whole channels, whole rows, go at once. */
+WEFT_API weft_value weft_dropout_over(weft_value x, double rate, weft_shape noise);
 
 /* require: x as it is, where `holds`, an i32 scalar, is not 0. Where it is 0, the run ends at this step on every rank, and weft_run
  * gives the sentence, with the call's place before it and {} replaced by `number`, a scalar ({0}: none). The program's runs fail

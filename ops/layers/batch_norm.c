@@ -17,7 +17,7 @@ typedef struct layer {
 
 static weft_value variable(const layer *l, const char *name, double first)
 {
-    const weft_layer common = {"batch_norm", l->options->name, l->graph, l->dtype};
+    const weft_layer common = {"batch_norm", l->options->name, l->graph, l->dtype, NULL};
     return weft_layer_variable(&common, name, l->channels, weft_constant_of(first));
 }
 

@@ -61,7 +61,7 @@ weft_value weft_convolution(weft_value x, const weft_convolution_options *option
     if (options == NULL)
         return weft_graph_fail(x.graph,
                                "convolution: options are NULL; they say name, spatial, features");
-    if (!weft_layer_begin(&l, "convolution", options->name, x) || !check(&l, x, options))
+    if (!weft_layer_begin(&l, "convolution", options->name, NULL, x) || !check(&l, x, options))
         return weft_no_value(x.graph);
     const weft_shape out = shape_of_result(&l, x, options);
     if (out.n_dims == 0) return weft_no_value(x.graph);

@@ -32,7 +32,7 @@ weft_value weft_dense(weft_value x, const weft_dense_options *options)
     if (x.id == 0) return weft_no_value(x.graph);
     if (options == NULL)
         return weft_graph_fail(x.graph, "dense: options are NULL; they say name, in and out");
-    if (!weft_layer_begin(&l, "dense", options->name, x) || !check(&l, x, options))
+    if (!weft_layer_begin(&l, "dense", options->name, options->source, x) || !check(&l, x, options))
         return weft_no_value(x.graph);
     const weft_shape out = weft_layer_instead(&l, x, &options->in, &options->out);
     const weft_layer_weight weight = {.name = "weight",

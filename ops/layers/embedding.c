@@ -5,13 +5,13 @@
 
 static bool begin(weft_layer *l, weft_value ids, const weft_embedding_options *o)
 {
-    *l = (weft_layer){"embedding", o->name, ids.graph, o->dtype};
+    *l = (weft_layer){"embedding", o->name, ids.graph, o->dtype, o->source};
     if (o->name == NULL || o->entry.name == NULL || o->embed.name == NULL)
         weft_graph_fail(l->graph, "embedding: name, entry and embed are to be said");
     else if ((unsigned)o->dtype >= WEFT_DTYPES || !weft_dtype_is_float(o->dtype))
         weft_graph_fail(l->graph, "embedding: layer %.60s: its dtype is %s; it is a float", o->name,
                         weft_dtype_name(o->dtype));
-    else if (o->over.name != NULL)
+    else if (o->over.name != NULL && o->positions.id == 0)
         weft_layer_has(l, "places are along", ids, o->over);
     return weft_graph_status(l->graph) == WEFT_OK;
 }
@@ -41,5 +41,8 @@ weft_value weft_embedding(weft_value ids, const weft_embedding_options *options)
     const weft_value rows =
         weft_gather(table(&l, options, "weight", options->entry), ids, options->entry);
     if (options->over.name == NULL) return rows;
-    return weft_add(rows, table(&l, options, "places", options->over));
+    const weft_value places = table(&l, options, "places", options->over);
+    return weft_add(rows, options->positions.id == 0
+                              ? places
+                              : weft_gather(places, options->positions, options->over));
 }

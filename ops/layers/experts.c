@@ -62,7 +62,7 @@ static int64_t n_places(const weft_experts_options *o, int64_t top_k)
 /* ---- variables ------------------------------------------------------------------------------------- */
 
 static weft_value variable(const layer *l, const char *name, weft_shape shape, weft_dim fan_in,
-                           weft_dim fan_out)
+                           weft_dim fan_out, double scale)
 {
     weft_layer wide = l->base; /* products read it rounded, the router as it is */
     wide.dtype = weft_dtype_computes(wide.dtype);
@@ -71,16 +71,18 @@ static weft_value variable(const layer *l, const char *name, weft_shape shape, w
                                                             .fan_in = (double)fan_in.size,
                                                             .fan_out = (double)fan_out.size,
                                                             .initializer = l->options->initializer,
-                                                            .exactly = l->options->weights});
+                                                            .exactly = l->options->weights,
+                                                            .scale = scale});
 }
 
 static weft_experts_weights make_variables(const layer *l)
 {
     const weft_dim in = l->feature, hidden = l->hidden;
     return (weft_experts_weights){
-        .router = variable(l, "router", WEFT_DIMS(in, l->route), in, l->route),
-        .up = variable(l, "up", WEFT_DIMS(l->experts, in, hidden), in, hidden),
-        .down = variable(l, "down", WEFT_DIMS(l->experts, hidden, in), hidden, in)};
+        .router = variable(l, "router", WEFT_DIMS(in, l->route), in, l->route, 0),
+        .up = variable(l, "up", WEFT_DIMS(l->experts, in, hidden), in, hidden, 0),
+        .down = variable(l, "down", WEFT_DIMS(l->experts, hidden, in), hidden, in,
+                         l->options->out_scale)};
 }
 
 /* As products read it. */
@@ -265,7 +267,7 @@ static bool check(layer *l, weft_value x)
 {
     const weft_experts_options *o = l->options;
     const char *name = o->name == NULL && o->given != NULL ? "without variables" : o->name;
-    if (!weft_layer_begin(&l->base, "experts", name, x)) return false;
+    if (!weft_layer_begin(&l->base, "experts", name, o->source, x)) return false;
     if (o->experts.name == NULL || strcmp(o->experts.name, l->route.name) != 0)
         return check_dims(l, x) && check_routing(l);
     weft_graph_fail(l->graph, "experts: experts are called route, as the router's are before "

@@ -10,11 +10,16 @@
 
 /* ---- what was told ------------------------------------------------------------------------------- */
 
-bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name, weft_value x)
+bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name,
+                      const weft_layer_source *source, weft_value x)
 {
-    *layer = (weft_layer){kind, name, x.graph, weft_dtype_of(x)};
+    *layer = (weft_layer){kind, name, x.graph, weft_dtype_of(x), source};
     if (name == NULL)
         weft_graph_fail(x.graph, "%s: it has no name, which its variables are called by", kind);
+    else if (source != NULL && source->variable == NULL)
+        weft_graph_fail(x.graph,
+                        "%s: layer %.60s: its source has no function that gives a variable", kind,
+                        name);
     else if (!weft_dtype_is_float(layer->dtype))
         weft_graph_fail(x.graph, "%s: layer %.60s: x is %s; it is a float. weft_cast it", kind,
                         name, weft_dtype_name(layer->dtype));
@@ -107,12 +112,38 @@ static bool same_dims(const weft_shape *a, const weft_shape *b)
     return same;
 }
 
+static bool has_dims(const weft_shape *all, const weft_shape *some)
+{
+    for (int d = 0; d < some->n_dims; d++) {
+        const int found = weft_shape_find(all, some->dims[d].name);
+        if (found < 0 || all->dims[found].size != some->dims[d].size) return false;
+    }
+    return true;
+}
+
+/* What the program's own function gives; other dims of x may lead. */
+static weft_value of_source(const weft_layer *layer, const char *whole, weft_dtype dtype,
+                            const weft_shape *shape, weft_initial initial)
+{
+    const weft_layer_source *source = layer->source;
+    if (weft_graph_status(layer->graph) != WEFT_OK) return weft_no_value(layer->graph);
+    const weft_value made =
+        source->variable(source->context, layer->graph, whole, dtype, *shape, initial);
+    if (weft_graph_status(layer->graph) != WEFT_OK) return weft_no_value(layer->graph);
+    if (made.id == 0 || made.graph != layer->graph)
+        return weft_graph_fail(layer->graph, "%s: the layer's source gives no %.100s", layer->kind,
+                               whole);
+    if (has_dims(weft_shape_of(made), shape) && weft_dtype_of(made) == dtype) return made;
+    return refuse_other(layer, whole, made, shape, dtype);
+}
+
 weft_value weft_layer_variable(const weft_layer *layer, const char *name, weft_shape shape,
                                weft_initial initial)
 {
     char whole[2 * WEFT_MAX_PATH]; /* one that is too long stays so, and is refused */
     const weft_dtype dtype = weft_dtype_computes(layer->dtype);
     snprintf(whole, sizeof whole, "%.*s/%s", WEFT_MAX_PATH + 1, layer->name, name);
+    if (layer->source != NULL) return of_source(layer, whole, dtype, &shape, initial);
     const weft_value made = weft_variable_called(layer->graph, whole);
     if (made.id == 0) return weft_variable(layer->graph, whole, dtype, shape, initial);
     if (same_dims(weft_shape_of(made), &shape) && weft_dtype_of(made) == dtype) return made;

@@ -9,7 +9,8 @@ typedef struct weft_layer {
     const char *kind; /* "dense": what sentences begin with */
     const char *name; /* of its variables */
     weft_graph *graph;
-    weft_dtype dtype; /* of x: what it computes in */
+    weft_dtype dtype;                /* of x: what it computes in */
+    const weft_layer_source *source; /* of its variables; NULL: they are its own */
 } weft_layer;
 
 /* Of one variable: which it is, and how it begins. */
@@ -23,7 +24,8 @@ typedef struct weft_layer_weight {
 } weft_layer_weight;
 
 /* weft_layer_begin - of x, which is a float; false: the graph's error. */
-bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name, weft_value x);
+bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name,
+                      const weft_layer_source *source, weft_value x);
 /* weft_layer_variable - the variable "<layer>/name", which another layer of that name may have made: then of the same dims. It is of
  * the dtype that x is computed with. */
 weft_value weft_layer_variable(const weft_layer *layer, const char *name, weft_shape shape,

@@ -21,7 +21,8 @@ static weft_value projected(const weft_layer *l, weft_value x, const weft_multi_
                                                .in = WEFT_DIMS(o->embed),
                                                .out = heads,
                                                .initializer = o->initializer,
-                                               .lacks_bias = o->lacks_bias});
+                                               .lacks_bias = o->lacks_bias,
+                                               .source = o->source});
 }
 
 static weft_value written(const weft_layer *l, weft_value mixed, const weft_multi_head_options *o)
@@ -33,14 +34,26 @@ static weft_value written(const weft_layer *l, weft_value mixed, const weft_mult
                                                    .out = WEFT_DIMS(o->embed),
                                                    .initializer = o->initializer,
                                                    .scale = o->out_scale,
-                                                   .lacks_bias = o->lacks_bias});
+                                                   .lacks_bias = o->lacks_bias,
+                                                   .source = o->source});
 }
 
 /* Rows turned by their places. */
 static weft_value turned(weft_value x, weft_dim rows, const weft_multi_head_options *o)
 {
     if (!o->is_rotary || x.id == 0) return x;
-    return weft_rope(x, weft_iota(x.graph, WEFT_I32, rows), o->attention.feature, 0);
+    const weft_value places =
+        o->positions.id != 0 ? o->positions : weft_iota(x.graph, WEFT_I32, rows);
+    return weft_rope(x, places, o->attention.feature, 0);
+}
+
+static weft_value attended(weft_value q, weft_value k, weft_value v,
+                           const weft_multi_head_options *o)
+{
+    q = turned(q, o->attention.query, o), k = turned(k, o->attention.memory, o);
+    if (o->attend == NULL || q.id == 0 || k.id == 0 || v.id == 0)
+        return weft_attention_with(q, k, v, &o->attention);
+    return o->attend(o->attend_context, q, k, v, &o->attention);
 }
 
 static bool check(const weft_layer *l, weft_value x, weft_value memory,
@@ -60,13 +73,11 @@ weft_value weft_multi_head(weft_value x, const weft_multi_head_options *options)
         return weft_graph_fail(
             x.graph, "multi_head: options are NULL; they say name, embed, heads and attention");
     const weft_value memory = options->memory.id != 0 ? options->memory : x;
-    if (!weft_layer_begin(&l, "multi_head", options->name, x) || !check(&l, x, memory, options))
+    if (!weft_layer_begin(&l, "multi_head", options->name, options->source, x) ||
+        !check(&l, x, memory, options))
         return weft_no_value(x.graph);
     const weft_value q = projected(&l, x, options, "query", heads_of(options, true)),
                      k = projected(&l, memory, options, "key", heads_of(options, false)),
                      v = projected(&l, memory, options, "value", heads_of(options, false));
-    const weft_attention_options *o = &options->attention;
-    return written(
-        &l, weft_attention_with(turned(q, o->query, options), turned(k, o->memory, options), v, o),
-        options);
+    return written(&l, attended(q, k, v, options), options);
 }

@@ -9,7 +9,7 @@ weft_value weft_norm(weft_value x, const weft_norm_options *options)
     if (x.id == 0) return weft_no_value(x.graph);
     if (options == NULL)
         return weft_graph_fail(x.graph, "norm: options are NULL; they say name and feature");
-    if (!weft_layer_begin(&l, "norm", options->name, x) ||
+    if (!weft_layer_begin(&l, "norm", options->name, options->source, x) ||
         !weft_layer_has(&l, "it goes along", x, options->feature))
         return weft_no_value(x.graph);
     const weft_shape shape = WEFT_DIMS(options->feature);

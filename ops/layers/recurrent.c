@@ -74,7 +74,7 @@ static weft_value variable(const layer *l, const char *name, weft_shape shape,
 {
     const double most = 1.0 / sqrt((double)l->options->hidden.size);
     const weft_initial initial = given != NULL ? *given : weft_uniform(-most, most);
-    const weft_layer common = {l->cell->name, l->options->name, l->graph, l->dtype};
+    const weft_layer common = {l->cell->name, l->options->name, l->graph, l->dtype, NULL};
     return weft_cast(weft_layer_variable(&common, name, with_direction(l, shape), initial),
                      l->dtype);
 }

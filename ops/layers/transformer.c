@@ -34,16 +34,21 @@ static weft_value attend(const block *b, weft_value x, const char *name, weft_va
     const bool is_self = memory.id == 0;
     const weft_transformer_options *o = b->options;
     char text[MOST_BYTES];
-    return weft_multi_head(x, &(weft_multi_head_options){.name = named(b, name, text),
-                                                         .embed = o->embed,
-                                                         .heads = o->heads,
-                                                         .group = o->group,
-                                                         .is_rotary = o->is_rotary && is_self,
-                                                         .memory = memory,
-                                                         .attention = *attention,
-                                                         .initializer = o->initializer,
-                                                         .out_scale = b->out_scale,
-                                                         .lacks_bias = o->lacks_bias});
+    return weft_multi_head(
+        x, &(weft_multi_head_options){.name = named(b, name, text),
+                                      .embed = o->embed,
+                                      .heads = o->heads,
+                                      .group = o->group,
+                                      .is_rotary = o->is_rotary && is_self,
+                                      .memory = memory,
+                                      .attention = *attention,
+                                      .initializer = o->initializer,
+                                      .out_scale = b->out_scale,
+                                      .lacks_bias = o->lacks_bias || o->lacks_attention_bias,
+                                      .source = o->source,
+                                      .positions = o->positions,
+                                      .attend = is_self ? o->attend : NULL,
+                                      .attend_context = o->attend_context});
 }
 
 static weft_value attend_self(const block *b, weft_value x)
@@ -56,23 +61,37 @@ static weft_value attend_across(const block *b, weft_value x)
     return attend(b, x, "across", b->options->memory, &b->options->across);
 }
 
+static weft_value through_experts(const block *b, weft_value x)
+{
+    char text[MOST_BYTES];
+    weft_experts_options e = *b->options->experts;
+    e.name = named(b, "experts", text), e.feature = b->options->embed;
+    if (e.source == NULL) e.source = b->options->source;
+    if (e.initializer == NULL) e.initializer = b->options->initializer;
+    if (e.out_scale == 0) e.out_scale = b->out_scale;
+    return weft_experts(x, &e, b->options->facts);
+}
+
 static weft_value feed_forward(const block *b, weft_value x)
 {
     const weft_transformer_options *o = b->options;
     char text[MOST_BYTES];
+    if (o->experts != NULL) return through_experts(b, x);
     const weft_value h = weft_dense(
         x, &(weft_dense_options){.name = named(b, "up", text),
                                  .in = WEFT_DIMS(o->embed),
                                  .out = WEFT_DIMS(o->hidden),
                                  .activation = o->activation != NULL ? o->activation : "gelu",
                                  .initializer = o->initializer,
-                                 .lacks_bias = o->lacks_bias});
+                                 .lacks_bias = o->lacks_bias,
+                                 .source = o->source});
     return weft_dense(h, &(weft_dense_options){.name = named(b, "down", text),
                                                .in = WEFT_DIMS(o->hidden),
                                                .out = WEFT_DIMS(o->embed),
                                                .initializer = o->initializer,
                                                .scale = b->out_scale,
-                                               .lacks_bias = o->lacks_bias});
+                                               .lacks_bias = o->lacks_bias,
+                                               .source = o->source});
 }
 
 static weft_value normed(const block *b, weft_value x, const char *name)
@@ -80,7 +99,8 @@ static weft_value normed(const block *b, weft_value x, const char *name)
     char text[MOST_BYTES];
     return weft_norm(x, &(weft_norm_options){.name = named(b, name, text),
                                              .feature = b->options->embed,
-                                             .is_rms = b->options->is_rms});
+                                             .is_rms = b->options->is_rms,
+                                             .source = b->options->source});
 }
 
 /* x and what a part makes of it. */
@@ -111,7 +131,8 @@ weft_value weft_transformer(weft_value x, const weft_transformer_options *option
         return weft_graph_fail(x.graph,
                                "transformer: options are NULL; they say name, embed, heads, "
                                "hidden and self");
-    if (!weft_layer_begin(&b.layer, "transformer", options->name, x) || !check(&b, x))
+    if (!weft_layer_begin(&b.layer, "transformer", options->name, options->source, x) ||
+        !check(&b, x))
         return weft_no_value(x.graph);
     if (options->depth > 0) b.out_scale = 1.0 / sqrt(2.0 * (double)options->depth);
     x = with(&b, x, attend_self, "self_norm");

@@ -30,6 +30,22 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_initial_of(const char *initializer, do
                                                      double fan_out, weft_initial *initial,
                                                      weft_error *error);
 
+/* weft_layer_source - where a layer takes its variables from, in place of weft_variable and its own names: under the names of old
+ * checkpoints, several as one, what a trip of a scan sees of them.
+ *
+ * variable  asked once for each, in the order in which a layer's comment has them, by the whole name, "block/up/weight". Returns the
+ *           variable, or what is made of it: of this dtype, with these dims, and perhaps others of x, of which each element then
+ *           has weights of its own; the invalid value where the graph has an error. It calls builders without their macros,
+ *           (weft_variable)(...): what the layer has made so far would else seem to come from there
+ */
+typedef weft_value (*weft_layer_variable_of)(void *context, weft_graph *graph, const char *name,
+                                             weft_dtype dtype, weft_shape shape,
+                                             weft_initial initial);
+typedef struct weft_layer_source {
+    weft_layer_variable_of variable;
+    void *context; /* handed back with every call */
+} weft_layer_source;
+
 /* weft_dense_options - of x W + b. Variables: "<name>/weight" [in, out], "<name>/bias" [out]. */
 typedef struct weft_dense_options {
     const char *name;
@@ -41,6 +57,7 @@ typedef struct weft_dense_options {
     const weft_initial *weights, *biases; /* exactly so; NULL: by the initializer, and zeros */
     double scale;                         /* times how the weight begins; 0: 1 */
     bool lacks_bias;
+    const weft_layer_source *source; /* of its variables; NULL: they are its own */
 } weft_dense_options;
 
 /* weft_dense - activation(x W + b), over any dims: [embed] to [heads, key], [heads, key] to [embed].
@@ -69,8 +86,9 @@ WEFT_API weft_value weft_convolution(weft_value x, const weft_convolution_option
 /* weft_norm_options - of weft_layer_norm. Variables: "<name>/gain", "<name>/bias", each [feature]. */
 typedef struct weft_norm_options {
     const char *name;
-    weft_dim feature; /* x's dim along which it is normalized */
-    bool is_rms;      /* of weft_rms_norm, which has no bias */
+    weft_dim feature;                /* x's dim along which it is normalized */
+    bool is_rms;                     /* of weft_rms_norm, which has no bias */
+    const weft_layer_source *source; /* of its variables; NULL: they are its own */
 } weft_norm_options;
 WEFT_API weft_value weft_norm(weft_value x, const weft_norm_options *options);
 
@@ -84,6 +102,9 @@ typedef struct weft_embedding_options {
     weft_dtype dtype;        /* of the result; variables' by it */
     const char *initializer; /* NULL: normal */
     const weft_initial *weights;
+    const weft_layer_source *source; /* of its variables; NULL: they are its own */
+    weft_value
+        positions; /* i32, some of ids' dims: which row of places goes with an id; {0}: that of its own place */
 } weft_embedding_options;
 
 /* weft_embedding - row ids[..] of the table, and the row of its place. An id outside gives zeros in place of its row.
@@ -91,6 +112,10 @@ typedef struct weft_embedding_options {
  * ids      i32
  * returns  [ids' dims, embed] */
 WEFT_API weft_value weft_embedding(weft_value ids, const weft_embedding_options *options);
+
+/* How queries, [.., query, heads, group, feature], attend to keys and values. */
+typedef weft_value (*weft_attend)(void *context, weft_value q, weft_value k, weft_value v,
+                                  const weft_attention_options *options);
 
 /* weft_multi_head_options - of attention between projections. Variables: those of dense layers "<name>/query", "<name>/key",
  * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]; with a group the query's is
@@ -108,6 +133,12 @@ typedef struct weft_multi_head_options {
     const char *initializer; /* NULL: glorot_uniform */
     double out_scale;        /* times how the weight of out begins; 0: 1 */
     bool lacks_bias;
+    const weft_layer_source *source; /* of its variables; NULL: they are its own */
+    weft_value
+        positions; /* i32, where rows that are rotary stand: any of their dims; {0}: 0, 1, ... */
+    weft_attend
+        attend; /* in place of weft_attention_with: by keys and values that are kept, say; NULL: that */
+    void *attend_context;
 } weft_multi_head_options;
 
 /* weft_multi_head - out(attention(query(x), key(memory), value(memory))).
@@ -117,9 +148,12 @@ typedef struct weft_multi_head_options {
  * source   Vaswani et al. 2017 */
 WEFT_API weft_value weft_multi_head(weft_value x, const weft_multi_head_options *options);
 
+typedef struct weft_experts_options weft_experts_options;
+typedef struct weft_experts_facts weft_experts_facts;
+
 /* weft_transformer_options - of a block: attention to its own rows, perhaps to those of a memory, and two dense layers, each with a
  * norm and added to what it read. Layers: "<name>/self_norm", "<name>/self", "<name>/across_norm", "<name>/across",
- * "<name>/up_norm", "<name>/up", "<name>/down". */
+ * "<name>/up_norm", "<name>/up", "<name>/down"; with experts "<name>/experts" in place of the last two. */
 typedef struct weft_transformer_options {
     const char *name;
     weft_dim embed, heads, hidden;
@@ -137,7 +171,15 @@ typedef struct weft_transformer_options {
     double dropout;                /* of what is added; 0: none */
     int64_t
         depth; /* how many blocks there are: what writes into the stream begins by sqrt(2 depth) smaller; 0: no smaller */
-    bool lacks_bias; /* of dense layers */
+    bool lacks_bias;           /* of dense layers */
+    bool lacks_attention_bias; /* of those of attention alone */
+    const weft_layer_source *source;
+    weft_value positions; /* as of weft_multi_head_options, of x's own rows; so the next two */
+    weft_attend attend;
+    void *attend_context;
+    const weft_experts_options *
+        experts; /* in place of the two dense layers: name and feature are the block's; NULL: none */
+    weft_experts_facts *facts; /* out, of the experts; NULL: none */
 } weft_transformer_options;
 
 /* weft_transformer - returns x's dims, embed last. */
@@ -234,7 +276,7 @@ typedef enum weft_chooser {
 typedef struct weft_experts_weights {
     weft_value router, up, down;
 } weft_experts_weights;
-typedef struct weft_experts_options {
+struct weft_experts_options {
     const char *name;        /* of the variables */
     weft_dim token, feature; /* x's dims: whose elements go to experts; what experts mix */
     weft_dim experts;        /* how many; a rule for it splits them */
@@ -249,19 +291,22 @@ typedef struct weft_experts_options {
     bool normalizes;
     const char *activation, *initializer; /* as of weft_dense_options; NULL: gelu, glorot_uniform */
     const weft_initial *weights;          /* exactly so; NULL: by the initializer */
+    double out_scale;                     /* times how the weights of down begin; 0: 1 */
     /* in place of variables of its own, of any float dtype; NULL: none */
     const weft_experts_weights *given;
-} weft_experts_options;
+    const weft_layer_source
+        *source; /* of its variables, as of dense layers; NULL: they are its own */
+};
 
 /* What is to be added to a loss, by weights of one's own, or looked at; scalars. */
-typedef struct weft_experts_facts {
+struct weft_experts_facts {
     /* mean over groups of experts sum_e (e's part of all choices) (mean share of e): 1 where the load is even, up to `experts`
      * where all choose one. Where experts choose, 1 */
     weft_value balance;
     weft_value z;           /* mean of logsumexp(logits)^2: keeps the router's logits small */
     weft_value dropped;     /* i32: tokens that no expert took, whose result is 0 */
     weft_value turned_away; /* i32: choices of tokens for which there was no place */
-} weft_experts_facts;
+};
 
 /* weft_experts - sum over a token's experts of gate expert(token); shares are softmax(x router) along the experts, gates those shares.
  *

@@ -6,14 +6,21 @@
 
 #include "model.h"
 
+enum { GPT_BLOCK_VARIABLES = 16 };
+
 /* What the parts need while the model is being written down. */
 typedef struct builder {
     const gpt_shape *shape;
     gpt_model *m;
     weft_graph *graph;
-    int layer;       /* of its stage, of the block under construction; -1 outside */
-    int n_variables; /* asked for so far */
-    int turn, first; /* how often blocks were built; the first of their variables */
+    int layer;        /* of its stage, of the block under construction; -1 outside */
+    int n_variables;  /* asked for so far */
+    int turn, first;  /* how often blocks were built; the first of their variables */
+    weft_value table; /* of tokens */
+    int n_block;      /* variables of the block under construction; handed out so far */
+    weft_value block[GPT_BLOCK_VARIABLES];
+    weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
+    weft_value *declared;
     /* of gpt_window and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
      * as they will be */
     bool keeps, is_step;

@@ -1,4 +1,4 @@
-/* experts: blocks whose MLP is a mixture of experts.
+/* experts: what comes of blocks whose MLP is a mixture of experts.
  *
  * A group is a window: who is taken depends on a window alone, so parts of a batch have the numbers of the batch. Where a token has
  * several experts their gates add up to 1; of one the gate is its share, as through it the router learns.
@@ -44,25 +44,4 @@ weft_value gpt_facts_loss(const gpt_mixture *mixture, weft_value loss, gpt_facts
 {
     if (facts.balance.id == 0 || mixture->balance == 0) return loss;
     return weft_add(loss, weft_scale(facts.balance, mixture->balance));
-}
-
-weft_value gpt_experts(const gpt_mixture *mixture, weft_dim token, weft_dim feature,
-                       weft_dim experts, weft_dim hidden, const weft_experts_weights *weights,
-                       weft_value x, gpt_facts *facts)
-{
-    const weft_experts_options options = {
-        .token = token,
-        .feature = feature,
-        .experts = experts,
-        .hidden = hidden,
-        .top_k = mixture->top_k,
-        .chooser = mixture->experts_choose ? WEFT_EXPERTS_CHOOSE : WEFT_TOKENS_CHOOSE,
-        .capacity = mixture->capacity,
-        .is_dropless = mixture->capacity == 0,
-        .normalizes = mixture->top_k > 1 && !mixture->experts_choose,
-        .given = weights};
-    weft_experts_facts own;
-    const weft_value y = weft_experts(x, &options, &own);
-    *facts = gpt_facts_sum(*facts, (gpt_facts){own.balance, own.dropped});
-    return y;
 }

@@ -21,12 +21,8 @@ typedef struct gpt_facts {
     weft_value dropped; /* i32: tokens that no expert took */
 } gpt_facts;
 
-/* gpt_facts_none - zeros, to which blocks add; nothing where there are no experts. gpt_experts - what the experts make of x, [.., token,
- * feature]; its facts are added to *facts. Both Local. */
+/* gpt_facts_none - zeros, to which blocks add; nothing where there are no experts. Local. */
 gpt_facts gpt_facts_none(const gpt_mixture *mixture, weft_graph *graph, weft_dtype dtype);
-weft_value gpt_experts(const gpt_mixture *mixture, weft_dim token, weft_dim feature,
-                       weft_dim experts, weft_dim hidden, const weft_experts_weights *weights,
-                       weft_value x, gpt_facts *facts);
 
 /* gpt_facts_carry - facts go from trip to trip of the scan that is open, beginning as they are; returns what they are in a trip.
  * gpt_facts_next - what they are in the next one. gpt_facts_last - after the scan. All Local, and nothing where there are no experts. */

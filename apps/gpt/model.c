@@ -12,34 +12,15 @@
 #include "builder.h"
 #include "pipe.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "weft/autodiff.h"
+#include "weft/layers.h"
 #include "weft/scan.h"
 
 const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads", "group",
                                           "kv",    "hidden", "vocab", "stage", "experts"};
-
-/* A block's variables; those that this shape has not are {0}. */
-typedef struct block_variables {
-    weft_value norm1[2], query, key, value, project; /* of a norm: gain, bias */
-    weft_value norm2[2];
-    union {
-        struct {
-            weft_value up, up_bias, down, down_bias;
-        };
-        weft_experts_weights experts;
-    };
-} block_variables;
-
-enum { BLOCK_VARIABLES = sizeof(block_variables) / sizeof(weft_value) };
-
-/* Variables that are not of a block. */
-typedef struct outer_variables {
-    weft_value table, places, norm[2], head;
-} outer_variables;
 
 /* That are written down: of a stage; without stages, all; one, through whose weights a scan goes. */
 static int64_t layers_of(const gpt_shape *shape)
@@ -58,9 +39,44 @@ static int64_t turns_of(const gpt_shape *shape)
     return shape->turns > 1 ? 2 : 1;
 }
 
+/* ---- variables ------------------------------------------------------------------------------------- */
+
+/* What checkpoints have called them since before there were layers: "block3.query". */
+static const char *const names[][2] = {
+    {"tokens/weight", "bytes"},
+    {"tokens/places", "places"},
+    {"norm/gain", "norm.gain"},
+    {"norm/bias", "norm.bias"},
+    {"head/weight", "head"},
+    {"self_norm/gain", "norm1.gain"},
+    {"self_norm/bias", "norm1.bias"},
+    {"self/query/weight", "query"},
+    {"self/key/weight", "key"},
+    {"self/value/weight", "value"},
+    {"self/out/weight", "project"},
+    {"up_norm/gain", "norm2.gain"},
+    {"up_norm/bias", "norm2.bias"},
+    {"up/weight", "up"},
+    {"up/bias", "up.bias"},
+    {"down/weight", "down"},
+    {"down/bias", "down.bias"},
+    {"experts/router", "router"},
+    {"experts/up", "up"},
+    {"experts/down", "down"},
+};
+
+/* Of a block's variable what stands behind the block's own name. */
+static const char *checkpoint_name(const builder *b, const char *whole)
+{
+    const char *name = b->layer >= 0 ? strchr(whole, '/') + 1 : whole;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], name) == 0) return names[i][1];
+    return name;
+}
+
 /* Of this layer in all stages, or of all layers: they begin as those of the layers would. */
-static weft_value of_several(const builder *b, weft_dim along, const char *name, weft_shape dims,
-                             weft_initial initial)
+static weft_value of_several(const builder *b, weft_graph *graph, weft_dim along, const char *name,
+                             weft_shape dims, weft_initial initial)
 {
     char full[64], rows[64 * GPT_MOST_STAGES];
     const int64_t layers = layers_of(b->shape);
@@ -69,184 +85,146 @@ static weft_value of_several(const builder *b, weft_dim along, const char *name,
         at += snprintf(rows + at, sizeof rows - (size_t)at, "%sblock%lld.%s", s > 0 ? " " : "",
                        (long long)(s * layers + b->layer), name);
     snprintf(full, sizeof full, "%s.block%d.%s", along.name, b->layer, name);
-    if (b->turn > 1) return weft_graph_find(b->graph, full, NULL);
-    return weft_variable_of_rows(b->graph, full, b->shape->dtype, led_by(along, &dims), initial,
-                                 rows);
+    if (b->turn > 1) return weft_graph_find(graph, full, NULL);
+    return (weft_variable_of_rows)(graph, full, b->shape->dtype, led_by(along, &dims), initial,
+                                   rows);
 }
 
-/* How many variables a block has. */
-static int n_of_block(const gpt_shape *shape)
-{
-    return BLOCK_VARIABLES - (shape->mixture.experts > 1) - 2 * shape->is_rms;
-}
-
-/* The next variable; where all have been made before, that one. */
-static weft_value variable(builder *b, const char *name, weft_shape dims, weft_initial initial)
+/* Without the macros, which would say that what a layer has made so far comes from here. */
+static weft_value made_in(const builder *b, weft_graph *graph, const char *name, weft_shape dims,
+                          weft_initial initial)
 {
     char full[64];
-    const int index = b->n_variables++;
-    if (b->m->variables != NULL) return b->m->variables[index];
-    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
     if (b->layer >= 0 && b->shape->stages > 1)
-        return of_several(b, b->m->stage, name, dims, initial);
-    if (b->layer >= 0 && b->shape->scans) return of_several(b, b->m->layer, name, dims, initial);
+        return of_several(b, graph, b->m->stage, name, dims, initial);
+    if (b->layer >= 0 && b->shape->scans)
+        return of_several(b, graph, b->m->layer, name, dims, initial);
     if (b->layer >= 0)
         snprintf(full, sizeof full, "block%d.%s", b->layer, name);
     else
         snprintf(full, sizeof full, "%s", name);
-    return weft_variable(b->graph, full, b->shape->dtype, dims, initial);
+    return (weft_variable)(graph, full, b->shape->dtype, dims, initial);
 }
 
-/* A variable as products read it: rounded to what the model computes in; the variable itself is not. */
-static weft_value operand(const builder *b, weft_value variable)
+/* The next variable, as layers ask for it; where all have been made before, that one. */
+static weft_value variable(builder *b, const char *whole, weft_shape dims, weft_initial initial)
 {
-    return weft_cast(variable, dtype_of(b->shape));
+    const char *name = checkpoint_name(b, whole);
+    const int index = b->n_variables++;
+    if (b->m->variables != NULL) return b->m->variables[index];
+    if (b->shape->is_formula) initial = weft_formula(0.3, 0.7 + 0.01 * index);
+    if (b->declares) b->declared[index] = made_in(b, b->declares, name, dims, initial);
+    return made_in(b, b->graph, name, dims, initial);
+}
+
+static weft_value outer_variable(void *context, weft_graph *graph, const char *name,
+                                 weft_dtype dtype, weft_shape shape, weft_initial initial)
+{
+    builder *b = context;
+    const weft_value made = variable(b, name, shape, initial);
+    (void)graph, (void)dtype;
+    if (strcmp(name, "tokens/weight") == 0) b->table = made;
+    return made;
+}
+
+/* A block's are made before it, as they belong to no scan and to no part: it is built once beside the graph, which tells which it
+ * asks for. */
+static weft_value block_variable(void *context, weft_graph *graph, const char *name,
+                                 weft_dtype dtype, weft_shape shape, weft_initial initial)
+{
+    builder *b = context;
+    b->block[b->n_block++] = weft_at("variable", WEFT_HERE, variable(b, name, shape, initial));
+    return weft_variable(graph, name, dtype, shape, initial);
+}
+
+static weft_value made_before(void *context, weft_graph *graph, const char *name, weft_dtype dtype,
+                              weft_shape shape, weft_initial initial)
+{
+    builder *b = context;
+    (void)graph, (void)name, (void)dtype, (void)shape, (void)initial;
+    return b->block[b->n_block++];
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------- */
+
+static weft_value attend(void *context, weft_value q, weft_value k, weft_value v,
+                         const weft_attention_options *options)
+{
+    (void)options;
+    return gpt_attend(context, q, k, v);
+}
+
+static weft_dim rows_of(const builder *b)
+{
+    return b->is_step ? b->m->token : b->m->seq;
+}
+
+static weft_experts_options experts_of(const builder *b)
+{
+    const gpt_mixture *mixture = &b->shape->mixture;
+    return (weft_experts_options){.token = rows_of(b),
+                                  .experts = b->m->experts,
+                                  .hidden = b->m->hidden,
+                                  .top_k = mixture->top_k,
+                                  .chooser = mixture->experts_choose ? WEFT_EXPERTS_CHOOSE
+                                                                     : WEFT_TOKENS_CHOOSE,
+                                  .capacity = mixture->capacity,
+                                  .is_dropless = mixture->capacity == 0,
+                                  .normalizes = mixture->top_k > 1 && !mixture->experts_choose};
+}
+
+static weft_transformer_options options_of(builder *b, const weft_layer_source *source)
+{
+    const gpt_model *m = b->m;
+    return (weft_transformer_options){
+        .name = "block",
+        .embed = m->embed,
+        .heads = m->heads,
+        .group = m->group.size > 1 ? m->group : (weft_dim){0},
+        .hidden = m->hidden,
+        .is_rotary = b->shape->ropes,
+        .self = {.query = rows_of(b), .memory = rows_of(b), .feature = m->kv, .causal = true},
+        .is_rms = b->shape->is_rms,
+        .initializer = "normal",
+        .dropout = b->shape->dropout,
+        .depth = b->shape->layers,
+        .lacks_attention_bias = true,
+        .source = source};
+}
+
+/* The block under construction, on x; facts of its experts are added to the model's. */
+static weft_value block(builder *b, weft_value x)
+{
+    const weft_layer_source source = {made_before, b};
+    const weft_experts_options experts = experts_of(b);
+    weft_experts_facts facts = {.balance = {b->graph, 0}, .dropped = {b->graph, 0}};
+    weft_transformer_options o = options_of(b, &source);
+    b->n_block = 0;
+    if (b->keeps) o.attend = attend, o.attend_context = b;
+    if (b->is_step) o.positions = b->m->place;
+    if (b->shape->mixture.experts > 1) o.experts = &experts, o.facts = &facts;
+    x = weft_transformer(x, &o);
+    b->m->facts = gpt_facts_sum(b->m->facts, (gpt_facts){facts.balance, facts.dropped});
+    return x;
+}
+
+static void declare_block(builder *b)
+{
+    const weft_layer_source source = {block_variable, b};
+    const weft_experts_options experts = experts_of(b);
+    weft_graph *beside = weft_graph_create(0);
+    weft_transformer_options o = options_of(b, &source);
+    if (b->shape->mixture.experts > 1) o.experts = &experts;
+    b->n_block = 0;
+    (void)weft_transformer(
+        weft_input(beside, "x", b->shape->dtype, WEFT_DIMS(b->m->batch, rows_of(b), b->m->embed)),
+        &o);
+    (void)weft_graph_destroy(&beside); /* what is wrong the block itself tells */
 }
 
 static weft_value dropout(const builder *b, weft_value x)
 {
     return b->shape->dropout > 0 ? weft_dropout(x, b->shape->dropout) : x;
-}
-
-/* A matrix that writes into the residual stream begins smaller. */
-static weft_initial residual_initial(const builder *b)
-{
-    return weft_normal(0.0, 0.02 / sqrt(2.0 * (double)b->shape->layers));
-}
-
-static void declare_norm(builder *b, const char *gain, const char *bias, weft_value norm[2])
-{
-    norm[0] = variable(b, gain, WEFT_DIMS(b->m->embed), weft_constant_of(1.0));
-    if (!b->shape->is_rms)
-        norm[1] = variable(b, bias, WEFT_DIMS(b->m->embed), weft_constant_of(0.0));
-}
-
-/* [heads, kv]; of queries whose heads share keys and values, [heads, group, kv]. */
-static weft_shape heads_of(const gpt_model *m, bool is_query)
-{
-    return is_query && m->group.size > 1 ? WEFT_DIMS(m->heads, m->group, m->kv)
-                                         : WEFT_DIMS(m->heads, m->kv);
-}
-
-/* One behind all dims. */
-static weft_shape ended_by(const weft_shape *dims, weft_dim last)
-{
-    weft_shape all = *dims;
-    all.dims[all.n_dims++] = last;
-    return all;
-}
-
-static void declare_mlp(builder *b, block_variables *v)
-{
-    const gpt_model *m = b->m;
-    const weft_initial normal = weft_normal(0.0, 0.02), zero = weft_constant_of(0.0);
-    v->up = variable(b, "up", WEFT_DIMS(m->embed, m->hidden), normal);
-    v->up_bias = variable(b, "up.bias", WEFT_DIMS(m->hidden), zero);
-    v->down = variable(b, "down", WEFT_DIMS(m->hidden, m->embed), residual_initial(b));
-    v->down_bias = variable(b, "down.bias", WEFT_DIMS(m->embed), zero);
-}
-
-static void declare_experts(builder *b, weft_experts_weights *v)
-{
-    const gpt_model *m = b->m;
-    const weft_dim route = {"route", m->experts.size};
-    const weft_initial normal = weft_normal(0.0, 0.02);
-    v->router = variable(b, "router", WEFT_DIMS(m->embed, route), normal);
-    v->up = variable(b, "up", WEFT_DIMS(m->experts, m->embed, m->hidden), normal);
-    v->down = variable(b, "down", WEFT_DIMS(m->experts, m->hidden, m->embed), residual_initial(b));
-}
-
-static void declare_block(builder *b, block_variables *v)
-{
-    const gpt_model *m = b->m;
-    const weft_shape queries = heads_of(m, true), keys = heads_of(m, false);
-    const weft_shape in = led_by(m->embed, &keys);
-    const weft_initial normal = weft_normal(0.0, 0.02);
-    *v = (block_variables){0};
-    declare_norm(b, "norm1.gain", "norm1.bias", v->norm1);
-    v->query = variable(b, "query", led_by(m->embed, &queries), normal);
-    v->key = variable(b, "key", in, normal);
-    v->value = variable(b, "value", in, normal);
-    v->project = variable(b, "project", ended_by(&queries, m->embed), residual_initial(b));
-    declare_norm(b, "norm2.gain", "norm2.bias", v->norm2);
-    if (b->shape->mixture.experts > 1)
-        declare_experts(b, &v->experts);
-    else
-        declare_mlp(b, v);
-}
-
-static void declare_first(builder *b, outer_variables *v)
-{
-    const gpt_model *m = b->m;
-    *v = (outer_variables){0};
-    v->table = variable(b, "bytes", WEFT_DIMS(m->vocab, m->embed), weft_normal(0.0, 0.02));
-    if (!b->shape->ropes)
-        v->places = variable(b, "places", WEFT_DIMS(m->seq, m->embed), weft_normal(0.0, 0.02));
-}
-
-static void declare_last(builder *b, outer_variables *v)
-{
-    declare_norm(b, "norm.gain", "norm.bias", v->norm);
-    v->head = b->shape->ties ? v->table
-                             : variable(b, "head", WEFT_DIMS(b->m->embed, b->m->vocab),
-                                        weft_normal(0.0, 0.02));
-}
-
-/* The rows of x, which end with embed, of other features. */
-static weft_shape rows_of(weft_value x, weft_shape features)
-{
-    weft_shape rows = *weft_shape_of(x);
-    while (rows.n_dims > 0 && strcmp(rows.dims[--rows.n_dims].name, "embed") != 0)
-        ;
-    for (int d = 0; d < features.n_dims && rows.n_dims < WEFT_MAX_DIMS; d++)
-        rows.dims[rows.n_dims++] = features.dims[d];
-    return rows;
-}
-
-/* Turned to where its rows stand. */
-static weft_value placed(const builder *b, weft_value x)
-{
-    if (!b->shape->ropes) return x;
-    return weft_rope(x, b->is_step ? b->m->place : weft_iota(b->graph, WEFT_I32, b->m->seq),
-                     b->m->kv, 0);
-}
-
-static weft_value attention(builder *b, const block_variables *v, weft_value x)
-{
-    const gpt_model *m = b->m;
-    const weft_shape queries = rows_of(x, heads_of(m, true)), keys = rows_of(x, heads_of(m, false));
-    weft_value wq = operand(b, v->query), wk = operand(b, v->key);
-    weft_value wv = operand(b, v->value), wo = operand(b, v->project);
-
-    weft_value q = placed(b, weft_einsum(queries, x, wq));
-    weft_value k = placed(b, weft_einsum(keys, x, wk));
-    weft_value value = weft_einsum(keys, x, wv);
-    return weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), gpt_attend(b, q, k, value), wo);
-}
-
-static weft_value mlp(const builder *b, const block_variables *v, weft_value x)
-{
-    gpt_model *m = b->m;
-    if (b->shape->mixture.experts > 1)
-        return gpt_experts(&b->shape->mixture, b->is_step ? m->token : m->seq, m->embed, m->experts,
-                           m->hidden, &v->experts, x, &m->facts);
-    weft_value w1 = operand(b, v->up), b1 = operand(b, v->up_bias);
-    weft_value w2 = operand(b, v->down), b2 = operand(b, v->down_bias);
-
-    weft_value h = weft_gelu(weft_add(weft_einsum(rows_of(x, WEFT_DIMS(m->hidden)), x, w1), b1));
-    return weft_add(weft_einsum(rows_of(x, WEFT_DIMS(m->embed)), h, w2), b2);
-}
-
-static weft_value norm(const builder *b, const weft_value norm[2], weft_value x)
-{
-    if (b->shape->is_rms) return weft_rms_norm(x, norm[0], b->m->embed);
-    return weft_layer_norm(x, norm[0], norm[1], b->m->embed);
-}
-
-static weft_value block(builder *b, const block_variables *v, weft_value x)
-{
-    x = weft_add(x, dropout(b, attention(b, v, norm(b, v->norm1, x))));
-    return weft_add(x, dropout(b, mlp(b, v, norm(b, v->norm2, x))));
 }
 
 static void set_dims(const gpt_shape *shape, gpt_model *m)
@@ -268,40 +246,41 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
     };
 }
 
-/* Places are learned, unless heads turn with them. */
-static weft_value at_places(const builder *b, const outer_variables *v, weft_value x)
-{
-    if (b->shape->ropes) return x;
-    return weft_add(x, b->is_step ? weft_gather(v->places, b->m->place, b->m->seq) : v->places);
-}
+/* ---- the model ------------------------------------------------------------------------------------- */
 
-static weft_value embedded(builder *b, const outer_variables *v, weft_value tokens)
+/* Places are learned, unless heads turn with them. */
+static weft_value embedded(builder *b, weft_value tokens)
 {
-    weft_value x = at_places(b, v, weft_gather(v->table, tokens, b->m->vocab));
+    const gpt_model *m = b->m;
+    const weft_layer_source source = {outer_variable, b};
+    const weft_value x = weft_embedding(
+        tokens, &(weft_embedding_options){.name = "tokens",
+                                          .entry = m->vocab,
+                                          .embed = m->embed,
+                                          .over = b->shape->ropes ? (weft_dim){0} : m->seq,
+                                          .positions = b->is_step ? m->place : (weft_value){0},
+                                          .dtype = b->shape->dtype,
+                                          .source = &source});
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
 /* Kept, or computed again on the way back. */
-static weft_value part(builder *b, const block_variables *v, weft_value x)
+static weft_value part(builder *b, weft_value x)
 {
-    return b->shape->recomputes ? weft_recompute_end(block(b, v, weft_recompute_begin(x)))
-                                : block(b, v, x);
+    return b->shape->recomputes ? weft_recompute_end(block(b, weft_recompute_begin(x)))
+                                : block(b, x);
 }
 
 /* All blocks as one, each of whose trips sees the weights of a layer. */
-static weft_value scanned(builder *b, const block_variables *all, weft_value x)
+static weft_value scanned(builder *b, weft_value x)
 {
-    weft_value stacked[BLOCK_VARIABLES], seen[BLOCK_VARIABLES] = {{0}};
-    block_variables v;
-    memcpy(stacked, all, sizeof stacked);
     const weft_value trip = weft_scan_begin(b->graph, b->shape->layers), h = weft_scan_carry(x);
     const gpt_facts carried = b->m->facts = gpt_facts_carry(b->m->facts);
-    for (int i = 0; i < BLOCK_VARIABLES; i++)
-        if (stacked[i].graph != NULL) seen[i] = weft_scan_each(stacked[i], b->m->layer);
-    memcpy(&v, seen, sizeof v);
+    for (int i = 0; i < b->n_block; i++)
+        b->block[i] = weft_scan_each(b->block[i], b->m->layer);
     for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
         b->cached[i] = weft_scan_each(b->cached[i], b->m->layer);
-    weft_scan_next(h, part(b, &v, h));
+    weft_scan_next(h, part(b, h));
     gpt_facts_next(carried, b->m->facts);
     weft_scan_end(trip);
     b->m->facts = gpt_facts_last(carried);
@@ -315,35 +294,51 @@ static weft_value blocks(void *argument, weft_value x)
 {
     builder *b = argument;
     weft_value caches[GPT_N_CACHES];
-    block_variables v;
     if (b->turn++ == 0) b->first = b->n_variables;
     b->n_variables = b->first;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
-        declare_block(b, &v);
+        declare_block(b);
         gpt_caches_open(b, caches);
-        x = b->shape->scans ? scanned(b, &v, x) : part(b, &v, x);
+        x = b->shape->scans ? scanned(b, x) : part(b, x);
         gpt_caches_close(b, caches);
     }
     b->layer = -1;
     return x;
 }
 
-static weft_value in_stages(builder *b, const outer_variables *v, weft_value tokens)
+static weft_value in_stages(builder *b, weft_value tokens)
 {
     const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
-    return gpt_pipe_through(&pipe, embedded(b, v, gpt_pipe_feed(&pipe, tokens)), blocks, b);
+    return gpt_pipe_through(&pipe, embedded(b, gpt_pipe_feed(&pipe, tokens)), blocks, b);
+}
+
+/* Scores of all tokens; by a head of its own, or by the table. */
+static weft_value scored(builder *b, weft_value x, weft_value table)
+{
+    const gpt_model *m = b->m;
+    const weft_layer_source source = {outer_variable, b};
+    weft_shape scores = *weft_shape_of(x);
+    if (x.id == 0 || !b->shape->ties)
+        return weft_dense(x, &(weft_dense_options){.name = "head",
+                                                   .in = WEFT_DIMS(m->embed),
+                                                   .out = WEFT_DIMS(m->vocab),
+                                                   .initializer = "normal",
+                                                   .lacks_bias = true,
+                                                   .source = &source});
+    scores.dims[scores.n_dims - 1] = m->vocab; /* in place of embed */
+    return weft_einsum(scores, x, weft_cast(table, dtype_of(b->shape)));
 }
 
 static weft_value logits(builder *b, weft_value tokens)
 {
-    outer_variables v;
+    const weft_layer_source source = {outer_variable, b};
     b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
-    declare_first(b, &v);
-    weft_value x =
-        b->shape->stages > 1 ? in_stages(b, &v, tokens) : blocks(b, embedded(b, &v, tokens));
-    declare_last(b, &v);
-    x = norm(b, v.norm, x);
-    return weft_einsum(rows_of(x, WEFT_DIMS(b->m->vocab)), x, operand(b, v.head));
+    weft_value x = b->shape->stages > 1 ? in_stages(b, tokens) : blocks(b, embedded(b, tokens));
+    x = weft_norm(x, &(weft_norm_options){.name = "norm",
+                                          .feature = b->m->embed,
+                                          .is_rms = b->shape->is_rms,
+                                          .source = &source});
+    return scored(b, x, b->table);
 }
 
 static weft_value loss_of(const builder *b, weft_value logits, weft_value targets)
@@ -397,36 +392,24 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 int gpt_n_variables(const gpt_shape *shape)
 {
     const int n_outer = 5 - shape->ropes - shape->is_rms - shape->ties;
-    return (int)(n_outer + n_of_block(shape) * layers_of(shape));
+    const int n_block = 12 - (shape->mixture.experts > 1) - 2 * shape->is_rms;
+    return (int)(n_outer + n_block * layers_of(shape));
 }
 
-/* Those of them that there are, in the order of asking; returns where the next goes. */
-static weft_value *put_variables(weft_value *to, const weft_value *from, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (from[i].graph != NULL) *to++ = from[i];
-    return to;
-}
-
+/* Those that a model asks for which is built beside the graph. */
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables)
 {
     gpt_model m;
-    builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
-    outer_variables outer;
-    block_variables v;
+    weft_graph *beside = weft_graph_create(0);
+    builder b = {.shape = shape,
+                 .m = &m,
+                 .graph = beside,
+                 .layer = -1,
+                 .declares = graph,
+                 .declared = variables};
     set_dims(shape, &m);
-    declare_first(&b, &outer);
-    variables = put_variables(variables, (weft_value[]){outer.table, outer.places}, 2);
-    for (b.layer = 0; b.layer < layers_of(shape); b.layer++) {
-        weft_value all[BLOCK_VARIABLES];
-        declare_block(&b, &v);
-        memcpy(all, &v, sizeof all);
-        variables = put_variables(variables, all, BLOCK_VARIABLES);
-    }
-    b.layer = -1;
-    declare_last(&b, &outer);
-    variables = put_variables(variables, outer.norm, 2);
-    put_variables(variables, &outer.head, !shape->ties);
+    logits(&b, weft_input(beside, "tokens", WEFT_I32, WEFT_DIMS(m.batch, m.seq)));
+    (void)weft_graph_destroy(&beside);
 }
 
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,

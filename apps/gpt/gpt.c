@@ -78,6 +78,9 @@ static const option options[] = {
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
      "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "
      "lion, shampoo or muon"},
+    {"groups", OPTION_TEXT, "", "GROUPS", "Training",
+     "weights that go otherwise, by patterns of their names: *.bias:decay=0;bytes:rate=0.3, and "
+     "optimizer=NAME; the first that matches counts"},
     {"rate", OPTION_REAL, "1e-3", "X", "Training", "highest learning rate"},
     APP_RATE_OPTIONS("Training", "20", "0.1"),
     {"accumulate", OPTION_COUNT, "1", "N", "Training",

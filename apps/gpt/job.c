@@ -205,6 +205,7 @@ weft_status gpt_job_check(gpt_job *job, weft_error *error)
     WEFT_TRY(check_options(s, error));
     job->shape = shape_of(s);
     WEFT_TRY(open_words(job, error));
+    WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &job->groups, error));
     job->parts = settings_count(s, "accumulate");
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
@@ -220,15 +221,17 @@ static weft_status build_update(gpt_job *job, weft_error *error)
         (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
     const int n = job->variables ? gpt_n_variables(&job->shape) : 0;
     WEFT_TRY(app_rate(s, job->graph, job->shape.dtype, job->steps, &job->rate, error));
-    job->update = weft_at(optimizer->name, WEFT_HERE,
-                          optimizer->build(job->loss, &(weft_optimizer_options){
-                                                          .rate_value = job->rate,
-                                                          .clip = settings_real(s, "clip"),
-                                                          .clip_by = settings_text(s, "clip-by"),
-                                                          .gradient_norm = &job->norm,
-                                                          .variables = {job->variables, n},
-                                                          .gradients = {job->gradients, n},
-                                                      }));
+    job->update =
+        weft_at(optimizer->name, WEFT_HERE,
+                optimizer->build(job->loss, &(weft_optimizer_options){
+                                                .rate_value = job->rate,
+                                                .clip = settings_real(s, "clip"),
+                                                .clip_by = settings_text(s, "clip-by"),
+                                                .gradient_norm = &job->norm,
+                                                .variables = {job->variables, n},
+                                                .gradients = {job->gradients, n},
+                                                .groups = {job->groups.list, job->groups.n},
+                                            }));
     const weft_average_options average = {.decay = settings_real(s, "average")};
     if (average.decay > 0) job->update = weft_average(job->update, &average);
     return WEFT_OK;

@@ -7,6 +7,7 @@
 #include "../bpe/bpe.h"
 #include "../links.h"
 #include "../run.h"
+#include "groups.h"
 #include "model.h"
 #include "weft/io.h"
 #include "weft/optim.h"
@@ -23,6 +24,7 @@ typedef struct gpt_job {
     weft_layout *layout;
     weft_graph *graph;
     gpt_model model;
+    gpt_groups groups;
     int64_t parts;                     /* micro-batches a step; 1: the batch at once */
     weft_value *variables, *gradients; /* [gpt_n_variables] of parts, in one block; else NULL */
     weft_value loss, norm, rate, update;

@@ -54,6 +54,8 @@ static weft_status build(app_task *task, const app_task_parts *parts, weft_value
     *loss = parts->loss(task);
     const weft_dtype dtype = app_task_dtype(task);
     WEFT_TRY(app_rate(task->settings, task->graph[APP_LEARNS], dtype, n_steps + 1, &rate, error));
+    if (parts->update) *update = parts->update(task, *loss, rate);
+    if (parts->update && update->id != 0) return WEFT_OK;
     *update = weft_at(
         rule->name, WEFT_HERE,
         rule->build(*loss, &(weft_optimizer_options){

@@ -67,6 +67,9 @@ typedef struct app_task_parts {
     weft_status (*begin)(app_task *task, weft_error *error);
     /* in graph[APP_LEARNS]; its errors may stay in the graph. Local */
     weft_value (*loss)(app_task *task);
+    /* what a step does to the variables, by this rate, in place of an optimizer; NULL, or the invalid value: the optimizer of the
+     * options. Local */
+    weft_value (*update)(app_task *task, weft_value loss, weft_value rate);
     /* data[APP_LEARNS]; all ranks agree afterwards. Local */
     weft_status (*open)(app_task *task, weft_error *error);
     /* after the last step, unless the run was stopped; NULL: nothing. Collective */

@@ -3,6 +3,7 @@
  */
 #include "model.h"
 
+#include "weft/autodiff.h"
 #include "weft/layers.h"
 
 static weft_value rows_of(weft_value ids, const word2vec_shape *shape, const char *table,
@@ -21,15 +22,35 @@ word2vec_model word2vec_build(weft_graph *graph, const word2vec_shape *shape)
     const weft_dim batch = {"batch", shape->batch}, candidate = {"candidate", shape->candidates};
     m.center = weft_input(graph, "center", WEFT_I32, WEFT_DIMS(batch));
     m.candidates = weft_input(graph, "candidates", WEFT_I32, WEFT_DIMS(batch, candidate));
-    const weft_value u = rows_of(m.center, shape, "centers", "lecun_uniform"),
-                     v = rows_of(m.candidates, shape, "contexts", "zeros");
-    const weft_value scores = weft_einsum(WEFT_DIMS(batch, candidate), u, v);
+    m.u = rows_of(m.center, shape, "centers", "lecun_uniform");
+    m.v = rows_of(m.candidates, shape, "contexts", "zeros");
+    const weft_value scores = weft_einsum(WEFT_DIMS(batch, candidate), m.u, m.v);
     const weft_value is_true =
         weft_one_hot(weft_constant(graph, WEFT_I32, WEFT_SCALAR, 0), candidate, shape->dtype);
     const weft_value losses =
         weft_sigmoid_cross_entropy(scores, weft_broadcast_to(is_true, WEFT_DIMS(batch, candidate)));
     m.loss = weft_mean(weft_sum(WEFT_DIMS(batch), losses));
     return m;
+}
+
+/* What is added are rows, so it is added to them where the table lies. */
+static weft_value moved(const char *name, weft_value gradient, weft_value ids, weft_dim vocab,
+                        weft_value rate)
+{
+    const weft_value table = weft_graph_find(gradient.graph, name, NULL);
+    const weft_value rows = weft_neg(weft_mul(gradient, rate));
+    return weft_assign(table, weft_add(table, weft_scatter_add(rows, ids, vocab)));
+}
+
+weft_value word2vec_step(const word2vec_model *model, const word2vec_shape *shape, weft_value rate)
+{
+    const weft_dim vocab = {"vocab", shape->vocab};
+    weft_value gradients[2];
+    weft_gradients(model->loss, WEFT_VALUES(model->u, model->v), gradients, 0);
+    return weft_group(
+        model->loss.graph,
+        WEFT_VALUES(moved("centers/weight", gradients[0], model->center, vocab, rate),
+                    moved("contexts/weight", gradients[1], model->candidates, vocab, rate)));
 }
 
 /* Of length 1. */

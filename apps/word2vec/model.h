@@ -15,11 +15,17 @@ typedef struct word2vec_model {
     weft_value
         candidates;  /* input "candidates", i32 [batch, candidate]: the first is the true one */
     weft_value loss; /* mean over pairs of what all candidates of one give */
+    weft_value u, v; /* rows of the two tables: [batch, embed], [batch, candidate, embed] */
 } word2vec_model;
 
 /* word2vec_build - tables "centers/weight" and "contexts/weight" [vocab, embed], and the loss. Errors stay in the graph. Local. Dims:
  * batch candidate vocab embed. */
 word2vec_model word2vec_build(weft_graph *graph, const word2vec_shape *shape);
+
+/* word2vec_step - stochastic gradient descent, p -= rate g, of those rows of both tables that the batch has: these alone are read and
+ * written, so a step costs what the batch does, however many words there are. rate: a scalar of the tables' dtype. Returns a token.
+ * Local. */
+weft_value word2vec_step(const word2vec_model *model, const word2vec_shape *shape, weft_value rate);
 
 /* word2vec_nearest - the words whose vectors have the smallest angles with those of the input "query", i32 [batch:n_queries]: into
  * *ids, i32 [batch, candidate:n_near]; each word is the nearest to itself. The dims are those of word2vec_build, so that a layout of

@@ -23,6 +23,8 @@ static const option options[] = {
     APP_DTYPE_OPTION,
     APP_LEARN_OPTIONS("6000", "length of training and of the rate's schedule", "1024",
                       "pairs a step, over all ranks", "5e-3", "1", "0", "0"),
+    {"sparse", OPTION_FLAG, "no", "", "Learning",
+     "with --optimizer sgd: only rows of words that a step has are read and written"},
     APP_CONTINUE_OPTIONS("runs/word2vec"),
     {"nearest", OPTION_TEXT, "", "WORDS", "Output",
      "words to show the nearest ones of, as king,love; without it some frequent ones"},
@@ -40,6 +42,7 @@ typedef struct job {
     corpus *corpus;
     int64_t n_queries;
     int32_t queries[MOST_QUERIES];
+    word2vec_model model;
 } job;
 
 /* ---- what to show --------------------------------------------------------------------------------
@@ -72,6 +75,19 @@ static weft_status read_queries(job *j, const char *text, weft_error *error)
 /* ---- the parts -----------------------------------------------------------------------------------
  */
 
+static weft_status check_sparse(const settings *s, weft_error *error)
+{
+    const char *optimizer = settings_text(s, "optimizer");
+    if (!settings_flag(s, "sparse") ||
+        (strcmp(optimizer, "sgd") == 0 && settings_real(s, "clip") == 0))
+        return WEFT_OK;
+    return weft_fail(
+        error, WEFT_USAGE,
+        "--sparse, --optimizer %.40s and --clip %g: what an optimizer keeps of all rows, "
+        "and a norm of all gradients, need all rows; give --optimizer sgd --clip 0",
+        optimizer, settings_real(s, "clip"));
+}
+
 static weft_status begin(app_task *task, weft_error *error)
 {
     job *j = task->own;
@@ -82,6 +98,7 @@ static weft_status begin(app_task *task, weft_error *error)
                               .sample = settings_real(s, "thin"),
                               .seed = (uint64_t)settings_count(s, "seed")};
     WEFT_TRY(app_task_check_data(task, "text to learn", error));
+    WEFT_TRY(check_sparse(s, error));
     if (o.window > CORPUS_MOST_NEAR || o.negatives > CORPUS_MOST_NEAR)
         return weft_fail(error, WEFT_USAGE,
                          "--window %lld --negatives %lld: there can be 1 to %d of each",
@@ -104,7 +121,17 @@ static word2vec_shape shape_of(const app_task *task)
 static weft_value loss(app_task *task)
 {
     const word2vec_shape shape = shape_of(task);
-    return word2vec_build(task->graph[APP_LEARNS], &shape).loss;
+    job *j = task->own;
+    j->model = word2vec_build(task->graph[APP_LEARNS], &shape);
+    return j->model.loss;
+}
+
+static weft_value update(app_task *task, weft_value of, weft_value rate)
+{
+    const job *j = task->own;
+    const word2vec_shape shape = shape_of(task);
+    if (!settings_flag(task->settings, "sparse")) return (weft_value){of.graph, 0};
+    return word2vec_step(&j->model, &shape, rate);
 }
 
 static weft_status open_data(app_task *task, weft_error *error)
@@ -175,6 +202,7 @@ int main(int n, char **arguments)
     static const app_task_parts parts = {.table = &table,
                                          .begin = begin,
                                          .loss = loss,
+                                         .update = update,
                                          .open = open_data,
                                          .look = look,
                                          .close = close_corpus};

@@ -216,6 +216,32 @@ static weft_attention_options wrong_weft_attention_options(fixture *f, int v)
     if (v > 1) o.query = o.feature = wrong_dims[v - 2];
     return o;
 }
+/* As fields of layers' options: functions that give nothing, and none. */
+static weft_value no_variable(void *context, weft_graph *graph, const char *name, weft_dtype dtype,
+                              weft_shape shape, weft_initial initial)
+{
+    (void)context, (void)name, (void)dtype, (void)shape, (void)initial;
+    return (weft_value){graph, 0};
+}
+static weft_value no_attention(void *context, weft_value q, weft_value k, weft_value v,
+                               const weft_attention_options *options)
+{
+    (void)context, (void)k, (void)v, (void)options;
+    return (weft_value){q.graph, 0};
+}
+enum { n_wrong_weft_layer_source_ptr = 3 };
+static const weft_layer_source *wrong_weft_layer_source_ptr(fixture *f, int v)
+{
+    static const weft_layer_source sources[] = {{NULL, NULL}, {no_variable, NULL}};
+    (void)f;
+    return v == 0 ? NULL : &sources[v - 1];
+}
+enum { n_wrong_weft_attend = 2 };
+static weft_attend wrong_weft_attend(fixture *f, int v)
+{
+    (void)f;
+    return v == 0 ? NULL : no_attention;
+}
 enum { n_wrong_weft_optimizer_groups = 7 };
 static weft_optimizer_groups wrong_weft_optimizer_groups(fixture *f, int v)
 {

@@ -16,10 +16,6 @@ bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name,
     *layer = (weft_layer){kind, name, x.graph, weft_dtype_of(x), source};
     if (name == NULL)
         weft_graph_fail(x.graph, "%s: it has no name, which its variables are called by", kind);
-    else if (source != NULL && source->variable == NULL)
-        weft_graph_fail(x.graph,
-                        "%s: layer %.60s: its source has no function that gives a variable", kind,
-                        name);
     else if (!weft_dtype_is_float(layer->dtype))
         weft_graph_fail(x.graph, "%s: layer %.60s: x is %s; it is a float. weft_cast it", kind,
                         name, weft_dtype_name(layer->dtype));
@@ -127,6 +123,10 @@ static weft_value of_source(const weft_layer *layer, const char *whole, weft_dty
 {
     const weft_layer_source *source = layer->source;
     if (weft_graph_status(layer->graph) != WEFT_OK) return weft_no_value(layer->graph);
+    if (source->variable == NULL)
+        return weft_graph_fail(layer->graph,
+                               "%s: layer %.60s: its source has no function that gives a variable",
+                               layer->kind, layer->name);
     const weft_value made =
         source->variable(source->context, layer->graph, whole, dtype, *shape, initial);
     if (weft_graph_status(layer->graph) != WEFT_OK) return weft_no_value(layer->graph);

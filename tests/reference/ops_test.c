@@ -28,6 +28,7 @@ static const lacking not_in_pytorch[] = {
     {"pool_pick", "made by gradients of max_pool, which has a case"},
     {"run_number", "there are no runs"},
     {"settle", "it says where a value is, and changes nothing"},
+    {"in_order", "made by order, which has a case"},
     {"reindex", "its parts have cases: slices, zeros around and between, reversals"},
     {"smooth_labels", "a part of cross_entropy there: reference/functions has both together"},
     {"rope", "no op of it"},

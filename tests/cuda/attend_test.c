@@ -89,6 +89,12 @@ static void test_attention_in_bf16_is_the_librarys(void)
             CHECK_EQ_INT(check_case(&cases[c], is_gradient, WEFT_PRECISION_BF16), 2);
 }
 
+static void test_each_gpu_has_a_handle_and_plans_of_its_own(void)
+{
+    on_another_gpu(test_attention_in_bf16_is_the_librarys);
+    test_attention_in_bf16_is_the_librarys();
+}
+
 /* How many kernels take attention of the first case, otherwise said. */
 static int count_kernels(const attend_case *c, weft_attention_attributes attributes,
                          weft_precision precision)
@@ -152,6 +158,7 @@ int main(void)
         return weft_test_report();
     }
     RUN(test_attention_in_bf16_is_the_librarys);
+    RUN(test_each_gpu_has_a_handle_and_plans_of_its_own);
     RUN(test_other_attention_is_the_plain_kernels);
     close_device();
     return weft_test_report();

@@ -92,23 +92,24 @@ static bool find_problem(const weft_call *call, attend_problem *problem)
     return is_near;
 }
 
-static const dnn_plan *find(attend_problem problem, attend_kind kind)
+/* gpu  NULL: the process's first, which is asked for all */
+static const dnn_plan *find(attend_problem problem, attend_kind kind, const cuda_gpu *gpu)
 {
     problem.kind = kind;
-    cuda_enter();
-    return cuda_attend_find(&problem);
+    gpu = gpu != NULL ? cuda_enter_gpu(gpu) : cuda_enter_first();
+    return cuda_dnn_find(gpu, cuda_attend_build, &problem, sizeof problem);
 }
 
 static bool takes(const weft_call *call)
 {
     attend_problem problem;
-    return find_problem(call, &problem) && find(problem, ATTEND_FORWARD) != NULL;
+    return find_problem(call, &problem) && find(problem, ATTEND_FORWARD, NULL) != NULL;
 }
 
 static bool takes_gradient(const weft_call *call)
 {
     attend_problem problem;
-    return find_problem(call, &problem) && find(problem, ATTEND_BACKWARD) != NULL;
+    return find_problem(call, &problem) && find(problem, ATTEND_BACKWARD, NULL) != NULL;
 }
 
 /* ---- scratch --------------------------------------------------------------------------------- */
@@ -143,10 +144,10 @@ static attend_kind kind_of(bool is_gradient)
     return is_gradient ? ATTEND_BACKWARD : ATTEND_FORWARD;
 }
 
-/* Where each lies, the library's own scratch first; returns how many bytes they all take. */
+/* Where each lies, the library's own scratch first, at[0] bytes; returns how many bytes they all take. */
 static int64_t lay_out(const attend_problem *p, bool is_gradient, int64_t at[ATTEND_IDS])
 {
-    int64_t end = rounded(find(*p, kind_of(is_gradient))->workspace);
+    int64_t end = at[0] = rounded(find(*p, kind_of(is_gradient), NULL)->workspace);
     for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
         at[id] = end;
         end += rounded(bytes_of(p, id));
@@ -178,15 +179,6 @@ static void release(void *prepared)
     if (x->pointers != NULL) (void)dnn.cudnnBackendDestroyDescriptor(x->pointers);
 }
 
-static weft_status fail(const char *call, cudnnStatus_t status, weft_error *error)
-{
-    char more[200] = "";
-    dnn.cudnnGetLastErrorString(more, sizeof more);
-    return weft_fail(error, WEFT_INTERNAL, "device cuda %d (%.60s): cuDNN: %s: %s: %.200s",
-                     cuda_gpu_here.ordinal, cuda_gpu_here.name, call,
-                     dnn.cudnnGetErrorString(status), more);
-}
-
 /* Which ids a graph has: unused ones are not told. */
 static int ids_of(const attend_problem *p, attend_kind kind, int64_t ids[ATTEND_IDS])
 {
@@ -206,33 +198,18 @@ static int ids_of(const attend_problem *p, attend_kind kind, int64_t ids[ATTEND_
 
 static weft_status tell_pointers(attending *x, attend_kind kind, weft_error *error)
 {
-    int64_t ids[ATTEND_IDS];
-    void *at[ATTEND_IDS];
-    const int n = ids_of(&x->problem, kind, ids);
-    for (int i = 0; i < n; i++)
-        at[i] = x->at[ids[i]];
-    cudnnBackendDescriptor_t *to = &x->pointers;
-    cudnnStatus_t status =
-        dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, to);
-    const struct {
-        cudnnBackendAttributeName_t name;
-        cudnnBackendAttributeType_t type;
-        int64_t n;
-        const void *value;
-    } facts[] = {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids},
-                 {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
-                 {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &x->workspace}};
-    for (int i = 0; i < 3 && status == CUDNN_STATUS_SUCCESS; i++)
-        status = dnn.cudnnBackendSetAttribute(*to, facts[i].name, facts[i].type, facts[i].n,
-                                              facts[i].value);
-    if (status == CUDNN_STATUS_SUCCESS) status = dnn.cudnnBackendFinalize(*to);
-    return status == CUDNN_STATUS_SUCCESS ? WEFT_OK : fail("a variant pack", status, error);
+    dnn_pointers pointers = {.workspace = x->workspace};
+    pointers.n = ids_of(&x->problem, kind, pointers.id);
+    for (int i = 0; i < pointers.n; i++)
+        pointers.at[i] = x->at[pointers.id[i]];
+    return cuda_dnn_tell(&pointers, &x->pointers, error);
 }
 
 static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
                            weft_error *error)
 {
     const bool is_gradient = weft_heads_is_gradient(call);
+    const cuda_gpu *gpu = cuda_stream_of(call->stream)->gpu;
     int64_t at[ATTEND_IDS];
     attending *x = *prepared = weft_arena_take(arena, sizeof *x);
     if (x == NULL) return weft_fail_memory(error, sizeof *x);
@@ -246,8 +223,9 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     x->at[ATTEND_ID_SCALE] = x->at[ATTEND_ID_SCALE_BACK] = &x->scale;
     x->at[ATTEND_ID_HIDDEN] = &x->hidden;
     x->at[ATTEND_ID_ONE] = &x->one;
-    x->plan = find(x->problem, kind_of(is_gradient));
-    weft_status status = tell_pointers(x, kind_of(is_gradient), error);
+    x->plan = find(x->problem, kind_of(is_gradient), gpu);
+    if (x->plan == NULL || x->plan->workspace > at[0]) return cuda_dnn_fail_unlike(gpu, error);
+    const weft_status status = tell_pointers(x, kind_of(is_gradient), error);
     if (status != WEFT_OK) release(x);
     return status;
 }
@@ -286,21 +264,9 @@ static void copy_stats(const weft_call *call, const attending *x, void *to, cons
     cuda_copy_box(call->stream, WEFT_COMPUTE, to, from, &box, sizeof(float));
 }
 
-/* One handle for all ranks of the process: one at a time says where its kernels go. */
 static void run(const weft_call *call, const attending *x)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    weft_error error = {WEFT_OK, -1, ""};
-    cuda_queue *q = cuda_queue_for(call->stream, WEFT_COMPUTE);
-    if (q == NULL) return;
-    pthread_mutex_lock(&lock);
-    cudnnStatus_t status = dnn.cudnnSetStream(dnn.handle, q->stream);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = dnn.cudnnBackendExecute(dnn.handle, x->plan->plan, x->pointers);
-    if (status != CUDNN_STATUS_SUCCESS) (void)fail("attention", status, &error);
-    pthread_mutex_unlock(&lock);
-    cuda_put(call->stream, q, CUDA_SUCCESS, "cudnnBackendExecute");
-    if (error.status != WEFT_OK) cuda_fail(call->stream, &error);
+    cuda_dnn_run(call->stream, x->plan, x->pointers, "attention");
 }
 
 static void launch(const weft_call *call)

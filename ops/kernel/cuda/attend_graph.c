@@ -7,10 +7,6 @@
  */
 #include "attend_graph.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static dnn_shape rows_of(const attend_problem *p, int tensor)
@@ -158,49 +154,10 @@ static void build_backward(dnn_graph *g, const attend_problem *p)
     apply(g, CUDNN_POINTWISE_IDENTITY, dq, NULL, in_memory(g, ATTEND_ID_DQ, BF16, rows_of(p, 0)));
 }
 
-void cuda_attend_build(dnn_graph *g, const attend_problem *problem)
+void cuda_attend_build(dnn_graph *g, const void *described)
 {
+    const attend_problem *problem = described;
     static void (*const builds[ATTEND_KINDS])(dnn_graph * g, const attend_problem *p) = {
         [ATTEND_FORWARD] = build_forward, [ATTEND_BACKWARD] = build_backward};
     builds[problem->kind](g, problem);
-}
-
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-typedef struct kept_plan kept_plan;
-struct kept_plan {
-    const kept_plan *next;
-    attend_problem problem;
-    dnn_graph graph;
-    dnn_plan plan;
-};
-
-static kept_plan *make(const attend_problem *problem)
-{
-    kept_plan *kept = calloc(1, sizeof *kept);
-    if (kept == NULL) return NULL;
-    kept->problem = *problem;
-    kept->graph.handle = dnn.handle;
-    cuda_attend_build(&kept->graph, problem);
-    kept->plan = cuda_dnn_plan(&kept->graph, NULL);
-    if (!kept->plan.is_there) cuda_dnn_forget(&kept->graph);
-    return kept;
-}
-
-const dnn_plan *cuda_attend_find(const attend_problem *problem)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static const kept_plan *all;
-    if (!cuda_dnn_open()) return NULL;
-    pthread_mutex_lock(&lock);
-    const kept_plan *found = all;
-    while (found != NULL && memcmp(&found->problem, problem, sizeof *problem) != 0)
-        found = found->next;
-    kept_plan *made = found == NULL ? make(problem) : NULL;
-    if (made != NULL) {
-        made->next = all;
-        all = found = made;
-    }
-    pthread_mutex_unlock(&lock);
-    return found != NULL && found->plan.is_there ? &found->plan : NULL;
 }

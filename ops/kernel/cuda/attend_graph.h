@@ -35,9 +35,7 @@ typedef struct attend_problem {
     int64_t stride[3][3];
 } attend_problem;
 
-/* cuda_attend_build - the graph. cuda_attend_find - a plan for the GPU, made once in the process; NULL: no engine does it, or cuDNN is
- * not there. Any thread; takes about a second the first time. */
-void cuda_attend_build(dnn_graph *g, const attend_problem *problem);
-const dnn_plan *cuda_attend_find(const attend_problem *problem);
+/* cuda_attend_build - the graph of an attend_problem. */
+void cuda_attend_build(dnn_graph *g, const void *problem);
 
 #endif

@@ -51,18 +51,6 @@ cudnnHandle_t cuda_dnn_handle(const cuda_gpu *gpu)
     return handle;
 }
 
-static void open_first(void)
-{
-    dnn.handle = cuda_dnn_handle(cuda_enter_first());
-}
-
-bool cuda_dnn_open(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_first);
-    return dnn.handle != NULL;
-}
-
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 static void check(dnn_graph *g, cudnnStatus_t status, const char *call)

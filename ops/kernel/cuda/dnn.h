@@ -32,7 +32,6 @@
 #define DNN_MEMBER(name) __typeof__(name) *name;
 typedef struct dnn_library {
     DNN_CALLS(DNN_MEMBER)
-    cudnnHandle_t handle; /* that of the process's first GPU; NULL: there is none */
 } dnn_library;
 extern dnn_library dnn;
 
@@ -40,8 +39,6 @@ extern dnn_library dnn;
  * are that GPU's. false, NULL: it cannot be loaded, or not begin. Each does it once in the process; any thread. */
 bool cuda_dnn_load(void);
 cudnnHandle_t cuda_dnn_handle(const cuda_gpu *gpu);
-/* Whether dnn.handle is there. */
-bool cuda_dnn_open(void);
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 

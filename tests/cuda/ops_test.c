@@ -191,6 +191,48 @@ static void test_order(void)
     }
 }
 
+/* ---- small matrices ----------------------------------------------------------------------------- */
+
+/* Its diagonal is more than the rest of a row, but of the last matrix nothing is right: all of it is -1. */
+static void add_squares(weft_call *call, weft_dtype dtype, const char *text, int64_t n)
+{
+    add_in(call, dtype, text, 1);
+    const weft_view *a = &call->in[0];
+    const int64_t count = weft_view_count(a), last = count - n * n;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = i / n % n, column = i % n;
+        const double x =
+            row == column ? 5.0 * (double)n + (double)random_below(9) : (double)random_below(9) - 4;
+        weft_dtype_put(dtype, a->data, i, n > 1 && i >= last ? -1 : x);
+    }
+}
+
+static void check_squares(const char *op, const char *a, const char *b, const char *out, int64_t n)
+{
+    for (int k = 0; k < 4; k++) {
+        const weft_dtype dtype = k % 2 ? WEFT_F64 : WEFT_F32;
+        const weft_square_attributes attributes = {"i", "j", n, k / 2 == 1};
+        weft_call call = {.attributes = &attributes};
+        add_squares(&call, dtype, a, n);
+        if (b != NULL) add_in(&call, dtype, b, 1);
+        add_out(&call, dtype, out);
+        check_call(op, &call);
+    }
+}
+
+static void test_small_matrices(void)
+{
+    check_squares("cholesky", "b:3 c:2 i:5 j:5", NULL, "b:3 c:2 i:5 j:5", 5);
+    check_squares("cholesky", "b:2 i:40 j:40", NULL, "b:2 i:40 j:40", 40);
+    check_squares("cholesky", "i:1 j:1", NULL, "i:1 j:1", 1);
+    check_squares("triangular_solve", "b:3 i:5 j:5", "b:3 j:5 k:4 l:2", "b:3 i:5 k:4 l:2", 5);
+    check_squares("triangular_solve", "b:2 i:33 j:33", "b:2 j:33", "b:2 i:33", 33);
+    check_squares("solve", "b:3 i:5 j:5", "b:3 j:5 k:4", "b:3 i:5 k:4", 5);
+    check_squares("solve", "b:2 i:40 j:40", "b:2 j:40 k:3", "b:2 i:40 k:3", 40);
+    check_squares("solve", "b:2 i:7 j:7", "b:2 j:7", "b:2 i:7", 7);
+    check_squares("solve", "b:0 i:3 j:3", "b:0 j:3", "b:0 i:3", 3);
+}
+
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
 static void check_shape(const char *op, const char *in, const char *out, weft_slice_attributes cut)
@@ -318,6 +360,7 @@ int main(void)
     RUN(test_indexing);
     RUN(test_scatter_add_goes_on_with_a_sum);
     RUN(test_order);
+    RUN(test_small_matrices);
     RUN(test_shapes);
     RUN(test_reindex);
     RUN(test_a_program_has_the_same_numbers_on_every_mesh);

@@ -186,7 +186,7 @@ done:
 }
 
 /* Ops that the device cuda has no kernel for yet, and NULL. */
-static const char *const not_on_cuda[] = {"cholesky", "triangular_solve", "solve", "require", NULL};
+static const char *const not_on_cuda[] = {"require", NULL};
 
 bool weft_oracle_lacks_on_cuda(const char *op)
 {

@@ -1,82 +1,169 @@
 #!/usr/bin/env bash
 # The tests of the device cuda on a machine that has a GPU and its driver, and perhaps nothing else: no compiler, no MPI, no BLAS.
 #
-#   tests/device/run.sh pack DIR [BUILD]    here: the programs and tests of a build (build), and every library that they load
-#   DIR/run.sh run                          there: all of them; a log beside it, device.log, with date, driver and commit
+#   tests/device/run.sh pack DIR [BUILD]    here: the programs and tests of a build (build), and every library that they load, as
+#                                           DIR/packed.tgz and DIR/run.sh
+#   DIR/run.sh run                          there: all of them, in nine minutes at most; device.log has date, driver and commit
+#   DIR/run.sh bench                        there: steps of GPT-2's small shape; bench.log
 #
-# Built on the older system of the two: its C library is the one that is not brought along. A test without a device says
-# "skipped" with the reason, and the last line counts what passed, failed and was skipped.
+# Logs are written into the folder that OUT names, else beside the script. Built on the older system of the two: its C library is the
+# one that is not brought along. A test without a device says "skipped" with the reason, and the last line counts what passed,
+# failed and was skipped. DEVICE_LIBRARIES names folders whose libraries come before all others.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tests=(device ops windows products attend convolve keep)
 
 die() { echo "device: $*" >&2; exit 1; }
 
-# Not the C library's, which belongs to the system, nor the driver's, which belongs to the GPU.
+# Not the C library's and the compiler's, which belong to the system, nor the driver's, which belongs to the GPU.
 libraries_of() {
     ldd "$@" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
-        grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*|libcuda)\.so'
+        grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+|ld-linux[^/]*|libcuda)\.so'
 }
 
 pack() {
-    local to=$1 build=${2:-build} top
+    local to=$1 build=${2:-build} top part
     top=$(cd "$here/../.." && pwd)
     [ -x "$build/tests/test_cuda_device" ] || die "$build has no tests/test_cuda_device; build with the CUDA Toolkit first"
-    mkdir -p "$to/bin" "$to/tests" "$to/lib"
-    cp "$build"/bin/{weft,gpt,mnist} "$to/bin/"
-    cp "$build"/tests/test_cuda_{device,ops,products,attend} "$to/tests/"
-    cp -L "$build"/lib/libweft.so.0 "$build"/lib/libweft_cuda.so "$to/lib/"
-    libraries_of "$to"/bin/* "$to"/tests/* "$to"/lib/* | grep -v '/libweft' | xargs -r -I{} cp -L {} "$to/lib/"
-    cp "${BASH_SOURCE[0]}" "$to/run.sh"
-    git -C "$top" rev-parse HEAD > "$to/commit" 2>/dev/null || echo unknown > "$to/commit"
+    mkdir -p "$to"
+    part=$(mktemp -d)
+    mkdir "$part"/{bin,tests,lib}
+    cp "$build"/bin/{weft,gpt,mnist} "$part/bin/"
+    for name in "${tests[@]}"; do cp "$build/tests/test_cuda_$name" "$part/tests/"; done
+    cp -L "$build"/lib/libweft.so.0 "$build"/lib/libweft_cuda.so "$part/lib/"
+    libraries_of "$part"/bin/* "$part"/tests/* "$build"/lib/libweft.so.0 | grep -v '/libweft' | xargs -r -I{} cp -L {} "$part/lib/"
+    strip -g "$part"/bin/* "$part"/tests/* "$part"/lib/* 2>/dev/null || true
+    cat "$top"/docs/*.md > "$part/text" # to train on
+    git -C "$top" describe --always --dirty > "$part/commit" 2>/dev/null || echo unknown > "$part/commit"
+    tar -C "$part" -czf "$to/packed.tgz" .
+    rm -rf "$part"
+    [ "$here/run.sh" -ef "$to/run.sh" ] || cp "$here/run.sh" "$to/run.sh"
     echo "packed $(du -sh "$to" | cut -f1) into $to"
+}
+
+# Programs are not run where they were brought: that may be a folder that nothing can be written into.
+unpack() {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    tar -C "$work" -xzf "$here/packed.tgz"
 }
 
 # The driver may lie where the loader does not look.
 add_driver_folders() {
     local folder
-    for folder in /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/local/cuda/compat; do
+    for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/local/cuda/compat; do
         if [ -e "$folder/libcuda.so.1" ]; then LD_LIBRARY_PATH+=":$folder"; fi
     done
 }
 
-# cuBLASLt, cuDNN and NVRTC: of a toolkit, or of Python's packages of them.
+# cuBLASLt, cuDNN, NVRTC and NCCL: of Python's packages of them, or of a toolkit.
 add_library_folders() {
     local folder packages
     packages=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null) || packages=/nowhere
-    for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib "$packages"/*/lib; do
+    for folder in "$packages"/*/lib /usr/local/cuda/lib64 /usr/local/cuda/lib; do
         if [ -d "$folder" ]; then LD_LIBRARY_PATH+=":$folder"; fi
     done
 }
 
+prepare() {
+    unpack
+    export LD_LIBRARY_PATH=${DEVICE_LIBRARIES:+$DEVICE_LIBRARIES:}$work/lib WEFT_SHARE_GPU=1 XDG_CACHE_HOME=$work/cache
+    export OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
+    add_driver_folders
+    add_library_folders
+    echo "date $(date -u +%FT%TZ), commit $(cat "$work/commit")"
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo "no nvidia-smi"
+    "$work/bin/weft" info --mesh data:1 || true
+}
+
 passed=0 failed=0 skipped=0
-try() {
-    local name=$1 status=0
-    shift
+try() { # NAME SECONDS COMMAND...
+    local name=$1 most=$2 status=0
+    shift 2
     echo "== $name"
-    timeout 300 "$@" || status=$?
+    timeout "$most" "$@" || status=$?
     case $status in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
+    124) failed=$((failed + 1)); echo "FAILED: it was not done in $most s" ;;
     *) failed=$((failed + 1)); echo "FAILED with status $status" ;;
     esac
 }
 
+# ---- programs --------------------------------------------------------------------------------------
+
+has_device() { "$work/bin/weft" info --mesh data:1 --device cuda > /dev/null 2>&1; }
+
+# train NAME ARGUMENTS: its losses, a line each, in $work/NAME.losses
+train() {
+    local name=$1
+    shift
+    "$work/bin/gpt" train --data "$work/text" --seed 1 --steps 5 --layers 2 --width 32 --heads 4 --seq 16 --batch 4 --sample 0 \
+        --run "$work/$name" "$@" > "$work/$name.out" 2>&1 || { cat "$work/$name.out"; return 1; }
+    sed -n 's/.*"loss":\([0-9.eE+-]*\).*/\1/p' "$work/$name/metrics.jsonl" > "$work/$name.losses"
+}
+
+# Steps on the GPU have the losses that they have on the CPU.
+trains_alike() {
+    local tolerance=$1
+    shift
+    has_device || { echo "skipped: no device cuda"; return 77; }
+    rm -rf "$work/here"
+    train here --device cuda "$@" || return 1
+    paste "$work/cpu.losses" "$work/here.losses" | awk -v most="$tolerance" '
+        { apart = ($1 - $2) / $1; if (apart < 0) apart = -apart; if (!(apart <= most)) bad++; if (NF < 2) bad++ }
+        END { print NR " losses, " bad + 0 " of them apart"; exit NR == 0 || bad > 0 }'
+}
+
 run() {
-    export LD_LIBRARY_PATH=$here/lib WEFT_SHARE_GPU=1
-    add_driver_folders
-    add_library_folders
-    echo "date $(date -u +%FT%TZ), commit $(cat "$here/commit")"
-    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo "no nvidia-smi"
-    try "weft info" "$here/bin/weft" info --mesh data:1
-    for test in "$here"/tests/test_*; do
-        try "$(basename "$test")" "$test"
-    done
+    prepare
+    for name in "${tests[@]}"; do try "$name" 60 "$work/tests/test_cuda_$name"; done
+    export -f train trains_alike has_device
+    export work
+    try "gpt on the CPU" 60 bash -c 'train cpu --device cpu'
+    try "gpt" 60 bash -c 'trains_alike 1e-4'
+    WEFT_CUDA_GRAPHS=0 try "gpt, kernel by kernel" 60 bash -c 'trains_alike 1e-4'
+    try "gpt in bf16" 60 bash -c 'trains_alike 2e-2 --precision bf16'
+    try "gpt, data parallel" 60 bash -c 'trains_alike 1e-4 --mesh data:2 --layout batch:data'
+    try "gpt, model parallel" 60 bash -c 'trains_alike 1e-4 --mesh model:2 --layout hidden:model,heads:model,vocab:model'
+    try "gpt, both, ZeRO" 60 bash -c 'trains_alike 1e-4 --mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 3'
+    if command -v compute-sanitizer > /dev/null; then
+        try "ops under compute-sanitizer" 120 compute-sanitizer --error-exitcode 9 "$work/tests/test_cuda_ops"
+    fi
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
 }
 
+# ---- bench ------------------------------------------------------------------------------------------
+
+# GPT-2's small shape, of bytes; kernel by kernel too. Nothing is compared: a page of numbers is `./run bench`'s.
+bench() {
+    prepare
+    local batch graphs precision
+    for precision in f32 bf16; do
+        for batch in 4 16; do
+            for graphs in 1 0; do
+                rm -rf "$work/bench"
+                echo "== 12 layers of 768, $batch x 1024, $precision, WEFT_CUDA_GRAPHS=$graphs"
+                WEFT_CUDA_GRAPHS=$graphs timeout 120 "$work/bin/gpt" train --data "$work/text" --seed 1 --steps 20 --layers 12 \
+                    --width 768 --heads 12 --seq 1024 --batch "$batch" --sample 0 --precision "$precision" --device cuda \
+                    --run "$work/bench" 2>&1 | tail -n 30 || echo "FAILED"
+                tail -n 2 "$work/bench/metrics.jsonl" 2>/dev/null || true
+            done
+        done
+    done
+}
+
+# with_log NAME: what the function of that name says, into NAME's log too
+with_log() {
+    local log=${OUT:-$here}/$2 status=0
+    "$1" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+    exit "$status"
+}
+
 case ${1:-} in
 pack) [ $# -ge 2 ] || die "pack DIR [BUILD]"; pack "$2" "${3:-build}" ;;
-run) run 2>&1 | tee "$here/device.log"; exit "${PIPESTATUS[0]}" ;;
-*) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+run) with_log run device.log ;;
+bench) with_log bench bench.log ;;
+*) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

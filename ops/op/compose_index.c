@@ -64,7 +64,8 @@ weft_value weft_checked_ids(weft_value ids, weft_dim dim)
 {
     weft_dim_attributes taken;
     char sentence[400];
-    if (!weft_graph_dim(ids.graph, "checked_ids", dim, &taken) || ids.id == 0)
+    if (!weft_graph_takes(ids.graph, "checked_ids", "ids", (weft_values){&ids, 1}) ||
+        !weft_graph_dim(ids.graph, "checked_ids", dim, &taken))
         return weft_no_value(ids.graph);
     if (weft_dtype_of(ids) != WEFT_I32)
         return weft_graph_fail(ids.graph, "checked_ids: ids are %s; they are i32. weft_cast them",

@@ -84,7 +84,7 @@ static void test_matrices(void)
     const weft_dim side = {"side", 4}, seven = {"seven", 7};
     const weft_value none_of_it = {NULL, 0};
     REFUSED(weft_cholesky(x, row, column),
-            "cholesky: row:4 and column:7 are not the two sides of a square matrix; they have two "
+            "row:4 and column:7 are not the two sides of a square matrix; they have two "
             "names and one size");
     REFUSED(weft_cholesky(x, row, row), "row:4 and row:4 are not the two sides");
     REFUSED(weft_cholesky(x, column, seven), "x is [row:4, column:7] and has no dim seven");

@@ -21,6 +21,7 @@ typedef struct layer {
     int64_t top_k;
     weft_experts_weights w;
     weft_value logits, shares; /* [groups, token, route]: of the router, and their softmax */
+    weft_value ids;            /* i32 [groups, token, choice]: whom a token chooses */
     weft_value chosen;         /* i32, of the same: whom a token chooses; {0} where experts do */
 } layer;
 
@@ -104,10 +105,10 @@ static void route(layer *l, weft_value x)
     l->logits = weft_einsum(of_tokens(l, WEFT_DIMS(l->route)), wide, l->w.router);
     l->shares = weft_softmax(l->logits, l->route);
     if (l->options->chooser == WEFT_EXPERTS_CHOOSE) return;
-    weft_value ids;
     const weft_dim choice = {"choice", l->top_k};
-    (void)weft_top_k(l->shares, l->route, choice, &ids);
-    l->chosen = weft_sum(of_tokens(l, WEFT_DIMS(l->route)), weft_one_hot(ids, l->route, WEFT_I32));
+    (void)weft_top_k(l->shares, l->route, choice, &l->ids);
+    l->chosen =
+        weft_sum(of_tokens(l, WEFT_DIMS(l->route)), weft_one_hot(l->ids, l->route, WEFT_I32));
 }
 
 /* Of each token's experts, 0 of others; [groups, token, route]. */
@@ -168,6 +169,17 @@ static weft_value everywhere(const layer *l, weft_value x)
     return weft_einsum(l->x, weft_mul(h, gate), operand(l, l->w.down));
 }
 
+/* Each token with its own experts: [groups, token, choice, ..] inside of them. */
+static weft_value with_chosen(const layer *l, weft_value x)
+{
+    const weft_value shares = weft_pick(l->shares, l->ids, l->route);
+    const weft_value sum = weft_sum(of_tokens(l, (weft_shape){0}), shares);
+    const weft_value gate = l->options->normalizes ? weft_div(shares, sum) : shares;
+    const weft_value h = acted(l, weft_pick_product(x, operand(l, l->w.up), l->ids, l->experts));
+    const weft_value made = weft_pick_product(h, operand(l, l->w.down), l->ids, l->experts);
+    return weft_einsum(l->x, made, operand(l, gate));
+}
+
 /* ---- facts ----------------------------------------------------------------------------------------- */
 
 /* Of each group: the mean over experts of its part of all choices times its mean share, relative to an even one. */
@@ -211,7 +223,7 @@ static weft_value build(layer *l, weft_value x, weft_experts_facts *facts)
     route(l, x);
     if (o->is_dropless) {
         if (facts != NULL) tell(l, NULL, facts);
-        return everywhere(l, x);
+        return o->is_picked ? with_chosen(l, x) : everywhere(l, x);
     }
     const seating s = o->chooser == WEFT_EXPERTS_CHOOSE ? choose_tokens(l) : seat_tokens(l);
     if (facts != NULL) tell(l, &s, facts);
@@ -251,6 +263,9 @@ static bool check_routing(const layer *l)
                         "experts: capacity is %g; it is above 0: places of an expert, 1 for an "
                         "even share of the tokens. For as many as come, set is_dropless",
                         o->capacity);
+    else if (o->is_picked && !o->is_dropless)
+        weft_graph_fail(l->graph, "experts: is_picked is set and is_dropless is not; experts with "
+                                  "places are computed at these. Set both");
     else if (o->is_dropless && is_choice)
         weft_graph_fail(l->graph,
                         "experts: experts choose and is_dropless is set; experts take as many "

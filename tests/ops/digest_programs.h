@@ -345,6 +345,23 @@ static weft_value require(const given *p, int version)
     const weft_value one = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);
     return weft_require(p->x, one, (weft_value){NULL, 0}, version == 1 ? "b" : "a");
 }
+/* Version 1: of other matrices; 2: of fewer. */
+static weft_value pick_product(const given *p, int version)
+{
+    const weft_dim which = {version == 1 ? "other" : "which", version == 2 ? 2 : 3},
+                   out = {"out", 5};
+    const weft_value w = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(which, column, out), 1.0),
+                     ids = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(row), 1.0);
+    return weft_pick_product(p->x, w, ids, which);
+}
+static weft_value unpick_product(const given *p, int version)
+{
+    const weft_dim which = {version == 1 ? "other" : "which", version == 2 ? 2 : 3},
+                   out = {"out", 4};
+    const weft_value ids = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(row), 1.0);
+    const weft_value in[] = {p->x, weft_rename(p->y, column, out), ids};
+    return weft_emit_dim(&weft_op_unpick_product, in, 3, which);
+}
 static weft_value pick(const given *p, int version)
 {
     weft_value id = weft_constant(p->graph, WEFT_I32, WEFT_SCALAR, 1.0);

@@ -110,6 +110,8 @@ static const program programs[] = {
     OP(triangular_solve, triangular_solve, 4),
     OP(solve, solve, 3),
     OP(pick, pick, 2),
+    OP(pick_product, pick_product, 3),
+    OP(unpick_product, unpick_product, 3),
     OP(unpick, unpick, 4),
     OP(attention, attention, 10),
     OP(attention_grad, attention_grad, 10),

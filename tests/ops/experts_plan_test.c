@@ -144,6 +144,50 @@ static void check_plan(const by_hand *c, bool is_shown)
     weft_mesh_destroy(&mesh);
 }
 
+/* Two of eight experts a token: work of the two products and of their gradients, on one rank. */
+static double work_of(bool is_picked)
+{
+    weft_graph *g = weft_graph_create(5);
+    weft_mesh *mesh = NULL;
+    weft_program *program = NULL;
+    weft_error error = {0};
+    double flops = 0;
+    const weft_dim rows = {"batch", 16};
+    const weft_value x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(rows, words, wide));
+    const weft_experts_options o = {.name = "mixture",
+                                    .token = words,
+                                    .feature = wide,
+                                    .experts = eight,
+                                    .hidden = inner,
+                                    .top_k = 2,
+                                    .is_dropless = true,
+                                    .is_picked = is_picked};
+    const weft_value y = weft_experts(x, &o, NULL), loss = weft_mean(weft_square(y));
+    const weft_value variables[] = {weft_graph_find(g, "mixture/up", NULL),
+                                    weft_graph_find(g, "mixture/down", NULL)};
+    weft_value d[2];
+    weft_gradients(loss, (weft_values){variables, 2}, d, 0);
+    if (CHECK_OK(weft_mesh_plan("data:1", &mesh, &error), error) &&
+        CHECK_OK(weft_compile(mesh, NULL, WEFT_VALUES(loss, d[0], d[1]), NULL, &program, &error),
+                 error))
+        for (int s = 0; s < weft_plan_n_steps(program); s++) {
+            weft_planned_step step = {0};
+            CHECK_OK(weft_plan_step_at(program, s, 0, &step, &error), error);
+            flops += step.flops;
+        }
+    weft_program_destroy(&program);
+    weft_graph_destroy(&g);
+    weft_mesh_destroy(&mesh);
+    return flops;
+}
+
+static void test_picked_experts_compute_what_was_chosen(void)
+{
+    const double all = work_of(false), picked = work_of(true);
+    printf("of eight experts %g flops, of two picked ones %g\n", all, picked);
+    CHECK(picked > 0 && picked < 0.3 * all);
+}
+
 static bool is_shown;
 
 static void test_plans_are_those_by_hand(void)
@@ -157,5 +201,6 @@ int main(int argc, char **argv)
     (void)argv;
     is_shown = argc > 1;
     RUN(test_plans_are_those_by_hand);
+    RUN(test_picked_experts_compute_what_was_chosen);
     return weft_test_report();
 }

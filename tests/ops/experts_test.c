@@ -22,7 +22,7 @@ typedef struct way {
     int64_t top_k;
     double capacity;
     weft_chooser chooser;
-    bool is_dropless, normalizes, is_tanh;
+    bool is_dropless, normalizes, is_tanh, is_picked;
 } way;
 
 static const way ways[] = {
@@ -36,6 +36,9 @@ static const way ways[] = {
     {"two choices, dropless", 2, .is_dropless = true, .normalizes = true},
     {"experts choose", 1, 0.5, WEFT_EXPERTS_CHOOSE},
     {"experts choose, by tanh", 2, 1.0, WEFT_EXPERTS_CHOOSE, .is_tanh = true},
+    {"one choice, picked", 1, .is_dropless = true, .is_picked = true},
+    {"two choices, picked, by tanh", 2, .is_dropless = true, .normalizes = true, .is_tanh = true,
+     .is_picked = true},
 };
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
@@ -59,6 +62,7 @@ static void build(weft_oracle_build *b)
                                           .chooser = w->chooser,
                                           .capacity = w->capacity,
                                           .is_dropless = w->is_dropless,
+                                          .is_picked = w->is_picked,
                                           .normalizes = w->normalizes,
                                           .activation = w->is_tanh ? "tanh" : NULL,
                                           .given = &weights};

@@ -111,6 +111,8 @@ static void test_what_experts_are_told_wrongly_is_one_sentence(void)
     check_experts_refused(&o, WEFT_F32, "capacity is -0.5; it is above 0");
     o = right, o.capacity = (double)NAN;
     check_experts_refused(&o, WEFT_F32, "capacity is");
+    o = right, o.is_picked = true;
+    check_experts_refused(&o, WEFT_F32, "is_picked is set and is_dropless is not");
     o = right, o.chooser = WEFT_EXPERTS_CHOOSE, o.is_dropless = true;
     check_experts_refused(&o, WEFT_F32, "experts choose and is_dropless is set");
     o = right, o.normalizes = true;

@@ -67,6 +67,9 @@ static void test_indices(void)
     REFUSED(weft_segment_mean(whole, ids, entry),
             "the operand is i32, and only floats are possible here: f32");
     REFUSED(weft_count_outside(x, entry), "ids are f32; they are i32");
+    REFUSED(weft_pick_product(x, y, ids, entry), "y is [column:7] and has no dim entry");
+    REFUSED(weft_pick_product(x, weft_outer(y, weft_iota(graph, WEFT_F32, entry)), ids, entry),
+            "it has three dims: entry, one of x that the ids have not, and one of its own");
     REFUSED(weft_checked_ids(x, entry), "ids are f32; they are i32");
     REFUSED(weft_require(x, ids, (weft_value){0}, "no"),
             "ids is [row:4], and here one number is possible; reduce it, as by weft_all");

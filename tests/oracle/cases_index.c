@@ -55,6 +55,28 @@ static weft_value pick_along(build_t *b, weft_dtype t) /* the rows in another or
     return weft_pick(x, ids, B);
 }
 
+/* Some ids are no matrix's. */
+static weft_value pick_product_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, D, C)), w = in(b, t, WEFT_DIMS(ROWS, C, B)),
+               ids = ids_of(b, WEFT_DIMS(A, D), ROWS.size);
+    return weft_pick_product(x, w, ids, ROWS);
+}
+static weft_value pick_product_own(build_t *b,
+                                   weft_dtype t) /* several of each row, in another order */
+{
+    weft_value x = in(b, t, WEFT_DIMS(C, A, D)), w = in(b, t, WEFT_DIMS(B, C, OUTER)),
+               ids = ids_of(b, WEFT_DIMS(ONE, D, SEQ, A), OUTER.size);
+    return weft_pick_product(x, w, ids, OUTER);
+}
+static weft_value unpick_product_x(build_t *b, weft_dtype t)
+{
+    weft_value x = in(b, t, WEFT_DIMS(A, C)), dy = in(b, t, WEFT_DIMS(A, D, B)),
+               ids = ids_of(b, WEFT_DIMS(A, D), OUTER.size);
+    const weft_value of[] = {x, dy, ids};
+    return weft_emit_dim(&weft_op_unpick_product, of, 3, OUTER);
+}
+
 static const weft_value no_number = {NULL, 0};
 
 static weft_value require_x(build_t *b, weft_dtype t) /* of a condition that holds */
@@ -122,6 +144,9 @@ CASES(gather, CASE(gather_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
       CASE(gather_permuted, OP_FLOAT, 1, .with = {.dim = "rows"}))
 CASES(scatter_add, CASE(scatter_add_x, OP_FLOAT, 1, .with = {.dim = "rows"}),
       CASE(scatter_add_permuted, OP_FLOAT, 1, .with = {.dim = "rows"}))
+CASES(pick_product, CASE(pick_product_x, OP_FLOAT, 2, .with = {.dim = "rows", .other = "c"}),
+      CASE(pick_product_own, OP_FLOAT, 1, .with = {.dim = "outer", .other = "c"}))
+CASES(unpick_product, CASE(unpick_product_x, OP_WIDE, 2, .with = {.dim = "outer"}))
 CASES(require, CASE(require_x, ALL_DTYPES, 1, .each = true))
 CASES(checked_ids, CASE(checked_ids_x, OP_I32, 0))
 CASES(pick, CASE(pick_x, OP_FLOAT, 1, .with = {.dim = "b"}),

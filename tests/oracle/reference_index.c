@@ -85,6 +85,34 @@ void reference_concat(const reference_call *call)
     lay(call, 1, call->with.other, tensor_size(&call->in[0], call->with.dim));
 }
 
+/* ---- products of chosen matrices -------------------------------------------------------------------- */
+
+void reference_pick_product(const reference_call *call)
+{
+    const reference_tensor *x = &call->in[0], *w = &call->in[1];
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t id = (int64_t)element_get(&call->in[2], &p);
+        for (int64_t k = 0; k < tensor_size(x, call->with.other); k++) {
+            const reference_point in = point_set(&p, call->with.other, k),
+                                  of = point_set(&in, call->with.dim, id);
+            if (id >= 0 && id < tensor_size(w, call->with.dim))
+                element_add(&call->out[0], &p, element_get(x, &in) * element_get(w, &of));
+        }
+    }
+}
+void reference_unpick_product(const reference_call *call)
+{
+    const reference_tensor *x = &call->in[0], *dy = &call->in[1];
+    REFERENCE_EACH(p, x, dy)
+    {
+        const int64_t id = (int64_t)element_get(&call->in[2], &p);
+        const reference_point to = point_set(&p, call->with.dim, id);
+        if (id >= 0 && id < tensor_size(&call->out[0], call->with.dim))
+            element_add(&call->out[0], &to, element_get(x, &p) * element_get(dy, &p));
+    }
+}
+
 /* ---- conditions that hold --------------------------------------------------------------------------- */
 
 void reference_require(const reference_call *call)

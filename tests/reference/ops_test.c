@@ -32,6 +32,8 @@ static const lacking not_in_pytorch[] = {
     {"reindex", "its parts have cases: slices, zeros around and between, reversals"},
     {"smooth_labels", "a part of cross_entropy there: reference/functions has both together"},
     {"rope", "no op of it"},
+    {"in_order", "a copy, or what ranks make of a long dim's order: sort has a case"},
+    {"unpick_product", "made by gradients of pick_product, which has a case"},
     {"require", "it checks, and changes nothing"},
     {"checked_ids", "it checks, and changes nothing"},
     {"alibi", "no op of it"},

@@ -344,6 +344,12 @@ def gather_x(o):
 
 
 @case
+def pick_product_x(o):
+    x, w, (valid, ids) = o.real(A, D, C), o.real(ROWS, C, B), inside(o.ids(ROWS, A, D), ROWS)
+    return torch.einsum("adc,adcb->adb", x, w[ids]) * valid[:, :, None]
+
+
+@case
 def scatter_add_x(o):
     rows, (valid, ids) = o.real(A, D, C), inside(o.ids(ROWS, A, D), ROWS)
     return torch.zeros(ROWS, C).index_add(0, ids.flatten(), (rows * valid[:, :, None]).reshape(A * D, C))

@@ -263,6 +263,10 @@ WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);
 /* unpick: the other way: y [out], which has dim, is 0 but for y[.., ids[.., own]], to which x[.., own] is added. */
 WEFT_API weft_value weft_unpick(weft_shape out, weft_value x, weft_value ids, weft_dim dim);
 
+/* pick_product: y[.., own, out] = the sum over in of x[.., in] w[ids[.., own], in, out]: each row of x times the matrix, or the matrices,
+ * that its ids say, and no other. w has three dims, dim and in and out in any order; in is the one of x that the ids have not; an id
+ * outside dim gives zeros. [ids' dims, x's first, out]. The cost is that of one product a row; float dtypes. On the CPU alone yet. */
+WEFT_API weft_value weft_pick_product(weft_value x, weft_value w, weft_value ids, weft_dim dim);
 /* scatter_max, scatter_min: the largest, the least of the rows of each id; where there is none -inf or inf, or the integer at that
  * end. The gradient is shared equally by ties. segment_mean: their mean, 0 where there is none. [dim, rest...] */
 WEFT_API weft_value weft_scatter_max(weft_value rows, weft_value ids, weft_dim dim);

@@ -57,6 +57,12 @@ void weft_pick_cpu(const weft_call *call);
  * scatter_add. */
 void weft_unpick_cpu(const weft_call *call);
 
+/* out [ids.., out] = sum over in of in[0] [rows.., in] times in[1] [dim, in, out], in any order but that dim is first, of that matrix
+ * whose number in[2] [rows.., own..] (i32) says; one that is not in the local box gives zeros. */
+void weft_pick_product_cpu(const weft_call *call);
+/* out [dim, in, out] = the sum over ids of in[0] [rows.., in] times in[1] [ids.., out]; matrices of the local box alone. */
+void weft_unpick_product_cpu(const weft_call *call);
+
 /* out[..., to] = the indices (i32) of the elements of in[0] along dim, which is whole, in the order of the elements; dims by place
  * (weft_order_attributes). A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending
  * and descending. */

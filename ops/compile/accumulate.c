@@ -11,8 +11,8 @@
  * another: so a product adds a trip's part of a weight's gradient to all that the trips before gave. No fusion spares the
  * pass over such a sum, as it does over others: so there are kernels that accumulate what is carried alone (`carried_alone`).
  *
- * So is a variable that the sum is stored into, and that nobody else reads as it was: rows that scatter_add adds to a table are
- * all that is touched of it.
+ * So is a variable that the sum is stored into, and that nobody reads as it was from there on: rows that scatter_add adds to a table
+ * are all that is touched of it.
  */
 #include "regions.h"
 
@@ -82,14 +82,26 @@ static bool is_summand(const accumulating *a, uint32_t placed, uint32_t sum)
            weft_lie_alike(a->plan, placed, sum);
 }
 
-/* A variable that becomes `sum`, and that nobody reads but that: `order` then has it made there. */
-static bool is_own_variable(const accumulating *a, uint32_t placed, uint32_t sum)
+/* Do all that read it, but for one, come before step `maker`? */
+static bool is_read_before(const accumulating *a, uint32_t placed, uint32_t maker)
+{
+    const weft_plan *plan = a->plan;
+    uint32_t n = 1;
+    if (a->n_reads[placed] == 1) return true;
+    for (uint32_t s = 0; s < maker; s++)
+        for (int i = 0; i < plan->steps[s].n_in; i++)
+            n += weft_placed_owner(plan, plan->steps[s].in[i]) == placed;
+    return n == a->n_reads[placed];
+}
+
+/* A variable that becomes `sum`, and that nobody reads any more but that: `order` then has it made there. */
+static bool is_own_variable(const accumulating *a, uint32_t placed, uint32_t sum, uint32_t maker)
 {
     const weft_placed *p = &a->plan->placed[placed], *its = &a->plan->placed[sum];
-    return p->home == WEFT_VARIABLE_HOME && a->stored[sum] == placed && a->n_reads[placed] == 1 &&
-           !p->shares && its->home == WEFT_TEMPORARY && !its->shares && !its->is_output &&
-           its->carried == 0 && its->scan == 0 && p->type.dtype == its->type.dtype &&
-           weft_lie_alike(a->plan, placed, sum);
+    return p->home == WEFT_VARIABLE_HOME && a->stored[sum] == placed &&
+           is_read_before(a, placed, maker) && !p->shares && its->home == WEFT_TEMPORARY &&
+           !its->shares && !its->is_output && its->carried == 0 && its->scan == 0 &&
+           p->type.dtype == its->type.dtype && weft_lie_alike(a->plan, placed, sum);
 }
 
 /* Would the kernel that does the step alone do it so as well, and begin with `other`? That of rank 0 speaks for all. */
@@ -109,7 +121,8 @@ static bool can_take(const accumulating *a, const weft_step *sum, int i)
     const weft_plan *plan = a->plan;
     const uint32_t made = sum->in[i], other = sum->in[1 - i], m = a->maker[made];
     if (!m || !is_summand(a, made, sum->out[0])) return false;
-    if (!is_summand(a, other, sum->out[0]) && !is_own_variable(a, other, sum->out[0])) return false;
+    if (!is_summand(a, other, sum->out[0]) && !is_own_variable(a, other, sum->out[0], m - 1))
+        return false;
     const weft_step *maker = &plan->steps[m - 1];
     return maker->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, maker) &&
            maker->n_in < WEFT_MAX_IN && maker->phase == sum->phase &&

@@ -29,6 +29,7 @@ weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error
         WEFT_TRY(choice.kernel->prepare(call, rank->program->arena, &call->prepared, error));
     bound->call = call;
     bound->launch = choice.kernel->launch;
+    bound->waits = choice.kernel->waits;
     bound->release = choice.kernel->prepare ? choice.kernel->release : NULL;
     return WEFT_OK;
 }

@@ -1,8 +1,8 @@
 /* keep.c: stretches of steps that the device keeps, to do each as one thing from then on: what the host does in a run with a thousand
  * kernels is then a few calls.
  *
- * A stretch is what lies between steps in which the host takes part: exchanges, which it brings on, and steps that other ranks take part
- * in. All else of a run is as in the run before, but for the run's number, so the n-th stretch of one is the n-th of the next. Where a
+ * A stretch is what lies between steps in which the host takes part: exchanges, which it brings on, steps that other ranks take part
+ * in, and kernels of which it reads something. All else of a run is as in the run before, but for the run's number, so the n-th stretch of one is the n-th of the next. Where a
  * scan may stop early it is not, and nothing is kept. The first run makes what is made when it is first used; the second is kept, and
  * takes memory for that. Where the device cannot keep a stretch, its steps are done one by one.
  */
@@ -45,7 +45,7 @@ static void turn_off(weft_rank *rank, const char *why)
 
 static bool is_the_hosts(const weft_bound_step *bound)
 {
-    return bound->step->kind == WEFT_STEP_CONVERT || bound->together != NULL;
+    return bound->step->kind == WEFT_STEP_CONVERT || bound->together != NULL || bound->waits;
 }
 
 /* Whether a stretch ends before step `s`: there the host waits for an exchange, or takes part. */
@@ -62,8 +62,11 @@ static void say_who_ends(weft_rank *rank, uint32_t s)
     char at[120] = "";
     if (rank->keeper->why[0] != '\0' || s >= plan->n_steps) return;
     (void)weft_origin_print(&plan->graph->nodes[plan->steps[s].node], at, sizeof at);
-    snprintf(rank->keeper->why, sizeof rank->keeper->why, "the host takes part in %s of %.120s",
-             plan->steps[s].kind == WEFT_STEP_CONVERT ? "an exchange" : "what ranks share", at);
+    snprintf(rank->keeper->why, sizeof rank->keeper->why, "the host %s of %.120s",
+             plan->steps[s].kind == WEFT_STEP_CONVERT ? "takes part in an exchange"
+             : rank->steps[s].waits                   ? "reads a number"
+                                                      : "takes part in what ranks share",
+             at);
 }
 
 static weft_status look(weft_rank *rank, weft_error *error)

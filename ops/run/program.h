@@ -73,6 +73,7 @@ struct weft_bound_step {
     weft_loop_part part;             /* loop, copy: which of its work is this rank's */
     const weft_together *together;   /* NULL: it concerns this rank alone */
     void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
+    bool waits;                      /* kernel: for the device */
     weft_move *move;                 /* convert */
     weft_comm *comm;
 };

@@ -13,7 +13,8 @@ static const weft_dim row = {"row", ROWS}, column = {"column", COLUMNS};
 
 typedef struct kept_case {
     const char *mesh, *layout;
-    bool may_stop; /* a scan that the host looks at */
+    bool may_stop;    /* a scan that the host looks at */
+    bool is_required; /* a condition that it looks at */
 } kept_case;
 
 typedef struct kept_result {
@@ -36,6 +37,11 @@ static weft_value build(weft_graph *g, const kept_case *c)
     weft_value last = weft_scan_last(h);
     weft_value sum = weft_sum(WEFT_DIMS(column), last);
     weft_value next = weft_add(weft_scale(w, 0.5), weft_mul(last, weft_tanh(sum)));
+    if (c->is_required)
+        next = weft_require(
+            next,
+            weft_less(weft_sum(WEFT_SCALAR, next), weft_constant(g, WEFT_F32, WEFT_SCALAR, 1e9)),
+            (weft_value){NULL, 0}, "the sum is 10^9");
     return weft_assign(w, next);
 }
 
@@ -97,7 +103,7 @@ static void check_case(const kept_case *c, kept_result *kept)
 static void test_a_run_on_one_gpu_is_kept_whole(void)
 {
     static kept_result kept;
-    check_case(&(kept_case){"data:1", "", false}, &kept);
+    check_case(&(kept_case){"data:1", "", false, false}, &kept);
     CHECK_EQ_INT(kept.usage[0].n_kept, 0);
     for (int run = 1; run < RUNS; run++)
         CHECK_EQ_INT(kept.usage[run].n_kept, kept.usage[run].n_steps);
@@ -108,16 +114,25 @@ static void test_a_run_on_one_gpu_is_kept_whole(void)
 static void test_an_exchange_ends_what_is_kept_and_is_named(void)
 {
     static kept_result kept;
-    check_case(&(kept_case){"data:2", "row:data", false}, &kept);
+    check_case(&(kept_case){"data:2", "row:data", false, false}, &kept);
     CHECK(kept.usage[RUNS - 1].n_kept > 0);
     CHECK(kept.usage[RUNS - 1].n_kept < kept.usage[RUNS - 1].n_steps);
     CHECK(strstr(kept.why, "the host takes part in an exchange of sum at ") != NULL);
 }
 
+static void test_a_kernel_that_waits_ends_what_is_kept_and_is_named(void)
+{
+    static kept_result kept;
+    check_case(&(kept_case){"data:1", "", false, true}, &kept);
+    CHECK_EQ_INT(kept.usage[RUNS - 1].n_kept < kept.usage[RUNS - 1].n_steps, 1);
+    CHECK(kept.usage[RUNS - 1].n_kept > TRIPS);
+    CHECK(strstr(kept.why, "the host reads a number of require at ") != NULL);
+}
+
 static void test_a_scan_that_may_stop_is_not_kept(void)
 {
     static kept_result kept;
-    check_case(&(kept_case){"data:1", "", true}, &kept);
+    check_case(&(kept_case){"data:1", "", true, false}, &kept);
     CHECK_EQ_INT(kept.usage[RUNS - 1].n_kept, 0);
     CHECK_TEXT(kept.why, "the host reads whether a scan goes on");
 }
@@ -125,7 +140,7 @@ static void test_a_scan_that_may_stop_is_not_kept(void)
 static void test_what_the_driver_does_not_keep_is_done_one_by_one(void)
 {
     static kept_result kept, apart;
-    const kept_case c = {"data:1", "", false};
+    const kept_case c = {"data:1", "", false, false};
     if (strncmp(cuda_gpu_here.name, "emulated", 8) != 0) return;
     run_case(kind, &c, &kept);
     setenv("TEST_CUDA_FAIL", "cuStreamEndCapture:1", 1);
@@ -141,6 +156,7 @@ int main(void)
     if (!open_device()) return weft_test_report();
     RUN(test_a_run_on_one_gpu_is_kept_whole);
     RUN(test_an_exchange_ends_what_is_kept_and_is_named);
+    RUN(test_a_kernel_that_waits_ends_what_is_kept_and_is_named);
     RUN(test_a_scan_that_may_stop_is_not_kept);
     RUN(test_what_the_driver_does_not_keep_is_done_one_by_one);
     close_device();

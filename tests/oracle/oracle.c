@@ -186,7 +186,7 @@ done:
 }
 
 /* Ops that the device cuda has no kernel for yet, and NULL. */
-static const char *const not_on_cuda[] = {"require", "pick_product", "unpick_product", NULL};
+static const char *const not_on_cuda[] = {"pick_product", "unpick_product", NULL};
 
 bool weft_oracle_lacks_on_cuda(const char *op)
 {

@@ -31,7 +31,7 @@ static const dnn_plan *find(const conv_problem *problem, const cuda_gpu *gpu)
 
 static bool takes(const weft_call *call)
 {
-    conv_problem problem;
+    conv_problem problem = {.kind = CONV_FORWARD};
     int plays[CONV_TENSORS];
     return cuda_conv_find(call, &problem, plays) && find(&problem, NULL) != NULL;
 }
@@ -57,7 +57,7 @@ static int64_t lay_out(const weft_call *call, const convolving *c, const dnn_pla
 
 static int64_t scratch(const weft_call *call)
 {
-    convolving c;
+    convolving c = {.plan = NULL};
     int64_t at[CONV_TENSORS];
     if (!cuda_conv_find(call, &c.problem, c.plays)) return 0;
     return lay_out(call, &c, find(&c.problem, NULL), at);

@@ -215,7 +215,7 @@ bool cuda_conv_find(const weft_call *call, conv_problem *problem, int plays[CONV
 {
     const weft_conv_attributes *a = call->attributes;
     cuda_nest classes[CLASSES] = {{0}};
-    conv_kind kind;
+    conv_kind kind = CONV_FORWARD;
     bool is_one = a->n_windows > 0;
     for (int t = X; t <= Y; t++)
         is_one = is_one && weft_view_count(view_of(call, t)) > 0;

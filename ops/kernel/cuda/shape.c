@@ -3,6 +3,7 @@
 #include "images.h"
 #include "kernels.h"
 #include "reindex.h"
+#include "require.h"
 
 static cuda_kernel moves[] = {
     {"move_1", NULL}, {"move_2", NULL}, {"move_4", NULL}, {"move_8", NULL}};
@@ -159,6 +160,19 @@ static void concat(const weft_call *call)
         put_part(call, &call->in[i], dim, i * attributes->begin);
 }
 
+/* The host looks whether the condition holds. */
+static void require(const weft_call *call)
+{
+    int32_t holds = 0;
+    char number[8];
+    copy(call);
+    cuda_get_bytes(call->stream, &holds, call->in[1].data, sizeof holds);
+    if (holds != 0 || cuda_failed(call->stream, NULL) != WEFT_OK) return;
+    if (call->n_in > 2)
+        cuda_get_bytes(call->stream, number, call->in[2].data, weft_dtype_bytes(call->in[2].dtype));
+    weft_require_fail(call, call->n_in > 2 ? number : NULL);
+}
+
 weft_status cuda_shapes_open(weft_device_kind device, weft_error *error)
 {
     static const struct {
@@ -174,5 +188,7 @@ weft_status cuda_shapes_open(weft_device_kind device, weft_error *error)
         WEFT_TRY(cuda_add_kernel(all[i].op,
                                  (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .launch = all[i].launch},
                                  device, error));
-    return WEFT_OK;
+    return cuda_add_kernel(
+        "require", (weft_kernel){.dtypes = WEFT_ANY_DTYPE, .launch = require, .waits = true},
+        device, error);
 }

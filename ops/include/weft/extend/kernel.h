@@ -56,8 +56,8 @@ typedef struct weft_call {
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
     weft_precision precision; /* what products of f32 may be computed with: that, or better */
-    /* Where a kernel of the CPU's says (weft_fail) that the call is not to be done: the run ends there, with the place in the
-     * program before the sentence. Only what all ranks find alike, as in what all of them have whole: who goes on waits for those
+    /* Where a kernel that knows at once (the CPU's, and who `waits`) says (weft_fail) that the call is not to be done: the run ends
+     * there, with the place in the program before the sentence. Only what all ranks find alike, as in what all of them have whole: who goes on waits for those
      * that do not. NULL: nobody hears it */
     weft_error *error;
 } weft_call;
@@ -91,6 +91,8 @@ typedef struct weft_kernel {
     /* ... but gains by it only where the sum is carried from trip to trip of a scan: any other a loop makes as cheaply, with what
      * else that loop does */
     bool carried_alone;
+    bool
+        waits; /* its launch waits for the stream, and reads what is there: a device that keeps runs does not keep it */
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))

@@ -1,10 +1,18 @@
 /* expand: ops that say so of themselves become the simpler ops that they consist of, whatever kernels a device has; some of them
- * where their operands are split in a way in which the kernel would need all of them (`is_apart`).
+ * where their operands are split in a way in which the kernel would need all of them (`is_apart`), or in the form that costs least
+ * (`forms`, forms.c).
  *
  * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
  */
+#include "forms.h"
 #include "rewrite.h"
+
+/* As what it is written; NULL: as its expand says. */
+static const weft_form *form_of(const weft_plan *plan, const weft_node *node)
+{
+    return plan->written ? plan->written[node - plan->graph->nodes] : NULL;
+}
 
 static void expand_node(weft_rewrite *rewrite, const weft_node *node)
 {
@@ -15,7 +23,11 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
     for (int i = 0; i < node->n_in; i++)
         vjp.in[i] = (weft_value){to, rewrite->value[node->in[i]]};
     uint32_t first = to->n_nodes;
-    node->op->expand(&vjp);
+    const weft_form *form = form_of(rewrite->plan, node);
+    if (form)
+        form->write(&vjp, form);
+    else
+        node->op->expand(&vjp);
     weft_graph_error_at(to, &node->origin);
     for (int i = 0; i < node->n_out; i++)
         rewrite->value[node->out + (uint32_t)i] = vjp.out[i].id;
@@ -56,6 +68,11 @@ static bool is_apart(const weft_plan *plan, const weft_node *node)
     return node->op->is_apart(&site, in, plan->mesh);
 }
 
+static bool has_form(const weft_plan *plan, const weft_node *node)
+{
+    return form_of(plan, node) != NULL;
+}
+
 typedef bool (*which)(const weft_plan *plan, const weft_node *node);
 
 static bool has_any(const weft_plan *plan, which expands)
@@ -88,6 +105,10 @@ static weft_status expand_all(weft_plan *plan, which expands, weft_error *error)
 /* What is apart becomes ops that are made of others in turn. */
 weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
 {
+    bool any = false;
     if (has_any(plan, is_apart)) WEFT_TRY(expand_all(plan, is_apart, error));
+    WEFT_TRY(weft_find_forms(plan, &any, error));
+    if (any) WEFT_TRY(expand_all(plan, has_form, error));
+    plan->written = NULL;
     return expand_all(plan, is_made_of_others, error);
 }

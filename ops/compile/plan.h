@@ -120,6 +120,10 @@ typedef struct weft_plan {
     uint32_t n_skips, cap_skips;
     weft_planned_draft drafts[WEFT_DRAFTS]; /* what place compared */
     int n_drafts;
+    weft_planned_form *forms; /* [n_forms] what expand compared */
+    int n_forms;
+    const weft_form **
+        written; /* [graph->n_nodes] while it is expanded: as what a node is written; NULL: as it is */
     weft_known_moves *moves;  /* rank 0's; filled while it is built; before lower NULL */
     weft_decision *decisions; /* [n_decisions] when explained */
     uint32_t n_decisions, cap_decisions;

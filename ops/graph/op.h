@@ -19,6 +19,22 @@ struct weft_row {
     const weft_op *resumes;
 };
 
+/* A form in which an op can be written where its operands are split over axes, and what it costs the rank that has most to do.
+ * Bytes are through its link. */
+struct weft_form {
+    const char *name;
+    void (*write)(weft_vjp *vjp,
+                  const weft_form *form); /* fills out; NULL: the op stays as it is */
+    uint32_t axes;                        /* over which it exchanges */
+    int n_ranks;                          /* along these */
+    double before, beside; /* bytes while nothing, and while something is computed; results' too */
+    double flops, last;    /* of these the last ones, when nothing is left to exchange */
+    double copied;         /* bytes that are read and written more than by the op */
+    double held;           /* bytes of others' operands that are there at once */
+    int n_exchanges;
+};
+enum { WEFT_MAX_FORMS = 4 };
+
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */
 #define WEFT_OP(name) extern const weft_op weft_op_##name;
 #include "../op/op_list.inc"

@@ -36,6 +36,9 @@ typedef struct weft_heads_call {
      * rows of k and v in common, of one of `n_keys` heads. With dbias the `n_shared` that add to the same of it are `n_apart`
      * from each other, and begin with each of the first n_apart of n_shared x n_apart in a row, of which there are `n_outer`. */
     int n_dims;
+    int of_blocks; /* which dim of these numbers the blocks, of which the call is for one; -1: there are none */
+    int64_t block
+        [2]; /* where it lies in what q has here, and what goes with it in what k and v have here */
     const char *dim[WEFT_MAX_DIMS];
     int64_t size[WEFT_MAX_DIMS], n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart;
 } weft_heads_call;
@@ -68,7 +71,9 @@ static inline void weft_heads_rows(weft_heads_call *h)
     const weft_view *q = h->view[WEFT_Q], *k = h->view[WEFT_K];
     const int query = weft_shape_find(&q->shape, a->query),
               memory = weft_shape_find(&k->shape, a->memory);
-    const int64_t far = q->shape.dims[query].size + k->shape.dims[memory].size;
+    const int64_t n_blocks =
+        a->blocks == NULL ? 1 : 2 * a->n_blocks; /* of numbers: as many and twice as many */
+    const int64_t far = n_blocks * (q->shape.dims[query].size + k->shape.dims[memory].size);
     h->n_query = weft_view_size(q, query), h->first_query = q->box.begin[query];
     h->n_memory = weft_view_size(k, memory), h->first_memory = k->box.begin[memory];
     h->n_feature = weft_view_size(q, weft_shape_find(&q->shape, a->feature));
@@ -81,6 +86,8 @@ static inline int weft_heads_lack(const weft_heads_call *h, const char *dim)
 {
     const weft_view *bias = h->view[WEFT_DBIAS];
     const bool of_bias = bias != NULL && weft_shape_find(&bias->shape, dim) < 0;
+    const char *blocks = h->attributes->blocks;
+    if (blocks != NULL && strcmp(dim, blocks) == 0) return 0;
     if (weft_shape_find(&h->view[WEFT_K]->shape, dim) < 0) return of_bias ? 2 : 3;
     return of_bias ? 1 : 0;
 }
@@ -104,13 +111,64 @@ static inline void weft_heads_order(weft_heads_call *h)
     h->n_heads = h->n_keys * h->n_grouped;
 }
 
-static inline weft_heads_call weft_heads_of(const weft_call *call)
+/* Blocks of rows that are here, each of which is computed by itself; 1: there are no blocks. */
+static inline int64_t weft_heads_n_blocks(const weft_call *call)
 {
-    weft_heads_call h = {.attributes = call->attributes};
+    const weft_attention_attributes *a = call->attributes;
+    const weft_view *q = &call->in[0];
+    return a->blocks == NULL ? 1 : weft_view_size(q, weft_shape_find(&q->shape, a->blocks));
+}
+
+/* The heads of one of them alone, and its memory: rows are numbered on from block to block. */
+static inline void weft_heads_narrow(weft_heads_call *h, int64_t block)
+{
+    const weft_attention_attributes *a = h->attributes;
+    const weft_view *q = h->view[WEFT_Q], *k = h->view[WEFT_K];
+    const int of_q = weft_shape_find(&q->shape, a->blocks),
+              of_k = weft_shape_find(&k->shape, a->memory_blocks);
+    const int64_t c = q->box.begin[of_q] + block, m = c - a->turn;
+    const int64_t n_query = q->shape.dims[weft_shape_find(&q->shape, a->query)].size,
+                  n_memory = k->shape.dims[weft_shape_find(&k->shape, a->memory)].size;
+    const bool is_there = m >= k->box.begin[of_k] && m < k->box.end[of_k];
+    while (strcmp(h->dim[h->of_blocks], a->blocks) != 0)
+        h->of_blocks++;
+    const int64_t n_here = h->size[h->of_blocks];
+    h->size[h->of_blocks] = 1;
+    h->n_heads /= n_here, h->n_keys /= n_here, h->n_outer /= n_here;
+    h->block[0] = block, h->block[1] = is_there ? m - k->box.begin[of_k] : 0;
+    h->first_query += (a->query_first + a->query_step * c) * n_query;
+    h->first_memory += (a->memory_first + a->memory_step * m) * n_memory;
+    if (!is_there) h->n_memory = 0;
+}
+
+static inline weft_heads_call weft_heads_of(const weft_call *call, int64_t block)
+{
+    weft_heads_call h = {.attributes = call->attributes, .of_blocks = -1};
     weft_heads_find(&h, call);
     weft_heads_rows(&h);
     weft_heads_order(&h);
+    if (h.attributes->blocks != NULL) {
+        h.of_blocks = 0;
+        weft_heads_narrow(&h, block);
+    }
     return h;
+}
+
+static inline bool weft_heads_is_memory(int tensor)
+{
+    return tensor == WEFT_K || tensor == WEFT_V;
+}
+
+/* What a tensor calls dim d of those that number the heads, and where the block begins along it. */
+static inline const char *weft_heads_dim(const weft_heads_call *h, int tensor, int d)
+{
+    return d == h->of_blocks && weft_heads_is_memory(tensor) ? h->attributes->memory_blocks
+                                                             : h->dim[d];
+}
+
+static inline int64_t weft_heads_at(const weft_heads_call *h, int tensor, int d)
+{
+    return d == h->of_blocks ? h->block[weft_heads_is_memory(tensor)] : 0;
 }
 
 /* What a tensor calls its rows and columns. */

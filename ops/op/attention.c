@@ -9,6 +9,7 @@
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attention.h"
@@ -16,8 +17,10 @@
 
 #define FIELD(member) WEFT_FIELD(weft_attention_attributes, member)
 static const weft_field fields[] = {
-    FIELD(query),  FIELD(memory), FIELD(feature), FIELD(scale), FIELD(causal),
-    FIELD(window), FIELD(column), FIELD(bias),    FIELD(mask),  FIELD(bias_gradient)};
+    FIELD(query),      FIELD(memory),        FIELD(feature),    FIELD(scale), FIELD(causal),
+    FIELD(window),     FIELD(column),        FIELD(bias),       FIELD(mask),  FIELD(bias_gradient),
+    FIELD(blocks),     FIELD(memory_blocks), FIELD(n_blocks),   FIELD(turn),  FIELD(query_first),
+    FIELD(query_step), FIELD(memory_first),  FIELD(memory_step)};
 const weft_attributes weft_attributes_attention =
     WEFT_ATTRIBUTES(weft_attention_attributes, fields);
 
@@ -138,15 +141,41 @@ static weft_status check_numbers(const weft_attention_attributes *attributes, we
     return WEFT_OK;
 }
 
+weft_site weft_attention_alike(const weft_site *site)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    weft_site alike = *site;
+    for (int i = 1; i < 3 && attributes->blocks != NULL; i++) {
+        weft_shape *shape = &alike.in[i].shape;
+        const int d = weft_shape_find(shape, attributes->memory_blocks);
+        if (d >= 0) shape->dims[d] = (weft_dim){attributes->blocks, attributes->n_blocks};
+    }
+    return alike;
+}
+
+static weft_status check_blocks(const weft_site *site, weft_error *error)
+{
+    const weft_attention_attributes *attributes = site->attributes;
+    if (attributes->blocks == NULL) return WEFT_OK;
+    WEFT_TRY(weft_check_dim(site, 0, attributes->blocks, attributes->n_blocks, error));
+    for (int i = 1; i < 3; i++)
+        WEFT_TRY(weft_check_dim(site, i, attributes->memory_blocks, attributes->n_blocks, error));
+    const bool is_step = llabs(attributes->query_step) == 1 && llabs(attributes->memory_step) == 1;
+    if (is_step && attributes->bias == 0 && attributes->mask == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_INTERNAL,
+                     "blocks of rows are one apart, without a bias or a mask");
+}
+
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
-    weft_site rows = *site;
+    WEFT_TRY(check_blocks(site, error));
+    weft_site rows = weft_attention_alike(site);
     rows.n_in = 3;
     WEFT_TRY(weft_check_float(&rows, 0, error));
     WEFT_TRY(weft_check_same_dtype(&rows, error));
     WEFT_TRY(weft_check_dims(&rows, error));
-    WEFT_TRY(check_rows(site, error));
+    WEFT_TRY(check_rows(&rows, error));
     WEFT_TRY(check_column(site, error));
     WEFT_TRY(check_numbers(attributes, error));
     if (attributes->bias > 0) {
@@ -178,9 +207,23 @@ static bool run_through(const weft_type *types, int n, const char *name, bool is
     return everywhere;
 }
 
-void weft_attention_factors(const weft_site *site, weft_factors *factors)
+/* With a block of q goes the one that is `turn` before it of k and v. */
+static void show_blocks(const weft_site *site, weft_factors *factors)
 {
     const weft_attention_attributes *attributes = site->attributes;
+    const weft_window window = {.lead = attributes->n_blocks,
+                                .low = -attributes->turn,
+                                .high = -attributes->turn,
+                                .stride = 1,
+                                .over = 1};
+    for (int i = 1; i < 3; i++)
+        weft_factor_show(site, factors, i, &window);
+}
+
+void weft_attention_factors(const weft_site *of, weft_factors *factors)
+{
+    const weft_attention_attributes *attributes = of->attributes;
+    const weft_site alike = weft_attention_alike(of), *site = &alike;
     const weft_shape *q = &site->in[0].shape;
     factors->n_factors = 0;
     for (int d = 0; d < q->n_dims; d++) {
@@ -191,6 +234,8 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors)
         run_through(site->in, site->n_in, name, is_query, factor->in);
         if (run_through(site->out, site->n_out, name, is_query, factor->out))
             factor->combine = WEFT_NOT_PARTIAL;
+        if (attributes->blocks != NULL && strcmp(name, attributes->blocks) == 0)
+            show_blocks(of, factors);
     }
 }
 
@@ -201,6 +246,7 @@ bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const w
     const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
     const int of_k = weft_shape_find(k, attributes->memory),
               of_v = weft_shape_find(v, attributes->memory);
+    if (attributes->blocks != NULL) return false;
     if (in[1].n_split[of_k] == 0 && in[2].n_split[of_v] == 0) return false;
     const weft_dim feature = q->dims[weft_shape_find(q, attributes->feature)];
     const double found = weft_count_of(q), there = weft_count_of(k) + weft_count_of(v);
@@ -229,6 +275,7 @@ static void gradient(weft_vjp *vjp)
 double weft_attention_work(const weft_site *site)
 {
     const weft_attention_attributes *attributes = site->attributes;
+    if (attributes->blocks != NULL) return weft_attention_blocks_work(site);
     const weft_shape *k = &site->in[1].shape;
     const double rows = (double)k->dims[weft_shape_find(k, attributes->memory)].size;
     const double window = attributes->window == 0 ? rows : fmin(rows, (double)attributes->window);
@@ -250,6 +297,7 @@ const weft_op weft_op_attention = {
     .gradient = gradient,
     .expand = weft_attention_expand,
     .is_apart = weft_attention_is_apart,
+    .forms = weft_attention_forms,
     .flops = flops,
 };
 

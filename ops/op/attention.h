@@ -13,8 +13,15 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors);
  * send k and v: there, by simpler ops, each rank has the scores of its own rows, and the softmax and what is weighted by it are
  * combined. */
 bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
+/* The site as if k and v had the blocks of q; without blocks, the site. */
+weft_site weft_attention_alike(const weft_site *site);
 /* The same written out, with a matrix of query x memory. */
 void weft_attention_expand(weft_vjp *vjp);
+/* How attention or its gradient is done where rows of q and of k and v are split over the same axes (attention_ring.c). */
+int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+                         weft_form *forms);
+/* weft_attention_work of blocks of rows: as much as an element of `blocks` has on average. */
+double weft_attention_blocks_work(const weft_site *site);
 /* Elements of q times the memory rows that one query row sees, on average: what flops are multiples of. */
 double weft_attention_work(const weft_site *site);
 

@@ -26,8 +26,9 @@ static weft_status infer(weft_site *site, weft_error *error)
                              : i == 1 ? "logsumexp"
                                       : "gradient");
     site->n_out = attributes->bias_gradient ? 4 : 3;
+    const weft_site alike = weft_attention_alike(site);
     for (int i = 0; i < 3; i++)
-        site->out[i] = site->in[i];
+        site->out[i] = alike.in[i];
     if (attributes->bias_gradient) site->out[3] = site->in[attributes->bias];
     return WEFT_OK;
 }
@@ -163,5 +164,6 @@ const weft_op weft_op_attention_grad = {
     .factors = weft_attention_factors,
     .expand = expand,
     .is_apart = weft_attention_is_apart,
+    .forms = weft_attention_forms,
     .flops = flops,
 };

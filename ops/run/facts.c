@@ -328,6 +328,21 @@ weft_status weft_plan_draft_at(const weft_program *program, int index, weft_plan
     return WEFT_OK;
 }
 
+int weft_plan_n_forms(const weft_program *program)
+{
+    return program ? program->plan->n_forms : 0;
+}
+
+weft_status weft_plan_form_at(const weft_program *program, int index, weft_planned_form *form,
+                              weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(form, error);
+    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_forms, __func__, "form", error));
+    *form = program->plan->forms[index];
+    return WEFT_OK;
+}
+
 int weft_plan_n_decisions(const weft_program *program)
 {
     return program ? (int)program->plan->n_decisions : 0;

@@ -364,6 +364,27 @@ static weft_status print_steps(const weft_program *program, FILE *file, weft_err
     return WEFT_OK;
 }
 
+/* Of each op the forms that it could be written in, with what they cost; the one taken is marked. */
+static weft_status print_forms(const weft_program *program, FILE *file, weft_error *error)
+{
+    if (!weft_plan_n_forms(program)) return WEFT_OK;
+    fputs("\nforms compared (price in bytes; exchanged beforehand + beside work; held of others)\n",
+          file);
+    for (int i = 0; i < weft_plan_n_forms(program); i++) {
+        weft_planned_form f;
+        char place[160], bytes[3][32];
+        WEFT_TRY(weft_plan_form_at(program, i, &f, error));
+        weft_report_place(f.op, f.builder, f.file, f.line, place, sizeof place);
+        human_bytes(f.before_bytes, bytes[0], sizeof bytes[0]);
+        human_bytes(f.beside_bytes, bytes[1], sizeof bytes[1]);
+        human_bytes(f.held_bytes, bytes[2], sizeof bytes[2]);
+        fprintf(file, "  %-8s %s over %s: %s %.0f; %s + %s, %d exchanges; %s%s\n",
+                weft_phase_name(f.phase), place, f.axes, f.name, f.price, bytes[0], bytes[1],
+                f.n_exchanges, bytes[2], f.is_taken ? ": taken" : "");
+    }
+    return WEFT_OK;
+}
+
 static const char *way_text(const weft_way *way)
 {
     return way->kind == WEFT_WAY_CUT ? way->dim : weft_way_kind_name(way->kind);
@@ -427,6 +448,7 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
     if (weft_plan_n_queues(program) > 1) WEFT_TRY(print_queues(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
     WEFT_TRY(print_kernels(program, file, error));
+    WEFT_TRY(print_forms(program, file, error));
     if (weft_plan_n_decisions(program)) {
         WEFT_TRY(print_drafts(program, file, error));
         print_decisions(program, file);

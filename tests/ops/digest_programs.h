@@ -415,6 +415,43 @@ static weft_value attention_grad(const given *p, int version)
     return emit_attention(p, &weft_op_attention_grad, true, version);
 }
 
+/* Of blocks of rows; each version has another of the fields that say which go with which. */
+static weft_value emit_blocks(const given *p, const weft_op *op, bool is_gradient, int version)
+{
+    const weft_dim blocks = {"blocks", version == 2 ? 3 : 2};
+    const weft_dim others = {version == 1   ? "others"
+                             : version == 3 ? "turned"
+                                            : "blocks",
+                             blocks.size},
+                   own = {version == 3 ? "turned" : "blocks", blocks.size};
+    const weft_attention_attributes attributes = {.query = "row",
+                                                  .memory = "row",
+                                                  .feature = "column",
+                                                  .column = "row",
+                                                  .scale = 0.5,
+                                                  .blocks = own.name,
+                                                  .memory_blocks = others.name,
+                                                  .n_blocks = blocks.size,
+                                                  .turn = version == 4,
+                                                  .query_first = version == 5 ? 3 : 0,
+                                                  .query_step = version == 6 ? -1 : 1,
+                                                  .memory_first = version == 7 ? 3 : 0,
+                                                  .memory_step = version == 8 ? -1 : 1};
+    weft_value q = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row, column), 0.5),
+               k = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(others, row, column), 0.25);
+    weft_value sums = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row), 1.0);
+    const weft_value in[] = {q, k, k, q, sums, q};
+    return weft_emit(p->graph, op, in, is_gradient ? 6 : 3, &attributes, sizeof attributes);
+}
+static weft_value attention_blocks(const given *p, int version)
+{
+    return emit_blocks(p, &weft_op_attention, false, version);
+}
+static weft_value attention_grad_blocks(const given *p, int version)
+{
+    return emit_blocks(p, &weft_op_attention_grad, true, version);
+}
+
 /* ---- scans ------------------------------------------------------------------------------------- */
 
 /* One in another. Version 1: carried and seen by the outer one; 2: counted backwards; 3, 4: along another dim, another size;

@@ -114,7 +114,10 @@ static const program programs[] = {
     OP(unpick_product, unpick_product, 3),
     OP(unpick, unpick, 4),
     OP(attention, attention, 10),
+    OP(attention, attention_blocks,
+       9), /* blocks: memory_blocks, n_blocks, both names, turn, first, step */
     OP(attention_grad, attention_grad, 10),
+    OP(attention_grad, attention_grad_blocks, 9),
 };
 enum { N_PROGRAMS = sizeof programs / sizeof programs[0] };
 

@@ -241,6 +241,68 @@ static void test_ends_of_panels_and_tiles(void)
         }
 }
 
+/* Rows that stand behind all that their window reaches, of which there are as many as no tile has: what another head has left in
+ * scratch is none of theirs. */
+static void test_rows_beyond_a_window_see_nothing(void)
+{
+    for (int dtype = 0; dtype < WEFT_I32; dtype++) {
+        const dims near = {.batch = {"batch", 1, 0, 1},
+                           .heads = {"heads", 1, 0, 1},
+                           .query = {"query", 100, 0, 13},
+                           .memory = {"memory", 13, 0, 13},
+                           .feature = {"kv", 8, 0, 8},
+                           .causal = true,
+                           .window = 3};
+        dims beyond = near;
+        beyond.query.begin = 50, beyond.query.end = 63;
+        one_case(&near, (weft_dtype)dtype, (int[4]){0, 0, 0, 0});
+        one_case(&beyond, (weft_dtype)dtype, (int[4]){0, 0, 0, 0});
+    }
+}
+
+/* Blocks of rows, one with one of another place: numbered on, and with none that is not there. */
+static void test_blocks_of_rows_go_with_those_of_a_turn(void)
+{
+    for (int form = 0; form < 24; form++) {
+        const int64_t n = 3, turn = form % 5 - 2;
+        const part blocks = {"blocks", n, form % 2, n}, others = {"others", n, 0, n},
+                   query = {"query", 11, 0, 11}, memory = {"memory", 9, 0, 9},
+                   feature = {"kv", 5, 0, 5}, heads = {"heads", 2, 0, 2};
+        const weft_dtype dtype = form % 2 == 0 ? WEFT_F32 : WEFT_F64;
+        weft_attention_attributes attributes = {.query = "query",
+                                                .memory = "memory",
+                                                .feature = "kv",
+                                                .column = "query",
+                                                .scale = 0.7,
+                                                .causal = form % 3 > 0,
+                                                .window = form % 4 == 0 ? 7 : 0,
+                                                .blocks = "blocks",
+                                                .memory_blocks = "others",
+                                                .n_blocks = n,
+                                                .turn = turn,
+                                                .query_first = form < 12 ? 0 : 2 * n - 1,
+                                                .query_step = form < 12 ? 1 : -1,
+                                                .memory_step = 1};
+        weft_call call = {.n_in = 4, .attributes = &attributes};
+        call.in[0] = view_of(dtype, 4, (part[]){blocks, query, heads, feature});
+        call.in[1] = view_of(dtype, 4, (part[]){heads, others, memory, feature});
+        call.in[2] = view_of(dtype, 4, (part[]){others, memory, heads, feature});
+        call.in[3] = view_like(&call.in[0]);
+        view_randomize(&call.in[3]);
+        open_results(&call, 0);
+        call.n_in = 3;
+        check_against(&call, weft_attention_cpu, weft_attention_plain, 2e-5);
+        call.n_in = 4;
+        open_gradient(&call, false);
+        for (int o = 1; o < 3; o++) { /* of k and v, numbered as q is */
+            view_free(&call.out[o]);
+            call.out[o] = view_of(dtype, 4, (part[]){blocks, memory, heads, feature});
+        }
+        check_against(&call, weft_attention_grad_cpu, weft_attention_grad_plain, 4e-4);
+        call_free(&call);
+    }
+}
+
 static void test_a_row_that_sees_nothing_gives_zero(void)
 {
     const part batch = {"batch", 1, 0, 1}, query = {"query", 3, 0, 3}, memory = {"memory", 0, 0, 0};
@@ -553,6 +615,8 @@ int main(void)
     RUN(test_gradient_over_many_tiles);
     RUN(test_memory_rows_beyond_those_that_are_held);
     RUN(test_ends_of_panels_and_tiles);
+    RUN(test_rows_beyond_a_window_see_nothing);
+    RUN(test_blocks_of_rows_go_with_those_of_a_turn);
     RUN(test_a_row_that_sees_nothing_gives_zero);
     RUN(test_whole_matrices_by_definition);
     RUN(test_rows_that_see_nothing_have_zeros_and_zero_gradients);

@@ -90,18 +90,24 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int lane)
         run_block(h, scratch, i / n_blocks, i % n_blocks * WEFT_QUERY_BLOCK);
 }
 
+static void attend(const weft_heads *h)
+{
+    const int64_t n_blocks = (h->n_query + WEFT_QUERY_BLOCK - 1) / WEFT_QUERY_BLOCK;
+    if (weft_attention_panels(h)) return;
+    if (h->n_feature > 0 && weft_heads_fit_tiles(h))
+        weft_parallel(h->stream, h->n_heads * n_blocks, 1, run_blocks, (void *)(uintptr_t)h);
+    else
+        weft_attention_rows(h);
+}
+
 void weft_attention_cpu(const weft_call *call)
 {
-    if (weft_view_count(&call->out[1]) == 0) return;
-    weft_heads h;
-    weft_heads_open(&h, call);
-    if (weft_attention_panels(&h)) return;
-    if (h.n_feature == 0 || !weft_heads_fit_tiles(&h)) {
-        weft_attention_plain(call);
-        return;
+    const int64_t n = weft_view_count(&call->out[1]) == 0 ? 0 : weft_heads_n_blocks(call);
+    for (int64_t block = 0; block < n; block++) {
+        weft_heads h;
+        weft_heads_open(&h, call, block);
+        attend(&h);
     }
-    const int64_t n_blocks = (h.n_query + WEFT_QUERY_BLOCK - 1) / WEFT_QUERY_BLOCK;
-    weft_parallel(call->stream, h.n_heads * n_blocks, 1, run_blocks, &h);
 }
 
 const weft_kernel weft_kernel_attention = {

@@ -86,8 +86,8 @@ typedef struct weft_row_math {
 } weft_row_math;
 extern const weft_row_math weft_row_maths[WEFT_I32]; /* f32, f64 */
 
-/* Fill `heads` from a call of attention, or of its gradient. */
-void weft_heads_open(weft_heads *heads, const weft_call *call);
+/* Fill `heads` from a call of attention, or of its gradient, for a block of those it has (weft_heads_n_blocks). */
+void weft_heads_open(weft_heads *heads, const weft_call *call, int64_t block);
 /* Every matrix of it has a unit stride, and blocks of this feature size fit a lane's scratch. */
 bool weft_heads_fit_tiles(const weft_heads *heads);
 /* The matrix of one head of one tensor, from local row `first`. */
@@ -109,7 +109,11 @@ void weft_tile_score(const weft_heads *heads, const weft_tile *tile, char *score
 bool weft_attention_panels(const weft_heads *heads);
 bool weft_attention_grad_panels(const weft_heads *heads);
 
-/* The same by loops over whole rows, for any strides; the oracle of the tiled kernels. */
+/* The results of a gradient become 0: those of rows that see or are seen by nothing stay so. */
+void weft_attention_clear(const weft_call *call);
+/* The same by loops over whole rows, for any strides; the oracle of the tiled kernels. Gradients are added to what is there. */
+void weft_attention_rows(const weft_heads *heads);
+void weft_attention_grad_rows(const weft_heads *heads);
 void weft_attention_plain(const weft_call *call);
 void weft_attention_grad_plain(const weft_call *call);
 

@@ -197,27 +197,28 @@ static void run(const weft_heads *h)
     run_pass(p);
 }
 
-static void clear(const weft_call *call)
+static void differentiate(const weft_heads *h)
 {
-    for (int i = 0; i < call->n_out; i++) { /* rows that see or are seen by nothing stay 0 */
-        const size_t bytes =
-            (size_t)weft_view_count(&call->out[i]) * weft_dtype_bytes(call->out[i].dtype);
-        if (bytes > 0) memset(call->out[i].data, 0, bytes);
-    }
+    if (weft_heads_fit_tiles(h))
+        run(h);
+    else
+        weft_attention_grad_rows(h);
 }
 
 void weft_attention_grad_cpu(const weft_call *call)
 {
     const bool is_empty = weft_view_count(&call->in[0]) == 0 || weft_view_count(&call->in[1]) == 0;
+    const int64_t n = is_empty ? 0 : weft_heads_n_blocks(call);
     weft_heads h;
-    if (!is_empty) weft_heads_open(&h, call);
-    if (!is_empty && weft_attention_grad_panels(&h)) return;
-    clear(call);
-    if (is_empty) return;
-    if (weft_heads_fit_tiles(&h))
-        run(&h);
-    else
-        weft_attention_grad_plain(call);
+    if (n == 1) {
+        weft_heads_open(&h, call, 0);
+        if (weft_attention_grad_panels(&h)) return;
+    }
+    weft_attention_clear(call);
+    for (int64_t block = 0; block < n; block++) {
+        weft_heads_open(&h, call, block);
+        if (h.n_memory > 0 && !weft_attention_grad_panels(&h)) differentiate(&h);
+    }
 }
 
 const weft_kernel weft_kernel_attention_grad = {

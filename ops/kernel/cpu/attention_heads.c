@@ -10,16 +10,19 @@
 static void open_tensor(weft_heads *h, int tensor, const weft_heads_call *call)
 {
     const weft_strided strided = weft_strided_view(call->view[tensor]);
+    const size_t bytes = weft_dtype_bytes(call->view[tensor]->dtype);
     h->data[tensor] = call->view[tensor]->data;
     h->row[tensor] = weft_strided_of(&strided, weft_heads_row(call, tensor));
     h->column[tensor] = weft_strided_of(&strided, weft_heads_column(call, tensor));
     for (int d = 0; d < h->n_dims; d++)
-        h->stride[tensor][d] = weft_strided_of(&strided, call->dim[d]);
+        h->stride[tensor][d] = weft_strided_of(&strided, weft_heads_dim(call, tensor, d));
+    for (int d = 0; d < h->n_dims && h->data[tensor] != NULL; d++)
+        h->data[tensor] += weft_heads_at(call, tensor, d) * h->stride[tensor][d] * (int64_t)bytes;
 }
 
-void weft_heads_open(weft_heads *h, const weft_call *call)
+void weft_heads_open(weft_heads *h, const weft_call *call, int64_t block)
 {
-    const weft_heads_call c = weft_heads_of(call);
+    const weft_heads_call c = weft_heads_of(call, block);
     *h = (weft_heads){.dtype = call->in[0].dtype,
                       .bytes = weft_dtype_bytes(call->in[0].dtype),
                       .n_dims = c.n_dims,

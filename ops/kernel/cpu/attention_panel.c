@@ -272,14 +272,15 @@ void weft_panel_store(const weft_panel *p, int tensor, const double *by, bool ad
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
 
-/* Whole tiles of rows that query rows [begin, begin + n) see any of. */
+/* Whole tiles of rows that query rows [begin, begin + n) see any of; where they see nothing, none. */
 static void find_seen(const weft_heads *h, int64_t begin, int64_t n, int64_t seen[2])
 {
     int64_t last[2];
     weft_heads_seen(h, begin, seen);
     weft_heads_seen(h, begin + n - 1, last);
-    seen[0] = seen[0] / TILE_ROWS * TILE_ROWS;
-    seen[1] = whole(last[1], TILE_ROWS);
+    const bool is_any = seen[0] < last[1];
+    seen[0] = is_any ? seen[0] / TILE_ROWS * TILE_ROWS : 0;
+    seen[1] = is_any ? whole(last[1], TILE_ROWS) : 0;
 }
 
 void weft_panel_enter(weft_panel *p, int64_t head, int64_t begin, int64_t n_rows)

@@ -24,12 +24,14 @@ static void add(const weft_heads *h, const weft_matrix *x, int64_t row, int64_t 
         ((double *)x->data)[i] += by;
 }
 
-static void put(const weft_heads *h, const weft_matrix *x, int64_t row, double value)
+static void put(const weft_heads *h, const weft_matrix *x, int64_t row, int64_t column,
+                double value)
 {
+    const int64_t i = row * x->row + column * x->column;
     if (h->dtype == WEFT_F32)
-        ((float *)x->data)[row * x->row] = (float)value;
+        ((float *)x->data)[i] = (float)value;
     else
-        ((double *)x->data)[row * x->row] = value;
+        ((double *)x->data)[i] = value;
 }
 
 static double dot_rows(const weft_heads *h, const weft_matrix *a, int64_t i, const weft_matrix *b,
@@ -79,7 +81,9 @@ static void forward(const weft_heads *h, head *x, int64_t i)
 {
     int64_t seen[2];
     weft_heads_seen(h, i, seen);
-    put(h, &x->m[WEFT_STATS], i, find_softmax(h, x, i, seen));
+    put(h, &x->m[WEFT_STATS], i, 0, find_softmax(h, x, i, seen));
+    for (int64_t f = 0; f < h->n_feature; f++)
+        put(h, &x->m[WEFT_O], i, f, 0);
     for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         for (int64_t f = 0; f < h->n_feature; f++)
@@ -117,7 +121,7 @@ static void run(const weft_heads *h, void (*row)(const weft_heads *h, head *x, i
     }
 }
 
-static void clear(const weft_call *call)
+void weft_attention_clear(const weft_call *call)
 {
     for (int i = 0; i < call->n_out; i++) {
         const size_t bytes =
@@ -126,18 +130,35 @@ static void clear(const weft_call *call)
     }
 }
 
+void weft_attention_rows(const weft_heads *h)
+{
+    run(h, forward);
+}
+
+void weft_attention_grad_rows(const weft_heads *h)
+{
+    run(h, backward);
+}
+
+static void run_blocks(const weft_call *call, void (*row)(const weft_heads *h, head *x, int64_t i))
+{
+    const int64_t n = weft_view_count(&call->in[0]) == 0 && weft_view_count(&call->out[1]) == 0
+                          ? 0
+                          : weft_heads_n_blocks(call);
+    weft_attention_clear(call);
+    for (int64_t block = 0; block < n; block++) {
+        weft_heads h;
+        weft_heads_open(&h, call, block);
+        run(&h, row);
+    }
+}
+
 void weft_attention_plain(const weft_call *call)
 {
-    weft_heads h;
-    clear(call);
-    weft_heads_open(&h, call);
-    if (weft_view_count(&call->out[1]) > 0) run(&h, forward);
+    run_blocks(call, forward);
 }
 
 void weft_attention_grad_plain(const weft_call *call)
 {
-    weft_heads h;
-    clear(call);
-    weft_heads_open(&h, call);
-    if (h.n_query > 0 && h.n_memory > 0) run(&h, backward);
+    run_blocks(call, backward);
 }

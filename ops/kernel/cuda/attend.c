@@ -29,15 +29,16 @@ static void set_tensor(cuda_attention *x, int tensor, const weft_heads_call *cal
     x->row[tensor] = cuda_stride_of(view, weft_heads_row(call, tensor));
     x->column[tensor] = cuda_stride_of(view, weft_heads_column(call, tensor));
     for (int d = 0; d < call->n_dims; d++)
-        x->stride[tensor][d] = cuda_stride_of(view, call->dim[d]);
+        x->stride[tensor][d] = cuda_stride_of(view, weft_heads_dim(call, tensor, d));
+    for (int d = 0; d < call->n_dims && view->data != NULL; d++)
+        x->data[tensor] = (char *)x->data[tensor] + weft_heads_at(call, tensor, d) *
+                                                        x->stride[tensor][d] *
+                                                        (int64_t)weft_dtype_bytes(view->dtype);
 }
 
-static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
-                           weft_error *error)
+static void prepare_block(const weft_call *call, int64_t block, cuda_attention *x)
 {
-    const weft_heads_call c = weft_heads_of(call);
-    cuda_attention *x = *prepared = weft_arena_take(arena, sizeof *x);
-    if (x == NULL) return weft_fail_memory(error, sizeof *x);
+    const weft_heads_call c = weft_heads_of(call, block);
     *x = (cuda_attention){.n_dims = c.n_dims,
                           .n_heads = c.n_heads,
                           .n_keys = c.n_keys,
@@ -57,6 +58,17 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     memcpy(x->size, c.size, sizeof x->size);
     for (int t = 0; t < ATTEND_TENSORS; t++)
         if (c.view[t] != NULL) set_tensor(x, t, &c);
+}
+
+/* One for each block. */
+static weft_status prepare(const weft_call *call, weft_arena *arena, void **prepared,
+                           weft_error *error)
+{
+    const int64_t n = weft_heads_n_blocks(call);
+    cuda_attention *x = *prepared = weft_arena_take(arena, (size_t)n * sizeof *x + 1);
+    if (x == NULL) return weft_fail_memory(error, (size_t)n * sizeof *x);
+    for (int64_t block = 0; block < n; block++)
+        prepare_block(call, block, &x[block]);
     return WEFT_OK;
 }
 
@@ -74,8 +86,10 @@ static void launch_rows(const weft_call *call, const cuda_attention *x, int stag
 
 static void launch(const weft_call *call)
 {
-    const cuda_attention *x = call->prepared;
-    launch_rows(call, x, RESULT, x->n_heads * x->n_query);
+    const cuda_attention *all = call->prepared;
+    const int64_t n = weft_heads_n_blocks(call);
+    for (const cuda_attention *x = all; x < all + n; x++)
+        launch_rows(call, x, RESULT, x->n_heads * x->n_query);
 }
 
 static int64_t scratch_of_gradient(const weft_call *call)
@@ -88,21 +102,24 @@ static int64_t scratch_of_gradient(const weft_call *call)
 static void launch_memory(const weft_call *call, const cuda_attention *x)
 {
     cuda_attention one = *x;
-    for (int o = 1; o < 3; o++)
-        cuda_clear(call->stream, WEFT_COMPUTE, call->out[o].data,
-                   (size_t)weft_view_count(&call->out[o]) * weft_dtype_bytes(call->out[o].dtype));
     for (one.member = 0; one.member < x->n_grouped; one.member++)
         launch_rows(call, &one, MEMORY, x->n_keys * x->n_memory);
 }
 
 static void launch_gradient(const weft_call *call)
 {
-    const cuda_attention *x = call->prepared;
-    launch_rows(call, x, QUERY, x->n_heads * x->n_query);
-    launch_memory(call, x);
-    if (x->data[ATTEND_DBIAS] != NULL)
+    const cuda_attention *all = call->prepared;
+    const int64_t n = weft_heads_n_blocks(call);
+    for (int o = 1; o < 3; o++)
+        cuda_clear(call->stream, WEFT_COMPUTE, call->out[o].data,
+                   (size_t)weft_view_count(&call->out[o]) * weft_dtype_bytes(call->out[o].dtype));
+    for (const cuda_attention *x = all; x < all + n; x++) {
+        launch_rows(call, x, QUERY, x->n_heads * x->n_query);
+        launch_memory(call, x);
+    }
+    if (n > 0 && all->data[ATTEND_DBIAS] != NULL)
         cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
-                    weft_view_count(&call->out[3]), x);
+                    weft_view_count(&call->out[3]), all);
 }
 
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error)

@@ -60,10 +60,10 @@ static bool is_plain(const weft_call *call, const weft_heads_call *h)
 {
     const weft_attention_attributes *a = h->attributes;
     const bool is_gradient = weft_heads_is_gradient(call);
-    return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->bias == 0 &&
-           a->mask == 0 && h->n_grouped == 1 && (!a->causal || h->first_query == h->first_memory) &&
-           h->n_heads > 0 && h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
-           lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
+    return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->blocks == NULL &&
+           a->bias == 0 && a->mask == 0 && h->n_grouped == 1 &&
+           (!a->causal || h->first_query == h->first_memory) && h->n_heads > 0 && h->n_query > 0 &&
+           h->n_memory > 0 && h->n_feature > 0 && lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
            (!is_gradient || (lies_as(h->view[WEFT_DQ], h->view[WEFT_Q]) &&
                              lies_as(h->view[WEFT_DK], h->view[WEFT_K]) &&
                              lies_as(h->view[WEFT_DV], h->view[WEFT_V])));
@@ -71,7 +71,7 @@ static bool is_plain(const weft_call *call, const weft_heads_call *h)
 
 static bool find_problem(const weft_call *call, attend_problem *problem)
 {
-    const weft_heads_call h = weft_heads_of(call);
+    const weft_heads_call h = weft_heads_of(call, 0);
     heads_dim dims[WEFT_MAX_DIMS] = {{0}};
     if (!is_plain(call, &h)) return false;
     const int n = join_heads(&h, dims);

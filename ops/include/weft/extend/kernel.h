@@ -144,6 +144,12 @@ typedef struct weft_attention_attributes {
     const char *column; /* what bias and mask call the memory rows; query's name: nothing  */
     int bias, mask;     /* which operands they are; 0: there is none                       */
     bool bias_gradient; /* attention_grad: with a fourth result, dbias                     */
+    /* Of blocks of rows that stand apart from each other (ops/op/attention_ring.c). With element c of the dim `blocks` of q goes
+     * element c - turn of `memory_blocks` of k and v, of which there are as many; with one that is not there goes nothing. query
+     * and memory then number the rows of a block: element c begins at row query_first + query_step c, or memory_first +
+     * memory_step c, times their number. NULL: rows are all there are. There is no bias and no mask; dk and dv have `blocks` */
+    const char *blocks, *memory_blocks;
+    int64_t n_blocks, turn, query_first, query_step, memory_first, memory_step;
 } weft_attention_attributes;
 
 typedef struct weft_slice_attributes {

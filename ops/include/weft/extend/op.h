@@ -134,7 +134,8 @@ WEFT_API extern const weft_attributes weft_attributes_element;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-typedef struct weft_row weft_row; /* opaque */
+typedef struct weft_row weft_row;   /* opaque */
+typedef struct weft_form weft_form; /* op.h of ops/graph */
 
 struct weft_op {
     size_t size; /* sizeof(weft_op), as its author's compiler saw it; Weft's own leave it 0 */
@@ -185,6 +186,11 @@ struct weft_op {
     /* Whether what expand makes takes the op's place here, though it has a kernel: where operands lie so that simpler ops send
      * less than the kernel would be sent. in [n_in]: where names want them, on the mesh. NULL: nowhere. Of Weft's own ops alone */
     bool (*is_apart)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
+    /* The forms in which it can be written where its operands are split so, with what each costs: at most WEFT_MAX_FORMS; the
+     * first is the op itself. The compiler takes the cheapest. Returns how many; 0: there is nothing to choose. Of Weft's own ops
+     * alone */
+    int (*forms)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+                 weft_form *forms);
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

@@ -249,6 +249,29 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_draft_at(const weft_program *prog
                                                         weft_planned_draft *draft,
                                                         weft_error *error);
 
+/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or has
+ * heads of all rows come together, or is a ring. The forms of an op, with the gradient that reads its results, stand one
+ * behind the other; the cheapest is taken. */
+typedef struct weft_planned_form {
+    const char *op, *builder, *file; /* the place in the program */
+    int line;
+    weft_phase phase;
+    const char *axes; /* "seq", "a+b": over which operands are split and forms exchange */
+    const char *name; /* "gathered", "heads", "ring", "balanced ring" */
+    double
+        price; /* in bytes through a link, of the rank that has most to do: exchanges, work, latencies */
+    double before_bytes,
+        beside_bytes;  /* exchanged while nothing is computed, and while something is */
+    double held_bytes; /* of others' operands and their gradients, at once */
+    int n_exchanges;
+    int n_compared; /* it and those of the same op behind it */
+    bool is_taken;
+} weft_planned_form;
+
+WEFT_API int weft_plan_n_forms(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_form_at(const weft_program *program, int index,
+                                                       weft_planned_form *form, weft_error *error);
+
 /* ---- what it costs --------------------------------------------------------------------------- */
 
 /* One run of one rank, in bytes through its link. A prediction to compare plans by: exchanges and work one after the

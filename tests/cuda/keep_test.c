@@ -8,7 +8,7 @@
 #include "weft/program.h"
 #include "weft/scan.h"
 
-enum { ROWS = 4, COLUMNS = 6, RUNS = 6, TRIPS = 48 };
+enum { ROWS = 4, COLUMNS = 6, RUNS = 6, TRIPS = 100 };
 static const weft_dim row = {"row", ROWS}, column = {"column", COLUMNS};
 
 typedef struct kept_case {

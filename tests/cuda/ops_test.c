@@ -193,16 +193,18 @@ static void test_order(void)
 
 /* ---- small matrices ----------------------------------------------------------------------------- */
 
-/* Its diagonal is more than the rest of a row, but of the last matrix nothing is right: all of it is -1. */
-static void add_squares(weft_call *call, weft_dtype dtype, const char *text, int64_t n)
+/* One number is more than the rest of a row: on the diagonal, or `beside` it, where rows have to be swapped. But of the last matrix
+ * nothing is right: all of it is -1. */
+static void add_squares(weft_call *call, weft_dtype dtype, const char *text, int64_t n,
+                        int64_t beside)
 {
     add_in(call, dtype, text, 1);
     const weft_view *a = &call->in[0];
     const int64_t count = weft_view_count(a), last = count - n * n;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = i / n % n, column = i % n;
-        const double x =
-            row == column ? 5.0 * (double)n + (double)random_below(9) : (double)random_below(9) - 4;
+        const double x = (row + beside) % n == column ? 5.0 * (double)n + (double)random_below(9)
+                                                      : (double)random_below(9) - 4;
         weft_dtype_put(dtype, a->data, i, n > 1 && i >= last ? -1 : x);
     }
 }
@@ -213,7 +215,7 @@ static void check_squares(const char *op, const char *a, const char *b, const ch
         const weft_dtype dtype = k % 2 ? WEFT_F64 : WEFT_F32;
         const weft_square_attributes attributes = {"i", "j", n, k / 2 == 1};
         weft_call call = {.attributes = &attributes};
-        add_squares(&call, dtype, a, n);
+        add_squares(&call, dtype, a, n, strcmp(op, "solve") == 0);
         if (b != NULL) add_in(&call, dtype, b, 1);
         add_out(&call, dtype, out);
         check_call(op, &call);

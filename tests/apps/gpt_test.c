@@ -246,7 +246,7 @@ static void test_plan_as_json(void)
                            "--layout batch:data,hidden:model | grep -A99 'ways compared'");
     const command_result explained = command_run_all(line);
     CHECK_EQ_INT(explained.status, 0);
-    CHECK_TEXT(explained.text, "einsum at model.c:");
+    CHECK_TEXT(explained.text, "einsum of dense at model.c:");
     CHECK_TEXT(explained.text, ", model: hidden of hidden ");
 }
 

@@ -133,7 +133,8 @@ static weft_value of_source(const weft_layer *layer, const char *whole, weft_dty
     if (made.id == 0 || made.graph != layer->graph)
         return weft_graph_fail(layer->graph, "%s: the layer's source gives no %.100s", layer->kind,
                                whole);
-    if (has_dims(weft_shape_of(made), shape) && weft_dtype_of(made) == dtype) return made;
+    const bool is_float = weft_dtype_of(made) == dtype || weft_dtype_of(made) == layer->dtype;
+    if (has_dims(weft_shape_of(made), shape) && is_float) return made;
     return refuse_other(layer, whole, made, shape, dtype);
 }
 

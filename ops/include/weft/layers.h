@@ -34,7 +34,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_initial_of(const char *initializer, do
  * checkpoints, several as one, what a trip of a scan sees of them.
  *
  * variable  asked once for each, in the order in which a layer's comment has them, by the whole name, "block/up/weight". Returns the
- *           variable, or what is made of it: of this dtype, with these dims, and perhaps others of x, of which each element then
+ *           variable, or what is made of it: of this dtype, or rounded to x's, with these dims, and perhaps others of x, of which each element then
  *           has weights of its own; the invalid value where the graph has an error. It calls builders without their macros,
  *           (weft_variable)(...): what the layer has made so far would else seem to come from there
  */

@@ -408,35 +408,6 @@ static weft_form gathered(const sizes *s, const ring *r)
     return f;
 }
 
-/* Heads of all rows come together instead: how many a rank has of how many; 0: there are too few. */
-static double share_of_heads(const weft_site *site, const weft_spec *in, int64_t n)
-{
-    const weft_attention_attributes *a = site->attributes;
-    const weft_shape *q = &site->in[0].shape;
-    double share = 0;
-    for (int d = 0; d < q->n_dims; d++) {
-        const char *name = q->dims[d].name;
-        const int64_t size = q->dims[d].size;
-        const bool is_head = strcmp(name, a->query) != 0 && strcmp(name, a->feature) != 0 &&
-                             weft_shape_find(&site->in[1].shape, name) >= 0;
-        if (!is_head || in[0].n_split[d] > 0 || size < n) continue;
-        const double its = (double)((size + n - 1) / n) / (double)size;
-        if (share == 0 || its < share) share = its;
-    }
-    return share;
-}
-
-static weft_form by_heads(const sizes *s, double share)
-{
-    const double n = (double)s->n;
-    weft_form f = form_of(s, "heads");
-    f.before = (2 * s->q + s->kv) / n * (n - 1) / n;
-    f.flops = f.last = s->flops * share;
-    f.held = (2 * s->q + s->kv) / n;
-    f.n_exchanges = 4;
-    return f;
-}
-
 /* Parts of q that have to do with one of k and v in a turn. */
 static int count_meetings(const ring *r, int of_k, int64_t turn)
 {
@@ -483,10 +454,8 @@ int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_
     const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape;
     const int64_t n_query = q->dims[weft_shape_find(q, a->query)].size,
                   n_memory = k->dims[weft_shape_find(k, a->memory)].size;
-    const double share = share_of_heads(site, in, s.n);
     int n = 0;
     forms[n++] = gathered(&s, &straight);
-    if (share > 0) forms[n++] = by_heads(&s, share);
     forms[n++] = ring_form(&s, &straight);
     if (a->causal && n_query == n_memory && n_query % (2 * s.n) == 0)
         forms[n++] = ring_form(&s, &balanced);

@@ -249,15 +249,15 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_draft_at(const weft_program *prog
                                                         weft_planned_draft *draft,
                                                         weft_error *error);
 
-/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or has
- * heads of all rows come together, or is a ring. The forms of an op, with the gradient that reads its results, stand one
+/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or is
+ * a ring. The forms of an op, with the gradient that reads its results, stand one
  * behind the other; the cheapest is taken. */
 typedef struct weft_planned_form {
     const char *op, *builder, *file; /* the place in the program */
     int line;
     weft_phase phase;
     const char *axes; /* "seq", "a+b": over which operands are split and forms exchange */
-    const char *name; /* "gathered", "heads", "ring", "balanced ring" */
+    const char *name; /* "gathered", "ring", "balanced ring" */
     double
         price; /* in bytes through a link, of the rank that has most to do: exchanges, work, latencies */
     double before_bytes,

@@ -47,10 +47,9 @@ weft_value word2vec_step(const word2vec_model *model, const word2vec_shape *shap
     const weft_dim vocab = {"vocab", shape->vocab};
     weft_value gradients[2];
     weft_gradients(model->loss, WEFT_VALUES(model->u, model->v), gradients, 0);
-    return weft_group(
-        model->loss.graph,
-        WEFT_VALUES(moved("centers/weight", gradients[0], model->center, vocab, rate),
-                    moved("contexts/weight", gradients[1], model->candidates, vocab, rate)));
+    const weft_value u = moved("centers/weight", gradients[0], model->center, vocab, rate);
+    const weft_value v = moved("contexts/weight", gradients[1], model->candidates, vocab, rate);
+    return weft_group(model->loss.graph, WEFT_VALUES(u, v));
 }
 
 /* Of length 1. */

@@ -5,12 +5,17 @@
 
 static bool begin(weft_layer *l, weft_value ids, const weft_embedding_options *o)
 {
-    *l = (weft_layer){"embedding", o->name, ids.graph, o->dtype, o->source};
+    *l = (weft_layer){"embedding", o->name, ids.graph, o->dtype, o->source, *weft_shape_of(ids)};
     if (o->name == NULL || o->entry.name == NULL || o->embed.name == NULL)
         weft_graph_fail(l->graph, "embedding: name, entry and embed are to be said");
     else if ((unsigned)o->dtype >= WEFT_DTYPES || !weft_dtype_is_float(o->dtype))
         weft_graph_fail(l->graph, "embedding: layer %.60s: its dtype is %s; it is a float", o->name,
                         weft_dtype_name(o->dtype));
+    else if (o->positions.id != 0 && o->over.name == NULL)
+        weft_graph_fail(l->graph,
+                        "embedding: layer %.60s: positions are given, and no dim that they number; "
+                        "say over, whose rows they choose",
+                        o->name);
     else if (o->over.name != NULL && o->positions.id == 0)
         weft_layer_has(l, "places are along", ids, o->over);
     return weft_graph_status(l->graph) == WEFT_OK;

@@ -79,11 +79,12 @@ static weft_value variable(const layer *l, const char *name, weft_shape shape, w
 static weft_experts_weights make_variables(const layer *l)
 {
     const weft_dim in = l->feature, hidden = l->hidden;
-    return (weft_experts_weights){
-        .router = variable(l, "router", WEFT_DIMS(in, l->route), in, l->route, 0),
-        .up = variable(l, "up", WEFT_DIMS(l->experts, in, hidden), in, hidden, 0),
-        .down = variable(l, "down", WEFT_DIMS(l->experts, hidden, in), hidden, in,
-                         l->options->out_scale)};
+    weft_experts_weights w;
+    w.router = variable(l, "router", WEFT_DIMS(in, l->route), in, l->route, 0);
+    w.up = variable(l, "up", WEFT_DIMS(l->experts, in, hidden), in, hidden, 0);
+    w.down =
+        variable(l, "down", WEFT_DIMS(l->experts, hidden, in), hidden, in, l->options->out_scale);
+    return w;
 }
 
 /* As products read it. */

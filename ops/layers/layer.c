@@ -13,7 +13,7 @@
 bool weft_layer_begin(weft_layer *layer, const char *kind, const char *name,
                       const weft_layer_source *source, weft_value x)
 {
-    *layer = (weft_layer){kind, name, x.graph, weft_dtype_of(x), source};
+    *layer = (weft_layer){kind, name, x.graph, weft_dtype_of(x), source, *weft_shape_of(x)};
     if (name == NULL)
         weft_graph_fail(x.graph, "%s: it has no name, which its variables are called by", kind);
     else if (!weft_dtype_is_float(layer->dtype))
@@ -117,6 +117,27 @@ static bool has_dims(const weft_shape *all, const weft_shape *some)
     return true;
 }
 
+/* Of what a source has given: its own dims, and others of x, of which each element has weights of its own. */
+static bool has_no_others(const weft_layer *layer, const char *whole, weft_value made,
+                          const weft_shape *shape)
+{
+    const weft_shape *given = weft_shape_of(made);
+    for (int d = 0; d < given->n_dims; d++) {
+        const char *name = given->dims[d].name;
+        const int in_x = weft_shape_find(&layer->x, name);
+        if (weft_shape_find(shape, name) >= 0 ||
+            (in_x >= 0 && layer->x.dims[in_x].size == given->dims[d].size))
+            continue;
+        weft_graph_fail(
+            layer->graph,
+            "%s: the layer's source gives %.100s with %s:%lld, which neither that nor x "
+            "has; each dim of a variable is one of them",
+            layer->kind, whole, name, (long long)given->dims[d].size);
+        return false;
+    }
+    return true;
+}
+
 /* What the program's own function gives; other dims of x may lead. */
 static weft_value of_source(const weft_layer *layer, const char *whole, weft_dtype dtype,
                             const weft_shape *shape, weft_initial initial)
@@ -134,8 +155,9 @@ static weft_value of_source(const weft_layer *layer, const char *whole, weft_dty
         return weft_graph_fail(layer->graph, "%s: the layer's source gives no %.100s", layer->kind,
                                whole);
     const bool is_float = weft_dtype_of(made) == dtype || weft_dtype_of(made) == layer->dtype;
-    if (has_dims(weft_shape_of(made), shape) && is_float) return made;
-    return refuse_other(layer, whole, made, shape, dtype);
+    if (!has_dims(weft_shape_of(made), shape) || !is_float)
+        return refuse_other(layer, whole, made, shape, dtype);
+    return has_no_others(layer, whole, made, shape) ? made : weft_no_value(layer->graph);
 }
 
 weft_value weft_layer_variable(const weft_layer *layer, const char *name, weft_shape shape,

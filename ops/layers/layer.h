@@ -11,6 +11,7 @@ typedef struct weft_layer {
     weft_graph *graph;
     weft_dtype dtype;                /* of x: what it computes in */
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
+    weft_shape x;                    /* what it reads: variables of a source may have dims of it */
 } weft_layer;
 
 /* Of one variable: which it is, and how it begins. */

@@ -59,7 +59,12 @@ static weft_value attended(weft_value q, weft_value k, weft_value v,
 static bool check(const weft_layer *l, weft_value x, weft_value memory,
                   const weft_multi_head_options *o)
 {
-    return weft_layer_has(l, "embed is", x, o->embed) &&
+    if (o->positions.id != 0 && memory.id != x.id)
+        weft_graph_fail(l->graph,
+                        "multi_head: layer %.60s: positions are x's, and the memory is another "
+                        "value; turn both by weft_rope",
+                        l->name);
+    return weft_graph_status(l->graph) == WEFT_OK && weft_layer_has(l, "embed is", x, o->embed) &&
            weft_layer_has(l, "queries are along", x, o->attention.query) &&
            weft_layer_has_of(l, "memory's embed is", "the memory", memory, o->embed) &&
            weft_layer_has_of(l, "memory is along", "the memory", memory, o->attention.memory);

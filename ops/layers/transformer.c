@@ -126,6 +126,7 @@ static bool check(const block *b, weft_value x)
 weft_value weft_transformer(weft_value x, const weft_transformer_options *options)
 {
     block b = {.options = options};
+    if (options != NULL && options->facts != NULL) *options->facts = (weft_experts_facts){0};
     if (x.id == 0) return weft_no_value(x.graph);
     if (options == NULL)
         return weft_graph_fail(x.graph,

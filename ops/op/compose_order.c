@@ -174,7 +174,8 @@ weft_value weft_quantile(weft_value x, weft_dim dim, double q)
     if (low.id == 0) return low;
     const weft_value between = weft_scale(weft_sub(high, low), place - whole);
     const weft_value y = place > whole ? weft_add(low, between) : low;
-    const weft_value is_nan = weft_any(*weft_shape_of(low), weft_is_nan(wide));
+    const weft_shape rest = *weft_shape_of(low);
+    const weft_value is_nan = weft_any(rest, weft_is_nan(wide));
     const weft_value nan = weft_constant(x.graph, weft_dtype_of(wide), WEFT_SCALAR, (double)NAN);
     return weft_cast(weft_where(is_nan, nan, y), weft_dtype_of(x));
 }

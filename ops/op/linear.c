@@ -9,14 +9,10 @@
 
 #include "weft/ops.h"
 
-#define SIDES                                                                                      \
-    WEFT_FIELD(weft_square_attributes, row), WEFT_FIELD(weft_square_attributes, column),           \
-        WEFT_FIELD(weft_square_attributes, size)
-static const weft_field of_square[] = {SIDES},
-                        of_triangle[] = {SIDES, WEFT_FIELD(weft_square_attributes, is_upper)};
-const weft_attributes weft_attributes_square = WEFT_ATTRIBUTES(weft_square_attributes, of_square);
-const weft_attributes weft_attributes_triangle =
-    WEFT_ATTRIBUTES(weft_square_attributes, of_triangle);
+static const weft_field fields[] = {
+    WEFT_FIELD(weft_square_attributes, row), WEFT_FIELD(weft_square_attributes, column),
+    WEFT_FIELD(weft_square_attributes, size), WEFT_FIELD(weft_square_attributes, is_upper)};
+const weft_attributes weft_attributes_square = WEFT_ATTRIBUTES(weft_square_attributes, fields);
 
 /* ---- for infer and factors ----------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 
 #include "op.h"
 
-/* Both of weft_square_attributes; of a triangle, is_upper too. */
-extern const weft_attributes weft_attributes_square, weft_attributes_triangle;
+/* Of weft_square_attributes; is_upper is no where there is no triangle. */
+extern const weft_attributes weft_attributes_square;
 /* Operand 0 is float and has both sides; the sentence of one that is not square is the builder's. */
 weft_status weft_check_square(const weft_site *site, weft_error *error);
 /* b, operand 1, has the dims of a's batch, in their order, then `row`, then its own; the result the same with `column`. Cut along

@@ -28,7 +28,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_triangular_solve = {
     .name = "triangular_solve",
-    .attributes = &weft_attributes_triangle,
+    .attributes = &weft_attributes_square,
     .infer = weft_infer_solve,
     .factors = weft_factors_solve,
     .linear = 1 << 1,

@@ -83,6 +83,15 @@ static void test_variables_may_have_other_dims_of_x(void)
     weft_graph_destroy(&graph);
 }
 
+/* A dim that nobody has would be summed away, or come out of a sum. */
+static weft_value give_too_much(void *context, weft_graph *graph, const char *name,
+                                weft_dtype dtype, weft_shape shape, weft_initial initial)
+{
+    (void)context;
+    shape.dims[shape.n_dims++] = (weft_dim){"extra", 3};
+    return (weft_variable)(graph, name, dtype, shape, initial);
+}
+
 static void check_refused(asked a, weft_layer_variable_of function, const char *says)
 {
     const weft_layer_source source = {function, &a};
@@ -100,6 +109,36 @@ static void test_what_a_source_gives_wrongly_is_refused(void)
     check_refused((asked){.n_wrong = 3, .is_none = true}, give,
                   "the layer's source gives no b/self/query/weight");
     check_refused((asked){""}, NULL, "its source has no function that gives a variable");
+    check_refused((asked){""}, give_too_much, "with extra:3, which neither that nor x has");
+}
+
+static void test_places_that_number_nothing_are_refused(void)
+{
+    weft_graph *graph = weft_graph_create(1);
+    const weft_dim entry = {"entry", 9}, rows = {"rows", 4}, embed = {"embed", 7},
+                   other = {"other", 5};
+    const weft_value ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(rows));
+    CHECK(weft_embedding(ids,
+                         &(weft_embedding_options){
+                             .name = "e", .entry = entry, .embed = embed, .positions = ids})
+              .id == 0);
+    CHECK_TEXT(weft_graph_error(graph)->message, "no dim that they number");
+    weft_graph_destroy(&graph);
+    graph = weft_graph_create(1);
+    const weft_value x = weft_input(graph, "x", WEFT_F32, WEFT_DIMS(rows, embed)),
+                     memory = weft_input(graph, "memory", WEFT_F32, WEFT_DIMS(other, embed)),
+                     places = weft_input(graph, "places", WEFT_I32, WEFT_DIMS(rows));
+    const weft_multi_head_options o = {
+        .name = "m",
+        .embed = embed,
+        .heads = {"heads", 2},
+        .is_rotary = true,
+        .memory = memory,
+        .attention = {.query = rows, .memory = other, .feature = {"kv", 2}},
+        .positions = places};
+    CHECK(weft_multi_head(x, &o).id == 0);
+    CHECK_TEXT(weft_graph_error(graph)->message, "positions are x's");
+    weft_graph_destroy(&graph);
 }
 
 /* ---- parts of a block ---------------------------------------------------------------------------------- */
@@ -206,6 +245,7 @@ int main(void)
         RUN(test_a_source_is_asked_in_order_by_whole_names);
         RUN(test_variables_may_have_other_dims_of_x);
         RUN(test_what_a_source_gives_wrongly_is_refused);
+        RUN(test_places_that_number_nothing_are_refused);
         RUN(test_attention_and_positions_of_its_own);
         RUN(test_a_block_with_experts_is_their_layer);
     }

@@ -252,13 +252,15 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
 static weft_value embedded(builder *b, weft_value tokens)
 {
     const gpt_model *m = b->m;
+    const bool is_learned = !b->shape->ropes;
     const weft_layer_source source = {outer_variable, b};
     const weft_value x = weft_embedding(
         tokens, &(weft_embedding_options){.name = "tokens",
                                           .entry = m->vocab,
                                           .embed = m->embed,
-                                          .over = b->shape->ropes ? (weft_dim){0} : m->seq,
-                                          .positions = b->is_step ? m->place : (weft_value){0},
+                                          .over = is_learned ? m->seq : (weft_dim){0},
+                                          .positions =
+                                              is_learned && b->is_step ? m->place : (weft_value){0},
                                           .dtype = b->shape->dtype,
                                           .source = &source});
     return dropout(b, weft_cast(x, dtype_of(b->shape)));

@@ -74,6 +74,7 @@ weft_kept *cuda_keep_end(weft_stream *stream, weft_error *why)
     return NULL;
 }
 
+/* An event behind each, as it may take as long as many calls. */
 void cuda_keep_run(weft_stream *stream, weft_kept *kept, uint32_t run)
 {
     cuda_stream *s = cuda_stream_of(stream);
@@ -81,6 +82,7 @@ void cuda_keep_run(weft_stream *stream, weft_kept *kept, uint32_t run)
     if (q == NULL) return;
     cuda_put(stream, q, cuda.cuMemsetD32Async(s->keep.cell, run, 1, q->stream), "cuMemsetD32Async");
     cuda_put(stream, q, cuda.cuGraphLaunch(kept->graph, q->stream), "cuGraphLaunch");
+    cuda_mark(stream, q);
 }
 
 void cuda_keep_drop(weft_stream *stream, weft_kept **kept)

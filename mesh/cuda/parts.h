@@ -44,6 +44,8 @@ static inline cuda_stream *cuda_stream_of(weft_stream *s)
 /* cuda_queue_for - where to put something; NULL: nothing is, as something went wrong. What was put is told by cuda_put. */
 cuda_queue *cuda_queue_for(weft_stream *stream, int queue);
 void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *call);
+/* cuda_mark - an event behind what was put. */
+void cuda_mark(weft_stream *stream, cuda_queue *q);
 void cuda_fail(weft_stream *stream, const weft_error *error);
 
 /* ---- queues.c -------------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ static void fail_call(weft_stream *stream, CUresult result, const char *call)
     if (cuda_check(result, call, &error) != WEFT_OK) cuda_fail(stream, &error);
 }
 
-static void mark(weft_stream *stream, cuda_queue *q)
+void cuda_mark(weft_stream *stream, cuda_queue *q)
 {
     q->recorded++;
     q->has_more = false;
@@ -81,7 +81,7 @@ void cuda_put(weft_stream *stream, cuda_queue *q, CUresult result, const char *c
     fail_call(stream, result, call);
     if (cuda_stream_of(stream)->keep.is_on) return; /* what is kept is not on the queue */
     q->has_more = true;
-    if (++q->n_more >= CALLS_A_MARK) mark(stream, q);
+    if (++q->n_more >= CALLS_A_MARK) cuda_mark(stream, q);
 }
 
 /* ---- made and ended -------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ void cuda_stream_destroy(weft_stream **stream)
 weft_event cuda_record(weft_stream *stream, int queue)
 {
     cuda_queue *q = &cuda_stream_of(stream)->queues[queue];
-    if (q->has_more && cuda_queue_for(stream, queue) != NULL) mark(stream, q);
+    if (q->has_more && cuda_queue_for(stream, queue) != NULL) cuda_mark(stream, q);
     return (weft_event){queue, q->recorded};
 }
 

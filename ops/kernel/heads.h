@@ -26,6 +26,11 @@ enum {
     WEFT_HEAD_MATRICES = WEFT_BIAS
 };
 
+/* What is kept of a query row, max + log(sum), is one number of its dtype. From this size on its rounding shows in weights that are
+ * exp(score - it): in f32 by a part in 2^14, and where all scores of a row share an offset of 1e9 log(sum) is lost. The gradient
+ * then finds the softmax of the row again (which it cannot where it has blocks: one of them is not all that the row sees). */
+enum { WEFT_HEADS_FAR = 1 << 10 };
+
 typedef struct weft_heads_call {
     const weft_attention_attributes *attributes;
     const weft_view *view[WEFT_HEAD_TENSORS]; /* NULL: not there */

@@ -71,6 +71,14 @@ static weft_value is_class(const ctc *c, weft_value classes)
     return weft_mul(is_one, weft_equal(is_said, is_label(c)));
 }
 
+/* What lies behind a row's frames is not looked at, a NaN neither. */
+static weft_value counted(const ctc *c)
+{
+    if (c->options.n_times.id == 0) return c->logits;
+    const weft_value frame = weft_iota(c->graph, WEFT_I32, c->options.time);
+    return weft_where(weft_less(frame, c->options.n_times), c->logits, number(c, 0.0));
+}
+
 /* [batch, state, time]: the log-likelihood of its class; never, of one that is none. */
 static weft_value emitted_by(const ctc *c, weft_value log_p, weft_value classes)
 {
@@ -118,11 +126,12 @@ static weft_value go_through(const ctc *c, weft_value emissions, weft_value skip
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-/* Of the blank behind the last label, and of that. */
+/* Of the blank behind the last label, and of that. A number of labels that there cannot be is no way's. */
 static weft_value loss_of(const ctc *c, weft_value states)
 {
-    const weft_value n =
-        c->options.n_labels.id != 0 ? c->options.n_labels : integer(c, c->options.label.size);
+    const weft_value most = integer(c, c->options.label.size);
+    const weft_value said = c->options.n_labels.id != 0 ? c->options.n_labels : most;
+    const weft_value n = weft_maximum(weft_minimum(said, most), integer(c, 0));
     const weft_value behind = weft_mul(n, integer(c, 2)), at = weft_sub(behind, integer(c, 1));
     const weft_value never = number(c, NEVER);
     const weft_value blank = weft_pick(states, behind, c->state);
@@ -130,7 +139,9 @@ static weft_value loss_of(const ctc *c, weft_value states)
         weft_where(weft_less(integer(c, 0), n), weft_pick(states, at, c->state), never);
     const weft_value all = log_of_sum(blank, label, never);
     const weft_value instead = number(c, c->options.zero_infinity ? 0.0 : (double)INFINITY);
-    return weft_where(weft_less(number(c, IMPOSSIBLE), all), weft_neg(all), instead);
+    const weft_value has_none = weft_less(all, number(c, IMPOSSIBLE)); /* NaN is no such */
+    const weft_value loss = weft_where(has_none, instead, weft_neg(all));
+    return weft_where(weft_equal(said, n), loss, instead);
 }
 
 /* ---- what was passed ----------------------------------------------------------------------------- */
@@ -213,7 +224,7 @@ weft_value weft_ctc_loss(weft_value logits, weft_value labels, const weft_ctc_op
     c.state = weft_dim_beside(graph, c.options.label);
     c.state.size = 2 * c.options.label.size + 1;
     const weft_value classes = class_of_states(&c);
-    const weft_value log_p = weft_log_softmax(c.logits, c.options.classes);
+    const weft_value log_p = weft_log_softmax(counted(&c), c.options.classes);
     const weft_value emitted = emitted_by(&c, log_p, classes);
     return loss_of(&c, go_through(&c, emitted, may_skip(&c, classes)));
 }

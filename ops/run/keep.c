@@ -2,9 +2,11 @@
  * kernels is then a few calls.
  *
  * A stretch is what lies between steps in which the host takes part: exchanges, which it brings on, steps that other ranks take part
- * in, and kernels of which it reads something. All else of a run is as in the run before, but for the run's number, so the n-th stretch of one is the n-th of the next. Where a
- * scan may stop early it is not, and nothing is kept. The first run makes what is made when it is first used; the second is kept, and
- * takes memory for that. Where the device cannot keep a stretch, its steps are done one by one.
+ * in, and kernels of which it reads something. It has an end besides, so that whoever waits for long sees the device go on. All else of
+ * a run is as in the run before, but for the run's number, so the n-th stretch of one is the n-th of the next. Where a scan may stop
+ * early it is not, and nothing is kept; nor of a run with very many steps, trips counted, each of which would take memory. The first
+ * run in this process makes what is made when it is first used; the second is kept. Where the device cannot keep a stretch, its steps
+ * are done one by one.
  */
 #include "program.h"
 
@@ -12,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STRETCHES = 4096 }; /* a scan's exchanges end one in each trip */
+enum {
+    MOST_STRETCHES = 4096, /* a scan's exchanges end one in each trip */
+    MOST_STEPS = 512,      /* of a stretch */
+    MOST_STEPS_OF_ALL = 32768
+};
 
 typedef struct stretch {
     uint32_t begin, end; /* steps: its first, and the one that comes after it */
@@ -69,6 +75,21 @@ static void say_who_ends(weft_rank *rank, uint32_t s)
              at);
 }
 
+/* Of a run in which no scan stops early, up to what may be kept. */
+static int64_t count_steps(const weft_plan *plan)
+{
+    const weft_scan *scans = plan->graph->scans;
+    int64_t n = 0, trips = 1;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        n += trips;
+        if (n > MOST_STEPS_OF_ALL) break; /* trips are no more than that */
+        if (step->kind == WEFT_STEP_BEGIN) trips *= scans[step->scan].trips;
+        if (step->kind == WEFT_STEP_END) trips /= scans[step->scan].trips;
+    }
+    return n;
+}
+
 static weft_status look(weft_rank *rank, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
@@ -78,6 +99,8 @@ static weft_status look(weft_rank *rank, weft_error *error)
     for (uint32_t s = 0; s < plan->n_steps && !rank->keeper->is_off; s++)
         if (plan->steps[s].kind == WEFT_STEP_GUARD)
             turn_off(rank, "the host reads whether a scan goes on");
+    if (!rank->keeper->is_off && count_steps(plan) > MOST_STEPS_OF_ALL)
+        turn_off(rank, "a run has more steps than are kept");
     return WEFT_OK;
 }
 
@@ -108,46 +131,59 @@ static void do_again(weft_rank *rank, const stretch *t)
     add_measured(&rank->measured, &t->measured);
 }
 
-/* Puts the steps of a stretch, from *s on; where it is not kept, nothing of them was done, and *s is where it was. */
-static void keep(weft_rank *rank, uint32_t *s)
+/* Puts the steps of a stretch, from *s on; false: it is not kept, and nothing of them was done. */
+static bool keep(weft_rank *rank, uint32_t *s)
 {
     weft_error why = WEFT_NO_ERROR;
     stretch *t = add(rank);
     const weft_usage measured = rank->measured;
     if (t == NULL) {
         turn_off(rank, "there are too many stretches of steps");
-        return;
+        return false;
     }
     memcpy(t->trips, rank->trips, trips_bytes(rank)); /* until it is over: when it began */
     if (!rank->device->keep_begin(rank->stream, &why)) {
         turn_off(rank, why.message);
-        return;
+        return false;
     }
     weft_error failed = WEFT_NO_ERROR;
     uint32_t next = *s;
+    int n = 0;
     rank->measured = (weft_usage){0};
-    while (!is_over(rank, next) && failed.status == WEFT_OK)
+    do /* what the first of them waits for is over */
         next = weft_do_step(rank, next, &failed);
+    while (++n < MOST_STEPS && !is_over(rank, next) && failed.status == WEFT_OK);
     t->measured = rank->measured;
     rank->measured = measured;
     t->kept = rank->device->keep_end(rank->stream, failed.status == WEFT_OK ? &why : &failed);
     if (t->kept == NULL || failed.status != WEFT_OK) {
         memcpy(rank->trips, t->trips, trips_bytes(rank));
         turn_off(rank, failed.status != WEFT_OK ? failed.message : why.message);
-        return;
+        return false;
     }
     t->begin = *s, t->end = next;
     memcpy(t->trips, rank->trips, trips_bytes(rank));
-    say_who_ends(rank, next);
+    if (is_over(rank, next)) say_who_ends(rank, next);
     do_again(rank, t);
     *s = next;
+    return true;
+}
+
+/* The k-th stretch, if it begins at *s. */
+static bool is_done_again(weft_rank *rank, int k, uint32_t *s)
+{
+    const weft_keeper *keeper = rank->keeper;
+    if (k >= keeper->n || keeper->all[k].begin != *s) return false;
+    do_again(rank, &keeper->all[k]);
+    *s = keeper->all[k].end;
+    return true;
 }
 
 /* ---- a run -------------------------------------------------------------------------------------- */
 
 bool weft_keeps(weft_rank *rank)
 {
-    if (rank->program->runs == 0 || rank->device->keep_begin == NULL) return false;
+    if (!rank->program->has_run || rank->device->keep_begin == NULL) return false;
     if (rank->keeper == NULL && look(rank, NULL) != WEFT_OK) return false;
     return !rank->keeper->is_off;
 }
@@ -155,8 +191,7 @@ bool weft_keeps(weft_rank *rank)
 /* Of one step nothing is gained. */
 static bool begins_stretch(const weft_rank *rank, uint32_t s)
 {
-    return !rank->keeper->is_off && !is_the_hosts(&rank->steps[s]) &&
-           s + 1 < rank->program->plan->n_steps && !is_the_hosts(&rank->steps[s + 1]);
+    return !rank->keeper->is_off && !is_the_hosts(&rank->steps[s]) && !is_over(rank, s + 1);
 }
 
 bool weft_run_kept(weft_rank *rank)
@@ -166,14 +201,11 @@ bool weft_run_kept(weft_rank *rank)
     int k = 0;
     for (uint32_t s = 0; s < n_steps;) {
         if (!weft_before_step(rank, s)) return false;
-        const uint32_t begin = s;
-        if (begins_stretch(rank, s) && !keeper->is_whole)
-            keep(rank, &s);
-        else if (begins_stretch(rank, s) && k < keeper->n && keeper->all[k].begin == s) {
-            do_again(rank, &keeper->all[k]);
-            s = keeper->all[k++].end;
-        }
-        if (s == begin && !weft_run_step(rank, &s)) return false;
+        bool is_done = false; /* by a stretch, which may end where it began, some trips on */
+        if (begins_stretch(rank, s))
+            is_done = keeper->is_whole ? is_done_again(rank, k, &s) : keep(rank, &s);
+        k += is_done;
+        if (!is_done && !weft_run_step(rank, &s)) return false;
     }
     keeper->is_whole = !keeper->is_off;
     return true;

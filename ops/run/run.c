@@ -18,7 +18,6 @@ static weft_status fail_there(const weft_rank *rank, const weft_bound_step *boun
 
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    if (error->status != WEFT_OK) return error->status; /* a run before this one failed */
     bound->launch(bound->call);
     return error->status == WEFT_OK ? WEFT_OK : fail_there(rank, bound, error);
 }
@@ -319,6 +318,20 @@ static weft_status check_inputs(weft_program *program, weft_error *error)
     return WEFT_OK;
 }
 
+/* What the first of the ranks here that failed said, in this run or one before. */
+static weft_status first_failure(const weft_program *program, weft_error *error)
+{
+    for (int at = 0; at < program->n_local; at++) {
+        const weft_error *first = &program->ranks[at].error;
+        if (first->status == WEFT_OK) continue;
+        const weft_status status = weft_fail(error, first->status, "%s", first->message);
+        if (error) error->rank = program->ranks[at].rank;
+        return status;
+    }
+    return WEFT_OK;
+}
+
+/* What has failed runs no step again: some ranks would do what comes before that, and others not. */
 weft_status weft_run(weft_program *program, weft_error *error)
 {
     WEFT_GIVEN(program, error);
@@ -327,16 +340,11 @@ weft_status weft_run(weft_program *program, weft_error *error)
             error, WEFT_USAGE,
             "weft_run: the mesh %s is a plan without ranks; make it with weft_mesh_create",
             weft_mesh_text(program->mesh));
+    WEFT_TRY(first_failure(program, error));
     WEFT_TRY(check_inputs(program, error));
     weft_mesh_each(program->mesh, run_rank, program);
     program->runs++;
-    for (int at = 0; at < program->n_local; at++) {
-        const weft_error *first = &program->ranks[at].error;
-        if (first->status == WEFT_OK) continue;
-        weft_status status = weft_fail(error, first->status, "%s", first->message);
-        if (error) error->rank = program->ranks[at].rank;
-        return status;
-    }
+    WEFT_TRY(first_failure(program, error));
     program->has_run = true;
     return WEFT_OK;
 }

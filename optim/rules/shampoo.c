@@ -16,7 +16,7 @@
 #include "weft/scan.h"
 
 enum { MOST = 1024, TRIPS = 24 };
-static const double RIDGE = 1e-6, TINY = 1e-30;
+static const double RIDGE = 1e-6, TINY = 1e-37;
 
 /* One dim of a variable. */
 typedef struct side {
@@ -44,11 +44,19 @@ static weft_value slot_of(const side *s, const char *what, const weft_shape *sha
     return slot;
 }
 
+/* |x|, of each of several: of x as a share of its largest, whose squares are neither too small nor too large for a dtype. */
+static weft_value length_of(weft_value x, weft_shape each)
+{
+    const weft_value largest =
+        weft_at_least(weft_cast(weft_max(each, weft_abs(x)), WEFT_F64), TINY);
+    const weft_value share = weft_div(x, weft_scalar_for(largest, x));
+    return weft_mul(weft_at_least(weft_norm_of(share, each), 1.0), largest);
+}
+
 /* s / |s|, of each of several. */
 static weft_value scaled(const side *s, weft_value x)
 {
-    const weft_value norm = weft_at_least(weft_norm_of(x, s->more), TINY);
-    return weft_div(x, weft_scalar_for(norm, x));
+    return weft_div(x, weft_scalar_for(length_of(x, s->more), x));
 }
 
 /* ---- the root of an inverse ---------------------------------------------------------------------- */
@@ -166,8 +174,7 @@ int weft_rule_shampoo(const weft_update *u, weft_value variable, weft_value grad
             u, variable, more, dim, {"shampoo_a", n}, {"shampoo_b", n}, {"shampoo_c", n}, 2 * k};
         x = (n <= MOST ? by_matrix : by_diagonal)(&s, gradient, x, &sides[d]);
     }
-    const weft_value length = weft_at_least(weft_norm_of(x, more), TINY);
-    const weft_value by = weft_div(weft_norm_of(adam, more), length);
+    const weft_value by = weft_div(weft_norm_of(adam, more), length_of(x, more));
     tokens[2] = weft_group(u->graph, (weft_values){sides, k});
     tokens[3] = weft_move_down(u, variable, weft_mul(x, weft_scalar_for(by, variable)));
     return 4;

@@ -1,5 +1,6 @@
 /* attend_test: attention and its gradient by cuDNN against the CPU's, where a program lets products be computed in bf16; and which
- * calls are the plain kernels'. On the emulated GPU by an emulated library, which does a graph as it is described.
+ * calls are the plain kernels', and what these make of rows with an offset. On the emulated GPU by an emulated library, which does
+ * a graph as it is described.
  */
 #include "calls.h"
 #include "child.h"
@@ -126,6 +127,38 @@ static void test_other_attention_is_the_plain_kernels(void)
     CHECK_EQ_INT(count_kernels(&apart, attributes_of(&apart), WEFT_PRECISION_BF16), 1);
 }
 
+/* Rows of which all scores share an offset, in which log(sum) is lost: their weights are 1/n all the same. Compared by norm, as
+ * sums of weights that are rounded are. */
+static void test_rows_with_an_offset_keep_their_weights(void)
+{
+    static const attend_case c = {"b:2 s:6 h:3 d:8", "b:2 m:70 h:3 d:8", "b:2 m:70 h:3 d:8", false};
+    const weft_attention_attributes attributes = {
+        .query = "s", .memory = "m", .feature = "d", .column = "c", .scale = 0.25, .bias = 3};
+    static const float offsets[6] = {0, -1e9f, 0, 1e9f, -1e4f, -1e30f};
+    for (int form = 0; form < 2;
+         form++) { /* the same bias for all columns: dbias is rounding alone */
+        char rows[100];
+        weft_attention_attributes of_form = attributes;
+        of_form.bias_gradient = form == 0;
+        weft_call call = {.attributes = &of_form, .precision = WEFT_PRECISION_TF32};
+        add_in(&call, WEFT_F32, c.q, 1), add_in(&call, WEFT_F32, c.k, 1);
+        add_in(&call, WEFT_F32, c.v, 1);
+        add_in(&call, WEFT_F32, form == 0 ? "s:6 c:70" : "h:3 s:6", 1);
+        add_in(&call, WEFT_F32, c.q, 1);
+        for (int i = 0; i < call.n_in; i++)
+            for (int64_t n = 0; n < weft_view_count(&call.in[i]); n++)
+                ((float *)call.in[i].data)[n] /= 8;
+        for (int64_t n = 0; n < weft_view_count(&call.in[3]); n++) {
+            const float offset = offsets[form == 0 ? n / 70 : n % 6];
+            if (offset != 0) ((float *)call.in[3].data)[n] = offset;
+        }
+        add_out(&call, WEFT_F32, c.q), add_out(&call, WEFT_F32, rows_of(c.q, rows));
+        add_gradients(&call, &c);
+        if (form == 0) add_out(&call, WEFT_F32, "s:6 c:70");
+        CHECK_EQ_INT(check_call("attention_grad", &call), 1);
+    }
+}
+
 /* ---- faults ----------------------------------------------------------------------------------- */
 
 static bool has_library(void)
@@ -152,6 +185,7 @@ int main(void)
 {
     RUN(test_what_is_described_wrongly_is_found); /* in processes that open the device themselves */
     if (!open_device()) return weft_test_report();
+    RUN(test_rows_with_an_offset_keep_their_weights);
     if (!has_library()) {
         weft_test_skip("cuDNN is not there");
         close_device();

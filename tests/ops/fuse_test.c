@@ -66,7 +66,7 @@ static void test_random_graphs_have_the_same_bits(void)
 
 /* ---- gpt ------------------------------------------------------------------------------------- */
 
-enum { RUNS = 2, MOST = 60000 };
+enum { RUNS = 2, MOST = 250000 };
 
 /* The losses and norms of some runs, then the variables and slots. */
 typedef struct numbers {
@@ -150,7 +150,7 @@ static void check_gpt(const gpt_layout *c, const weft_optimizer *rule)
                              read[w].n == read[0].n && read[w].n < MOST &&
                              same_bits(read[0].all, read[w].all, read[0].n, found, sizeof found);
         snprintf(text, sizeof text, "%s \"%s\" ZeRO %d, %s: %s%s", c->mesh, c->layout, c->zero,
-                 rule->name, found, error.message);
+                 rule->name, read[w].n < MOST ? found : "more than MOST numbers", error.message);
         weft_test_check(is_same, __FILE__, __LINE__, text);
     }
     for (int w = 0; w < N_WAYS; w++)

@@ -322,6 +322,84 @@ static void test_a_row_that_sees_nothing_gives_zero(void)
     call_free(&call);
 }
 
+/* Some rows of which all scores share an offset: what was kept of them has lost log(sum). Rows of weights add up to 1: with ones
+ * for dout dv adds up to their number, and dbias to nothing. */
+static void shift_by_bias(weft_call *call, double offset)
+{
+    weft_view *bias = &call->in[3];
+    for (int64_t i = 0; i < weft_view_count(bias); i++) {
+        int64_t at[WEFT_MAX_DIMS]; /* [query, column] */
+        view_at(bias, i, at);
+        if (at[0] % 3 == 0) view_set(bias, i, offset);
+    }
+}
+
+/* Where there is no bias products do it: the first feature of k is 1. */
+static void shift_by_products(weft_call *call, double offset)
+{
+    const weft_attention_attributes *a = call->attributes;
+    for (int t = 0; t < 2; t++)
+        for (int64_t i = 0; i < weft_view_count(&call->in[t]); i++) {
+            int64_t at[WEFT_MAX_DIMS];
+            view_at(&call->in[t], i, at);
+            const int row = weft_shape_find(&call->in[t].shape, t == 0 ? a->query : a->memory),
+                      feature = weft_shape_find(&call->in[t].shape, a->feature);
+            if (at[feature] > 0 || (t == 0 && at[row] % 3 > 0)) continue;
+            view_set(&call->in[t], i, t == 0 ? offset / a->scale : 1);
+        }
+}
+
+static double view_sum(const weft_view *view)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < weft_view_count(view); i++)
+        sum += view_get(view, i);
+    return sum;
+}
+
+static void shifted_case(const dims *d, weft_dtype dtype, int order, double offset, bool is_plain)
+{
+    weft_attention_attributes attributes = attributes_of(d);
+    weft_call call = open_call(d, dtype, (int[4]){order, order, order, order});
+    weft_view *dout = &call.in[call.n_in - 1];
+    const double n = (double)weft_view_count(dout);
+    call.attributes = &attributes;
+    (d->bias ? shift_by_bias : shift_by_products)(&call, offset);
+    for (int64_t i = 0; i < weft_view_count(dout); i++)
+        view_set(dout, i, 1);
+    open_results(&call, call.n_in - 1);
+    run_on_both(is_plain ? weft_attention_plain : weft_attention_cpu, &call);
+    attributes.bias_gradient = d->bias;
+    open_gradient(&call, d->bias);
+    run_on_both(is_plain ? weft_attention_grad_plain : weft_attention_grad_cpu, &call);
+    const double of_dv = view_sum(&call.out[2]);
+    bool is_right = CHECK(fabs(of_dv - n) < 2e-5 * n);
+    if (d->bias) is_right = CHECK(fabs(view_sum(&call.out[3])) < 1e-3 * n) && is_right;
+    if (!is_right)
+        printf("%s, offset %g, %s: dv adds up to %g of %g\n", is_plain ? "plain" : "fast", offset,
+               d->bias ? "bias" : "products", of_dv, n);
+    call_free(&call);
+}
+
+static void test_rows_with_an_offset_keep_their_weights(void)
+{
+    static const double offsets[] = {-1e9, 1e9, -1e4, -1e30};
+    for (int form = 0; form < 64; form++) {
+        const int64_t n_query = form % 2 == 0 ? 8 : 70, n_memory = form % 2 == 0 ? 64 : 600;
+        const dims d = {.batch = {"batch", 1, 0, 1},
+                        .heads = {"heads", 2, 0, 2},
+                        .query = {"query", n_query, 0, n_query},
+                        .memory = {"memory", n_memory, 0, n_memory},
+                        .feature = {"kv", 16, 0, 16},
+                        .causal = form / 2 % 2,
+                        .bias = form / 4 % 2,
+                        .bias_dims = 4 | 8};
+        for (int dtype = 0; dtype < WEFT_I32; dtype++)
+            for (int order = 0; order < ORDERS; order += ORDERS - 1)
+                shifted_case(&d, (weft_dtype)dtype, order, offsets[form / 8 % 4], form / 32);
+    }
+}
+
 /* ---- whole matrices -------------------------------------------------------------------------- */
 
 /* The element of a view at batch, heads, row, feature or column, where it has such a dim. */
@@ -618,6 +696,7 @@ int main(void)
     RUN(test_rows_beyond_a_window_see_nothing);
     RUN(test_blocks_of_rows_go_with_those_of_a_turn);
     RUN(test_a_row_that_sees_nothing_gives_zero);
+    RUN(test_rows_with_an_offset_keep_their_weights);
     RUN(test_whole_matrices_by_definition);
     RUN(test_rows_that_see_nothing_have_zeros_and_zero_gradients);
     RUN(test_a_nan_is_not_lost);

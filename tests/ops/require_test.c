@@ -111,6 +111,97 @@ static void test_a_condition_of_ones_own_has_ones_own_sentence(void)
     each_layout(factored, -3, WEFT_USAGE, "the products are not positive definite");
 }
 
+/* ---- what a run that fails leaves ----------------------------------------------------------------- */
+
+typedef struct counted {
+    weft_graph *graph;
+    weft_value x, roots, count, update;
+    weft_program *program;
+    weft_mesh *mesh;
+    weft_layout *layout;
+} counted;
+
+/* roots = sqrt(x), all of them finite, and count = count + 1. */
+static weft_status count_open(counted *c, const char *mesh, const char *rule, weft_error *error)
+{
+    *c = (counted){.graph = weft_graph_create(1)};
+    c->x = weft_input(c->graph, "x", WEFT_F64, WEFT_DIMS(batch));
+    c->roots = weft_variable(c->graph, "roots", WEFT_F64, WEFT_DIMS(batch), weft_constant_of(7.0));
+    c->count = weft_variable(c->graph, "count", WEFT_F64, WEFT_DIMS(batch), weft_constant_of(0.0));
+    const weft_value n = weft_sqrt(c->x);
+    const weft_value sure = weft_require(n, weft_all(WEFT_SCALAR, weft_is_finite(n)),
+                                         (weft_value){NULL, 0}, "a root is not finite");
+    weft_value tokens[] = {weft_assign(c->count, weft_shift(c->count, 1.0)),
+                           weft_assign(c->roots, sure)};
+    c->update = weft_group(c->graph, (weft_values){tokens, 2});
+    WEFT_TRY(weft_mesh_create(&world, mesh, &c->mesh, error));
+    WEFT_TRY(weft_layout_create(rule, &c->layout, error));
+    return weft_compile(c->mesh, c->layout, WEFT_VALUES(c->update), NULL, &c->program, error);
+}
+
+static void count_close(counted *c)
+{
+    (void)!weft_program_destroy(&c->program);
+    weft_layout_destroy(&c->layout);
+    weft_mesh_destroy(&c->mesh);
+    weft_graph_destroy(&c->graph);
+}
+
+static weft_status run_with(counted *c, double last, weft_error *error)
+{
+    double x[12];
+    for (int i = 0; i < 12; i++)
+        x[i] = i < 11 ? 4.0 : last;
+    WEFT_TRY(weft_write(c->program, c->x, WEFT_F64, x, sizeof x, error));
+    return weft_run(c->program, error);
+}
+
+static void check_all(const counted *c, weft_value value, double expected)
+{
+    weft_error error = WEFT_NO_ERROR;
+    double found[12] = {0};
+    if (!CHECK_OK(weft_read(c->program, value, WEFT_F64, found, sizeof found, &error), error))
+        return;
+    for (int i = 0; i < 12; i++)
+        CHECK(found[i] == expected);
+}
+
+/* A good run, one that fails, and two that say what that said, with good numbers too. */
+static void check_left(const char *mesh, const char *rule)
+{
+    counted c;
+    weft_error error = WEFT_NO_ERROR;
+    if (CHECK_OK(count_open(&c, mesh, rule, &error), error) &&
+        CHECK_OK(run_with(&c, 4.0, &error), error)) {
+        double first[12] = {0};
+        check_all(&c, c.roots, 2.0);
+        check_all(&c, c.count, 1.0);
+        CHECK_EQ_INT(run_with(&c, -4.0, &error), WEFT_USAGE);
+        check_all(&c, c.roots, 2.0);
+        weft_error_clear(&error);
+        CHECK_OK(weft_read(c.program, c.count, WEFT_F64, first, sizeof first, &error), error);
+        for (int again = 0; again < 2; again++) {
+            weft_error_clear(&error);
+            CHECK_EQ_INT(run_with(&c, again ? 4.0 : -4.0, &error), WEFT_USAGE);
+            CHECK_TEXT(error.message, "a root is not finite");
+            check_all(&c, c.roots, 2.0);
+            check_all(&c, c.count, first[0]);
+        }
+    }
+    count_close(&c);
+}
+
+static void test_a_run_that_fails_leaves_variables_as_they_were(void)
+{
+    char mesh[16];
+    const int n = world.n_processes;
+    for (int ranks = n == 1 ? 1 : n; ranks <= (n == 1 ? 4 : n); ranks++) {
+        snprintf(mesh, sizeof mesh, "d:%d", ranks);
+        check_left(mesh, "");
+        check_left(mesh, "batch:d");
+    }
+}
+
 /* All processes have come to the end. */
 static void test_nobody_waits(void)
 {
@@ -125,6 +216,7 @@ int main(void)
         RUN(test_an_id_outside_is_refused);
         RUN(test_an_id_outside_in_a_trip_is_refused);
         RUN(test_a_condition_of_ones_own_has_ones_own_sentence);
+        RUN(test_a_run_that_fails_leaves_variables_as_they_were);
         RUN(test_nobody_waits);
     }
     weft_world_close();

@@ -255,6 +255,59 @@ static void test_of_a_long_dim_there_is_the_diagonal(void)
     weft_graph_destroy(&graph);
 }
 
+/* ---- small gradients in f32 ---------------------------------------------------------------------- */
+
+enum { HIGH = 8, WIDE = 16 };
+
+/* The weights after four steps. */
+static weft_status learn_from(double scale, float *found, weft_error *error)
+{
+    const weft_dim high = {"high", HIGH}, wide = {"wide", WIDE};
+    float data[HIGH * WIDE];
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(1);
+    const weft_value w = weft_variable(graph, "w", WEFT_F32, WEFT_DIMS(high, wide),
+                                       weft_formula(0.5, 0.7)),
+                     g = weft_input(graph, "g", WEFT_F32, WEFT_DIMS(high, wide)), none = {NULL, 0};
+    weft_optimizer_options options = said;
+    options.epsilon = scale < 1e-20 ? 1e-8 : 1e-30;
+    options.variables = (weft_values){&w, 1}, options.gradients = (weft_values){&g, 1};
+    const weft_value token = weft_shampoo(none, &options);
+    weft_status status =
+        weft_compile(oracle.alone, NULL, WEFT_VALUES(token), NULL, &program, error);
+    for (int step = 1; step <= 4 && status == WEFT_OK; step++) {
+        for (int i = 0; i < HIGH * WIDE; i++)
+            data[i] = (float)((weft_oracle_unit(step, i) - 0.4) * scale);
+        status = weft_write(program, g, WEFT_F32, data, sizeof data, error);
+        if (status == WEFT_OK) status = weft_run(program, error);
+    }
+    if (status == WEFT_OK) status = weft_read(program, w, WEFT_F32, found, sizeof data, error);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&graph);
+    return status;
+}
+
+/* A step is as long whatever the gradients' size; from about 1e-22 on a square is 0 in f32, and nothing can be said but that weights
+ * stay where they were. */
+static void test_small_gradients_lead_where_large_ones_do(void)
+{
+    static const int powers[] = {34, 17, -10, -27, -37, -43, -75, -200};
+    float expected[HIGH * WIDE], found[HIGH * WIDE];
+    weft_error error = {0};
+    if (!CHECK_OK(learn_from(1.0, expected, &error), error)) return;
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        char text[100];
+        double most = 0;
+        if (!CHECK_OK(learn_from(ldexp(1.0, powers[k]), found, &error), error)) continue;
+        for (int i = 0; i < HIGH * WIDE; i++) {
+            const double off = fabs((double)found[i] - (double)expected[i]);
+            if (!(off <= most)) most = off; /* keeps a NaN */
+        }
+        snprintf(text, sizeof text, "gradients of 2^%d: off by %g", powers[k], most);
+        weft_test_check(most <= (powers[k] < -60 ? 0.01 : 1e-5), __FILE__, __LINE__, text);
+    }
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "model:2", "data:2,model:2", "model:4"};
@@ -262,6 +315,7 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 4, &error), error)) {
         RUN(test_ten_steps_are_the_plain_rule);
         RUN(test_of_a_long_dim_there_is_the_diagonal);
+        RUN(test_small_gradients_lead_where_large_ones_do);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

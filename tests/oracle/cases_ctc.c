@@ -55,6 +55,21 @@ static weft_value ctc_loss_zero(build_t *b, weft_dtype t)
 {
     return impossible(b, t, true);
 }
+static weft_value ctc_loss_counts(build_t *b, weft_dtype t) /* numbers that there cannot be */
+{
+    const weft_value logits = in(b, t, WEFT_DIMS(ROWS, SEQ, C)),
+                     labels = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(ROWS, D), 0, 2),
+                     n_labels = counts(b, WEFT_DIMS(ROWS), -2, 4),
+                     n_times = counts(b, WEFT_DIMS(ROWS), -1, 7);
+    return weft_ctc_loss(logits, labels,
+                         &(weft_ctc_options){.time = SEQ,
+                                             .classes = C,
+                                             .label = D,
+                                             .n_times = n_times,
+                                             .n_labels = n_labels,
+                                             .blank = 2,
+                                             .zero_infinity = true});
+}
 
 /* with.dim, with.other, with.feature: time, classes, label; .begin: the blank; .mask: the operand that numbers labels, and behind
  * it that which numbers frames; .causal: zero_infinity */
@@ -64,4 +79,6 @@ CASES(ctc_loss, CASE(ctc_loss_x, OP_FLOAT, 2, CTC("seq", "c", "d", .begin = 2, .
       CASE(ctc_loss_whole, OP_FLOAT, 1, CTC("seq", "feature", "c"), .alone = true),
       CASE(ctc_loss_long, OP_WIDE, 1, CTC("steps", "d", "one"), .alone = true),
       CASE(ctc_loss_never, OP_WIDE, 0, CTC("c", "d", "d"), .alone = true),
-      CASE(ctc_loss_zero, OP_WIDE, 1, CTC("c", "d", "d", .causal = true), .alone = true))
+      CASE(ctc_loss_zero, OP_WIDE, 1, CTC("c", "d", "d", .causal = true), .alone = true),
+      CASE(ctc_loss_counts, OP_WIDE, 1, CTC("seq", "c", "d", .begin = 2, .mask = 2, .causal = true),
+           .alone = true))

@@ -25,8 +25,12 @@ static void fill_row(spelling *s)
     const reference_call *call = s->call;
     s->n_classes = tensor_size(&call->in[0], call->with.other);
     s->n_labels = count_of(call, 2, &s->row, tensor_size(&call->in[1], call->with.feature));
-    s->n_times = count_of(call, 3, &s->row, tensor_size(&call->in[0], call->with.dim));
-    for (int64_t k = 0; k < s->n_labels; k++) {
+    const int64_t n_label = tensor_size(&call->in[1], call->with.feature),
+                  n_time = tensor_size(&call->in[0], call->with.dim);
+    s->n_times = count_of(call, 3, &s->row, n_time);
+    if (s->n_times > n_time) s->n_times = n_time;
+    if (s->n_times < 0) s->n_times = 0;
+    for (int64_t k = 0; k < s->n_labels && k < n_label; k++) {
         const reference_point at = point_set(&s->row, call->with.feature, k);
         s->label[k] = (int64_t)element_get(&call->in[1], &at);
     }
@@ -61,7 +65,9 @@ void reference_ctc_loss(const reference_call *call)
     {
         spelling s = {.call = call, .row = row, .blank = call->with.begin};
         fill_row(&s);
-        const long double p = likelihood(&s, 0, -1, 0);
+        const bool may_be =
+            s.n_labels >= 0 && s.n_labels <= tensor_size(&call->in[1], call->with.feature);
+        const long double p = may_be ? likelihood(&s, 0, -1, 0) : 0;
         const long double none = call->with.causal ? 0 : (long double)INFINITY;
         element_put(&call->out[0], &row, p > 0 ? -logl(p) : none);
     }

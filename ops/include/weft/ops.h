@@ -236,8 +236,9 @@ WEFT_API weft_value weft_smooth_labels(weft_value labels, weft_dim dim, double b
 WEFT_API weft_value weft_z_loss(weft_value logits, weft_dim dim);
 /* ctc_loss: -log of the likelihood of each row's labels, over all ways to spread them over the frames of `time` with blanks between:
  * logits [.., time, classes], of which it takes the log_softmax; labels i32 [.., label]. [logits' dims without time and classes]
- * A row whose labels no way has (fewer frames than labels and the blanks between equal ones; a label that is no class, or the blank) has an
- * infinite loss and no gradient. A scan along time, which is whole for it; the cost goes with time x label. */
+ * A row whose labels no way has (fewer frames than labels and the blanks between equal ones; a label that is no class, or the blank; a
+ * number of labels below 0 or above label's size) has an infinite loss and no gradient. Of frames a number below 0 counts none, and
+ * one above time's size all. A scan along time, which is whole for it; the cost goes with time x label. */
 typedef struct weft_ctc_options {
     weft_dim time, classes, label;
     /* i32, of some of the result's dims: how many of a row's frames, and of its labels, count; the others are not looked at. {0}:
@@ -414,7 +415,7 @@ WEFT_API weft_value weft_dropout_over(weft_value x, double rate, weft_shape nois
 
 /* require: x as it is, where `holds`, an i32 scalar, is not 0. Where it is 0, the run ends at this step on every rank, and weft_run
  * gives the sentence, with the call's place before it and {} replaced by `number`, a scalar ({0}: none). The program's runs fail
- * from then on; variables are as the steps before left them. It happens where something reads the result. On the CPU alone.
+ * from then on; variables are as the steps before left them. It happens where something reads the result.
  *
  *     weft_value l = weft_cholesky(a, row, column);
  *     l = weft_require(l, weft_all(WEFT_SCALAR, weft_is_finite(l)), none, "the covariance is not positive definite");

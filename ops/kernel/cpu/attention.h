@@ -25,6 +25,7 @@ typedef struct weft_heads {
     int64_t first_query, first_memory;    /* global row numbers */
     int64_t back, ahead;                  /* query row i sees memory rows i - back to i + ahead */
     double scale;
+    bool is_whole; /* rows see nothing but memory that is here: these are no blocks */
     weft_stream *stream;
 } weft_heads;
 
@@ -98,6 +99,9 @@ weft_matrix weft_tile_matrix(const weft_heads *heads, int tensor, const weft_til
 double weft_heads_stats(const weft_heads *heads, int64_t head, int64_t row);
 void weft_heads_put_stats(const weft_heads *heads, int64_t head, int64_t row, double max,
                           double sum);
+/* Is this too large for weights to be had from it? Then they are by the softmax, found again. See WEFT_HEADS_FAR. */
+bool weft_heads_is_far(const weft_heads *heads, double stats);
+bool weft_heads_have_far(const weft_heads *heads);
 /* D of a query row, the mean of dP by its weights, which is dO.y, since y is that of V. */
 double weft_heads_mean(const weft_heads *heads, int64_t head, int64_t row);
 /* Does the mask let nobody see anything of a tile? */

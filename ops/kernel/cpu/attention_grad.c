@@ -3,6 +3,7 @@
  * With S = scale Q K^T + B, and y, L and dO given:
  *     P_ij = exp(S_ij - L_i)     dP = dO V^T     D_i = sum_j P_ij dP_ij = dO_i.y_i     dS = P (dP - D)
  *     dq = scale dS K     dk = scale dS^T Q      dv = P^T dO     dB = dS, summed over what B lacks
+ * Where L is too large for that (WEFT_HEADS_FAR) the softmax of the row is found again, as attention found it.
  * A task is the heads that have their memory rows in common, or the bias where its gradient is asked for, so that
  * dk, dv and dB are added up by one lane, in one order. Where so few tasks would leave lanes without work, dB gets a
  * pass of its own, cut along the query rows too; each number of it is still the same sum in the same order.
@@ -23,6 +24,8 @@ typedef struct block {
     int64_t most;    /* memory rows of a tile */
     char *s, *dp;    /* [n_rows, n]: scores, then P; dP, then dS */
     double stats[WEFT_QUERY_BLOCK], mean[WEFT_QUERY_BLOCK]; /* L, of rows that see nothing 0; D */
+    bool is_far[WEFT_QUERY_BLOCK];                          /* then stats is the max, and P ... */
+    double over[WEFT_QUERY_BLOCK];                          /* ... times 1 / sum */
 } block;
 
 static weft_matrix transposed(weft_matrix x)
@@ -30,8 +33,8 @@ static weft_matrix transposed(weft_matrix x)
     return (weft_matrix){x.data, x.column, x.row};
 }
 
-/* s = scale Q K^T + B, dp = dO V^T */
-static void compute_tile(const block *b)
+/* s = scale Q K^T + B */
+static void compute_scores(const block *b)
 {
     const weft_heads *h = b->h;
     const weft_tile *t = &b->tile;
@@ -42,7 +45,14 @@ static void compute_tile(const block *b)
     p.c = (weft_matrix){b->s, t->n, 1};
     weft_multiply(&p);
     weft_tile_score(h, t, b->s);
-    p.alpha = 1;
+}
+
+/* dp = dO V^T */
+static void compute_slopes(const block *b)
+{
+    const weft_heads *h = b->h;
+    const weft_tile *t = &b->tile;
+    weft_product p = {.dtype = h->dtype, .m = t->n_rows, .n = t->n, .k = h->n_feature, .alpha = 1};
     p.a = weft_heads_matrix(h, WEFT_O, t->head, t->begin);
     p.b = transposed(weft_heads_matrix(h, WEFT_V, t->head, t->first));
     p.c = (weft_matrix){b->dp, t->n, 1};
@@ -61,6 +71,7 @@ static void differentiate_tile(const block *b)
         char *s = b->s + row + (size_t)seen[0] * h->bytes,
              *dp = b->dp + row + (size_t)seen[0] * h->bytes;
         math->probabilities(s, seen[1] - seen[0], b->stats[i]);
+        if (b->is_far[i]) math->multiply(s, seen[1] - seen[0], b->over[i]);
         math->score_gradient(s, dp, seen[1] - seen[0], b->mean[i]);
         weft_row_clear_outside(b->s + row, seen, b->tile.n, h->bytes);
         weft_row_clear_outside(b->dp + row, seen, b->tile.n, h->bytes);
@@ -115,12 +126,43 @@ static bool find_tile(block *b, int64_t first)
     return false;
 }
 
-static void load_rows(block *b)
+/* Are there any that are far? */
+static bool load_rows(block *b)
 {
+    bool any = false;
     for (int64_t i = 0; i < b->tile.n_rows; i++) {
         const double stats = weft_heads_stats(b->h, b->tile.head, b->tile.begin + i);
         b->stats[i] = stats == -(double)INFINITY ? 0 : stats;
         b->mean[i] = weft_heads_mean(b->h, b->tile.head, b->tile.begin + i);
+        b->is_far[i] = weft_heads_is_far(b->h, stats), b->over[i] = 1;
+        any = any || b->is_far[i];
+    }
+    return any;
+}
+
+static void enter_tile(const block *b, weft_softmax *state)
+{
+    for (int64_t i = 0; i < b->tile.n_rows; i++) {
+        int64_t seen[2];
+        weft_tile_seen(b->h, &b->tile, i, seen);
+        char *s = b->s + (size_t)(i * b->tile.n + seen[0]) * b->h->bytes;
+        if (b->is_far[i] && seen[0] < seen[1])
+            (void)weft_row_maths[b->h->dtype].enter(state, (int)i, s, seen[1] - seen[0]);
+    }
+}
+
+static void find_softmax(block *b)
+{
+    weft_softmax state;
+    for (int64_t i = 0; i < b->tile.n_rows; i++)
+        state.max[i] = -(double)INFINITY, state.sum[i] = 0;
+    for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
+        compute_scores(b);
+        enter_tile(b, &state);
+    }
+    for (int64_t i = 0; i < b->tile.n_rows; i++) {
+        if (!b->is_far[i] || state.sum[i] == 0) continue;
+        b->stats[i] = state.max[i], b->over[i] = 1 / state.sum[i];
     }
 }
 
@@ -130,9 +172,10 @@ static void run_block(block *b)
     weft_heads_seen(b->h, b->tile.begin, b->seen);
     weft_heads_seen(b->h, b->tile.begin + b->tile.n_rows - 1, last);
     b->seen[1] = last[1];
-    load_rows(b);
+    if (load_rows(b)) find_softmax(b);
     for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
-        compute_tile(b);
+        compute_scores(b);
+        compute_slopes(b);
         differentiate_tile(b);
         if (b->h->data[WEFT_DQ] != NULL) add_gradients(b);
         if (b->h->data[WEFT_DBIAS] != NULL) add_bias_gradient(b);

@@ -37,6 +37,7 @@ void weft_heads_open(weft_heads *h, const weft_call *call, int64_t block)
                       .back = c.back,
                       .ahead = c.ahead,
                       .scale = c.attributes->scale,
+                      .is_whole = c.attributes->blocks == NULL,
                       .stream = call->stream};
     memcpy(h->size, c.size, sizeof h->size);
     for (int t = 0; t < WEFT_HEAD_TENSORS; t++)
@@ -85,6 +86,21 @@ void weft_heads_put_stats(const weft_heads *h, int64_t head, int64_t row, double
         *(float *)to = (float)stats;
     else
         *(double *)to = stats;
+}
+
+bool weft_heads_is_far(const weft_heads *h, double stats)
+{
+    return h->is_whole && isfinite(stats) && fabs(stats) >= WEFT_HEADS_FAR;
+}
+
+bool weft_heads_have_far(const weft_heads *h)
+{
+    for (int64_t head = 0; head < h->n_heads && h->is_whole; head++) {
+        const weft_matrix stats = weft_heads_matrix(h, WEFT_STATS, head, 0);
+        for (int64_t i = 0; i < h->n_query; i++)
+            if (weft_heads_is_far(h, element(h, stats.data, i * stats.row))) return true;
+    }
+    return false;
 }
 
 double weft_heads_mean(const weft_heads *h, int64_t head, int64_t row)

@@ -206,9 +206,10 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
         differentiate_head(&p, head);
 }
 
+/* Panels have weights from what was kept of a row alone. */
 bool weft_attention_grad_panels(const weft_heads *h)
 {
-    if (!weft_panels_fit(h)) return false;
+    if (!weft_panels_fit(h) || weft_heads_have_far(h)) return false;
     weft_parallel(h->stream, h->n_heads / h->n_grouped, 1, differentiate_heads,
                   (void *)(uintptr_t)h);
     return true;

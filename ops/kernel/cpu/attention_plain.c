@@ -98,6 +98,7 @@ static void backward(const weft_heads *h, head *x, int64_t i)
     const double stats = get(h, &x->m[WEFT_STATS], i, 0);
     const double d = dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_Y], i);
     x->max = stats == -(double)INFINITY ? 0 : stats, x->sum = 1;
+    if (weft_heads_is_far(h, stats)) (void)find_softmax(h, x, i, seen);
     for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         const double ds = p * (dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j) - d);

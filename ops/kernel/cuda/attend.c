@@ -95,7 +95,7 @@ static void launch(const weft_call *call)
 static int64_t scratch_of_gradient(const weft_call *call)
 {
     const weft_view *stats = &call->in[call->n_in - 2];
-    return weft_view_count(stats) * (int64_t)weft_dtype_bytes(stats->dtype);
+    return 2 * weft_view_count(stats) * (int64_t)weft_dtype_bytes(stats->dtype);
 }
 
 /* Heads that have rows of k and v in common add to them one after the other. */

@@ -33,6 +33,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     seen[1] = within(at + a->ahead + 1, a->n_memory);
 }
 
+/* WEFT_HEADS_FAR. */
+enum { FAR = 1 << 10 };
+
 #define ATTEND(T, suffix)                                                                          \
     /* Two rows, feature by feature. */                                                            \
     DEVICE T dot_##suffix(const cuda_attention *a, const T *x, int64_t x_step, const T *y,         \
@@ -100,9 +103,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         return all;                                                                                \
     }                                                                                              \
                                                                                                    \
-    /* The maximum of a query row's scores (0: it sees nothing), and 1 / the sum of exp(score - maximum). */ \
+    /* The maximum of a query row's scores (0: it sees nothing), and the sum of exp(score - maximum). */ \
     DEVICE void softmax_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,    \
-                                 const int64_t seen[2], T *top, T *over)                           \
+                                 const int64_t seen[2], T *top, T *total)                          \
     {                                                                                              \
         T most = -(T)INFINITY, sum = 0;                                                            \
         for (int64_t j = seen[0] + IN_BLOCK; j < seen[1]; j += BLOCK_THREADS) {                    \
@@ -113,23 +116,34 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         most = most == -(T)INFINITY ? 0 : most;                                                    \
         for (int64_t j = seen[0] + IN_BLOCK; j < seen[1]; j += BLOCK_THREADS)                      \
             sum += weft_exp_##suffix(score_##suffix(a, head, i, j) - most);                        \
-        sum = meet_##suffix(sum, 1);                                                               \
-        *top = most, *over = sum == 0 ? 1 : 1 / sum;                                               \
-        if (IN_BLOCK == 0)                                                                         \
-            *row_##suffix(a, ATTEND_STATS, head, i) =                                              \
-                sum == 0 ? -(T)INFINITY : most + weft_log_##suffix(sum);                           \
+        *top = most, *total = meet_##suffix(sum, 1);                                               \
     }                                                                                              \
+                                                                                                   \
     /* What was kept of a row: what its scores are compared with. */                               \
     DEVICE T kept_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i)          \
     {                                                                                              \
         const T stats = *row_##suffix(a, ATTEND_STATS, head, i);                                   \
         return stats == -(T)INFINITY ? 0 : stats;                                                  \
     }                                                                                              \
-                                                                                                   \
-    DEVICE T weight_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i, int64_t j, T top, \
-                             T over)                                                               \
+    /* Is it too large for weights to be had from it? See heads.h; where there is a bias there are no blocks. */ \
+    DEVICE int is_far_##suffix(const cuda_attention *a, T kept)                                    \
     {                                                                                              \
-        return weft_exp_##suffix(score_##suffix(a, head, i, j) - top) * over;                      \
+        return a->data[ATTEND_BIAS] != NULL && (kept >= FAR || kept <= -FAR);                      \
+    }                                                                                              \
+    /* By how much it is less than it should be: log of what weights had from it add up to. */     \
+    DEVICE T short_of_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \
+                               const int64_t seen[2], T kept)                                      \
+    {                                                                                              \
+        T top, total;                                                                              \
+        softmax_##suffix(a, head, i, seen, &top, &total);                                          \
+        return total == 0 ? (T)0 : top - kept + weft_log_##suffix(total);                          \
+    }                                                                                              \
+                                                                                                   \
+    /* The weight of a memory row in the gradient; of rows that are far what they are short of is taken off. */ \
+    DEVICE T regained_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \
+                               int64_t j, T less)                                                  \
+    {                                                                                              \
+        return weft_exp_##suffix(score_##suffix(a, head, i, j) - kept_##suffix(a, head, i) - less); \
     }                                                                                              \
                                                                                                    \
     KERNEL_OF(attend_##suffix, cuda_attention, ATTEND_THREADS)                                     \
@@ -141,15 +155,21 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
             const int64_t i = n % a->n_query;                                                      \
             int64_t seen[2];                                                                       \
             seen_from(a, i, seen);                                                                 \
-            T top, over;                                                                           \
-            softmax_##suffix(a, head, i, seen, &top, &over);                                       \
+            T top, total;                                                                          \
+            softmax_##suffix(a, head, i, seen, &top, &total);                                      \
+            const T over = total == 0 ? 1 : 1 / total;                                             \
+            if (IN_BLOCK == 0)                                                                     \
+                *row_##suffix(a, ATTEND_STATS, head, i) =                                          \
+                    total == 0 ? -(T)INFINITY : top + weft_log_##suffix(total);                    \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
                 for (int64_t begin = seen[0]; begin < seen[1]; begin += BLOCK_THREADS) {           \
                     const int64_t left = seen[1] - begin, j = begin + IN_BLOCK;                    \
-                    tile[IN_BLOCK] =                                                               \
-                        j < seen[1] ? weight_##suffix(a, head, i, j, top, over) : (T)0;            \
+                    T p = 0;                                                                       \
+                    if (j < seen[1])                                                               \
+                        p = weft_exp_##suffix(score_##suffix(a, head, i, j) - top) * over;         \
+                    tile[IN_BLOCK] = p;                                                            \
                     SYNC();                                                                        \
                     for (int k = 0; f < a->n_feature && k < BLOCK_THREADS && k < left; k++)        \
                         sum += tile[k] * row_##suffix(a, ATTEND_V, head,                           \
@@ -175,7 +195,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
             seen_from(a, i, seen);                                                                 \
             const T top = kept_##suffix(a, head, i),                                               \
                     mean = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_Y, i, head);                   \
-            if (IN_BLOCK == 0) means[n] = mean;                                                    \
+            T less = 0;                                                                            \
+            if (is_far_##suffix(a, top)) less = short_of_##suffix(a, head, i, seen, top);          \
+            if (IN_BLOCK == 0) means[n] = mean, means[a->n_heads * a->n_query + n] = less;         \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
@@ -183,7 +205,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int64_t left = seen[1] - begin, j = begin + IN_BLOCK;                    \
                     T ds = 0;                                                                      \
                     if (j < seen[1])                                                               \
-                        ds = weight_##suffix(a, head, i, j, top, 1) *                              \
+                        ds = weft_exp_##suffix(score_##suffix(a, head, i, j) - top - less) *       \
                              (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean);        \
                     tile[IN_BLOCK] = ds;                                                           \
                     SYNC();                                                                        \
@@ -210,6 +232,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
             const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
             const int64_t j = n % a->n_memory;                                                     \
             const T *mean = means + number * a->n_query;                                           \
+            const T *less = mean + a->n_heads * a->n_query;                                        \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
@@ -221,7 +244,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int left = (int)within(seen[1] - begin, BLOCK_THREADS);                  \
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
-                        p = weight_##suffix(a, head, i, j, kept_##suffix(a, head, i), 1);          \
+                        p = regained_##suffix(a, head, i, j, less[i]);                             \
                         ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean[i]); \
                     }                                                                              \
                     weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
@@ -257,9 +280,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                 const int64_t number = begin + m / (n_i * n_j) * a->n_apart;                       \
                 const head_##suffix h = head_of_##suffix(a, number), *head = &h;                   \
                 const int64_t i = row + m / n_j % n_i, j = column + m % n_j;                       \
-                const T p = weight_##suffix(a, head, i, j, kept_##suffix(a, head, i), 1);          \
-                sum += p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) -                 \
-                            means[number * a->n_query + i]);                                       \
+                const T *mean = means + number * a->n_query + i;                                   \
+                const T ds = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - *mean;         \
+                sum += ds * regained_##suffix(a, head, i, j, mean[a->n_heads * a->n_query]);       \
             }                                                                                      \
             const head_##suffix first = head_of_##suffix(a, begin);                                \
             row_##suffix(a, ATTEND_DBIAS, &first, row)[column * a->column[ATTEND_DBIAS]] = sum;    \

@@ -199,6 +199,11 @@ const cublaslt_product *cuda_cublaslt_find(const cublaslt_problem *problem)
     return found != NULL && found->is_possible ? found : NULL;
 }
 
+bool cuda_cublaslt_begin(const cuda_gpu *gpu)
+{
+    return handle_of(cuda_enter_gpu(gpu)) != NULL;
+}
+
 int64_t cuda_cublaslt_workspace(const cublaslt_product *product)
 {
     return (int64_t)product->workspace;

@@ -8,6 +8,7 @@
 #define WEFT_CUDA_CUBLASLT_H
 
 #include "matrices.h"
+#include "mesh/cuda/driver.h"
 
 enum { CUBLASLT_ALIGNMENT = 64 }; /* of tensors, and of workspaces, in bytes */
 
@@ -24,6 +25,8 @@ typedef struct cublaslt_product cublaslt_product; /* opaque; lives as long as th
 /* cuda_cublaslt_find - the library's choice for a problem, made once in the process for all its GPUs, which are of one
  * kind: it depends on the problem, the library and that alone. Local; any thread. */
 const cublaslt_product *cuda_cublaslt_find(const cublaslt_problem *problem);
+/* cuda_cublaslt_begin - before products are run on a GPU, which the thread enters; false: the library cannot begin there. */
+bool cuda_cublaslt_begin(const cuda_gpu *gpu);
 /* Bytes that it works in. */
 int64_t cuda_cublaslt_workspace(const cublaslt_product *product);
 

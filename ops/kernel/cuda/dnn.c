@@ -367,6 +367,7 @@ struct kept_plan {
     char problem[];
 };
 
+/* The handle is the seat's, whose kernels may be put meanwhile. */
 static kept_plan *make_plan(const cuda_gpu *gpu, dnn_build build, const void *problem, size_t bytes)
 {
     kept_plan *kept = calloc(1, sizeof *kept + bytes);
@@ -374,8 +375,10 @@ static kept_plan *make_plan(const cuda_gpu *gpu, dnn_build build, const void *pr
     kept->ordinal = gpu->ordinal, kept->build = build, kept->bytes = bytes;
     memcpy(kept->problem, problem, bytes);
     kept->graph.handle = cuda_dnn_handle(gpu);
+    pthread_mutex_lock(&seats[gpu->ordinal].lock);
     build(&kept->graph, problem);
     kept->plan = cuda_dnn_plan(&kept->graph, NULL);
+    pthread_mutex_unlock(&seats[gpu->ordinal].lock);
     kept->plan.handle = kept->graph.handle;
     if (!kept->plan.is_there) cuda_dnn_forget(&kept->graph);
     return kept;
@@ -438,14 +441,18 @@ weft_status cuda_dnn_tell(const dnn_pointers *pointers, cudnnBackendDescriptor_t
     } facts[] = {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, pointers->id},
                  {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers->at},
                  {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers->workspace}};
+    *to = NULL;
     cudnnStatus_t status =
         dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, to);
     for (int i = 0; i < 3 && status == CUDNN_STATUS_SUCCESS; i++)
         status = dnn.cudnnBackendSetAttribute(*to, facts[i].name, facts[i].type, facts[i].n,
                                               facts[i].value);
     if (status == CUDNN_STATUS_SUCCESS) status = dnn.cudnnBackendFinalize(*to);
-    return status == CUDNN_STATUS_SUCCESS ? WEFT_OK
-                                          : fail("a variant pack", status, &cuda_gpu_here, error);
+    if (status == CUDNN_STATUS_SUCCESS) return WEFT_OK;
+    (void)fail("a variant pack", status, &cuda_gpu_here, error);
+    if (*to != NULL) (void)dnn.cudnnBackendDestroyDescriptor(*to);
+    *to = NULL;
+    return WEFT_INTERNAL;
 }
 
 void cuda_dnn_run(weft_stream *stream, const dnn_plan *plan, cudnnBackendDescriptor_t pointers,

@@ -126,7 +126,7 @@ typedef struct dnn_pointers {
 
 /* A GPU that does not do what the first does: a sentence of both. */
 weft_status cuda_dnn_fail_unlike(const cuda_gpu *gpu, weft_error *error);
-/* cuda_dnn_tell - them as the library takes them; cudnnBackendDestroyDescriptor gives it back. cuda_dnn_run - put onto the stream's
+/* cuda_dnn_tell - them as the library takes them; cudnnBackendDestroyDescriptor gives it back; NULL where it fails. cuda_dnn_run - put onto the stream's
  * queue of kernels; `what` is named where it fails. */
 weft_status cuda_dnn_tell(const dnn_pointers *pointers, cudnnBackendDescriptor_t *to,
                           weft_error *error);

@@ -127,7 +127,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     if (p == NULL) return weft_fail_memory(error, sizeof *p);
     *p = (product){.workspace = call->scratch};
     p->product = find(call, &p->plan);
-    if (p->product == NULL)
+    if (p->product == NULL || !cuda_cublaslt_begin(cuda_stream_of(call->stream)->gpu))
         return weft_fail(error, WEFT_INTERNAL, "cuBLASLt has no product that it had before");
     (void)lay_out(call, &p->plan, p->product, at);
     for (int t = 0; t < MATRICES_TENSORS; t++) {

@@ -160,14 +160,17 @@ static void concat(const weft_call *call)
         put_part(call, &call->in[i], dim, i * attributes->begin);
 }
 
-/* The host looks whether the condition holds. */
+/* The host looks whether the condition holds, before anything is written: the result may lie in a variable's memory. */
 static void require(const weft_call *call)
 {
     int32_t holds = 0;
     char number[8];
-    copy(call);
     cuda_get_bytes(call->stream, &holds, call->in[1].data, sizeof holds);
-    if (holds != 0 || cuda_failed(call->stream, NULL) != WEFT_OK) return;
+    if (cuda_failed(call->stream, NULL) != WEFT_OK) return;
+    if (holds != 0) {
+        copy(call);
+        return;
+    }
     if (call->n_in > 2)
         cuda_get_bytes(call->stream, number, call->in[2].data, weft_dtype_bytes(call->in[2].dtype));
     weft_require_fail(call, call->n_in > 2 ? number : NULL);

@@ -45,6 +45,7 @@ static bool has_fault(const char *name)
 EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     CUcontext context = NULL;
+    emulated_refuse_capture("cublasLtCreate");
     if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
         return CUBLAS_STATUS_NOT_INITIALIZED;
     int *device = calloc(1, sizeof *device);

@@ -155,6 +155,7 @@ static void check_handle(cudnnHandle_t handle)
 EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
     CUcontext context = NULL;
+    emulated_refuse_capture("cudnnCreate");
     if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL)
         return CUDNN_STATUS_NOT_INITIALIZED;
     *handle = calloc(1, sizeof **handle);

@@ -57,13 +57,17 @@ static bool may_capture(const char *call)
     return is_one;
 }
 
+void emulated_refuse_capture(const char *call)
+{
+    if (!emulated_captures) return;
+    fprintf(stderr, "%s: ", call);
+    emulated_die("it cannot be captured");
+}
+
 CUresult emulated_enter(const char *call)
 {
     if (current == NULL) return CUDA_ERROR_INVALID_CONTEXT;
-    if (emulated_captures && !may_capture(call)) {
-        fprintf(stderr, "%s: ", call);
-        emulated_die("it cannot be captured");
-    }
+    if (!may_capture(call)) emulated_refuse_capture(call);
     return fails_now(call) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 

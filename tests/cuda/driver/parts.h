@@ -4,7 +4,7 @@
  * Several GPUs are one computer with several memories: what is put onto a stream of one and uses another's memory is a fault.
  *
  * The environment: TEST_CUDA_DEVICES: how many GPUs there are (1). TEST_CUDA_MEMORY: MiB of each (4096). TEST_CUDA_FAIL:
- * "cuLaunchKernel:3": the third call of it fails. TEST_CUDA_APART, TEST_CUDA_MIXED: driver.c. TEST_CUDA_TELL: at the end a line on stderr.
+ * "cuLaunchKernel:3": the third call of it fails. TEST_CUDA_MOST_KEPT: how much may be in one graph. TEST_CUDA_APART, TEST_CUDA_MIXED: driver.c. TEST_CUDA_TELL: at the end a line on stderr.
  */
 #ifndef EMULATED_PARTS_H
 #define EMULATED_PARTS_H
@@ -54,6 +54,8 @@ EXPORT CUresult emulated_put_polled(CUstream s, bool (*poll)(void *argument), vo
 EXPORT int emulated_number(const char *variable, int otherwise);
 /* What is to fail now, and whether the calling thread has a context; of which GPU. */
 CUresult emulated_enter(const char *call);
+/* Ends the program where the calling thread captures. */
+EXPORT void emulated_refuse_capture(const char *call);
 EXPORT int emulated_device(void);
 /* All streams are empty. */
 void emulated_drain(void);

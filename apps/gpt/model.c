@@ -137,11 +137,20 @@ static weft_value block_variable(void *context, weft_graph *graph, const char *n
     return weft_variable(graph, name, dtype, shape, initial);
 }
 
+/* What the products of a part read is rounded together, so that what is gathered of it is ready together. */
+static void round_next(builder *b, int n)
+{
+    for (int i = b->n_block; i < b->n_block + n; i++)
+        b->block[i] = (weft_cast)(b->block[i], dtype_of(b->shape));
+}
+
 static weft_value made_before(void *context, weft_graph *graph, const char *name, weft_dtype dtype,
                               weft_shape shape, weft_initial initial)
 {
     builder *b = context;
-    (void)graph, (void)name, (void)dtype, (void)shape, (void)initial;
+    (void)graph, (void)dtype, (void)shape, (void)initial;
+    if (strcmp(name, "block/self/query/weight") == 0 || strcmp(name, "block/up/weight") == 0)
+        round_next(b, 4);
     return b->block[b->n_block++];
 }
 

@@ -9,9 +9,9 @@
 
 #include "weft/ops.h"
 
-static const weft_field fields[] = {
-    WEFT_FIELD(weft_square_attributes, row), WEFT_FIELD(weft_square_attributes, column),
-    WEFT_FIELD(weft_square_attributes, size), WEFT_FIELD(weft_square_attributes, is_upper)};
+static const weft_field fields[] = {WEFT_FIELD(weft_square_attributes, row),
+                                    WEFT_FIELD(weft_square_attributes, column),
+                                    WEFT_FIELD(weft_square_attributes, size)};
 const weft_attributes weft_attributes_square = WEFT_ATTRIBUTES(weft_square_attributes, fields);
 
 /* ---- for infer and factors ----------------------------------------------------------------------- */
@@ -119,13 +119,13 @@ static void add_dims(weft_shape *shape, const weft_shape *more)
 }
 
 weft_value weft_emit_solve(const weft_op *op, weft_value a, weft_value b,
-                           const weft_square_attributes *attributes)
+                           const weft_square_attributes *attributes, size_t bytes)
 {
     weft_value in[] = {weft_square_last(weft_wide(a), attributes), weft_wide(b)};
     if (in[0].id == 0 || in[1].id == 0 || in[0].graph != in[1].graph ||
         !has_sides(weft_shape_of(a), attributes) || !has(weft_shape_of(b), attributes->row) ||
         has(weft_shape_of(b), attributes->column)) /* infer says so */
-        return weft_emit(a.graph, op, in, 2, attributes, sizeof *attributes);
+        return weft_emit(a.graph, op, in, 2, attributes, bytes);
     const weft_shape of_b = *weft_shape_of(b);
     weft_shape order = batch_of(weft_shape_of(a), attributes), result = {0};
     const weft_shape batch = order;
@@ -133,7 +133,7 @@ weft_value weft_emit_solve(const weft_op *op, weft_value a, weft_value b,
     add_dims(&order, &of_b);
     if (order.n_dims > of_b.n_dims) in[1] = weft_broadcast_to(in[1], order);
     in[1] = weft_transpose(in[1], order);
-    const weft_value x = weft_emit(a.graph, op, in, 2, attributes, sizeof *attributes);
+    const weft_value x = weft_emit(a.graph, op, in, 2, attributes, bytes);
     for (int d = 0; d < batch.n_dims; d++)
         if (!has(&of_b, batch.dims[d].name)) result.dims[result.n_dims++] = batch.dims[d];
     add_dims(&result, &of_b);

@@ -4,7 +4,7 @@
 
 #include "op.h"
 
-/* Of weft_square_attributes; is_upper is no where there is no triangle. */
+/* Of weft_square_attributes. */
 extern const weft_attributes weft_attributes_square;
 /* Operand 0 is float and has both sides; the sentence of one that is not square is the builder's. */
 weft_status weft_check_square(const weft_site *site, weft_error *error);
@@ -20,8 +20,9 @@ bool weft_square_sides(weft_value a, const char *op, weft_dim row, weft_dim colu
                        weft_square_attributes *attributes);
 /* a with its batch first and the sides last: [.., row, column]. */
 weft_value weft_square_last(weft_value a, const weft_square_attributes *sides);
-/* The x of which a x = b, by one op: with b's dims, `column` where it has `row`, and with dims of a's batch that b lacks first. */
+/* The x of which a x = b, by one op, whose attributes, of so many bytes, begin with these: with b's dims, `column` where it has
+ * `row`, and with dims of a's batch that b lacks first. */
 weft_value weft_emit_solve(const weft_op *op, weft_value a, weft_value b,
-                           const weft_square_attributes *attributes);
+                           const weft_square_attributes *attributes, size_t bytes);
 
 #endif

@@ -37,7 +37,7 @@ weft_value weft_solve(weft_value a, weft_value b, weft_dim row, weft_dim column)
 {
     weft_square_attributes sides;
     if (!weft_square_sides(a, "solve", row, column, &sides)) return weft_no_value(a.graph);
-    return weft_emit_solve(&weft_op_solve, a, b, &sides);
+    return weft_emit_solve(&weft_op_solve, a, b, &sides, sizeof sides);
 }
 
 /* l y = b, then l' x = y. */

@@ -5,8 +5,16 @@
  * Cut along the batch, and along b's own dims. Linear in b.
  * Gradient: a' db = dx; da = -db x', of the triangle.
  */
+#include <string.h>
+
 #include "linear.h"
 #include "weft/ops.h"
+
+static const weft_field fields[] = {WEFT_FIELD(weft_triangle_attributes, square.row),
+                                    WEFT_FIELD(weft_triangle_attributes, square.column),
+                                    WEFT_FIELD(weft_triangle_attributes, square.size),
+                                    WEFT_FIELD(weft_triangle_attributes, is_upper)};
+static const weft_attributes described = WEFT_ATTRIBUTES(weft_triangle_attributes, fields);
 
 static double flops(const weft_site *site)
 {
@@ -15,8 +23,9 @@ static double flops(const weft_site *site)
 
 static void gradient(weft_vjp *vjp)
 {
-    const weft_square_attributes *a = vjp->site->attributes;
-    const weft_dim row = {a->row, a->size}, column = {a->column, a->size};
+    const weft_triangle_attributes *a = vjp->site->attributes;
+    const weft_dim row = {a->square.row, a->square.size},
+                   column = {a->square.column, a->square.size};
     const weft_value db =
         weft_triangular_solve(vjp->in[0], vjp->dout[0], column, row, !a->is_upper);
     vjp->din[1] = db;
@@ -28,7 +37,7 @@ static void gradient(weft_vjp *vjp)
 
 const weft_op weft_op_triangular_solve = {
     .name = "triangular_solve",
-    .attributes = &weft_attributes_square,
+    .attributes = &described,
     .infer = weft_infer_solve,
     .factors = weft_factors_solve,
     .linear = 1 << 1,
@@ -39,9 +48,10 @@ const weft_op weft_op_triangular_solve = {
 weft_value weft_triangular_solve(weft_value a, weft_value b, weft_dim row, weft_dim column,
                                  bool is_upper)
 {
-    weft_square_attributes sides;
-    if (!weft_square_sides(a, "triangular_solve", row, column, &sides))
+    weft_triangle_attributes triangle;
+    memset(&triangle, 0, sizeof triangle);
+    if (!weft_square_sides(a, "triangular_solve", row, column, &triangle.square))
         return weft_no_value(a.graph);
-    sides.is_upper = is_upper;
-    return weft_emit_solve(&weft_op_triangular_solve, a, b, &sides);
+    triangle.is_upper = is_upper;
+    return weft_emit_solve(&weft_op_triangular_solve, a, b, &triangle.square, sizeof triangle);
 }

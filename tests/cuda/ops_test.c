@@ -213,7 +213,7 @@ static void check_squares(const char *op, const char *a, const char *b, const ch
 {
     for (int k = 0; k < 4; k++) {
         const weft_dtype dtype = k % 2 ? WEFT_F64 : WEFT_F32;
-        const weft_square_attributes attributes = {"i", "j", n, k / 2 == 1};
+        const weft_triangle_attributes attributes = {{"i", "j", n}, k / 2 == 1};
         weft_call call = {.attributes = &attributes};
         add_squares(&call, dtype, a, n, strcmp(op, "solve") == 0);
         if (b != NULL) add_in(&call, dtype, b, 1);

@@ -312,13 +312,15 @@ static weft_value emit_square(const given *p, const weft_op *op, int version)
     const weft_dim turned = {"turned", version == 2 ? 4 : 6}, side = version == 2 ? column : row;
     const weft_value a = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(side, turned), 2.0),
                      b = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(side), 1.0);
-    weft_square_attributes attributes = {.row = version == 1 ? "turned" : side.name,
-                                         .column = version == 1 ? side.name : "turned",
-                                         .size = side.size,
-                                         .is_upper = version == 3};
+    const bool is_triangle = op == &weft_op_triangular_solve;
+    const weft_triangle_attributes attributes = {{.row = version == 1 ? "turned" : side.name,
+                                                  .column = version == 1 ? side.name : "turned",
+                                                  .size = side.size},
+                                                 .is_upper = version == 3};
     const weft_value in[] = {a, version == 1 ? weft_rename(b, side, turned) : b};
     const int n_in = op == &weft_op_cholesky ? 1 : 2;
-    return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
+    return weft_emit(p->graph, op, in, n_in, &attributes,
+                     is_triangle ? sizeof attributes : sizeof attributes.square);
 }
 static weft_value cholesky(const given *p, int version)
 {

@@ -9,9 +9,9 @@ enum { N_SIZES = sizeof sizes / sizeof *sizes, BATCH = 3 };
 static const double within[WEFT_DTYPES] = {[WEFT_F32] = 2e-5, [WEFT_F64] = 1e-12};
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64};
 
-static weft_square_attributes sides(int64_t n, bool is_upper)
+static weft_square_attributes sides(int64_t n)
 {
-    return (weft_square_attributes){"row", "column", n, is_upper};
+    return (weft_square_attributes){"row", "column", n};
 }
 
 /* Two of three matrices; columns 1 to 5 of 7. */
@@ -82,7 +82,7 @@ static void each_size(void (*check)(weft_dtype dtype, int64_t n, int64_t begin))
 static void check_cholesky(weft_dtype dtype, int64_t n, int64_t begin)
 {
     weft_call call = call_of(dtype, n, begin, NULL);
-    const weft_square_attributes a = sides(n, false);
+    const weft_square_attributes a = sides(n);
     call.attributes = &a;
     add_diagonal(&call.in[0], n, 0);
     make_symmetric(&call.in[0], n);
@@ -104,7 +104,7 @@ static void test_what_is_not_positive_gives_nan_alone(void)
     for (int i = 2; i < N_SIZES; i++)
         for (int64_t where = 0; where < sizes[i]; where += sizes[i] - 1) {
             weft_call call = call_of(WEFT_F64, sizes[i], 0, NULL);
-            const weft_square_attributes a = sides(sizes[i], false);
+            const weft_square_attributes a = sides(sizes[i]);
             const int64_t of[] = {1, where, where};
             call.attributes = &a;
             add_diagonal(&call.in[0], sizes[i], 0);
@@ -122,7 +122,7 @@ static void check_triangle(weft_dtype dtype, int64_t n, int64_t begin)
 {
     for (int is_upper = 0; is_upper < 2; is_upper++) {
         weft_call call = call_of(dtype, n, begin, "column");
-        const weft_square_attributes a = sides(n, is_upper != 0);
+        const weft_triangle_attributes a = {sides(n), is_upper != 0};
         call.attributes = &a;
         add_diagonal(&call.in[0], n, 0);
         run_on_both(weft_triangular_solve_cpu, &call);
@@ -139,7 +139,7 @@ static void test_substitution_gives_the_right_hand_side(void)
 static void check_solve(weft_dtype dtype, int64_t n, int64_t begin)
 {
     weft_call call = call_of(dtype, n, begin, "column");
-    const weft_square_attributes a = sides(n, false);
+    const weft_square_attributes a = sides(n);
     call.attributes = &a;
     add_diagonal(&call.in[0], n, n / 2); /* pivots are to be looked for */
     const int64_t bytes = weft_kernel_solve.scratch(&call);

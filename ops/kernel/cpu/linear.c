@@ -91,7 +91,7 @@ void weft_cholesky_cpu(const weft_call *call)
 static void substitute(void *argument, int64_t begin, int64_t end, int lane)
 {
     const squares *s = argument;
-    const weft_square_attributes *a = s->call->attributes;
+    const weft_triangle_attributes *a = s->call->attributes;
     const size_t row = (size_t)s->columns * s->bytes;
     (void)lane;
     for (int64_t i = begin; i < end; i++) {

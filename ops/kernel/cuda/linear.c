@@ -34,10 +34,18 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
                         .work = call->scratch,
                         .batch = weft_view_count(a) / (attributes->size * attributes->size),
                         .n = attributes->size,
-                        .columns = 1,
-                        .is_upper = attributes->is_upper};
+                        .columns = 1};
     for (int d = a->shape.n_dims - 1; d < out->shape.n_dims; d++)
         s->columns *= weft_view_size(out, d);
+    return WEFT_OK;
+}
+
+static weft_status prepare_triangular(const weft_call *call, weft_arena *arena, void **prepared,
+                                      weft_error *error)
+{
+    const weft_triangle_attributes *attributes = call->attributes;
+    WEFT_TRY(prepare(call, arena, prepared, error));
+    ((cuda_squares *)*prepared)->is_upper = attributes->is_upper;
     return WEFT_OK;
 }
 
@@ -75,7 +83,7 @@ weft_status cuda_linear_open(weft_device_kind device, weft_error *error)
     const weft_kernel cholesky = {
         .dtypes = WEFT_FLOAT_DTYPES, .prepare = prepare, .launch = launch_cholesky};
     const weft_kernel triangular = {
-        .dtypes = WEFT_FLOAT_DTYPES, .prepare = prepare, .launch = launch_triangular};
+        .dtypes = WEFT_FLOAT_DTYPES, .prepare = prepare_triangular, .launch = launch_triangular};
     const weft_kernel solve = {.dtypes = WEFT_FLOAT_DTYPES,
                                .scratch = scratch,
                                .prepare = prepare,

@@ -202,12 +202,16 @@ typedef struct
     bool descending; /* the largest first */
 } weft_order_attributes;
 
-/* cholesky, triangular_solve, solve: the two sides of a square matrix; of which is_upper: the upper triangle */
+/* cholesky, solve: the two sides of a square matrix */
 typedef struct weft_square_attributes {
     const char *row, *column;
     int64_t size;
-    bool is_upper;
 } weft_square_attributes;
+
+typedef struct weft_triangle_attributes { /* triangular_solve: which triangle of it */
+    weft_square_attributes square;
+    bool is_upper;
+} weft_triangle_attributes;
 
 typedef struct weft_require_attributes {
     const char *sentence; /* the number stands where it has {} */

@@ -26,13 +26,13 @@ static weft_value keep_mean(const weft_update *u, weft_value variable, const cha
 static weft_value second_moment(const weft_update *u, weft_value variable, weft_value gradient,
                                 double epsilon, weft_value *tokens, int *n_tokens)
 {
-    const weft_shape *shape = weft_shape_of(variable);
+    const weft_shape shape = *weft_shape_of(variable); /* the graph grows */
     weft_value squares = weft_square(gradient);
     const bool is_matrix = weft_dims_of_one(variable) >= 2;
     *n_tokens = is_matrix ? 2 : 1;
-    if (!is_matrix) return keep_mean(u, variable, "v", shape, squares, &tokens[0]);
-    const weft_shape row = weft_shape_without(shape, shape->dims[shape->n_dims - 1].name);
-    const weft_shape column = weft_shape_without(shape, shape->dims[shape->n_dims - 2].name);
+    if (!is_matrix) return keep_mean(u, variable, "v", &shape, squares, &tokens[0]);
+    const weft_shape row = weft_shape_without(&shape, shape.dims[shape.n_dims - 1].name);
+    const weft_shape column = weft_shape_without(&shape, shape.dims[shape.n_dims - 2].name);
     const weft_shape both = weft_shape_without(&row, row.dims[row.n_dims - 1].name);
     weft_value rows = keep_mean(u, variable, "row", &row, squares, &tokens[0]);
     weft_value columns = keep_mean(u, variable, "column", &column, squares, &tokens[1]);

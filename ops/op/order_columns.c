@@ -89,39 +89,33 @@ static weft_value turned(weft_value x, const char *first, weft_shape order)
     return weft_transpose(x, shape);
 }
 
-/* Element i, counted through all columns, is dealt to column i mod s. */
-static weft_value dealt(const columns *c, weft_value x)
+/* Element i, counted through all columns, is dealt to column i mod s; or back. */
+static weft_value dealt(const columns *c, weft_value x, bool is_back)
 {
     weft_graph *graph = x.graph;
     const int64_t s = c->dim.size;
     weft_dim u = weft_dim_beside(graph, c->within), t = weft_dim_beside(graph, u);
     const weft_dim rows = {u.name, c->within.size / s}, to = {t.name, s};
     const weft_dim from = weft_dim_beside(graph, to);
-    x = cut(x, c->within.name, 1, WEFT_DIMS(rows, to));
-    x = turned(x, c->dim.name, WEFT_DIMS(to, c->dim, rows));
+    x = cut(x, c->within.name, 1, is_back ? WEFT_DIMS(to, rows) : WEFT_DIMS(rows, to));
+    x = turned(x, c->dim.name, is_back ? WEFT_DIMS(to, rows, c->dim) : WEFT_DIMS(to, c->dim, rows));
     x = weft_rename(weft_rename(x, c->dim, from), to, c->dim);
-    return cut(x, from.name, 2, WEFT_DIMS(c->within));
+    return cut(x, is_back ? rows.name : from.name, 2, WEFT_DIMS(c->within));
 }
 
-/* And back. */
-static weft_value collected(const columns *c, weft_value x)
+static weft_ordered both_dealt(const columns *c, weft_ordered of, bool is_back)
 {
-    weft_graph *graph = x.graph;
-    const int64_t s = c->dim.size;
-    weft_dim u = weft_dim_beside(graph, c->within), t = weft_dim_beside(graph, u);
-    const weft_dim rows = {u.name, c->within.size / s}, to = {t.name, s};
-    const weft_dim from = weft_dim_beside(graph, to);
-    x = cut(x, c->within.name, 1, WEFT_DIMS(to, rows));
-    x = turned(x, c->dim.name, WEFT_DIMS(to, rows, c->dim));
-    x = weft_rename(weft_rename(x, c->dim, from), to, c->dim);
-    return cut(x, rows.name, 2, WEFT_DIMS(c->within));
+    of.x = dealt(c, of.x, is_back);
+    of.ids = dealt(c, of.ids, is_back);
+    return of;
 }
 
 static weft_ordered taken(const columns *c, weft_ordered of, weft_value ids)
 {
     const weft_shape shape = *weft_shape_of(of.x);
-    const weft_value x = weft_transpose(weft_pick(of.x, ids, c->within), shape);
-    return (weft_ordered){x, weft_transpose(weft_pick(of.ids, ids, c->within), shape)};
+    of.x = weft_transpose(weft_pick(of.x, ids, c->within), shape);
+    of.ids = weft_transpose(weft_pick(of.ids, ids, c->within), shape);
+    return of;
 }
 
 /* Each column in order: by index, then by what is equal stays as it is. */
@@ -133,14 +127,18 @@ static weft_ordered in_order(const columns *c, weft_ordered of, bool is_by_index
 
 /* ---- all of it ----------------------------------------------------------------------------------- */
 
-static weft_value one_behind_the_other(const columns *c, weft_value x)
+static weft_ordered one_behind_the_other(const columns *c, weft_ordered of)
 {
-    return cut(x, c->dim.name, 2, WEFT_DIMS(c->all));
+    of.x = cut(of.x, c->dim.name, 2, WEFT_DIMS(c->all));
+    of.ids = cut(of.ids, c->dim.name, 2, WEFT_DIMS(c->all));
+    return of;
 }
 
-static weft_value moved(const columns *c, weft_value x, int64_t by)
+static weft_ordered moved(const columns *c, weft_ordered of, int64_t by)
 {
-    return weft_shift_along(x, c->all, by);
+    of.x = weft_shift_along(of.x, c->all, by);
+    of.ids = weft_shift_along(of.ids, c->all, by);
+    return of;
 }
 
 static weft_value in_columns(const columns *c, weft_value x)
@@ -148,23 +146,32 @@ static weft_value in_columns(const columns *c, weft_value x)
     return cut(x, c->all.name, 1, WEFT_DIMS(c->dim, c->within));
 }
 
+/* Of all [n], those that are not in the first or the last half of a column. */
+static weft_value inner(const columns *c, weft_graph *graph)
+{
+    const double half = (double)(c->within.size / 2), n = (double)c->all.size;
+    const weft_value at = weft_iota(graph, WEFT_I32, c->all);
+    const weft_value low = weft_constant(graph, WEFT_I32, WEFT_SCALAR, half);
+    const weft_value high = weft_constant(graph, WEFT_I32, WEFT_SCALAR, n - half);
+    const weft_value is_past = weft_greater_equal(at, low);
+    return weft_mul(is_past, weft_less(at, high));
+}
+
 /* Columns that begin in the middle of others; the first and the last half stand where they belong already. */
 static weft_ordered across(const columns *c, weft_ordered of)
 {
     const int64_t half = c->within.size / 2;
-    const weft_value x = one_behind_the_other(c, of.x), ids = one_behind_the_other(c, of.ids);
-    const weft_ordered between = {in_columns(c, moved(c, x, half)),
-                                  in_columns(c, moved(c, ids, half))};
-    const weft_ordered made = in_order(c, between, false);
-    const weft_value at = weft_iota(x.graph, WEFT_I32, c->all);
-    const weft_value low = weft_constant(x.graph, WEFT_I32, WEFT_SCALAR, (double)half),
-                     high = weft_constant(x.graph, WEFT_I32, WEFT_SCALAR,
-                                          (double)(c->all.size - half));
-    const weft_value is_inner = weft_mul(weft_greater_equal(at, low), weft_less(at, high));
-    const weft_shape shape = *weft_shape_of(x);
-    const weft_value all = weft_broadcast_to(is_inner, shape);
-    return (weft_ordered){weft_where(all, moved(c, one_behind_the_other(c, made.x), -half), x),
-                          weft_where(all, moved(c, one_behind_the_other(c, made.ids), -half), ids)};
+    of = one_behind_the_other(c, of);
+    weft_ordered made = moved(c, of, half);
+    made.x = in_columns(c, made.x);
+    made.ids = in_columns(c, made.ids);
+    made = in_order(c, made, false);
+    made = moved(c, one_behind_the_other(c, made), -half);
+    const weft_shape shape = *weft_shape_of(of.x);
+    const weft_value is_inner = weft_broadcast_to(inner(c, of.x.graph), shape);
+    of.x = weft_where(is_inner, made.x, of.x);
+    of.ids = weft_where(is_inner, made.ids, of.ids);
+    return of;
 }
 
 static weft_value indices(const columns *c, weft_value like)
@@ -186,10 +193,12 @@ static weft_ordered by_columns(weft_value x, const weft_order_attributes *a, boo
     weft_ordered of = {.x = in_columns(&c, x)};
     of.ids = indices(&c, of.x);
     of = in_order(&c, of, true);
-    of = in_order(&c, (weft_ordered){dealt(&c, of.x), dealt(&c, of.ids)}, false);
-    of = in_order(&c, (weft_ordered){collected(&c, of.x), collected(&c, of.ids)}, false);
+    of = in_order(&c, both_dealt(&c, of, false), false);
+    of = in_order(&c, both_dealt(&c, of, true), false);
     of = across(&c, of);
-    return (weft_ordered){weft_slice(of.x, c.all, 0, to), weft_slice(of.ids, c.all, 0, to)};
+    of.x = weft_slice(of.x, c.all, 0, to);
+    of.ids = weft_slice(of.ids, c.all, 0, to);
+    return of;
 }
 
 weft_ordered weft_order_by_columns(weft_value x, const weft_order_attributes *a)

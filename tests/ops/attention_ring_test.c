@@ -90,22 +90,13 @@ static const char *layout_of(const form *f, int l, char text[100])
 
 static void check_case(const form *f, weft_mesh *mesh, const char *layout)
 {
-    char found[600] = "", text[1000];
-    weft_oracle_case plain = {.name = f->name, .build = build, .argument = (void *)(uintptr_t)f};
-    weft_oracle_case placed = plain;
-    weft_oracle_result expected = {0}, result = {0};
-    weft_error error = {0};
-    placed.layout = layout;
-    placed.options = &going_round;
-    bool same = false;
-    if (weft_oracle_run(oracle.alone, &plain, NULL, &expected, &error) == WEFT_OK &&
-        weft_oracle_run(mesh, &placed, NULL, &result, &error) == WEFT_OK)
-        same = weft_oracle_same(&expected, &result, false, found, sizeof found);
-    snprintf(text, sizeof text, "%s on %s, layout \"%s\": %s%s", f->name, weft_mesh_text(mesh),
-             layout, found, error.message);
-    weft_test_check(same, __FILE__, __LINE__, text);
-    weft_oracle_free(&expected);
-    weft_oracle_free(&result);
+    weft_oracle_check(&oracle, mesh,
+                      &(weft_oracle_case){.name = f->name,
+                                          .build = build,
+                                          .argument = f,
+                                          .layout = layout,
+                                          .options = &going_round},
+                      NULL);
 }
 
 static void test_a_ring_gives_the_numbers_of_one_rank(void)

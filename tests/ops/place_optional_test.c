@@ -26,33 +26,18 @@ static void build(weft_oracle_build *b)
     weft_oracle_output(b, d[1]);
 }
 
-static bool same_as_alone(const weft_oracle_case *what, weft_mesh *mesh)
-{
-    weft_oracle_result one, many;
-    weft_error error = {0};
-    char text[700] = "";
-    bool same = CHECK_OK(weft_oracle_run(oracle.alone, what, NULL, &one, &error), error);
-    if (same && CHECK_OK(weft_oracle_run(mesh, what, NULL, &many, &error), error))
-        same = weft_oracle_same(&one, &many, 0, text, sizeof text);
-    else
-        same = false;
-    weft_test_check(same, __FILE__, __LINE__, text);
-    weft_oracle_free(&one);
-    weft_oracle_free(&many);
-    return same;
-}
-
 static void test_one_program_runs_on_every_mesh(void)
 {
     static const char *const placements[] = {"batch:data?,hidden:model?", "hidden:data?+model?",
                                              "batch:model?+stage?", "hidden:expert?", ""};
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < oracle.n_meshes; m++)
-            CHECK(same_as_alone(&(weft_oracle_case){.name = placements[i],
-                                                    .build = build,
-                                                    .argument = placements[i],
-                                                    .layout = rules},
-                                oracle.meshes[m]));
+            weft_oracle_check(&oracle, oracle.meshes[m],
+                              &(weft_oracle_case){.name = placements[i],
+                                                  .build = build,
+                                                  .argument = placements[i],
+                                                  .layout = rules},
+                              NULL);
 }
 
 /* The mark changes nothing where the axis is there: the very plan of the text without it. */

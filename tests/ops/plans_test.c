@@ -396,19 +396,9 @@ static weft_oracle oracle;
 
 static void check_numbers(const plan_case *c, weft_mesh *mesh)
 {
-    const weft_oracle_case what = {.name = c->name, .build = c->build, .layout = c->layout};
-    weft_oracle_result expected = {0}, result = {0};
-    weft_error error = {0};
-    char found[600] = "", text[900];
-    bool same = false;
-    if (weft_oracle_run(oracle.alone, &what, NULL, &expected, &error) == WEFT_OK &&
-        weft_oracle_run(mesh, &what, NULL, &result, &error) == WEFT_OK)
-        same = weft_oracle_same(&expected, &result, 0, found, sizeof found);
-    snprintf(text, sizeof text, "%s on %s: %s%s", c->name, weft_mesh_text(mesh), found,
-             error.message);
-    weft_test_check(same, __FILE__, __LINE__, text);
-    weft_oracle_free(&expected);
-    weft_oracle_free(&result);
+    weft_oracle_check(&oracle, mesh,
+                      &(weft_oracle_case){.name = c->name, .build = c->build, .layout = c->layout},
+                      NULL);
 }
 
 static void test_numbers_are_those_of_one_rank(void)

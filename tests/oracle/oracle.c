@@ -1,5 +1,6 @@
 /* oracle.c: fill, run, read and compare; see sweep.c for the walk over placements. */
 #include "oracle.h"
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -238,4 +239,24 @@ bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, 
     }
     text[0] = '\0';
     return true;
+}
+
+bool weft_oracle_check(const weft_oracle *oracle, weft_mesh *mesh, const weft_oracle_case *what,
+                       const weft_oracle_placing *placing)
+{
+    char found[600] = "", text[1000];
+    weft_oracle_case plain = *what;
+    weft_oracle_result expected = {0}, result = {0};
+    weft_error error = {0};
+    plain.layout = NULL, plain.options = NULL;
+    bool same = false;
+    if (weft_oracle_run(oracle->alone, &plain, NULL, &expected, &error) == WEFT_OK &&
+        weft_oracle_run(mesh, what, placing, &result, &error) == WEFT_OK)
+        same = weft_oracle_same(&expected, &result, what->within, found, sizeof found);
+    snprintf(text, sizeof text, "%s on %s, layout \"%s\": %s%s", what->name, weft_mesh_text(mesh),
+             what->layout != NULL ? what->layout : "", found, error.message);
+    weft_test_check(same, __FILE__, __LINE__, text);
+    weft_oracle_free(&expected);
+    weft_oracle_free(&result);
+    return same;
 }

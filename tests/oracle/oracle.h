@@ -121,6 +121,10 @@ extern const double weft_oracle_tolerance[WEFT_DTYPES];
  * of the largest element, i32 exactly. text [bytes] says what differs. */
 bool weft_oracle_same(const weft_oracle_result *a, const weft_oracle_result *b, double within,
                       char *text, size_t bytes);
+/* weft_oracle_check - what the case gives on one rank, without its layout and options, it gives on the mesh with them and, NULL for
+ * none, with placings of its values: a check, whose words begin with the case's name. */
+bool weft_oracle_check(const weft_oracle *oracle, weft_mesh *mesh, const weft_oracle_case *what,
+                       const weft_oracle_placing *placing);
 
 /* weft_oracle_placements - all ways for a tensor to live on a mesh: every axis on every dim or on
  * none, two axes on one dim in both orders, and, when `part`, partial over axes. Returns how many

@@ -214,14 +214,18 @@ static weft_value pattern(weft_value like, weft_dtype dtype, int which)
     return weft_cos(sum);
 }
 
-/* As much as rounding does to a value, and somewhat more; every other breath moves zeros, too. */
+/* As much as rounding does to a value, and somewhat more; every other breath moves zeros, too, and some move all elements alike:
+ * what is equal stays so, as where there is no breath. */
 static weft_value blown(growing *g, weft_value x)
 {
     static const double strength[WEFT_DTYPES] = {
         [WEFT_F32] = 1e-6, [WEFT_F64] = 1e-14, [WEFT_BF16] = 0x1p-7, [WEFT_F16] = 0x1p-10};
     const weft_dtype dtype = weft_dtype_of(x), wide = dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
     if (g->breath <= 0 || !weft_dtype_is_float(dtype)) return x;
-    weft_value by = weft_scale(pattern(x, wide, 31 * g->breath + g->n_blown++), strength[dtype]);
+    const int which = 31 * g->breath + g->n_blown++;
+    const weft_value one = weft_constant(x.graph, wide, WEFT_SCALAR, 1.0);
+    const weft_value all = g->breath % 4 == 3 ? one : x;
+    weft_value by = weft_scale(pattern(all, wide, which), strength[dtype]);
     weft_value y = weft_mul(weft_cast(x, wide), weft_shift(by, 1.0));
     if (g->breath % 2 == 0) y = weft_add(y, by);
     return weft_transpose(weft_cast(y, dtype), *weft_shape_of(x));

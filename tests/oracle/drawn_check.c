@@ -9,7 +9,7 @@
 #define KEPT "a"
 #include "policies.h"
 
-enum { BREATHS = 6 };
+enum { BREATHS = 8 };
 static const double MARGIN = 30; /* over what breaths do */
 
 /* ---- apart ----------------------------------------------------------------------------------------- */

@@ -55,4 +55,13 @@ static inline weft_reindex_run weft_reindex_between(const weft_reindex_attribute
     return run;
 }
 
+/* Whether any of [0, to_size) has a tap that is an element of x, tap t `apart` elements of offset behind the one before: strides
+ * may step over all that there are. */
+static inline bool weft_reindex_reaches(weft_reindex_attributes r, int64_t taps, int64_t apart)
+{
+    for (int64_t t = 0; t < taps; t++, r.offset += apart)
+        if (weft_reindex_between(&r, 0, r.to_size, 0, r.size).count > 0) return true;
+    return false;
+}
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "weft/ops.h"
 #include "op.h"
+#include "reindex.h"
 
 typedef struct conv_attributes {
     weft_conv_attributes conv; /* what the kernel reads */
@@ -84,14 +85,16 @@ static weft_status check_window(const weft_site *site, const weft_conv_window *w
             "result's dims",
             window->x, weft_site_name(site, X), window->y);
     const int64_t size = attributes->out.dims[d].size, taps = size_of(site, W, window->w);
-    const weft_window seen = window_along(size, window->stride, taps, window->dilation, window);
-    int64_t begin = 0, end = size;
-    weft_window_image(&seen, size_of(site, X, window->x), &begin, &end);
-    if (begin < end) return WEFT_OK;
+    const weft_reindex_attributes first = {.stride = window->stride,
+                                           .offset = window->offset,
+                                           .over = window->over,
+                                           .size = size_of(site, X, window->x),
+                                           .to_size = size};
+    if (weft_reindex_reaches(first, taps, window->dilation)) return WEFT_OK;
     return weft_fail(
         error, WEFT_USAGE,
-        "nothing of %s is read: %s:%lld with %lld taps %lld apart, %lld apart from each "
-        "other, beginning at %lld, lies beside %s:%lld. Look at the padding",
+        "nothing of %s is read: no element of %s:%lld with %lld taps, %lld apart, %lld apart from "
+        "each other, beginning at %lld, is one of %s:%lld. Look at the padding",
         weft_site_name(site, X), window->y, (long long)size, (long long)taps,
         (long long)window->stride, (long long)window->dilation, (long long)window->offset,
         window->x, (long long)size_of(site, X, window->x));

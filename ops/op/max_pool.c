@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pool.h"
+#include "reindex.h"
 #include "weft/ops.h"
 
 #define OF(s, member) #member #s, offsetof(weft_pool_attributes, window[s].member)
@@ -110,14 +111,16 @@ static weft_status infer(weft_site *site, weft_error *error)
     site->out[1].shape = site->out[0].shape;
     for (int s = 0; s < pool->n_windows; s++) {
         const weft_pool_window *w = &pool->window[s];
-        const weft_window seen = window_to(w, WEFT_POOL_X);
-        int64_t begin = 0, end = w->y_size;
-        weft_window_image(&seen, w->x_size, &begin, &end);
-        if (begin < end) continue;
+        const weft_reindex_attributes first = {.stride = w->stride,
+                                               .offset = w->offset,
+                                               .over = 1,
+                                               .size = w->x_size,
+                                               .to_size = w->y_size};
+        if (weft_reindex_reaches(first, w->taps, w->dilation)) continue;
         return weft_fail(
             error, WEFT_USAGE,
-            "nothing of %s is read: %s:%lld of %lld taps each, %lld apart, beginning at "
-            "%lld, lies beside %s:%lld. Look at the padding",
+            "nothing of %s is read: no element of %s:%lld with %lld taps, %lld apart, beginning at "
+            "%lld, is one of %s:%lld. Look at the padding",
             weft_site_name(site, 0), w->y, (long long)w->y_size, (long long)w->taps,
             (long long)w->stride, (long long)w->offset, w->x, (long long)w->x_size);
     }

@@ -102,6 +102,19 @@ static void test_matrices(void)
     REFUSED(weft_solve_positive(x, none_of_it, row, column), "are not the two sides");
 }
 
+/* Of a single row, with one zero before it: every other element, and those are zeros. */
+static void test_windows_that_read_nothing(void)
+{
+    const weft_dim tap = {"tap", 1}, out = {"out", 2}, single = {"single", 1};
+    const weft_spatial over = {.in = single, .tap = tap, .out = out, .stride = 2, .before = 1};
+    REFUSED(weft_conv(WEFT_DIMS(out), weft_broadcast_to(y, WEFT_DIMS(single, column)),
+                      weft_broadcast_to(y, WEFT_DIMS(tap, column)), WEFT_SPATIAL(over)),
+            "nothing of the first operand is read: no element of out:2 with 1 taps, 2 apart, 1 "
+            "apart from each other, beginning at -1, is one of single:1. Look at the padding");
+    REFUSED(weft_max_pool(weft_broadcast_to(y, WEFT_DIMS(single, column)), WEFT_SPATIAL(over)),
+            "no element of out:2 with 1 taps, 2 apart, beginning at -1, is one of single:1");
+}
+
 static void test_random(void)
 {
     REFUSED(weft_random_int(graph, WEFT_I32, WEFT_DIMS(row), 5, 5), "from 5 on, below 5");
@@ -117,6 +130,7 @@ int main(void)
     RUN(test_order);
     RUN(test_indices);
     RUN(test_matrices);
+    RUN(test_windows_that_read_nothing);
     RUN(test_random);
     return weft_test_report();
 }

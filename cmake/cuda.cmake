@@ -40,7 +40,7 @@ function(weft_cuda_image name source)
 endfunction()
 
 weft_cuda_image(box mesh/cuda/box.cu)
-foreach(name attend convert cumulate index linear order product reduce shape window)
+foreach(name attend convert cumulate index linear order pick_product product reduce shape window)
   weft_cuda_image(${name} ops/kernel/cuda/${name}.cu)
 endforeach()
 
@@ -48,7 +48,7 @@ get_property(images GLOBAL PROPERTY weft_cuda_images)
 add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/keep.c mesh/cuda/launch.c mesh/cuda/library.c
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
             ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/cumulate.c ops/kernel/cuda/headers.c ops/kernel/cuda/linear.c
-            ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/order.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c
+            ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/order.c ops/kernel/cuda/pick_product.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c
             ops/kernel/cuda/window.c)
 # NCCL is loaded at run time, and takes its header alone to build.
 find_path(WEFT_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -158,6 +158,45 @@ static void test_scatter_add_goes_on_with_a_sum(void)
     check_call("scatter_add", &call);
 }
 
+/* Rows `own` to each row of x; ids in 20, of which the matrices have 8 from 5 on, or all 5, so that some have no matrix here. */
+static void check_chosen(weft_dtype dtype, const char *x, const char *ids, const char *y,
+                         const char *w, const char *turned)
+{
+    const weft_dim_attributes attributes = {"v", 20};
+    const char *const matrices[] = {w, turned};
+    for (int form = 0; form < 2; form++) {
+        weft_call call = {.attributes = &attributes};
+        add_in(&call, dtype, x, 1), add_in(&call, dtype, matrices[form], 1);
+        add_ids(&call, ids, 20);
+        add_out(&call, dtype, y);
+        CHECK_EQ_INT(check_call("pick_product", &call), 1);
+    }
+    weft_call back = {.attributes = &attributes};
+    add_in(&back, dtype, x, 1), add_in(&back, dtype, y, 1);
+    add_ids(&back, ids, 20);
+    add_out(&back, dtype, w);
+    CHECK_EQ_INT(check_call("unpick_product", &back), 1);
+}
+
+static void test_products_with_chosen_matrices(void)
+{
+    static const struct {
+        const char *x, *ids, *y, *w, *turned;
+    } cases[] = {
+        {"r:9 i:5", "r:9", "r:9 o:7", "v:8/5 i:5 o:7", "v:8/5 o:7 i:5"},
+        {"r:41 i:33", "r:41 k:2", "r:41 k:2 o:35", "v:3/5 i:33 o:35",
+         "v:3/5 o:35 i:33"}, /* tiles and rests */
+        {"b:2 s:60 i:3", "b:2 s:60", "b:2 s:60 o:2", "v:1/7 i:3 o:2", "v:1/7 o:2 i:3"},
+        {"r:0 i:5", "r:0", "r:0 o:7", "v:20 i:5 o:7", "v:20 o:7 i:5"},
+        {"r:9 i:0", "r:9", "r:9 o:7", "v:20 i:0 o:7", "v:20 o:7 i:0"},
+        {"r:9 i:5", "r:9", "r:9 o:7", "v:0 i:5 o:7", "v:0 o:7 i:5"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int d = 0; d < 2; d++)
+            check_chosen(d ? WEFT_F64 : WEFT_F32, cases[c].x, cases[c].ids, cases[c].y, cases[c].w,
+                         cases[c].turned);
+}
+
 static void check_order(weft_dtype dtype, const char *in, const char *out, int64_t size,
                         int64_t count)
 {
@@ -360,6 +399,7 @@ int main(void)
     RUN(test_reductions);
     RUN(test_finishes);
     RUN(test_indexing);
+    RUN(test_products_with_chosen_matrices);
     RUN(test_scatter_add_goes_on_with_a_sum);
     RUN(test_order);
     RUN(test_small_matrices);

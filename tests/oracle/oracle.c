@@ -187,7 +187,7 @@ done:
 }
 
 /* Ops that the device cuda has no kernel for yet, and NULL. */
-static const char *const not_on_cuda[] = {"pick_product", "unpick_product", NULL};
+static const char *const not_on_cuda[] = {NULL};
 
 bool weft_oracle_lacks_on_cuda(const char *op)
 {

@@ -25,6 +25,7 @@ weft_status cuda_shapes_open(weft_device_kind device, weft_error *error);
 weft_status cuda_cumulations_open(weft_device_kind device, weft_error *error);
 weft_status cuda_windows_open(weft_device_kind device, weft_error *error);
 weft_status cuda_linear_open(weft_device_kind device, weft_error *error);
+weft_status cuda_chosen_products_open(weft_device_kind device, weft_error *error);
 weft_status cuda_ordering_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
 /* The same of cuDNN, for attention and for convolutions. */

@@ -13,7 +13,7 @@ weft_status cuda_open_all(weft_error *error)
         cuda_products_open,      cuda_reductions_open,      cuda_indexing_open,
         cuda_shapes_open,        cuda_attention_open,       cuda_loops_open,
         cuda_cumulations_open,   cuda_windows_open,         cuda_ordering_open,
-        cuda_linear_open,
+        cuda_linear_open,        cuda_chosen_products_open,
 #ifdef WEFT_CUDA_HAS_CUBLASLT
         cuda_cublaslt_open,
 #endif

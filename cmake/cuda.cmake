@@ -77,7 +77,7 @@ if(WEFT_CUBLASLT_INCLUDE)
 endif()
 find_path(WEFT_CUDNN_INCLUDE cudnn.h PATHS ${CUDAToolkit_INCLUDE_DIRS}) # it may be of a package of its own
 if(WEFT_CUDNN_INCLUDE)
-  target_sources(weft_cuda PRIVATE ops/kernel/cuda/attend_dnn.c ops/kernel/cuda/attend_graph.c ops/kernel/cuda/conv_dnn.c
+  target_sources(weft_cuda PRIVATE ops/kernel/cuda/attend_dnn.c ops/kernel/cuda/attend_graph.c ops/kernel/cuda/convert.c ops/kernel/cuda/conv_dnn.c
                  ops/kernel/cuda/conv_graph.c ops/kernel/cuda/dnn.c)
   target_include_directories(weft_cuda SYSTEM PRIVATE ${WEFT_CUDNN_INCLUDE})
   target_compile_definitions(weft_cuda PRIVATE WEFT_CUDA_HAS_CUDNN)

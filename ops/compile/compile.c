@@ -13,10 +13,10 @@ static const struct {
     {"unroll", weft_pass_unroll},     {"expand", weft_pass_expand},
     {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
     {"lower", weft_pass_lower},       {"accumulate", weft_pass_accumulate},
-    {"fuse", weft_pass_fuse},         {"bundle", weft_pass_bundle},
-    {"order", weft_pass_order},       {"join", weft_pass_join},
-    {"early", weft_pass_early},       {"prefetch", weft_pass_prefetch},
-    {"schedule", weft_pass_schedule},
+    {"narrow", weft_pass_narrow},     {"fuse", weft_pass_fuse},
+    {"bundle", weft_pass_bundle},     {"order", weft_pass_order},
+    {"join", weft_pass_join},         {"early", weft_pass_early},
+    {"prefetch", weft_pass_prefetch}, {"schedule", weft_pass_schedule},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 
@@ -31,7 +31,7 @@ static weft_status check_dump(const char *dump, weft_error *error)
     return weft_fail(
         error, WEFT_USAGE,
         "there is no pass \"%s\"%s%s%s; the passes are unroll, expand, simplify, place, lower, "
-        "accumulate, fuse, bundle, order, join, early, prefetch, schedule",
+        "accumulate, narrow, fuse, bundle, order, join, early, prefetch, schedule",
         dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 

@@ -2,7 +2,7 @@
  *
  * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
  * lives and where it has to be converted, lower turns conversions into collectives, accumulate gives sums to the kernels
- * that make a summand, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they
+ * that make a summand, narrow takes casts from around kernels that round, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they
  * may happen, join makes one exchange of several, early moves steps to what they end, prefetch gathers for the trip after,
  * schedule lets exchanges go on while steps compute, memory lays the temporaries out (for one rank at a time, since boxes differ).
  */
@@ -156,6 +156,7 @@ weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
+weft_status weft_pass_narrow(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);

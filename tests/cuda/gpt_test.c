@@ -96,6 +96,24 @@ static void test_products_in_less_than_f32_have_nearly_those_losses(void)
     }
 }
 
+/* Numbers of bf16, which attention takes as they are, on one rank and split. */
+static void test_numbers_of_bf16_have_nearly_the_losses_of_the_cpu(void)
+{
+    static const char *const layouts[] = {"", "--mesh data:2 --layout batch:data --zero 3",
+                                          "--mesh model:2 --layout hidden:model,heads:model"};
+    double expected[2 * STEPS] = {0};
+    CHECK_EQ_INT(train("", "--device cpu --steps 4 --dtype bf16", NULL, expected), STEPS);
+    for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++) {
+        double losses[2 * STEPS] = {0};
+        char line[TEXT];
+        snprintf(line, sizeof line, "--device cuda --steps 4 --dtype bf16 --precision bf16 %s",
+                 layouts[k]);
+        CHECK_EQ_INT(train("", line, NULL, losses), STEPS);
+        for (int i = 0; i < STEPS; i++)
+            CHECK_CLOSE(losses[i], expected[i], 2e-3);
+    }
+}
+
 static void test_ranks_without_a_gpu_of_their_own_share_one_where_it_is_said(void)
 {
     const char *arguments = "--mesh data:2 --layout batch:data --device cuda --steps 1";
@@ -181,6 +199,7 @@ int main(void)
     RUN(test_every_layout_has_them);
     RUN(test_without_a_library_for_products_it_has_them);
     RUN(test_products_in_less_than_f32_have_nearly_those_losses);
+    RUN(test_numbers_of_bf16_have_nearly_the_losses_of_the_cpu);
     RUN(test_ranks_without_a_gpu_of_their_own_share_one_where_it_is_said);
     RUN(test_processes_have_them);
     RUN(test_a_checkpoint_goes_on_elsewhere);

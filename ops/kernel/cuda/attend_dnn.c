@@ -1,12 +1,11 @@
 /* attend_dnn: attention and its gradient on the device cuda by cuDNN, where a program lets products of f32 be computed in bf16: what
- * they read and write is rounded to that on its way. Without bias, mask and window; rows numbered alike where it is causal.
+ * they read and write in f32 is rounded to that on its way, and what is bf16 goes in and comes out as it is. Without bias, mask and
+ * window; rows numbered alike where it is causal.
  *
  * The gradient is given the result and each row's logsumexp, which the library calls stats, numbered by batch and heads before rows.
  */
 #include "attend_graph.h"
-#include "convert.h"
 #include "heads.h"
-#include "images.h"
 #include "kernels.h"
 
 #include <math.h>
@@ -14,8 +13,6 @@
 
 #include "weft/arena.h"
 #include "weft/extend/op.h"
-
-static cuda_kernel narrow = {"bf16_of_f32", NULL}, widen = {"f32_of_bf16", NULL};
 
 /* ---- which problem --------------------------------------------------------------------------- */
 
@@ -60,10 +57,11 @@ static bool is_plain(const weft_call *call, const weft_heads_call *h)
 {
     const weft_attention_attributes *a = h->attributes;
     const bool is_gradient = weft_heads_is_gradient(call);
-    return call->precision == WEFT_PRECISION_BF16 && a->window == 0 && a->blocks == NULL &&
-           a->bias == 0 && a->mask == 0 && h->n_grouped == 1 &&
-           (!a->causal || h->first_query == h->first_memory) && h->n_heads > 0 && h->n_query > 0 &&
-           h->n_memory > 0 && h->n_feature > 0 && lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
+    return call->precision == WEFT_PRECISION_BF16 && h->view[WEFT_STATS]->dtype == WEFT_F32 &&
+           a->window == 0 && a->blocks == NULL && a->bias == 0 && a->mask == 0 &&
+           h->n_grouped == 1 && (!a->causal || h->first_query == h->first_memory) &&
+           h->n_heads > 0 && h->n_query > 0 && h->n_memory > 0 && h->n_feature > 0 &&
+           lies_as(h->view[WEFT_O], h->view[WEFT_Q]) &&
            (!is_gradient || (lies_as(h->view[WEFT_DQ], h->view[WEFT_Q]) &&
                              lies_as(h->view[WEFT_DK], h->view[WEFT_K]) &&
                              lies_as(h->view[WEFT_DV], h->view[WEFT_V])));
@@ -114,23 +112,25 @@ static bool takes_gradient(const weft_call *call)
 
 /* ---- scratch --------------------------------------------------------------------------------- */
 
-/* Bytes of what has an id and is not there as the library wants it. */
-static int64_t bytes_of(const attend_problem *p, int id)
+/* The call's operand or result that an id is; NULL: it is the library's alone, or of another form. */
+static const weft_view *view_of(const weft_call *call, int id)
 {
-    const int64_t rows = p->batch * p->heads * p->n_query;
-    const int64_t memory = p->batch * p->heads * p->n_memory;
-    const bool is_memory =
-        id == ATTEND_ID_K || id == ATTEND_ID_V || id == ATTEND_ID_DK || id == ATTEND_ID_DV;
-    if (id >= ATTEND_ID_SCALE) return 0;
-    if (id == ATTEND_ID_STATS || id == ATTEND_ID_SUMS) return rows * (int64_t)sizeof(float);
-    return id == ATTEND_ID_DQ_SUM ? rows * p->n_feature * (int64_t)sizeof(float)
-                                  : (is_memory ? memory : rows) * p->n_feature * 2;
+    static const int results[ATTEND_IDS] = {
+        [ATTEND_ID_DQ] = 1, [ATTEND_ID_DK] = 2, [ATTEND_ID_DV] = 3};
+    const bool is_gradient = weft_heads_is_gradient(call);
+    if (id <= ATTEND_ID_V) return &call->in[id - ATTEND_ID_Q];
+    if (id == ATTEND_ID_OUT) return is_gradient ? &call->in[call->n_in - 3] : &call->out[0];
+    if (id == ATTEND_ID_DOUT) return &call->in[call->n_in - 1];
+    return results[id] > 0 ? &call->out[results[id] - 1] : NULL;
 }
 
-static int64_t rounded(int64_t bytes)
+/* Bytes of scratch. */
+static int64_t bytes_of(const weft_call *call, const attend_problem *p, int id)
 {
-    enum { ALIGNMENT = 64 };
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const weft_view *view = view_of(call, id);
+    const int64_t rows = p->batch * p->heads * p->n_query;
+    if (view != NULL) return cuda_narrow_bytes(view);
+    return rows * (id == ATTEND_ID_DQ_SUM ? p->n_feature : 1) * (int64_t)sizeof(float);
 }
 
 /* The last that lies in scratch. */
@@ -145,12 +145,13 @@ static attend_kind kind_of(bool is_gradient)
 }
 
 /* Where each lies, the library's own scratch first, at[0] bytes; returns how many bytes they all take. */
-static int64_t lay_out(const attend_problem *p, bool is_gradient, int64_t at[ATTEND_IDS])
+static int64_t lay_out(const weft_call *call, const attend_problem *p, int64_t at[ATTEND_IDS])
 {
-    int64_t end = at[0] = rounded(find(*p, kind_of(is_gradient), NULL)->workspace);
+    const bool is_gradient = weft_heads_is_gradient(call);
+    int64_t end = at[0] = cuda_scratch_rounded(find(*p, kind_of(is_gradient), NULL)->workspace);
     for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
         at[id] = end;
-        end += rounded(bytes_of(p, id));
+        end += cuda_scratch_rounded(bytes_of(call, p, id));
     }
     return end;
 }
@@ -159,7 +160,7 @@ static int64_t scratch(const weft_call *call)
 {
     attend_problem problem;
     int64_t at[ATTEND_IDS];
-    return find_problem(call, &problem) ? lay_out(&problem, weft_heads_is_gradient(call), at) : 0;
+    return find_problem(call, &problem) ? lay_out(call, &problem, at) : 0;
 }
 
 /* ---- once, and each time --------------------------------------------------------------------- */
@@ -217,9 +218,12 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     x->scale = (float)((const weft_attention_attributes *)call->attributes)->scale;
     if (!find_problem(call, &x->problem))
         return weft_fail(error, WEFT_INTERNAL, "cuDNN has no attention that it had before");
-    (void)lay_out(&x->problem, is_gradient, at);
-    for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++)
+    (void)lay_out(call, &x->problem, at);
+    for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
+        const weft_view *view = view_of(call, id);
         x->at[id] = (char *)call->scratch + at[id];
+        if (view != NULL) x->at[id] = cuda_narrow_at(view, x->at[id]);
+    }
     x->at[ATTEND_ID_SCALE] = x->at[ATTEND_ID_SCALE_BACK] = &x->scale;
     x->at[ATTEND_ID_HIDDEN] = &x->hidden;
     x->at[ATTEND_ID_ONE] = &x->one;
@@ -230,23 +234,12 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     return status;
 }
 
-static void convert(const weft_call *call, const cuda_kernel *kernel, void *to, const void *from,
-                    const weft_view *as)
+static void narrow_all(const weft_call *call, const attending *x)
 {
-    const cuda_conversion work = {to, from, weft_view_count(as)};
-    cuda_launch(call->stream, WEFT_COMPUTE, kernel, work.n, &work);
-}
-
-static void convert_in(const weft_call *call, const attending *x)
-{
-    static const int ids[] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V};
-    const bool is_gradient = weft_heads_is_gradient(call);
-    for (int i = 0; i < OPERANDS; i++)
-        convert(call, &narrow, x->at[ids[i]], call->in[i].data, &call->in[i]);
-    if (!is_gradient) return;
-    const weft_view *y = &call->in[call->n_in - 3], *dy = &call->in[call->n_in - 1];
-    convert(call, &narrow, x->at[ATTEND_ID_OUT], y->data, y);
-    convert(call, &narrow, x->at[ATTEND_ID_DOUT], dy->data, dy);
+    static const int ids[] = {ATTEND_ID_Q, ATTEND_ID_K, ATTEND_ID_V, ATTEND_ID_OUT, ATTEND_ID_DOUT};
+    const int n = weft_heads_is_gradient(call) ? 5 : OPERANDS;
+    for (int i = 0; i < n; i++)
+        cuda_narrow(call, view_of(call, ids[i]), x->at[ids[i]]);
 }
 
 /* Stats are the op's, whose rows and heads stand as those of q: a feature is one step there. */
@@ -272,9 +265,9 @@ static void run(const weft_call *call, const attending *x)
 static void launch(const weft_call *call)
 {
     const attending *x = call->prepared;
-    convert_in(call, x);
+    narrow_all(call, x);
     run(call, x);
-    convert(call, &widen, call->out[0].data, x->at[ATTEND_ID_OUT], &call->out[0]);
+    cuda_widen(call, x->at[ATTEND_ID_OUT], &call->out[0]);
     copy_stats(call, x, call->out[1].data, x->at[ATTEND_ID_STATS], false);
 }
 
@@ -282,30 +275,29 @@ static void launch_gradient(const weft_call *call)
 {
     static const int ids[] = {ATTEND_ID_DQ, ATTEND_ID_DK, ATTEND_ID_DV};
     const attending *x = call->prepared;
-    convert_in(call, x);
+    narrow_all(call, x);
     copy_stats(call, x, x->at[ATTEND_ID_STATS], call->in[call->n_in - 2].data, true);
     cuda_clear(call->stream, WEFT_COMPUTE, x->at[ATTEND_ID_DQ_SUM],
-               (size_t)bytes_of(&x->problem, ATTEND_ID_DQ_SUM));
+               (size_t)bytes_of(call, &x->problem, ATTEND_ID_DQ_SUM));
     run(call, x);
     for (int o = 0; o < OPERANDS; o++)
-        convert(call, &widen, call->out[o].data, x->at[ids[o]], &call->out[o]);
+        cuda_widen(call, x->at[ids[o]], &call->out[o]);
 }
 
 weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error)
 {
     const weft_kernel attention = {.name = "cudnn",
-                                   .dtypes = WEFT_DTYPE_BIT(WEFT_F32),
+                                   .dtypes = WEFT_DTYPE_BIT(WEFT_F32) | WEFT_DTYPE_BIT(WEFT_BF16),
                                    .priority = 1,
                                    .takes = takes,
                                    .scratch = scratch,
                                    .prepare = prepare,
                                    .launch = launch,
-                                   .release = release};
+                                   .release = release,
+                                   .narrows = true};
     weft_kernel gradient = attention;
     gradient.takes = takes_gradient;
     gradient.launch = launch_gradient;
-    cuda_kernel *all[] = {&narrow, &widen};
-    WEFT_TRY(cuda_load_image(cuda_image_convert, all, 2, error));
     WEFT_TRY(cuda_add_kernel("attention", attention, device, error));
     return cuda_add_kernel("attention_grad", gradient, device, error);
 }

@@ -1,13 +1,9 @@
 /* conv_dnn: convolutions of f32, and their gradients, on the device cuda by cuDNN, where an engine does them as a program wants it: in f32,
- * or better. Where products may be computed in bf16, what they read and write is rounded to that on its way. */
+ * or better. Where products may be computed in bf16, what they read and write in f32 is rounded to that on its way. */
 #include "conv_graph.h"
-#include "convert.h"
-#include "images.h"
 #include "kernels.h"
 
 #include "weft/arena.h"
-
-static cuda_kernel narrow = {"bf16_of_f32", NULL}, widen = {"f32_of_bf16", NULL};
 
 typedef struct convolving {
     conv_problem problem;
@@ -16,11 +12,6 @@ typedef struct convolving {
     void *at[CONV_TENSORS];
     cudnnBackendDescriptor_t pointers;
 } convolving;
-
-static const weft_view *view_of(const weft_call *call, int tensor)
-{
-    return tensor < 2 ? &call->in[tensor] : &call->out[0];
-}
 
 /* gpu  NULL: the process's first, which is asked for all */
 static const dnn_plan *find(const conv_problem *problem, const cuda_gpu *gpu)
@@ -38,19 +29,13 @@ static bool takes(const weft_call *call)
 
 /* ---- scratch: the library's, then what is rounded ------------------------------------------------ */
 
-static int64_t rounded(int64_t bytes)
-{
-    enum { ALIGNMENT = 64 };
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 static int64_t lay_out(const weft_call *call, const convolving *c, const dnn_plan *plan,
                        int64_t at[CONV_TENSORS])
 {
-    int64_t end = rounded(plan->workspace);
+    int64_t end = cuda_scratch_rounded(plan->workspace);
     for (int role = 0; role < CONV_TENSORS; role++) {
         at[role] = end;
-        if (c->problem.is_bf16) end += rounded(2 * weft_view_count(view_of(call, c->plays[role])));
+        if (c->problem.is_bf16) end += cuda_narrow_bytes(cuda_conv_view(call, c->plays[role]));
     }
     return end;
 }
@@ -88,8 +73,9 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     (void)lay_out(call, c, first, at);
     dnn_pointers pointers = {.n = CONV_TENSORS, .workspace = call->scratch};
     for (int role = 0; role < CONV_TENSORS; role++) {
-        c->at[role] = c->problem.is_bf16 ? (char *)call->scratch + at[role]
-                                         : view_of(call, c->plays[role])->data;
+        const weft_view *view = cuda_conv_view(call, c->plays[role]);
+        c->at[role] = c->problem.is_bf16 ? cuda_narrow_at(view, (char *)call->scratch + at[role])
+                                         : view->data;
         pointers.id[role] = 1 + role, pointers.at[role] = c->at[role];
     }
     return cuda_dnn_tell(&pointers, &c->pointers, error);
@@ -98,12 +84,12 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 static void convert(const weft_call *call, const convolving *c, bool is_result)
 {
     for (int role = 0; role < CONV_TENSORS && c->problem.is_bf16; role++) {
-        const weft_view *view = view_of(call, c->plays[role]);
+        const weft_view *view = cuda_conv_view(call, c->plays[role]);
         if ((c->plays[role] == 2) != is_result) continue;
-        const cuda_conversion in = {c->at[role], view->data, weft_view_count(view)},
-                              out = {view->data, c->at[role], weft_view_count(view)};
-        cuda_launch(call->stream, WEFT_COMPUTE, is_result ? &widen : &narrow, weft_view_count(view),
-                    is_result ? &out : &in);
+        if (is_result)
+            cuda_widen(call, c->at[role], view);
+        else
+            cuda_narrow(call, view, c->at[role]);
     }
 }
 
@@ -117,16 +103,16 @@ static void launch(const weft_call *call)
 
 weft_status cuda_dnn_convolution_open(weft_device_kind device, weft_error *error)
 {
-    cuda_kernel *all[] = {&narrow, &widen};
-    WEFT_TRY(cuda_load_image(cuda_image_convert, all, 2, error));
-    return cuda_add_kernel("conv",
-                           (weft_kernel){.name = "cudnn",
-                                         .dtypes = WEFT_DTYPE_BIT(WEFT_F32),
-                                         .priority = 1,
-                                         .takes = takes,
-                                         .scratch = scratch,
-                                         .prepare = prepare,
-                                         .launch = launch,
-                                         .release = release},
-                           device, error);
+    return cuda_add_kernel(
+        "conv",
+        (weft_kernel){.name = "cudnn",
+                      .dtypes = WEFT_DTYPE_BIT(WEFT_F32) | WEFT_DTYPE_BIT(WEFT_BF16),
+                      .priority = 1,
+                      .takes = takes,
+                      .scratch = scratch,
+                      .prepare = prepare,
+                      .launch = launch,
+                      .release = release,
+                      .narrows = true},
+        device, error);
 }

@@ -1,4 +1,4 @@
-/* convert.h: what the kernels of convert.cu are told. */
+/* convert.h: numbers for libraries that compute in bf16, and what the kernels of convert.cu are told. */
 #ifndef WEFT_CUDA_CONVERT_H
 #define WEFT_CUDA_CONVERT_H
 

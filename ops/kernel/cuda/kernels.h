@@ -14,6 +14,18 @@ int64_t cuda_stride_of(const weft_view *view, const char *name);
 void cuda_nest_add(cuda_nest *nest, int64_t count, int64_t stride_0, int64_t stride_1,
                    int64_t stride_2);
 
+/* ---- convert.c: tensors of f32 for libraries that compute in bf16; those of bf16 go in, and come out, as they are ---------- */
+
+/* Bytes of scratch, rounded up so that what lies behind is aligned as libraries want it. */
+int64_t cuda_scratch_rounded(int64_t bytes);
+/* Bytes of scratch for a view in bf16, rounded up: none if it is that already. */
+int64_t cuda_narrow_bytes(const weft_view *view);
+/* Where the library finds it: in scratch, or where it is. */
+void *cuda_narrow_at(const weft_view *view, void *scratch);
+/* Rounded on the way in, widened on the way out: put onto the stream, for views of f32. */
+void cuda_narrow(const weft_call *call, const weft_view *from, void *to);
+void cuda_widen(const weft_call *call, const void *from, const weft_view *to);
+
 /* ---- what there is: each opens its image and adds its kernels ---------------------------------- */
 
 weft_status cuda_products_open(weft_device_kind device, weft_error *error);
@@ -28,6 +40,7 @@ weft_status cuda_linear_open(weft_device_kind device, weft_error *error);
 weft_status cuda_chosen_products_open(weft_device_kind device, weft_error *error);
 weft_status cuda_ordering_open(weft_device_kind device, weft_error *error);
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error);
+weft_status cuda_conversions_open(weft_device_kind device, weft_error *error);
 /* The same of cuDNN, for attention and for convolutions. */
 weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error);
 weft_status cuda_dnn_convolution_open(weft_device_kind device, weft_error *error);

@@ -10,15 +10,15 @@
 weft_status cuda_open_all(weft_error *error)
 {
     static weft_status (*const opens[])(weft_device_kind device, weft_error * error) = {
-        cuda_products_open,      cuda_reductions_open,      cuda_indexing_open,
-        cuda_shapes_open,        cuda_attention_open,       cuda_loops_open,
-        cuda_cumulations_open,   cuda_windows_open,         cuda_ordering_open,
-        cuda_linear_open,        cuda_chosen_products_open,
+        cuda_products_open,    cuda_reductions_open,      cuda_indexing_open,
+        cuda_shapes_open,      cuda_attention_open,       cuda_loops_open,
+        cuda_cumulations_open, cuda_windows_open,         cuda_ordering_open,
+        cuda_linear_open,      cuda_chosen_products_open,
 #ifdef WEFT_CUDA_HAS_CUBLASLT
         cuda_cublaslt_open,
 #endif
 #ifdef WEFT_CUDA_HAS_CUDNN
-        cuda_dnn_attention_open, cuda_dnn_convolution_open,
+        cuda_conversions_open, cuda_dnn_attention_open,   cuda_dnn_convolution_open,
 #endif
 #ifdef WEFT_HAS_NCCL
         cuda_nccl_open,

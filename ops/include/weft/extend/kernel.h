@@ -93,6 +93,9 @@ typedef struct weft_kernel {
     bool carried_alone;
     bool
         waits; /* its launch waits for the stream, and reads what is there: a device that keeps runs does not keep it */
+    /* Where products may be computed in bf16 (weft_precision), any operand and result of f32 of its op may be one of bf16 in a
+     * call, each for itself: it rounds them anyway. Its dtypes have both. */
+    bool narrows;
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))

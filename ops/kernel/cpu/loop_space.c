@@ -8,7 +8,7 @@
 enum {
     SHORT_ROW = 64, /* below this several rows without a reduction share a block */
     MOST_WORKED =
-        16384 /* elements of all operands and ops together that a block of pieces may have: they stay near */
+        32768 /* elements of all operands and ops together that a block of pieces may have: they stay near */
 };
 
 /* ---- collapse -------------------------------------------------------------------------------- */

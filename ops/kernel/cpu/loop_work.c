@@ -203,13 +203,15 @@ void weft_act_clear(const weft_space *s, weft_lane *lane, const weft_act *act)
 }
 
 /* How far ahead, in elements, memory is asked for what a reduction reads next: what is asked for by the row of 3072 pushes out of
- * the first-level cache what the next pass reads. One that leaves elements has been through the whole block before. */
+ * the first-level cache what the next pass reads. One that leaves elements, or asks late, has been through the whole block
+ * before. */
 enum { ASKED_AHEAD = 1024 };
 
 static int64_t ahead_of(const weft_lane *lane, const weft_act *act)
 {
     if (!act->asks) return 0;
-    return act->run == weft_act_leave || lane->n < ASKED_AHEAD ? lane->n : ASKED_AHEAD;
+    const bool has_all = act->run == weft_act_leave || weft_reducers[act->combine].asks_late;
+    return has_all || lane->n < ASKED_AHEAD ? lane->n : ASKED_AHEAD;
 }
 
 /* What row r of the block gives a reduction. */

@@ -103,6 +103,10 @@ static int64_t part_at(const weft_run *run, int64_t at)
 #define ASK(from)                                                                                  \
     for (int line = 0; line < 4; line++)                                                           \
     __builtin_prefetch((const char *)(from) + 64 * line)
+/* Into the second-level cache: what is at hand stays in the first. */
+#define ASK_EARLY(from)                                                                            \
+    for (int line = 0; line < 4; line++)                                                           \
+    __builtin_prefetch((const char *)(from) + 64 * line, 0, 2)
 
 /* Sums of floats: four accumulators of 64 bytes, added up in halves. So n alone decides the order, whatever the width of
  * the processor's vectors. add(a, x): the accumulator a with the vector, or the number, x. `before`: done before the vectors
@@ -383,9 +387,9 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         for (int64_t i = 0; i < n; i++)                                                            \
             to[i] = x[i] * by;                                                                     \
     }                                                                                              \
-    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean)                        \
+    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean, const T *next)         \
     {                                                                                              \
-        SUM_RUN(T, suffix, x, n, ADD_SQUARE, (void)0, (void)0)                                     \
+        SUM_RUN(T, suffix, x, n, ADD_SQUARE, if (next != x) ASK_EARLY(next + i), (void)0)          \
         return sum;                                                                                \
     }                                                                                              \
     /* Of elements whose sum overflows. */                                                         \
@@ -403,16 +407,15 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         int p = 0;                                                                                 \
         EACH_PART(run, at, n)                                                                      \
         {                                                                                          \
-            const double sum = (double)sum_##suffix(x + at, n, x + at + run->ahead);               \
+            const double sum = (double)sum_##suffix(x + at, n, x + at);                            \
             mean[p++] = sum - sum == 0 ? sum / (double)n : careful_mean_##suffix(x + at, n);       \
         }                                                                                          \
         p = 0;                                                                                     \
         EACH_PART(run, at, n)                                                                      \
         { /* about the rounded mean; what rounding lost is taken out again */                      \
             const double lost = mean[p] - (double)(T)mean[p];                                      \
-            square[p] =                                                                            \
-                (double)sum_square_##suffix(x + at, n, (T)mean[p]) - (double)n * lost * lost;      \
-            p++;                                                                                   \
+            const T sum = sum_square_##suffix(x + at, n, (T)mean[p], x + at + run->ahead);         \
+            square[p++] = (double)sum - (double)n * lost * lost;                                   \
         }                                                                                          \
         p = 0;                                                                                     \
         EACH_PART(run, at, n)                                                                      \
@@ -503,6 +506,7 @@ const weft_reducer weft_reducers[WEFT_COMBINES] = {
     [WEFT_MOMENTS] = {.merge = merge_moments,
                       .row = FLOATS(row_moments),
                       FLOATS_ASK,
+                      .asks_late = true,
                       .column = FLOATS(column_moments)},
     [WEFT_PROD] = {.identity = {1},
                    .merge = merge_prod,

@@ -26,6 +26,7 @@ typedef struct weft_reducer {
                   int64_t n_columns);                             /* other comes after state */
     void (*row[WEFT_DTYPES])(double *state, const weft_run *run); /* into column 0 */
     bool asks[WEFT_DTYPES];                                       /* does row heed `ahead`? */
+    bool asks_late; /* once all of the run has been read */
     /* one element enters each of n columns; it is number index of the reduced range */
     void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, which may be x, and the shift by which it did, one a part:

@@ -134,13 +134,24 @@ static weft_status take_words(bpe *b, json_t *all, const char *path, weft_error 
     return status == WEFT_OK ? check_words(b, path, error) : status;
 }
 
+static weft_status fail_opening(const char *path, weft_error *error)
+{
+    return weft_fail(error, WEFT_IO,
+                     "cannot read %s: %s; a vocabulary is a folder with %s and %s, as weft tokens "
+                     "train makes one",
+                     path, strerror(errno), names[0][0], names[0][1]);
+}
+
 static weft_status read_words(bpe *b, const char *path, weft_error *error)
 {
     json_error_t where;
     json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
     weft_status status = app_json_status(error);
     if (status == WEFT_OK && !all)
-        status = weft_fail(error, WEFT_IO, "%s, line %d: %s", path, where.line, where.text);
+        status = weft_fail(error, WEFT_IO,
+                           "%s, line %d: %s; a vocabulary is a folder with %s and %s, as weft "
+                           "tokens train makes one",
+                           path, where.line, where.text, names[0][0], names[0][1]);
     if (status == WEFT_OK) status = take_words(b, all, path, error);
     json_decref(all);
     return status;
@@ -180,11 +191,10 @@ static weft_status read_pairs(bpe *b, const char *path, weft_error *error)
     size_t room = 0;
     weft_status status = WEFT_OK;
     FILE *file = fopen(path, "r");
-    if (!file) return weft_fail(error, WEFT_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!file) return fail_opening(path, error);
     for (int number = 1; status == WEFT_OK && getline(&line, &room, file) >= 0; number++)
         status = read_pair(b, path, number, line, error);
-    if (status == WEFT_OK && ferror(file))
-        status = weft_fail(error, WEFT_IO, "cannot read %s: %s", path, strerror(errno));
+    if (status == WEFT_OK && ferror(file)) status = fail_opening(path, error);
     free(line);
     fclose(file);
     return status;
@@ -203,11 +213,7 @@ weft_status bpe_open(const char *folder, bpe **b, weft_error *error)
     }
     snprintf(words, sizeof words, "%s/%s", folder, names[as][0]);
     snprintf(pairs, sizeof pairs, "%s/%s", folder, names[as][1]);
-    if (stat(words, &there) != 0)
-        return weft_fail(error, WEFT_IO,
-                         "cannot open %s: %s; a vocabulary is a folder with %s and %s, as weft "
-                         "tokens train makes one",
-                         words, strerror(errno), names[0][0], names[0][1]);
+    if (stat(words, &there) != 0) return fail_opening(words, error);
     WEFT_TRY(bpe_create(b, error));
     weft_status status = read_words(*b, words, error);
     if (status == WEFT_OK) status = read_pairs(*b, pairs, error);
@@ -253,6 +259,12 @@ static weft_status write_pairs(const bpe *b, FILE *file, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status fail_writing(const char *path, const char *why, weft_error *error)
+{
+    return weft_fail(error, WEFT_IO, "cannot write %s: %s; name a place with room for it", path,
+                     why);
+}
+
 /* A file is there as a whole or as it was. */
 static weft_status write_file(const bpe *b, const char *folder, const char *name,
                               weft_status (*write)(const bpe *, FILE *, weft_error *),
@@ -262,20 +274,20 @@ static weft_status write_file(const bpe *b, const char *folder, const char *name
     snprintf(path, sizeof path, "%.4000s/%s", folder, name);
     snprintf(partial, sizeof partial, "%.4000s/%s.partial", folder, name);
     FILE *file = fopen(partial, "w");
-    if (!file) return weft_fail(error, WEFT_IO, "cannot make %s: %s", partial, strerror(errno));
+    if (!file) return fail_writing(path, strerror(errno), error);
     const weft_status status = write(b, file, error);
     const bool is_bad = ferror(file) != 0;
     if (fclose(file) == 0 && !is_bad && status == WEFT_OK && rename(partial, path) == 0)
         return WEFT_OK;
     const char *why = strerror(errno);
     remove(partial);
-    return status != WEFT_OK ? status : weft_fail(error, WEFT_IO, "cannot write %s: %s", path, why);
+    return status != WEFT_OK ? status : fail_writing(path, why, error);
 }
 
 weft_status bpe_save(const bpe *b, const char *folder, weft_error *error)
 {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return weft_fail(error, WEFT_IO, "cannot make the folder %s: %s", folder, strerror(errno));
+        return fail_writing(folder, strerror(errno), error);
     WEFT_TRY(write_file(b, folder, names[0][0], write_words, error));
     return write_file(b, folder, names[0][1], write_pairs, error);
 }

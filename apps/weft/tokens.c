@@ -63,7 +63,10 @@ static weft_status take(FILE *file, const char *path, contents *c, weft_error *e
         n = fread(c->bytes + c->n, 1, room - c->n, file);
         c->n += n;
     } while (n > 0);
-    if (ferror(file)) return weft_fail(error, WEFT_IO, "cannot read %s: %s", path, strerror(errno));
+    if (ferror(file))
+        return weft_fail(error, WEFT_IO,
+                         "cannot read %s: %s; name a file that is there and may be read", path,
+                         strerror(errno));
     if (c->n == 0)
         return weft_fail(error, WEFT_IO, "%s is empty; name a file with text in it", path);
     return WEFT_OK;
@@ -73,7 +76,10 @@ static weft_status read_file(const char *path, contents *c, weft_error *error)
 {
     *c = (contents){0};
     FILE *file = fopen(path, "rbe");
-    if (!file) return weft_fail(error, WEFT_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!file)
+        return weft_fail(error, WEFT_IO,
+                         "cannot open %s: %s; name a file that is there and may be read", path,
+                         strerror(errno));
     const weft_status status = take(file, path, c, error);
     fclose(file);
     if (status == WEFT_OK) return WEFT_OK;
@@ -104,6 +110,12 @@ static weft_status train(const tokens_call *c, weft_error *error)
 }
 
 /* ---- encode --------------------------------------------------------------------------------- */
+
+static weft_status fail_writing(const char *path, weft_error *error)
+{
+    return weft_fail(error, WEFT_IO, "cannot write %s: %s; name a place with room for it", path,
+                     strerror(errno));
+}
 
 static bool write_head(FILE *file, size_t n)
 {
@@ -152,7 +164,7 @@ static weft_status write_all(bpe *b, const contents *text, FILE *file, const cha
                          "text in parts",
                          *total);
     if (is_good && write_head(file, *total)) return WEFT_OK;
-    return weft_fail(error, WEFT_IO, "cannot write %s: %s", path, strerror(errno));
+    return fail_writing(path, error);
 }
 
 /* The file is there as a whole, or as it was. */
@@ -162,11 +174,11 @@ static weft_status write_file(bpe *b, const contents *text, const char *path, si
     char partial[MAX_PATH];
     snprintf(partial, sizeof partial, "%.4000s.partial", path);
     FILE *file = fopen(partial, "wb");
-    if (!file) return weft_fail(error, WEFT_IO, "cannot make %s: %s", partial, strerror(errno));
+    if (!file) return fail_writing(path, error);
     weft_status status = write_all(b, text, file, path, total, error);
     if ((fclose(file) != 0 || (status == WEFT_OK && rename(partial, path) != 0)) &&
         status == WEFT_OK)
-        status = weft_fail(error, WEFT_IO, "cannot write %s: %s", path, strerror(errno));
+        status = fail_writing(path, error);
     if (status != WEFT_OK) remove(partial);
     return status;
 }
@@ -194,11 +206,17 @@ static weft_status check_head(const contents *m, const char *path, weft_error *e
     int32_t head[3] = {0};
     const size_t room = WEFT_TOKENS_HEAD * sizeof *head;
     if (m->n >= room) memcpy(head, m->bytes, sizeof head);
-    if (head[0] == WEFT_TOKENS_MAGIC && head[1] == WEFT_TOKENS_VERSION && head[2] >= 0 &&
-        m->n == room + (size_t)head[2] * sizeof(uint16_t))
-        return WEFT_OK;
-    return weft_fail(error, WEFT_IO, "%s is no file of tokens, as weft tokens encode makes one",
-                     path);
+    if (head[0] != WEFT_TOKENS_MAGIC || head[1] != WEFT_TOKENS_VERSION || head[2] < 0)
+        return weft_fail(error, WEFT_IO,
+                         "%s is no file of tokens (it does not begin as one); make one of a text: "
+                         "weft tokens encode",
+                         path);
+    if (m->n != room + (size_t)head[2] * sizeof(uint16_t))
+        return weft_fail(error, WEFT_IO,
+                         "%s is no file of tokens: it says that it has %d, which are %zu bytes, "
+                         "and it has %zu; encode the text again, or copy the whole file",
+                         path, head[2], room + (size_t)head[2] * sizeof(uint16_t), m->n);
+    return WEFT_OK;
 }
 
 static weft_status print_words(const bpe *b, const contents *m, const char *path, weft_error *error)

@@ -315,12 +315,18 @@ static void test_wrong_files_are_refused(void)
                   "text.tokens --steps 9 --run few.run --seq 8",
                   "and there are 260 words");
     check_refused("weft tokens decode text.tokens --tokens few", "and there are 260 words");
-    check_refused("weft tokens decode text.txt --tokens few", "no file of tokens");
+    check_refused("weft tokens decode text.txt --tokens few", "it does not begin as one");
+    check_refused("weft tokens decode short.tokens --tokens words", "bytes, and it has 2000;");
     check_refused("weft tokens encode text.txt x", "give --tokens DIR");
     check_refused("weft tokens trian text.txt x", "did you mean train?");
     check_refused("weft tokens train text.txt", "wants TEXT DIR");
     check_refused("weft tokens train text.txt x --words 70000", "at most 65536");
-    check_refused("weft tokens train nowhere.txt x", "nowhere.txt");
+    check_refused("weft tokens train nowhere.txt x",
+                  "nowhere.txt: No such file or directory; name a file");
+    check_refused("weft tokens train text.txt no/where",
+                  "cannot write no/where: No such file or directory; name a place");
+    check_refused("weft tokens encode text.txt /dev/full/x --tokens words",
+                  "cannot write /dev/full/x: Not a directory; name a place");
     check_refused(": > empty.txt; weft tokens train empty.txt x", "is empty");
 }
 
@@ -328,13 +334,13 @@ static void test_wrong_vocabularies_are_refused(void)
 {
 #define TRY(edit)                                                                                  \
     "rm -rf bad; cp -r words bad; " edit "; weft tokens decode text.tokens --tokens bad"
-    check_refused(TRY("echo '{' > bad/vocab.json"), "bad/vocab.json, line");
+    check_refused(TRY("echo '{' > bad/vocab.json"), "end of file; a vocabulary is a folder");
     check_refused(TRY("echo '{\"a\":0}' > bad/vocab.json"), "has 1 words");
     check_refused(TRY("sed -i 's/\"a\":/\"aa\":/' bad/vocab.json"), "no word for the byte 97");
     check_refused(TRY("sed -i 's/:299/:7/' bad/vocab.json"), "no id of its own");
     check_refused(TRY("sed -i 's/\"!\"/\"\\\\u4e00\"/' bad/vocab.json"), "no word of bytes");
     check_refused(TRY("echo 'x qqq' >> bad/merges.txt"), "bad/merges.txt, line 45: \"x qqq\"");
-    check_refused(TRY("rm bad/merges.txt"), "bad/merges.txt");
+    check_refused(TRY("rm bad/merges.txt"), "bad/merges.txt: No such file or directory; a voc");
 #undef TRY
 }
 

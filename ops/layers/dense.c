@@ -1,4 +1,6 @@
-/* dense: x W + b: one einsum, whatever dims it sums over and makes. */
+/* dense: x W + b: one einsum, whatever dims it sums over and makes; gated, times the activation of another. */
+#include <stdio.h>
+
 #include "layer.h"
 #include "op.h"
 #include "weft/ops.h"
@@ -26,6 +28,21 @@ static bool check(const weft_layer *l, weft_value x, const weft_dense_options *o
     return true;
 }
 
+/* Two layers: one without an activation, and its gate. */
+static weft_value gated(weft_value x, const weft_dense_options *options)
+{
+    char name[2 * WEFT_MAX_PATH]; /* one that is too long stays so, and is refused */
+    weft_dense_options plain = *options, gate = *options;
+    snprintf(name, sizeof name, "%.*s/gate", WEFT_MAX_PATH + 1, options->name);
+    plain.is_gated = gate.is_gated = false;
+    plain.activation = NULL;
+    gate.name = name;
+    gate.scale = 0;
+    const weft_value y = weft_dense(x, &plain);
+    if (y.id == 0) return y;
+    return weft_mul(y, weft_dense(x, &gate));
+}
+
 weft_value weft_dense(weft_value x, const weft_dense_options *options)
 {
     weft_layer l;
@@ -34,6 +51,7 @@ weft_value weft_dense(weft_value x, const weft_dense_options *options)
         return weft_graph_fail(x.graph, "dense: options are NULL; they say name, in and out");
     if (!weft_layer_begin(&l, "dense", options->name, options->source, x) || !check(&l, x, options))
         return weft_no_value(x.graph);
+    if (options->is_gated) return gated(x, options);
     const weft_shape out = weft_layer_instead(&l, x, &options->in, &options->out);
     const weft_layer_weight weight = {.name = "weight",
                                       .shape = joined(&options->in, &options->out),

@@ -100,9 +100,18 @@ static weft_value whole_number(const layer *l, double value)
     return weft_constant(l->graph, WEFT_I32, WEFT_SCALAR, value);
 }
 
+/* What the router reads, and nobody else. */
+static weft_value jittered(const layer *l, weft_value x)
+{
+    const double by = l->options->jitter;
+    const weft_shape shape = *weft_shape_of(x);
+    if (by == 0) return x;
+    return weft_mul(x, weft_random_uniform(l->graph, weft_dtype_of(x), shape, 1 - by, 1 + by));
+}
+
 static void route(layer *l, weft_value x)
 {
-    const weft_value wide = weft_cast(x, weft_dtype_of(l->w.router));
+    const weft_value wide = jittered(l, weft_cast(x, weft_dtype_of(l->w.router)));
     l->logits = weft_einsum(of_tokens(l, WEFT_DIMS(l->route)), wide, l->w.router);
     l->shares = weft_softmax(l->logits, l->route);
     if (l->options->chooser == WEFT_EXPERTS_CHOOSE) return;
@@ -264,6 +273,11 @@ static bool check_routing(const layer *l)
                         "experts: capacity is %g; it is above 0: places of an expert, 1 for an "
                         "even share of the tokens. For as many as come, set is_dropless",
                         o->capacity);
+    else if (!(o->jitter >= 0 && o->jitter < 1))
+        weft_graph_fail(l->graph,
+                        "experts: jitter is %g; the router reads x times numbers from 1 - jitter "
+                        "to 1 + jitter, so it is from 0 to below 1",
+                        o->jitter);
     else if (o->is_picked && !o->is_dropless)
         weft_graph_fail(l->graph, "experts: is_picked is set and is_dropless is not; experts with "
                                   "places are computed at these. Set both");

@@ -82,6 +82,7 @@ static weft_value feed_forward(const block *b, weft_value x)
                                  .in = WEFT_DIMS(o->embed),
                                  .out = WEFT_DIMS(o->hidden),
                                  .activation = o->activation != NULL ? o->activation : "gelu",
+                                 .is_gated = o->is_gated,
                                  .initializer = o->initializer,
                                  .lacks_bias = o->lacks_bias,
                                  .source = o->source});

@@ -49,6 +49,25 @@ static weft_value dense(weft_oracle_build *b, weft_value *by_hand)
     return y;
 }
 
+static weft_value gated(weft_oracle_build *b, weft_value *by_hand)
+{
+    const weft_value x = rows_of_embed(b);
+    const weft_initial one = {WEFT_INITIAL_FORMULA, 1, 1};
+    const weft_value y = weft_dense(x, &(weft_dense_options){.name = "glu",
+                                                             .in = WEFT_DIMS(embed),
+                                                             .out = WEFT_DIMS(hidden),
+                                                             .activation = "silu",
+                                                             .is_gated = true,
+                                                             .biases = &one});
+    const weft_shape out = WEFT_DIMS(batch, row, hidden);
+    const weft_value plain =
+        weft_add(weft_einsum(out, x, made(b, "glu/weight")), made(b, "glu/bias"));
+    const weft_value gate =
+        weft_add(weft_einsum(out, x, made(b, "glu/gate/weight")), made(b, "glu/gate/bias"));
+    *by_hand = weft_mul(plain, weft_silu(gate));
+    return y;
+}
+
 static weft_value convolution(weft_oracle_build *b, weft_value *by_hand)
 {
     const weft_value x =
@@ -81,6 +100,44 @@ static weft_value grouped(weft_oracle_build *b, weft_value *by_hand)
                                                         .lacks_bias = true});
     *by_hand = weft_conv(WEFT_DIMS(batch, group, row, features), x, made(b, "deep/weight"),
                          WEFT_SPATIAL(rows));
+    return y;
+}
+
+/* From few rows to many: x has what comes out of the convolution that it is the transpose of. */
+static weft_value transposed(weft_oracle_build *b, weft_value *by_hand)
+{
+    const weft_dim many = {"many", 12};
+    const weft_spatial rows = weft_spatial_same(many, (weft_dim){"tap", 3}, "row", 2, 1);
+    const weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, row, channel), -1.0, 1.0);
+    const weft_value y =
+        weft_convolution(x, &(weft_convolution_options){.name = "up",
+                                                        .spatial = WEFT_SPATIAL(rows),
+                                                        .channel = channel,
+                                                        .features = features,
+                                                        .is_transposed = true,
+                                                        .lacks_bias = true});
+    *by_hand = weft_conv_transpose(WEFT_DIMS(batch, many, features), x, made(b, "up/weight"),
+                                   WEFT_SPATIAL(rows));
+    return y;
+}
+
+static weft_value separable(weft_oracle_build *b, weft_value *by_hand)
+{
+    const weft_dim twice = {"twice", 2};
+    const weft_spatial rows = weft_spatial_same(row, (weft_dim){"tap", 3}, "row", 1, 1);
+    const weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, row, channel), -1.0, 1.0);
+    const weft_value y =
+        weft_convolution(x, &(weft_convolution_options){.name = "thin",
+                                                        .spatial = WEFT_SPATIAL(rows),
+                                                        .channel = channel,
+                                                        .features = features,
+                                                        .multiplier = twice,
+                                                        .activation = "tanh"});
+    const weft_value deep = weft_conv(WEFT_DIMS(batch, row, channel, twice), x,
+                                      made(b, "thin/deep"), WEFT_SPATIAL(rows));
+    const weft_value across =
+        weft_einsum(WEFT_DIMS(batch, row, features), deep, made(b, "thin/weight"));
+    *by_hand = weft_tanh(weft_add(across, made(b, "thin/bias")));
     return y;
 }
 
@@ -198,6 +255,24 @@ static weft_value transformer(weft_oracle_build *b, weft_value *by_hand)
     return y;
 }
 
+/* What goes up is gated. */
+static weft_value gated_block(weft_oracle_build *b, weft_value *by_hand)
+{
+    const weft_value x = rows_of_embed(b);
+    weft_transformer_options o = block_options();
+    o.is_gated = true, o.activation = "silu";
+    const weft_value y = weft_transformer(x, &o);
+    weft_value z = norm_by_hand(b, x, "block/self_norm/gain", "block/self_norm/bias");
+    z = weft_add(x, attention_by_hand(b, z, z, "block/self", row, false, true));
+    const weft_value up = norm_by_hand(b, z, "block/up_norm/gain", "block/up_norm/bias");
+    const weft_shape inside = WEFT_DIMS(batch, row, hidden);
+    const weft_value plain = dense_by_hand(b, up, "block/up", inside, true);
+    const weft_value h =
+        weft_mul(plain, weft_silu(dense_by_hand(b, up, "block/up/gate", inside, true)));
+    *by_hand = weft_add(z, dense_by_hand(b, h, "block/down", WEFT_DIMS(batch, row, embed), true));
+    return y;
+}
+
 /* With a memory, and norms behind. */
 static weft_value decoder(weft_oracle_build *b, weft_value *by_hand)
 {
@@ -233,11 +308,15 @@ static const layer layers[] = {
      convolution,
      {"batch:d", "row:d", "channel:d", "at:d,column:d", "row:d,features:m"}},
     {"grouped", grouped, {"batch:d", "row:d", "group:d", "features:d", "group:d,row:m"}},
+    {"gated", gated, {"batch:d", "hidden:d", "embed:d", "row:d", "batch:d,hidden:m"}},
+    {"transposed", transposed, {"batch:d", "row:d", "many:d", "channel:d", "row:d,features:m"}},
+    {"separable", separable, {"batch:d", "row:d", "channel:d", "features:d", "row:d,channel:m"}},
     {"norms", norms, {"batch:d", "row:d", "embed:d", "batch:d,embed:m"}},
     {"embedding", embedding, {"batch:d", "row:d", "vocab:d", "embed:d", "batch:d,vocab:m"}},
     {"multi_head", multi_head, {ATTENTION}},
     {"rotary", rotary, {"batch:d", "heads:d", "group:d", "row:d", "batch:d,heads:m"}},
     {"transformer", transformer, {BLOCK}},
+    {"gated_block", gated_block, {BLOCK}},
     {"decoder", decoder, {BLOCK}},
 };
 enum { N_LAYERS = sizeof layers / sizeof *layers };
@@ -439,6 +518,18 @@ static void test_dense_and_convolution_told_wrongly(void)
          .name = "c", .features = features, .spatial = WEFT_SPATIAL(none));
     SAYS("layer c: it sums over embd:6, but x is", weft_convolution, weft_convolution_options,
          .name = "c", .features = features, .channel = wrong, .spatial = WEFT_SPATIAL(rows));
+    SAYS("layer c: it has a multiplier, hidden, and no channel; it is separable over a channel",
+         weft_convolution, weft_convolution_options, .name = "c", .features = features,
+         .multiplier = hidden, .spatial = WEFT_SPATIAL(rows));
+    SAYS("layer c: it makes a dim embed:9, but x is", weft_convolution, weft_convolution_options,
+         .name = "c", .features = features, .channel = embed, .multiplier = other,
+         .spatial = WEFT_SPATIAL(rows));
+    const weft_spatial wider =
+        weft_spatial_same((weft_dim){"wide", 9}, (weft_dim){"tap", 3}, "at", 1, 1);
+    SAYS("layer c: it goes over at:9, but x is", weft_convolution, weft_convolution_options,
+         .name = "c", .features = features, .is_transposed = true, .spatial = WEFT_SPATIAL(wider));
+    SAYS("there is no activation \"swish\"", weft_dense, weft_dense_options, .name = "a", .in = in,
+         .out = out, .activation = "swish", .is_gated = true);
 }
 
 static void test_norm_and_attention_told_wrongly(void)

@@ -23,6 +23,8 @@ typedef struct way {
     double capacity;
     weft_chooser chooser;
     bool is_dropless, normalizes, is_tanh, is_picked;
+    double jitter;
+    bool is_by_hand; /* x is jittered before the layer sees it */
 } way;
 
 static const way ways[] = {
@@ -49,7 +51,9 @@ enum { Y, BALANCE, Z, DROPPED, TURNED_AWAY, LOSS, OF_X, OF_ROUTER, OF_UP, OF_DOW
 static void build(weft_oracle_build *b)
 {
     const way *w = b->argument;
-    const weft_value x = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(batch, token, embed), -2, 2);
+    const weft_shape tokens = WEFT_DIMS(batch, token, embed);
+    weft_value x = weft_oracle_input(b, WEFT_F64, tokens, -2, 2);
+    if (w->is_by_hand) x = weft_mul(x, weft_random_uniform(b->graph, WEFT_F64, tokens, 0.7, 1.3));
     const weft_experts_weights weights = {
         weft_oracle_input(b, WEFT_F64, WEFT_DIMS(embed, route), -1, 1),
         weft_oracle_input(b, WEFT_F64, WEFT_DIMS(experts, embed, hidden), -1, 1),
@@ -64,6 +68,7 @@ static void build(weft_oracle_build *b)
                                           .is_dropless = w->is_dropless,
                                           .is_picked = w->is_picked,
                                           .normalizes = w->normalizes,
+                                          .jitter = w->jitter,
                                           .activation = w->is_tanh ? "tanh" : NULL,
                                           .given = &weights};
     weft_experts_facts facts;
@@ -329,17 +334,64 @@ static void check_layout(const way *w, const weft_oracle_result *expected, const
     weft_oracle_free(&found);
 }
 
+static void check_layouts(const way *w)
+{
+    const weft_oracle_case what = {.build = build, .argument = w};
+    weft_oracle_result expected;
+    weft_error error = {0};
+    if (!CHECK_OK(weft_oracle_run(oracle.alone, &what, NULL, &expected, &error), error)) return;
+    for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
+        if (mesh_of(layouts[k][0]) != NULL)
+            check_layout(w, &expected, layouts[k][0], layouts[k][1]);
+    weft_oracle_free(&expected);
+}
+
 static void test_every_layout_has_the_numbers_of_one_rank(void)
 {
-    for (int i = 0; i < N_WAYS; i++) {
-        const weft_oracle_case what = {.build = build, .argument = &ways[i]};
-        weft_oracle_result expected;
-        weft_error error = {0};
-        if (!CHECK_OK(weft_oracle_run(oracle.alone, &what, NULL, &expected, &error), error)) return;
-        for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
-            if (mesh_of(layouts[k][0]) != NULL)
-                check_layout(&ways[i], &expected, layouts[k][0], layouts[k][1]);
-        weft_oracle_free(&expected);
+    for (int i = 0; i < N_WAYS; i++)
+        check_layouts(&ways[i]);
+}
+
+/* ---- jitter -------------------------------------------------------------------------------------------- */
+
+/* The router reads what has been jittered, experts do not. */
+static void test_jitter_is_of_the_router_alone(void)
+{
+    static const way jittered = {"jittered", 2, 1.0, .jitter = 0.3},
+                     by_hand = {"by hand", 2, 1.0, .is_by_hand = true};
+    const weft_oracle_case what[] = {{.build = build, .argument = &jittered},
+                                     {.build = build, .argument = &by_hand},
+                                     {.build = build, .argument = &ways[4]}};
+    weft_oracle_result r[3] = {0};
+    weft_error error = {0};
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(weft_oracle_run(oracle.alone, &what[i], NULL, &r[i], &error), error);
+    if (CHECK_EQ_INT(error.status, WEFT_OK)) {
+        for (int fact = BALANCE; fact <= TURNED_AWAY; fact++)
+            CHECK_CLOSE(r[0].data[fact][0], r[1].data[fact][0], 1e-14);
+        CHECK(fabs(r[0].data[Z][0] - r[2].data[Z][0]) > 1e-3);
+        CHECK(fabs(r[0].data[Y][0] - r[1].data[Y][0]) > 1e-6);
+    }
+    for (int i = 0; i < 3; i++)
+        weft_oracle_free(&r[i]);
+    check_layouts(&jittered);
+}
+
+static void test_jitter_told_wrongly(void)
+{
+    static const double wrong[] = {1.0, -0.1, NAN};
+    for (int i = 0; i < 3; i++) {
+        weft_graph *g = weft_graph_create(1);
+        const weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, token, embed));
+        const weft_experts_options options = {.name = "moe",
+                                              .token = token,
+                                              .feature = embed,
+                                              .experts = experts,
+                                              .hidden = hidden,
+                                              .jitter = wrong[i]};
+        CHECK_EQ_INT(weft_experts(x, &options, NULL).id, 0);
+        CHECK_TEXT(weft_graph_error(g)->message, "so it is from 0 to below 1");
+        (void)!weft_graph_destroy(&g);
     }
 }
 
@@ -351,6 +403,8 @@ int main(void)
         RUN(test_experts_are_what_loops_make);
         RUN(test_few_places_drop_tokens);
         RUN(test_every_layout_has_the_numbers_of_one_rank);
+        RUN(test_jitter_is_of_the_router_alone);
+        RUN(test_jitter_told_wrongly);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

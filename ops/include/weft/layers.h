@@ -46,7 +46,8 @@ typedef struct weft_layer_source {
     void *context; /* handed back with every call */
 } weft_layer_source;
 
-/* weft_dense_options - of x W + b. Variables: "<name>/weight" [in, out], "<name>/bias" [out]. */
+/* weft_dense_options - of x W + b. Variables: "<name>/weight" [in, out], "<name>/bias" [out]; gated, "<name>/gate/weight" and
+ * "<name>/gate/bias" of the same dims besides. */
 typedef struct weft_dense_options {
     const char *name;
     weft_shape in; /* dims of x, which are summed over */
@@ -58,15 +59,18 @@ typedef struct weft_dense_options {
     double scale;                         /* times how the weight begins; 0: 1 */
     bool lacks_bias;
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
+    bool
+        is_gated; /* times a second such product, which alone has the activation: with silu SwiGLU, with gelu GEGLU, with none bilinear */
 } weft_dense_options;
 
-/* weft_dense - activation(x W + b), over any dims: [embed] to [heads, key], [heads, key] to [embed].
+/* weft_dense - activation(x W + b), over any dims: [embed] to [heads, key], [heads, key] to [embed]. Gated: (x W + b) activation(x V + c),
+ * as in Shazeer 2020.
  *
  * returns  x's dims without in, then out */
 WEFT_API weft_value weft_dense(weft_value x, const weft_dense_options *options);
 
 /* weft_convolution_options - of weft_conv. Variables: "<name>/weight" [taps, group, channel, features], "<name>/bias" [group,
- * features]. */
+ * features]; separable, "<name>/deep" [taps, group, channel, multiplier] and "<name>/weight" [group, channel, multiplier, features]. */
 typedef struct weft_convolution_options {
     const char *name;
     weft_spatials spatial; /* as of weft_conv: WEFT_SPATIAL(rows, columns) */
@@ -76,9 +80,12 @@ typedef struct weft_convolution_options {
     const char *activation, *initializer; /* as of weft_dense_options */
     const weft_initial *weights, *biases;
     bool lacks_bias;
+    bool is_transposed; /* weft_conv_transpose: x has each dim's `out`, and the result its `in` */
+    weft_dim
+        multiplier; /* separable: so many numbers of each channel by itself, then a product over channels; {0}: it is not */
 } weft_convolution_options;
 
-/* weft_convolution - activation(conv(x, filter) + b).
+/* weft_convolution - activation(conv(x, filter) + b); is_transposed, conv_transpose in place of conv.
  *
  * returns  x's dims without channel, those of space as they come out, then features */
 WEFT_API weft_value weft_convolution(weft_value x, const weft_convolution_options *options);
@@ -180,6 +187,7 @@ typedef struct weft_transformer_options {
     const weft_experts_options *
         experts; /* in place of the two dense layers: name and feature are the block's; NULL: none */
     weft_experts_facts *facts; /* out, of the experts; NULL: none */
+    bool is_gated; /* of up, as of weft_dense_options: layers "<name>/up" and "<name>/up/gate" */
 } weft_transformer_options;
 
 /* weft_transformer - returns x's dims, embed last. */
@@ -300,6 +308,9 @@ struct weft_experts_options {
     const weft_experts_weights *given;
     const weft_layer_source
         *source; /* of its variables, as of dense layers; NULL: they are its own */
+    /* the router reads x times numbers from 1 - jitter to 1 + jitter, others in each run and the same in every layout, so that choices
+     * that are close go now this way, now that: for training; from 0, none, to below 1 */
+    double jitter;
 };
 
 /* What is to be added to a loss, by weights of one's own, or looked at; scalars. */

@@ -1,4 +1,6 @@
 /* compose_shape.c: builders that put elements elsewhere along one dim: all are reindex, slice and concat with other numbers. */
+#include <string.h>
+
 #include "op.h"
 #include "weft/ops.h"
 
@@ -47,6 +49,40 @@ weft_value weft_shift_along(weft_value x, weft_dim dim, int64_t by)
                                "shift_along: by %lld of %s:%lld nothing is left; shift by less",
                                (long long)by, dim.name, (long long)dim.size);
     return weft_reindex(x, dim, dim, 1, -by, 1);
+}
+
+/* Whether `by` has dims of x's rows along dim alone; else the graph's error. */
+static bool may_shift_by(weft_value x, weft_value by, weft_dim dim)
+{
+    char in[150], is[150];
+    const weft_shape *shape = weft_shape_of(x), *rows = weft_shape_of(by);
+    bool fits = weft_dtype_of(by) == WEFT_I32;
+    for (int d = 0; fits && d < rows->n_dims; d++)
+        fits = strcmp(rows->dims[d].name, dim.name) != 0 &&
+               weft_shape_find(shape, rows->dims[d].name) >= 0;
+    if (fits && dim.size <= INT32_MAX) return true;
+    weft_shape_print(shape, in, sizeof in);
+    weft_shape_print(rows, is, sizeof is);
+    (void)weft_graph_fail(x.graph,
+                          "shift_by: x is %s and is shifted along %s:%lld by %s%s; by is i32, with "
+                          "dims of x but that one, of at most 2^31 - 1 elements",
+                          in, dim.name, (long long)dim.size, weft_dtype_name(weft_dtype_of(by)),
+                          is);
+    return false;
+}
+
+weft_value weft_shift_by(weft_value x, weft_dim dim, weft_value by, bool wraps)
+{
+    weft_graph *graph = x.graph;
+    if (x.id == 0 || by.id == 0) return weft_no_value(graph);
+    if (!take_dims(x, "shift_by", &dim, &dim) || !may_shift_by(x, by, dim))
+        return weft_no_value(graph);
+    const weft_shape shape = *weft_shape_of(x);
+    const weft_value at = weft_iota(graph, WEFT_I32, dim);
+    const weft_value size = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)dim.size);
+    weft_value from = weft_sub(at, wraps ? weft_mod(by, size) : by);
+    if (wraps) from = weft_mod(from, size);
+    return weft_transpose(weft_pick(x, from, dim), shape);
 }
 
 weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to)

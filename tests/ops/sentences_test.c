@@ -67,6 +67,13 @@ static void test_indices(void)
     REFUSED(weft_segment_mean(whole, ids, entry),
             "the operand is i32, and only floats are possible here: f32");
     REFUSED(weft_count_outside(x, entry), "ids are f32; they are i32");
+    REFUSED(weft_shift_by(x, column, y, false),
+            "is shifted along column:7 by f32[column:7]; by is");
+    REFUSED(weft_shift_by(x, row, ids, true),
+            "is shifted along row:4 by i32[row:4]; by is i32, with");
+    REFUSED(weft_shift_by(y, column, ids, true),
+            "x is [column:7] and is shifted along column:7 by");
+    REFUSED(weft_shift_by(x, none, ids, true), "has no dim nothing");
     REFUSED(weft_pick_product(x, y, ids, entry), "y is [column:7] and has no dim entry");
     REFUSED(weft_pick_product(x, weft_outer(y, weft_iota(graph, WEFT_F32, entry)), ids, entry),
             "it has three dims: entry, one of x that the ids have not, and one of its own");

@@ -104,6 +104,32 @@ static weft_value shift_along_back(build_t *b, weft_dtype t)
     return weft_shift_along(in(b, t, WEFT_DIMS(A, B)), B, -1);
 }
 
+static weft_value shift_by_rows(build_t *b, weft_dtype t) /* each its own way, some out of sight */
+{
+    const weft_value x = in(b, t, WEFT_DIMS(A, B, D));
+    return weft_shift_by(x, B, ids_of(b, WEFT_DIMS(D, A), B.size), false);
+}
+static weft_value shift_by_back(build_t *b, weft_dtype t)
+{
+    const weft_value x = in(b, t, WEFT_DIMS(B, A)), ids = ids_of(b, WEFT_DIMS(A), B.size);
+    return weft_shift_by(x, B, weft_oracle_made(b, weft_neg(ids)), false);
+}
+static weft_value shift_by_all(build_t *b, weft_dtype t) /* all rows alike */
+{
+    const weft_value x = in(b, t, WEFT_DIMS(A, B)), ids = ids_of(b, WEFT_SCALAR, B.size);
+    return weft_shift_by(
+        x, B, weft_oracle_made(b, weft_sub(ids, weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 4))),
+        false);
+}
+static weft_value shift_by_wraps(build_t *b, weft_dtype t)
+{
+    const weft_value x = in(b, t, WEFT_DIMS(A, B)), ids = ids_of(b, WEFT_DIMS(A), B.size);
+    return weft_shift_by(
+        x, B,
+        weft_oracle_made(b, weft_mul(ids, weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, -3))),
+        true);
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 static weft_spatial along(weft_dim from, weft_dim tap, weft_dim out, int64_t stride,
@@ -278,6 +304,10 @@ CASES(flip, CASE(flip_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}))
 CASES(roll, CASE(roll_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .begin = -9}))
 CASES(shift_along, CASE(shift_along_x, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .begin = 3}),
       CASE(shift_along_back, OP_FLOAT | OP_INT, 1, .with = {.dim = "b", .begin = -1}))
+CASES(shift_by, CASE(shift_by_rows, OP_FLOAT | OP_INT, 1, .with = {.dim = "b"}),
+      CASE(shift_by_back, OP_FLOAT, 1, .with = {.dim = "b"}),
+      CASE(shift_by_all, OP_FLOAT, 1, .with = {.dim = "b"}),
+      CASE(shift_by_wraps, OP_FLOAT, 1, .with = {.dim = "b", .a = 1}))
 #define ONE_WINDOW(...) .n_windows = 1, .windows = {{__VA_ARGS__}}
 CASES(conv, CASE(conv_valid, OP_FLOAT | OP_INT, 2, .with = {ONE_WINDOW("b", "c", "a", 1, 1, 0, 1)}),
       CASE(conv_same, OP_FLOAT, 2, .with = {ONE_WINDOW("b", "a", "b", 1, 1, -2, 1)}),

@@ -111,6 +111,18 @@ void reference_shift_along(const reference_call *call)
             point_at(&p, call->with.dim) - call->with.begin, 0);
 }
 
+/* by: in[1]; a: it wraps. */
+void reference_shift_by(const reference_call *call)
+{
+    const char *dim = call->with.dim;
+    const int64_t n = tensor_size(&call->in[0], dim);
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const int64_t at = point_at(&p, dim) - (int64_t)element_get(&call->in[1], &p);
+        take_at(call, &p, dim, dim, call->with.a != 0 ? (at % n + n) % n : at, 0);
+    }
+}
+
 /* ---- products through windows ------------------------------------------------------------------ */
 
 /* The point of x that goes with a point of the result and of w; false: x has none. */

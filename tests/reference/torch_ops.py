@@ -542,6 +542,39 @@ def shift_along_x(o):
     return F.pad(o.real(B, A), (0, 0, 3, 0))[:B]
 
 
+def shifted(x, by, wraps=False):
+    """x [rows, n], each row by its own number."""
+    n = x.shape[1]
+    at = torch.arange(n) - by[:, None]
+    valid, ids = inside(at % n if wraps else at, n)
+    return torch.gather(x, 1, ids.expand(x.shape[0], n)) * valid
+
+
+@case
+def shift_by_rows(o):
+    x, by = o.real(A, B, D), o.ids(B, D, A)
+    rows = shifted(x.permute(0, 2, 1).reshape(A * D, B), by.T.reshape(A * D))
+    return rows.reshape(A, D, B).permute(0, 2, 1)
+
+
+@case
+def shift_by_back(o):
+    x, by = o.real(B, A), o.ids(B, A)
+    return shifted(x.T, -by).T
+
+
+@case
+def shift_by_all(o):
+    x, by = o.real(A, B), o.ids(B)
+    return shifted(x, (by - 4).reshape(1))
+
+
+@case
+def shift_by_wraps(o):
+    x, by = o.real(A, B), o.ids(B, A)
+    return shifted(x, -3 * by, True)
+
+
 def with_diagonal(x, by):
     return x + by * torch.eye(A)
 

@@ -380,10 +380,12 @@ WEFT_API weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_di
 WEFT_API weft_value weft_pad_reflect(weft_value x, weft_dim dim, int64_t before, weft_dim to);
 WEFT_API weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to);
 /* along dim of n elements, y[i] is: flip: x[n - 1 - i]; roll: x[(i - by) mod n]; shift_along: x[i - by], or 0 where there is
- * none (by between -n and n). */
+ * none (by between -n and n). shift_by: as shift_along, or if it wraps as roll, by numbers that are computed: i32, one for all or of
+ * dims of x, each row by its own; as pick, of which it is made, goes through x. */
 WEFT_API weft_value weft_flip(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_roll(weft_value x, weft_dim dim, int64_t by);
 WEFT_API weft_value weft_shift_along(weft_value x, weft_dim dim, int64_t by);
+WEFT_API weft_value weft_shift_by(weft_value x, weft_dim dim, weft_value by, bool wraps);
 /* reindex: y[o] = x[(stride o + offset) / over] along dim, where that is whole and an element of x; else 0. The result's dim is
  * `to`. Slices, shifts, reversals, and zeros around or between are this. stride is not 0, over at least 1, both at most
  * WEFT_MAX_STRIDE; something of x is read. Its gradient is a reindex too. */

@@ -42,8 +42,8 @@ typedef struct weft_heads_call {
      * from each other, and begin with each of the first n_apart of n_shared x n_apart in a row, of which there are `n_outer`. */
     int n_dims;
     int of_blocks; /* which dim of these numbers the blocks, of which the call is for one; -1: there are none */
-    int64_t block
-        [2]; /* where it lies in what q has here, and what goes with it in what k and v have here */
+    int64_t block[2]; /* its number, and that of the block of k and v that goes with it */
+    bool is_there;    /* this */
     const char *dim[WEFT_MAX_DIMS];
     int64_t size[WEFT_MAX_DIMS], n_heads, n_keys, n_grouped, n_outer, n_shared, n_apart;
 } weft_heads_call;
@@ -134,16 +134,18 @@ static inline void weft_heads_narrow(weft_heads_call *h, int64_t block)
     const int64_t c = q->box.begin[of_q] + block, m = c - a->turn;
     const int64_t n_query = q->shape.dims[weft_shape_find(&q->shape, a->query)].size,
                   n_memory = k->shape.dims[weft_shape_find(&k->shape, a->memory)].size;
-    const bool is_there = m >= k->box.begin[of_k] && m < k->box.end[of_k];
+    h->is_there = m >= k->box.begin[of_k] && m < k->box.end[of_k];
     while (strcmp(h->dim[h->of_blocks], a->blocks) != 0)
         h->of_blocks++;
     const int64_t n_here = h->size[h->of_blocks];
     h->size[h->of_blocks] = 1;
     h->n_heads /= n_here, h->n_keys /= n_here, h->n_outer /= n_here;
-    h->block[0] = block, h->block[1] = is_there ? m - k->box.begin[of_k] : 0;
+    h->block[0] = c, h->block[1] = m;
     h->first_query += (a->query_first + a->query_step * c) * n_query;
     h->first_memory += (a->memory_first + a->memory_step * m) * n_memory;
-    if (!is_there) h->n_memory = 0;
+    const int64_t left = a->memory_end > 0 ? a->memory_end - h->first_memory : h->n_memory;
+    if (left < h->n_memory) h->n_memory = left < 0 ? 0 : left;
+    if (!h->is_there) h->n_memory = 0;
 }
 
 static inline weft_heads_call weft_heads_of(const weft_call *call, int64_t block)
@@ -164,16 +166,24 @@ static inline bool weft_heads_is_memory(int tensor)
     return tensor == WEFT_K || tensor == WEFT_V;
 }
 
-/* What a tensor calls dim d of those that number the heads, and where the block begins along it. */
-static inline const char *weft_heads_dim(const weft_heads_call *h, int tensor, int d)
+/* What a tensor calls the blocks of q (0), and those of k and v (1); NULL: it has none. */
+static inline const char *weft_heads_blocks(const weft_heads_call *h, int tensor, int which)
 {
-    return d == h->of_blocks && weft_heads_is_memory(tensor) ? h->attributes->memory_blocks
-                                                             : h->dim[d];
+    const weft_attention_attributes *a = h->attributes;
+    const bool is_scores = tensor == WEFT_BIAS || tensor == WEFT_MASK;
+    if (which == 0) return weft_heads_is_memory(tensor) ? NULL : a->blocks;
+    return weft_heads_is_memory(tensor) ? a->memory_blocks : is_scores ? a->column_blocks : NULL;
 }
 
-static inline int64_t weft_heads_at(const weft_heads_call *h, int tensor, int d)
+/* Where its block begins in what there is of a tensor along these, and their name; NULL: it has none. */
+static inline int64_t weft_heads_at(const weft_heads_call *h, int tensor, int which,
+                                    const char **dim)
 {
-    return d == h->of_blocks ? h->block[weft_heads_is_memory(tensor)] : 0;
+    const weft_view *view = h->view[tensor];
+    *dim = h->of_blocks < 0 ? NULL : weft_heads_blocks(h, tensor, which);
+    const int d = *dim == NULL ? -1 : weft_shape_find(&view->shape, *dim);
+    if (d < 0) *dim = NULL;
+    return d < 0 || (which == 1 && !h->is_there) ? 0 : h->block[which] - view->box.begin[d];
 }
 
 /* What a tensor calls its rows and columns. */

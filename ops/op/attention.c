@@ -17,10 +17,11 @@
 
 #define FIELD(member) WEFT_FIELD(weft_attention_attributes, member)
 static const weft_field fields[] = {
-    FIELD(query),      FIELD(memory),        FIELD(feature),    FIELD(scale), FIELD(causal),
-    FIELD(window),     FIELD(column),        FIELD(bias),       FIELD(mask),  FIELD(bias_gradient),
-    FIELD(blocks),     FIELD(memory_blocks), FIELD(n_blocks),   FIELD(turn),  FIELD(query_first),
-    FIELD(query_step), FIELD(memory_first),  FIELD(memory_step)};
+    FIELD(query),         FIELD(memory),        FIELD(feature),     FIELD(scale),
+    FIELD(causal),        FIELD(window),        FIELD(column),      FIELD(bias),
+    FIELD(mask),          FIELD(bias_gradient), FIELD(blocks),      FIELD(memory_blocks),
+    FIELD(column_blocks), FIELD(n_blocks),      FIELD(turn),        FIELD(query_first),
+    FIELD(query_step),    FIELD(memory_first),  FIELD(memory_step), FIELD(memory_end)};
 const weft_attributes weft_attributes_attention =
     WEFT_ATTRIBUTES(weft_attention_attributes, fields);
 
@@ -107,6 +108,8 @@ static weft_status check_scores(const weft_site *site, int operand, const char *
     const weft_dim memory =
         site->in[1].shape.dims[weft_shape_find(&site->in[1].shape, attributes->memory)];
     if (has_column) scores.dims[scores.n_dims++] = (weft_dim){attributes->column, memory.size};
+    if (attributes->column_blocks != NULL)
+        scores.dims[scores.n_dims++] = (weft_dim){attributes->column_blocks, attributes->n_blocks};
     char found[160], wanted[160];
     weft_shape_print(shape, found, sizeof found);
     weft_shape_print(&scores, wanted, sizeof wanted);
@@ -161,9 +164,11 @@ static weft_status check_blocks(const weft_site *site, weft_error *error)
     for (int i = 1; i < 3; i++)
         WEFT_TRY(weft_check_dim(site, i, attributes->memory_blocks, attributes->n_blocks, error));
     const bool is_step = llabs(attributes->query_step) == 1 && llabs(attributes->memory_step) == 1;
-    if (is_step && attributes->bias == 0 && attributes->mask == 0) return WEFT_OK;
+    if (is_step && site->in[0].shape.n_dims + (attributes->column_blocks != NULL) < WEFT_MAX_DIMS)
+        return WEFT_OK;
     return weft_fail(error, WEFT_INTERNAL,
-                     "blocks of rows are one apart, without a bias or a mask");
+                     "blocks of rows are one apart, and their scores have at most %d dims",
+                     WEFT_MAX_DIMS);
 }
 
 static weft_status infer(weft_site *site, weft_error *error)
@@ -207,6 +212,18 @@ static bool run_through(const weft_type *types, int n, const char *name, bool is
     return everywhere;
 }
 
+/* Bias and mask that have memory rows alone go with k and v. */
+static bool goes_with_memory(const weft_site *site, int operand, weft_factor *factor)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const bool is_scores = operand == a->bias || operand == a->mask;
+    if (operand == 1 || operand == 2) return true;
+    if (operand == 0 || !is_scores || a->column_blocks == NULL || factor->in[operand] >= 0)
+        return false;
+    factor->in[operand] = (int8_t)weft_shape_find(&site->in[operand].shape, a->column_blocks);
+    return factor->in[operand] >= 0;
+}
+
 /* With a block of q goes the one that is `turn` before it of k and v. */
 static void show_blocks(const weft_site *site, weft_factors *factors)
 {
@@ -216,8 +233,9 @@ static void show_blocks(const weft_site *site, weft_factors *factors)
                                 .high = -attributes->turn,
                                 .stride = 1,
                                 .over = 1};
-    for (int i = 1; i < 3; i++)
-        weft_factor_show(site, factors, i, &window);
+    weft_factor *factor = &factors->factors[factors->n_factors - 1];
+    for (int i = 0; i < site->n_in; i++)
+        if (goes_with_memory(site, i, factor)) weft_factor_show(site, factors, i, &window);
 }
 
 void weft_attention_factors(const weft_site *of, weft_factors *factors)

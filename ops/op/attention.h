@@ -17,7 +17,7 @@ bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const w
 weft_site weft_attention_alike(const weft_site *site);
 /* The same written out, with a matrix of query x memory. */
 void weft_attention_expand(weft_vjp *vjp);
-/* How attention or its gradient is done where rows of q and of k and v are split over the same axes (attention_ring.c). */
+/* How attention or its gradient is done where rows of q and of k and v are split over the same axes (attention_forms.c). */
 int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
                          weft_form *forms);
 /* weft_attention_work of blocks of rows: as much as an element of `blocks` has on average. */

@@ -12,6 +12,25 @@
 #include "attention.h"
 #include "weft/ops.h"
 
+/* Of blocks: as it is for each block of q. */
+static weft_shape shape_of_dbias(const weft_site *site)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const weft_shape *bias = &site->in[a->bias].shape;
+    weft_shape shape = {.n_dims = 0};
+    bool has_blocks = a->blocks == NULL || weft_shape_find(bias, a->blocks) >= 0;
+    for (int d = 0; d < bias->n_dims; d++) {
+        const char *name = bias->dims[d].name;
+        const bool is_memory = a->column_blocks != NULL && strcmp(name, a->column_blocks) == 0;
+        if (!is_memory)
+            shape.dims[shape.n_dims++] = bias->dims[d];
+        else if (!has_blocks)
+            shape.dims[shape.n_dims++] = (weft_dim){a->blocks, a->n_blocks}, has_blocks = true;
+    }
+    if (!has_blocks) shape.dims[shape.n_dims++] = (weft_dim){a->blocks, a->n_blocks};
+    return shape;
+}
+
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
@@ -29,7 +48,8 @@ static weft_status infer(weft_site *site, weft_error *error)
     const weft_site alike = weft_attention_alike(site);
     for (int i = 0; i < 3; i++)
         site->out[i] = alike.in[i];
-    if (attributes->bias_gradient) site->out[3] = site->in[attributes->bias];
+    if (!attributes->bias_gradient) return WEFT_OK;
+    site->out[3] = (weft_type){site->in[attributes->bias].dtype, shape_of_dbias(site)};
     return WEFT_OK;
 }
 

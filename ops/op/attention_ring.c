@@ -1,8 +1,9 @@
 /* attention_ring: attention where rows of q and rows of k and v are split over the same axes, without gathering k and v.
  *
- * Rows become [blocks, rows of a block], and the blocks are what is split. A turn is attention of each block of q with the block of
- * k and v that lies so many before it, which is seen through a window: so it comes by a border, while an earlier turn is
- * computed, and is gone after it. A turn leaves a result and its logsumexp, and these are combined; the gradient's dk and dv go
+ * Rows become [blocks, rows of a block], and the blocks are what is split; what the last blocks lack is filled up with rows that
+ * nobody sees. A turn is attention of each block of q with the block of k and v that lies so many before it, which is seen
+ * through a window: so it comes by a border, while an earlier turn is computed, and is gone after it. A bias or a mask of memory rows comes as they do; one of query rows has its blocks where these
+ * are, with all columns. A turn leaves a result and its logsumexp, and these are combined; the gradient's dk and dv go
  * back to where their rows are. Turns in which no block of q sees anything there are not: of causal rows those that lie behind, with
  * a window those that it does not reach.
  *
@@ -11,11 +12,12 @@
  * source  Liu et al. 2023, "Ring Attention with Blockwise Transformers for Near-Infinite Context"; Brandon et al. 2023, "Striped
  *         Attention", for the balance
  */
+#include "attention_ring.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention.h"
 #include "weft/ops.h"
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
@@ -32,7 +34,7 @@ static double seen_of(const weft_attention_attributes *a, rows query, rows memor
                   most = query.first + query.n - 1 - memory.first;
     const int64_t window = a->window > 0 ? a->window - 1 : INT64_MAX;
     const int64_t from = a->causal ? 0 : -window;
-    if (most < from || least > window) return 0;
+    if (query.n <= 0 || memory.n <= 0 || most < from || least > window) return 0;
     return least >= from && most <= window ? 1 : 0.5;
 }
 
@@ -52,81 +54,92 @@ double weft_attention_blocks_work(const weft_site *site)
     return all * seen / (double)a->n_blocks;
 }
 
-/* ---- a ring ---------------------------------------------------------------------------------- */
-
-/* Element c of a part of the blocks has the one of this number. */
-typedef struct part {
-    int64_t first, step;
-} part;
-
-typedef struct ring {
-    const weft_attention_attributes *attributes;
-    int64_t n;     /* elements of the dim of blocks: ranks */
-    int64_t n_all; /* blocks that rows are cut into */
-    int n_parts;   /* 2: balanced */
-    part parts[2];
-    int64_t n_query, n_memory; /* rows of a block */
-} ring;
-
-static ring ring_of(const weft_site *site, int64_t n, bool is_balanced)
+weft_ring weft_ring_of(const weft_site *site, int64_t n, bool is_balanced)
 {
     const weft_attention_attributes *a = site->attributes;
     const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape;
-    ring r = {.attributes = a,
-              .n = n,
-              .n_all = is_balanced ? 2 * n : n,
-              .n_parts = is_balanced ? 2 : 1,
-              .parts = {{0, 1}, {2 * n - 1, -1}}};
-    r.n_query = q->dims[weft_shape_find(q, a->query)].size / r.n_all;
-    r.n_memory = k->dims[weft_shape_find(k, a->memory)].size / r.n_all;
+    weft_ring r = {.attributes = a,
+                   .n = n,
+                   .n_all = is_balanced ? 2 * n : n,
+                   .n_parts = is_balanced ? 2 : 1,
+                   .parts = {{0, 1}, {2 * n - 1, -1}}};
+    r.all_query = q->dims[weft_shape_find(q, a->query)].size;
+    r.all_memory = k->dims[weft_shape_find(k, a->memory)].size;
+    r.n_query = (r.all_query + r.n_all - 1) / r.n_all;
+    r.n_memory = (r.all_memory + r.n_all - 1) / r.n_all;
     return r;
 }
 
-/* How much element c of a part of q sees of element m of one of k and v. */
-static double seen_between(const ring *r, int of_q, int64_t c, int of_k, int64_t m)
+/* Those of a block that there are. */
+static rows rows_of(const weft_ring_part *part, int64_t c, int64_t n, int64_t all)
 {
-    const part *q = &r->parts[of_q], *k = &r->parts[of_k];
-    const rows query = {(q->first + q->step * c) * r->n_query, r->n_query},
-               memory = {(k->first + k->step * m) * r->n_memory, r->n_memory};
-    return seen_of(r->attributes, query, memory);
+    const int64_t first = (part->first + part->step * c) * n, left = all - first;
+    return (rows){first, left < n ? left : n};
 }
 
-/* A part of q and one of k and v in a turn. */
-typedef struct meeting {
-    int of_q, of_k;
-    int64_t turn;
-} meeting;
+double weft_ring_seen(const weft_ring *r, int of_q, int64_t c, int of_k, int64_t m)
+{
+    const rows query = rows_of(&r->parts[of_q], c, r->n_query, r->all_query),
+               memory = rows_of(&r->parts[of_k], m, r->n_memory, r->all_memory);
+    const double all = (double)r->n_query * (double)r->n_memory;
+    return seen_of(r->attributes, query, memory) * (double)query.n * (double)memory.n / all;
+}
 
-static bool sees_any(const ring *r, meeting m)
+bool weft_ring_sees_any(const weft_ring *r, weft_meeting m)
 {
     bool any = false;
     for (int64_t c = 0; c < r->n; c++)
         if (c >= m.turn && c < r->n + m.turn)
-            any = any || seen_between(r, m.of_q, c, m.of_k, c - m.turn) > 0;
+            any = any || weft_ring_seen(r, m.of_q, c, m.of_k, c - m.turn) > 0;
     return any;
 }
 
-/* Turn number i: 0, 1, -1, 2, -2, ... */
-static int64_t turn_of(int64_t i)
+int64_t weft_ring_turn(int64_t i)
 {
     return i % 2 == 1 ? (i + 1) / 2 : -i / 2;
 }
 
-static int64_t count_turns(const ring *r)
+int64_t weft_ring_n_turns(const weft_ring *r)
 {
     return 2 * r->n - 1;
 }
 
-/* ---- writing it ------------------------------------------------------------------------------ */
+/* ---- rows and blocks ------------------------------------------------------------------------- */
 
+/* Rows as operands have them, and those of a block. */
+typedef struct cut {
+    weft_dim rows, of_block;
+} cut;
+
+enum { BIAS, MASK, SCORES };
 typedef struct writing {
-    ring r;
-    weft_dim query, memory;           /* as operands have them */
-    weft_dim query_rows, memory_rows; /* of a block */
-    weft_value k[2], v[2];            /* parts */
+    weft_ring r;
+    const weft_site *site;
+    cut query, memory, column; /* column: the memory rows of bias and mask */
+    weft_value k[2], v[2];     /* parts */
+    weft_value scores[SCORES][2]
+                     [2]; /* bias and mask, parts by query and by column; id 0: there is none */
 } writing;
 
-/* One dim as two. */
+static cut cut_of(weft_graph *graph, weft_dim rows, int64_t n)
+{
+    cut c = {rows, weft_dim_beside(graph, rows)};
+    c.of_block.size = n;
+    return c;
+}
+
+static bool has(weft_value x, weft_dim dim)
+{
+    return weft_shape_find(weft_shape_of(x), dim.name) >= 0;
+}
+
+/* With the rows that fill up the last blocks, zeros. */
+static weft_dim filled(const writing *w, const cut *c)
+{
+    return (weft_dim){c->rows.name, w->r.n_all * c->of_block.size};
+}
+
+/* One dim as two, and two as one. */
 static weft_shape cut_dim(const weft_shape *shape, weft_dim outer, weft_dim inner)
 {
     weft_shape cut = {.n_dims = 0};
@@ -138,56 +151,102 @@ static weft_shape cut_dim(const weft_shape *shape, weft_dim outer, weft_dim inne
     return cut;
 }
 
-/* The blocks of a part, of a tensor with such rows; and back, with zeros for those that are not its. */
-static weft_value take_part(const writing *w, weft_value x, weft_dim rows, weft_dim of_block,
-                            int which)
+static weft_shape join_dims(const weft_shape *shape, weft_dim outer, weft_dim inner)
 {
-    const part *p = &w->r.parts[which];
-    const weft_dim all = {rows.name, w->r.n_all}, some = {rows.name, w->r.n};
+    weft_shape joined = weft_shape_without(shape, inner.name);
+    joined.dims[weft_shape_find(&joined, outer.name)].size = outer.size;
+    return joined;
+}
+
+/* The blocks of a part, of a tensor with such rows; and back, with zeros for those that are not its. What has no such rows is
+ * the same in all parts, and back it is their sum. */
+static weft_value take_part(const writing *w, weft_value x, const cut *c, int which)
+{
+    const weft_ring_part *p = &w->r.parts[which];
+    const weft_dim all = {c->rows.name, w->r.n_all}, some = {c->rows.name, w->r.n};
+    if (!has(x, c->rows)) return x;
+    if (filled(w, c).size != c->rows.size) x = weft_reindex(x, c->rows, filled(w, c), 1, 0, 1);
     const weft_shape shape = *weft_shape_of(x);
-    x = weft_reshape(x, cut_dim(&shape, all, of_block));
+    x = weft_reshape(x, cut_dim(&shape, all, c->of_block));
     return w->r.n_parts == 1 ? x : weft_reindex(x, all, some, p->step, p->first, 1);
 }
 
-static weft_value join_parts(const writing *w, const weft_value parts[2], weft_dim rows,
-                             weft_shape to)
+static weft_value join_parts(const writing *w, const weft_value parts[2], const cut *c)
 {
-    const weft_dim all = {rows.name, w->r.n_all}, some = {rows.name, w->r.n};
+    const weft_dim all = {c->rows.name, w->r.n_all}, some = {c->rows.name, w->r.n};
     weft_value x = parts[0];
+    if (!has(x, c->rows)) return w->r.n_parts == 1 ? x : weft_add(x, parts[1]);
     for (int i = 0; i < w->r.n_parts && w->r.n_parts > 1; i++) {
-        const part *p = &w->r.parts[i];
+        const weft_ring_part *p = &w->r.parts[i];
         weft_value y = weft_reindex(parts[i], some, all, p->step, -p->step * p->first, 1);
         x = i == 0 ? y : weft_add(x, y);
     }
-    return weft_reshape(x, to);
+    const weft_shape shape = *weft_shape_of(x);
+    x = weft_reshape(x, join_dims(&shape, filled(w, c), c->of_block));
+    return filled(w, c).size == c->rows.size ? x : weft_reindex(x, filled(w, c), c->rows, 1, 0, 1);
+}
+
+static void take_scores(writing *w, const weft_vjp *vjp)
+{
+    const int which[SCORES] = {w->r.attributes->bias, w->r.attributes->mask};
+    for (int s = 0; s < SCORES; s++)
+        for (int p = 0; p < w->r.n_parts * w->r.n_parts; p++) {
+            const int of_q = p / w->r.n_parts, of_k = p % w->r.n_parts;
+            weft_value *part = &w->scores[s][of_q][of_k];
+            *part = weft_no_value(vjp->graph);
+            if (which[s] == 0) continue;
+            *part = take_part(w, vjp->in[which[s]], &w->query, of_q);
+            *part = take_part(w, *part, &w->column, of_k);
+        }
 }
 
 static writing begin_writing(weft_vjp *vjp, const weft_form *form, bool is_balanced)
 {
-    writing w = {.r = ring_of(vjp->site, form->n_ranks, is_balanced)};
+    writing w = {.r = weft_ring_of(vjp->site, form->n_ranks, is_balanced), .site = vjp->site};
     const weft_attention_attributes *a = w.r.attributes;
-    w.query = weft_dim_of(vjp->in[0], a->query), w.memory = weft_dim_of(vjp->in[1], a->memory);
-    w.query_rows = weft_dim_beside(vjp->graph, w.query);
-    w.memory_rows = weft_dim_beside(vjp->graph, w.memory);
-    w.query_rows.size = w.r.n_query, w.memory_rows.size = w.r.n_memory;
+    w.query = cut_of(vjp->graph, weft_dim_of(vjp->in[0], a->query), w.r.n_query);
+    w.memory = cut_of(vjp->graph, weft_dim_of(vjp->in[1], a->memory), w.r.n_memory);
+    w.column.rows.name = "";
+    if (weft_attention_has_column(a))
+        w.column = cut_of(vjp->graph, (weft_dim){a->column, w.memory.rows.size}, w.r.n_memory);
     for (int i = 0; i < w.r.n_parts; i++) {
-        w.k[i] = take_part(&w, vjp->in[1], w.memory, w.memory_rows, i);
-        w.v[i] = take_part(&w, vjp->in[2], w.memory, w.memory_rows, i);
+        w.k[i] = take_part(&w, vjp->in[1], &w.memory, i);
+        w.v[i] = take_part(&w, vjp->in[2], &w.memory, i);
     }
+    take_scores(&w, vjp);
     return w;
 }
 
-static weft_attention_attributes attributes_of(const writing *w, const meeting *m)
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static weft_attention_attributes attributes_of(const writing *w, const weft_meeting *m)
 {
-    const part *of_q = &w->r.parts[m->of_q], *of_k = &w->r.parts[m->of_k];
+    const weft_ring_part *of_q = &w->r.parts[m->of_q], *of_k = &w->r.parts[m->of_k];
     weft_attention_attributes a;
     memcpy(&a, w->r.attributes, sizeof a);
-    a.query = a.column = w->query_rows.name, a.memory = w->memory_rows.name;
-    a.blocks = w->query.name, a.memory_blocks = w->memory.name;
+    a.query = a.column = w->query.of_block.name, a.memory = w->memory.of_block.name;
+    if (w->column.rows.size > 0 && a.bias + a.mask > 0)
+        a.column = w->column.of_block.name, a.column_blocks = w->column.rows.name;
+    a.blocks = w->query.rows.name, a.memory_blocks = w->memory.rows.name;
     a.n_blocks = w->r.n, a.turn = m->turn;
     a.query_first = of_q->first, a.query_step = of_q->step;
     a.memory_first = of_k->first, a.memory_step = of_k->step;
+    a.memory_end = filled(w, &w->memory).size == w->memory.rows.size ? 0 : w->memory.rows.size;
     return a;
+}
+
+/* Attention of a meeting, or, after: y, its logsumexp and dy, its gradient. */
+static weft_value emit_turn(const writing *w, const weft_op *op, weft_value q, weft_meeting m,
+                            const weft_value *after)
+{
+    const weft_attention_attributes a = attributes_of(w, &m);
+    weft_value in[WEFT_MAX_IN] = {q, w->k[m.of_k], w->v[m.of_k]};
+    int n = 3;
+    for (int s = 0; s < SCORES; s++)
+        if (w->scores[s][m.of_q][m.of_k].id != 0) in[n++] = w->scores[s][m.of_q][m.of_k];
+    for (int i = 0; i < 3 && after != NULL; i++)
+        in[n++] = after[i];
+    return weft_emit(q.graph, op, in, n, &a, sizeof a);
 }
 
 /* A result and the logsumexp of its scores. */
@@ -222,242 +281,135 @@ static state combine(state a, state b)
 static state attend(const writing *w, weft_value q, int of_q)
 {
     state all = {.y = weft_no_value(q.graph)};
-    for (int64_t i = 0; i < count_turns(&w->r); i++)
+    for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)
         for (int of_k = 0; of_k < w->r.n_parts; of_k++) {
-            const meeting m = {of_q, of_k, turn_of(i)};
-            if (!sees_any(&w->r, m)) continue;
-            const weft_attention_attributes a = attributes_of(w, &m);
-            const weft_value in[] = {q, w->k[of_k], w->v[of_k]};
-            weft_value y = weft_emit(q.graph, &weft_op_attention, in, 3, &a, sizeof a);
+            const weft_meeting m = {of_q, of_k, weft_ring_turn(i)};
+            if (!weft_ring_sees_any(&w->r, m)) continue;
+            weft_value y = emit_turn(w, &weft_op_attention, q, m, NULL);
             all = combine(all, (state){y, weft_result(y, 1)});
         }
     return all;
 }
 
-static void write_forward(weft_vjp *vjp, const weft_form *form, bool is_balanced)
+static void write_forward(weft_vjp *vjp, const writing *w)
 {
-    const writing w = begin_writing(vjp, form, is_balanced);
     weft_value y[2], sums[2];
-    for (int i = 0; i < w.r.n_parts; i++) {
-        const state s = attend(&w, take_part(&w, vjp->in[0], w.query, w.query_rows, i), i);
+    for (int i = 0; i < w->r.n_parts; i++) {
+        const state s = attend(w, take_part(w, vjp->in[0], &w->query, i), i);
         y[i] = s.y, sums[i] = s.sums;
     }
     for (int o = 0; o < 2; o++)
-        vjp->out[o] = join_parts(&w, o == 0 ? y : sums, w.query, vjp->site->out[o].shape);
+        vjp->out[o] = join_parts(w, o == 0 ? y : sums, &w->query);
 }
+
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static weft_value add_to(weft_value sum, weft_value x)
 {
     return sum.id == 0 ? x : weft_add(sum, x);
 }
 
-/* Gradients of parts of q, k and v. */
+/* Gradients of parts of q, k, v and the bias. */
 typedef struct slopes {
-    weft_value q[2], k[2], v[2];
+    weft_value q[2], k[2], v[2], bias[2][2];
 } slopes;
 
 /* What a turn gives to rows of k or v goes back to where these are. */
-static weft_value send_back(const writing *w, weft_value x, const meeting *m)
+static weft_value send_back(const writing *w, weft_value x, const cut *to, int64_t turn)
 {
-    const weft_dim here = {w->query.name, w->r.n}, there = {w->memory.name, w->r.n};
-    return weft_reindex(x, here, there, 1, m->turn, 1);
+    const weft_dim here = {w->query.rows.name, w->r.n}, there = {to->rows.name, w->r.n};
+    return weft_reindex(x, here, there, 1, turn, 1);
+}
+
+/* Of columns of a turn all, zeros where they are another turn's. */
+static weft_value spread(const writing *w, weft_value x, int64_t turn)
+{
+    const weft_dim here = {w->query.rows.name, w->r.n}, there = {w->column.rows.name, w->r.n};
+    weft_value row = weft_iota(x.graph, WEFT_I32, here);
+    weft_value apart = weft_sub(row, weft_iota(x.graph, WEFT_I32, there));
+    weft_value is_its = weft_equal(apart, number(apart, (double)turn));
+    return weft_where(is_its, x, number(x, 0.0));
+}
+
+static void add_bias(const writing *w, weft_value x, weft_meeting m, slopes *d)
+{
+    weft_value like = w->scores[BIAS][m.of_q][m.of_k];
+    weft_value *sum = &d->bias[m.of_q][m.of_k];
+    if (!has(like, w->column.rows))
+        *sum = add_to(*sum, weft_sum_to(x, like));
+    else if (has(like, w->query.rows))
+        *sum = add_to(*sum, weft_sum_to(spread(w, x, m.turn), like));
+    else
+        *sum = add_to(*sum, send_back(w, x, &w->column, m.turn));
 }
 
 /* rows: q, y, its logsumexp and dy, of a part of q. */
 static void differentiate(const writing *w, const weft_value rows[4], int of_q, slopes *d)
 {
-    for (int64_t i = 0; i < count_turns(&w->r); i++)
+    for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)
         for (int of_k = 0; of_k < w->r.n_parts; of_k++) {
-            const meeting m = {of_q, of_k, turn_of(i)};
-            if (!sees_any(&w->r, m)) continue;
-            const weft_attention_attributes a = attributes_of(w, &m);
-            const weft_value in[] = {rows[0], w->k[of_k], w->v[of_k], rows[1], rows[2], rows[3]};
-            weft_value one = weft_emit(rows[0].graph, &weft_op_attention_grad, in, 6, &a, sizeof a);
+            const weft_meeting m = {of_q, of_k, weft_ring_turn(i)};
+            if (!weft_ring_sees_any(&w->r, m)) continue;
+            weft_value one = emit_turn(w, &weft_op_attention_grad, rows[0], m, rows + 1);
+            weft_value dk = weft_result(one, 1), dv = weft_result(one, 2);
             d->q[of_q] = add_to(d->q[of_q], one);
-            d->k[of_k] = add_to(d->k[of_k], send_back(w, weft_result(one, 1), &m));
-            d->v[of_k] = add_to(d->v[of_k], send_back(w, weft_result(one, 2), &m));
+            d->k[of_k] = add_to(d->k[of_k], send_back(w, dk, &w->memory, m.turn));
+            d->v[of_k] = add_to(d->v[of_k], send_back(w, dv, &w->memory, m.turn));
+            if (w->r.attributes->bias_gradient) add_bias(w, weft_result(one, 3), m, d);
         }
 }
 
-static void write_gradient(weft_vjp *vjp, const weft_form *form, bool is_balanced)
+/* Of parts that see nothing of each other: zeros. */
+static weft_value bias_of(const writing *w, const slopes *d, int of_q, int of_k)
 {
-    const writing w = begin_writing(vjp, form, is_balanced);
+    const weft_value like = w->scores[BIAS][of_q][of_k];
+    const weft_shape shape = *weft_shape_of(like);
+    if (d->bias[of_q][of_k].id != 0) return d->bias[of_q][of_k];
+    return weft_constant(like.graph, weft_dtype_of(like), shape, 0.0);
+}
+
+static weft_value join_bias(const writing *w, const slopes *d)
+{
+    weft_value rows[2];
+    for (int i = 0; i < w->r.n_parts; i++) {
+        weft_value columns[2];
+        for (int k = 0; k < w->r.n_parts; k++)
+            columns[k] = bias_of(w, d, i, k);
+        rows[i] = join_parts(w, columns, &w->column);
+    }
+    return join_parts(w, rows, &w->query);
+}
+
+static void write_gradient(weft_vjp *vjp, const writing *w)
+{
     slopes d;
+    const int n_in = vjp->site->n_in;
     for (int i = 0; i < 2; i++)
-        d.q[i] = d.k[i] = d.v[i] = weft_no_value(vjp->graph);
-    for (int i = 0; i < w.r.n_parts; i++) {
+        d.q[i] = d.k[i] = d.v[i] = d.bias[i][0] = d.bias[i][1] = weft_no_value(vjp->graph);
+    for (int i = 0; i < w->r.n_parts; i++) {
         weft_value rows[4];
         for (int k = 0; k < 4; k++)
-            rows[k] = take_part(&w, vjp->in[k == 0 ? 0 : 2 + k], w.query, w.query_rows, i);
-        differentiate(&w, rows, i, &d);
+            rows[k] = take_part(w, vjp->in[k == 0 ? 0 : n_in - 4 + k], &w->query, i);
+        differentiate(w, rows, i, &d);
     }
-    vjp->out[0] = join_parts(&w, d.q, w.query, vjp->site->out[0].shape);
-    vjp->out[1] = join_parts(&w, d.k, w.memory, vjp->site->out[1].shape);
-    vjp->out[2] = join_parts(&w, d.v, w.memory, vjp->site->out[2].shape);
+    vjp->out[0] = join_parts(w, d.q, &w->query);
+    vjp->out[1] = join_parts(w, d.k, &w->memory);
+    vjp->out[2] = join_parts(w, d.v, &w->memory);
+    if (w->r.attributes->bias_gradient) vjp->out[3] = join_bias(w, &d);
 }
 
-static void write_ring(weft_vjp *vjp, const weft_form *form)
+static void write_in_turns(weft_vjp *vjp, const weft_form *form, bool is_balanced)
 {
-    (vjp->site->n_out > 2 ? write_gradient : write_forward)(vjp, form, false);
+    const writing w = begin_writing(vjp, form, is_balanced);
+    (vjp->site->n_out > 2 ? write_gradient : write_forward)(vjp, &w);
 }
 
-static void write_balanced(weft_vjp *vjp, const weft_form *form)
+void weft_ring_write(weft_vjp *vjp, const weft_form *form)
 {
-    (vjp->site->n_out > 2 ? write_gradient : write_forward)(vjp, form, true);
+    write_in_turns(vjp, form, false);
 }
 
-/* ---- what it costs --------------------------------------------------------------------------- */
-
-/* Written down turn by turn. */
-enum { MOST_RANKS = 64 };
-
-/* Bytes of an operand on a rank, were the axes of the rows not there. */
-static double bytes_of(const weft_site *site, const weft_spec *in, const weft_mesh *mesh, int i,
-                       uint32_t rows)
+void weft_ring_write_balanced(weft_vjp *vjp, const weft_form *form)
 {
-    double bytes = weft_count_of(&site->in[i].shape) * (double)weft_dtype_bytes(site->in[i].dtype);
-    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
-        if (!(rows >> a & 1) && weft_spec_state(&in[i], site->in[i].shape.n_dims, a) >= 0)
-            bytes /= weft_mesh_axis_size(mesh, a);
-    return bytes;
-}
-
-/* The axes that split a dim; 0: they are not those of the other, in its order. */
-static uint32_t axes_of(const weft_spec *a, int dim, const weft_spec *b, int other)
-{
-    uint32_t axes = 0;
-    if (a->n_split[dim] != b->n_split[other]) return 0;
-    for (int i = 0; i < a->n_split[dim]; i++) {
-        if (a->split[dim][i] != b->split[other][i]) return 0;
-        axes |= 1u << a->split[dim][i];
-    }
-    return axes;
-}
-
-static int64_t ranks_along(const weft_mesh *mesh, uint32_t axes)
-{
-    int64_t n = 1;
-    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
-        if (axes >> a & 1) n *= weft_mesh_axis_size(mesh, a);
-    return n;
-}
-
-/* The axes over which there can be a ring; 0: none. */
-static uint32_t ring_axes(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
-{
-    const weft_attention_attributes *a = site->attributes;
-    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
-    const int of_q = weft_shape_find(q, a->query), of_k = weft_shape_find(k, a->memory),
-              of_v = weft_shape_find(v, a->memory);
-    if (a->blocks != NULL || a->bias > 0 || a->mask > 0 || q->n_dims >= WEFT_MAX_DIMS) return 0;
-    const uint32_t axes = axes_of(&in[0], of_q, &in[1], of_k);
-    if (axes != axes_of(&in[0], of_q, &in[2], of_v)) return 0;
-    const int64_t n = ranks_along(mesh, axes);
-    if (n < 2 || n > MOST_RANKS) return 0;
-    return q->dims[of_q].size % n == 0 && k->dims[of_k].size % n == 0 ? axes : 0;
-}
-
-/* The sizes that prices are made of: bytes of q, and of k and v together, and work, were the rows not split. */
-typedef struct sizes {
-    double q, kv, flops;
-    bool is_gradient;
-    int64_t n;
-    uint32_t axes;
-} sizes;
-
-static sizes sizes_of(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                      uint32_t axes)
-{
-    sizes s = {.axes = axes, .n = ranks_along(mesh, axes), .is_gradient = site->n_out > 2};
-    s.q = bytes_of(site, in, mesh, 0, axes);
-    s.kv = bytes_of(site, in, mesh, 1, axes) + bytes_of(site, in, mesh, 2, axes);
-    s.flops = (s.is_gradient ? 10.0 : 4.0) * weft_attention_work(site);
-    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
-        if (!(axes >> a & 1) && weft_spec_state(&in[0], site->in[0].shape.n_dims, a) >= 0)
-            s.flops /= weft_mesh_axis_size(mesh, a);
-    return s;
-}
-
-static weft_form form_of(const sizes *s, const char *name)
-{
-    return (weft_form){.name = name, .axes = s->axes, .n_ranks = (int)s->n};
-}
-
-/* What the busiest rank does of all that is done: of rows as they are split, or balanced. */
-static double busiest(const ring *r)
-{
-    double all = 0, most = 0;
-    for (int64_t c = 0; c < r->n; c++) {
-        double mine = 0;
-        for (int p = 0; p < r->n_parts * r->n_parts; p++)
-            for (int64_t m = 0; m < r->n; m++)
-                mine += seen_between(r, p / r->n_parts, c, p % r->n_parts, m);
-        all += mine;
-        most = fmax(most, mine);
-    }
-    return all > 0 ? most / all : 1;
-}
-
-static weft_form gathered(const sizes *s, const ring *r)
-{
-    weft_form f = form_of(s, "gathered");
-    f.before = s->kv * (double)(s->n - 1) / (double)s->n;
-    f.flops = f.last = s->flops * busiest(r);
-    f.held = s->is_gradient ? 2 * s->kv : s->kv;
-    f.n_exchanges = 2;
-    return f;
-}
-
-/* Parts of q that have to do with one of k and v in a turn. */
-static int count_meetings(const ring *r, int of_k, int64_t turn)
-{
-    int n = 0;
-    for (int of_q = 0; of_q < r->n_parts; of_q++)
-        n += sees_any(r, (meeting){of_q, of_k, turn});
-    return n;
-}
-
-static weft_form ring_form(const sizes *s, const ring *r)
-{
-    const double times =
-        s->is_gradient ? 2 : 1; /* dk and dv go back the way that k and v have come */
-    const double of_q = s->q / (double)r->n_all, of_kv = s->kv / (double)r->n_all;
-    weft_form f = form_of(s, r->n_parts == 1 ? "ring" : "balanced ring");
-    f.write = r->n_parts == 1 ? write_ring : write_balanced;
-    f.flops = s->flops * busiest(r);
-    int n_meetings = 0, n_turns = 0;
-    for (int64_t i = 0; i < count_turns(r); i++)
-        for (int of_k = 0; of_k < r->n_parts; of_k++) {
-            const int n = count_meetings(r, of_k, turn_of(i));
-            n_meetings += n;
-            n_turns += n > 0 && i > 0;
-        }
-    f.beside = times * of_kv * fmin(n_turns, (double)((r->n - 1) * r->n_parts));
-    f.n_exchanges = (int)times * 2 * n_turns;
-    f.copied = n_meetings * (4 * of_q + (s->is_gradient ? 6 * of_kv : 0));
-    f.last = f.flops / fmax(1, n_meetings);
-    f.held = times * 2 * of_kv;
-    if (r->n_parts == 1) return f;
-    f.before = times * (2 * s->q + s->kv) / (double)s->n; /* to balanced places and back */
-    f.n_exchanges += (int)times * 8;
-    return f;
-}
-
-int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                         weft_form *forms)
-{
-    const weft_attention_attributes *a = site->attributes;
-    const uint32_t axes = ring_axes(site, in, mesh);
-    if (axes == 0) return 0;
-    const sizes s = sizes_of(site, in, mesh, axes);
-    const ring straight = ring_of(site, s.n, false), balanced = ring_of(site, s.n, true);
-    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape;
-    const int64_t n_query = q->dims[weft_shape_find(q, a->query)].size,
-                  n_memory = k->dims[weft_shape_find(k, a->memory)].size;
-    int n = 0;
-    forms[n++] = gathered(&s, &straight);
-    forms[n++] = ring_form(&s, &straight);
-    if (a->causal && n_query == n_memory && n_query % (2 * s.n) == 0)
-        forms[n++] = ring_form(&s, &balanced);
-    return n;
+    write_in_turns(vjp, form, true);
 }

@@ -159,6 +159,45 @@ static void test_rows_with_an_offset_keep_their_weights(void)
     }
 }
 
+/* Of each block its own with a block of k and v, and its part of a bias; of 15 rows in blocks of 6 the last lacks 3. */
+static void test_blocks_of_rows_have_their_part_of_a_bias(void)
+{
+    static const attend_case c = {"a:3 s:5 h:3 d:8", "e:3 m:6 h:3 d:8", "h:3 e:3 m:6 d:8", false};
+    /* the same bias for all columns: dbias is rounding alone */
+    static const char *const biases[][2] = {{"h:3 a:3 s:5 f:3 c:6", "h:3 a:3 s:5 c:6"},
+                                            {"f:3 c:6 h:3", "a:3 c:6 h:3"},
+                                            {"s:5 a:3", NULL},
+                                            {"h:3", NULL}};
+    for (int form = 0; form < 4; form++) {
+        char rows[100];
+        const weft_attention_attributes attributes = {.query = "s",
+                                                      .memory = "m",
+                                                      .feature = "d",
+                                                      .column = "c",
+                                                      .scale = 0.25,
+                                                      .bias = 3,
+                                                      .bias_gradient = biases[form][1] != NULL,
+                                                      .blocks = "a",
+                                                      .memory_blocks = "e",
+                                                      .column_blocks = "f",
+                                                      .n_blocks = 3,
+                                                      .turn = form % 3 - 1,
+                                                      .query_step = 1,
+                                                      .memory_step = 1,
+                                                      .memory_end = 15};
+        weft_call call = {.attributes = &attributes, .precision = WEFT_PRECISION_TF32};
+        add_in(&call, WEFT_F32, c.q, 1), add_in(&call, WEFT_F32, c.k, 1);
+        add_in(&call, WEFT_F32, c.v, 1), add_in(&call, WEFT_F32, biases[form][0], 1);
+        add_in(&call, WEFT_F32, c.q, 1);
+        add_out(&call, WEFT_F32, c.q), add_out(&call, WEFT_F32, rows_of(c.q, rows));
+        add_gradients(&call, &c);
+        call.n_out = 1;
+        add_out(&call, WEFT_F32, "a:3 m:6 h:3 d:8"), add_out(&call, WEFT_F32, "h:3 a:3 m:6 d:8");
+        if (biases[form][1] != NULL) add_out(&call, WEFT_F32, biases[form][1]);
+        CHECK_EQ_INT(check_call("attention_grad", &call), 1);
+    }
+}
+
 /* ---- faults ----------------------------------------------------------------------------------- */
 
 static bool has_library(void)
@@ -186,6 +225,7 @@ int main(void)
     RUN(test_what_is_described_wrongly_is_found); /* in processes that open the device themselves */
     if (!open_device()) return weft_test_report();
     RUN(test_rows_with_an_offset_keep_their_weights);
+    RUN(test_blocks_of_rows_have_their_part_of_a_bias);
     if (!has_library()) {
         weft_test_skip("cuDNN is not there");
         close_device();

@@ -20,6 +20,10 @@ typedef struct form {
     bool causal, is_grouped;
     int64_t window;
     weft_dtype dtype;
+    /* which dims they have, by their letters: batch, heads, query, key; NULL: there is none */
+    const char *bias, *mask;
+    bool is_key_split; /* as the rows are */
+    bool is_one_head;
 } form;
 
 static const form forms[] = {
@@ -30,45 +34,95 @@ static const form forms[] = {
     {"causal, longer window", {"seq", 16}, {"seq", 16}, true, false, 7, WEFT_F64},
     {"window", {"seq", 16}, {"seq", 16}, false, false, 4, WEFT_F64},
     {"grouped", {"seq", 16}, {"seq", 16}, true, true, 0, WEFT_F64},
-    {"cross", {"query", 8}, {"memory", 24}, false, false, 0, WEFT_F64},
+    {"cross", {"query", 16}, {"memory", 24}, false, false, 0, WEFT_F64},
     {"cross, causal", {"query", 24}, {"memory", 8}, true, false, 0, WEFT_F64},
     {"cross, nothing seen", {"query", 24}, {"memory", 8}, true, false, 3, WEFT_F64},
     {"f32", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F32},
+    {"padding", {"seq", 16}, {"seq", 16}, false, false, 0, WEFT_F64, NULL, "bk"},
+    {"padding, split", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, NULL, "bk", true},
+    {"padding of a cross", {"query", 16}, {"memory", 24}, false, false, 0, WEFT_F64, NULL, "bk"},
+    {"bias", {"seq", 16}, {"seq", 16}, false, false, 0, WEFT_F64, "hqk", NULL},
+    {"bias, causal", {"seq", 16}, {"seq", 16}, true, true, 0, WEFT_F64, "hqk", "bqk"},
+    {"bias, transposed", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "kbq", "q"},
+    {"bias of keys", {"seq", 16}, {"seq", 16}, true, false, 5, WEFT_F64, "hk", "bk"},
+    {"bias of keys, split", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "k", "k", true},
+    {"bias of queries", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "q", NULL},
+    {"bias of heads", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "h", NULL},
+    {"bias of a cross", {"query", 9}, {"memory", 22}, false, false, 0, WEFT_F64, "qk", "bk"},
+    {"uneven", {"seq", 13}, {"seq", 13}, false, false, 0, WEFT_F64},
+    {"uneven, causal", {"seq", 13}, {"seq", 13}, true, true, 0, WEFT_F64},
+    {"uneven, window", {"seq", 13}, {"seq", 13}, true, false, 4, WEFT_F32},
+    {"uneven, scores", {"seq", 13}, {"seq", 13}, true, false, 0, WEFT_F64, "hqk", "bk", true},
+    {"fewer rows than blocks", {"seq", 5}, {"seq", 5}, true, false, 0, WEFT_F64, "hk", NULL},
+    {"uneven cross", {"query", 7}, {"memory", 10}, true, false, 0, WEFT_F64},
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
-/* Where work is dear and exchanges begin at once, keys and values go round. */
-static const weft_cost dear = {.flops_per_byte = 1e-3, .latency = 1e-9};
+/* Where work is dear, exchanges begin at once, and to gather costs most, keys and values go round. */
+static double exchange(void *context, const weft_exchange *exchange)
+{
+    (void)context;
+    return exchange->link_bytes * (exchange->kind == WEFT_ALL_GATHER ? 1e3 : 1e-3);
+}
+static const weft_cost dear = {.exchange = exchange, .flops_per_byte = 1e-3, .latency = 1e-9};
 static const weft_compile_options going_round = {.cost = &dear};
 
-static weft_shape queries_of(const form *f)
+static weft_shape rows_of(const form *f, weft_dim rows, bool is_grouped)
 {
-    return f->is_grouped ? WEFT_DIMS(batch, f->query, heads, group, kv)
-                         : WEFT_DIMS(batch, f->query, heads, kv);
+    if (f->is_one_head) return WEFT_DIMS(batch, rows, kv);
+    return is_grouped ? WEFT_DIMS(batch, rows, heads, group, kv)
+                      : WEFT_DIMS(batch, rows, heads, kv);
 }
 
-static weft_value attend(const form *f, const weft_value in[3], weft_value gradients[3])
+/* Memory rows of bias and mask: as the memory is called, where that is not the queries. */
+static weft_dim key_of(const form *f)
 {
-    const weft_attention_options options = {.query = f->query,
-                                            .memory = f->memory,
-                                            .feature = kv,
-                                            .causal = f->causal,
-                                            .window = f->window};
+    return strcmp(f->query.name, f->memory.name) == 0 ? (weft_dim){"key", f->memory.size}
+                                                      : f->memory;
+}
+
+static weft_shape scores_of(const form *f, const char *letters)
+{
+    weft_shape shape = {.n_dims = 0};
+    for (; *letters != 0; letters++)
+        shape.dims[shape.n_dims++] = *letters == 'b'   ? batch
+                                     : *letters == 'h' ? heads
+                                     : *letters == 'q' ? f->query
+                                                       : key_of(f);
+    return shape;
+}
+
+/* in: q, k, v, then the bias and the mask that there are; gradients of all but the mask. */
+static weft_value attend(const form *f, const weft_value in[5], weft_value gradients[4])
+{
+    weft_attention_options options = {.query = f->query,
+                                      .memory = f->memory,
+                                      .feature = kv,
+                                      .causal = f->causal,
+                                      .window = f->window,
+                                      .column = key_of(f)};
+    const int n = f->bias ? 4 : 3;
+    if (f->bias) options.bias = in[3];
+    if (f->mask) options.mask = in[n];
     weft_value y = weft_attention_with(in[0], in[1], in[2], &options);
-    weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, 3}, gradients, 0);
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, n}, gradients, 0);
     return y;
 }
 
 static void build(weft_oracle_build *b)
 {
     const form *f = b->argument;
-    const weft_shape rows = WEFT_DIMS(batch, f->memory, heads, kv);
-    const weft_value in[3] = {weft_oracle_input(b, f->dtype, queries_of(f), -2, 2),
-                              weft_oracle_input(b, f->dtype, rows, -2, 2),
-                              weft_oracle_input(b, f->dtype, rows, -2, 2)};
-    weft_value gradients[3];
+    const weft_shape rows = rows_of(f, f->memory, false),
+                     queries = rows_of(f, f->query, f->is_grouped);
+    weft_value in[5] = {weft_oracle_input(b, f->dtype, queries, -2, 2),
+                        weft_oracle_input(b, f->dtype, rows, -2, 2),
+                        weft_oracle_input(b, f->dtype, rows, -2, 2)};
+    int n = 3;
+    if (f->bias) in[n++] = weft_oracle_input(b, f->dtype, scores_of(f, f->bias), -1, 1);
+    if (f->mask) in[n] = weft_oracle_input(b, WEFT_I32, scores_of(f, f->mask), 0, 2);
+    weft_value gradients[4];
     weft_oracle_output(b, attend(f, in, gradients));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n; i++)
         weft_oracle_output(b, gradients[i]);
 }
 
@@ -82,7 +136,8 @@ static const char *layout_of(const form *f, int l, char text[100])
 {
     const char *rows = layouts[l].rows, *rest = layouts[l].rest;
     if (strcmp(f->query.name, f->memory.name) == 0)
-        snprintf(text, 100, "%s:%s%s", f->query.name, rows, rest);
+        snprintf(text, 100, "%s:%s%s%s%s", f->query.name, rows, rest,
+                 f->is_key_split ? ",key:" : "", f->is_key_split ? rows : "");
     else
         snprintf(text, 100, "%s:%s,%s:%s%s", f->query.name, rows, f->memory.name, rows, rest);
     return text;
@@ -141,26 +196,26 @@ static void look_at(const weft_program *program, int rank, planned *p)
 }
 
 /* Causal attention of rows of 1 head of 4 numbers, forward alone or with its gradients, as planned for a rank. */
-static planned plan(int64_t rows, bool causal, bool with_gradients,
-                    const weft_compile_options *options, int rank)
+static planned plan_form(const form *f, const char *layout_text, bool with_gradients,
+                         const weft_compile_options *options, int rank)
 {
-    const weft_dim seq = {"seq", rows};
     weft_error error = {0};
     weft_mesh *mesh = NULL;
     weft_layout *layout = NULL;
     weft_program *program = NULL;
     weft_graph *g = weft_graph_create(1);
-    const form f = {"", seq, seq, causal, false, 0, WEFT_F64};
-    const weft_shape shape = WEFT_DIMS(batch, seq, kv);
-    const weft_value in[3] = {weft_input(g, "q", WEFT_F64, shape),
-                              weft_input(g, "k", WEFT_F64, shape),
-                              weft_input(g, "v", WEFT_F64, shape)};
-    weft_value d[4];
+    const weft_shape rows = rows_of(f, f->memory, false);
+    weft_value in[5], d[5];
+    int n = 3;
+    in[0] = weft_input(g, "q", WEFT_F64, rows_of(f, f->query, f->is_grouped));
+    in[1] = weft_input(g, "k", WEFT_F64, rows), in[2] = weft_input(g, "v", WEFT_F64, rows);
+    if (f->bias) in[n++] = weft_input(g, "bias", WEFT_F64, scores_of(f, f->bias));
+    if (f->mask) in[n] = weft_input(g, "mask", WEFT_I32, scores_of(f, f->mask));
     planned p = {0};
-    d[3] = attend(&f, in, d);
+    d[n] = attend(f, in, d);
     CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
-    CHECK_OK(weft_layout_create("seq:m", &layout, &error), error);
-    const weft_values values = {with_gradients ? d : d + 3, with_gradients ? 4 : 1};
+    CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
+    const weft_values values = {with_gradients ? d : d + n, with_gradients ? n + 1 : 1};
     if (CHECK_OK(weft_compile(mesh, layout, values, options, &program, &error), error))
         look_at(program, rank, &p);
     weft_program_destroy(&program);
@@ -170,14 +225,34 @@ static planned plan(int64_t rows, bool causal, bool with_gradients,
     return p;
 }
 
-/* What docs/layouts.md says. Of 1,020 rows, which have no halves, a block of k and one of v are 2 * 2 * 255 * 4 * 8 = 32,640 bytes:
- * rank 0's go to three others, and rank 3's to none. */
+static planned plan(int64_t n, bool causal, bool with_gradients,
+                    const weft_compile_options *options, int rank)
+{
+    const form f = {"", {"seq", n}, {"seq", n}, causal, false, 0, WEFT_F64, .is_one_head = true};
+    return plan_form(&f, "seq:m", with_gradients, options, rank);
+}
+
+static void test_all_of_them_go_round(void)
+{
+    for (int i = 0; i < N_FORMS; i++) {
+        char layout[100], text[100];
+        const planned p =
+            plan_form(&forms[i], layout_of(&forms[i], 0, layout), true, &going_round, 0);
+        snprintf(text, sizeof text, "%s: the form is %s", forms[i].name, p.form);
+        weft_test_check(strstr(p.form, "ring") != NULL, __FILE__, __LINE__, text);
+    }
+}
+
+/* What docs/layouts.md says. Of 1,028 memory rows, more than there are of queries, a block of k and one of v are 2 * 2 * 257 * 4 * 8
+ * = 32,896 bytes: rank 0's go to three others, and rank 3's to none. */
 static void test_of_causal_rows_blocks_go_to_whom_they_are_seen_by(void)
 {
-    static const int64_t straight[] = {97920, 65280, 32640, 0},
+    const form cross = {"", {"query", 1024}, {"memory", 1028},   true, false,
+                        0,  WEFT_F64,        .is_one_head = true};
+    static const int64_t straight[] = {98688, 65792, 32896, 0},
                          balanced[] = {81920, 131072, 114688, 163840};
     for (int rank = 0; rank < 4; rank++) {
-        const planned p = plan(1020, true, false, &going_round, rank),
+        const planned p = plan_form(&cross, "query:m,memory:m", false, &going_round, rank),
                       q = plan(1024, true, false, &going_round, rank);
         CHECK_TEXT(p.form, "ring");
         CHECK_EQ_INT(p.gathered, 0);
@@ -186,6 +261,31 @@ static void test_of_causal_rows_blocks_go_to_whom_they_are_seen_by(void)
         CHECK_EQ_INT(q.gathered, 0);
         CHECK_EQ_INT(q.borders, balanced[rank]);
     }
+}
+
+/* A mask of keys that is split as they are goes round with them: 2 * 256 * 4 = 2,048 bytes a block; one that every rank has does not. */
+static void test_a_padding_mask_goes_round_with_its_keys(void)
+{
+    const weft_dim seq = {"seq", 1024};
+    const form plain = {"", seq, seq, false, false, 0, WEFT_F64, .is_one_head = true},
+               padded = {"", seq, seq, false, false, 0, WEFT_F64, NULL, "bk", .is_one_head = true};
+    const planned p = plan_form(&plain, "seq:m", false, &going_round, 0),
+                  whole = plan_form(&padded, "seq:m", false, &going_round, 0),
+                  split = plan_form(&padded, "seq:m,key:m", false, &going_round, 0);
+    CHECK_TEXT(p.form, "ring");
+    CHECK_TEXT(split.form, "ring");
+    CHECK_EQ_INT(split.gathered, 0);
+    CHECK_EQ_INT(whole.borders, p.borders);
+    CHECK_EQ_INT(split.borders, p.borders + 3 * 2048);
+}
+
+/* Rows that the ranks do not divide are filled up where they are. */
+static void test_uneven_rows_go_round(void)
+{
+    const planned p = plan(1023, false, false, &going_round, 3);
+    CHECK_TEXT(p.form, "ring");
+    CHECK_EQ_INT(p.gathered, 0);
+    CHECK_EQ_INT(p.borders, 3 * 2 * 2 * 256 * 4 * 8); /* as filled up */
 }
 
 /* Where little is computed, an exchange more costs more than it hides. */
@@ -214,7 +314,10 @@ int main(void)
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_a_ring_gives_the_numbers_of_one_rank);
+        RUN(test_all_of_them_go_round);
         RUN(test_of_causal_rows_blocks_go_to_whom_they_are_seen_by);
+        RUN(test_a_padding_mask_goes_round_with_its_keys);
+        RUN(test_uneven_rows_go_round);
         RUN(test_few_rows_are_gathered);
         RUN(test_long_rows_go_round_and_hold_less);
     }

@@ -438,12 +438,18 @@ static weft_value emit_blocks(const given *p, const weft_op *op, bool is_gradien
                                                   .query_first = version == 5 ? 3 : 0,
                                                   .query_step = version == 6 ? -1 : 1,
                                                   .memory_first = version == 7 ? 3 : 0,
-                                                  .memory_step = version == 8 ? -1 : 1};
+                                                  .memory_step = version == 8 ? -1 : 1,
+                                                  .memory_end = version == 9 ? 3 : 0,
+                                                  .mask = 3,
+                                                  .column_blocks = version == 10   ? "far"
+                                                                   : version == 11 ? "near"
+                                                                                   : NULL};
     weft_value q = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row, column), 0.5),
                k = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(others, row, column), 0.25);
     weft_value sums = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row), 1.0);
-    const weft_value in[] = {q, k, k, q, sums, q};
-    return weft_emit(p->graph, op, in, is_gradient ? 6 : 3, &attributes, sizeof attributes);
+    weft_value mask = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(own), 1.0);
+    const weft_value in[] = {q, k, k, mask, q, sums, q};
+    return weft_emit(p->graph, op, in, is_gradient ? 7 : 4, &attributes, sizeof attributes);
 }
 static weft_value attention_blocks(const given *p, int version)
 {

@@ -115,9 +115,9 @@ static const program programs[] = {
     OP(unpick, unpick, 4),
     OP(attention, attention, 10),
     OP(attention, attention_blocks,
-       9), /* blocks: memory_blocks, n_blocks, both names, turn, first, step */
+       12), /* blocks: memory_blocks, n_blocks, both names, turn, first, step, memory_end, column_blocks */
     OP(attention_grad, attention_grad, 10),
-    OP(attention_grad, attention_grad_blocks, 9),
+    OP(attention_grad, attention_grad_blocks, 12),
 };
 enum { N_PROGRAMS = sizeof programs / sizeof programs[0] };
 

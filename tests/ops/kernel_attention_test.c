@@ -134,7 +134,29 @@ static void test_rows_beyond_a_window_see_nothing(void)
     }
 }
 
-/* Blocks of rows, one with one of another place: numbered on, and with none that is not there. */
+/* A bias and a mask of blocks of rows: [blocks, query], of columns what `others` says, or both. */
+static weft_view scores_of_blocks(weft_dtype dtype, int form, part blocks, part query)
+{
+    const part others = {"column_blocks", blocks.size, 0, blocks.size},
+               column = {"column", 9, 0, 9};
+    const part of_all[] = {others, blocks, column, query}, of_memory[] = {column, others};
+    weft_view scores = form % 3 == 0   ? view_of(dtype, 4, of_all)
+                       : form % 3 == 1 ? view_of(dtype, 2, of_memory)
+                                       : view_of(dtype, 2, (part[]){query, blocks});
+    view_randomize(&scores);
+    return scores;
+}
+
+/* Of each block of q: dbias has no others. */
+static weft_view dbias_of_blocks(weft_dtype dtype, int form, part blocks, part query)
+{
+    const part column = {"column", 9, 0, 9};
+    return form % 3 == 0   ? view_of(dtype, 3, (part[]){blocks, column, query})
+           : form % 3 == 1 ? view_of(dtype, 2, (part[]){column, blocks})
+                           : view_of(dtype, 2, (part[]){query, blocks});
+}
+
+/* Blocks of rows, one with one of another place: numbered on, and with none that is not there, nor rows past the end. */
 static void test_blocks_of_rows_go_with_those_of_a_turn(void)
 {
     for (int form = 0; form < 24; form++) {
@@ -157,17 +179,29 @@ static void test_blocks_of_rows_go_with_those_of_a_turn(void)
                                                 .query_first = form < 12 ? 0 : 2 * n - 1,
                                                 .query_step = form < 12 ? 1 : -1,
                                                 .memory_step = 1};
-        weft_call call = {.n_in = 4, .attributes = &attributes};
+        const bool has_scores = form % 8 > 2;
+        if (has_scores) {
+            attributes.bias = 3, attributes.mask = 4, attributes.bias_gradient = true;
+            attributes.column = "column", attributes.column_blocks = "column_blocks";
+        }
+        if (form % 6 < 2) attributes.memory_end = form % 6 == 0 ? 25 : 15;
+        weft_call call = {.n_in = 3, .attributes = &attributes};
         call.in[0] = view_of(dtype, 4, (part[]){blocks, query, heads, feature});
         call.in[1] = view_of(dtype, 4, (part[]){heads, others, memory, feature});
         call.in[2] = view_of(dtype, 4, (part[]){others, memory, heads, feature});
-        call.in[3] = view_like(&call.in[0]);
-        view_randomize(&call.in[3]);
+        if (has_scores) call.in[3] = scores_of_blocks(dtype, form, blocks, query);
+        if (has_scores) call.in[4] = scores_of_blocks(WEFT_I32, form + 1, blocks, query);
+        if (has_scores) call.n_in = 5;
+        const int n_in = call.n_in++;
+        call.in[n_in] = view_like(&call.in[0]);
+        view_randomize(&call.in[n_in]);
         open_results(&call, 0);
-        call.n_in = 3;
+        call.n_in = n_in;
         check_against(&call, weft_attention_cpu, weft_attention_plain, 2e-5);
-        call.n_in = 4;
-        open_gradient(&call, false);
+        call.n_in = n_in + 1;
+        open_gradient(&call, has_scores);
+        if (has_scores) view_free(&call.out[3]);
+        if (has_scores) call.out[3] = dbias_of_blocks(dtype, form, blocks, query);
         for (int o = 1; o < 3; o++) { /* of k and v, numbered as q is */
             view_free(&call.out[o]);
             call.out[o] = view_of(dtype, 4, (part[]){blocks, memory, heads, feature});

@@ -253,7 +253,8 @@ void weft_attention_grad_cpu(const weft_call *call)
     const bool is_empty = weft_view_count(&call->in[0]) == 0 || weft_view_count(&call->in[1]) == 0;
     const int64_t n = is_empty ? 0 : weft_heads_n_blocks(call);
     weft_heads h;
-    if (n == 1) {
+    const weft_attention_attributes *attributes = call->attributes;
+    if (n == 1 && attributes->memory_end == 0) {
         weft_heads_open(&h, call, 0);
         if (weft_attention_grad_panels(&h)) return;
     }

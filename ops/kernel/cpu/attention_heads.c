@@ -15,9 +15,12 @@ static void open_tensor(weft_heads *h, int tensor, const weft_heads_call *call)
     h->row[tensor] = weft_strided_of(&strided, weft_heads_row(call, tensor));
     h->column[tensor] = weft_strided_of(&strided, weft_heads_column(call, tensor));
     for (int d = 0; d < h->n_dims; d++)
-        h->stride[tensor][d] = weft_strided_of(&strided, weft_heads_dim(call, tensor, d));
-    for (int d = 0; d < h->n_dims && h->data[tensor] != NULL; d++)
-        h->data[tensor] += weft_heads_at(call, tensor, d) * h->stride[tensor][d] * (int64_t)bytes;
+        h->stride[tensor][d] = weft_strided_of(&strided, call->dim[d]);
+    for (int which = 0; which < 2 && h->data[tensor] != NULL; which++) {
+        const char *dim;
+        const int64_t at = weft_heads_at(call, tensor, which, &dim);
+        if (dim != NULL) h->data[tensor] += at * weft_strided_of(&strided, dim) * (int64_t)bytes;
+    }
 }
 
 void weft_heads_open(weft_heads *h, const weft_call *call, int64_t block)

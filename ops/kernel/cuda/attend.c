@@ -29,11 +29,14 @@ static void set_tensor(cuda_attention *x, int tensor, const weft_heads_call *cal
     x->row[tensor] = cuda_stride_of(view, weft_heads_row(call, tensor));
     x->column[tensor] = cuda_stride_of(view, weft_heads_column(call, tensor));
     for (int d = 0; d < call->n_dims; d++)
-        x->stride[tensor][d] = cuda_stride_of(view, weft_heads_dim(call, tensor, d));
-    for (int d = 0; d < call->n_dims && view->data != NULL; d++)
-        x->data[tensor] = (char *)x->data[tensor] + weft_heads_at(call, tensor, d) *
-                                                        x->stride[tensor][d] *
-                                                        (int64_t)weft_dtype_bytes(view->dtype);
+        x->stride[tensor][d] = cuda_stride_of(view, call->dim[d]);
+    for (int which = 0; which < 2 && view->data != NULL; which++) {
+        const char *dim;
+        const int64_t at = weft_heads_at(call, tensor, which, &dim);
+        if (dim != NULL)
+            x->data[tensor] = (char *)x->data[tensor] + at * cuda_stride_of(view, dim) *
+                                                            (int64_t)weft_dtype_bytes(view->dtype);
+    }
 }
 
 static void prepare_block(const weft_call *call, int64_t block, cuda_attention *x)
@@ -54,6 +57,7 @@ static void prepare_block(const weft_call *call, int64_t block, cuda_attention *
                           .back = c.back,
                           .ahead = c.ahead,
                           .scale = c.attributes->scale,
+                          .is_whole = c.attributes->blocks == NULL,
                           .mean = call->scratch};
     memcpy(x->size, c.size, sizeof x->size);
     for (int t = 0; t < ATTEND_TENSORS; t++)
@@ -110,16 +114,16 @@ static void launch_gradient(const weft_call *call)
 {
     const cuda_attention *all = call->prepared;
     const int64_t n = weft_heads_n_blocks(call);
-    for (int o = 1; o < 3; o++)
+    for (int o = 1; o < call->n_out; o++)
         cuda_clear(call->stream, WEFT_COMPUTE, call->out[o].data,
                    (size_t)weft_view_count(&call->out[o]) * weft_dtype_bytes(call->out[o].dtype));
     for (const cuda_attention *x = all; x < all + n; x++) {
         launch_rows(call, x, QUERY, x->n_heads * x->n_query);
         launch_memory(call, x);
+        if (x->data[ATTEND_DBIAS] != NULL)
+            cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
+                        weft_view_count(&call->out[3]) / n, x);
     }
-    if (n > 0 && all->data[ATTEND_DBIAS] != NULL)
-        cuda_launch(call->stream, WEFT_COMPUTE, &kernels[BIAS][call->in[0].dtype],
-                    weft_view_count(&call->out[3]), all);
 }
 
 weft_status cuda_attention_open(weft_device_kind device, weft_error *error)

@@ -125,10 +125,10 @@ enum { FAR = 1 << 10 };
         const T stats = *row_##suffix(a, ATTEND_STATS, head, i);                                   \
         return stats == -(T)INFINITY ? 0 : stats;                                                  \
     }                                                                                              \
-    /* Is it too large for weights to be had from it? See heads.h; where there is a bias there are no blocks. */ \
+    /* Is it too large for weights to be had from it? See heads.h. */                              \
     DEVICE int is_far_##suffix(const cuda_attention *a, T kept)                                    \
     {                                                                                              \
-        return a->data[ATTEND_BIAS] != NULL && (kept >= FAR || kept <= -FAR);                      \
+        return a->is_whole && a->data[ATTEND_BIAS] != NULL && (kept >= FAR || kept <= -FAR);       \
     }                                                                                              \
     /* By how much it is less than it should be: log of what weights had from it add up to. */     \
     DEVICE T short_of_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \

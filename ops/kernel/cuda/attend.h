@@ -35,6 +35,7 @@ typedef struct cuda_attention {
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;
+    int is_whole; /* rows see nothing but memory that is here: these are no blocks */
     void *
         mean; /* gradient: of each head's query rows the mean of dP, which is o.y; then of each what is taken off its scores */
 } cuda_attention;

@@ -150,9 +150,11 @@ typedef struct weft_attention_attributes {
     /* Of blocks of rows that stand apart from each other (ops/op/attention_ring.c). With element c of the dim `blocks` of q goes
      * element c - turn of `memory_blocks` of k and v, of which there are as many; with one that is not there goes nothing. query
      * and memory then number the rows of a block: element c begins at row query_first + query_step c, or memory_first +
-     * memory_step c, times their number. NULL: rows are all there are. There is no bias and no mask; dk and dv have `blocks` */
-    const char *blocks, *memory_blocks;
-    int64_t n_blocks, turn, query_first, query_step, memory_first, memory_step;
+     * memory_step c, times their number. NULL: rows are all there are. dk, dv and dbias have `blocks`. Where bias and mask have the
+     * memory rows they have `column_blocks`, too: with both dims of blocks of the scores whole, a call reads what has to do with its
+     * own. From row memory_end on there are none: what fills up the last block; 0: all are there */
+    const char *blocks, *memory_blocks, *column_blocks;
+    int64_t n_blocks, turn, query_first, query_step, memory_first, memory_step, memory_end;
 } weft_attention_attributes;
 
 typedef struct weft_slice_attributes {

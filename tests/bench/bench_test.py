@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "guards"))
 import numpy as np
 
 import bench
+import device
 import gpt2
 import guards
 import ops
@@ -75,6 +76,59 @@ class Ending(unittest.TestCase):
                     break
                 time.sleep(0.1)
             self.assertEqual(left, [])
+
+
+class OnADevice(unittest.TestCase):
+    """device.py, on the CPU: the lines, what is said where PyTorch is not there, where losses differ, where memory ends."""
+
+    def said(self, python):
+        command = [sys.executable, str(Path(device.__file__)), "--programs", str(PROGRAMS), "--python", python, "--device", "cpu",
+                   "--rounds", "1", "--only-trainings", "tiny"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def test_weft_is_measured_without_pytorch(self):
+        lines = self.said("/nowhere/python3").splitlines()
+        self.assertRegex(lines[0], "^PyTorch: skipped: no PyTorch: .*/nowhere/python3")
+        self.assertRegex(lines[2], r"^  Weft: [0-9.]+ ms a step, losses 4\.1[0-9]+ 4\.1[0-9]+ 4\.0")
+
+    def test_pytorch_has_the_same_losses_where_it_is(self):
+        if device.torch_missing(sys.executable):
+            self.skipTest("no PyTorch")
+        self.assertRegex(self.said(sys.executable), r"  PyTorch: .* x Weft's, losses 4\.1")
+        self.assertNotIn("APART", self.said(sys.executable))
+
+    def test_losses_that_differ_are_told(self):
+        one, other = device.Contender("one", []), device.Contender("other", [])
+        one.walls = other.walls = [1.0]
+        one.numbers, other.numbers = [4.0, 3.0], [4.0, 3.02]
+        self.assertEqual(device.disagreement([one, other]), "")
+        other.numbers = [4.0, 3.3]
+        self.assertIn("APART", device.disagreement([one, other]))
+        other.numbers = [4.0, float("nan")]
+        self.assertIn("APART", device.disagreement([one, other]))
+
+    def test_what_does_not_fit_beside_another_is_measured_alone(self):
+        alive = []
+
+        class One(device.Contender):
+            def open(self, row, steps):
+                if alive:
+                    self.why = "OutOfMemoryError: CUDA out of memory"
+                    return
+                alive.append(self.name)
+                self.worker = mock.Mock()
+
+            def measure(self):
+                self.walls.append(1.0)
+
+            def close(self):
+                if self.worker:
+                    alive.remove(self.name)
+                self.worker = None
+
+        both = [One("one", []), One("other", [])]
+        self.assertIn("one after the other", device.measure("tiny", both, 3, 1))
+        self.assertEqual([len(c.walls) for c in both], [3, 3])
 
 
 class Speaking(unittest.TestCase):

@@ -2,8 +2,10 @@
 and the inputs begin with."""
 import math
 
+import sizes
 import worker
-from sizes import GPT2
+
+GPT2 = {**sizes.GPT2, **sizes.DEVICE_GPT2}
 
 ADAMW = {"rate": 3e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "decay": 0.1}
 

@@ -14,3 +14,8 @@ GPT2 = {  # batch, seq, layers, width, heads, vocab
     "gpt2_bytes": (4, 64, 12, 768, 12, 256),
     "char": (12, 64, 4, 128, 4, 65),
 }
+# Of device.py alone: a GPU's.
+DEVICE_GPT2 = {"gpt2_64x1024": (64, 1024, 12, 768, 12, 50304), "gpt2_4x1024": (4, 1024, 12, 768, 12, 50304),
+               "gpt2_xl_16x1024": (16, 1024, 48, 1600, 25, 50304), "tiny": (2, 16, 2, 32, 2, 64)}
+DEVICE_PRODUCT = (8192, 8192, 8192)
+DEVICE_MATRIX = (32768, 3072)

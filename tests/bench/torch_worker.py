@@ -1,6 +1,7 @@
 """torch_worker.py: PyTorch's rows: `torch_worker.py [--compile] [--ddp] [--first ROW]`, threads by OMP_NUM_THREADS.
 
-With --ddp it starts its second process itself; ranks speak by gloo.
+With --ddp it starts its second process itself; ranks speak by gloo. `--device cuda [--bf16] [--graphs]` is for device.py: there
+trainings are autocast to bf16, and what is compiled is kept as CUDA graphs.
 """
 import argparse
 import json
@@ -9,6 +10,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -21,8 +23,17 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("--compile", action="store_true")
 arguments.add_argument("--ddp", action="store_true")
 arguments.add_argument("--first")
+arguments.add_argument("--device", default="cpu")
+arguments.add_argument("--bf16", action="store_true")
+arguments.add_argument("--graphs", action="store_true")
 arguments = arguments.parse_args()
-compiled = torch.compile if arguments.compile else lambda function: function
+compiled = (lambda function: torch.compile(function, mode="reduce-overhead" if arguments.graphs else None)
+            ) if arguments.compile else lambda function: function
+wait = torch.cuda.synchronize if arguments.device == "cuda" else lambda: None
+
+
+def there(x):
+    return torch.from_numpy(x).to(arguments.device)
 
 
 # ---- ops --------------------------------------------------------------------------------------------
@@ -31,16 +42,17 @@ compiled = torch.compile if arguments.compile else lambda function: function
 def op(function, *operands, out=None):
     """A row of one op; `out` is memory for its result, where the op takes it."""
     torch._dynamo.reset()  # shapes of earlier rows make no code of this row's general
-    operands = [torch.from_numpy(x) for x in operands]
+    operands = [there(x) for x in operands]
     function = compiled(function)
     kept = {}
 
     def call():
         with torch.inference_mode():
             kept["result"] = function(*operands)
+        wait()
 
     call()
-    return worker.Row(call, lambda: kept["result"].numpy())
+    return worker.Row(call, lambda: kept["result"].float().cpu().numpy())
 
 
 def linear(name, with_gelu):
@@ -49,6 +61,30 @@ def linear(name, with_gelu):
     if with_gelu:
         return op(lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"), x, w, ops.vector(2, n, 0))
     return op(F.linear, x, w)
+
+
+def large_product():
+    """The most that this GPU multiplies: bf16, where the row is asked for so."""
+    dtype = torch.bfloat16 if arguments.bf16 else torch.float32
+    m, k, n = sizes.DEVICE_PRODUCT
+    x, w = (torch.randn(shape, device=arguments.device, dtype=dtype) for shape in ((m, k), (k, n)))
+
+    def call():
+        torch.mm(x, w)
+        wait()
+
+    return worker.Row(call, lambda: np.ones(1))
+
+
+def large_copy():
+    x = torch.randn(sizes.DEVICE_MATRIX, device=arguments.device)
+    y = torch.empty_like(x)
+
+    def call():
+        y.copy_(x)
+        wait()
+
+    return worker.Row(call, lambda: np.ones(1))
 
 
 def layer_norm():
@@ -110,7 +146,7 @@ class Block(torch.nn.Module):
 class GPT2(torch.nn.Module):
     def __init__(self, row):
         super().__init__()
-        _, seq, layers, width, heads, vocab = sizes.GPT2[row]
+        _, seq, layers, width, heads, vocab = gpt2.GPT2[row]
         self.tokens, self.places = torch.nn.Embedding(vocab, width), torch.nn.Embedding(seq, width)
         self.blocks = torch.nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = torch.nn.LayerNorm(width)
@@ -149,12 +185,13 @@ def training(row, is_filled=True):
     model = GPT2(row)
     if is_filled:
         fill(model, row)
+    model = model.to(arguments.device)
     decays = lambda name, p: p.dim() == 2 or name.endswith("qkv.bias")
     named = list(model.named_parameters())
     groups = [{"params": [p for name, p in named if decays(name, p)]},
               {"params": [p for name, p in named if not decays(name, p)], "weight_decay": 0.0}]
     update = optimizer(groups, gpt2.ADAMW)
-    tokens, targets = (torch.from_numpy(x).long() for x in gpt2.batch(row))
+    tokens, targets = (there(x).long() for x in gpt2.batch(row))
     if arguments.ddp:
         rank, n = torch.distributed.get_rank(), torch.distributed.get_world_size()
         tokens, targets = tokens.chunk(n)[rank], targets.chunk(n)[rank]
@@ -163,7 +200,8 @@ def training(row, is_filled=True):
 
     def step():
         update.zero_grad(set_to_none=True)
-        loss = forward(tokens, targets)
+        with torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.bf16):
+            loss = forward(tokens, targets)
         loss.backward()
         update.step()
         loss = loss.detach()
@@ -226,7 +264,8 @@ rows.update({
     "adamw": adamw,
     "executor": executor,
 })
-rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
+rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
+rows.update({"large_product": large_product, "large_copy": large_copy})
 
 if arguments.first:
     print(json.dumps({"loss": training(arguments.first, is_filled=False).call()}), flush=True)

@@ -4,14 +4,16 @@
 #   tests/device/run.sh pack DIR [BUILD]    here: the programs and tests of a build (build), and every library that they load, as
 #                                           DIR/packed.tgz and DIR/run.sh
 #   DIR/run.sh run                          there: all of them, in nine minutes at most; device.log has date, driver and commit
-#   DIR/run.sh bench                        there: steps of GPT-2's small shape; bench.log; 77: there is no GPU
+#   DIR/run.sh bench                        there: steps of GPT-2 beside PyTorch's, where its python3 has that, and ops beside a
+#                                           copy (tests/bench/device.py), in nine minutes at most; bench.log; 77: there is no GPU.
+#                                           ROWS="gpt2_4x1024 ...": these alone
 #
 # Logs are written into the folder that OUT names, else beside the script. Built on the older system of the two: its C library is the
 # one that is not brought along. A test without a device says "skipped" with the reason, and the last line counts what passed,
 # failed and was skipped. DEVICE_LIBRARIES names folders whose libraries come before all others.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-tests=(device ops windows products attend convolve keep)
+tests=(device ops windows products attend narrow convolve keep)
 
 die() { echo "device: $*" >&2; exit 1; }
 
@@ -37,13 +39,15 @@ pack() {
     [ -x "$build/tests/test_cuda_device" ] || die "$build has no tests/test_cuda_device; build with the CUDA Toolkit first"
     mkdir -p "$to"
     part=$(mktemp -d)
-    mkdir "$part"/{bin,tests,lib}
+    mkdir "$part"/{bin,tests,lib,bench}
     cp "$build"/bin/{weft,gpt,mnist} "$part/bin/"
     for name in "${tests[@]}"; do cp "$build/tests/test_cuda_$name" "$part/tests/"; done
+    [ -x "$build/bin/bench/bench_weft" ] || die "$build has no bin/bench/bench_weft; build its target bench first"
+    cp "$build/bin/bench/bench_weft" "$top"/tests/bench/*.py "$part/bench/"
     cp -L "$build"/lib/libweft.so.0 "$build"/lib/libweft_cuda.so "$part/lib/"
     hdf5=$(hdf5_of "$build")
     if [ -n "$hdf5" ]; then cp -L "$hdf5" "$part/lib/"; fi
-    libraries_of "$part"/bin/* "$part"/tests/* "$build"/lib/libweft.so.0 ${hdf5:+"$hdf5"} | grep -v '/libweft' | xargs -r -I{} cp -L {} "$part/lib/"
+    libraries_of "$part"/bin/* "$part/bench/bench_weft" "$part"/tests/* "$build"/lib/libweft.so.0 ${hdf5:+"$hdf5"} | grep -v '/libweft' | xargs -r -I{} cp -L {} "$part/lib/"
     strip -g "$part"/bin/* "$part"/tests/* "$part"/lib/* 2>/dev/null || true
     cat "$top"/docs/*.md > "$part/text" # to train on
     git -C "$top" describe --always --dirty > "$part/commit" 2>/dev/null || echo unknown > "$part/commit"
@@ -158,25 +162,20 @@ run() {
 
 # ---- bench ------------------------------------------------------------------------------------------
 
-# GPT-2's small shape, of bytes; kernel by kernel too. Nothing is compared: a page of numbers is `./run bench`'s.
+# Beside PyTorch; then step by step, which says what CUDA graphs are worth.
 bench() {
     prepare
     has_device || { echo "skipped: no device cuda"; return 77; }
-    local batch graphs precision n_failed=0
-    for precision in f32 bf16; do
-        for batch in 4 16; do
-            for graphs in 1 0; do
-                rm -rf "$work/bench"
-                echo "== 12 layers of 768, $batch x 1024, $precision, WEFT_CUDA_GRAPHS=$graphs"
-                WEFT_CUDA_GRAPHS=$graphs timeout 120 "$work/bin/gpt" train --data "$work/text" --seed 1 --steps 20 --layers 12 \
-                    --width 768 --heads 12 --seq 1024 --batch "$batch" --sample 0 --precision "$precision" --device cuda \
-                    --run "$work/bench" 2>&1 | tail -n 30 || { echo "FAILED"; n_failed=$((n_failed + 1)); }
-                tail -n 2 "$work/bench/metrics.jsonl" 2>/dev/null || true
-            done
-        done
-    done
-    echo "$n_failed failed"
-    [ "$n_failed" = 0 ]
+    local status=0 words
+    read -ra words <<< "${ROWS:-}"
+    timeout --kill-after=5 "$most_of_all" python3 "$work/bench/device.py" --programs "$work/bench" "${words[@]}" || status=$?
+    [ "$status" != 124 ] || echo "FAILED: it was not done in $most_of_all s"
+    if [ -z "${ROWS:-}" ] && [ $((most_of_all - SECONDS)) -gt 60 ]; then
+        echo "== without CUDA graphs"
+        WEFT_CUDA_GRAPHS=0 timeout 60 python3 "$work/bench/device.py" --programs "$work/bench" --python /nowhere/python3 --only-trainings \
+            gpt2_4x1024 || status=$?
+    fi
+    return "$status"
 }
 
 # with_log NAME: what the function of that name says, into NAME's log too

@@ -19,7 +19,8 @@ static weft_value variable(builder *m, const char *name, weft_shape shape, weft_
 {
     char full[64];
     snprintf(full, sizeof full, "block%d.%s", m->layer, name);
-    return bench_variable(m->b, m->layer >= 0 ? full : name, shape, initial);
+    return weft_cast(bench_variable(m->b, m->layer >= 0 ? full : name, shape, initial),
+                     m->b->computes);
 }
 
 static weft_value norm(builder *m, const char *name, weft_value x)
@@ -98,7 +99,7 @@ static void build_gpt2(bench *b)
     m.layer = -1;
     x = norm(&m, "norm", x);
     weft_value logits = weft_einsum(WEFT_DIMS(m.batch, m.seq, m.vocab), x, table);
-    b->values[0] = weft_mean(weft_cross_entropy(logits, targets, m.vocab));
+    b->values[0] = weft_mean(weft_cross_entropy(weft_cast(logits, WEFT_F32), targets, m.vocab));
     b->values[1] = weft_adamw(
         b->values[0],
         &(weft_optimizer_options){
@@ -110,5 +111,9 @@ const bench_row bench_gpt2_rows[] = {
     {"gpt2_1x1024", &bench_training, build_gpt2, {1, 1024, 12, 768, 12, 50304}},
     {"gpt2_bytes", &bench_training, build_gpt2, {4, 64, 12, 768, 12, 256}},
     {"char", &bench_training, build_gpt2, {12, 64, 4, 128, 4, 65}},
+    {"gpt2_64x1024", &bench_training, build_gpt2, {64, 1024, 12, 768, 12, 50304}},
+    {"gpt2_4x1024", &bench_training, build_gpt2, {4, 1024, 12, 768, 12, 50304}},
+    {"gpt2_xl_16x1024", &bench_training, build_gpt2, {16, 1024, 48, 1600, 25, 50304}},
+    {"tiny", &bench_training, build_gpt2, {2, 16, 2, 32, 2, 64}},
     {0},
 };

@@ -1,6 +1,7 @@
 /* bench_weft: Weft's worker of the benchmark.
  *
  *     bench_weft [--mesh data:2] [--layout batch:data] [--zero 1]     answers bench.py (protocol.h)
+ *     bench_weft --device cuda [--dtype bf16] [--precision bf16]      the same there (device.py); its trainings in bf16
  *     bench_weft --first ROW                                          from nothing to the first loss, and out
  *     bench_weft --dry ROW                                            compiles ROW as a plan, and out
  *
@@ -132,11 +133,19 @@ static int begin(bench *b, const char *name)
     return wrong == NULL ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* f32 for what is not known: the options are those that bench.py and device.py give. */
+static weft_precision precision_of(const char *name)
+{
+    return strcmp(name, "bf16") == 0   ? WEFT_PRECISION_BF16
+           : strcmp(name, "tf32") == 0 ? WEFT_PRECISION_TF32
+                                       : WEFT_PRECISION_F32;
+}
+
 int main(int n, char **arguments)
 {
-    job j = {.bench = {.mesh_text = "data:1", .layout_text = ""}};
+    job j = {.bench = {.mesh_text = "data:1", .layout_text = "", .computes = WEFT_F32}};
     bench *b = &j.bench; /* at the job's beginning: both are the worker's state */
-    const char *first = NULL, *zero = "0";
+    const char *first = NULL, *zero = "0", *device = "cpu";
     for (int i = 1; i < n; i++) {
         const char *value = i + 1 < n ? arguments[i + 1] : "";
         if (strcmp(arguments[i], "--mesh") == 0)
@@ -145,6 +154,12 @@ int main(int n, char **arguments)
             b->layout_text = value, i++;
         else if (strcmp(arguments[i], "--zero") == 0)
             zero = value, i++;
+        else if (strcmp(arguments[i], "--device") == 0)
+            device = value, i++;
+        else if (strcmp(arguments[i], "--dtype") == 0)
+            b->computes = strcmp(value, "bf16") == 0 ? WEFT_BF16 : WEFT_F32, i++;
+        else if (strcmp(arguments[i], "--precision") == 0)
+            b->precision = precision_of(value), i++;
         else if (strcmp(arguments[i], "--first") == 0)
             first = value, i++;
         else if (strcmp(arguments[i], "--dry") == 0)
@@ -153,7 +168,8 @@ int main(int n, char **arguments)
             return fprintf(stderr, "bench_weft: no such option: %s\n", arguments[i]), 2;
     }
     b->zero = atoi(zero);
-    if (weft_world_open(&b->world, &b->error) != WEFT_OK) {
+    if (weft_device_choose(device, &b->error) != WEFT_OK ||
+        weft_world_open(&b->world, &b->error) != WEFT_OK) {
         fprintf(stderr, "bench_weft: %s\n", b->error.message);
         return EXIT_FAILURE;
     }

@@ -110,6 +110,11 @@ const bench_row bench_op_rows[] = {
     {"gelu", &bench_op, build_gelu, {1024, 3072}},
     {"add", &bench_op, build_add, {1024, 3072}},
     {"adamw", &bench_op, build_adamw, {768, 3072}},
+    {"large_product", &bench_op, build_linear, {8192, 8192, 8192}},
+    {"large_gelu", &bench_op, build_gelu, {32768, 3072}},
+    {"large_softmax", &bench_op, build_softmax, {32768, 3072}},
+    {"large_layer_norm", &bench_op, build_layer_norm, {32768, 3072}},
+    {"large_adamw", &bench_op, build_adamw, {32768, 3072}},
     {"executor", &bench_op, build_executor, {500}},
     {0},
 };

@@ -94,7 +94,8 @@ static weft_status open_program(bench *b, weft_error *error)
     WEFT_TRY(open_mesh(b, error));
     WEFT_TRY(weft_layout_create(b->layout_text, &b->layout, error));
     WEFT_TRY(weft_layout_store(b->layout, b->zero, "batch", error));
-    WEFT_TRY(weft_compile(b->mesh, b->layout, values, NULL, &b->program, error));
+    const weft_compile_options options = {.precision = b->precision};
+    WEFT_TRY(weft_compile(b->mesh, b->layout, values, &options, &b->program, error));
     return b->is_dry ? WEFT_OK : fill_all(b, error);
 }
 

@@ -6,7 +6,7 @@
 
 #include "../protocol.h"
 
-enum { BENCH_FILLED = 512, BENCH_SIZES = 6 };
+enum { BENCH_FILLED = 1024, BENCH_SIZES = 6 };
 
 typedef struct bench bench;
 
@@ -33,6 +33,8 @@ struct bench {
     weft_world world;
     const char *mesh_text, *layout_text;
     int zero;
+    weft_dtype computes; /* of a training's activations and of what its products read: f32, bf16 */
+    weft_precision precision;
     bool is_dry,
         is_random; /* a plan only; values begin as the model says, not as bench_number does */
     weft_error error;

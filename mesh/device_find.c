@@ -86,11 +86,24 @@ static weft_status load(const char *name, const char *file, weft_error *error)
     return status;
 }
 
+/* "cuda:1": which of a device's units a rank takes is not said by name. */
+static weft_status fail_numbered(const char *name, const char *colon, weft_error *error)
+{
+    return weft_fail(error, WEFT_USAGE,
+                     "no device %.60s: a rank takes the one of its place among those of its host; "
+                     "say %.*s, and which there are by CUDA_VISIBLE_DEVICES=%.40s",
+                     name, (int)(colon - name), name, colon[1] ? colon + 1 : "0");
+}
+
 static weft_status fail_unknown(const char *name, weft_error *error)
 {
     const char *known[WEFT_DEVICES + N_LIBRARIES + 1] = {"auto"};
     int n = 1;
     char list[WEFT_DEVICES * 20] = "";
+    const char *colon = strchr(name, ':');
+    for (int i = 0; i < N_LIBRARIES && colon != NULL; i++)
+        if (strncmp(name, libraries[i].device, (size_t)(colon - name)) == 0)
+            return fail_numbered(name, colon, error);
     for (int at = 0; at < WEFT_DEVICES && weft_devices[at] != NULL; at++)
         known[n++] = weft_devices[at]->name;
     for (int i = 0; i < N_LIBRARIES; i++)

@@ -1,9 +1,11 @@
 /* device: the table of the CUDA device. */
 #include "image.h"
+#include "library.h"
 #include "mesh/devices.h"
 #include "parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void touch(weft_stream *stream, void *memory, size_t bytes)
 {
@@ -18,6 +20,7 @@ static void describe(char *text, size_t room)
         "%.60s, number %d of %d, compute capability %d.%d, %.1f GiB free, driver for CUDA %d.%d",
         g->name, g->ordinal, g->n_there, g->major, g->minor,
         (double)cuda_gpu_room(NULL) / (1 << 30), g->driver / 1000, g->driver % 1000 / 10);
+    cuda_library_tell(text + strlen(text), room - strlen(text));
 }
 
 static const weft_device table = {

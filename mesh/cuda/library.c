@@ -2,6 +2,7 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *cuda_library_fill(const char *file, const cuda_entry *entries, size_t n, void *table)
@@ -14,4 +15,48 @@ const char *cuda_library_fill(const char *file, const cuda_entry *entries, size_
         memcpy((char *)table + entries[i].offset, &call, sizeof call);
     }
     return NULL;
+}
+
+/* ---- what is told of them ------------------------------------------------------------------------ */
+
+enum { MOST = 4 };
+static cuda_library_look looks[MOST];
+static int n_looks;
+
+void cuda_library_add(cuda_library_look look)
+{
+    if (n_looks < MOST) looks[n_looks++] = look;
+}
+
+bool cuda_library_fits(int version, int built)
+{
+    return version / 10000 == built / 10000;
+}
+
+static void print_version(int version, char text[24])
+{
+    snprintf(text, 24, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+static int tell(const cuda_library_fact *fact, char *text, size_t room)
+{
+    char version[24], built[24];
+    print_version(fact->version, version), print_version(fact->built, built);
+    if (fact->version == 0)
+        return snprintf(text, room, ", no %s: %s by plain kernels", fact->file, fact->work);
+    if (!cuda_library_fits(fact->version, fact->built))
+        return snprintf(text, room, ", %s %s, built with %s: %s by plain kernels", fact->name,
+                        version, built, fact->work);
+    if (fact->version != fact->built)
+        return snprintf(text, room, ", %s %s (built with %s)", fact->name, version, built);
+    return snprintf(text, room, ", %s %s", fact->name, version);
+}
+
+void cuda_library_tell(char *text, size_t room)
+{
+    size_t used = 0;
+    for (int l = 0; l < n_looks && used < room; l++) {
+        const cuda_library_fact fact = looks[l]();
+        used += (size_t)tell(&fact, text + used, room - used);
+    }
 }

@@ -6,6 +6,7 @@
 #ifndef WEFT_CUDA_LIBRARY_H
 #define WEFT_CUDA_LIBRARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct cuda_entry {
@@ -19,5 +20,21 @@ typedef struct cuda_entry {
  *          lacks
  */
 const char *cuda_library_fill(const char *file, const cuda_entry *entries, size_t n, void *table);
+
+/* What is told of a library that may be there (`weft info`). Versions: 10000 major + 100 minor + patch. */
+typedef struct cuda_library_fact {
+    const char *name, *file;
+    int version,
+        built; /* 0: it cannot be loaded; and that of the headers: of another major one it is left alone */
+    const char *work; /* what plain kernels do without it */
+} cuda_library_fact;
+typedef cuda_library_fact (*cuda_library_look)(void);
+
+/* cuda_library_add - one more library to be told of, up to four; `look` loads it. cuda_library_tell - all of them, each behind a comma.
+ * Local. */
+void cuda_library_add(cuda_library_look look);
+void cuda_library_tell(char *text, size_t room);
+/* Whether calls of the headers of version `built` may be made to it. */
+bool cuda_library_fits(int version, int built);
 
 #endif

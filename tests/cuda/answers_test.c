@@ -61,6 +61,10 @@ static void test_the_nearest_name_is_asked_for(void)
     const command_result *r = run_with("", INFO "--device cuad");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "no device cuad; did you mean cuda?");
+    r = run_with(EMULATED, INFO "--device cuda:1");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "no device cuda:1: a rank takes the one of its place among those of its "
+                        "host; say cuda, and which there are by CUDA_VISIBLE_DEVICES=1");
     r = run_with("WEFT_DEVICE=gpu", INFO);
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "it can be one of: auto, cpu, cuda");
@@ -82,6 +86,30 @@ static void test_info_names_the_device_or_what_is_missing(void)
     CHECK_TEXT(r->text, "\"cuda\"");
     r = run_with(before, INFO "--json");
     CHECK(strstr(r->text, "\"cuda\"") == NULL);
+}
+
+/* By what products and attention are computed, or why by plain kernels; a library of another major version is left alone. */
+static void test_info_says_which_libraries_compute(void)
+{
+    char before[300];
+    if (!WEFT_TEST_HAS_LIBRARIES) return;
+    const command_result *r = run_with(EMULATED, INFO);
+    CHECK(strstr(r->text, ", cuBLASLt ") != NULL && strstr(r->text, ", cuDNN ") != NULL);
+    CHECK(strstr(r->text, "plain kernels") == NULL);
+    r = run_with(EMULATED " TEST_CUDNN_VERSION=80905", INFO);
+    CHECK_TEXT(r->text, ", cuDNN 8.9.5, built with ");
+    CHECK_TEXT(r->text, ": attention, convolutions by plain kernels");
+    r = run_with(EMULATED " TEST_CUDNN_VERSION=90800", INFO);
+    CHECK_TEXT(r->text, ", cuDNN 9.8.0 (built with ");
+    snprintf(before, sizeof before, "LD_LIBRARY_PATH=%s:" WEFT_TEST_CUDA_DRIVER, nowhere);
+    char broken[200];
+    snprintf(broken, sizeof broken, "%s/" WEFT_TEST_CUBLASLT, nowhere);
+    FILE *file = fopen(broken, "w");
+    if (file) fputs("no library\n", file), fclose(file);
+    r = run_with(before, INFO);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, ", no " WEFT_TEST_CUBLASLT ": products by plain kernels");
+    unlink(broken);
 }
 
 static void test_auto_is_the_cpu_where_there_is_no_other(void)
@@ -114,6 +142,7 @@ int main(void)
     RUN(test_no_library_no_driver_and_no_device_are_three_sentences);
     RUN(test_the_nearest_name_is_asked_for);
     RUN(test_info_names_the_device_or_what_is_missing);
+    RUN(test_info_says_which_libraries_compute);
     RUN(test_auto_is_the_cpu_where_there_is_no_other);
     RUN(test_every_process_takes_a_gpu_of_its_own);
     RUN(test_the_doctor_names_it);

@@ -298,6 +298,7 @@ weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error)
     weft_kernel gradient = attention;
     gradient.takes = takes_gradient;
     gradient.launch = launch_gradient;
+    cuda_library_add(cuda_dnn_look);
     WEFT_TRY(cuda_add_kernel("attention", attention, device, error));
     return cuda_add_kernel("attention_grad", gradient, device, error);
 }

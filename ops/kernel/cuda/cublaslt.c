@@ -15,6 +15,7 @@
 
 #define CUBLASLT_CALLS(CALL)                                                                       \
     CALL(cublasLtCreate)                                                                           \
+    CALL(cublasLtGetVersion)                                                                       \
     CALL(cublasLtGetStatusString)                                                                  \
     CALL(cublasLtGetStatusName)                                                                    \
     CALL(cublasLtMatmulDescCreate)                                                                 \
@@ -31,21 +32,30 @@ static struct cublaslt {
     CUBLASLT_CALLS(MEMBER)
 } lt;
 static bool is_loaded;
+static int version; /* 0: it cannot be loaded */
+static char file[40];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load(void)
 {
 #define ENTRY(name) {#name, offsetof(struct cublaslt, name)},
     static const cuda_entry entries[] = {CUBLASLT_CALLS(ENTRY)};
-    char file[40];
     snprintf(file, sizeof file, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    is_loaded = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &lt) == NULL;
+    if (cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &lt) == NULL)
+        version = (int)lt.cublasLtGetVersion();
+    is_loaded = cuda_library_fits(version, CUBLAS_VERSION);
+}
+
+cuda_library_fact cuda_cublaslt_look(void)
+{
+    pthread_once(&once, load);
+    return (cuda_library_fact){"cuBLASLt", file, version, CUBLAS_VERSION, "products"};
 }
 
 /* A handle is of the context in which it was made. One that cannot begin, as on a machine whose driver is too old for it, is as if it
  * were not there. The thread has the GPU's context. */
 static cublasLtHandle_t handle_of(const cuda_gpu *gpu)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct {
         cublasLtHandle_t handle;

@@ -9,6 +9,7 @@
 
 #include "matrices.h"
 #include "mesh/cuda/driver.h"
+#include "mesh/cuda/library.h"
 
 enum { CUBLASLT_ALIGNMENT = 64 }; /* of tensors, and of workspaces, in bytes */
 
@@ -21,6 +22,9 @@ typedef struct cublaslt_problem {
 } cublaslt_problem;
 
 typedef struct cublaslt_product cublaslt_product; /* opaque; lives as long as the process */
+
+/* What is told of the library. */
+cuda_library_fact cuda_cublaslt_look(void);
 
 /* cuda_cublaslt_find - the library's choice for a problem, made once in the process for all its GPUs, which are of one
  * kind: it depends on the problem, the library and that alone. Local; any thread. */

@@ -14,21 +14,26 @@ dnn_library dnn;
 /* ---- the library ----------------------------------------------------------------------------- */
 
 static bool is_loaded;
+static int version; /* 0: it cannot be loaded */
 static struct seat {
     pthread_mutex_t lock; /* a handle's kernels go where it was told last */
     cudnnHandle_t handle;
     bool is_tried;
 } seats[CUDA_MOST_GPUS];
 
+static char file[40];
+
+/* What an older minor version does not know it has no engine for. */
 static void load(void)
 {
 #define ENTRY(name) {#name, offsetof(dnn_library, name)},
     static const cuda_entry entries[] = {DNN_CALLS(ENTRY)};
-    char file[40];
     snprintf(file, sizeof file, "libcudnn.so.%d", CUDNN_MAJOR);
     for (int g = 0; g < CUDA_MOST_GPUS; g++)
         pthread_mutex_init(&seats[g].lock, NULL);
-    is_loaded = cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &dnn) == NULL;
+    if (cuda_library_fill(file, entries, sizeof entries / sizeof *entries, &dnn) == NULL)
+        version = (int)dnn.cudnnGetVersion();
+    is_loaded = cuda_library_fits(version, CUDNN_VERSION);
 }
 
 bool cuda_dnn_load(void)
@@ -36,6 +41,12 @@ bool cuda_dnn_load(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
     return is_loaded;
+}
+
+cuda_library_fact cuda_dnn_look(void)
+{
+    (void)cuda_dnn_load();
+    return (cuda_library_fact){"cuDNN", file, version, CUDNN_VERSION, "attention, convolutions"};
 }
 
 cudnnHandle_t cuda_dnn_handle(const cuda_gpu *gpu)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mesh/cuda/library.h"
 #include "mesh/cuda/parts.h"
 
 #define DNN_CALLS(CALL)                                                                            \
@@ -38,6 +39,8 @@ extern dnn_library dnn;
 /* cuda_dnn_load - the library alone. cuda_dnn_handle - its handle for a GPU, whose context the thread has; it and plans made with it
  * are that GPU's. false, NULL: it cannot be loaded, or not begin. Each does it once in the process; any thread. */
 bool cuda_dnn_load(void);
+/* What is told of it. */
+cuda_library_fact cuda_dnn_look(void);
 cudnnHandle_t cuda_dnn_handle(const cuda_gpu *gpu);
 
 /* ---- graphs ---------------------------------------------------------------------------------- */

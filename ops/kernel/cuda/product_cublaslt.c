@@ -180,6 +180,7 @@ static void launch(const weft_call *call)
 
 weft_status cuda_cublaslt_open(weft_device_kind device, weft_error *error)
 {
+    cuda_library_add(cuda_cublaslt_look);
     return cuda_add_kernel("einsum",
                            (weft_kernel){.name = "cublaslt",
                                          .dtypes = WEFT_FLOAT_DTYPES | WEFT_HALF_DTYPES,

@@ -62,6 +62,11 @@ static void check_handle(cublasLtHandle_t handle)
         emulated_die("a handle of cuBLASLt is used in the context of another GPU");
 }
 
+EXPORT size_t cublasLtGetVersion(void)
+{
+    return CUBLAS_VERSION;
+}
+
 EXPORT const char *cublasLtGetStatusName(cublasStatus_t status)
 {
     return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"

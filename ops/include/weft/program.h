@@ -89,6 +89,16 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_read(weft_program *program, weft_value
 /* The same for a scalar of any dtype. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_read_scalar(weft_program *program, weft_value value,
                                                       double *number, weft_error *error);
+/* weft_print - one line about what weft_read would read, to `file`, by the rank that is the mesh's root alone; for looking into a net:
+ *
+ *     logits f32[batch:100, digit:10]: mean 0.0124, from -2.1 to 3.08; first 0.31 -1.2 0.07 0.5 1.1 -0.02 0.9 0.4 ...
+ *
+ * Mean, smallest and largest are of the numbers that are finite; how many are not is said. Collective over the mesh, and as the
+ * processes of the world agree on memory for it, over these.
+ * value    as of weft_read; what has no name (weft_name) is "a value"
+ * cost     the whole value on every process */
+WEFT_API WEFT_MUST_CHECK weft_status weft_print(weft_program *program, weft_value value, FILE *file,
+                                                weft_error *error);
 
 /* weft_local - the part of an input or variable that a local rank holds, for loaders and checkpoints. Local.
  * box      its place in the whole tensor

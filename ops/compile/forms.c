@@ -28,7 +28,7 @@ static double exchange_price(const weft_plan *plan, const weft_form *form, doubl
     const weft_exchange exchange = {.mesh = plan->mesh,
                                     .axes = form->axes,
                                     .n_ranks = form->n_ranks,
-                                    .kind = form->write ? WEFT_BORDER : WEFT_ALL_GATHER,
+                                    .kind = form->kind,
                                     .bytes = bytes,
                                     .link_bytes = bytes};
     return weft_exchange_price(plan, &plan->cost, &exchange);

@@ -27,6 +27,8 @@ struct weft_form {
                   const weft_form *form); /* fills out; NULL: the op stays as it is */
     uint32_t axes;                        /* over which it exchanges */
     int n_ranks;                          /* along these */
+    weft_convert_kind kind;               /* what is exchanged, mostly */
+    char place[256];                      /* where results are made, for `write`; "": anywhere */
     double before, beside; /* bytes while nothing, and while something is computed; results' too */
     double flops, last;    /* of these the last ones, when nothing is left to exchange */
     double copied;         /* bytes that are read and written more than by the op */

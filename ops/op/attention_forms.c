@@ -2,9 +2,12 @@
  * axes, and what each costs the rank that has most to do.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attention_ring.h"
+#include "ir.h"
+#include "weft/ops.h"
 
 /* Written down turn by turn. */
 enum { MOST_RANKS = 64 };
@@ -95,9 +98,9 @@ static sizes sizes_of(const weft_site *site, const weft_spec *in, const weft_mes
     return s;
 }
 
-static weft_form form_of(const sizes *s, const char *name)
+static weft_form form_of(const sizes *s, const char *name, weft_convert_kind kind)
 {
-    return (weft_form){.name = name, .axes = s->axes, .n_ranks = (int)s->n};
+    return (weft_form){.name = name, .axes = s->axes, .n_ranks = (int)s->n, .kind = kind};
 }
 
 /* What the busiest rank does of all that is done: of rows as they are split, or balanced. */
@@ -117,7 +120,7 @@ static double busiest(const weft_ring *r)
 
 static weft_form gathered(const sizes *s, const weft_ring *r)
 {
-    weft_form f = form_of(s, "gathered");
+    weft_form f = form_of(s, "gathered", WEFT_ALL_GATHER);
     f.before = s->kv * (double)(s->n - 1) / (double)s->n;
     f.flops = f.last = s->flops * busiest(r);
     f.held = s->is_gradient ? 2 * s->kv : s->kv;
@@ -144,7 +147,7 @@ static weft_form ring_form(const sizes *s, const weft_ring *r)
     const double times =
         s->is_gradient ? 2 : 1; /* dk and dv go back the way that k and v have come */
     const double of_q = s->q / (double)r->n_all, of_kv = s->kv / (double)r->n_all;
-    weft_form f = form_of(s, r->n_parts == 1 ? "ring" : "balanced ring");
+    weft_form f = form_of(s, r->n_parts == 1 ? "ring" : "balanced ring", WEFT_BORDER);
     f.write = r->n_parts == 1 ? weft_ring_write : weft_ring_write_balanced;
     f.flops = s->flops * busiest(r);
     int n_meetings = 0, n_turns = 0;
@@ -167,6 +170,107 @@ static weft_form ring_form(const sizes *s, const weft_ring *r)
     return f;
 }
 
+/* ---- heads and rows change places ------------------------------------------------------------ */
+
+/* Of a dim of k that q has too, and that is not its rows: how even it is over n ranks more; 0: there are fewer elements. */
+static double evenness(const weft_site *site, const weft_spec *in, const weft_mesh *mesh, int d,
+                       int64_t n)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const weft_dim dim = site->in[0].shape.dims[d];
+    int64_t size = dim.size;
+    if (weft_shape_find(&site->in[1].shape, dim.name) < 0 || strcmp(dim.name, a->query) == 0 ||
+        strcmp(dim.name, a->feature) == 0)
+        return 0;
+    for (int i = 0; i < in[0].n_split[d]; i++)
+        size /= weft_mesh_axis_size(mesh, in[0].split[d][i]);
+    return size < n ? 0 : (double)size / (double)((size + n - 1) / n * n);
+}
+
+static void add_text(char *text, size_t bytes, const char *more, const char *name)
+{
+    const size_t n = strlen(text);
+    snprintf(text + n, bytes - n, "%s%s", more, name);
+}
+
+/* Where the result is, with the axes of its rows at dim `to`: as a layout says it. */
+static void write_place(const weft_site *site, const weft_spec *in, const weft_mesh *mesh, int to,
+                        weft_form *f)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const weft_shape *q = &site->in[0].shape;
+    const int rows = weft_shape_find(q, a->query), feature = weft_shape_find(q, a->feature);
+    for (int d = 0; d < q->n_dims; d++) {
+        const int n = d == rows || d == feature ? 0 : in->n_split[d];
+        const int more = d == to ? in->n_split[rows] : 0;
+        for (int i = 0; i < n + more; i++) {
+            const int axis = i < n ? in->split[d][i] : in->split[rows][i - n];
+            if (i == 0)
+                add_text(f->place, sizeof f->place, f->place[0] ? "," : "", q->dims[d].name);
+            add_text(f->place, sizeof f->place, i == 0 ? ":" : "+",
+                     weft_mesh_axis_name(mesh, axis));
+        }
+    }
+}
+
+/* Where a value was made that has been brought to where its name wants it. */
+static weft_value before_copy(weft_value x)
+{
+    const weft_node *node = weft_node_of(x.graph, x.id);
+    return node->op == &weft_op_copy ? (weft_value){x.graph, node->in[0]} : x;
+}
+
+/* The op as it is, with results made where heads are split, and then brought to where their names want them. Of the gradient
+ * what the op has left there is read there. */
+static void write_at_heads(weft_vjp *vjp, const weft_form *form)
+{
+    const weft_site *site = vjp->site;
+    const bool is_gradient = site->n_out > 2;
+    weft_value in[WEFT_MAX_IN];
+    for (int i = 0; i < site->n_in; i++)
+        in[i] = is_gradient && (i == site->n_in - 3 || i == site->n_in - 2)
+                    ? before_copy(vjp->in[i])
+                    : vjp->in[i];
+    weft_value made =
+        weft_emit(vjp->graph, is_gradient ? &weft_op_attention_grad : &weft_op_attention, in,
+                  site->n_in, site->attributes, sizeof(weft_attention_attributes));
+    for (int o = 0; o < site->n_out; o++) {
+        weft_value result = weft_result(made, o);
+        if (o == 0 || !is_gradient) weft_place(result, form->place);
+        vjp->out[o] = weft_emit(vjp->graph, &weft_op_copy, &result, 1, NULL, 0);
+    }
+}
+
+/* Of bias and mask what has query rows comes to all ranks; so does it back, of the gradient. */
+static weft_form heads_form(const sizes *s, double even)
+{
+    const double times = s->is_gradient ? 2 : 1, n = (double)s->n;
+    weft_form f = form_of(s, "all-to-all", WEFT_ALL_TO_ALL);
+    f.write = write_at_heads;
+    f.before = ((2 * s->q + s->kv) / n + times * s->scores) * (n - 1) / n;
+    f.flops = f.last = s->flops / n / even;
+    f.held = (s->q + s->kv) / n * (n - 1) / n;
+    f.copied = 2 * (s->q + (s->is_gradient ? s->kv : 0)) / n;
+    f.n_exchanges = 4;
+    return f;
+}
+
+/* By the dim of heads, or of the batch, that is most even; returns 1, or 0: none has as many elements as there are ranks. */
+static int add_heads_form(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+                          const sizes *s, weft_form *form)
+{
+    int best = 0;
+    double even = 0;
+    for (int d = 0; d < site->in[0].shape.n_dims; d++) {
+        const double of_d = evenness(site, in, mesh, d, s->n);
+        if (of_d > even) best = d, even = of_d;
+    }
+    if (even == 0) return 0;
+    *form = heads_form(s, even);
+    write_place(site, &in[0], mesh, best, form);
+    return strlen(form->place) + 1 < sizeof form->place;
+}
+
 int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
                          weft_form *forms)
 {
@@ -183,5 +287,5 @@ int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_
     forms[n++] = gathered(&s, &straight);
     forms[n++] = ring_form(&s, &straight);
     if (a->causal && n_query == n_memory) forms[n++] = ring_form(&s, &balanced);
-    return n;
+    return n + add_heads_form(site, in, mesh, &s, &forms[n]);
 }

@@ -11,7 +11,7 @@
 
 static weft_oracle oracle;
 
-static const weft_dim batch = {"batch", 2}, heads = {"heads", 3}, group = {"group", 2},
+static const weft_dim batch = {"batch", 2}, heads = {"heads", 5}, group = {"group", 2},
                       kv = {"kv", 4};
 
 typedef struct form {
@@ -24,6 +24,7 @@ typedef struct form {
     const char *bias, *mask;
     bool is_key_split; /* as the rows are */
     bool is_one_head;
+    int64_t n_heads; /* 0: as `heads` */
 } form;
 
 static const form forms[] = {
@@ -58,20 +59,24 @@ static const form forms[] = {
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
-/* Where work is dear, exchanges begin at once, and to gather costs most, keys and values go round. */
+/* Where work is dear, exchanges begin at once, and of all kinds of exchanges one costs little, that is the form. */
 static double exchange(void *context, const weft_exchange *exchange)
 {
-    (void)context;
-    return exchange->link_bytes * (exchange->kind == WEFT_ALL_GATHER ? 1e3 : 1e-3);
+    const weft_convert_kind *cheap = context;
+    return exchange->link_bytes * (exchange->kind == *cheap ? 1e-3 : 1e3);
 }
-static const weft_cost dear = {.exchange = exchange, .flops_per_byte = 1e-3, .latency = 1e-9};
-static const weft_compile_options going_round = {.cost = &dear};
+static weft_convert_kind border = WEFT_BORDER, all_to_all = WEFT_ALL_TO_ALL;
+static const weft_cost prices[] = {
+    {.exchange = exchange, .context = &border, .flops_per_byte = 1e-3, .latency = 1e-9},
+    {.exchange = exchange, .context = &all_to_all, .flops_per_byte = 1e6, .latency = 1e-9}};
+static const weft_compile_options going_round = {.cost = &prices[0]},
+                                  changing_places = {.cost = &prices[1]};
 
 static weft_shape rows_of(const form *f, weft_dim rows, bool is_grouped)
 {
+    const weft_dim all = {heads.name, f->n_heads > 0 ? f->n_heads : heads.size};
     if (f->is_one_head) return WEFT_DIMS(batch, rows, kv);
-    return is_grouped ? WEFT_DIMS(batch, rows, heads, group, kv)
-                      : WEFT_DIMS(batch, rows, heads, kv);
+    return is_grouped ? WEFT_DIMS(batch, rows, all, group, kv) : WEFT_DIMS(batch, rows, all, kv);
 }
 
 /* Memory rows of bias and mask: as the memory is called, where that is not the queries. */
@@ -143,33 +148,42 @@ static const char *layout_of(const form *f, int l, char text[100])
     return text;
 }
 
-static void check_case(const form *f, weft_mesh *mesh, const char *layout)
+static void check_case(const form *f, weft_mesh *mesh, const char *layout,
+                       const weft_compile_options *options)
 {
-    weft_oracle_check(&oracle, mesh,
-                      &(weft_oracle_case){.name = f->name,
-                                          .build = build,
-                                          .argument = f,
-                                          .layout = layout,
-                                          .options = &going_round},
-                      NULL);
+    weft_oracle_check(
+        &oracle, mesh,
+        &(weft_oracle_case){
+            .name = f->name, .build = build, .argument = f, .layout = layout, .options = options},
+        NULL);
 }
 
-static void test_a_ring_gives_the_numbers_of_one_rank(void)
+static void check_all(const weft_compile_options *options)
 {
     for (int m = 0; m < oracle.n_meshes; m++)
         for (int l = 0; l < N_LAYOUTS; l++)
             for (int f = 0; f < N_FORMS; f++) {
                 char layout[100];
-                check_case(&forms[f], oracle.meshes[m], layout_of(&forms[f], l, layout));
+                check_case(&forms[f], oracle.meshes[m], layout_of(&forms[f], l, layout), options);
             }
+}
+
+static void test_a_ring_gives_the_numbers_of_one_rank(void)
+{
+    check_all(&going_round);
+}
+
+static void test_heads_that_change_places_with_rows_do_too(void)
+{
+    check_all(&changing_places);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------- */
 
 /* What rank 0 of a plan sends and holds, and which form was taken. */
 typedef struct planned {
-    int64_t gathered, borders, arena;
-    int n_borders;
+    int64_t gathered, borders, exchanged, arena;
+    int n_borders, n_exchanged;
     char form[32];
     double work;
 } planned;
@@ -182,6 +196,8 @@ static void look_at(const weft_program *program, int rank, planned *p)
     const int n = weft_plan_traffic(program, rank, traffic, 32);
     for (int i = 0; i < n && i < 32; i++) {
         if (traffic[i].kind == WEFT_ALL_GATHER) p->gathered += traffic[i].bytes;
+        if (traffic[i].kind == WEFT_ALL_TO_ALL)
+            p->exchanged += traffic[i].bytes, p->n_exchanged += (int)traffic[i].count;
         if (traffic[i].kind != WEFT_BORDER) continue;
         p->borders += traffic[i].bytes, p->n_borders += (int)traffic[i].count;
     }
@@ -232,15 +248,20 @@ static planned plan(int64_t n, bool causal, bool with_gradients,
     return plan_form(&f, "seq:m", with_gradients, options, rank);
 }
 
-static void test_all_of_them_go_round(void)
+static void check_forms(const weft_compile_options *options, const char *name)
 {
     for (int i = 0; i < N_FORMS; i++) {
         char layout[100], text[100];
-        const planned p =
-            plan_form(&forms[i], layout_of(&forms[i], 0, layout), true, &going_round, 0);
+        const planned p = plan_form(&forms[i], layout_of(&forms[i], 0, layout), true, options, 0);
         snprintf(text, sizeof text, "%s: the form is %s", forms[i].name, p.form);
-        weft_test_check(strstr(p.form, "ring") != NULL, __FILE__, __LINE__, text);
+        weft_test_check(strstr(p.form, name) != NULL, __FILE__, __LINE__, text);
     }
+}
+
+static void test_all_of_them_have_both_forms(void)
+{
+    check_forms(&going_round, "ring");
+    check_forms(&changing_places, "all-to-all");
 }
 
 /* What docs/layouts.md says. Of 1,028 memory rows, more than there are of queries, a block of k and one of v are 2 * 2 * 257 * 4 * 8
@@ -288,6 +309,25 @@ static void test_uneven_rows_go_round(void)
     CHECK_EQ_INT(p.borders, 3 * 2 * 2 * 256 * 4 * 8); /* as filled up */
 }
 
+/* Of 8 heads, forward: q, k, v and the result by all_to_all, four exchanges of 3/16 of 2 * 1024 * 8 * 4 numbers of 8 bytes, where
+ * k and v alone would be gathered whole; the form is cheapest by the usual prices. Of fewer heads than ranks there is no such form. */
+static void test_many_heads_change_places_with_their_rows(void)
+{
+    const form many = {"", {"seq", 1024}, {"seq", 1024}, true, false, 0, WEFT_F64, .n_heads = 8},
+               few = {"", {"seq", 1024}, {"seq", 1024}, true, false, 0, WEFT_F64, .n_heads = 3};
+    const planned p = plan_form(&many, "seq:m", false, NULL, 0),
+                  q = plan_form(&many, "seq:m", true, NULL, 0),
+                  without = plan_form(&few, "seq:m", false, &changing_places, 0);
+    CHECK_TEXT(p.form, "all-to-all");
+    CHECK_EQ_INT(p.gathered, 0);
+    CHECK_EQ_INT(p.exchanged, 4 * 3 * (2 * 1024 * 8 * 4 * 8) / 16);
+    CHECK_EQ_INT(p.n_exchanged, 4);
+    CHECK_TEXT(q.form, "all-to-all");
+    CHECK_EQ_INT(q.n_exchanged,
+                 4 + 4); /* of dy, dq, dk and dv: what the result was is still there */
+    CHECK(strcmp(without.form, "all-to-all") != 0);
+}
+
 /* Where little is computed, an exchange more costs more than it hides. */
 static void test_few_rows_are_gathered(void)
 {
@@ -314,10 +354,12 @@ int main(void)
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_a_ring_gives_the_numbers_of_one_rank);
-        RUN(test_all_of_them_go_round);
+        RUN(test_heads_that_change_places_with_rows_do_too);
+        RUN(test_all_of_them_have_both_forms);
         RUN(test_of_causal_rows_blocks_go_to_whom_they_are_seen_by);
         RUN(test_a_padding_mask_goes_round_with_its_keys);
         RUN(test_uneven_rows_go_round);
+        RUN(test_many_heads_change_places_with_their_rows);
         RUN(test_few_rows_are_gathered);
         RUN(test_long_rows_go_round_and_hold_less);
     }

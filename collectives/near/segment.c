@@ -11,6 +11,10 @@
 #include "recorder.h"
 
 enum { HEADER = 4096 }; /* before the memory: the token */
+enum { HUGE_PAGE = 2 << 20 };
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 
 /* No stdio: it wants memory, and who was refused it would take his host for another one. */
 static uint64_t digest_host(void)
@@ -24,10 +28,47 @@ static uint64_t digest_host(void)
     return weft_digest(0, text, (size_t)(end - text) + (size_t)(n > 0 ? n : 0));
 }
 
+static char *attach_at(int id, char *at, int flags)
+{
+    char *memory = shmat(id, at, flags);
+    return memory == (char *)-1 ? NULL : memory;
+}
+
+/* A large one where large pages may begin: in the middle of room that is taken before, and whose ends are given back. */
+static char *attach_aligned(int id, size_t bytes)
+{
+    const size_t room = (bytes + HEADER - 1) / HEADER * HEADER, taken = room + HUGE_PAGE;
+    char *from = mmap(NULL, taken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (from == MAP_FAILED) return attach_at(id, NULL, 0);
+    const size_t before = (HUGE_PAGE - (uintptr_t)from % HUGE_PAGE) % HUGE_PAGE;
+    char *memory = attach_at(id, from + before, SHM_REMAP);
+    if (memory == NULL) {
+        munmap(from, taken);
+        return NULL;
+    }
+    if (before > 0) munmap(from, before);
+    if (taken - before > room) munmap(from + before + room, taken - before - room);
+    return memory;
+}
+
 static char *attach(int id)
 {
-    char *memory = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
-    return memory == (char *)-1 ? NULL : memory;
+    struct shmid_ds about;
+    if (id < 0) return NULL;
+    if (shmctl(id, IPC_STAT, &about) != 0 || about.shm_segsz < HUGE_PAGE)
+        return attach_at(id, NULL, 0);
+    return attach_aligned(id, about.shm_segsz);
+}
+
+/* Where the system gives what processes share no large pages by itself (shmem_enabled: never, as systems come), it makes them
+ * of memory that it is asked to. Advice: a refusal costs speed only. */
+static void ask_for_huge_pages(char *memory, size_t bytes)
+{
+    if (bytes < HUGE_PAGE) return;
+    (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    for (size_t at = 0; at + HUGE_PAGE <= bytes; at += HUGE_PAGE)
+        memory[at] = 0; /* of nothing at all none is made */
+    (void)madvise(memory, bytes, MADV_COLLAPSE);
 }
 
 /* Marked for removal at once: on Linux it can still be attached by its number while somebody has it. */
@@ -43,7 +84,7 @@ char *weft_segment_make(int64_t bytes, weft_segment_ticket *t)
         t->id = -1;
         return NULL;
     }
-    (void)madvise(memory, room, MADV_HUGEPAGE); /* advice */
+    ask_for_huge_pages(memory, room);
     const int64_t facts[] = {getpid(), weft_clock_ns(), t->id};
     t->token = weft_digest(0, facts, sizeof facts);
     memcpy(memory, &t->token, sizeof t->token);

@@ -2,7 +2,7 @@
  *
  * A variable that another program keeps is found there. One that ranks hold in common (together.c) lies where the first of
  * them has it. Where ranks are processes, all of it is memory that those of one host see of each other: what is exchanged
- * is read and written where it lies. Where the system gives such memory small pages alone, a step may take a twentieth longer.
+ * is read and written where it lies, on large pages where the system makes them (segment.c).
  */
 #include "program.h"
 

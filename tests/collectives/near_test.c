@@ -114,6 +114,23 @@ static void test_a_segment_does_not_stay(void)
     CHECK(shmctl(ticket.id, IPC_STAT, &about) != 0);
 }
 
+/* Large pages begin at multiples of their size, and hold what all see only where it begins so for all. */
+static void test_large_memory_begins_where_large_pages_do(void)
+{
+    enum { HUGE = 2 << 20, BYTES = 2 * HUGE + 5000 };
+    weft_segment_ticket ticket;
+    char *memory = weft_segment_make(BYTES, &ticket);
+    if (memory == NULL) return; /* the system has none for us */
+    char *again = weft_segment_attach(&ticket);
+    if (CHECK(again != NULL && memory != again)) {
+        CHECK((uintptr_t)memory % HUGE == 4096 && (uintptr_t)again % HUGE == 4096);
+        memory[0] = 1, again[BYTES - 1] = 2;
+        CHECK(again[0] == 1 && memory[BYTES - 1] == 2 && memory[HUGE] == 0);
+    }
+    weft_segment_leave(again);
+    weft_segment_leave(memory);
+}
+
 int main(void)
 {
     char mesh[32];
@@ -124,6 +141,7 @@ int main(void)
         RUN(test_what_is_refused_to_one_nobody_has);
         RUN(test_a_segment_does_not_stay);
         RUN(test_a_mesh_says_why_its_processes_are_apart);
+        RUN(test_large_memory_begins_where_large_pages_do);
     }
     close_ranks(&all);
     weft_world_close();

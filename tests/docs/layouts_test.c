@@ -10,7 +10,7 @@
 
 typedef struct way {
     const char *name, *mesh, *layout;
-    int seq, zero, stages, micro, experts; /* seq 0: 32 */
+    int batch, seq, zero, stages, micro, experts; /* seq 0: 32 */
     bool is_image;
 } way;
 
@@ -21,8 +21,7 @@ static const way ways[] = {
     {"ZeRO 1", "data:4", "batch:data", .zero = 1},
     {"ZeRO 3", "data:4", "batch:data", .zero = 3},
     {"sequence", "rows:4", "seq:rows"},
-    {"ring", "rows:4", "seq:rows", .seq = 256},
-    {"balanced ring", "rows:4", "seq:rows", .seq = 1024},
+    {"ring", "rows:8", "seq:rows", .batch = 2, .seq = 4096},
     {"expert", "data:4", "experts:data,batch:data", .experts = 8},
     {"pipeline", "pipe:4", "stage:pipe", .stages = 4, .micro = 4},
     {"spatial", "space:4", "row:space", .is_image = true},
@@ -34,7 +33,7 @@ enum { N_WAYS = sizeof ways / sizeof ways[0] };
 static weft_value transformer_loss(weft_graph *graph, const way *w)
 {
     gpt_model model;
-    const gpt_shape shape = {.batch = 16,
+    const gpt_shape shape = {.batch = w->batch > 0 ? w->batch : 16,
                              .seq = w->seq > 0 ? w->seq : 32,
                              .layers = 4,
                              .width = 64,
@@ -107,7 +106,7 @@ static void read_traffic(FILE *plan, char *text, size_t bytes)
 
 static weft_status row_of(const way *w, char *row, size_t bytes, weft_error *error)
 {
-    char traffic[600] = "", option[20] = "";
+    char traffic[600] = "", option[40] = "";
     weft_mesh *mesh = NULL;
     weft_program *program = NULL;
     weft_graph *graph = weft_graph_create(1);
@@ -120,7 +119,7 @@ static weft_status row_of(const way *w, char *row, size_t bytes, weft_error *err
         read_traffic(plan, traffic, sizeof traffic);
     }
     if (w->zero > 0) snprintf(option, sizeof option, ", `--zero %d`", w->zero);
-    if (w->seq > 0) snprintf(option, sizeof option, ", `--seq %d`", w->seq);
+    if (w->seq > 0) snprintf(option, sizeof option, ", `--batch %d --seq %d`", w->batch, w->seq);
     snprintf(row, bytes, "| %s | `%s` | `%s`%s | %s |", w->name, w->mesh, w->layout, option,
              traffic);
     if (plan != NULL) fclose(plan);

@@ -58,9 +58,9 @@ typedef struct weighing {
     weft_planned_form forms[WEFT_MAX_FORMS];
 } weighing;
 
-static void add(const weft_plan *plan, const weft_form *forms, int n, weighing *w)
+static void add(const weft_plan *plan, const weft_form *forms, weighing *w)
 {
-    for (int i = 0; i < n && i < w->n; i++) {
+    for (int i = 0; i < w->n; i++) {
         weft_planned_form *to = &w->forms[i];
         to->name = forms[i].name;
         to->price += price_of(plan, &forms[i]);
@@ -69,6 +69,17 @@ static void add(const weft_plan *plan, const weft_form *forms, int n, weighing *
         to->held_bytes = fmax(to->held_bytes, forms[i].held);
         to->n_exchanges += forms[i].n_exchanges;
     }
+}
+
+/* Does what reads its results go with an op? So it does where it has the same forms; others are weighed by themselves. */
+static bool goes_with(const weft_plan *plan, const weft_node *other, const weft_node *node,
+                      const weighing *w, weft_form *forms)
+{
+    if (other->op->forms == NULL || !reads(other, node)) return false;
+    bool alike = forms_of(plan, other, forms) == w->n;
+    for (int i = 0; i < w->n && alike; i++)
+        alike = strcmp(forms[i].name, w->forms[i].name) == 0;
+    return alike;
 }
 
 static const char *axes_text(const weft_plan *plan, uint32_t axes)
@@ -120,18 +131,16 @@ static weft_status weigh(weft_plan *plan, uint32_t id, bool *is_weighed, weft_er
     weighing w = {.n = forms_of(plan, node, forms)};
     int best = 0;
     if (w.n == 0) return WEFT_OK;
-    add(plan, forms, w.n, &w);
+    add(plan, forms, &w);
     for (uint32_t other = id + 1; other < graph->n_nodes; other++)
-        if (graph->nodes[other].op->forms && reads(&graph->nodes[other], node))
-            add(plan, others, forms_of(plan, &graph->nodes[other], others), &w);
+        if (goes_with(plan, &graph->nodes[other], node, &w, others)) add(plan, others, &w);
     for (int i = 1; i < w.n; i++)
         if (w.forms[i].price < w.forms[best].price) best = i;
     WEFT_TRY(take(plan, id, best, forms, error));
     for (uint32_t other = id + 1; other < graph->n_nodes; other++) {
-        if (!graph->nodes[other].op->forms || !reads(&graph->nodes[other], node)) continue;
+        if (!goes_with(plan, &graph->nodes[other], node, &w, others)) continue;
         is_weighed[other] = true;
-        if (forms_of(plan, &graph->nodes[other], others) == w.n)
-            WEFT_TRY(take(plan, other, best, others, error));
+        WEFT_TRY(take(plan, other, best, others, error));
     }
     return keep(plan, node, forms, &w, best, error);
 }

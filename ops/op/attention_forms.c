@@ -51,7 +51,7 @@ static uint32_t ring_axes(const weft_site *site, const weft_spec *in, const weft
     const int of_q = weft_shape_find(q, a->query), of_k = weft_shape_find(k, a->memory),
               of_v = weft_shape_find(v, a->memory);
     const bool has_column = a->bias + a->mask > 0 && weft_attention_has_column(a);
-    if (a->blocks != NULL || q->n_dims + has_column >= WEFT_MAX_DIMS) return 0;
+    if (a->blocks != NULL || q->n_dims + 1 + has_column >= WEFT_MAX_DIMS) return 0; /* of blocks */
     const uint32_t axes = axes_of(&in[0], of_q, &in[1], of_k);
     if (axes != axes_of(&in[0], of_q, &in[2], of_v)) return 0;
     const int64_t n = ranks_along(mesh, axes);
@@ -286,6 +286,7 @@ int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_
     int n = 0;
     forms[n++] = gathered(&s, &straight);
     forms[n++] = ring_form(&s, &straight);
-    if (a->causal && n_query == n_memory) forms[n++] = ring_form(&s, &balanced);
+    const bool has_two_each = n_query > s.n; /* blocks that are not empty */
+    if (a->causal && n_query == n_memory && has_two_each) forms[n++] = ring_form(&s, &balanced);
     return n + add_heads_form(site, in, mesh, &s, &forms[n]);
 }

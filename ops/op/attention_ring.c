@@ -165,7 +165,8 @@ static weft_value take_part(const writing *w, weft_value x, const cut *c, int wh
     const weft_ring_part *p = &w->r.parts[which];
     const weft_dim all = {c->rows.name, w->r.n_all}, some = {c->rows.name, w->r.n};
     if (!has(x, c->rows)) return x;
-    if (filled(w, c).size != c->rows.size) x = weft_reindex(x, c->rows, filled(w, c), 1, 0, 1);
+    if (filled(w, c).size != weft_dim_of(x, c->rows.name).size)
+        x = weft_reindex(x, c->rows, filled(w, c), 1, 0, 1);
     const weft_shape shape = *weft_shape_of(x);
     x = weft_reshape(x, cut_dim(&shape, all, c->of_block));
     return w->r.n_parts == 1 ? x : weft_reindex(x, all, some, p->step, p->first, 1);
@@ -380,16 +381,30 @@ static weft_value join_bias(const writing *w, const slopes *d)
     return join_parts(w, rows, &w->query);
 }
 
+/* What is kept of rows; of those that fill up so much that their weights are 0: a bias of keys has large ones otherwise, and inf
+ * times their gradient, 0, is none. */
+static weft_value kept_of(const writing *w, weft_value kept)
+{
+    const weft_dim rows = w->query.rows, all = filled(w, &w->query);
+    if (all.size == rows.size) return kept;
+    weft_value row = weft_iota(kept.graph, WEFT_I32, all);
+    weft_value is_row = weft_less(row, number(row, (double)rows.size));
+    weft_value more = weft_where(is_row, number(kept, 0.0), number(kept, 1e30));
+    return weft_add(weft_reindex(kept, rows, all, 1, 0, 1), more);
+}
+
 static void write_gradient(weft_vjp *vjp, const writing *w)
 {
     slopes d;
     const int n_in = vjp->site->n_in;
+    const weft_value of_rows[4] = {vjp->in[0], vjp->in[n_in - 3], kept_of(w, vjp->in[n_in - 2]),
+                                   vjp->in[n_in - 1]};
     for (int i = 0; i < 2; i++)
         d.q[i] = d.k[i] = d.v[i] = d.bias[i][0] = d.bias[i][1] = weft_no_value(vjp->graph);
     for (int i = 0; i < w->r.n_parts; i++) {
         weft_value rows[4];
         for (int k = 0; k < 4; k++)
-            rows[k] = take_part(w, vjp->in[k == 0 ? 0 : n_in - 4 + k], &w->query, i);
+            rows[k] = take_part(w, of_rows[k], &w->query, i);
         differentiate(w, rows, i, &d);
     }
     vjp->out[0] = join_parts(w, d.q, &w->query);

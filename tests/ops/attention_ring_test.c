@@ -24,7 +24,8 @@ typedef struct form {
     const char *bias, *mask;
     bool is_key_split; /* as the rows are */
     bool is_one_head;
-    int64_t n_heads; /* 0: as `heads` */
+    int64_t n_heads;  /* 0: as `heads` */
+    double bias_from; /* the bias is this and up to 1 to either side; exp(710) is inf */
 } form;
 
 static const form forms[] = {
@@ -56,6 +57,18 @@ static const form forms[] = {
     {"uneven, scores", {"seq", 13}, {"seq", 13}, true, false, 0, WEFT_F64, "hqk", "bk", true},
     {"fewer rows than blocks", {"seq", 5}, {"seq", 5}, true, false, 0, WEFT_F64, "hk", NULL},
     {"uneven cross", {"query", 7}, {"memory", 10}, true, false, 0, WEFT_F64},
+    {"uneven, large bias of keys",
+     {"seq", 13},
+     {"seq", 13},
+     true,
+     false,
+     0,
+     WEFT_F64,
+     "hk",
+     NULL,
+     .bias_from = 709.8},
+    {"as many rows as ranks", {"seq", 4}, {"seq", 4}, true, false, 0, WEFT_F64},
+    {"fewer rows than ranks", {"seq", 3}, {"seq", 3}, true, false, 0, WEFT_F64, "hqk", NULL},
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
@@ -123,7 +136,9 @@ static void build(weft_oracle_build *b)
                         weft_oracle_input(b, f->dtype, rows, -2, 2),
                         weft_oracle_input(b, f->dtype, rows, -2, 2)};
     int n = 3;
-    if (f->bias) in[n++] = weft_oracle_input(b, f->dtype, scores_of(f, f->bias), -1, 1);
+    if (f->bias)
+        in[n++] = weft_oracle_input(b, f->dtype, scores_of(f, f->bias), f->bias_from - 1,
+                                    f->bias_from + 1);
     if (f->mask) in[n] = weft_oracle_input(b, WEFT_I32, scores_of(f, f->mask), 0, 2);
     weft_value gradients[4];
     weft_oracle_output(b, attend(f, in, gradients));
@@ -176,6 +191,28 @@ static void test_a_ring_gives_the_numbers_of_one_rank(void)
 static void test_heads_that_change_places_with_rows_do_too(void)
 {
     check_all(&changing_places);
+}
+
+/* One dim more has a turn, and of these there may be as many as a tensor has. */
+static void build_many_dims(weft_oracle_build *b)
+{
+    const weft_dim seq = {"seq", 8};
+    const weft_shape shape = WEFT_DIMS(batch, seq, kv, {"a", 1}, {"b", 1}, {"c", 1}, {"d", 1});
+    weft_value in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = weft_oracle_input(b, WEFT_F64, shape, -2, 2);
+    weft_oracle_output(b, weft_attention(in[0], in[1], in[2], seq, seq, kv, true));
+}
+
+static void test_of_many_dims_rows_are_gathered(void)
+{
+    for (int m = 0; m < oracle.n_meshes; m++)
+        weft_oracle_check(&oracle, oracle.meshes[m],
+                          &(weft_oracle_case){.name = "many dims",
+                                              .build = build_many_dims,
+                                              .layout = "seq:m",
+                                              .options = &going_round},
+                          NULL);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------- */
@@ -328,6 +365,28 @@ static void test_many_heads_change_places_with_their_rows(void)
     CHECK(strcmp(without.form, "all-to-all") != 0);
 }
 
+/* Attention whose queries are another's result, and that has other forms: three there are of the first, two of the second. */
+static void test_attention_of_attention_is_weighed_by_itself(void)
+{
+    const weft_dim seq = {"seq", 64};
+    weft_error error = {0};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *g = weft_graph_create(1);
+    weft_value x = weft_input(g, "x", WEFT_F64, WEFT_DIMS(batch, seq, kv));
+    weft_value y = weft_attention(x, x, x, seq, seq, kv, true);
+    y = weft_attention(y, x, x, seq, seq, kv, false);
+    CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
+    CHECK_OK(weft_layout_create("seq:m", &layout, &error), error);
+    if (CHECK_OK(weft_compile(mesh, layout, (weft_values){&y, 1}, NULL, &program, &error), error))
+        CHECK_EQ_INT(weft_plan_n_forms(program), 3 + 2);
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&g);
+}
+
 /* Where little is computed, an exchange more costs more than it hides. */
 static void test_few_rows_are_gathered(void)
 {
@@ -355,11 +414,13 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_a_ring_gives_the_numbers_of_one_rank);
         RUN(test_heads_that_change_places_with_rows_do_too);
+        RUN(test_of_many_dims_rows_are_gathered);
         RUN(test_all_of_them_have_both_forms);
         RUN(test_of_causal_rows_blocks_go_to_whom_they_are_seen_by);
         RUN(test_a_padding_mask_goes_round_with_its_keys);
         RUN(test_uneven_rows_go_round);
         RUN(test_many_heads_change_places_with_their_rows);
+        RUN(test_attention_of_attention_is_weighed_by_itself);
         RUN(test_few_rows_are_gathered);
         RUN(test_long_rows_go_round_and_hold_less);
     }

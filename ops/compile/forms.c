@@ -7,20 +7,21 @@
 #include <math.h>
 #include <string.h>
 
-/* Names alone say where operands are, so all ranks agree; what a program has placed itself keeps its form. */
+/* Names and placements alone say where operands are, so all ranks agree. */
 static int forms_of(const weft_plan *plan, const weft_node *node, weft_form *forms)
 {
     weft_spec in[WEFT_MAX_IN];
     weft_site site;
+    uint32_t placed = 0;
     if (node->op->forms == NULL) return 0;
     memset(in, 0, sizeof in);
     weft_site_of(plan->graph, node, &site);
     for (int i = 0; i < node->n_in; i++) {
         const weft_tensor *tensor = &plan->graph->tensors[node->in[i]];
-        if (tensor->placement || tensor->place_as) return 0;
+        placed |= (uint32_t)(tensor->placement || tensor->place_as) << i;
         if (weft_wanted_spec(plan, node->in[i], &in[i], NULL) != WEFT_OK) return 0;
     }
-    return node->op->forms(&site, in, plan->mesh, forms);
+    return node->op->forms(&site, in, placed, plan->mesh, forms);
 }
 
 static double exchange_price(const weft_plan *plan, const weft_form *form, double bytes)

@@ -35,7 +35,7 @@ struct weft_form {
     double held;           /* bytes of others' operands that are there at once */
     int n_exchanges;
 };
-enum { WEFT_MAX_FORMS = 4 };
+enum { WEFT_MAX_FORMS = 5 };
 
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */
 #define WEFT_OP(name) extern const weft_op weft_op_##name;

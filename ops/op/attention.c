@@ -257,21 +257,6 @@ void weft_attention_factors(const weft_site *of, weft_factors *factors)
     }
 }
 
-bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
-{
-    (void)mesh;
-    const weft_attention_attributes *attributes = site->attributes;
-    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
-    const int of_k = weft_shape_find(k, attributes->memory),
-              of_v = weft_shape_find(v, attributes->memory);
-    if (attributes->blocks != NULL) return false;
-    if (in[1].n_split[of_k] == 0 && in[2].n_split[of_v] == 0) return false;
-    const weft_dim feature = q->dims[weft_shape_find(q, attributes->feature)];
-    const double found = weft_count_of(q), there = weft_count_of(k) + weft_count_of(v);
-    const double scores = found / (double)feature.size * (double)k->dims[of_k].size;
-    return 4 * found <= there && scores <= there;
-}
-
 static void gradient(weft_vjp *vjp)
 {
     weft_attention_attributes attributes;
@@ -314,7 +299,6 @@ const weft_op weft_op_attention = {
     .factors = weft_attention_factors,
     .gradient = gradient,
     .expand = weft_attention_expand,
-    .is_apart = weft_attention_is_apart,
     .forms = weft_attention_forms,
     .flops = flops,
 };

@@ -9,17 +9,13 @@ bool weft_attention_has_column(const weft_attention_attributes *attributes);
 /* A factor for every dim of q but feature. Operands are q, k, v, then bias and mask, and in the gradient dout; results
  * are of q's dims, or dq, dk, dv, dbias. Query and memory may be one name: k and v have no direction of query. */
 void weft_attention_factors(const weft_site *site, weft_factors *factors);
-/* Where the memory rows are split and there is so much of them that to send what query rows find in each part is less than to
- * send k and v: there, by simpler ops, each rank has the scores of its own rows, and the softmax and what is weighted by it are
- * combined. */
-bool weft_attention_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
 /* The site as if k and v had the blocks of q; without blocks, the site. */
 weft_site weft_attention_alike(const weft_site *site);
 /* The same written out, with a matrix of query x memory. */
 void weft_attention_expand(weft_vjp *vjp);
-/* How attention or its gradient is done where rows of q and of k and v are split over the same axes (attention_forms.c). */
-int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                         weft_form *forms);
+/* How attention or its gradient is done where the rows of k and v are split, and those of q may be (attention_forms.c). */
+int weft_attention_forms(const weft_site *site, const weft_spec *in, uint32_t placed,
+                         const weft_mesh *mesh, weft_form *forms);
 /* weft_attention_work of blocks of rows: as much as an element of `blocks` has on average. */
 double weft_attention_blocks_work(const weft_site *site);
 /* Elements of q times the memory rows that one query row sees, on average: what flops are multiples of. */

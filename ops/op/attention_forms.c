@@ -1,5 +1,6 @@
-/* attention_forms: the forms in which attention and its gradient can be written where rows of q and of k and v are split over the same
- * axes, and what each costs the rank that has most to do.
+/* attention_forms: the forms in which attention and its gradient can be written where rows of k and v are split, and what each costs the
+ * rank that has most to do. Where those of q are split over the same axes, blocks of k and v can go round, or heads and rows change
+ * places; be they or not, k and v can be gathered, or stay where they are, and what is found of them is combined.
  */
 #include <math.h>
 #include <stdio.h>
@@ -43,26 +44,45 @@ static int64_t ranks_along(const weft_mesh *mesh, uint32_t axes)
     return n;
 }
 
-/* The axes over which there can be a ring; 0: none. */
-static uint32_t ring_axes(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
+/* The axes that split the rows of both k and v; 0: none, or they differ. */
+static uint32_t memory_axes(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
 {
     const weft_attention_attributes *a = site->attributes;
-    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape, *v = &site->in[2].shape;
-    const int of_q = weft_shape_find(q, a->query), of_k = weft_shape_find(k, a->memory),
-              of_v = weft_shape_find(v, a->memory);
+    const int of_k = weft_shape_find(&site->in[1].shape, a->memory),
+              of_v = weft_shape_find(&site->in[2].shape, a->memory);
+    const uint32_t axes = axes_of(&in[1], of_k, &in[2], of_v);
+    return a->blocks != NULL || ranks_along(mesh, axes) < 2 ? 0 : axes;
+}
+
+/* Are those of q split as they are? */
+static bool are_rows_alike(const weft_site *site, const weft_spec *in)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const int of_q = weft_shape_find(&site->in[0].shape, a->query),
+              of_k = weft_shape_find(&site->in[1].shape, a->memory);
+    return axes_of(&in[0], of_q, &in[1], of_k) != 0;
+}
+
+/* Bits of q, k, v, bias and mask: what the gradient reads besides stands where q does. */
+static uint32_t operands_of(const weft_attention_attributes *a)
+{
+    return (1u << (3 + (a->bias > 0) + (a->mask > 0))) - 1;
+}
+
+/* Can there be a dim of blocks more? */
+static bool has_room(const weft_site *site, int64_t n)
+{
+    const weft_attention_attributes *a = site->attributes;
     const bool has_column = a->bias + a->mask > 0 && weft_attention_has_column(a);
-    if (a->blocks != NULL || q->n_dims + 1 + has_column >= WEFT_MAX_DIMS) return 0; /* of blocks */
-    const uint32_t axes = axes_of(&in[0], of_q, &in[1], of_k);
-    if (axes != axes_of(&in[0], of_q, &in[2], of_v)) return 0;
-    const int64_t n = ranks_along(mesh, axes);
-    return n < 2 || n > MOST_RANKS ? 0 : axes;
+    return site->in[0].shape.n_dims + 1 + has_column < WEFT_MAX_DIMS && n <= MOST_RANKS;
 }
 
 /* The sizes that prices are made of: bytes of q, of k and v together with what is split as they are of bias and mask, of what of
  * these has query rows, and work, were the rows not split. */
 typedef struct sizes {
     double q, kv, scores, flops;
-    bool is_gradient;
+    double matrix, matrix_flops; /* all scores, seen or not, and the work for all of them */
+    bool is_gradient, is_query_split;
     int64_t n;
     uint32_t axes;
 } sizes;
@@ -86,15 +106,21 @@ static sizes sizes_of(const weft_site *site, const weft_spec *in, const weft_mes
                       uint32_t axes)
 {
     const weft_attention_attributes *a = site->attributes;
+    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape;
+    const double rows = (double)k->dims[weft_shape_find(k, a->memory)].size;
     sizes s = {.axes = axes, .n = ranks_along(mesh, axes), .is_gradient = site->n_out > 2};
+    s.is_query_split = are_rows_alike(site, in);
     s.q = bytes_of(site, in, mesh, 0, axes);
     s.kv = bytes_of(site, in, mesh, 1, axes) + bytes_of(site, in, mesh, 2, axes);
     add_scores(site, in, mesh, a->bias, &s);
     add_scores(site, in, mesh, a->mask, &s);
-    s.flops = (s.is_gradient ? 10.0 : 4.0) * weft_attention_work(site);
+    double each = s.is_gradient ? 10.0 : 4.0;
     for (int x = 0; x < weft_mesh_n_axes(mesh); x++)
-        if (!(axes >> x & 1) && weft_spec_state(&in[0], site->in[0].shape.n_dims, x) >= 0)
-            s.flops /= weft_mesh_axis_size(mesh, x);
+        if (!(axes >> x & 1) && weft_spec_state(&in[0], q->n_dims, x) >= 0)
+            each /= weft_mesh_axis_size(mesh, x);
+    s.flops = each * weft_attention_work(site);
+    s.matrix_flops = each * weft_count_of(q) * rows;
+    s.matrix = s.q / (double)q->dims[weft_shape_find(q, a->feature)].size * rows;
     return s;
 }
 
@@ -118,13 +144,42 @@ static double busiest(const weft_ring *r)
     return all > 0 ? most / all : 1;
 }
 
+/* Where q is whole on all ranks, each does all, and there is nothing to send for dk and dv. */
 static weft_form gathered(const sizes *s, const weft_ring *r)
 {
     weft_form f = form_of(s, "gathered", WEFT_ALL_GATHER);
-    f.before = s->kv * (double)(s->n - 1) / (double)s->n;
-    f.flops = f.last = s->flops * busiest(r);
+    const bool is_sent = s->is_query_split || !s->is_gradient;
+    f.before = is_sent ? s->kv * (double)(s->n - 1) / (double)s->n : 0;
+    f.flops = f.last = s->is_query_split ? s->flops * busiest(r) : s->flops;
     f.held = s->is_gradient ? 2 * s->kv : s->kv;
-    f.n_exchanges = 2;
+    f.n_exchanges = is_sent ? 2 : 0;
+    return f;
+}
+
+/* ---- k and v stay ---------------------------------------------------------------------------- */
+
+/* By simpler ops, with a matrix of query x memory: each rank has the scores of its own memory rows. */
+static void write_partial(weft_vjp *vjp, const weft_form *form)
+{
+    (void)form;
+    const bool is_gradient = vjp->site->n_out > 2;
+    (is_gradient ? weft_op_attention_grad : weft_op_attention).expand(vjp);
+}
+
+/* For each row of q its maximum and its sum are combined, then what is weighted is added up; of the gradient a mean, then dq. The
+ * matrix is written and read a few times. */
+static weft_form partial(const sizes *s, double feature)
+{
+    enum { TIMES = 6, TIMES_BACK = 10 };
+    const double n = (double)s->n, sums = s->q / feature;
+    weft_form f = form_of(s, "partial", WEFT_ALL_REDUCE);
+    f.write = write_partial;
+    f.before = 2 * (n - 1) / n * (s->q + (s->is_gradient ? sums : 2 * sums));
+    f.before += s->is_query_split ? s->q * (n - 1) / n : 0;
+    f.flops = f.last = s->matrix_flops / n;
+    f.copied = (s->is_gradient ? TIMES_BACK : TIMES) * s->matrix / n;
+    f.held = s->matrix / n;
+    f.n_exchanges = 2 + s->is_query_split;
     return f;
 }
 
@@ -271,22 +326,34 @@ static int add_heads_form(const weft_site *site, const weft_spec *in, const weft
     return strlen(form->place) + 1 < sizeof form->place;
 }
 
-int weft_attention_forms(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                         weft_form *forms)
+/* What can be where the rows of q are split as those of k and v are. */
+static int add_alike(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+                     const sizes *s, const weft_ring *straight, weft_form *forms)
 {
     const weft_attention_attributes *a = site->attributes;
-    const uint32_t axes = ring_axes(site, in, mesh);
+    const weft_ring balanced = weft_ring_of(site, s->n, true);
+    int n = 0;
+    if (has_room(site, s->n)) forms[n++] = ring_form(s, straight);
+    const bool has_two_each = straight->all_query > s->n; /* blocks that are not empty */
+    if (n > 0 && a->causal && straight->all_query == straight->all_memory && has_two_each)
+        forms[n++] = ring_form(s, &balanced);
+    return n + add_heads_form(site, in, mesh, s, &forms[n]);
+}
+
+int weft_attention_forms(const weft_site *site, const weft_spec *in, uint32_t placed,
+                         const weft_mesh *mesh, weft_form *forms)
+{
+    const weft_attention_attributes *a = site->attributes;
+    const uint32_t axes = memory_axes(site, in, mesh);
     if (axes == 0) return 0;
+    const weft_dim feature =
+        site->in[0].shape.dims[weft_shape_find(&site->in[0].shape, a->feature)];
     const sizes s = sizes_of(site, in, mesh, axes);
-    const weft_ring straight = weft_ring_of(site, s.n, false),
-                    balanced = weft_ring_of(site, s.n, true);
-    const weft_shape *q = &site->in[0].shape, *k = &site->in[1].shape;
-    const int64_t n_query = q->dims[weft_shape_find(q, a->query)].size,
-                  n_memory = k->dims[weft_shape_find(k, a->memory)].size;
+    const weft_ring straight = weft_ring_of(site, s.n, false);
     int n = 0;
     forms[n++] = gathered(&s, &straight);
-    forms[n++] = ring_form(&s, &straight);
-    const bool has_two_each = n_query > s.n; /* blocks that are not empty */
-    if (a->causal && n_query == n_memory && has_two_each) forms[n++] = ring_form(&s, &balanced);
-    return n + add_heads_form(site, in, mesh, &s, &forms[n]);
+    forms[n++] = partial(&s, (double)feature.size);
+    if (s.is_query_split && (placed & operands_of(a)) == 0)
+        n += add_alike(site, in, mesh, &s, &straight, &forms[n]);
+    return n;
 }

@@ -183,7 +183,6 @@ const weft_op weft_op_attention_grad = {
     .infer = infer,
     .factors = weft_attention_factors,
     .expand = expand,
-    .is_apart = weft_attention_is_apart,
     .forms = weft_attention_forms,
     .flops = flops,
 };

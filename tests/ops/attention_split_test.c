@@ -5,6 +5,7 @@
 #include "oracle.h"
 #include "test.h"
 #include "weft/autodiff.h"
+#include "weft/research/plan.h"
 
 #include <string.h>
 
@@ -63,15 +64,26 @@ static void build(weft_oracle_build *b)
         weft_oracle_output(b, a.gradients[i]);
 }
 
-static const char *const layouts[] = {"memory:m",          "memory:m,batch:d?",
-                                      "memory:m+d?",       "batch:m,memory:d?",
-                                      "memory:m,query:d?", "heads:m,memory:d?"};
+static const char *const layouts[] = {
+    "memory:m",          "memory:m,batch:d?", "memory:m+d?",      "batch:m,memory:d?",
+    "memory:m,query:d?", "heads:m,memory:d?", "memory:m,query:m", "memory:m+d?,query:m+d?"};
 
-static void check_case(const form *f, weft_mesh *mesh, const char *layout)
+/* Where all but sums is dear, keys and values stay where they are. */
+static double exchange(void *context, const weft_exchange *exchange)
+{
+    (void)context;
+    return exchange->link_bytes * (exchange->kind == WEFT_ALL_REDUCE ? 1e-3 : 1e3);
+}
+static const weft_cost dear = {.exchange = exchange, .flops_per_byte = 1e3, .latency = 1e-9};
+static const weft_compile_options staying = {.cost = &dear};
+
+static void check_case(const form *f, weft_mesh *mesh, const char *layout,
+                       const weft_compile_options *options)
 {
     weft_oracle_check(
         &oracle, mesh,
-        &(weft_oracle_case){.name = f->name, .build = build, .argument = f, .layout = layout},
+        &(weft_oracle_case){
+            .name = f->name, .build = build, .argument = f, .layout = layout, .options = options},
         NULL);
 }
 
@@ -79,18 +91,32 @@ static void test_a_split_memory_gives_the_numbers_of_one_rank(void)
 {
     for (int m = 0; m < oracle.n_meshes; m++)
         for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; l++)
-            for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
-                check_case(&forms[f], oracle.meshes[m], layouts[l]);
+            for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+                check_case(&forms[f], oracle.meshes[m], layouts[l], NULL);
+                check_case(&forms[f], oracle.meshes[m], layouts[l], &staying);
+            }
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------- */
 
-/* Bytes that rank 0 sends: all of them, and by gathering. */
+/* Bytes that rank 0 sends: all of them, and by gathering; and the form that is taken. */
 typedef struct sent {
     int64_t all, gathered;
+    char form[40];
 } sent;
 
-static sent sent_by(const form *f, weft_dim rows, weft_dim memory_rows, const char *layout_text)
+static void read_form(const weft_program *program, sent *s)
+{
+    weft_error error = {0};
+    weft_planned_form form;
+    for (int i = 0; i < weft_plan_n_forms(program); i++)
+        if (CHECK_OK(weft_plan_form_at(program, i, &form, &error), error) && form.is_taken)
+            snprintf(s->form, sizeof s->form, "%s", form.name);
+}
+
+/* Of q and k, where they are placed by the program itself, and not by the layout alone; options NULL: the usual ones. */
+static sent sent_by(const form *f, weft_dim rows, weft_dim memory_rows, const char *layout_text,
+                    bool is_placed, const weft_compile_options *options)
 {
     weft_error error = {0};
     weft_mesh *mesh = NULL;
@@ -100,18 +126,21 @@ static sent sent_by(const form *f, weft_dim rows, weft_dim memory_rows, const ch
     weft_graph *g = weft_graph_create(1);
     const weft_shape q = WEFT_DIMS(batch, rows, heads, kv);
     const weft_shape k = WEFT_DIMS(batch, memory_rows, heads, kv);
-    weft_attention_options options = {
+    weft_attention_options attention = {
         .query = rows, .memory = memory_rows, .feature = kv, .causal = f->causal};
     weft_value in[3] = {weft_input(g, "q", WEFT_F64, q), weft_input(g, "k", WEFT_F64, k),
                         weft_input(g, "v", WEFT_F64, k)};
-    weft_value d[3], y = weft_attention_with(in[0], in[1], in[2], &options);
+    for (int i = 1; i < 3 && is_placed; i++)
+        weft_place(in[i], "memory:m");
+    weft_value d[3], y = weft_attention_with(in[0], in[1], in[2], &attention);
     weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, 3}, d, 0);
     sent s = {0};
     CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
     CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
     if (CHECK_OK(
-            weft_compile(mesh, layout, WEFT_VALUES(y, d[0], d[1], d[2]), NULL, &program, &error),
+            weft_compile(mesh, layout, WEFT_VALUES(y, d[0], d[1], d[2]), options, &program, &error),
             error)) {
+        read_form(program, &s);
         const int n = weft_plan_traffic(program, 0, traffic, 32);
         for (int i = 0; i < n && i < 32; i++) {
             s.all += traffic[i].bytes;
@@ -125,22 +154,41 @@ static sent sent_by(const form *f, weft_dim rows, weft_dim memory_rows, const ch
     return s;
 }
 
-/* Of a memory of 50 rows k alone has 50 * 3 * 2 * 4 * 8 bytes = 9.4 KiB. */
+/* Of a memory of 500 rows k alone has 500 * 3 * 2 * 4 * 8 bytes = 94 KiB. */
 static void test_what_is_found_goes_over_ranks_and_the_memory_does_not(void)
 {
-    const weft_dim longer = {"memory", 5000};
-    const sent some = sent_by(&forms[0], query, memory, "memory:m"),
-               more = sent_by(&forms[0], query, longer, "memory:m");
-    CHECK(some.all > 0 && some.all < 50 * 3 * 2 * 4 * 8);
+    const weft_dim long_one = {"memory", 500}, longer = {"memory", 5000};
+    const sent some = sent_by(&forms[0], query, long_one, "memory:m", false, NULL),
+               more = sent_by(&forms[0], query, longer, "memory:m", false, NULL),
+               placed = sent_by(&forms[0], query, longer, "", true, NULL);
+    CHECK_TEXT(more.form, "partial");
+    CHECK(some.all > 0 && some.all < 2000);
     CHECK_EQ_INT(some.gathered, 0);
     CHECK_EQ_INT(more.all, some.all);
+    CHECK_TEXT(placed.form, "partial"); /* its gradients are gathered: names want them so */
+}
+
+/* Exchanges take their time, however little they send: a short memory is gathered, and nothing sent for its gradient. */
+static void test_a_short_memory_is_gathered(void)
+{
+    const sent s = sent_by(&forms[0], query, memory, "memory:m", false, NULL);
+    CHECK_TEXT(s.form, "gathered");
+    CHECK_EQ_INT(s.all, s.gathered);
+}
+
+/* What is taken where numbers are compared with one rank's. */
+static void test_where_all_but_sums_is_dear_it_stays(void)
+{
+    CHECK_TEXT(sent_by(&forms[0], query, memory, "memory:m", false, &staying).form, "partial");
+    CHECK_TEXT(sent_by(&forms[0], query, memory, "memory:m,query:m", false, &staying).form,
+               "partial");
 }
 
 /* Where there are as many query rows, what they find is as much as there is: k and v are gathered. */
 static void test_of_many_query_rows_the_memory_is_gathered(void)
 {
     const weft_dim many = {"query", 50};
-    CHECK(sent_by(&forms[0], many, memory, "query:m,memory:m").gathered > 0);
+    CHECK(sent_by(&forms[0], many, memory, "query:m,memory:m", false, NULL).gathered > 0);
 }
 
 /* Rows of x are split, and so are heads, over the same axis: heads of all rows come together by all-to-all, and go back. */
@@ -184,6 +232,8 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         RUN(test_a_split_memory_gives_the_numbers_of_one_rank);
         RUN(test_what_is_found_goes_over_ranks_and_the_memory_does_not);
+        RUN(test_a_short_memory_is_gathered);
+        RUN(test_where_all_but_sums_is_dear_it_stays);
         RUN(test_of_many_query_rows_the_memory_is_gathered);
         RUN(test_rows_and_heads_of_one_axis_change_places);
     }

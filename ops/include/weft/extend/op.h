@@ -187,9 +187,9 @@ struct weft_op {
      * less than the kernel would be sent. in [n_in]: where names want them, on the mesh. NULL: nowhere. Of Weft's own ops alone */
     bool (*is_apart)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
     /* The forms in which it can be written where its operands are split so, with what each costs: at most WEFT_MAX_FORMS; the
-     * first is the op itself. The compiler takes the cheapest. Returns how many; 0: there is nothing to choose. Of Weft's own ops
-     * alone */
-    int (*forms)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+     * first is the op itself. The compiler takes the cheapest. Returns how many; 0: there is nothing to choose. placed: bit i:
+     * where operand i is the program has said itself. Of Weft's own ops alone */
+    int (*forms)(const weft_site *site, const weft_spec *in, uint32_t placed, const weft_mesh *mesh,
                  weft_form *forms);
 };
 

@@ -50,9 +50,11 @@ static weft_status check_count(const option *o, const char *value, const char *s
     const long long count = strtoll(value, &end, 10);
     if (end == value || *end != '\0')
         return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a whole number", said, value);
-    if (errno == ERANGE || count < (long long)o->low || count > most)
-        return weft_fail(error, WEFT_USAGE, "%s: %s must be from %lld to 2^40 (%lld)", said,
-                         o->name, (long long)o->low, (long long)most);
+    const long long high = o->high > 0 ? (long long)o->high : most;
+    if (errno == ERANGE || count < (long long)o->low || count > high)
+        return weft_fail(error, WEFT_USAGE, "%s: %s must be from %lld to %s%lld%s", said, o->name,
+                         (long long)o->low, high == most ? "2^40 (" : "", high,
+                         high == most ? ")" : "");
     return WEFT_OK;
 }
 

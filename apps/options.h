@@ -24,7 +24,7 @@ enum { LINE_WIDTH = 80 }; /* of what is printed */
 typedef enum option_kind {
     OPTION_TEXT,
     OPTION_LIST,   /* words like name=value, as many as there are: --dims a=x,y b=z */
-    OPTION_COUNT,  /* an integer from `low` to 2^40 */
+    OPTION_COUNT,  /* an integer from `low` to `high` */
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
     OPTION_FLAG,   /* --name, --no-name             */
@@ -40,7 +40,7 @@ typedef struct option {
     const char *group;   /* the heading it stands under in --help */
     const char *help;
     const char *choices; /* "f32 f64" */
-    double low;
+    double low, high;    /* high 0: 2^40 */
 } option;
 
 typedef struct option_table {

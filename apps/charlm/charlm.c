@@ -16,7 +16,7 @@ static const option options[] = {
     {"width", OPTION_COUNT, "128", "N", "Model", "of embeddings and states", NULL, 1},
     {"heads", OPTION_COUNT, "4", "N", "Model", "transformer: of attention; must divide width", NULL,
      1},
-    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window", NULL, 1},
+    {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, at most 2^20", NULL, 1, 1 << 20},
     {"dropout", OPTION_REAL, "0", "X", "Model", "probability of dropping a number behind a layer"},
     APP_DTYPE_OPTION,
     APP_LEARN_OPTIONS("1000", "length of training and of the rate's schedule", "32",

@@ -11,8 +11,9 @@
 #include "weft/io.h"
 
 static const option options[] = {
-    {"words", OPTION_COUNT, "8192", "N", "Options", "train: how many to learn, 257 to 65536", NULL,
-     257},
+    {"words", OPTION_COUNT, "8192", "N", "Options",
+     "train: how many to learn, 257 to 65536, as a file of tokens has 16 bits for each", NULL, 257,
+     BPE_MOST_WORDS},
     {"tokens", OPTION_TEXT, "", "DIR", "Options", "encode, decode: the vocabulary"},
 };
 static const option_table table = {
@@ -94,10 +95,6 @@ static weft_status train(const tokens_call *c, weft_error *error)
 {
     contents text;
     bpe *b = NULL;
-    if (c->n_words > BPE_MOST_WORDS)
-        return weft_fail(error, WEFT_USAGE,
-                         "--words %lld; a file of tokens has 16 bits for each, so at most %d",
-                         (long long)c->n_words, BPE_MOST_WORDS);
     WEFT_TRY(read_file(c->paths[0], &text, error));
     weft_status status = bpe_train(text.bytes, text.n, (int)c->n_words, &b, error);
     if (status == WEFT_OK) status = bpe_save(b, c->paths[1], error);

@@ -9,6 +9,7 @@
 
 static const option some[] = {
     {"batch", OPTION_COUNT, "16", "N", "G", "rows", NULL, 1},
+    {"few", OPTION_COUNT, "3", "N", "G", "of them", NULL, 2, 65536},
     {"rate", OPTION_REAL, "1e-3", "X", "G", "speed"},
     {"dtype", OPTION_CHOICE, "f32", "TYPE", "G", "numbers", "f32 f64"},
     {"dry-run", OPTION_FLAG, "no", "", "G", "plan only"},
@@ -121,6 +122,8 @@ static void test_wrong_settings_are_refused(void)
     check_refused(&error, READ(&error, "--bacth", "3"), "--batch");
     check_refused(&error, READ(&error, "--batch", "0"), "from 1");
     check_refused(&error, READ(&error, "--batch", "1099511627777"), "2^40");
+    check_refused(&error, READ(&error, "--few", "1"), "--few 1: few must be from 2 to 65536");
+    check_refused(&error, READ(&error, "--few", "65537"), "few must be from 2 to 65536");
     check_refused(&error, READ(&error, "--batch", "3x"), "3x");
     check_refused(&error, READ(&error, "--batch"), "wants a value");
     check_refused(&error, READ(&error, "--rate", "nan"), "finite");

@@ -320,7 +320,9 @@ static void test_wrong_files_are_refused(void)
     check_refused("weft tokens encode text.txt x", "give --tokens DIR");
     check_refused("weft tokens trian text.txt x", "did you mean train?");
     check_refused("weft tokens train text.txt", "wants TEXT DIR");
-    check_refused("weft tokens train text.txt x --words 70000", "at most 65536");
+    check_refused("weft tokens train text.txt x --words 70000",
+                  "--words 70000: words must be from 257 to 65536\n");
+    check_refused("weft tokens train text.txt x --words 10", "from 257 to 65536\n");
     check_refused("weft tokens train nowhere.txt x",
                   "nowhere.txt: No such file or directory; name a file");
     check_refused("weft tokens train text.txt no/where",

@@ -102,7 +102,8 @@ static weft_status fail_unknown(const char *name, weft_error *error)
     char list[WEFT_DEVICES * 20] = "";
     const char *colon = strchr(name, ':');
     for (int i = 0; i < N_LIBRARIES && colon != NULL; i++)
-        if (strncmp(name, libraries[i].device, (size_t)(colon - name)) == 0)
+        if (strlen(libraries[i].device) == (size_t)(colon - name) &&
+            strncmp(name, libraries[i].device, (size_t)(colon - name)) == 0)
             return fail_numbered(name, colon, error);
     for (int at = 0; at < WEFT_DEVICES && weft_devices[at] != NULL; at++)
         known[n++] = weft_devices[at]->name;

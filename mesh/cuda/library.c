@@ -28,14 +28,26 @@ void cuda_library_add(cuda_library_look look)
     if (n_looks < MOST) looks[n_looks++] = look;
 }
 
+/* cuDNN before 9 says 1000 major + 100 minor + patch. */
+static int scale_of(int version)
+{
+    return version < 10000 ? 1000 : 10000;
+}
+
+static int major_of(int version)
+{
+    return version / scale_of(version);
+}
+
 bool cuda_library_fits(int version, int built)
 {
-    return version / 10000 == built / 10000;
+    return version > 0 && major_of(version) == major_of(built);
 }
 
 static void print_version(int version, char text[24])
 {
-    snprintf(text, 24, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, 24, "%d.%d.%d", major_of(version), version % scale_of(version) / 100,
+             version % 100);
 }
 
 static int tell(const cuda_library_fact *fact, char *text, size_t room)

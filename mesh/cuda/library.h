@@ -21,7 +21,8 @@ typedef struct cuda_entry {
  */
 const char *cuda_library_fill(const char *file, const cuda_entry *entries, size_t n, void *table);
 
-/* What is told of a library that may be there (`weft info`). Versions: 10000 major + 100 minor + patch. */
+/* What is told of a library that may be there (`weft info`). Versions: 10000 major + 100 minor + patch, or, of
+ * one below 10000, 1000 major. */
 typedef struct cuda_library_fact {
     const char *name, *file;
     int version,
@@ -34,7 +35,7 @@ typedef cuda_library_fact (*cuda_library_look)(void);
  * Local. */
 void cuda_library_add(cuda_library_look look);
 void cuda_library_tell(char *text, size_t room);
-/* Whether calls of the headers of version `built` may be made to it. */
+/* Whether calls of the headers of version `built` may be made to it; 0: it is not there, and they may not. */
 bool cuda_library_fits(int version, int built);
 
 #endif

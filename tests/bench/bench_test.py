@@ -107,6 +107,25 @@ class OnADevice(unittest.TestCase):
         other.numbers = [4.0, float("nan")]
         self.assertIn("APART", device.disagreement([one, other]))
 
+    def test_who_ends_in_a_turn_is_told_of_and_the_other_goes_on(self):
+        one, other = device.Contender("one", []), device.Contender("other", [])
+        one.numbers = other.numbers = [4.0]
+        for c in (one, other):
+            c.open, c.worker, c.forget = mock.Mock(), mock.Mock(blocks=1, calls=1), lambda: None
+            c.worker.ask.return_value = {"wall": [1.0]}
+        other.worker.ask.side_effect = [{"wall": [1.0]}, process.Failed("it ended with status -9")]
+        device.measure("tiny", [one, other], 3, 1)
+        self.assertEqual([len(c.walls) for c in (one, other)], [3, 0])
+        self.assertIn("status -9", other.why)
+        self.assertIn("status -9", device.reason([other]))
+
+    def test_a_row_that_weft_did_not_do_is_no_success(self):
+        command = [sys.executable, str(Path(device.__file__)), "--programs", str(PROGRAMS), "--python", "/nowhere/python3",
+                   "--device", "cpu", "--rounds", "1", "--only-trainings", "nothing", "tiny"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertIn("  Weft: skipped: ", done.stdout)
+        self.assertEqual(done.returncode, 1)
+
     def test_what_does_not_fit_beside_another_is_measured_alone(self):
         alive = []
 

@@ -66,9 +66,14 @@ class Contender:
         self.memory = after - before if before is not None and after is not None else None
 
     def measure(self):
-        wall = self.worker.ask(f"time {self.worker.blocks} {self.worker.calls}")["wall"]
-        self.walls.append(min(wall) / self.worker.calls)
-        self.worker.stop()
+        """A turn; who ends in one is told of as one who did not begin."""
+        try:
+            wall = self.worker.ask(f"time {self.worker.blocks} {self.worker.calls}")["wall"]
+            self.walls.append(min(wall) / self.worker.calls)
+            self.worker.stop()
+        except Failed as why:
+            self.close()
+            self.walls, self.why = [], str(why)
 
     def close(self):
         if self.worker is not None:
@@ -131,17 +136,23 @@ def rate(row, amount, contenders, rounds):
     for c in contenders:
         c.forget()
         c.open(row, 1)
-        for _ in range(rounds if c.worker else 0):
-            c.measure()
+        for _ in range(rounds):
+            if c.worker:
+                c.measure()
         c.close()
     found = [(amount / min(c.walls), c.name) for c in contenders if c.walls]
     return max(found) if found else None
 
 
+def reason(contenders):
+    """Why a rate of theirs is not there."""
+    return "; ".join(f"{c.name}: {c.why}" for c in contenders if c.why) or "no PyTorch"
+
+
 def say_bounds(weft, others, rounds):
     n_bytes = 4 * sizes.DEVICE_MATRIX[0] * sizes.DEVICE_MATRIX[1]
     copy = rate("large_copy", 2 * n_bytes, others, rounds)
-    print("copy: " + (f"{copy[0] / 1e9:.0f} GB/s ({copy[1]})" if copy else "not measured: no PyTorch"))
+    print("copy: " + (f"{copy[0] / 1e9:.0f} GB/s ({copy[1]})" if copy else f"not measured: {reason(others)}"))
     for row, passes in BOUND.items():
         found = rate(row, passes * n_bytes, [weft], rounds)
         share = f", {found[0] / copy[0]:.1%} of a copy" if found and copy else ""
@@ -185,14 +196,18 @@ def main():
     ceiling = None
     if not arguments.only_trainings:
         m, k, n = sizes.DEVICE_PRODUCT
-        ceiling = rate("large_product", 2.0 * m * k * n, [torch[1]] if torch else [weft], arguments.rounds)
-        print("product ceiling: " + (f"{ceiling[0] / 1e12:.0f} TFLOP/s ({ceiling[1]})" if ceiling else "not measured"))
+        asked = [torch[1]] if torch else [weft]
+        ceiling = rate("large_product", 2.0 * m * k * n, asked, arguments.rounds)
+        print("product ceiling: " + (f"{ceiling[0] / 1e12:.0f} TFLOP/s ({ceiling[1]})" if ceiling
+                                     else f"not measured: {reason(asked)}"))
+    missed = 0
     for row in arguments.rows or TRAININGS:
         how = measure(row, [weft, *torch], arguments.rounds, 3)
         say_training(row, [weft, *torch], how, ceiling and ceiling[0])
+        missed += not weft.walls
     if not arguments.only_trainings:
         say_bounds(wide, torch[1:], arguments.rounds)
-    return 0 if weft.numbers else 1
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -65,6 +65,14 @@ static void test_the_nearest_name_is_asked_for(void)
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "no device cuda:1: a rank takes the one of its place among those of its "
                         "host; say cuda, and which there are by CUDA_VISIBLE_DEVICES=1");
+    static const char *const others[] = {":1", "cu:1"}; /* numbers of no device */
+    for (int k = 0; k < 2; k++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, INFO "--device %s", others[k]);
+        r = run_with(EMULATED, arguments);
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_TEXT(r->text, "it can be one of: auto, cpu, cuda");
+    }
     r = run_with("WEFT_DEVICE=gpu", INFO);
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "it can be one of: auto, cpu, cuda");
@@ -96,7 +104,7 @@ static void test_info_says_which_libraries_compute(void)
     const command_result *r = run_with(EMULATED, INFO);
     CHECK(strstr(r->text, ", cuBLASLt ") != NULL && strstr(r->text, ", cuDNN ") != NULL);
     CHECK(strstr(r->text, "plain kernels") == NULL);
-    r = run_with(EMULATED " TEST_CUDNN_VERSION=80905", INFO);
+    r = run_with(EMULATED " TEST_CUDNN_VERSION=8905", INFO);
     CHECK_TEXT(r->text, ", cuDNN 8.9.5, built with ");
     CHECK_TEXT(r->text, ": attention, convolutions by plain kernels");
     r = run_with(EMULATED " TEST_CUDNN_VERSION=90800", INFO);

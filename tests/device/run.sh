@@ -5,7 +5,7 @@
 #                                           DIR/packed.tgz and DIR/run.sh
 #   DIR/run.sh run                          there: all of them, in nine minutes at most; device.log has date, driver and commit
 #   DIR/run.sh bench                        there: steps of GPT-2 beside PyTorch's, where its python3 has that, and ops beside a
-#                                           copy (tests/bench/device.py), in nine minutes at most; bench.log; 77: there is no GPU.
+#                                           copy (tests/bench/device.py), in nine minutes at most; bench.log; 77: no GPU, or no python3.
 #                                           ROWS="gpt2_4x1024 ...": these alone
 #
 # Logs are written into the folder that OUT names, else beside the script. Built on the older system of the two: its C library is the
@@ -162,18 +162,26 @@ run() {
 
 # ---- bench ------------------------------------------------------------------------------------------
 
+# bench_for SECONDS ARGUMENTS...: what is said in so many at most; lines come as they are known
+bench_for() {
+    local most=$1 status=0
+    shift
+    timeout --kill-after=5 "$most" python3 "$work/bench/device.py" --programs "$work/bench" "$@" || status=$?
+    case $status in 124 | 137) echo "FAILED: it was not done in $most s" ;; esac
+    return "$status"
+}
+
 # Beside PyTorch; then step by step, which says what CUDA graphs are worth.
 bench() {
     prepare
     has_device || { echo "skipped: no device cuda"; return 77; }
     local status=0 words
+    command -v python3 > /dev/null || { echo "skipped: no python3"; return 77; }
     read -ra words <<< "${ROWS:-}"
-    timeout --kill-after=5 "$most_of_all" python3 "$work/bench/device.py" --programs "$work/bench" "${words[@]}" || status=$?
-    [ "$status" != 124 ] || echo "FAILED: it was not done in $most_of_all s"
+    bench_for "$most_of_all" ${words[@]+"${words[@]}"} || status=$?
     if [ -z "${ROWS:-}" ] && [ $((most_of_all - SECONDS)) -gt 60 ]; then
         echo "== without CUDA graphs"
-        WEFT_CUDA_GRAPHS=0 timeout 60 python3 "$work/bench/device.py" --programs "$work/bench" --python /nowhere/python3 --only-trainings \
-            gpt2_4x1024 || status=$?
+        WEFT_CUDA_GRAPHS=0 bench_for 60 --python /nowhere/python3 --only-trainings gpt2_4x1024 || status=$?
     fi
     return "$status"
 }

@@ -44,10 +44,10 @@ static char *attach_aligned(int id, size_t bytes)
     char *memory = attach_at(id, from + before, SHM_REMAP);
     if (memory == NULL) {
         munmap(from, taken);
-        return NULL;
+        return attach_at(id, NULL, 0);
     }
     if (before > 0) munmap(from, before);
-    if (taken - before > room) munmap(from + before + room, taken - before - room);
+    munmap(from + before + room, taken - before - room);
     return memory;
 }
 

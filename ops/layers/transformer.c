@@ -121,6 +121,11 @@ static bool check(const block *b, weft_value x)
         weft_graph_fail(x.graph,
                         "%s: layer %.60s: depth is %lld; it is how many blocks there are, or 0",
                         b->layer.kind, b->layer.name, (long long)depth);
+    if (b->options->is_gated && b->options->experts != NULL)
+        weft_graph_fail(x.graph,
+                        "%s: layer %.60s: is_gated is set and there are experts; what is gated is "
+                        "the dense layer that they stand in place of. Leave one out",
+                        b->layer.kind, b->layer.name);
     return weft_layer_has(&b->layer, "embed is", x, b->options->embed);
 }
 

@@ -26,9 +26,10 @@ static summary look(weft_dtype dtype, const void *data, int64_t count)
 }
 
 /* A NaN has a sign on some processors, which says nothing. */
-static void show(FILE *file, double x)
+static void show(FILE *file, weft_dtype dtype, double x)
 {
-    fprintf(file, " %.6g", isnan(x) ? fabs(x) : x);
+    const int digits = weft_dtype_is_float(dtype) ? 6 : 10; /* all of an integer */
+    fprintf(file, " %.*g", digits, isnan(x) ? fabs(x) : x);
 }
 
 static void print(FILE *file, weft_value value, const void *data, int64_t count)
@@ -47,7 +48,7 @@ static void print(FILE *file, weft_value value, const void *data, int64_t count)
                 (long long)(count - s.n_finite), (long long)count);
     fprintf(file, "; first");
     for (int64_t i = 0; i < count && i < N_SHOWN; i++)
-        show(file, weft_dtype_get(dtype, data, i));
+        show(file, dtype, weft_dtype_get(dtype, data, i));
     fprintf(file, "%s\n", count > N_SHOWN ? " ..." : "");
     fflush(file);
 }
@@ -55,18 +56,19 @@ static void print(FILE *file, weft_value value, const void *data, int64_t count)
 weft_status weft_print(weft_program *program, weft_value value, FILE *file, weft_error *error)
 {
     WEFT_GIVEN(program, error);
-    WEFT_GIVEN(file, error);
     const weft_dtype dtype = weft_dtype_of(value);
     const bool is_there = weft_home_of(program, value) != 0; /* else weft_read says why not */
     const int64_t count = is_there ? weft_shape_count(weft_shape_of(value)) : 1;
     const int64_t bytes = count * (int64_t)weft_dtype_bytes(dtype);
     weft_error own = {.rank = -1};
     void *data = malloc((size_t)bytes + 8);
-    if (data == NULL) weft_fail_memory(&own, (size_t)bytes);
+    if (weft_check_given(file != NULL, __func__, "file", &own) == WEFT_OK && data == NULL)
+        weft_fail_memory(&own, (size_t)bytes);
     weft_status status = weft_world_agree(&own); /* nobody is left waiting */
-    if (status != WEFT_OK)
+    if (status != WEFT_OK) {
         weft_fail(error, status, "%s", own.message);
-    else
+        if (error) error->rank = own.rank;
+    } else
         status = weft_read(program, value, dtype, data, bytes, error);
     if (status == WEFT_OK && weft_mesh_is_root(weft_program_mesh(program)))
         print(file, value, data, count);

@@ -15,11 +15,12 @@
 
 This is the C library and no second one: weft.NAME(...) is weft_NAME of the headers for every function there that takes
 and returns what Python has (help(weft.relu) shows its prototype). Values, dims, lists of them, dtypes ("f32"), graphs,
-meshes are handed over as they are; fields of an options struct are keyword arguments; a failure is a weft.Error with
+meshes are handed over as they are; fields of an options struct are keyword arguments (in_=: the field `in`); a failure is a weft.Error with
 the library's sentence. What is not covered is in weft.c, with its C types.
 """
 import ctypes
 import json
+import keyword
 import sys
 import weakref
 from collections import namedtuple
@@ -56,10 +57,12 @@ def _refuse(function, parameter, given):
 
 
 def _to_struct(name, fields, keep):
-    """A struct from keyword arguments by the names of its fields."""
+    """A struct from keyword arguments by the names of its fields; in_ is `in`, a word of Python's own."""
     described = {field["name"]: field for field in c.model["structs"][name]["fields"]}
     made = c.types[name]()
     for key, given in fields.items():
+        if key not in described and keyword.iskeyword(key[:-1]) and key.endswith("_"):
+            key = key[:-1]
         if key not in described:
             raise TypeError(f"{key} is no option of {name}; there are {', '.join(described)}")
         setattr(made, key, _to_c(described[key], given, keep, {"name": f"weft_{name}"}))
@@ -168,7 +171,7 @@ def _checked(status, error):
         raise Error(status, error.message.decode(errors="replace"))
 
 
-def call(name, *given, **options):
+def call(name, /, *given, **options):
     """weft_NAME by Python's values. An error parameter is supplied; options go to the parameter of a struct's type."""
     function = c.functions[name]
     wanted = list(function["parameters"])

@@ -380,7 +380,7 @@ static void test_attention_of_attention_is_weighed_by_itself(void)
     CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
     CHECK_OK(weft_layout_create("seq:m", &layout, &error), error);
     if (CHECK_OK(weft_compile(mesh, layout, (weft_values){&y, 1}, NULL, &program, &error), error))
-        CHECK_EQ_INT(weft_plan_n_forms(program), 3 + 2);
+        CHECK_EQ_INT(weft_plan_n_forms(program), 4 + 3);
     weft_program_destroy(&program);
     weft_layout_destroy(&layout);
     weft_mesh_destroy(&mesh);

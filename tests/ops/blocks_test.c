@@ -543,6 +543,10 @@ static void test_norm_and_attention_told_wrongly(void)
          .name = "m", .embed = embed, .heads = heads, .attention = {column, row, key});
     SAYS("layer m: memory is along column:7", weft_multi_head, weft_multi_head_options, .name = "m",
          .embed = embed, .heads = heads, .attention = {row, column, key});
+    const weft_experts_options experts = {.token = row};
+    SAYS("layer t: is_gated is set and there are experts", weft_transformer,
+         weft_transformer_options, .name = "t", .embed = embed, .heads = heads, .hidden = hidden,
+         .self = {row, row, key}, .is_gated = true, .experts = &experts);
     SAYS("layer t: depth is -1", weft_transformer, weft_transformer_options, .name = "t",
          .embed = embed, .depth = -1);
     weft_graph *g = weft_graph_create(1);

@@ -108,6 +108,21 @@ static void test_what_cannot_be_printed(void)
     close_net(&n);
 }
 
+/* Nobody waits for one who cannot take part. */
+static void test_one_without_a_file_is_all_ranks_error(void)
+{
+    net n;
+    weft_error error = {0};
+    weft_mesh *mesh = oracle.n_meshes > 0 ? oracle.meshes[0] : oracle.alone;
+    FILE *file = weft_mesh_is_root(mesh) ? NULL : tmpfile();
+    if (open_net(&n, mesh)) {
+        CHECK_EQ_INT(weft_print(n.program, n.x, file, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, "file");
+    }
+    close_net(&n);
+    if (file != NULL) fclose(file);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"d:2", "d:4"};
@@ -115,6 +130,7 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 2, &error), error)) {
         RUN(test_one_rank_prints_a_line);
         RUN(test_what_cannot_be_printed);
+        RUN(test_one_without_a_file_is_all_ranks_error);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

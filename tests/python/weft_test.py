@@ -105,6 +105,19 @@ def refused(kind, pattern, call, *given, **options):
     raise AssertionError(f"not refused: {pattern}")
 
 
+def test_layers_are_called_by_keywords():
+    rows, wide, out = weft.Dim("rows", 4), weft.Dim("wide", 8), weft.Dim("out", 16)
+    g = weft.Graph(seed=1)
+    x = g.input("x", [rows, wide])
+    y = weft.dense(x, name="up", in_=[wide], out=[out], activation="relu")
+    z = weft.norm(y, name="norm", feature=out)
+    assert y.dims == z.dims == (rows, out) and g.find("up/weight").dims == (wide, out)
+    assert weft.variable(g, name="v", dtype="f32", shape=[rows], initial=weft.constant_of(0.0)).name == "v"
+    refused(TypeError, "im_ is no option", weft.dense, x, name="a", im_=[wide], out=[out])
+    refused(weft.Error, "it has no name", weft.dense, x, in_=[wide], out=[out])
+    refused(TypeError, r"relu\(x\) was given 1 arguments, name=", weft.relu, x, name="r")
+
+
 def test_mistakes_are_sentences():
     rows, other = weft.Dim("rows", 4), weft.Dim("rows", 5)
     g = weft.Graph()

@@ -260,9 +260,9 @@ static planned plan_form(const form *f, const char *layout_text, bool with_gradi
     const weft_shape rows = rows_of(f, f->memory, false);
     weft_value in[5], d[5];
     int n = 3;
-    in[0] = weft_input(g, "q", WEFT_F64, rows_of(f, f->query, f->is_grouped));
-    in[1] = weft_input(g, "k", WEFT_F64, rows), in[2] = weft_input(g, "v", WEFT_F64, rows);
-    if (f->bias) in[n++] = weft_input(g, "bias", WEFT_F64, scores_of(f, f->bias));
+    in[0] = weft_input(g, "q", f->dtype, rows_of(f, f->query, f->is_grouped));
+    in[1] = weft_input(g, "k", f->dtype, rows), in[2] = weft_input(g, "v", f->dtype, rows);
+    if (f->bias) in[n++] = weft_input(g, "bias", f->dtype, scores_of(f, f->bias));
     if (f->mask) in[n] = weft_input(g, "mask", WEFT_I32, scores_of(f, f->mask));
     planned p = {0};
     d[n] = attend(f, in, d);
@@ -335,6 +335,18 @@ static void test_a_padding_mask_goes_round_with_its_keys(void)
     CHECK_EQ_INT(split.gathered, 0);
     CHECK_EQ_INT(whole.borders, p.borders);
     CHECK_EQ_INT(split.borders, p.borders + 3 * 2048);
+}
+
+/* A bias may be -1e9 on all that a row sees: blocks of f32 could not be put together. */
+static void test_a_bias_goes_round_in_f64_alone(void)
+{
+    const weft_dim seq = {"seq", 1024};
+    const form wide = {"", seq, seq, false, false, 0, WEFT_F64, "k", NULL, .is_one_head = true};
+    form narrow = wide;
+    narrow.dtype = WEFT_F32;
+    CHECK_TEXT(plan_form(&wide, "seq:m", true, &going_round, 0).form, "ring");
+    const planned p = plan_form(&narrow, "seq:m", true, &going_round, 0);
+    CHECK(strcmp(p.form, "ring") != 0);
 }
 
 /* Rows that the ranks do not divide are filled up where they are. */
@@ -418,6 +430,7 @@ int main(void)
         RUN(test_all_of_them_have_both_forms);
         RUN(test_of_causal_rows_blocks_go_to_whom_they_are_seen_by);
         RUN(test_a_padding_mask_goes_round_with_its_keys);
+        RUN(test_a_bias_goes_round_in_f64_alone);
         RUN(test_uneven_rows_go_round);
         RUN(test_many_heads_change_places_with_their_rows);
         RUN(test_attention_of_attention_is_weighed_by_itself);

@@ -6,6 +6,7 @@
 #include "test.h"
 #include "weft/autodiff.h"
 #include "weft/research/plan.h"
+#include "weft/scan.h"
 
 #include <string.h>
 
@@ -13,6 +14,8 @@ static weft_oracle oracle;
 
 static const weft_dim batch = {"batch", 2}, heads = {"heads", 5}, group = {"group", 2},
                       kv = {"kv", 4};
+
+typedef enum within { ALONE, A_SCAN, A_PART, A_GRADIENT } within;
 
 typedef struct form {
     const char *name;
@@ -26,6 +29,7 @@ typedef struct form {
     bool is_one_head;
     int64_t n_heads;  /* 0: as `heads` */
     double bias_from; /* the bias is this and up to 1 to either side; exp(710) is inf */
+    within within;
 } form;
 
 static const form forms[] = {
@@ -57,6 +61,14 @@ static const form forms[] = {
     {"uneven, scores", {"seq", 13}, {"seq", 13}, true, false, 0, WEFT_F64, "hqk", "bk", true},
     {"fewer rows than blocks", {"seq", 5}, {"seq", 5}, true, false, 0, WEFT_F64, "hk", NULL},
     {"uneven cross", {"query", 7}, {"memory", 10}, true, false, 0, WEFT_F64},
+    {"in a scan", {"seq", 16}, {"seq", 16}, true, .dtype = WEFT_F64, .within = A_SCAN},
+    {"in a part", {"seq", 13}, {"seq", 13}, true, .dtype = WEFT_F64, .within = A_PART},
+    {"gradients of gradients",
+     {"seq", 8},
+     {"seq", 8},
+     true,
+     .dtype = WEFT_F64,
+     .within = A_GRADIENT},
     {"uneven, large bias of keys",
      {"seq", 13},
      {"seq", 13},
@@ -110,6 +122,27 @@ static weft_shape scores_of(const form *f, const char *letters)
     return shape;
 }
 
+static weft_value attend_within(const form *f, const weft_value in[3],
+                                const weft_attention_options *options)
+{
+    weft_value q = in[0], y;
+    if (f->within == A_PART)
+        return weft_recompute_end(
+            weft_tanh(weft_attention_with(weft_recompute_begin(q), in[1], in[2], options)));
+    if (f->within != A_SCAN) return weft_attention_with(q, in[1], in[2], options);
+    weft_value trip = weft_scan_begin(q.graph, 2);
+    q = weft_scan_carry(q);
+    y = weft_attention_with(q, in[1], in[2], options);
+    weft_scan_next(q, weft_add(q, y));
+    weft_scan_end(trip);
+    return weft_scan_last(q);
+}
+
+static void differentiate(weft_value y, const weft_value *in, int n, weft_value *gradients)
+{
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, n}, gradients, 0);
+}
+
 /* in: q, k, v, then the bias and the mask that there are; gradients of all but the mask. */
 static weft_value attend(const form *f, const weft_value in[5], weft_value gradients[4])
 {
@@ -122,8 +155,9 @@ static weft_value attend(const form *f, const weft_value in[5], weft_value gradi
     const int n = f->bias ? 4 : 3;
     if (f->bias) options.bias = in[3];
     if (f->mask) options.mask = in[n];
-    weft_value y = weft_attention_with(in[0], in[1], in[2], &options);
-    weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, n}, gradients, 0);
+    weft_value y = attend_within(f, in, &options);
+    differentiate(y, in, n, gradients);
+    if (f->within == A_GRADIENT) differentiate(weft_square(gradients[1]), in, n, gradients);
     return y;
 }
 

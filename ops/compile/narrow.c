@@ -111,14 +111,22 @@ static void let_go(narrowing *n, uint32_t placed)
     n->n_reads[weft_placed_owner(plan, plan->steps[m - 1].in[0])]--;
 }
 
+/* A list of a step's own, which others do not share. */
+static uint32_t *own_list(const weft_plan *plan, const uint32_t *list, int n, weft_error *error)
+{
+    uint32_t *own = weft_arena_take(plan->arena, (size_t)n * sizeof *own);
+    if (!own) weft_fail_memory(error, (size_t)n * sizeof *own);
+    for (int i = 0; i < n && own; i++)
+        own[i] = list[i];
+    return own;
+}
+
 static weft_status narrow_operands(narrowing *n, uint32_t s, weft_error *error)
 {
     weft_plan *plan = n->plan;
     weft_step *step = &plan->steps[s];
-    uint32_t *in = weft_arena_take(plan->arena, WEFT_MAX_IN * sizeof *in);
-    if (!in) return weft_fail_memory(error, WEFT_MAX_IN * sizeof *in);
-    for (int i = 0; i < step->n_in; i++)
-        in[i] = step->in[i];
+    uint32_t *in = own_list(plan, step->in, step->n_in, error);
+    if (!in) return WEFT_MEMORY;
     const weft_step before = *step;
     step->in = in;
     for (int i = 0; i < step->n_in; i++) {
@@ -139,10 +147,8 @@ static weft_status narrow_results(narrowing *n, uint32_t s, weft_error *error)
 {
     weft_plan *plan = n->plan;
     weft_step *step = &plan->steps[s];
-    uint32_t *out = weft_arena_take(plan->arena, WEFT_MAX_OUT * sizeof *out);
-    if (!out) return weft_fail_memory(error, WEFT_MAX_OUT * sizeof *out);
-    for (int o = 0; o < step->n_out; o++)
-        out[o] = step->out[o];
+    uint32_t *out = own_list(plan, step->out, step->n_out, error);
+    if (!out) return WEFT_MEMORY;
     const weft_step before = *step;
     step->out = out;
     for (int o = 0; o < step->n_out; o++) {

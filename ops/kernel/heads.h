@@ -8,7 +8,8 @@
 #include "kernel.h"
 
 /* Operands and results, by what they are; O is the result, or in the gradient its incoming gradient, and then Y is the result. STATS:
- * the logsumexp of each query row's scores, a result of attention and an operand of its gradient. */
+ * of each query row's scores the maximum, and the sum of exp(score - maximum), a result of attention and an operand of its gradient;
+ * -inf and 0: the row sees nothing. */
 enum {
     WEFT_Q,
     WEFT_K,
@@ -21,15 +22,10 @@ enum {
     WEFT_BIAS,
     WEFT_MASK,
     WEFT_DBIAS,
-    WEFT_STATS, /* [query] */
+    WEFT_STATS, /* [query, 2] */
     WEFT_HEAD_TENSORS,
     WEFT_HEAD_MATRICES = WEFT_BIAS
 };
-
-/* What is kept of a query row, max + log(sum), is one number of its dtype. From this size on its rounding shows in weights that are
- * exp(score - it): in f32 by a part in 2^14, and where all scores of a row share an offset of 1e9 log(sum) is lost. The gradient
- * then finds the softmax of the row again (which it cannot where it has blocks: one of them is not all that the row sees). */
-enum { WEFT_HEADS_FAR = 1 << 10 };
 
 typedef struct weft_heads_call {
     const weft_attention_attributes *attributes;
@@ -196,7 +192,8 @@ static inline const char *weft_heads_row(const weft_heads_call *h, int tensor)
 
 static inline const char *weft_heads_column(const weft_heads_call *h, int tensor)
 {
-    return tensor < WEFT_HEAD_MATRICES ? h->attributes->feature : h->attributes->column;
+    const bool by_feature = tensor < WEFT_HEAD_MATRICES || tensor == WEFT_STATS;
+    return by_feature ? h->attributes->feature : h->attributes->column;
 }
 
 #endif

@@ -1,11 +1,13 @@
 /* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query
- * row see, one op, never a whole query x memory matrix; and the logsumexp of each row's scores (of a row that sees nothing: -inf).
+ * row see, one op, never a whole query x memory matrix; and of each row the maximum of its scores and the sum of exp(score - maximum)
+ * (of a row that sees nothing: -inf and 0). Two numbers, not their logsumexp: where all scores of a row share an offset, a bias of
+ * -1e9 say, that would round the sum away.
  *
  * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
  * q alone has; memory and feature are whole. Where many memory rows are split and few query rows look at them, it becomes
  * simpler ops, which can be cut along the memory. Query and memory may be one name, so the factors are made by hand,
  * and bias and mask call the memory rows by a name of their own, `column`.
- * Gradient: attention_grad, which has the weights again from the logsumexp, tile by tile.
+ * Gradient: attention_grad, which has the weights again from these, tile by tile.
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include <math.h>
@@ -28,6 +30,15 @@ const weft_attributes weft_attributes_attention =
 bool weft_attention_has_column(const weft_attention_attributes *attributes)
 {
     return strcmp(attributes->column, attributes->query) != 0;
+}
+
+weft_shape weft_attention_kept(const weft_shape *q, const weft_attention_attributes *attributes)
+{
+    const weft_shape rows = weft_shape_without(q, attributes->feature);
+    weft_shape kept = {.n_dims = 1, .dims = {{attributes->feature, 2}}};
+    for (int d = 0; d < rows.n_dims; d++)
+        kept.dims[kept.n_dims++] = rows.dims[d];
+    return kept;
 }
 
 static weft_status fail_shapes(const weft_site *site, const char *rule, weft_error *error)
@@ -194,7 +205,7 @@ static weft_status infer(weft_site *site, weft_error *error)
     }
     site->n_out = 2;
     site->out[0] = site->out[1] = site->in[0];
-    site->out[1].shape = weft_shape_without(&site->in[0].shape, attributes->feature);
+    site->out[1].shape = weft_attention_kept(&site->in[0].shape, attributes);
     return WEFT_OK;
 }
 

@@ -6,6 +6,8 @@
 
 /* Whether bias and mask have a name for the memory rows. */
 bool weft_attention_has_column(const weft_attention_attributes *attributes);
+/* What is kept of the rows of q for the gradient, [feature:2, rows]: the maximum of a row's scores, the sum of exp(score - maximum). */
+weft_shape weft_attention_kept(const weft_shape *q, const weft_attention_attributes *attributes);
 /* A factor for every dim of q but feature. Operands are q, k, v, then bias and mask, and in the gradient dout; results
  * are of q's dims, or dq, dk, dv, dbias. Query and memory may be one name: k and v have no direction of query. */
 void weft_attention_factors(const weft_site *site, weft_factors *factors);

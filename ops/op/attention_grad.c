@@ -1,10 +1,10 @@
-/* attention_grad: from attention's operands, its results y and logsumexp, and dy the gradients dq, dk, dv of attention, and dbias
+/* attention_grad: from attention's operands, its results y and what is kept of rows, and dy the gradients dq, dk, dv of attention, and dbias
  * where it is asked for, tile by tile.
  *
  * Roles as attention's; cut along the rows of q, or along heads that q alone has, dk and dv come out as partial sums, and so does
  * dbias along what it lacks.
  * Its own gradient goes through the same written with einsum and softmax, query x memory matrices
- * and all, in which y and the logsumexp are made of the others: nothing flows to them.
+ * and all, in which y and what is kept are made of the others: nothing flows to them.
  */
 #include <math.h>
 #include <string.h>
@@ -34,15 +34,15 @@ static weft_shape shape_of_dbias(const weft_site *site)
 static weft_status infer(weft_site *site, weft_error *error)
 {
     const weft_attention_attributes *attributes = site->attributes;
-    const weft_type *given = &site->in[site->n_in - 3]; /* y, logsumexp, dy */
-    const weft_shape rows = weft_shape_without(&site->in[0].shape, attributes->feature);
+    const weft_type *given = &site->in[site->n_in - 3]; /* y, what is kept, dy */
+    const weft_shape kept = weft_attention_kept(&site->in[0].shape, attributes);
     for (int i = 0; i < 3; i++)
-        if (!weft_shape_same_order(i == 1 ? &rows : &site->in[0].shape, &given[i].shape) ||
+        if (!weft_shape_same_order(i == 1 ? &kept : &site->in[0].shape, &given[i].shape) ||
             site->in[0].dtype != given[i].dtype)
             return weft_fail(error, WEFT_INTERNAL,
                              "the %s of the result has not the result's dims and dtype",
                              i == 0   ? "value"
-                             : i == 1 ? "logsumexp"
+                             : i == 1 ? "kept maximum and sum"
                                       : "gradient");
     site->n_out = attributes->bias_gradient ? 4 : 3;
     const weft_site alike = weft_attention_alike(site);
@@ -114,15 +114,20 @@ static weft_value softmax_of_scores(const plain *p, const weft_vjp *vjp, weft_va
     return weft_where(weft_greater(scores, number(q, never)), weights, number(q, 0.0));
 }
 
-/* -inf for a row that sees nothing. */
-static weft_value sums_of_scores(const plain *p, const weft_vjp *vjp, weft_value q, weft_value k)
+/* -inf and 0 for a row that sees nothing. */
+static weft_value kept_of_scores(const plain *p, const weft_vjp *vjp, weft_value q, weft_value k)
 {
     weft_value scores;
     const bool hides = find_scores(p, vjp, q, k, &scores);
-    weft_value sums = weft_logsumexp(scores, p->memory);
-    if (!hides) return sums;
-    return weft_where(weft_greater(sums, number(q, 0.5 * never)), sums,
-                      number(q, -(double)INFINITY));
+    const weft_shape rows = weft_shape_without(&p->scores, p->memory.name);
+    weft_value kept[2] = {weft_max(rows, scores)};
+    kept[1] = weft_sum(rows, weft_exp(weft_sub(scores, kept[0])));
+    if (hides) {
+        weft_value sees = weft_greater(kept[0], number(q, 0.5 * never));
+        kept[0] = weft_where(sees, kept[0], number(q, -(double)INFINITY));
+        kept[1] = weft_where(sees, kept[1], number(q, 0.0));
+    }
+    return weft_stack((weft_values){kept, 2}, (weft_dim){p->attributes->feature, 2});
 }
 
 static plain plain_of(const weft_vjp *vjp)
@@ -148,7 +153,7 @@ void weft_attention_expand(weft_vjp *vjp)
     weft_value v = rename_rows(vjp->in[2], attributes->memory, p.memory);
     weft_value weights = softmax_of_scores(&p, vjp, vjp->in[0], k);
     vjp->out[0] = weft_einsum(*weft_shape_of(vjp->in[0]), weights, v);
-    vjp->out[1] = sums_of_scores(&p, vjp, vjp->in[0], k);
+    vjp->out[1] = kept_of_scores(&p, vjp, vjp->in[0], k);
 }
 
 static void expand(weft_vjp *vjp)

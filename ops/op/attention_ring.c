@@ -3,7 +3,7 @@
  * Rows become [blocks, rows of a block], and the blocks are what is split; what the last blocks lack is filled up with rows that
  * nobody sees. A turn is attention of each block of q with the block of k and v that lies so many before it, which is seen
  * through a window: so it comes by a border, while an earlier turn is computed, and is gone after it. A bias or a mask of memory rows comes as they do; one of query rows has its blocks where these
- * are, with all columns. A turn leaves a result and its logsumexp, and these are combined; the gradient's dk and dv go
+ * are, with all columns. A turn leaves a result, and the maximum and sum of its rows, and these are combined; the gradient's dk and dv go
  * back to where their rows are. Turns in which no block of q sees anything there are not: of causal rows those that lie behind, with
  * a window those that it does not reach.
  *
@@ -236,7 +236,7 @@ static weft_attention_attributes attributes_of(const writing *w, const weft_meet
     return a;
 }
 
-/* Attention of a meeting, or, after: y, its logsumexp and dy, its gradient. */
+/* Attention of a meeting, or, after: y, what is kept of its rows and dy, its gradient. */
 static weft_value emit_turn(const writing *w, const weft_op *op, weft_value q, weft_meeting m,
                             const weft_value *after)
 {
@@ -250,9 +250,9 @@ static weft_value emit_turn(const writing *w, const weft_op *op, weft_value q, w
     return weft_emit(q.graph, op, in, n, &a, sizeof a);
 }
 
-/* A result and the logsumexp of its scores. */
+/* A result; the maximum of each row's scores, and the sum of exp(score - maximum). */
 typedef struct state {
-    weft_value y, sums;
+    weft_value y, top, sum;
 } state;
 
 static weft_value number(weft_value like, double value)
@@ -260,23 +260,41 @@ static weft_value number(weft_value like, double value)
     return weft_constant(like.graph, weft_dtype_of(like), WEFT_SCALAR, value);
 }
 
-/* exp(sums - top), 0 where nothing was seen: top is finite. */
-static weft_value weight(weft_value sums, weft_value top)
+/* The maximum, 0 where nothing was seen. */
+static weft_value base_of(weft_value top)
 {
-    return weft_exp(weft_sub(sums, top));
+    weft_value sees = weft_greater(top, number(top, -(double)INFINITY));
+    return weft_where(sees, top, number(top, 0.0));
+}
+
+static weft_value sum_above(state s, weft_value base)
+{
+    return weft_mul(s.sum, weft_exp(weft_sub(s.top, base)));
 }
 
 static state combine(state a, state b)
 {
     if (a.y.id == 0) return b;
-    weft_value top = weft_maximum(weft_maximum(a.sums, b.sums), number(a.sums, -1e30));
-    weft_value of_a = weight(a.sums, top), of_b = weight(b.sums, top);
+    weft_value top = weft_maximum(a.top, b.top), base = base_of(top);
+    weft_value of_a = sum_above(a, base), of_b = sum_above(b, base);
     weft_value all = weft_add(of_a, of_b);
     weft_value over = weft_div(
         number(all, 1.0), weft_where(weft_greater(all, number(all, 0.0)), all, number(all, 1.0)));
-    weft_value y =
-        weft_add(weft_mul(a.y, weft_mul(of_a, over)), weft_mul(b.y, weft_mul(of_b, over)));
-    return (state){y, weft_add(top, weft_log(all))};
+    weft_value of_y = weft_mul(a.y, weft_mul(of_a, over));
+    return (state){weft_add(of_y, weft_mul(b.y, weft_mul(of_b, over))), top, all};
+}
+
+static weft_dim kept_dim(const writing *w)
+{
+    return (weft_dim){w->r.attributes->feature, 2};
+}
+
+static state state_of(const writing *w, weft_value y)
+{
+    state s = {.y = y};
+    s.top = weft_unstack(weft_result(y, 1), kept_dim(w), 0);
+    s.sum = weft_unstack(weft_result(y, 1), kept_dim(w), 1);
+    return s;
 }
 
 static state attend(const writing *w, weft_value q, int of_q)
@@ -287,20 +305,22 @@ static state attend(const writing *w, weft_value q, int of_q)
             const weft_meeting m = {of_q, of_k, weft_ring_turn(i)};
             if (!weft_ring_sees_any(&w->r, m)) continue;
             weft_value y = emit_turn(w, &weft_op_attention, q, m, NULL);
-            all = combine(all, (state){y, weft_result(y, 1)});
+            all = combine(all, state_of(w, y));
         }
     return all;
 }
 
 static void write_forward(weft_vjp *vjp, const writing *w)
 {
-    weft_value y[2], sums[2];
+    weft_value y[2], top[2], sum[2], kept[2];
     for (int i = 0; i < w->r.n_parts; i++) {
         const state s = attend(w, take_part(w, vjp->in[0], &w->query, i), i);
-        y[i] = s.y, sums[i] = s.sums;
+        y[i] = s.y, top[i] = s.top, sum[i] = s.sum;
     }
-    for (int o = 0; o < 2; o++)
-        vjp->out[o] = join_parts(w, o == 0 ? y : sums, &w->query);
+    vjp->out[0] = join_parts(w, y, &w->query);
+    kept[0] = join_parts(w, top, &w->query);
+    kept[1] = join_parts(w, sum, &w->query);
+    vjp->out[1] = weft_stack((weft_values){kept, 2}, kept_dim(w));
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -344,7 +364,7 @@ static void add_bias(const writing *w, weft_value x, weft_meeting m, slopes *d)
         *sum = add_to(*sum, send_back(w, x, &w->column, m.turn));
 }
 
-/* rows: q, y, its logsumexp and dy, of a part of q. */
+/* rows: q, y, what is kept of it and dy, of a part of q. */
 static void differentiate(const writing *w, const weft_value rows[4], int of_q, slopes *d)
 {
     for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)

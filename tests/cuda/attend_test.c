@@ -30,11 +30,11 @@ static weft_attention_attributes attributes_of(const attend_case *c)
                                        .causal = c->is_causal};
 }
 
-/* The dims of q but its features. */
+/* What is kept of rows: two numbers, by the dims of q but its features. */
 static const char *rows_of(const char *q, char rows[100])
 {
     const char *d = strstr(q, "d:"), *behind = strchr(d, ' ');
-    snprintf(rows, 100, "%.*s%s", (int)(d - q), q, behind == NULL ? "" : behind + 1);
+    snprintf(rows, 100, "d:2 %.*s%s", (int)(d - q), q, behind == NULL ? "" : behind + 1);
     return rows;
 }
 
@@ -127,7 +127,7 @@ static void test_other_attention_is_the_plain_kernels(void)
     CHECK_EQ_INT(count_kernels(&apart, attributes_of(&apart), WEFT_PRECISION_BF16), 1);
 }
 
-/* Rows of which all scores share an offset, in which log(sum) is lost: their weights are 1/n all the same. Compared by norm, as
+/* Rows of which all scores share an offset, beside which log(sum) is less than rounding: their weights are 1/n all the same. Compared by norm, as
  * sums of weights that are rounded are. */
 static void test_rows_with_an_offset_keep_their_weights(void)
 {

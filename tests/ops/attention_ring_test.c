@@ -30,6 +30,7 @@ typedef struct form {
     int64_t n_heads;  /* 0: as `heads` */
     double bias_from; /* the bias is this and up to 1 to either side; exp(710) is inf */
     within within;
+    double offset; /* of all scores of every third query row */
 } form;
 
 static const form forms[] = {
@@ -60,6 +61,11 @@ static const form forms[] = {
     {"uneven, window", {"seq", 13}, {"seq", 13}, true, false, 4, WEFT_F32},
     {"uneven, scores", {"seq", 13}, {"seq", 13}, true, false, 0, WEFT_F64, "hqk", "bk", true},
     {"fewer rows than blocks", {"seq", 5}, {"seq", 5}, true, false, 0, WEFT_F64, "hk", NULL},
+    {"lowered rows", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F32, "hqk", .offset = -1e9},
+    {"raised rows", {"seq", 13}, {"seq", 13}, true, true, 0, WEFT_F32, "qk", "bk", .offset = 1e9},
+    {"far rows", {"seq", 16}, {"seq", 16}, true, false, 5, WEFT_F32, "bqk", .offset = -1e30},
+    {"lowered rows, f64", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "q", .offset = -1e9},
+    {"raised rows, f64", {"seq", 16}, {"seq", 16}, true, false, 0, WEFT_F64, "hqk", .offset = 1e9},
     {"uneven cross", {"query", 7}, {"memory", 10}, true, false, 0, WEFT_F64},
     {"in a scan", {"seq", 16}, {"seq", 16}, true, .dtype = WEFT_F64, .within = A_SCAN},
     {"in a part", {"seq", 13}, {"seq", 13}, true, .dtype = WEFT_F64, .within = A_PART},
@@ -143,6 +149,18 @@ static void differentiate(weft_value y, const weft_value *in, int n, weft_value 
     weft_gradients(weft_sum(WEFT_SCALAR, weft_tanh(y)), (weft_values){in, n}, gradients, 0);
 }
 
+static weft_value offset_rows(const form *f, weft_value bias)
+{
+    weft_value row = weft_iota(bias.graph, WEFT_F64, f->query), shift = weft_scale(row, 0.0);
+    for (int64_t i = 0; i < f->query.size; i += 3) {
+        const weft_value at = weft_constant(bias.graph, WEFT_F64, WEFT_SCALAR, (double)i),
+                         by = weft_constant(bias.graph, WEFT_F64, WEFT_SCALAR, f->offset);
+        const weft_value is_it = weft_equal(row, at);
+        shift = weft_where(is_it, by, shift);
+    }
+    return weft_add(bias, weft_cast(shift, weft_dtype_of(bias)));
+}
+
 /* in: q, k, v, then the bias and the mask that there are; gradients of all but the mask. */
 static weft_value attend(const form *f, const weft_value in[5], weft_value gradients[4])
 {
@@ -153,7 +171,7 @@ static weft_value attend(const form *f, const weft_value in[5], weft_value gradi
                                       .window = f->window,
                                       .column = key_of(f)};
     const int n = f->bias ? 4 : 3;
-    if (f->bias) options.bias = in[3];
+    if (f->bias) options.bias = f->offset != 0 ? offset_rows(f, in[3]) : in[3];
     if (f->mask) options.mask = in[n];
     weft_value y = attend_within(f, in, &options);
     differentiate(y, in, n, gradients);

@@ -401,9 +401,9 @@ static weft_value emit_attention(const given *p, const weft_op *op, bool is_grad
     if (attributes.bias > 0) in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(rest), 0.5);
     if (attributes.mask > 0) in[n_in++] = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(rest), 1.0);
     if (is_gradient) {
-        const weft_dim rows = version == 1 ? turned[0] : row;
+        const weft_dim rows = version == 1 ? turned[0] : row, two = {attributes.feature, 2};
         in[n_in++] = dy;
-        in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(rows), 1.0);
+        in[n_in++] = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(two, rows), 1.0);
         in[n_in++] = dy;
     }
     return weft_emit(p->graph, op, in, n_in, &attributes, sizeof attributes);
@@ -446,7 +446,8 @@ static weft_value emit_blocks(const given *p, const weft_op *op, bool is_gradien
                                                                                    : NULL};
     weft_value q = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row, column), 0.5),
                k = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(others, row, column), 0.25);
-    weft_value sums = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(own, row), 1.0);
+    const weft_dim two = {"column", 2};
+    weft_value sums = weft_constant(p->graph, WEFT_F64, WEFT_DIMS(two, own, row), 1.0);
     weft_value mask = weft_constant(p->graph, WEFT_I32, WEFT_DIMS(own), 1.0);
     const weft_value in[] = {q, k, k, mask, q, sums, q};
     return weft_emit(p->graph, op, in, is_gradient ? 7 : 4, &attributes, sizeof attributes);

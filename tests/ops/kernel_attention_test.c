@@ -225,12 +225,14 @@ static void test_a_row_that_sees_nothing_gives_zero(void)
     run_on_both(weft_attention_cpu, &call);
     for (int i = 0; i < 6; i++)
         CHECK(view_get(&call.out[0], i) == 0);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         CHECK(view_get(&call.out[1], i) == -(double)INFINITY);
+        CHECK(view_get(&call.out[1], 3 + i) == 0);
+    }
     call_free(&call);
 }
 
-/* Some rows of which all scores share an offset: what was kept of them has lost log(sum). Rows of weights add up to 1: with ones
+/* Some rows of which all scores share an offset, beside which log(sum) is less than rounding. Rows of weights add up to 1: with ones
  * for dout dv adds up to their number, and dbias to nothing. */
 static void shift_by_bias(weft_call *call, double offset)
 {

@@ -330,7 +330,7 @@ static weft_value attention_steep(build_t *b, weft_dtype t)
     return weft_attention_with(q, k, v, &options);
 }
 
-/* With its second result, the logsumexp of the scores; some rows see nothing. */
+/* With its second result, the maximum and the sum of each row's softmax; some rows see nothing. */
 static weft_value attention_sums(build_t *b, weft_dtype t)
 {
     weft_value y = attention_mask(b, t);

@@ -353,6 +353,15 @@ static long double weights_of(const attending *a, const reference_point *row, lo
     return sum;
 }
 
+/* The largest of a row's scores; -inf: it sees nothing. */
+static long double highest_score(const attending *a, const reference_point *row)
+{
+    long double top = -INFINITY;
+    for (int64_t j = 0; j < tensor_size(a->k, a->memory); j++)
+        if (sees(a, row, j)) top = fmaxl(top, score(a, row, j));
+    return top;
+}
+
 enum { MOST_ROWS = 256 };
 
 void reference_attention(const reference_call *call)
@@ -363,8 +372,11 @@ void reference_attention(const reference_call *call)
         long double weights[MOST_ROWS], sum = 0;
         const long double all = weights_of(&a, &p, weights);
         if (call->n_out > 1) {
-            const reference_point row = point_without(&p, a.feature);
-            element_put(&call->out[1], &row, logl(all));
+            const long double top = highest_score(&a, &p);
+            const reference_point max = point_set(&p, a.feature, 0),
+                                  of = point_set(&p, a.feature, 1);
+            element_put(&call->out[1], &max, top);
+            element_put(&call->out[1], &of, all == 0 ? 0 : all / expl(top));
         }
         for (int64_t j = 0; j < tensor_size(a.k, a.memory); j++) {
             const reference_point m = memory_point(&a, &p, j);

@@ -1,4 +1,4 @@
-/* attention.c: softmax(scale q.k + bias) v, tile by tile, and the logsumexp of each row.
+/* attention.c: softmax(scale q.k + bias) v, tile by tile, and the softmax's maximum and sum of each row.
  *
  * A task is a block of query rows of one head. It walks over tiles of memory rows: S = scale Q K^T
  * by BLAS, bias and mask, its softmax so far (running max and sum), O = O * correction + P V by BLAS. Tiles that
@@ -77,7 +77,7 @@ static void run_block(const weft_heads *h, char *scratch, int64_t head, int64_t 
         math->store((char *)out.data + (size_t)(i * out.row) * h->bytes, out.column,
                     sum + (size_t)(i * h->n_feature) * h->bytes, h->n_feature,
                     state.sum[i] == 0 ? 0 : 1 / state.sum[i]);
-        weft_heads_put_stats(h, head, begin + i, state.max[i], state.sum[i]);
+        weft_heads_keep(h, head, begin + i, state.max[i], state.sum[i]);
     }
 }
 

@@ -25,7 +25,6 @@ typedef struct weft_heads {
     int64_t first_query, first_memory;    /* global row numbers */
     int64_t back, ahead;                  /* query row i sees memory rows i - back to i + ahead */
     double scale;
-    bool is_whole; /* rows see nothing but memory that is here: these are no blocks */
     weft_stream *stream;
 } weft_heads;
 
@@ -70,13 +69,18 @@ typedef struct weft_softmax {
     double max[WEFT_QUERY_BLOCK], sum[WEFT_QUERY_BLOCK];
 } weft_softmax;
 
+/* What the gradient makes weights of: they are exp(score - base) * over. A row that sees nothing has a base of infinity. */
+typedef struct weft_row_kept {
+    double base, over;
+} weft_row_kept;
+
 /* Loops over one row of a tile, for an element type. */
 typedef struct weft_row_math {
     /* n scores enter row i of `state`; they become exp(score - max), 0 where -inf. Returns what older
      * sums and weights must be multiplied by. n is at least 1. */
     double (*enter)(weft_softmax *state, int i, void *scores, int64_t n);
     double (*dot)(const void *a, const void *b, int64_t n);
-    void (*probabilities)(void *scores, int64_t n, double lse);             /* exp(s - lse) */
+    void (*probabilities)(void *scores, int64_t n, weft_row_kept kept);
     void (*score_gradient)(const void *p, void *dp, int64_t n, double dot); /* p (dp - dot) */
     void (*multiply)(void *x, int64_t n, double by);
     void (*store)(void *to, int64_t stride, const void *from, int64_t n, double by);
@@ -95,13 +99,9 @@ bool weft_heads_fit_tiles(const weft_heads *heads);
 weft_matrix weft_heads_matrix(const weft_heads *heads, int tensor, int64_t head, int64_t first);
 /* The same of bias, mask and dbias, at a tile. */
 weft_matrix weft_tile_matrix(const weft_heads *heads, int tensor, const weft_tile *tile);
-/* The logsumexp of a query row's scores; -inf: it sees nothing. */
-double weft_heads_stats(const weft_heads *heads, int64_t head, int64_t row);
-void weft_heads_put_stats(const weft_heads *heads, int64_t head, int64_t row, double max,
-                          double sum);
-/* Is this too large for weights to be had from it? Then they are by the softmax, found again. See WEFT_HEADS_FAR. */
-bool weft_heads_is_far(const weft_heads *heads, double stats);
-bool weft_heads_have_far(const weft_heads *heads);
+/* Of a query row's scores the maximum, and the sum of exp(score - maximum); -inf and 0: it sees nothing. */
+weft_row_kept weft_heads_kept(const weft_heads *heads, int64_t head, int64_t row);
+void weft_heads_keep(const weft_heads *heads, int64_t head, int64_t row, double max, double sum);
 /* D of a query row, the mean of dP by its weights, which is dO.y, since y is that of V. */
 double weft_heads_mean(const weft_heads *heads, int64_t head, int64_t row);
 /* Does the mask let nobody see anything of a tile? */

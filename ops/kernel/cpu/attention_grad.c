@@ -1,9 +1,8 @@
-/* attention_grad.c: dq, dk, dv and dbias of attention; the softmax is had again from the logsumexp of each row, tile by tile.
+/* attention_grad.c: dq, dk, dv and dbias of attention; the softmax is had again from its maximum and sum of each row, tile by tile.
  *
- * With S = scale Q K^T + B, and y, L and dO given:
- *     P_ij = exp(S_ij - L_i)     dP = dO V^T     D_i = sum_j P_ij dP_ij = dO_i.y_i     dS = P (dP - D)
+ * With S = scale Q K^T + B, and y, M, L and dO given:
+ *     P_ij = exp(S_ij - M_i) / L_i     dP = dO V^T     D_i = sum_j P_ij dP_ij = dO_i.y_i     dS = P (dP - D)
  *     dq = scale dS K     dk = scale dS^T Q      dv = P^T dO     dB = dS, summed over what B lacks
- * Where L is too large for that (WEFT_HEADS_FAR) the softmax of the row is found again, as attention found it.
  * A task is the heads that have their memory rows in common, or the bias where its gradient is asked for, so that
  * dk, dv and dB are added up by one lane, in one order. Where so few tasks would leave lanes without work, dB gets a
  * pass of its own, cut along the query rows too; each number of it is still the same sum in the same order.
@@ -23,9 +22,8 @@ typedef struct block {
     int64_t seen[2]; /* memory rows that any of the block sees */
     int64_t most;    /* memory rows of a tile */
     char *s, *dp;    /* [n_rows, n]: scores, then P; dP, then dS */
-    double stats[WEFT_QUERY_BLOCK], mean[WEFT_QUERY_BLOCK]; /* L, of rows that see nothing 0; D */
-    bool is_far[WEFT_QUERY_BLOCK];                          /* then stats is the max, and P ... */
-    double over[WEFT_QUERY_BLOCK];                          /* ... times 1 / sum */
+    weft_row_kept kept[WEFT_QUERY_BLOCK];
+    double mean[WEFT_QUERY_BLOCK]; /* D */
 } block;
 
 static weft_matrix transposed(weft_matrix x)
@@ -70,8 +68,7 @@ static void differentiate_tile(const block *b)
         const size_t row = (size_t)(i * b->tile.n) * h->bytes;
         char *s = b->s + row + (size_t)seen[0] * h->bytes,
              *dp = b->dp + row + (size_t)seen[0] * h->bytes;
-        math->probabilities(s, seen[1] - seen[0], b->stats[i]);
-        if (b->is_far[i]) math->multiply(s, seen[1] - seen[0], b->over[i]);
+        math->probabilities(s, seen[1] - seen[0], b->kept[i]);
         math->score_gradient(s, dp, seen[1] - seen[0], b->mean[i]);
         weft_row_clear_outside(b->s + row, seen, b->tile.n, h->bytes);
         weft_row_clear_outside(b->dp + row, seen, b->tile.n, h->bytes);
@@ -126,43 +123,11 @@ static bool find_tile(block *b, int64_t first)
     return false;
 }
 
-/* Are there any that are far? */
-static bool load_rows(block *b)
+static void load_rows(block *b)
 {
-    bool any = false;
     for (int64_t i = 0; i < b->tile.n_rows; i++) {
-        const double stats = weft_heads_stats(b->h, b->tile.head, b->tile.begin + i);
-        b->stats[i] = stats == -(double)INFINITY ? 0 : stats;
+        b->kept[i] = weft_heads_kept(b->h, b->tile.head, b->tile.begin + i);
         b->mean[i] = weft_heads_mean(b->h, b->tile.head, b->tile.begin + i);
-        b->is_far[i] = weft_heads_is_far(b->h, stats), b->over[i] = 1;
-        any = any || b->is_far[i];
-    }
-    return any;
-}
-
-static void enter_tile(const block *b, weft_softmax *state)
-{
-    for (int64_t i = 0; i < b->tile.n_rows; i++) {
-        int64_t seen[2];
-        weft_tile_seen(b->h, &b->tile, i, seen);
-        char *s = b->s + (size_t)(i * b->tile.n + seen[0]) * b->h->bytes;
-        if (b->is_far[i] && seen[0] < seen[1])
-            (void)weft_row_maths[b->h->dtype].enter(state, (int)i, s, seen[1] - seen[0]);
-    }
-}
-
-static void find_softmax(block *b)
-{
-    weft_softmax state;
-    for (int64_t i = 0; i < b->tile.n_rows; i++)
-        state.max[i] = -(double)INFINITY, state.sum[i] = 0;
-    for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
-        compute_scores(b);
-        enter_tile(b, &state);
-    }
-    for (int64_t i = 0; i < b->tile.n_rows; i++) {
-        if (!b->is_far[i] || state.sum[i] == 0) continue;
-        b->stats[i] = state.max[i], b->over[i] = 1 / state.sum[i];
     }
 }
 
@@ -172,7 +137,7 @@ static void run_block(block *b)
     weft_heads_seen(b->h, b->tile.begin, b->seen);
     weft_heads_seen(b->h, b->tile.begin + b->tile.n_rows - 1, last);
     b->seen[1] = last[1];
-    if (load_rows(b)) find_softmax(b);
+    load_rows(b);
     for (bool more = find_tile(b, b->seen[0]); more; more = find_tile(b, b->tile.first + b->most)) {
         compute_scores(b);
         compute_slopes(b);

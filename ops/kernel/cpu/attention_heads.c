@@ -40,7 +40,6 @@ void weft_heads_open(weft_heads *h, const weft_call *call, int64_t block)
                       .back = c.back,
                       .ahead = c.ahead,
                       .scale = c.attributes->scale,
-                      .is_whole = c.attributes->blocks == NULL,
                       .stream = call->stream};
     memcpy(h->size, c.size, sizeof h->size);
     for (int t = 0; t < WEFT_HEAD_TENSORS; t++)
@@ -76,34 +75,26 @@ static double element(const weft_heads *h, const void *data, int64_t i)
     return h->dtype == WEFT_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
-double weft_heads_stats(const weft_heads *h, int64_t head, int64_t row)
+weft_row_kept weft_heads_kept(const weft_heads *h, int64_t head, int64_t row)
 {
-    return element(h, weft_heads_matrix(h, WEFT_STATS, head, row).data, 0);
+    const weft_matrix kept = weft_heads_matrix(h, WEFT_STATS, head, row);
+    const double max = element(h, kept.data, 0), sum = element(h, kept.data, kept.column);
+    return sum == 0 ? (weft_row_kept){(double)INFINITY, 0} : (weft_row_kept){max, 1 / sum};
 }
 
-void weft_heads_put_stats(const weft_heads *h, int64_t head, int64_t row, double max, double sum)
+static void put(const weft_heads *h, void *data, int64_t i, double value)
 {
-    void *to = weft_heads_matrix(h, WEFT_STATS, head, row).data;
-    const double stats = sum == 0 ? -(double)INFINITY : max + log(sum);
     if (h->dtype == WEFT_F32)
-        *(float *)to = (float)stats;
+        ((float *)data)[i] = (float)value;
     else
-        *(double *)to = stats;
+        ((double *)data)[i] = value;
 }
 
-bool weft_heads_is_far(const weft_heads *h, double stats)
+void weft_heads_keep(const weft_heads *h, int64_t head, int64_t row, double max, double sum)
 {
-    return h->is_whole && isfinite(stats) && fabs(stats) >= WEFT_HEADS_FAR;
-}
-
-bool weft_heads_have_far(const weft_heads *h)
-{
-    for (int64_t head = 0; head < h->n_heads && h->is_whole; head++) {
-        const weft_matrix stats = weft_heads_matrix(h, WEFT_STATS, head, 0);
-        for (int64_t i = 0; i < h->n_query; i++)
-            if (weft_heads_is_far(h, element(h, stats.data, i * stats.row))) return true;
-    }
-    return false;
+    const weft_matrix kept = weft_heads_matrix(h, WEFT_STATS, head, row);
+    put(h, kept.data, 0, sum == 0 ? -(double)INFINITY : max);
+    put(h, kept.data, kept.column, sum);
 }
 
 double weft_heads_mean(const weft_heads *h, int64_t head, int64_t row)
@@ -197,12 +188,12 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i] * y[i]; \
         return (double)sum;                                                                        \
     }                                                                                              \
-    WEFT_CLONES static void probabilities_##suffix(void *scores, int64_t n, double lse)            \
+    WEFT_CLONES static void probabilities_##suffix(void *scores, int64_t n, weft_row_kept kept)    \
     {                                                                                              \
         T *x = scores;                                                                             \
-        const T m = (T)lse;                                                                        \
+        const T base = (T)kept.base, over = (T)kept.over;                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = weft_exp_##suffix(x[i] - m);                                                    \
+            x[i] = weft_exp_##suffix(x[i] - base) * over;                                          \
     }                                                                                              \
     WEFT_CLONES static void score_gradient_##suffix(const void *p, void *dp, int64_t n,            \
                                                     double dot)                                    \

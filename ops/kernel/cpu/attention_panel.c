@@ -243,12 +243,13 @@ static void clear_state(weft_panel *p)
 
 static void load_kept(weft_panel *p)
 {
-    double stats[WEFT_PANEL], mean[WEFT_PANEL];
+    weft_row_kept kept[WEFT_PANEL];
+    double mean[WEFT_PANEL];
     for (int64_t i = 0; i < p->n_rows; i++) {
-        stats[i] = weft_heads_stats(p->h, p->head, p->begin + i);
+        kept[i] = weft_heads_kept(p->h, p->head, p->begin + i);
         mean[i] = weft_heads_mean(p->h, p->head, p->begin + i);
     }
-    weft_panel_maths[p->h->dtype].keep(stats, mean, &p->rows, p->n_rows);
+    weft_panel_maths[p->h->dtype].keep(kept, mean, &p->rows, p->n_rows);
 }
 
 void weft_panel_load(weft_panel *p)

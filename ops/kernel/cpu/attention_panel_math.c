@@ -39,15 +39,16 @@
         for (int i = 0; i < w; i++)                                                                \
             state->sum[from + i] += (double)sum[i];                                                \
     }                                                                                              \
-    WEFT_INLINE void differentiate_##x(const int w, int64_t n, const T *base_of, const T *mean_of, \
-                                       T *s, T *dp, int64_t width)                                 \
+    WEFT_INLINE void differentiate_##x(const int w, int64_t n, const T *base_of, const T *over_of, \
+                                       const T *mean_of, T *s, T *dp, int64_t width)               \
     {                                                                                              \
-        T base[WEFT_PANEL], mean[WEFT_PANEL];                                                      \
+        T base[WEFT_PANEL], over[WEFT_PANEL], mean[WEFT_PANEL];                                    \
         memcpy(base, base_of, sizeof(T) * (size_t)w);                                              \
+        memcpy(over, over_of, sizeof(T) * (size_t)w);                                              \
         memcpy(mean, mean_of, sizeof(T) * (size_t)w);                                              \
         for (int64_t j = 0; j < n; j++, s += width, dp += width)                                   \
             for (int i = 0; i < w; i++) {                                                          \
-                s[i] = weft_exp_low_##x(s[i] - base[i]);                                           \
+                s[i] = weft_exp_low_##x(s[i] - base[i]) * over[i];                                 \
                 dp[i] = s[i] * (dp[i] - mean[i]);                                                  \
             }                                                                                      \
     }                                                                                              \
@@ -103,12 +104,14 @@
         if (part->vectors == 3) enter_##x(3 * WIDTH, part->n, state, from, base, s, width);        \
         if (part->vectors == 4) enter_##x(4 * WIDTH, part->n, state, from, base, s, width);        \
     }                                                                                              \
-    static void keeps_##x(const double *stats, const double *means, weft_panel_rows *rows,         \
+    static void keeps_##x(const weft_row_kept *kept, const double *means, weft_panel_rows *rows,   \
                           int64_t n)                                                               \
     {                                                                                              \
-        T *base = (T *)(void *)rows->base, *mean = (T *)(void *)rows->mean;                        \
+        T *base = (T *)(void *)rows->base, *over = (T *)(void *)rows->over,                        \
+          *mean = (T *)(void *)rows->mean;                                                         \
         for (int64_t i = 0; i < WEFT_PANEL; i++) {                                                 \
-            base[i] = i < n && stats[i] != -(double)INFINITY ? (T)stats[i] : 0;                    \
+            base[i] = i < n ? (T)kept[i].base : 0;                                                 \
+            over[i] = i < n ? (T)kept[i].over : 0;                                                 \
             mean[i] = i < n ? (T)means[i] : 0;                                                     \
         }                                                                                          \
     }                                                                                              \
@@ -119,11 +122,12 @@
         const int64_t from = part->from * WIDTH, n = part->n;                                      \
         T *s = (T *)scores + from, *dp = (T *)gradient + from;                                     \
         const T *base = (const T *)(const void *)rows->base + from,                                \
+                *over = (const T *)(const void *)rows->over + from,                                \
                 *mean = (const T *)(const void *)rows->mean + from;                                \
-        if (part->vectors == 1) differentiate_##x(WIDTH, n, base, mean, s, dp, width);             \
-        if (part->vectors == 2) differentiate_##x(2 * WIDTH, n, base, mean, s, dp, width);         \
-        if (part->vectors == 3) differentiate_##x(3 * WIDTH, n, base, mean, s, dp, width);         \
-        if (part->vectors == 4) differentiate_##x(4 * WIDTH, n, base, mean, s, dp, width);         \
+        if (part->vectors == 1) differentiate_##x(WIDTH, n, base, over, mean, s, dp, width);       \
+        if (part->vectors == 2) differentiate_##x(2 * WIDTH, n, base, over, mean, s, dp, width);   \
+        if (part->vectors == 3) differentiate_##x(3 * WIDTH, n, base, over, mean, s, dp, width);   \
+        if (part->vectors == 4) differentiate_##x(4 * WIDTH, n, base, over, mean, s, dp, width);   \
     }
 
 PANEL_MATH(float, f32, 16)

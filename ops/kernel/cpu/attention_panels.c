@@ -78,7 +78,7 @@ static void attend(weft_panel *p)
     if (p->seen[0] >= p->seen[1]) memset(p->sum, 0, (size_t)(p->width * p->features) * p->h->bytes);
     for (int64_t i = 0; i < p->n_rows; i++) {
         by[i] = p->state.sum[i] == 0 ? 0 : 1 / p->state.sum[i];
-        weft_heads_put_stats(p->h, p->head, p->begin + i, p->state.max[i], p->state.sum[i]);
+        weft_heads_keep(p->h, p->head, p->begin + i, p->state.max[i], p->state.sum[i]);
     }
     weft_panel_store(p, WEFT_O, by, false);
 }
@@ -206,10 +206,9 @@ static void differentiate_heads(void *argument, int64_t begin, int64_t end, int 
         differentiate_head(&p, head);
 }
 
-/* Panels have weights from what was kept of a row alone. */
 bool weft_attention_grad_panels(const weft_heads *h)
 {
-    if (!weft_panels_fit(h) || weft_heads_have_far(h)) return false;
+    if (!weft_panels_fit(h)) return false;
     weft_parallel(h->stream, h->n_heads / h->n_grouped, 1, differentiate_heads,
                   (void *)(uintptr_t)h);
     return true;

@@ -28,7 +28,8 @@ typedef struct weft_panel_state {
 /* The same as elements of the scores' type, for the loops below. */
 typedef struct weft_panel_rows {
     double max[WEFT_PANEL];  /* with the scores at hand */
-    double base[WEFT_PANEL]; /* the max, in the gradient L; 0 where nothing is seen yet */
+    double base[WEFT_PANEL]; /* the max; 0 where nothing is seen yet */
+    double over[WEFT_PANEL]; /* in the gradient, 1 / sum */
     double mean[WEFT_PANEL]; /* D */
 } weft_panel_rows;
 
@@ -53,8 +54,8 @@ typedef struct weft_panel_math {
     /* Scores become exp(score - max), 0 where -inf, and are added to the sums. */
     void (*enter)(const weft_panel_part *part, weft_panel_state *state, const weft_panel_rows *rows,
                   void *s, int64_t width);
-    /* rows->base and rows->mean of n rows, zeros behind them; stats may be -inf. */
-    void (*keep)(const double *stats, const double *mean, weft_panel_rows *rows, int64_t n);
+    /* rows->base, over and mean of n rows, zeros behind them. */
+    void (*keep)(const weft_row_kept *kept, const double *mean, weft_panel_rows *rows, int64_t n);
     /* Scores become P, dp becomes dS = P (dP - D). */
     void (*differentiate)(const weft_panel_part *part, const weft_panel_rows *rows, void *s,
                           void *dp, int64_t width);

@@ -49,14 +49,15 @@ typedef struct head {
     double max, sum;
 } head;
 
-/* -inf where the mask hides it */
+/* -inf where the mask hides it; a number of the dtype, as what is kept of the largest is. */
 static double score(const weft_heads *h, const head *x, int64_t i, int64_t j)
 {
     const weft_matrix *mask = &x->m[WEFT_MASK];
     if (mask->data != NULL && ((const int32_t *)mask->data)[i * mask->row + j * mask->column] == 0)
         return -(double)INFINITY;
     const double bias = x->m[WEFT_BIAS].data == NULL ? 0 : get(h, &x->m[WEFT_BIAS], i, j);
-    return h->scale * dot_rows(h, &x->m[WEFT_Q], i, &x->m[WEFT_K], j) + bias;
+    const double s = h->scale * dot_rows(h, &x->m[WEFT_Q], i, &x->m[WEFT_K], j) + bias;
+    return h->dtype == WEFT_F32 ? (double)(float)s : s;
 }
 
 static double probability(const weft_heads *h, const head *x, int64_t i, int64_t j)
@@ -64,7 +65,7 @@ static double probability(const weft_heads *h, const head *x, int64_t i, int64_t
     return exp(score(h, x, i, j) - x->max) / x->sum;
 }
 
-/* A row that sees nothing has only probabilities of 0. Returns the logsumexp. */
+/* A row that sees nothing has only probabilities of 0. Returns the sum that is kept. */
 static double find_softmax(const weft_heads *h, head *x, int64_t i, const int64_t seen[2])
 {
     double max = -(double)INFINITY, sum = 0;
@@ -74,14 +75,16 @@ static double find_softmax(const weft_heads *h, head *x, int64_t i, const int64_
     for (int64_t j = seen[0]; j < seen[1]; j++)
         sum += probability(h, x, i, j);
     x->sum = sum == 0 ? 1 : sum;
-    return sum == 0 ? -(double)INFINITY : x->max + log(sum);
+    return sum;
 }
 
 static void forward(const weft_heads *h, head *x, int64_t i)
 {
     int64_t seen[2];
     weft_heads_seen(h, i, seen);
-    put(h, &x->m[WEFT_STATS], i, 0, find_softmax(h, x, i, seen));
+    const double sum = find_softmax(h, x, i, seen);
+    put(h, &x->m[WEFT_STATS], i, 0, sum == 0 ? -(double)INFINITY : x->max);
+    put(h, &x->m[WEFT_STATS], i, 1, sum);
     for (int64_t f = 0; f < h->n_feature; f++)
         put(h, &x->m[WEFT_O], i, f, 0);
     for (int64_t j = seen[0]; j < seen[1]; j++) {
@@ -95,10 +98,9 @@ static void backward(const weft_heads *h, head *x, int64_t i)
 {
     int64_t seen[2];
     weft_heads_seen(h, i, seen);
-    const double stats = get(h, &x->m[WEFT_STATS], i, 0);
+    const double max = get(h, &x->m[WEFT_STATS], i, 0), sum = get(h, &x->m[WEFT_STATS], i, 1);
     const double d = dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_Y], i);
-    x->max = stats == -(double)INFINITY ? 0 : stats, x->sum = 1;
-    if (weft_heads_is_far(h, stats)) (void)find_softmax(h, x, i, seen);
+    x->max = sum == 0 ? (double)INFINITY : max, x->sum = sum == 0 ? 1 : sum;
     for (int64_t j = seen[0]; j < seen[1]; j++) {
         const double p = probability(h, x, i, j);
         const double ds = p * (dot_rows(h, &x->m[WEFT_O], i, &x->m[WEFT_V], j) - d);

@@ -33,9 +33,6 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     seen[1] = within(at + a->ahead + 1, a->n_memory);
 }
 
-/* WEFT_HEADS_FAR. */
-enum { FAR = 1 << 10 };
-
 #define ATTEND(T, suffix)                                                                          \
     /* Two rows, feature by feature. */                                                            \
     DEVICE T dot_##suffix(const cuda_attention *a, const T *x, int64_t x_step, const T *y,         \
@@ -119,31 +116,12 @@ enum { FAR = 1 << 10 };
         *top = most, *total = meet_##suffix(sum, 1);                                               \
     }                                                                                              \
                                                                                                    \
-    /* What was kept of a row: what its scores are compared with. */                               \
-    DEVICE T kept_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i)          \
-    {                                                                                              \
-        const T stats = *row_##suffix(a, ATTEND_STATS, head, i);                                   \
-        return stats == -(T)INFINITY ? 0 : stats;                                                  \
-    }                                                                                              \
-    /* Is it too large for weights to be had from it? See heads.h. */                              \
-    DEVICE int is_far_##suffix(const cuda_attention *a, T kept)                                    \
-    {                                                                                              \
-        return a->is_whole && a->data[ATTEND_BIAS] != NULL && (kept >= FAR || kept <= -FAR);       \
-    }                                                                                              \
-    /* By how much it is less than it should be: log of what weights had from it add up to. */     \
-    DEVICE T short_of_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \
-                               const int64_t seen[2], T kept)                                      \
-    {                                                                                              \
-        T top, total;                                                                              \
-        softmax_##suffix(a, head, i, seen, &top, &total);                                          \
-        return total == 0 ? (T)0 : top - kept + weft_log_##suffix(total);                          \
-    }                                                                                              \
-                                                                                                   \
-    /* The weight of a memory row in the gradient; of rows that are far what they are short of is taken off. */ \
+    /* The weight of a memory row in the gradient, of a row of queries of which 1 / sum is `over`; 0: it sees nothing. */\
     DEVICE T regained_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \
-                               int64_t j, T less)                                                  \
+                               int64_t j, T over)                                                  \
     {                                                                                              \
-        return weft_exp_##suffix(score_##suffix(a, head, i, j) - kept_##suffix(a, head, i) - less); \
+        const T top = *row_##suffix(a, ATTEND_STATS, head, i);                                     \
+        return over == 0 ? (T)0 : weft_exp_##suffix(score_##suffix(a, head, i, j) - top) * over;   \
     }                                                                                              \
                                                                                                    \
     KERNEL_OF(attend_##suffix, cuda_attention, ATTEND_THREADS)                                     \
@@ -158,9 +136,11 @@ enum { FAR = 1 << 10 };
             T top, total;                                                                          \
             softmax_##suffix(a, head, i, seen, &top, &total);                                      \
             const T over = total == 0 ? 1 : 1 / total;                                             \
-            if (IN_BLOCK == 0)                                                                     \
-                *row_##suffix(a, ATTEND_STATS, head, i) =                                          \
-                    total == 0 ? -(T)INFINITY : top + weft_log_##suffix(total);                    \
+            if (IN_BLOCK == 0) {                                                                   \
+                T *kept = row_##suffix(a, ATTEND_STATS, head, i);                                  \
+                kept[0] = total == 0 ? -(T)INFINITY : top;                                         \
+                kept[a->column[ATTEND_STATS]] = total;                                             \
+            }                                                                                      \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
@@ -193,11 +173,10 @@ enum { FAR = 1 << 10 };
             const int64_t i = n % a->n_query;                                                      \
             int64_t seen[2];                                                                       \
             seen_from(a, i, seen);                                                                 \
-            const T top = kept_##suffix(a, head, i),                                               \
+            const T total = row_##suffix(a, ATTEND_STATS, head, i)[a->column[ATTEND_STATS]],       \
+                    over = total == 0 ? (T)0 : 1 / total,                                          \
                     mean = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_Y, i, head);                   \
-            T less = 0;                                                                            \
-            if (is_far_##suffix(a, top)) less = short_of_##suffix(a, head, i, seen, top);          \
-            if (IN_BLOCK == 0) means[n] = mean, means[a->n_heads * a->n_query + n] = less;         \
+            if (IN_BLOCK == 0) means[n] = mean, means[a->n_heads * a->n_query + n] = over;         \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
@@ -205,7 +184,7 @@ enum { FAR = 1 << 10 };
                     const int64_t left = seen[1] - begin, j = begin + IN_BLOCK;                    \
                     T ds = 0;                                                                      \
                     if (j < seen[1])                                                               \
-                        ds = weft_exp_##suffix(score_##suffix(a, head, i, j) - top - less) *       \
+                        ds = regained_##suffix(a, head, i, j, over) *                              \
                              (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean);        \
                     tile[IN_BLOCK] = ds;                                                           \
                     SYNC();                                                                        \
@@ -232,7 +211,7 @@ enum { FAR = 1 << 10 };
             const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
             const int64_t j = n % a->n_memory;                                                     \
             const T *mean = means + number * a->n_query;                                           \
-            const T *less = mean + a->n_heads * a->n_query;                                        \
+            const T *over = mean + a->n_heads * a->n_query;                                        \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
@@ -244,7 +223,7 @@ enum { FAR = 1 << 10 };
                     const int left = (int)within(seen[1] - begin, BLOCK_THREADS);                  \
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
-                        p = regained_##suffix(a, head, i, j, less[i]);                             \
+                        p = regained_##suffix(a, head, i, j, over[i]);                             \
                         ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean[i]); \
                     }                                                                              \
                     weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
@@ -290,3 +269,18 @@ enum { FAR = 1 << 10 };
     }
 ATTEND(float, f32)
 ATTEND(double, f64)
+
+/* Between what is kept of rows, a plane of maxima and one of sums, and the one number that a library has, their logsumexp. */
+KERNEL(attend_kept, cuda_attend_kept)
+{
+    float *ours = (float *)GLOBAL(work.ours), *theirs = (float *)GLOBAL(work.theirs);
+    for (int64_t n = THREAD; n < work.n; n += THREADS) {
+        const int64_t row = n % work.size[2], head = n / work.size[2];
+        const int64_t at = row * work.stride[2] + head % work.size[1] * work.stride[1] +
+                           head / work.size[1] * work.stride[0];
+        if (work.is_ours)
+            theirs[n] = ours[at] + weft_log_f32(ours[at + work.plane]);
+        else
+            ours[at] = theirs[n], ours[at + work.plane] = 1;
+    }
+}

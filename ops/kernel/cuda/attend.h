@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Operands and results, by what they are; dq, dk, dv and dbias of the gradient, whose `o` is the gradient of the result, and `y` the
- * result. stats: the logsumexp of each query row's scores. */
+ * result. stats: of each query row's scores the maximum, and the sum of exp(score - maximum); -inf and 0: it sees nothing. */
 enum {
     ATTEND_Q,
     ATTEND_K,
@@ -24,7 +24,7 @@ enum {
 enum { ATTEND_DIMS = 8, ATTEND_THREADS = 128 };
 
 /* Strides in elements; 0 for a dim that a tensor lacks. Row and column: of the first eight [rows, feature], of the others
- * [query, memory], of stats [query]. Heads are numbered by the dims that are neither, as heads.h says. */
+ * [query, memory], of stats [query, 2]. Heads are numbered by the dims that are neither, as heads.h says. */
 typedef struct cuda_attention {
     void *data[ATTEND_TENSORS]; /* NULL: not there */
     int64_t row[ATTEND_TENSORS], column[ATTEND_TENSORS];
@@ -35,9 +35,15 @@ typedef struct cuda_attention {
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;
-    int is_whole; /* rows see nothing but memory that is here: these are no blocks */
     void *
-        mean; /* gradient: of each head's query rows the mean of dP, which is o.y; then of each what is taken off its scores */
+        mean; /* gradient: of each head's query rows the mean of dP, which is o.y; then of each 1 / sum; 0: it sees nothing */
 } cuda_attention;
+
+/* Rows as a library numbers them, [batch, heads, query], and as they lie in ours; is_ours: from there. */
+typedef struct cuda_attend_kept {
+    void *ours, *theirs;
+    int64_t n, size[3], stride[3], plane;
+    int is_ours;
+} cuda_attend_kept;
 
 #endif

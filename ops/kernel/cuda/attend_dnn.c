@@ -2,10 +2,13 @@
  * they read and write in f32 is rounded to that on its way, and what is bf16 goes in and comes out as it is. Without bias, mask and
  * window; rows numbered alike where it is causal.
  *
- * The gradient is given the result and each row's logsumexp, which the library calls stats, numbered by batch and heads before rows.
+ * The gradient is given the result and what is kept of each row. The library's is one number, the logsumexp, which it calls stats,
+ * numbered by batch and heads before rows: it is kept as a maximum, and a sum of 1.
  */
+#include "attend.h"
 #include "attend_graph.h"
 #include "heads.h"
+#include "images.h"
 #include "kernels.h"
 
 #include <math.h>
@@ -13,6 +16,8 @@
 
 #include "weft/arena.h"
 #include "weft/extend/op.h"
+
+static cuda_kernel kept_kernel = {"attend_kept", NULL};
 
 /* ---- which problem --------------------------------------------------------------------------- */
 
@@ -242,19 +247,21 @@ static void narrow_all(const weft_call *call, const attending *x)
         cuda_narrow(call, view_of(call, ids[i]), x->at[ids[i]]);
 }
 
-/* Stats are the op's, whose rows and heads stand as those of q: a feature is one step there. */
-static void copy_stats(const weft_call *call, const attending *x, void *to, const void *from,
+/* Of the op, whose rows and heads stand as those of q: a feature is one step there. */
+static void copy_stats(const weft_call *call, const attending *x, const weft_view *kept,
                        bool is_ours)
 {
     const attend_problem *p = &x->problem;
-    const int64_t count[] = {p->n_query, p->heads, p->batch},
-                  theirs[] = {1, p->n_query, p->heads * p->n_query};
-    weft_box_copy box = {.run = 1};
-    for (int i = 0; i < 3; i++) {
-        const int64_t ours = p->stride[0][2 - i] / p->n_feature;
-        weft_box_copy_add(&box, count[i], is_ours ? ours : theirs[i], is_ours ? theirs[i] : ours);
-    }
-    cuda_copy_box(call->stream, WEFT_COMPUTE, to, from, &box, sizeof(float));
+    const weft_attention_attributes *a = call->attributes;
+    cuda_attend_kept work = {.ours = kept->data,
+                             .theirs = x->at[ATTEND_ID_STATS],
+                             .n = p->batch * p->heads * p->n_query,
+                             .size = {p->batch, p->heads, p->n_query},
+                             .plane = cuda_stride_of(kept, a->feature),
+                             .is_ours = is_ours};
+    for (int i = 0; i < 3; i++)
+        work.stride[i] = p->stride[0][i] / p->n_feature;
+    cuda_launch(call->stream, WEFT_COMPUTE, &kept_kernel, work.n, &work);
 }
 
 static void run(const weft_call *call, const attending *x)
@@ -268,7 +275,7 @@ static void launch(const weft_call *call)
     narrow_all(call, x);
     run(call, x);
     cuda_widen(call, x->at[ATTEND_ID_OUT], &call->out[0]);
-    copy_stats(call, x, call->out[1].data, x->at[ATTEND_ID_STATS], false);
+    copy_stats(call, x, &call->out[1], false);
 }
 
 static void launch_gradient(const weft_call *call)
@@ -276,7 +283,7 @@ static void launch_gradient(const weft_call *call)
     static const int ids[] = {ATTEND_ID_DQ, ATTEND_ID_DK, ATTEND_ID_DV};
     const attending *x = call->prepared;
     narrow_all(call, x);
-    copy_stats(call, x, x->at[ATTEND_ID_STATS], call->in[call->n_in - 2].data, true);
+    copy_stats(call, x, &call->in[call->n_in - 2], true);
     cuda_clear(call->stream, WEFT_COMPUTE, x->at[ATTEND_ID_DQ_SUM],
                (size_t)bytes_of(call, &x->problem, ATTEND_ID_DQ_SUM));
     run(call, x);
@@ -295,10 +302,12 @@ weft_status cuda_dnn_attention_open(weft_device_kind device, weft_error *error)
                                    .launch = launch,
                                    .release = release,
                                    .narrows = true};
+    cuda_kernel *const all[] = {&kept_kernel};
     weft_kernel gradient = attention;
     gradient.takes = takes_gradient;
     gradient.launch = launch_gradient;
     cuda_library_add(cuda_dnn_look);
+    WEFT_TRY(cuda_load_image(cuda_image_attend, all, 1, error));
     WEFT_TRY(cuda_add_kernel("attention", attention, device, error));
     return cuda_add_kernel("attention_grad", gradient, device, error);
 }

@@ -326,14 +326,6 @@ static int add_heads_form(const weft_site *site, const weft_spec *in, const weft
     return strlen(form->place) + 1 < sizeof form->place;
 }
 
-/* What is kept of a row that a block sees is one number, max + log(sum). In f32 a bias of -1e9 on all that it sees, as padding has, leaves
- * nothing of the sum, and blocks could not be put together by it. */
-static bool keeps_sums(const weft_site *site)
-{
-    const weft_attention_attributes *a = site->attributes;
-    return a->bias == 0 || site->in[0].dtype == WEFT_F64;
-}
-
 /* What can be where the rows of q are split as those of k and v are. */
 static int add_alike(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
                      const sizes *s, const weft_ring *straight, weft_form *forms)
@@ -341,7 +333,7 @@ static int add_alike(const weft_site *site, const weft_spec *in, const weft_mesh
     const weft_attention_attributes *a = site->attributes;
     const weft_ring balanced = weft_ring_of(site, s->n, true);
     int n = 0;
-    if (has_room(site, s->n) && keeps_sums(site)) forms[n++] = ring_form(s, straight);
+    if (has_room(site, s->n)) forms[n++] = ring_form(s, straight);
     const bool has_two_each = straight->all_query > s->n; /* blocks that are not empty */
     if (n > 0 && a->causal && straight->all_query == straight->all_memory && has_two_each)
         forms[n++] = ring_form(s, &balanced);

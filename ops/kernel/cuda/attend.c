@@ -57,7 +57,7 @@ static void prepare_block(const weft_call *call, int64_t block, cuda_attention *
                           .back = c.back,
                           .ahead = c.ahead,
                           .scale = c.attributes->scale,
-                          .mean = call->scratch};
+                          .of_rows = call->scratch};
     memcpy(x->size, c.size, sizeof x->size);
     for (int t = 0; t < ATTEND_TENSORS; t++)
         if (c.view[t] != NULL) set_tensor(x, t, &c);
@@ -98,7 +98,7 @@ static void launch(const weft_call *call)
 static int64_t scratch_of_gradient(const weft_call *call)
 {
     const weft_view *stats = &call->in[call->n_in - 2];
-    return weft_view_count(stats) * (int64_t)weft_dtype_bytes(stats->dtype);
+    return weft_view_count(stats) / 2 * 3 * (int64_t)weft_dtype_bytes(stats->dtype);
 }
 
 /* Heads that have rows of k and v in common add to them one after the other. */

@@ -116,12 +116,11 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
         *top = most, *total = meet_##suffix(sum, 1);                                               \
     }                                                                                              \
                                                                                                    \
-    /* The weight of a memory row in the gradient, of a row of queries of which 1 / sum is `over`; 0: it sees nothing. */\
+    /* The weight of a memory row in the gradient. `row`: of the query row mean, base and over. */ \
     DEVICE T regained_##suffix(const cuda_attention *a, const head_##suffix *head, int64_t i,      \
-                               int64_t j, T over)                                                  \
+                               int64_t j, const T *row)                                            \
     {                                                                                              \
-        const T top = *row_##suffix(a, ATTEND_STATS, head, i);                                     \
-        return over == 0 ? (T)0 : weft_exp_##suffix(score_##suffix(a, head, i, j) - top) * over;   \
+        return weft_exp_##suffix(score_##suffix(a, head, i, j) - row[1]) * row[2];                 \
     }                                                                                              \
                                                                                                    \
     KERNEL_OF(attend_##suffix, cuda_attention, ATTEND_THREADS)                                     \
@@ -167,16 +166,21 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     {                                                                                              \
         SHARED T tile[ATTEND_THREADS];                                                             \
         const cuda_attention *a = &work;                                                           \
-        T *means = (T *)GLOBAL(a->mean);                                                           \
+        T *of_rows = (T *)GLOBAL(a->of_rows);                                                      \
         for (int64_t n = BLOCK; n < a->n_heads * a->n_query; n += BLOCKS) {                        \
             const head_##suffix h = head_of_##suffix(a, n / a->n_query), *head = &h;               \
             const int64_t i = n % a->n_query;                                                      \
             int64_t seen[2];                                                                       \
             seen_from(a, i, seen);                                                                 \
-            const T total = row_##suffix(a, ATTEND_STATS, head, i)[a->column[ATTEND_STATS]],       \
-                    over = total == 0 ? (T)0 : 1 / total,                                          \
-                    mean = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_Y, i, head);                   \
-            if (IN_BLOCK == 0) means[n] = mean, means[a->n_heads * a->n_query + n] = over;         \
+            const T *kept = row_##suffix(a, ATTEND_STATS, head, i);                                \
+            const T total = kept[a->column[ATTEND_STATS]];                                         \
+            const T mean = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_Y, i, head);                   \
+            T *of_row = of_rows + 3 * n;                                                           \
+            if (IN_BLOCK == 0) {                                                                   \
+                of_row[0] = mean, of_row[1] = total == 0 ? (T)INFINITY : kept[0];                  \
+                of_row[2] = total == 0 ? 0 : 1 / total;                                            \
+            }                                                                                      \
+            SYNC();                                                                                \
             for (int64_t first = 0; first < a->n_feature; first += BLOCK_THREADS) {                \
                 const int64_t f = first + IN_BLOCK;                                                \
                 T sum = 0;                                                                         \
@@ -184,8 +188,8 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int64_t left = seen[1] - begin, j = begin + IN_BLOCK;                    \
                     T ds = 0;                                                                      \
                     if (j < seen[1])                                                               \
-                        ds = regained_##suffix(a, head, i, j, over) *                              \
-                             (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean);        \
+                        ds = regained_##suffix(a, head, i, j, of_row) *                            \
+                             (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - of_row[0]);   \
                     tile[IN_BLOCK] = ds;                                                           \
                     SYNC();                                                                        \
                     for (int k = 0; f < a->n_feature && k < BLOCK_THREADS && k < left; k++)        \
@@ -205,13 +209,12 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     {                                                                                              \
         SHARED T weights[ATTEND_THREADS], slopes[ATTEND_THREADS];                                  \
         const cuda_attention *a = &work;                                                           \
-        const T *means = (const T *)GLOBAL(a->mean);                                               \
+        const T *of_rows = (const T *)GLOBAL(a->of_rows);                                          \
         for (int64_t n = BLOCK; n < a->n_keys * a->n_memory; n += BLOCKS) {                        \
             const int64_t number = n / a->n_memory * a->n_grouped + a->member;                     \
             const head_##suffix h = head_of_##suffix(a, number), *head = &h;                       \
             const int64_t j = n % a->n_memory;                                                     \
-            const T *mean = means + number * a->n_query;                                           \
-            const T *over = mean + a->n_heads * a->n_query;                                        \
+            const T *of_query = of_rows + 3 * number * a->n_query;                                 \
             const int64_t at = a->first_memory + j - a->first_query;                               \
             const int64_t seen[2] = {within(at - a->ahead, a->n_query),                            \
                                      within(at + a->back + 1, a->n_query)};                        \
@@ -223,8 +226,10 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                     const int left = (int)within(seen[1] - begin, BLOCK_THREADS);                  \
                     T p = 0, ds = 0;                                                               \
                     if (i < seen[1]) {                                                             \
-                        p = regained_##suffix(a, head, i, j, over[i]);                             \
-                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - mean[i]); \
+                        const T *of_row = of_query + 3 * i;                                        \
+                        p = regained_##suffix(a, head, i, j, of_row);                              \
+                        ds = p * (dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) -           \
+                                  of_row[0]);                                                      \
                     }                                                                              \
                     weights[IN_BLOCK] = p, slopes[IN_BLOCK] = ds;                                  \
                     SYNC();                                                                        \
@@ -246,7 +251,7 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
     KERNEL(attend_bias_##suffix, cuda_attention)                                                   \
     {                                                                                              \
         const cuda_attention *a = &work;                                                           \
-        const T *means = (const T *)GLOBAL(a->mean);                                               \
+        const T *of_rows = (const T *)GLOBAL(a->of_rows);                                          \
         const int64_t n_rows = a->row[ATTEND_DBIAS] == 0 ? 1 : a->n_query;                         \
         const int64_t n_columns = a->column[ATTEND_DBIAS] == 0 ? 1 : a->n_memory;                  \
         for (int64_t n = THREAD; n < a->n_outer * a->n_apart * n_rows * n_columns; n += THREADS) { \
@@ -259,9 +264,9 @@ DEVICE void seen_from(const cuda_attention *a, int64_t i, int64_t seen[2])
                 const int64_t number = begin + m / (n_i * n_j) * a->n_apart;                       \
                 const head_##suffix h = head_of_##suffix(a, number), *head = &h;                   \
                 const int64_t i = row + m / n_j % n_i, j = column + m % n_j;                       \
-                const T *mean = means + number * a->n_query + i;                                   \
-                const T ds = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - *mean;         \
-                sum += ds * regained_##suffix(a, head, i, j, mean[a->n_heads * a->n_query]);       \
+                const T *of_row = of_rows + 3 * (number * a->n_query + i);                         \
+                const T ds = dot_rows_##suffix(a, ATTEND_O, i, ATTEND_V, j, head) - of_row[0];     \
+                sum += ds * regained_##suffix(a, head, i, j, of_row);                              \
             }                                                                                      \
             const head_##suffix first = head_of_##suffix(a, begin);                                \
             row_##suffix(a, ATTEND_DBIAS, &first, row)[column * a->column[ATTEND_DBIAS]] = sum;    \

@@ -35,8 +35,8 @@ typedef struct cuda_attention {
     int64_t first_query, first_memory; /* global */
     int64_t back, ahead;               /* query row i sees memory rows i - back to i + ahead */
     double scale;
-    void *
-        mean; /* gradient: of each head's query rows the mean of dP, which is o.y; then of each 1 / sum; 0: it sees nothing */
+    /* gradient: of each head's query rows the mean of dP, which is o.y; the maximum, infinite where it sees nothing; 1 / sum */
+    void *of_rows;
 } cuda_attention;
 
 /* Rows as a library numbers them, [batch, heads, query], and as they lie in ours; is_ours: from there. */

@@ -35,7 +35,7 @@ static int64_t lay_out(const weft_call *call, const convolving *c, const dnn_pla
     int64_t end = cuda_scratch_rounded(plan->workspace);
     for (int role = 0; role < CONV_TENSORS; role++) {
         at[role] = end;
-        if (c->problem.is_bf16) end += cuda_narrow_bytes(cuda_conv_view(call, c->plays[role]));
+        if (c->problem.is_bf16) end += cuda_narrow_bytes(cuda_view_of(call, c->plays[role]));
     }
     return end;
 }
@@ -73,7 +73,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     (void)lay_out(call, c, first, at);
     dnn_pointers pointers = {.n = CONV_TENSORS, .workspace = call->scratch};
     for (int role = 0; role < CONV_TENSORS; role++) {
-        const weft_view *view = cuda_conv_view(call, c->plays[role]);
+        const weft_view *view = cuda_view_of(call, c->plays[role]);
         c->at[role] = c->problem.is_bf16 ? cuda_narrow_at(view, (char *)call->scratch + at[role])
                                          : view->data;
         pointers.id[role] = 1 + role, pointers.at[role] = c->at[role];
@@ -84,7 +84,7 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 static void convert(const weft_call *call, const convolving *c, bool is_result)
 {
     for (int role = 0; role < CONV_TENSORS && c->problem.is_bf16; role++) {
-        const weft_view *view = cuda_conv_view(call, c->plays[role]);
+        const weft_view *view = cuda_view_of(call, c->plays[role]);
         if ((c->plays[role] == 2) != is_result) continue;
         if (is_result)
             cuda_widen(call, c->at[role], view);

@@ -58,11 +58,6 @@ static const struct {
     [CONV_TO_FILTER] = {{X, Y, W}, {OF_XW, OF_WY, OF_XW}, {OF_XY, OF_XY, OF_WY}},
 };
 
-const weft_view *cuda_conv_view(const weft_call *call, int tensor)
-{
-    return tensor == Y ? &call->out[0] : &call->in[tensor];
-}
-
 static const char *window_dim(const weft_conv_window *window, int tensor)
 {
     return tensor == X ? window->x : tensor == W ? window->w : window->y;
@@ -73,7 +68,7 @@ static bool is_plain(const weft_call *call, int tensor, const char *name)
     const weft_conv_attributes *a = call->attributes;
     for (int s = 0; s < a->n_windows; s++)
         if (strcmp(window_dim(&a->window[s], tensor), name) == 0) return false;
-    return weft_shape_find(&cuda_conv_view(call, tensor)->shape, name) >= 0;
+    return weft_shape_find(&cuda_view_of(call, tensor)->shape, name) >= 0;
 }
 
 /* false: a dim of one tensor alone, or one that is not one walk with the others of its class. */
@@ -81,7 +76,7 @@ static bool sort_dim(const weft_call *call, int tensor, int d, cuda_nest classes
 {
     static const int with[2][2] = {{Y, W}, {X, Y}}; /* a dim of x, of w, has another tensor too */
     static const int class_of[2][2] = {{OF_XY, OF_XW}, {OF_XW, OF_WY}};
-    const weft_view *view = cuda_conv_view(call, tensor);
+    const weft_view *view = cuda_view_of(call, tensor);
     const char *name = view->shape.dims[d].name;
     const bool has[2] = {is_plain(call, with[tensor][0], name),
                          is_plain(call, with[tensor][1], name)};
@@ -91,7 +86,7 @@ static bool sort_dim(const weft_call *call, int tensor, int d, cuda_nest classes
     if (tensor == W && class != OF_WY) return true; /* sorted with x's */
     int64_t stride[CONV_TENSORS];
     for (int t = X; t <= Y; t++)
-        stride[t] = is_plain(call, t, name) ? cuda_stride_of(cuda_conv_view(call, t), name) : 0;
+        stride[t] = is_plain(call, t, name) ? cuda_stride_of(cuda_view_of(call, t), name) : 0;
     cuda_nest_add(&classes[class], weft_view_size(view, d), stride[X], stride[W], stride[Y]);
     return classes[class].n_dims <= 1;
 }
@@ -100,7 +95,7 @@ static bool sort_dims(const weft_call *call, cuda_nest classes[CLASSES])
 {
     bool is_sorted = true;
     for (int tensor = X; tensor <= W; tensor++)
-        for (int d = 0; d < cuda_conv_view(call, tensor)->shape.n_dims && is_sorted; d++)
+        for (int d = 0; d < cuda_view_of(call, tensor)->shape.n_dims && is_sorted; d++)
             is_sorted = sort_dim(call, tensor, d, classes);
     return is_sorted;
 }
@@ -108,14 +103,14 @@ static bool sort_dims(const weft_call *call, cuda_nest classes[CLASSES])
 static int64_t window_size(const weft_call *call, int tensor, int s)
 {
     const weft_conv_attributes *a = call->attributes;
-    const weft_view *view = cuda_conv_view(call, tensor);
+    const weft_view *view = cuda_view_of(call, tensor);
     return weft_view_size(view, weft_shape_find(&view->shape, window_dim(&a->window[s], tensor)));
 }
 
 static int64_t window_begin(const weft_call *call, int tensor, int s)
 {
     const weft_conv_attributes *a = call->attributes;
-    const weft_view *view = cuda_conv_view(call, tensor);
+    const weft_view *view = cuda_view_of(call, tensor);
     return view->box.begin[weft_shape_find(&view->shape, window_dim(&a->window[s], tensor))];
 }
 
@@ -195,7 +190,7 @@ static bool set_shape(const weft_call *call, const cuda_nest classes[CLASSES], c
 {
     const weft_conv_attributes *a = call->attributes;
     const int tensor = roles[p->kind].plays[role];
-    const weft_view *view = cuda_conv_view(call, tensor);
+    const weft_view *view = cuda_view_of(call, tensor);
     dnn_shape *shape = &p->shape[role];
     walk dims[] = {walk_of(&classes[roles[p->kind].first[role]], tensor),
                    walk_of(&classes[roles[p->kind].second[role]], tensor)};
@@ -218,7 +213,7 @@ bool cuda_conv_find(const weft_call *call, conv_problem *problem, int plays[CONV
     conv_kind kind = CONV_FORWARD;
     bool is_one = a->n_windows > 0;
     for (int t = X; t <= Y; t++)
-        is_one = is_one && weft_view_count(cuda_conv_view(call, t)) > 0;
+        is_one = is_one && weft_view_count(cuda_view_of(call, t)) > 0;
     is_one = is_one && (call->precision == WEFT_PRECISION_BF16 || call->in[0].dtype == WEFT_F32);
     if (!is_one || !find_kind(call, &kind) || !sort_dims(call, classes)) return false;
     *problem = (conv_problem){.kind = kind,

@@ -24,9 +24,6 @@ typedef struct conv_problem {
 /* cuda_conv_build - the graph of a conv_problem. */
 void cuda_conv_build(dnn_graph *g, const void *problem);
 
-/* A call's operand 0 or 1, or 2: its result. */
-const weft_view *cuda_conv_view(const weft_call *call, int tensor);
-
 /* cuda_conv_find - what a call is to the library; false: no such thing.
  *
  * plays  for each of the library's tensors, which of the call it is: 0, 1: operands, 2: the result

@@ -13,12 +13,6 @@ weft_status cuda_conversions_open(weft_device_kind device, weft_error *error)
     return cuda_load_image(cuda_image_convert, all, 2, error);
 }
 
-int64_t cuda_scratch_rounded(int64_t bytes)
-{
-    enum { ALIGNMENT = 64 };
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 int64_t cuda_narrow_bytes(const weft_view *view)
 {
     return view->dtype == WEFT_BF16 ? 0 : cuda_scratch_rounded(2 * weft_view_count(view));

@@ -11,8 +11,6 @@
 #include "mesh/cuda/driver.h"
 #include "mesh/cuda/library.h"
 
-enum { CUBLASLT_ALIGNMENT = 64 }; /* of tensors, and of workspaces, in bytes */
-
 /* What decides how it is done. No gaps: products are found again by these bytes. */
 typedef struct cublaslt_problem {
     int64_t dtype;     /* of left and right; of 16 bits are added up, and written, in f32 */

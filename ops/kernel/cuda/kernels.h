@@ -6,6 +6,22 @@
 #include "mesh/cuda/parts.h"
 #include "nest.h"
 
+/* ---- of calls and their scratch -------------------------------------------------------------- */
+
+enum { CUDA_ALIGNMENT = 64 }; /* of tensors, and of what lies in scratch, in bytes */
+
+/* Bytes of scratch, rounded up so that what lies behind is aligned as libraries want it. */
+static inline int64_t cuda_scratch_rounded(int64_t bytes)
+{
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+/* Of an op of two operands: these, and behind them its result. */
+static inline const weft_view *cuda_view_of(const weft_call *call, int tensor)
+{
+    return tensor == 2 ? &call->out[0] : &call->in[tensor];
+}
+
 /* ---- nest.c: loops over dims ----------------------------------------------------------------- */
 
 /* Element strides of a view; 0 for a dim that it has not. */
@@ -16,8 +32,6 @@ void cuda_nest_add(cuda_nest *nest, int64_t count, int64_t stride_0, int64_t str
 
 /* ---- convert.c: tensors of f32 for libraries that compute in bf16; those of bf16 go in, and come out, as they are ---------- */
 
-/* Bytes of scratch, rounded up so that what lies behind is aligned as libraries want it. */
-int64_t cuda_scratch_rounded(int64_t bytes);
 /* Bytes of scratch for a view in bf16, rounded up: none if it is that already. */
 int64_t cuda_narrow_bytes(const weft_view *view);
 /* Where the library finds it: in scratch, or where it is. */

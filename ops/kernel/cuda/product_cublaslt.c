@@ -15,14 +15,9 @@ typedef struct product {
     size_t bytes[MATRICES_TENSORS]; /* of an element */
 } product;
 
-static const weft_view *view_of(const weft_call *call, int tensor)
-{
-    return tensor == MATRICES_OUT ? &call->out[0] : &call->in[tensor];
-}
-
 static size_t element_of(const weft_call *call, int tensor)
 {
-    return weft_dtype_bytes(view_of(call, tensor)->dtype);
+    return weft_dtype_bytes(cuda_view_of(call, tensor)->dtype);
 }
 
 /* ---- which product --------------------------------------------------------------------------- */
@@ -30,7 +25,7 @@ static size_t element_of(const weft_call *call, int tensor)
 /* All products but the first begin somewhere within the tensors. */
 static int64_t alignment_of(const weft_call *call, const matrices *plan)
 {
-    uint64_t all = CUBLASLT_ALIGNMENT;
+    uint64_t all = CUDA_ALIGNMENT;
     for (int l = 0; l < plan->n_loops; l++)
         for (int t = 0; t < MATRICES_TENSORS; t++)
             all |= (uint64_t)plan->loop[l].stride[t] * element_of(call, t);
@@ -81,20 +76,16 @@ static bool takes(const weft_call *call)
 
 /* ---- scratch: the library's, then what is copied -------------------------------------------------- */
 
-static int64_t rounded(int64_t bytes)
-{
-    return (bytes + CUBLASLT_ALIGNMENT - 1) / CUBLASLT_ALIGNMENT * CUBLASLT_ALIGNMENT;
-}
-
 /* Where each tensor that is copied lies, in bytes; returns how many they all take. */
 static int64_t lay_out(const weft_call *call, const matrices *plan, const cublaslt_product *p,
                        int64_t at[MATRICES_TENSORS])
 {
-    int64_t end = rounded(cuda_cublaslt_workspace(p));
+    int64_t end = cuda_scratch_rounded(cuda_cublaslt_workspace(p));
     for (int t = 0; t < MATRICES_TENSORS; t++) {
         at[t] = end;
         if (plan->is_copied[t])
-            end += rounded(weft_view_count(view_of(call, t)) * (int64_t)element_of(call, t));
+            end += cuda_scratch_rounded(weft_view_count(cuda_view_of(call, t)) *
+                                        (int64_t)element_of(call, t));
     }
     return end;
 }
@@ -132,7 +123,8 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
     (void)lay_out(call, &p->plan, p->product, at);
     for (int t = 0; t < MATRICES_TENSORS; t++) {
         p->bytes[t] = element_of(call, t);
-        p->at[t] = p->plan.is_copied[t] ? (char *)call->scratch + at[t] : view_of(call, t)->data;
+        p->at[t] =
+            p->plan.is_copied[t] ? (char *)call->scratch + at[t] : cuda_view_of(call, t)->data;
     }
     p->copy_begin = backwards(&p->plan.copy[MATRICES_OUT]);
     if (call->accumulates)

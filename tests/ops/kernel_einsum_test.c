@@ -160,6 +160,27 @@ static void test_vectors(void)
         check_product(&cases[i], 1e-4);
 }
 
+/* Longer than a chunk of results and than a stretch of what is summed, and of neither a whole number; either side's matrix either
+ * way round; of a batch, and with more to be summed than one loop. */
+static void test_vectors_and_large_matrices(void)
+{
+    const part n = {"n", 2200, 3, 2150}, k = {"k", 2100, 2, 2095}, few = {"n", 40, 1, 38},
+               t = {"t", 3, 0, 3}, s = {"s", 5, 1, 4}, d = {"d", 50, 1, 50};
+    const product cases[] = {
+        {1, 2, 1, {k}, {k, few}, {few}},
+        {1, 2, 1, {k}, {few, k}, {few}},
+        {2, 1, 1, {n, s}, {s}, {n}},
+        {2, 1, 1, {s, n}, {s}, {n}},
+        {2, 1, 1, {n, d}, {d}, {n}},
+        {1, 2, 1, {d}, {d, n}, {n}},
+        {2, 3, 2, {t, few}, {t, few, k}, {t, k}},
+        {2, 3, 2, {few, t}, {k, few, t}, {k, t}},
+        {2, 3, 1, {s, few}, {few, s, k}, {k}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_product(&cases[i], 1e-3);
+}
+
 /* Sums down columns of a product element by element: what the gradient of a layer norm's gain is. */
 static void test_products_of_elements_summed_down_columns(void)
 {
@@ -194,6 +215,7 @@ int main(void)
     RUN(test_random_products_equal_plain_loops);
     RUN(test_large_matrices_in_every_order);
     RUN(test_vectors);
+    RUN(test_vectors_and_large_matrices);
     RUN(test_products_of_elements_summed_down_columns);
     RUN(test_empty_contraction_gives_zeros);
     streams_close();

@@ -5,12 +5,13 @@
  * not collapse into it is looped over: batch, m and n as independent products, k by adding up.
  * Where no unit stride can be found strided loops do the work.
  *
- * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), BLAS, plain loops
- * where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
+ * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), those of a vector and
+ * a matrix (gemv.h), BLAS, plain loops where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
  * cut anywhere, so lanes share a product out as they go; calls of BLAS are cut by shape alone.
  */
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"
+#include "cpu/gemv.h"
 #include "cpu/matrix.h"
 
 #include <string.h>
@@ -208,6 +209,74 @@ static void run_whole(const weft_einsum *p, weft_stream *stream)
     weft_parallel_whole(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
 }
 
+/* ---- a vector and a matrix ----------------------------------------------------------------------- */
+
+static weft_vector_product vector_product_at(const weft_einsum *p, const int64_t free[3])
+{
+    const int x = p->dm.size == 1 ? WEFT_A : WEFT_B, w = WEFT_A + WEFT_B - x;
+    const weft_einsum_dim *n = x == WEFT_A ? &p->dn : &p->dm;
+    return (weft_vector_product){
+        .reads = p->reads,
+        .n = n->size,
+        .k = p->dk.size,
+        .x = p->data[x] + (size_t)free[x] * p->bytes[x],
+        .x_step = p->dk.stride[x],
+        .w = p->data[w] + (size_t)free[w] * p->bytes[w],
+        .along_k = p->dk.stride[w],
+        .along_n = n->stride[w],
+        .y = p->data[WEFT_OUT] + (size_t)free[WEFT_OUT] * p->bytes[WEFT_OUT],
+        .y_step = n->stride[WEFT_OUT],
+    };
+}
+
+/* Results from `first` on, so many, of one product; all of k. */
+static void multiply_vector(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t n)
+{
+    const int64_t n_added = weft_nest_count(&p->k);
+    for (int64_t l = 0; l < n_added; l++) {
+        int64_t at[3];
+        weft_nest_offset(&p->k, l, at);
+        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
+            at[t] += free[t];
+        weft_vector_product one = vector_product_at(p, at);
+        one.adds = l > 0 || p->adds;
+        weft_gemv(&one, first, one.n - first < n ? one.n : first + n);
+    }
+}
+
+static void run_vectors(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const weft_einsum *p = argument;
+    (void)lane;
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t free[3];
+        const int64_t left = p->slices - i % p->slices;
+        n = end - i < left ? end - i : left;
+        weft_nest_offset(&p->free, i / p->slices, free);
+        multiply_vector(p, free, i % p->slices * p->slice, n * p->slice);
+    }
+}
+
+static bool is_vector(const weft_einsum *p)
+{
+    return (p->dm.size == 1) != (p->dn.size == 1);
+}
+
+static void plan_vectors(weft_einsum *p)
+{
+    const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
+    weft_nest_append(&p->free, &p->m);
+    weft_nest_append(&p->free, &p->n);
+    p->slice = WEFT_GEMV_UNIT;
+    p->slices = (longer + p->slice - 1) / p->slice;
+    p->run = run_lanes;
+    p->body = run_vectors;
+    p->count = weft_nest_count(&p->free) * p->slices;
+    p->grain = weft_grain(longer / p->slices * p->dk.size * weft_nest_count(&p->k));
+}
+
+/* ---- matrices ------------------------------------------------------------------------------------ */
+
 /* Whole panels of the longer of m and n. */
 static void cut_panels(weft_einsum *p)
 {
@@ -216,7 +285,6 @@ static void cut_panels(weft_einsum *p)
     p->slices = (longer + p->slice - 1) / p->slice;
 }
 
-/* Not a vector, which goes to BLAS: its matrix is read once, and packing would be the greater part. */
 static bool is_packed(const weft_einsum *p, weft_stream *stream)
 {
     return stream != NULL && weft_gemm_has(p->dtype) && p->dm.size > 1 && p->dn.size > 1;
@@ -321,7 +389,7 @@ static void plan(weft_einsum *p, const weft_call *call)
     const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
     const bool is_tiny = work <= TINY;
     const bool is_others =
-        is_half && (is_tiny || !is_packed(&matrices, call->stream)); /* in f32 alone */
+        is_half && (is_tiny || !(is_vector(&matrices) || is_packed(&matrices, call->stream)));
     if (!found || is_others || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
         weft_einsum_plan_strided(p);
         return;
@@ -329,6 +397,8 @@ static void plan(weft_einsum *p, const weft_call *call)
     *p = matrices;
     if (is_tiny)
         plan_tiny(p, work);
+    else if (is_vector(p))
+        plan_vectors(p);
     else
         plan_matrices(p, call->stream);
 }

@@ -197,17 +197,185 @@ def test_a_policy_may_be_written_in_python():
     refused(KeyError, "mine", weft.Program, mesh, "", y, policy={"pick": lambda *given: {}["mine"]})
 
 
-def test_the_example_trains_and_reads_its_plan():
+def test_examples_train_and_say_what_moves():
     environment = {**os.environ, "PYTHONPATH": os.path.join(root, "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    examples = (("mlp", 0.1, ("data:2,model:2", "batch:data,hidden:model")), ("cnn", 0.2, ("data:2", "batch:data,experts:data")))
+    for name, part, split in examples:
+        losses = []
+        for mesh in (("", ""), split):
+            example = os.path.join(root, "python", "examples", name + ".py")
+            run = subprocess.run([sys.executable, example, *mesh], env=environment, capture_output=True, text=True)
+            assert run.returncode == 0, run.stderr
+            losses.append([float(found) for found in re.findall(r"loss ([\d.]+)", run.stdout)])
+            assert losses[-1][-1] < part * losses[-1][0], run.stdout
+            assert name != "mlp" or ("all_reduce" in run.stdout) == bool(mesh[0]), run.stdout
+        np.testing.assert_allclose(losses[0][:4], losses[1][:4], atol=3e-4)
+
+
+def windows(x, taps, pick):
+    """x [rows, columns] seen through windows of taps by taps, zeros or what pick makes of -inf outside: by numpy alone."""
+    padded = np.pad(x, taps // 2, constant_values=pick)
+    return np.lib.stride_tricks.sliding_window_view(padded, (taps, taps))
+
+
+def test_images_are_convolved_and_pooled():
+    batch, row, column, tap = weft.Dim("batch", 3), weft.Dim("row", 8), weft.Dim("column", 6), weft.Dim("tap", 3)
+    random = np.random.default_rng(2)
+    images, filters = random.normal(size=(3, 8, 6)), random.normal(size=(3, 3, 4))
+    for mesh, layout in (("", ""), ("space:2", "row:space"), ("data:3", "batch:data")):
+        g = weft.Graph(seed=1)
+        x, w = g.input("x", [batch, row, column], "f64"), g.input("w", [tap, ("tap_column", 3), ("made", 4)], "f64")
+        rows = weft.spatial_same(row, tap, "row", 1, 1)
+        columns = weft.spatial_same(column, ("tap_column", 3), "column", 1, 1)
+        assert rows.in_ == rows.out == row and (rows.stride, rows.before) == (1, 1), rows
+        y = weft.conv([batch, row, column, ("made", 4)], x, w, [rows, columns])
+        largest = weft.max_pool(x, [dict(in_=row, tap=tap, out=row, before=1), columns])
+        halves = [weft.spatial_valid(dim, ("pool", 2), dim.name, 2, 1) for dim in (row, column)]
+        mean = weft.average_pool(x, halves, True)
+        assert [dim.size for dim in mean.dims] == [3, 4, 3]
+        layer = weft.convolution(x, name="layer", spatial=[rows, columns], features=("made", 4), weights=weft.constant_of(1.0))
+        program = weft.Program(weft.Mesh(mesh), layout, [y, largest, mean, layer])
+        program.write(x, images)
+        program.write(w, filters)
+        program.run()
+        for image in range(3):
+            seen = windows(images[image], 3, 0.0)
+            np.testing.assert_allclose(program.read(y)[image], np.einsum("rcij,ijm->rcm", seen, filters), atol=1e-12)
+            np.testing.assert_allclose(program.read(layer)[image], seen.sum(axis=(2, 3))[..., None].repeat(4, axis=2), atol=1e-12)
+            np.testing.assert_array_equal(program.read(largest)[image], windows(images[image], 3, -np.inf).max(axis=(2, 3)))
+            np.testing.assert_allclose(program.read(mean)[image], images[image].reshape(4, 2, 3, 2).mean(axis=(1, 3)))
+    refused(TypeError, "max_pool: spatial is 3; weft_spatials is wanted", weft.max_pool, x, 3)
+    refused(TypeError, "tip is no option of weft_spatial", weft.max_pool, x, [dict(in_=row, tip=tap, out=row)])
+    refused(TypeError, r"max_pool: in is 'row'.*weft\.Dim", weft.max_pool, x, [dict(in_="row", tap=tap, out=row)])
+    refused(weft.Error, "max_pool.*depth", weft.max_pool, x, [dict(in_=("depth", 8), tap=tap, out=row)])
+
+
+def test_what_is_filled_comes_behind_the_result():
+    g = weft.Graph(seed=1)
+    batch, row = weft.Dim("batch", 3), weft.Dim("row", 5)
+    x = g.input("x", [batch, row], "f64")
+    sorted_, ids = weft.sort(x, row, True)
+    best, where = weft.top_k(x, row, ("k", 2))
+    y = weft.sum([], weft.exp(x))
+    first, slopes = weft.gradients_seeded([y], [], [x], 0)
+    rows = [("b", 3), ("r", 5)]
+    _, (jacobian,) = weft.jacobian(weft.exp(x), [x], rows, 0)
+    _, (product,) = weft.hessian_vector(y, [x], [x], 0)
+    states, last = weft.lstm(x, name="lstm", over=batch, feature=row, hidden=("hidden", 4))
+    gru, state = weft.gru(x, name="gru", over=batch, feature=row, hidden=("hidden", 4), weights=weft.uniform(-1.0, 1.0))
+    assert state.c is None and last.h.dims == last.c.dims == (("hidden", 4),), (state, last)
+    normed, update = weft.batch_norm(x, name="norm", channel=row)
+    fixed, none = weft.batch_norm(x, name="norm", channel=row, is_fixed=True)
+    assert none is None and update is not None and weft.initial_of("zeros", 1, 1).a == 0
+    program = weft.Program(weft.Mesh("data:2"), "row:data",
+                           [sorted_, ids, best, where, slopes[0], jacobian, product, states, last.h, normed])
+    array = np.random.default_rng(4).normal(size=(3, 5))
+    program.write(x, array)
+    program.run()
+    order = np.argsort(-array, axis=1)
+    np.testing.assert_array_equal(program.read(ids), order)
+    np.testing.assert_array_equal(program.read(sorted_), np.take_along_axis(array, order, axis=1))
+    np.testing.assert_array_equal(program.read(where), order[:, :2])
+    np.testing.assert_allclose(program.read(slopes[0]), np.exp(array))
+    np.testing.assert_allclose(program.read(product), np.exp(array) * array)
+    np.testing.assert_allclose(program.read(jacobian).reshape(15, 15), np.diag(np.exp(array).ravel()), atol=1e-15)
+    np.testing.assert_allclose(program.read(last.h), program.read(states)[-1])
+    usage = weft.plan_usage(program, 0)
+    assert usage.total_bytes > 0 and len(usage.peak_bytes) == 3 and usage.n_steps == program.plan()["steps"]
+
+
+def test_gradients_may_be_ones_own():
+    g = weft.Graph(seed=1)
+    x, w = g.input("x", [("row", 4)], "f64"), g.variable("w", [("row", 4)], 2.0, "f64")
+
+    def straight_through(given, made, slope):
+        assert [value.dims for value in given] == [made.dims, made.dims] == [slope.dims] * 2
+        return [slope * 3, None]
+
+    y = weft.custom_gradient([x, w], weft.round(x) * w, straight_through)
+    assert [value.name for value in weft.trainable(y)] == ["w"]
+    slope, none = weft.gradients(weft.sum([], y * y), [x, w], zeros_allowed=True)
+    program = weft.Program(weft.Mesh("data:2"), "row:data", [y, slope])
+    program.write(x, [0.2, 0.8, 1.4, -2.6])
+    program.run()
+    np.testing.assert_array_equal(program.read(y), [0, 2, 2, -6])
+    np.testing.assert_array_equal(program.read(slope), [0, 12, 12, -36])
+    z = weft.custom_gradient([x], weft.round(x), lambda *given: {}["mine"])
+    refused(KeyError, "mine", weft.gradients, weft.sum([], z), [x])
+    assert weft.relu(x).dims == x.dims  # the graph goes on
+
+
+def test_experts_say_what_they_took():
     losses = []
-    for mesh in (["", ""], ["data:2,model:2", "batch:data,hidden:model"]):
-        example = os.path.join(root, "python", "examples", "mlp.py")
-        run = subprocess.run([sys.executable, example, *mesh], env=environment, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        losses.append([float(found) for found in re.findall(r"loss ([\d.]+)", run.stdout)])
-        assert losses[-1][-1] < 0.1 * losses[-1][0], run.stdout
-        assert ("all_reduce" in run.stdout) == bool(mesh[0]), run.stdout
-    np.testing.assert_allclose(losses[0], losses[1], atol=3e-4)
+    for mesh, layout in (("", ""), ("data:2", "batch:data,experts:data")):
+        g = weft.Graph(seed=1)
+        batch, token, wide = weft.Dim("batch", 4), weft.Dim("token", 6), weft.Dim("wide", 8)
+        experts = dict(experts=("experts", 4), top_k=2, chooser="WEFT_TOKENS_CHOOSE")
+        x = g.input("x", [batch, token, wide], "f64")
+        y, facts = weft.experts(x, name="experts", token=token, feature=wide, hidden=("hidden", 16), **experts)
+        assert facts._fields == ("balance", "z", "dropped", "turned_away") and facts.dropped.dtype == "i32"
+        block = dict(name="block", embed=wide, heads=("heads", 2), hidden=("hidden", 16),
+                     self=dict(query=token, memory=token, feature=("kv", 4)))
+        z, inside = weft.transformer(y, experts=dict(token=token, hidden=("hidden", 16), **experts), facts=True, **block)
+        assert weft.transformer(y, **{**block, "name": "plain"}).dims == z.dims
+        loss = weft.mean(z * z) + 0.01 * facts.balance + 0.01 * inside.balance
+        program = weft.Program(weft.Mesh(mesh), layout, [loss, facts.dropped, inside.balance, weft.sgd(loss, rate=0.1)])
+        program.write(x, np.random.default_rng(3).normal(size=(4, 6, 8)))
+        program.run(3)
+        assert 0 <= program.read(facts.dropped) <= 24 and program.read(inside.balance) >= 0.9
+        losses.append(program.read(loss))
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-10)
+
+
+def counting(argument, field, sample, row, error):
+    ctypes.c_int32.from_address(row).value = 10 * sample
+    return 0
+
+
+def test_data_sets_and_checkpoints_are_opened():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "text"), "wb") as file:
+            file.write(bytes(range(200)))
+
+        def trained():
+            g = weft.Graph(seed=1)
+            batch, seq = weft.Dim("batch", 4), weft.Dim("seq", 6)
+            tokens, targets = (g.input(name, [batch, seq], "i32") for name in ("tokens", "targets"))
+            w = g.variable("w", [("vocab", 256)], 1.0, "f64")
+            loss = weft.mean(weft.gather(w, tokens, ("vocab", 256)))
+            values = [loss, weft.sgd(loss, rate=1.0), tokens, targets]
+            return weft.Program(weft.Mesh("data:2"), "batch:data", values), tokens, targets, w
+
+        program, tokens, targets, w = trained()
+        data = weft.text_open(os.path.join(folder, "text"), 6, 1)
+        weft.dataset_start(data, program)
+        weft.dataset_next(data, program)
+        program.run()
+        read = program.read(tokens)
+        assert (program.read(targets) == read + 1).all() and (read[:, 0] % 6 == 0).all(), read
+        saved = weft.checkpoints_open(os.path.join(folder, "saved"))
+        weft.checkpoints_save(saved, program, dict(step=1, sample=weft.dataset_position(data), seed=1))
+        weft.checkpoints_wait(saved)
+        weights = program.read(w)
+        other, *_, w = trained()
+        state = weft.checkpoints_restore(weft.checkpoints_open(os.path.join(folder, "saved")), other, -1)
+        assert (state.step, state.sample, state.seed) == (1, 4, 1)
+        np.testing.assert_array_equal(other.read(w), weights)
+        stored = weft.stored_open(os.path.join(folder, "saved"))
+        assert weft.stored_state(stored) == state and weft.stored_tensor_at(stored, 0).name == "w"
+        assert weft.stored_tensor_at(stored, 0).shape == (("vocab", 256),) and weft.stored_tensor_at(stored, 9) is None
+        del program
+        gc.collect()
+        refused(weft.Error, "nothing", weft.text_open, os.path.join(folder, "nothing"), 6, 1)
+    g = weft.Graph()
+    numbers = g.input("numbers", [("batch", 3)], "i32")
+    program = weft.Program(weft.Mesh(), "", weft.add(numbers, numbers))
+    drawn = weft.samples_open(fields=[dict(name="numbers", dtype="i32")], n_samples=9, read=counting)
+    gc.collect()
+    weft.dataset_start(drawn, program)
+    weft.dataset_next(drawn, program)
+    program.run()
+    assert program.read(program.values[0]).tolist() == [0, 20, 40] and repr(drawn) == "<weft.dataset>"
 
 
 def test_every_dtype_goes_in_and_out():

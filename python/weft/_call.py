@@ -1,0 +1,168 @@
+"""_call: the call: its arguments by name, what the library fills, the caller's place, the error.
+
+    call("weft_add", a, b)                          a Value
+    call("weft_sort", x, dim, True)                 (sorted, ids): what C fills through a pointer comes behind the result
+    call("weft_text_open", path, 64, 1)             a handle, closed when nobody has it any more
+"""
+import ctypes
+import sys
+
+from . import _c as c
+from ._convert import Filled, fields_of, finish, from_c, has_raised, is_filled, is_plain_struct, is_value, to_c, without_const
+from ._values import Error, Handle, Opened, Value
+
+# Parameters that C fills with as many values as another parameter has: no prototype says so.
+FILLED = {"weft_gradients": ("gradients", "with_respect_to"), "weft_gradients_seeded": ("gradients", "with_respect_to"),
+          "weft_jacobian": ("jacobians", "with_respect_to"), "weft_hessian_vector": ("products", "with_respect_to"),
+          "weft_accumulate": ("kept", "variables")}
+
+
+def filled(function):
+    """The names of the parameters that call() has the library fill."""
+    wanted = [p for p in function["parameters"] if p["type"] != "weft_error *"]
+    kinds = {p["name"]: without_const(p["type"]).rstrip("* ") for p in wanted}
+    if function["returns"] == "weft_value":
+        many = FILLED.get(function["name"], ("",))[0]
+        return [p["name"] for p in wanted if is_filled(p) and (p["name"] == many or is_value(kinds[p["name"]]))]
+    if function["returns"] in ("weft_status", "void") and wanted:
+        last, kind = wanted[-1], kinds[wanted[-1]["name"]]
+        opens = function["name"].endswith("_open") and last["type"].count("*") == 2
+        if opens or is_filled(last) and is_plain_struct(kind):
+            return [last["name"]]
+    return []
+
+
+def _make_filled(function, parameter, taken):
+    """Memory for one such parameter; `taken` are the arguments, by name."""
+    kind = without_const(parameter["type"]).rstrip("* ")
+    if function["name"] in FILLED and FILLED[function["name"]][0] == parameter["name"]:
+        n = len(taken[FILLED[function["name"]][1]])
+        return Filled(kind, (c.types[kind] * max(1, n))(), n)
+    if parameter["type"].count("*") == 2:
+        return Filled(kind + " *", ctypes.POINTER(c.types[kind])())
+    return Filled(kind, c.types[kind]())
+
+
+def _place():
+    """File and line of the caller outside this package: errors name it."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0] and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename.encode(), frame.f_lineno
+
+
+def _taken(function, wanted, given, options):
+    """Arguments by the names of the parameters; what is left of the options goes to the parameter of that name."""
+    taken = dict(zip((p["name"] for p in wanted), given))
+    options = dict(options)
+    for parameter in wanted[len(given):]:
+        if parameter["name"] in options:
+            taken[parameter["name"]] = options.pop(parameter["name"])
+        elif parameter["name"] == "options":
+            taken["options"], options = options or None, {}
+    if options or len(given) > len(wanted) or len(taken) != len(wanted):
+        names = ", ".join(parameter["name"] for parameter in wanted)
+        raise TypeError(f"{function['name'][5:]}({names}) was given {len(given)} arguments" + "".join(f", {key}=" for key in options))
+    return taken
+
+
+def call(name, /, *given, **options):
+    """weft_NAME by Python's values. An error parameter is supplied; options go to the parameter of a struct's type. What the library
+    fills comes back behind the result, or in place of it where that is a status."""
+    function = c.functions[name]
+    ways_out = filled(function)
+    wanted = [p for p in function["parameters"] if p["type"] != "weft_error *" and p["name"] not in ways_out]
+    taken = _taken(function, wanted, given, options)
+    keep, ready, error = [], [], c.types["weft_error"]()
+    for parameter in function["parameters"]:
+        if parameter["name"] in ways_out:
+            keep.append(_make_filled(function, parameter, taken))
+            ready.append(keep[-1].raw if keep[-1].n is not None else ctypes.byref(keep[-1].raw))
+        elif parameter["type"] == "weft_error *":
+            ready.append(ctypes.byref(error))
+        else:
+            ready.append(to_c(parameter, taken[parameter["name"]], keep, function))
+    result = getattr(c.lib, name)(*ready)
+    return _given_back(function, result, error, list(taken.values()), keep)
+
+
+def _given_back(function, result, error, given, keep):
+    graph = _graph_among(given)
+    if has_raised() and graph is not None:
+        graph.recover()
+    if function["returns"] == "weft_status" and not error.message:
+        error.message = function["name"].encode()
+    finish(result if function["returns"] == "weft_status" else error.status, error)
+    back = [item.given_back(graph) for item in keep if isinstance(item, Filled)]
+    _keep_used(keep + given, back)
+    if function["returns"] not in ("weft_status", "void"):
+        back.insert(0, _result(function, result, graph))
+    return None if not back else back[0] if len(back) == 1 else tuple(back)
+
+
+def _result(function, result, graph):
+    kind = without_const(function["returns"])
+    if kind == "weft_value":
+        return built(function["name"], result, graph)
+    if not is_plain_struct(kind.rstrip("* ")):
+        return result.decode() if isinstance(result, bytes) else result
+    if kind.endswith("*"):
+        return from_c(kind.rstrip("* "), result.contents, graph) if result else None
+    return from_c(kind, result, graph)
+
+
+def _keep_used(given, back):
+    """A data set has the function that it reads by, and reads into the program that it was started for: they live as long as it."""
+    for one in back + given:
+        if isinstance(one, Opened):
+            known = {id(need) for need in one.needs}
+            needed = (Handle, ctypes._CFuncPtr)
+            one.needs.extend(other for other in given if isinstance(other, needed) and id(other) not in known | {id(one)})
+
+
+def _graph_among(given):
+    for value in given:
+        if isinstance(value, Handle) and _is_graph(value):
+            return value
+        if isinstance(value, Value):
+            return value.graph
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            graph = _graph_among(value)
+            if graph is not None:
+                return graph
+    return None
+
+
+def _is_graph(handle):
+    return isinstance(handle.handle, ctypes.POINTER(c.types["weft_graph"]))
+
+
+def built(name, value, graph):
+    """A value that a builder made, at the caller's line; the graph's first error is raised as soon as it is there, and
+    the graph is as it was before the call."""
+    value = c.lib.weft_at(name[5:].encode(), *_place(), value)
+    error = graph.error() if graph is not None else None
+    if error is not None:
+        graph.recover()
+        raise error
+    if value.id == 0:
+        raise Error(1, f"{name[5:]} gave no value")
+    return Value(graph, value)
+
+
+def is_plain(function):
+    """Whether call() can hand over everything."""
+    ways_out = filled(function)
+
+    def plain(parameter):
+        kind = parameter["type"]
+        if parameter["name"] in ways_out:
+            return True
+        if kind == "callback" or "length" in parameter or kind == "void *" or "**" in kind.replace(" ", ""):
+            return False
+        name = kind.replace("const", "").replace("*", "").strip()
+        is_handle = name in c.model["structs"] and fields_of(name) is None
+        return "*" not in kind or kind == "weft_error *" or is_handle or kind.startswith("const")
+    return not function["variadic"] and all(plain(parameter) for parameter in function["parameters"])

@@ -28,16 +28,20 @@ weft_value weft_mean(weft_value x)
     return weft_mean_over(WEFT_SCALAR, x);
 }
 
-/* A filter of ones: sums, or how many elements there are. */
+/* A filter of ones: sums, or how many elements there are. Its dims have names of its own: of a tap the size alone counts. */
 weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside)
 {
+    static const char *const names[WEFT_CONV_WINDOWS] = {"pool_tap0", "pool_tap1", "pool_tap2"};
+    weft_spatial own[WEFT_CONV_WINDOWS];
     if (x.id == 0) return weft_no_value(x.graph);
     if (spatial.dims == NULL || spatial.n_dims < 1 || spatial.n_dims > WEFT_CONV_WINDOWS)
         return weft_graph_fail(x.graph, "average_pool: %d dims of space; there are 1 to %d",
                                spatial.dims == NULL ? 0 : spatial.n_dims, WEFT_CONV_WINDOWS);
     weft_shape out = *weft_shape_of(x), taps = {0}, all = {0}, seen = {0};
     for (int s = 0; s < spatial.n_dims; s++) {
-        const weft_spatial *one = &spatial.dims[s];
+        weft_spatial *one = &own[s];
+        *one = spatial.dims[s];
+        one->tap.name = names[s];
         const int d = weft_shape_find(&out, one->in.name);
         if (d >= 0) out.dims[d] = one->out;
         taps.dims[taps.n_dims++] = one->tap;
@@ -47,6 +51,7 @@ weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_ou
     const weft_value wide = weft_wide(x);
     const weft_dtype dtype = weft_dtype_of(wide);
     const weft_value ones = weft_constant(x.graph, dtype, taps, 1.0);
+    spatial.dims = own;
     weft_value mean = weft_conv(out, wide, ones, spatial);
     if (counts_outside) {
         mean = weft_scale(mean, 1.0 / weft_count_of(&taps));

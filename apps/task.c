@@ -42,6 +42,13 @@ weft_status app_task_look(app_task *task, weft_values values, weft_error *error)
                         error);
 }
 
+/* What a run does: the update, and what is beside it. */
+static weft_value all_of(app_task *task, const app_task_parts *parts, weft_value update)
+{
+    const weft_value none = {NULL, 0}, beside = parts->beside ? parts->beside(task) : none;
+    return beside.id == 0 ? update : weft_group(update.graph, WEFT_VALUES(update, beside));
+}
+
 /* The optimizer's token, by the options; the loss. */
 static weft_status build(app_task *task, const app_task_parts *parts, weft_value *loss,
                          weft_value *update, weft_error *error)
@@ -76,6 +83,7 @@ static weft_status learn(app_task *task, const app_task_parts *parts, weft_error
     weft_program **program = &task->program[APP_LEARNS];
     WEFT_TRY(begin(task, parts, error));
     WEFT_TRY(build(task, parts, &loss, &update, error));
+    update = all_of(task, parts, update);
     WEFT_TRY(
         weft_compile(task->mesh, task->layout, WEFT_VALUES(loss, update), NULL, program, error));
     if (parts->open(task, error) == WEFT_OK)

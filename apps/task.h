@@ -56,7 +56,7 @@ typedef struct app_task {
     weft_program *program[APP_PROGRAMS];
     weft_dataset *data[APP_PROGRAMS];
     app_run run;
-    uint64_t mark; /* app_run_setup's; begin may set it */
+    uint64_t mark; /* app_run_setup's; begin or open may set it */
     void *own;     /* the program's */
 } app_task;
 
@@ -70,6 +70,8 @@ typedef struct app_task_parts {
     /* what a step does to the variables, by this rate, in place of an optimizer; NULL, or the invalid value: the optimizer of the
      * options. Local */
     weft_value (*update)(app_task *task, weft_value loss, weft_value rate);
+    /* what a run does to other variables besides: a token of graph[APP_LEARNS]; NULL, or the invalid value: nothing. Local */
+    weft_value (*beside)(app_task *task);
     /* data[APP_LEARNS]; all ranks agree afterwards. Local */
     weft_status (*open)(app_task *task, weft_error *error);
     /* after the last step, unless the run was stopped; NULL: nothing. Collective */

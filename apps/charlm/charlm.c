@@ -1,6 +1,7 @@
 /* charlm: a recurrent net, or a transformer, learns a text byte by byte, on any mesh, under any layout, and writes more of it. */
 #include "../task.h"
 #include "model.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ static const option options[] = {
     {"heads", OPTION_COUNT, "4", "N", "Model", "transformer: of attention; must divide width", NULL,
      1},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, at most 2^20", NULL, 1, 1 << 20},
+    {"carry", OPTION_FLAG, "no", "", "Model",
+     "lstm, gru: a window goes on from the state of the one before it"},
     {"dropout", OPTION_REAL, "0", "X", "Model", "probability of dropping a number behind a layer"},
     APP_DTYPE_OPTION,
     APP_LEARN_OPTIONS("1000", "length of training and of the rate's schedule", "32",
@@ -35,9 +38,25 @@ static const option_table table = {
     "      --layout batch:data,hidden:model,vocab:model --sample 500\n",
     options, sizeof options / sizeof *options};
 
+/* What a run that carries its states has besides. */
+typedef struct job {
+    streams *streams;
+    weft_value carried;
+} job;
+
+static weft_status check_carry(const settings *s, weft_error *error)
+{
+    const char *name = settings_text(s, "model");
+    if (!settings_flag(s, "carry") || charlm_has_states(charlm_find(name))) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--carry --model %s: it has no state that could go on; take lstm or gru",
+                     name);
+}
+
 static weft_status check(app_task *task, weft_error *error)
 {
     const settings *s = task->settings;
+    WEFT_TRY(check_carry(s, error));
     WEFT_TRY(app_task_check_data(task, "text to learn", error));
     if (*settings_text(s, "prompt") != '\0' && settings_count(s, "sample") == 0)
         return weft_fail(error, WEFT_USAGE,
@@ -58,6 +77,7 @@ static charlm_model build(const app_task *task, int which, int64_t batch)
         .heads = settings_count(s, "heads"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
         .dtype = app_task_dtype(task),
+        .carries = which == APP_LEARNS && settings_flag(s, "carry"),
     };
     return charlm_build(task->graph[which], &shape);
 }
@@ -65,14 +85,32 @@ static charlm_model build(const app_task *task, int which, int64_t batch)
 static weft_value loss(app_task *task)
 {
     const charlm_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
+    ((job *)task->own)->carried = m.carried;
     return charlm_loss(task->graph[APP_LEARNS], &m);
+}
+
+static weft_value beside(app_task *task)
+{
+    return ((const job *)task->own)->carried;
 }
 
 static weft_status open_data(app_task *task, weft_error *error)
 {
-    return weft_text_open(
-        settings_text(task->settings, "data"), settings_count(task->settings, "seq"),
-        (uint64_t)settings_count(task->settings, "seed"), &task->data[APP_LEARNS], error);
+    job *j = task->own;
+    const settings *s = task->settings;
+    const char *path = settings_text(s, "data");
+    const int64_t seq = settings_count(s, "seq");
+    weft_dataset **data = &task->data[APP_LEARNS];
+    if (!settings_flag(s, "carry"))
+        return weft_text_open(path, seq, (uint64_t)settings_count(s, "seed"), data, error);
+    WEFT_TRY(streams_open(path, settings_count(s, "batch"), seq, &j->streams, error));
+    task->mark = streams_mark(j->streams);
+    return streams_dataset(j->streams, data, error);
+}
+
+static void close_data(app_task *task)
+{
+    streams_close(&((job *)task->own)->streams);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -140,7 +178,13 @@ static weft_status sample(app_task *task, weft_error *error)
 
 int main(int n, char **arguments)
 {
-    static const app_task_parts parts = {
-        .table = &table, .begin = check, .loss = loss, .open = open_data, .look = sample};
-    return app_task_main(&parts, NULL, n, arguments);
+    static const app_task_parts parts = {.table = &table,
+                                         .begin = check,
+                                         .loss = loss,
+                                         .beside = beside,
+                                         .open = open_data,
+                                         .look = sample,
+                                         .close = close_data};
+    job own = {0};
+    return app_task_main(&parts, &own, n, arguments);
 }

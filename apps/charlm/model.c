@@ -21,21 +21,55 @@ struct charlm_kind {
 
 typedef weft_value recurrent(weft_value, const weft_recurrent_options *, weft_recurrent_states *);
 
-static weft_value recur(const builder *b, recurrent *build, weft_value x, const char *name)
+/* What the run before left, or zeros where a row begins anew. No gradient goes there: a run's begins with its window. */
+static weft_value carried_from(const builder *b, weft_value kept)
 {
-    const weft_recurrent_options o = {
+    const weft_value goes_on = weft_cast(b->m->goes_on, weft_dtype_of(kept));
+    return weft_mul(weft_stop_gradient(kept), goes_on);
+}
+
+static weft_value kept_state(const builder *b, const char *layer, const char *state)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%.40s/carried/%s", layer, state);
+    return weft_variable(b->m->tokens.graph, name, b->shape->dtype,
+                         WEFT_DIMS(b->m->batch, b->hidden), weft_constant_of(0));
+}
+
+static void keep(const builder *b, weft_value kept, weft_value state)
+{
+    charlm_model *m = b->m;
+    const weft_value token = weft_assign(kept, state);
+    m->carried =
+        m->carried.id == 0 ? token : weft_group(token.graph, WEFT_VALUES(m->carried, token));
+}
+
+/* has_cell: of lstm, beside its h. */
+static weft_value recur(const builder *b, recurrent *build, bool has_cell, weft_value x,
+                        const char *name)
+{
+    weft_recurrent_options o = {
         .name = name, .over = b->m->seq, .feature = b->embed, .hidden = b->hidden};
-    return weft_rename(build(x, &o, NULL), b->hidden, b->embed);
+    weft_recurrent_states last, kept = {{NULL, 0}, {NULL, 0}};
+    const bool carries = b->shape->carries, carries_cell = carries && has_cell;
+    if (carries) kept.h = kept_state(b, name, "h");
+    if (carries) o.first_h = carried_from(b, kept.h);
+    if (carries_cell) kept.c = kept_state(b, name, "c");
+    if (carries_cell) o.first_c = carried_from(b, kept.c);
+    const weft_value y = build(x, &o, &last);
+    if (carries) keep(b, kept.h, last.h);
+    if (carries_cell) keep(b, kept.c, last.c);
+    return weft_rename(y, b->hidden, b->embed);
 }
 
 static weft_value lstm(const builder *b, weft_value x, const char *name)
 {
-    return recur(b, weft_lstm, x, name);
+    return recur(b, weft_lstm, true, x, name);
 }
 
 static weft_value gru(const builder *b, weft_value x, const char *name)
 {
-    return recur(b, weft_gru, x, name);
+    return recur(b, weft_gru, false, x, name);
 }
 
 static weft_value transformer(const builder *b, weft_value x, const char *name)
@@ -63,6 +97,11 @@ const charlm_kind *charlm_find(const char *name)
     return NULL;
 }
 
+bool charlm_has_states(const charlm_kind *kind)
+{
+    return !kind->has_places;
+}
+
 static weft_value between(const builder *b, weft_value x)
 {
     const charlm_shape *s = b->shape;
@@ -79,10 +118,12 @@ static weft_value between(const builder *b, weft_value x)
 
 charlm_model charlm_build(weft_graph *graph, const charlm_shape *shape)
 {
-    charlm_model m = {{"batch", shape->batch}, {"seq", shape->seq}, {"vocab", 256}, {0}, {0}};
+    charlm_model m = {
+        .batch = {"batch", shape->batch}, .seq = {"seq", shape->seq}, .vocab = {"vocab", 256}};
     const builder b = {shape, &m, {"embed", shape->width}, {"hidden", shape->width}};
     const weft_dim none = {NULL, 0};
     m.tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(m.batch, m.seq));
+    if (shape->carries) m.goes_on = weft_input(graph, "goes_on", WEFT_I32, WEFT_DIMS(m.batch));
     const weft_value x =
         weft_embedding(m.tokens, &(weft_embedding_options){
                                      .name = "bytes",

@@ -18,8 +18,9 @@ enum {
     MOST_BEAM = 1000
 };
 static const option options[] = {
-    {"letters", OPTION_COUNT, "10", "N", "Data", "that words are made of, 2 to 26", NULL, 2},
-    {"length", OPTION_COUNT, "8", "N", "Data", "of a word, 1 to 64", NULL, 1},
+    {"letters", OPTION_COUNT, "10", "N", "Data", "that words are made of, 2 to 26", NULL, 2,
+     WORDS_MOST_LETTERS},
+    {"length", OPTION_COUNT, "8", "N", "Data", "of a word, 1 to 64", NULL, 1, WORDS_MOST_LENGTH},
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights, dropout and words"},
     APP_PLACE_OPTIONS("batch source target vocab embed hidden heads kv"),
     {"model", OPTION_CHOICE, "transformer", "NAME", "Model",
@@ -34,7 +35,8 @@ static const option options[] = {
                       "words a step, over all ranks", "5e-3", "50", "0.02", "1"),
     APP_CONTINUE_OPTIONS("runs/seq2seq"),
     {"beam", OPTION_COUNT, "4", "N", "Output",
-     "how many sequences of each word are kept as it is written; 1: greedy", NULL, 1},
+     "how many sequences of each word are kept as it is written, at most 1000; 1: greedy", NULL, 1,
+     MOST_BEAM},
 };
 static const option_table table = {
     "seq2seq",
@@ -54,18 +56,9 @@ static weft_status begin(app_task *task, weft_error *error)
     job *j = task->own;
     const settings *s = task->settings;
     const int64_t letters = settings_count(s, "letters"), length = settings_count(s, "length");
-    const int64_t beam = settings_count(s, "beam");
     const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
     j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
     j->words[APP_LOOKS].stream = TEST_STREAM;
-    if (letters > WORDS_MOST_LETTERS || length > WORDS_MOST_LENGTH)
-        return weft_fail(error, WEFT_USAGE,
-                         "--letters %lld --length %lld: there can be %d letters, and %d in a word",
-                         (long long)letters, (long long)length, WORDS_MOST_LETTERS,
-                         WORDS_MOST_LENGTH);
-    if (beam > MOST_BEAM)
-        return weft_fail(error, WEFT_USAGE, "--beam %lld: there can be 1 to %d sequences of a word",
-                         (long long)beam, MOST_BEAM);
     return app_task_check_heads(task, error);
 }
 

@@ -24,6 +24,7 @@ typedef struct net {
     int n_inputs;
     weft_value inputs[NET_INPUTS];
     int64_t below[NET_INPUTS]; /* of ids; 0: floats in [0, 1) */
+    weft_value beside;         /* what a run does besides; {0}: nothing */
 } net;
 
 typedef void net_build(net *n, const void *argument);
@@ -60,7 +61,8 @@ static inline weft_status net_run(const net *n, weft_mesh *mesh, const net_layou
 {
     weft_layout *layout = NULL;
     weft_program *program = NULL;
-    const weft_value update = weft_adam(n->loss, &(weft_optimizer_options){.rate = 3e-3});
+    weft_value update = weft_adam(n->loss, &(weft_optimizer_options){.rate = 3e-3});
+    if (n->beside.id != 0) update = weft_group(n->graph, WEFT_VALUES(update, n->beside));
     weft_status status = weft_layout_create(where->layout, &layout, error);
     if (status == WEFT_OK) status = weft_layout_store(layout, where->zero, "batch", error);
     if (status == WEFT_OK)

@@ -20,13 +20,18 @@ static const task tasks[] = {
     {"charlm",
      "--data %s/text.txt --model transformer --layers 2 --width 12 --heads 3 --seq 10 --batch 6",
      "batch:data,hidden:model,heads:model",
-     {"--heads 5", "--width 12 --heads 5: heads must divide width", "--data ''",
+     {"--heads 5", "--width 12 --heads 5: heads must divide width", "--carry",
+      "--carry --model transformer: it has no state that could go on"}},
+    {"charlm",
+     "--data %s/text.txt --model gru --layers 2 --width 12 --seq 10 --batch 6 --carry",
+     "batch:data,hidden:model,vocab:model",
+     {"--batch 4000", "need 40001; take a longer text, or a smaller --batch or --seq", "--data ''",
       "name one with --data FILE"}},
     {"seq2seq",
      "--model lstm --letters 5 --length 4 --width 12 --heads 3 --batch 6 --beam 1",
      "batch:data,hidden:model,heads:model,vocab:model",
-     {"--letters 27", "--letters 27 --length 4: there can be 26 letters, and 64 in a word",
-      "--heads 5", "--width 12 --heads 5: heads must divide width"}},
+     {"--letters 27", "--letters 27: letters must be from 2 to 26", "--heads 5",
+      "--width 12 --heads 5: heads must divide width"}},
     {"seq2seq",
      "--model transformer --layers 2 --letters 5 --length 4 --width 12 --heads 3 --batch 6 "
      "--beam 2",
@@ -142,6 +147,63 @@ static void test_charlm_writes_what_it_has_learned(void)
     CHECK_TEXT(start(&tasks[0], "", "text", more)->text, said);
 }
 
+static double loss_of(const char *more)
+{
+    const task net = {.program = "charlm",
+                      .arguments = "--data %s/short.txt --carry --layers 2 --width 12 --batch 6 "
+                                   "--optimizer sgd --rate 0 --fresh"};
+    char line[80];
+    last_loss(start(&net, "", "carried", more), line);
+    const char *at = strstr(line, "loss ");
+    return at != NULL ? atof(at + strlen("loss ")) : 0;
+}
+
+/* Of weights that do not change: two windows, of which the second goes on from the first, are one of twice the length; and behind
+ * the last window of a row, the eighth, comes its first. */
+static void test_charlm_carries_its_state_from_window_to_window(void)
+{
+    static const char *const kinds[] = {"lstm", "gru"};
+    char line[TEXT];
+    snprintf(line, sizeof line, "sh -c 'head -c 241 %s/text.txt > %s/short.txt'", folder, folder);
+    CHECK_EQ_INT(command_run(line).status, 0);
+    for (int i = 0; i < 2; i++) {
+        double losses[4];
+        const char *const runs[] = {"--seq 10 --steps 1", "--seq 5 --steps 1", "--seq 5 --steps 2",
+                                    "--seq 5 --steps 9"};
+        for (int k = 0; k < 4; k++) {
+            snprintf(line, sizeof line, "--model %s %s", kinds[i], runs[k]);
+            losses[k] = loss_of(line);
+        }
+        CHECK_CLOSE(losses[0], (losses[1] + losses[2]) / 2, 1e-6);
+        CHECK(losses[1] != losses[2]);
+        CHECK(losses[1] == losses[3]);
+    }
+}
+
+/* A text, windows, or a batch, that a state is not of. */
+static void test_a_state_goes_on_in_its_own_text_alone(void)
+{
+    static const struct {
+        const char *more, *sentence;
+    } mistakes[] = {
+        {"--carry --seq 9", "has learned from other data"},
+        {"--carry --data %s/short.txt", "has learned from other data"},
+        {"--carry --batch 5", "layer0/carried/h is [batch:6, hidden:12]"},
+        {"", "tensors and this program wants only"},
+    };
+    const task net = {.program = "charlm",
+                      .arguments = "--data %s/text.txt --width 12 --seq 10 --batch 6"};
+    char more[TEXT];
+    CHECK_EQ_INT(start(&net, "", "state", "--carry --steps 2 --fresh")->status, 0);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        snprintf(more, sizeof more, mistakes[i].more, folder);
+        const command_result *r = start(&net, "", "state", more);
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_TEXT(r->text, mistakes[i].sentence);
+        CHECK_EQ_INT(command_lines(r->text, ""), 1);
+    }
+}
+
 /* The part of words that it writes as they should be. */
 static double exact(const command_result *r)
 {
@@ -219,6 +281,8 @@ int main(void)
     RUN(test_a_layout_has_the_losses_of_one_rank);
     RUN(test_what_is_told_wrongly_is_a_sentence);
     RUN(test_charlm_writes_what_it_has_learned);
+    RUN(test_charlm_carries_its_state_from_window_to_window);
+    RUN(test_a_state_goes_on_in_its_own_text_alone);
     RUN(test_seq2seq_writes_words_of_another_stream);
     RUN(test_word2vec_brings_words_of_a_topic_together);
     text_folder_close();

@@ -41,6 +41,13 @@ static void print_option(const option *o, FILE *file)
     print_wrapped(right, file);
 }
 
+static bool has(const option_table *table, const char *name)
+{
+    for (int i = 0; i < table->n_options; i++)
+        if (strcmp(table->options[i].name, name) == 0) return true;
+    return false;
+}
+
 void options_help(const option_table *table, FILE *file)
 {
     const char *group = "";
@@ -51,8 +58,13 @@ void options_help(const option_table *table, FILE *file)
         group = o->group;
         print_option(o, file);
     }
-    fputs("\nEvery option can also be a line \"name = value\" of a --config file, or a variable\n"
-          "of the environment: WEFT_BATCH=32 is --batch 32. The command line wins over the\n"
-          "environment, that over the file, that over the defaults, which are in brackets.\n",
+    fputs(has(table, "config")
+              ? "\nEvery option can also be a line \"name = value\" of a --config file, or a "
+                "variable\n"
+                "of the environment: WEFT_BATCH=32 is --batch 32. The command line wins over the\n"
+                "environment, that over the file, that over the defaults, which are in brackets.\n"
+              : "\nEvery option can also be a variable of the environment: WEFT_RUN=DIR is --run "
+                "DIR.\n"
+                "The command line wins over it, and it over the defaults, which are in brackets.\n",
           file);
 }

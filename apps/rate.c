@@ -2,6 +2,7 @@
 #include "rate.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_PIECES = 64 };
 
@@ -27,6 +28,25 @@ static weft_status read_pieces(const char *text, weft_rate_piece pieces[MOST_PIE
     return WEFT_OK;
 }
 
+/* Options that one schedule alone has: of another they would do nothing. */
+static weft_status check_own(const settings *s, weft_error *error)
+{
+    static const char *const own[][2] = {
+        {"period", "cosine_restarts"}, {"growth", "cosine_restarts"}, {"pieces", "piecewise"}};
+    const char *schedule = settings_text(s, "schedule");
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const char *origin = settings_origin(s, own[i][0]);
+        const bool is_said = strcmp(origin, "default") != 0 && strcmp(origin, "run.json") != 0;
+        if (is_said && strcmp(schedule, own[i][1]) != 0)
+            return weft_fail(error, WEFT_USAGE,
+                             "%s %.60s and schedule %.40s: only %s has it; give --schedule %s, or "
+                             "leave it out",
+                             own[i][0], settings_text(s, own[i][0]), schedule, own[i][1],
+                             own[i][1]);
+    }
+    return WEFT_OK;
+}
+
 weft_status app_rate(const settings *s, weft_graph *graph, weft_dtype dtype, int64_t last,
                      weft_value *rate, weft_error *error)
 {
@@ -44,6 +64,7 @@ weft_status app_rate(const settings *s, weft_graph *graph, weft_dtype dtype, int
     options.total = last > options.warmup ? last : options.warmup + 1;
     WEFT_TRY(read_pieces(settings_text(s, "pieces"), pieces, &options.pieces.n_pieces, error));
     WEFT_TRY(weft_schedule_check(schedule, &options, error));
+    WEFT_TRY(check_own(s, error));
     *rate = weft_schedule_rate(graph, dtype, schedule, &options);
     return WEFT_OK;
 }

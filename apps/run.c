@@ -23,6 +23,9 @@ weft_status app_make_folder(const char *path, weft_error *error)
 {
     char part[MAX_PATH];
     struct stat facts;
+    if (*path == '\0')
+        return weft_fail(error, WEFT_USAGE,
+                         "the run directory has no name; name it with --run DIR");
     snprintf(part, sizeof part, "%s", path);
     for (char *c = part + 1; *part && *c; c++) {
         if (*c != '/') continue;
@@ -34,7 +37,7 @@ weft_status app_make_folder(const char *path, weft_error *error)
         (errno == EEXIST && stat(part, &facts) == 0 && S_ISDIR(facts.st_mode)))
         return WEFT_OK;
     return weft_fail(error, WEFT_IO,
-                     "cannot make run directory %s: %s; name another with --run DIR", path,
+                     "cannot make run directory %.300s: %s; name another with --run DIR", path,
                      errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
 }
 

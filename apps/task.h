@@ -43,7 +43,10 @@
         "clip", OPTION_REAL, clip, "X", "Learning", "largest norm of the gradient; 0: any"         \
     }
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
-    {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS
+    {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
+    {                                                                                              \
+        "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
+    }
 
 /* [APP_LEARNS] is trained; [APP_LOOKS], over the same variables, is for what was learned. */
 enum { APP_LEARNS, APP_LOOKS, APP_PROGRAMS };

@@ -112,7 +112,8 @@ static weft_status fail_unknown(const char *name, weft_error *error)
     for (int i = 0; i < n; i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.18s", i ? ", " : "",
                  known[i]);
-    const char *near = weft_nearest(name, known, n);
+    /* what most call one; the nearest by its letters is the cpu */
+    const char *near = strcmp(name, "gpu") == 0 ? "cuda" : weft_nearest(name, known, n);
     return weft_fail(error, WEFT_USAGE, "no device %.60s%s%s%s; it can be one of: %s", name,
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "", list);
 }

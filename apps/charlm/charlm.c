@@ -13,7 +13,7 @@ static const option options[] = {
     APP_PLACE_OPTIONS("batch seq vocab embed hidden; of transformer heads kv too"),
     {"model", OPTION_CHOICE, "lstm", "NAME", "Model", "what its layers are",
      "lstm gru transformer"},
-    {"layers", OPTION_COUNT, "1", "N", "Model", "of them", NULL, 1},
+    {"layers", OPTION_COUNT, "1", "N", "Model", "of them, at most 1000", NULL, 1, 1000},
     {"width", OPTION_COUNT, "128", "N", "Model", "of embeddings and states", NULL, 1},
     {"heads", OPTION_COUNT, "4", "N", "Model", "transformer: of attention; must divide width", NULL,
      1},

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../app.h"
 #include "../bpe/bpe.h"
@@ -180,11 +181,24 @@ static weft_status write_file(bpe *b, const contents *text, const char *path, si
     return status;
 }
 
+/* A text is not written over by its own tokens. */
+static weft_status check_other(const char *from, const char *to, weft_error *error)
+{
+    struct stat text, tokens;
+    if (stat(from, &text) != 0 || stat(to, &tokens) != 0) return WEFT_OK;
+    if (text.st_dev != tokens.st_dev || text.st_ino != tokens.st_ino) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "tokens encode: %.200s is the text itself, which its tokens would replace; "
+                     "name another FILE",
+                     to);
+}
+
 static weft_status encode(const tokens_call *c, weft_error *error)
 {
     contents text;
     bpe *b = NULL;
     size_t total;
+    WEFT_TRY(check_other(c->paths[0], c->paths[1], error));
     WEFT_TRY(read_file(c->paths[0], &text, error));
     weft_status status = bpe_open(c->folder, &b, error);
     if (status == WEFT_OK) status = write_file(b, &text, c->paths[1], &total, error);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "weft/philox.h"
 
@@ -37,11 +38,22 @@ static weft_status fail_file(const char *path, weft_error *error)
                      path, strerror(errno));
 }
 
+/* A pipe would be waited for, and every process would have another part of it. */
+static weft_status open_file(const char *path, FILE **file, weft_error *error)
+{
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return weft_fail(error, WEFT_IO, "text %.300s is not a regular file; name a file, not a %s",
+                         path, S_ISDIR(facts.st_mode) ? "directory" : "device or pipe");
+    *file = fopen(path, "rbe");
+    return *file ? WEFT_OK : fail_file(path, error);
+}
+
 static weft_status read_text(const char *path, char **text, weft_error *error)
 {
     size_t n = 0, room = 1 << 16, got;
-    FILE *file = fopen(path, "rbe");
-    if (!file) return fail_file(path, error);
+    FILE *file;
+    WEFT_TRY(open_file(path, &file, error));
     char *all = malloc(room);
     while (all && (got = fread(all + n, 1, room - 1 - n, file)) > 0) {
         n += got;

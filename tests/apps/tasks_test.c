@@ -4,11 +4,13 @@
  */
 #include "text_folder.h"
 
+#include <sys/stat.h>
+
 typedef struct task {
     const char *program;
     const char *arguments;   /* a small net; %s: the folder */
     const char *layout;      /* on data:2,model:2 */
-    const char *mistakes[4]; /* arguments, and what the sentence has, in turn */
+    const char *mistakes[8]; /* arguments, %s the folder, and what the sentence has, in turn */
 } task;
 
 static const task tasks[] = {
@@ -16,7 +18,9 @@ static const task tasks[] = {
      "--data %s/text.txt --model lstm --width 12 --seq 10 --batch 6",
      "batch:data,hidden:model,vocab:model",
      {"--model lsmt", "did you mean lstm?", "--seq 100000000",
-      "--seq 100000000: seq must be from 1 to 1048576"}},
+      "--seq 100000000: seq must be from 1 to 1048576", "--layers 1000000000",
+      "layers must be from 1 to 1000", "--pieces 10=0.5",
+      "pieces 10=0.5 and schedule constant: only piecewise has it"}},
     {"charlm",
      "--data %s/text.txt --model transformer --layers 2 --width 12 --heads 3 --seq 10 --batch 6",
      "batch:data,hidden:model,heads:model",
@@ -26,22 +30,29 @@ static const task tasks[] = {
      "--data %s/text.txt --model gru --layers 2 --width 12 --seq 10 --batch 6 --carry",
      "batch:data,hidden:model,vocab:model",
      {"--batch 4000", "need 40001; take a longer text, or a smaller --batch or --seq", "--data ''",
-      "name one with --data FILE"}},
+      "name one with --data FILE", "--data %s/pipe", "name a file, not a device or pipe",
+      "--data %s/nowhere", "nowhere: No such file"}},
     {"seq2seq",
      "--model lstm --letters 5 --length 4 --width 12 --heads 3 --batch 6 --beam 1",
      "batch:data,hidden:model,heads:model,vocab:model",
      {"--letters 27", "--letters 27: letters must be from 2 to 26", "--heads 5",
-      "--width 12 --heads 5: heads must divide width"}},
+      "--width 12 --heads 5: heads must divide width", "--beam 1001",
+      "--beam 1001: beam must be from 1 to 1000", "--length 65",
+      "--length 65: length must be from 1 to 64"}},
     {"seq2seq",
      "--model transformer --layers 2 --letters 5 --length 4 --width 12 --heads 3 --batch 6 "
      "--beam 2",
      "batch:data,hidden:model,heads:model,vocab:model",
-     {"--model transfomer", "did you mean transformer?"}},
+     {"--model transfomer", "did you mean transformer?", "--growth 2",
+      "growth 2 and schedule constant: only cosine_restarts has it", "--run ''",
+      "the run directory has no name", "--config %s/nowhere.conf",
+      "cannot open configuration file"}},
     {"word2vec",
      "--data %s/text.txt --width 6 --batch 12",
      "batch:data,vocab:model",
      {"--nearest quickk", "\"quickk\" is none of the 49 words; did you mean quick?",
-      "--data nowhere", "cannot read text nowhere: No such file"}},
+      "--data nowhere", "cannot read text nowhere: No such file", "--data %s/pipe",
+      "name a file, not a device or pipe", "--data %s", "name a file, not a directory"}},
 };
 enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };
 
@@ -108,7 +119,9 @@ static void test_a_layout_has_the_losses_of_one_rank(void)
 
 static void check_mistake(const task *t, const char *arguments, const char *sentence)
 {
-    const command_result *r = start(t, "", "wrong", arguments);
+    char more[TEXT / 2];
+    snprintf(more, sizeof more, arguments, folder);
+    const command_result *r = start(t, "", "wrong", more);
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, sentence);
     CHECK_EQ_INT(command_lines(r->text, ""), 1);
@@ -116,15 +129,19 @@ static void check_mistake(const task *t, const char *arguments, const char *sent
 
 static void test_what_is_told_wrongly_is_a_sentence(void)
 {
+    char pipe[TEXT];
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    CHECK(mkfifo(pipe, 0600) == 0); /* nobody writes there */
     for (int i = 0; i < N_TASKS; i++) {
         check_mistake(&tasks[i], "--stps 5", "unknown option --stps; did you mean --steps?");
         check_mistake(&tasks[i], "--mesh data:2 --layout bach:data", "did you mean batch?");
-        for (int m = 0; m < 4 && tasks[i].mistakes[m] != NULL; m += 2)
+        for (int m = 0; m < 8 && tasks[i].mistakes[m] != NULL; m += 2)
             check_mistake(&tasks[i], tasks[i].mistakes[m], tasks[i].mistakes[m + 1]);
         const command_result *r = start(&tasks[i], "", "none", "--help");
         CHECK_EQ_INT(r->status, 0);
         CHECK_TEXT(r->text, "--layout RULES");
         CHECK_TEXT(r->text, "--save-every N");
+        CHECK_TEXT(r->text, "--config FILE");
     }
 }
 

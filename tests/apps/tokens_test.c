@@ -318,6 +318,7 @@ static void test_wrong_files_are_refused(void)
     check_refused("weft tokens decode text.txt --tokens few", "it does not begin as one");
     check_refused("weft tokens decode short.tokens --tokens words", "bytes, and it has 2000;");
     check_refused("weft tokens encode text.txt x", "give --tokens DIR");
+    check_refused("weft tokens encode text.txt ./text.txt --tokens words", "is the text itself");
     check_refused("weft tokens trian text.txt x", "did you mean train?");
     check_refused("weft tokens train text.txt", "wants TEXT DIR");
     check_refused("weft tokens train text.txt x --words 70000",

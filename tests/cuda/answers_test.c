@@ -61,6 +61,7 @@ static void test_the_nearest_name_is_asked_for(void)
     const command_result *r = run_with("", INFO "--device cuad");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "no device cuad; did you mean cuda?");
+    CHECK_TEXT(run_with("", INFO "--device gpu")->text, "no device gpu; did you mean cuda?");
     r = run_with(EMULATED, INFO "--device cuda:1");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "no device cuda:1: a rank takes the one of its place among those of its "

@@ -6,8 +6,8 @@
  * Where no unit stride can be found strided loops do the work.
  *
  * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), those of a vector and
- * a matrix (gemv.h), BLAS, plain loops where the matrices are tiny, or strided ones. The result has the same bits on any number of lanes: our kernels may be
- * cut anywhere, so lanes share a product out as they go; calls of BLAS are cut by shape alone.
+ * a matrix (gemv.h), BLAS, plain loops where the matrices are tiny, or strided ones. The result has the same bits on any number
+ * of lanes: our kernels may be cut anywhere, so lanes share a product out as they go; calls of BLAS are cut by shape alone.
  */
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"

@@ -39,8 +39,9 @@ struct weft_dataset {
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t changed;
     int64_t wanted, staged; /* sample numbers; staged is -1 when nothing is */
-    bool is_failed, is_ending;
-    weft_error error; /* of the last reading */
+    bool is_failed;         /* what is staged could not be read, and error says why */
+    bool is_ending;
+    weft_error error;
 };
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -80,12 +81,13 @@ static void *reader_main(void *argument)
     pthread_mutex_lock(&dataset->lock);
     while (!dataset->is_ending) {
         const int64_t sample = dataset->wanted;
-        if (dataset->staged == sample || dataset->is_failed) {
+        if (dataset->staged == sample) {
             pthread_cond_wait(&dataset->changed, &dataset->lock);
             continue;
         }
         weft_error error = {.rank = -1};
         dataset->staged = -1;
+        dataset->is_failed = false;
         pthread_mutex_unlock(&dataset->lock);
         const weft_status status = read_batch(dataset, sample, &error);
         pthread_mutex_lock(&dataset->lock);
@@ -264,10 +266,7 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
 static weft_status await(weft_dataset *dataset, weft_error *error)
 {
     pthread_mutex_lock(&dataset->lock);
-    if (dataset->is_failed) { /* of an earlier call: try again */
-        dataset->is_failed = false;
-        dataset->staged = -1;
-    }
+    if (dataset->is_failed) dataset->staged = -1; /* of an earlier call: try again */
     dataset->wanted = dataset->position;
     pthread_cond_broadcast(&dataset->changed);
     while (dataset->staged != dataset->position)

@@ -3,7 +3,9 @@
  * A lane takes from the front of its piece, who helps it from the back, so each stays where its data are for as long as all
  * are equally fast. Both change one word: the pass, the first item that is left, and where they end. What a lane is doing
  * of another's piece it says in a word of its own before it takes it: nobody begins with these items in a later pass before
- * that is done. Who waits so waits for a lane in an earlier pass, which is at work: there are no circles.
+ * that is done. Who waits so waits for a lane in an earlier pass than his own, never in a later one, so there are no
+ * circles. Lanes in later passes need not be waited for: what they took they took when this lane's was already claimed, and
+ * they wait for it.
  */
 #include "mesh_internal.h"
 
@@ -105,7 +107,7 @@ static void await_helpers(const weft_shares *s, int lane, span mine)
         for (int i = 0; other != lane; i++) {
             const uint64_t word = atomic_load(&s->of[other].helping);
             const span its = span_of(word);
-            if (word == 0 || its.pass == mine.pass || its.first >= mine.end ||
+            if (word == 0 || its.pass >= mine.pass || its.first >= mine.end ||
                 mine.first >= its.end)
                 break;
             if (i > SPINS) sched_yield();

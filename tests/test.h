@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     WEFT_TEST_SKIPPED = 77,
@@ -106,6 +107,14 @@ static inline int weft_test_cases(int n)
     const double percent = text != NULL ? atof(text) : 100;
     const double cases = percent > 0 ? ceil(n * percent / 100) : n;
     return cases > 1 ? (int)cases : 1;
+}
+
+/* The test stands still if it does not call this again within so many seconds, however busy the machine is: then it ends
+ * ("Alarm clock"), and does not wait for CTest's limit. 0: no longer. Called where something has got on, so what counts is
+ * progress and not speed. */
+static inline void weft_test_hangs_after(unsigned seconds)
+{
+    alarm(seconds);
 }
 
 /* This test cannot run here: say why. Checks that failed before still count. */

@@ -7,10 +7,13 @@
 #include "weft/ops.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 
 enum { BATCH = 5, WIDE = 7, SAMPLES = 12, STEPS = 6 };
+enum { SLOW = 1000 };     /* `failing`: sample 0 fails, after a while */
+static atomic_int n_slow; /* times that it began to */
 static const weft_dim batch = {"batch", BATCH}, letter = {"letter", WIDE}, point = {"point", 3};
 static weft_oracle oracle;
 
@@ -24,7 +27,11 @@ static weft_status read_row(const void *argument, int field, int64_t sample, voi
                             weft_error *error)
 {
     const int64_t *failing = argument;
-    if (failing != NULL && sample == *failing)
+    if (failing != NULL && *failing == SLOW && sample == 0) {
+        atomic_fetch_add(&n_slow, 1);
+        usleep(100000);
+    }
+    if (failing != NULL && (sample == *failing || (*failing == SLOW && sample == 0)))
         return weft_fail(error, WEFT_IO, "sample %lld is not there", (long long)sample);
     if (failing != NULL && sample == -*failing) return WEFT_IO; /* and not a word */
     for (int i = 0; i < (field == 0 ? WIDE : field == 1 ? 3 : 1); i++) {
@@ -165,6 +172,29 @@ static void test_a_failure_is_everybodys(void)
     }
 }
 
+/* The reader is in the middle of a batch that nobody wants any more, and it fails. */
+static void test_a_seek_while_a_batch_fails_goes_to_the_batch_wanted(void)
+{
+    static const int64_t failing = SLOW;
+    feed f;
+    int64_t samples[BATCH];
+    weft_error error = {0};
+    weft_test_hangs_after(60);
+    if (feed_open(&f, oracle.alone, "", false, &failing)) {
+        while (atomic_load(&n_slow) == 0)
+            usleep(1000);
+        weft_dataset_seek(f.data, 6);
+        if (next(&f, samples)) CHECK_EQ_INT((int)samples[0], 6);
+        weft_dataset_seek(f.data, 0);
+        CHECK_EQ_INT(weft_dataset_next(f.data, f.program, &error), WEFT_IO);
+        CHECK_TEXT(error.message, "sample 0 is not there");
+        weft_dataset_seek(f.data, 1); /* the failure was of another batch */
+        if (next(&f, samples)) CHECK_EQ_INT((int)samples[0], 1);
+    }
+    feed_close(&f);
+    weft_test_hangs_after(0);
+}
+
 /* ---- what is told wrongly ------------------------------------------------------------------------ */
 
 static void check_refused(weft_samples_options options, const char *sentence)
@@ -227,6 +257,7 @@ int main(void)
         RUN(test_every_rank_gets_its_part_of_each_field);
         RUN(test_an_epoch_has_every_sample_once);
         RUN(test_a_failure_is_everybodys);
+        RUN(test_a_seek_while_a_batch_fails_goes_to_the_batch_wanted);
         RUN(test_what_is_told_wrongly_is_one_sentence);
         RUN(test_an_input_of_other_dims_is_refused);
     }

@@ -129,14 +129,14 @@ typedef struct shared {
     weft_stream *stream;
     atomic_int done[ITEMS], n_done, n_helped, n_wrong;
     int64_t count;
-    int n_passes;
-    bool is_held_up; /* lane 0's first item ends when all others are done */
+    int n_passes, busy; /* busy: turns of an empty loop that an item takes, times 0 to 4 */
+    bool is_held_up;    /* lane 0's first item ends when all others are done */
 } shared;
 
 static void do_item(shared *s, int64_t item, int pass, bool is_own)
 {
     if (atomic_load(&s->done[item]) != pass) atomic_fetch_add(&s->n_wrong, 1);
-    for (volatile int i = 0; i < (item * 7 + pass) % 5 * 2000; i++)
+    for (volatile int i = 0; i < (item * 7 + pass) % 5 * s->busy; i++)
         continue;
     if (atomic_fetch_add(&s->done[item], 1) != pass) atomic_fetch_add(&s->n_wrong, 1);
     atomic_fetch_add(&s->n_done, 1);
@@ -159,10 +159,10 @@ static void work_shared(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void check_shared(int n_lanes, int64_t count, int n_passes, bool is_held_up)
+static void check_shared(int n_lanes, int64_t count, int n_passes, int busy, bool is_held_up)
 {
     weft_error error = {0};
-    shared s = {.count = count, .n_passes = n_passes, .is_held_up = is_held_up};
+    shared s = {.count = count, .n_passes = n_passes, .busy = busy, .is_held_up = is_held_up};
     CHECK_OK(weft_devices[WEFT_CPU]->stream_create(n_lanes, &s.stream, &error), error);
     weft_parallel_whole(s.stream, count, 1, work_shared, &s);
     CHECK_EQ_INT(atomic_load(&s.n_wrong), 0);
@@ -179,13 +179,26 @@ static void test_lanes_take_what_others_have_left_and_no_item_before_its_last_pa
 {
     for (int round = 0; round < 20; round++)
         for (int n_lanes = 1; n_lanes <= 4; n_lanes++)
-            check_shared(n_lanes, 1 + round * 7 % ITEMS, PASSES, false);
+            check_shared(n_lanes, 1 + round * 7 % ITEMS, PASSES, 2000, false);
+}
+
+/* Two items for each lane and many passes, on fewer cores than lanes: a lane that has gone on is met by one that was put
+ * aside in the middle of helping. Lanes that then wait for each other stand still. */
+static void test_no_lane_waits_for_one_that_waits_for_it(void)
+{
+    static const int n_lanes[] = {3, 4, 7, 16};
+    for (int i = 0; i < 4; i++)
+        for (int round = 0; round < 10; round++) {
+            weft_test_hangs_after(60);
+            check_shared(n_lanes[i], 2 * n_lanes[i], weft_test_cases(2000), round % 2, false);
+        }
+    weft_test_hangs_after(0);
 }
 
 static void test_a_lane_that_is_held_up_is_helped(void)
 {
     for (int n_lanes = 2; n_lanes <= 4; n_lanes++)
-        check_shared(n_lanes, ITEMS, 1, true);
+        check_shared(n_lanes, ITEMS, 1, 2000, true);
 }
 
 static int64_t count_taken(weft_stream *stream, int lane, int64_t *at)
@@ -369,6 +382,7 @@ static void test_copy_copies_all(void)
 int main(void)
 {
     RUN(test_lanes_take_what_others_have_left_and_no_item_before_its_last_pass_is_done);
+    RUN(test_no_lane_waits_for_one_that_waits_for_it);
     RUN(test_a_lane_that_is_held_up_is_helped);
     RUN(test_any_number_of_items_is_taken_once);
     RUN(test_pieces_cover_the_loop_once);

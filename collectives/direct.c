@@ -84,19 +84,19 @@ void weft_direct_show(weft_reduction *it, weft_shared_window *w)
 {
     weft_shared_window_line *line = weft_shared_window_line_of(w, w->self);
     const int64_t bytes = it->reduce->bytes;
+    weft_sync_writes(&line->send);
     line->send = weft_areas_find(it->comm->areas, it->send, bytes);
     line->recv = weft_areas_find(it->comm->areas, it->recv, bytes);
     line->rank = it->comm->rank;
     line->shown_fingerprint = it->fingerprint;
     it->base = w->n_shown++;
-    atomic_store_explicit(&line->shown, it->base + 1, memory_order_release);
+    weft_sync_store_release(&line->shown, it->base + 1);
 }
 
 bool weft_direct_all_have_come(const weft_reduction *it, const weft_shared_window *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->shown, memory_order_acquire) <=
-            it->base)
+        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->shown) <= it->base)
             return false;
     for (int r = 0; r < w->n_ranks; r++)
         if (weft_shared_window_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
@@ -107,6 +107,7 @@ static weft_reduce_buffers see_line(const weft_reduction *it, int r)
 {
     const weft_shared_window_line *line = weft_shared_window_line_of(it->comm->window, r);
     const weft_areas *areas = it->comm->areas;
+    weft_sync_reads(&line->send);
     return (weft_reduce_buffers){weft_areas_at(areas, line->send, line->rank),
                                  weft_areas_at(areas, line->recv, line->rank)};
 }
@@ -119,16 +120,14 @@ bool weft_direct_combine(const weft_reduction *it, const weft_shared_window *w)
             weft_shared_window_line_of(w, r)->recv.area < 0)
             return false;
     weft_reduce_seen(it, see_line);
-    atomic_store_explicit(&weft_shared_window_line_of(w, w->self)->done, it->base + 1,
-                          memory_order_release);
+    weft_sync_store_release(&weft_shared_window_line_of(w, w->self)->done, it->base + 1);
     return true;
 }
 
 bool weft_direct_all_have_done(const weft_reduction *it, const weft_shared_window *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->done, memory_order_acquire) <=
-            it->base)
+        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->done) <= it->base)
             return false;
     return true;
 }

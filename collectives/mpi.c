@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     BLOCK_BYTES = 1 << 20,
@@ -227,20 +226,13 @@ static struct {
     int64_t next; /* when who computes looks again, ns */
 } look;
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int test_often(MPI_Request *request, int *is_over, MPI_Status *about)
 {
-    const int64_t begin = now_ns();
+    const int64_t begin = weft_sync_now();
     int code = MPI_SUCCESS;
     for (int i = 0; i < ASKED && code == MPI_SUCCESS && !*is_over; i++)
         code = MPI_Test(request, is_over, about);
-    const int64_t now = now_ns(), apart = APART * (now - begin);
+    const int64_t now = weft_sync_now(), apart = APART * (now - begin);
     look.next = now + (apart < APART_AT_MOST_NS ? apart : APART_AT_MOST_NS);
     return code;
 }
@@ -251,7 +243,7 @@ static bool looks(const weft_comm *comm, bool *is_first)
     const weft_desk *desk = comm->desk;
     const group *g = comm->state;
     *is_first = look.desk != desk || look.round != desk->round;
-    if (*is_first) look.is_one = desk->is_waiting || now_ns() >= look.next;
+    if (*is_first) look.is_one = desk->is_waiting || weft_sync_now() >= look.next;
     look.desk = desk;
     look.round = desk->round;
     return look.is_one || !g->is_far;

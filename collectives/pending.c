@@ -8,13 +8,6 @@
  */
 #include "pending.h"
 
-#include <linux/futex.h>
-#include <sched.h>
-#include <stddef.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 enum {
     YIELD_NS = 2000000, /* of waiting, before a rank sleeps that somebody wakes                */
     SLEEP_NS = 5000000, /* and sleeps at most                                                  */
@@ -23,22 +16,6 @@ enum {
     STRANGERS_WAITS = 64, /* that go by without yielding, before it is tried again               */
     DOZE_NS = 20000       /* slept where nobody wakes                                            */
 };
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void unlink_pending(weft_desk *desk, weft_pending *it)
 {
@@ -67,47 +44,43 @@ void weft_desk_poll(weft_desk *desk)
     }
 }
 
-/* The ringer changes something, then looks at is_asleep; this sets is_asleep, then looks once more: one of both sees the
- * other. A bell that is rung for the last of several ranks alone may be missed when ranks wait in different orders; so
+static const weft_waiter on_bell = {"what is under way between ranks", WEFT_ANY, {0, 0}, NULL, 0};
+
+/* The ringer changes something, then looks for sleepers; this says that it sleeps, then looks once more: one of both sees
+ * the other. A bell that is rung for the last of several ranks alone may be missed when ranks wait in different orders; so
  * nobody sleeps for long. */
 static void sleep_once(weft_desk *desk, const weft_pending *it)
 {
-    const struct timespec most = {0, SLEEP_NS};
-    atomic_store(&desk->is_asleep, 1);
-    const uint32_t seen = atomic_load(&desk->bell);
+    weft_sync_store(&desk->bell.n_asleep, 1);
+    const uint32_t seen = weft_sync_load(&desk->bell.value);
     weft_desk_poll(desk);
-    if (!it->is_over) syscall(SYS_futex, &desk->bell, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
-    atomic_store(&desk->is_asleep, 0);
+    if (!it->is_over) weft_word_sleep(&desk->bell, seen, WEFT_OF_THREADS, SLEEP_NS, &on_bell);
+    weft_sync_store(&desk->bell.n_asleep, 0);
 }
 
 void weft_desk_ring(weft_desk *desk)
 {
-    if (atomic_load(&desk->is_asleep) == 0) return;
-    atomic_fetch_add(&desk->bell, 1);
-    syscall(SYS_futex, &desk->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (weft_sync_load(&desk->bell.n_asleep) == 0) return;
+    (void)weft_sync_add(&desk->bell.value, 1);
+    weft_word_wake(&desk->bell, WEFT_OF_THREADS);
 }
 
 /* Peers who have had the core for long have brought something. */
 static void let_others_run(weft_desk *desk, const weft_pending *it)
 {
-    const int64_t begin = now_ns();
-    sched_yield();
-    const bool was_long = now_ns() - begin > STRANGERS_NS;
+    const int64_t begin = weft_sync_now();
+    weft_sync_yield();
+    const bool was_long = weft_sync_now() - begin > STRANGERS_NS;
     weft_desk_poll(desk);
     if (was_long && !it->is_over) desk->n_no_yields = STRANGERS_WAITS;
 }
 
-static void doze(void)
-{
-    const struct timespec moment = {0, DOZE_NS};
-    nanosleep(&moment, NULL);
-}
-
 static void wait_long(weft_desk *desk, const weft_pending *it)
 {
-    const int64_t begin = now_ns();
+    weft_waiter wait = on_bell;
+    const int64_t begin = weft_sync_now();
     while (!it->is_over) {
-        const bool is_long = desk->can_sleep && now_ns() - begin > YIELD_NS;
+        const bool is_long = desk->can_sleep && weft_sync_now() - begin > YIELD_NS;
         if (desk->n_no_yields == 0 && !is_long) {
             let_others_run(desk, it);
             continue;
@@ -115,7 +88,7 @@ static void wait_long(weft_desk *desk, const weft_pending *it)
         if (desk->can_sleep)
             sleep_once(desk, it);
         else
-            doze();
+            weft_waiter_nap(&wait, DOZE_NS);
         weft_desk_poll(desk);
     }
     if (desk->n_no_yields > 0) desk->n_no_yields--;
@@ -126,7 +99,7 @@ weft_status weft_desk_wait(weft_desk *desk, weft_pending *it, weft_error *error)
     desk->is_waiting = true;
     for (int i = 0; i < desk->n_spins && !it->is_over; i++) {
         weft_desk_poll(desk);
-        if (!it->is_over) relax();
+        if (!it->is_over) weft_sync_relax();
     }
     wait_long(desk, it);
     desk->is_waiting = false;

@@ -6,10 +6,7 @@
 #ifndef WEFT_PENDING_H
 #define WEFT_PENDING_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "sync.h"
 #include "weft/error.h"
 
 typedef struct weft_pending weft_pending;
@@ -29,8 +26,7 @@ typedef struct weft_desk {
     uint64_t round;  /* times that all under way was polled */
     bool is_waiting; /* in weft_desk_wait: it has nothing else to do */
     bool can_sleep;  /* whoever brings something on rings */
-    _Alignas(64) _Atomic uint32_t bell;
-    _Atomic uint32_t is_asleep;
+    _Alignas(64) weft_word bell;
 } weft_desk;
 
 /* weft_desk_begin - `it` is under way from now on: every wait of the rank polls it, until it is over. Local. */

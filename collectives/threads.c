@@ -10,8 +10,6 @@
 #include "engine.h"
 #include "view.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,17 +122,18 @@ static void show(side *mine)
     const uint64_t ticket = mine->exchange->ticket;
     const uint64_t n_ranks = (uint64_t)comm->n_ranks;
     _Atomic uint64_t *place = &b->places[ticket % SHOWN].ticket;
-    if (atomic_load_explicit(place, memory_order_relaxed) == 0) {
+    if (weft_sync_load_relaxed(place) == 0) {
+        weft_sync_writes(&b->places[ticket % SHOWN].shown);
         b->places[ticket % SHOWN].shown = mine;
-        atomic_store(place, ticket + 1);
+        weft_sync_store(place, ticket + 1);
     } else {
-        pthread_mutex_lock(&b->lock);
+        weft_lock_take(&b->lock);
         mine->next_late = b->late;
         b->late = mine;
-        atomic_fetch_add(&b->n_late, 1);
-        pthread_mutex_unlock(&b->lock);
+        weft_sync_add(&b->n_late, 1);
+        weft_lock_give(&b->lock);
     }
-    if ((atomic_fetch_add(&g->n_shown, 1) + 1) % n_ranks != 0) return;
+    if ((weft_sync_add(&g->n_shown, 1) + 1) % n_ranks != 0) return;
     for (uint64_t r = 0; r < n_ranks; r++)
         weft_desk_ring(g->ends[r]->desk);
 }
@@ -143,31 +142,33 @@ static void take_down(side *mine)
 {
     board *b = &((group *)mine->exchange->comm->state)->boards[mine->exchange->comm->self];
     _Atomic uint64_t *place = &b->places[mine->exchange->ticket % SHOWN].ticket;
-    if (atomic_load_explicit(place, memory_order_relaxed) == mine->exchange->ticket + 1) {
-        atomic_store_explicit(place, 0, memory_order_release);
+    if (weft_sync_load_relaxed(place) == mine->exchange->ticket + 1) {
+        weft_sync_store_release(place, 0);
         return;
     }
-    pthread_mutex_lock(&b->lock);
+    weft_lock_take(&b->lock);
     side **at = &b->late;
     while (*at != mine)
         at = &(*at)->next_late;
     *at = mine->next_late;
-    atomic_fetch_sub(&b->n_late, 1);
-    pthread_mutex_unlock(&b->lock);
+    weft_sync_sub(&b->n_late, 1);
+    weft_lock_give(&b->lock);
 }
 
 /* What rank r of the group has shown under a ticket; NULL: nothing yet. */
 static side *find(group *g, int r, uint64_t ticket)
 {
     board *b = &g->boards[r];
-    if (atomic_load(&b->places[ticket % SHOWN].ticket) == ticket + 1)
+    if (weft_sync_load(&b->places[ticket % SHOWN].ticket) == ticket + 1) {
+        weft_sync_reads(&b->places[ticket % SHOWN].shown);
         return b->places[ticket % SHOWN].shown;
-    if (atomic_load(&b->n_late) == 0) return NULL;
-    pthread_mutex_lock(&b->lock);
+    }
+    if (weft_sync_load(&b->n_late) == 0) return NULL;
+    weft_lock_take(&b->lock);
     side *found = b->late;
     while (found != NULL && found->exchange->ticket != ticket)
         found = found->next_late;
-    pthread_mutex_unlock(&b->lock);
+    weft_lock_give(&b->lock);
     return found;
 }
 
@@ -178,7 +179,7 @@ static void print_call(const weft_comm_exchange *exchange, char *text, size_t by
 {
     weft_record record;
     const weft_recorder *recorder = exchange->comm->recorder;
-    const uint64_t n_begun = recorder ? atomic_load(&recorder->head.n_begun) : 0;
+    const uint64_t n_begun = recorder ? weft_sync_load(&recorder->head.n_begun) : 0;
     snprintf(text, bytes, "a call");
     for (uint64_t number = n_begun; number > 0 && n_begun - number < WEFT_RECORDS - 1; number--) {
         if (!weft_record_read(recorder, number, &record)) return;
@@ -222,6 +223,7 @@ static weft_status take(side *mine, const side *from, int sender, weft_error *er
     if (bytes == 0) return WEFT_OK;
     const char *data = send->bytes != NULL ? send->data + send->at[comm->self] : send->data;
     char *to = recv->data + recv->at[sender];
+    weft_sync_reads(data);
     if (data != to) memcpy(to, data, (size_t)bytes);
     return WEFT_OK;
 }
@@ -231,7 +233,7 @@ static void count_done(const side *peer, int n_ranks)
 {
     side *its = (side *)(uintptr_t)peer;
     weft_desk *desk = its->exchange->comm->desk;
-    if (atomic_fetch_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);
+    if (weft_sync_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);
 }
 
 static void release(weft_comm_exchange *exchange)
@@ -267,7 +269,8 @@ static bool poll(weft_comm_exchange *exchange)
     if (mine->is_over) return true;
     if (!exchange->has_all_come) take_all(mine);
     if (exchange->is_direct && !mine->is_released) return false;
-    if (atomic_load_explicit(&mine->n_done, memory_order_acquire) < comm->n_ranks - 1) return false;
+    /* In one order with the doorbell (pending.c): who looks and then sleeps is seen by who counts and then rings. */
+    if (weft_sync_load(&mine->n_done) < comm->n_ranks - 1) return false;
     take_down(mine);
     return mine->is_over = true;
 }
@@ -284,7 +287,7 @@ static weft_status start(weft_comm_exchange *exchange, weft_error *error)
     mine->exchange = exchange;
     mine->n_seen = 0;
     exchange->has_all_come = mine->is_released = mine->is_over = false;
-    atomic_store_explicit(&mine->n_done, 0, memory_order_relaxed);
+    weft_sync_store_relaxed(&mine->n_done, 0);
     show(mine);
     return WEFT_OK;
 }

@@ -102,9 +102,7 @@ static part slice_of(const weft_reduce *reduce, uint64_t piece, int r)
 static bool all_have_given(const weft_shared_window *w, uint64_t piece, uint64_t fingerprint)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->given, memory_order_acquire) <=
-            piece)
-            return false;
+        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->given) <= piece) return false;
     for (int r = 0; r < w->n_ranks; r++)
         if (weft_shared_window_line_of(w, r)->fingerprints[piece % WEFT_WINDOW_SLOTS] !=
             fingerprint)
@@ -115,8 +113,7 @@ static bool all_have_given(const weft_shared_window *w, uint64_t piece, uint64_t
 static bool all_have_combined(const weft_shared_window *w, uint64_t piece)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (atomic_load_explicit(&weft_shared_window_line_of(w, r)->combined,
-                                 memory_order_acquire) <= piece)
+        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->combined) <= piece)
             return false;
     return true;
 }
@@ -135,14 +132,17 @@ static void give(weft_reduction *it, const weft_shared_window *w)
     weft_shared_window_line *line = weft_shared_window_line_of(w, w->self);
     char *slot = slot_of(w, w->self, number);
     const part whole = whole_of(it->reduce, it->n_given);
+    weft_sync_writes(slot);
     if (is_whole(it->reduce)) memcpy(slot, it->send + whole.at, (size_t)whole.bytes);
     for (int r = 0; r < w->n_ranks && !is_whole(it->reduce); r++) {
         const part p = slice_of(it->reduce, it->n_given, r);
-        if (r != w->self) memcpy(slot + p.in_slot, it->send + p.at, (size_t)p.bytes);
+        if (r == w->self) continue;
+        weft_sync_writes(slot + p.in_slot);
+        memcpy(slot + p.in_slot, it->send + p.at, (size_t)p.bytes);
     }
     line->fingerprints[number % WEFT_WINDOW_SLOTS] = it->fingerprint;
     it->n_given++;
-    atomic_store_explicit(&line->given, number + 1, memory_order_release);
+    weft_sync_store_release(&line->given, number + 1);
 }
 
 /* into = the ranks' summands at `in_slot` of their slots, in rank order; this rank's own are at `own`. */
@@ -153,6 +153,7 @@ static void combine_slots(const weft_reduction *it, const weft_shared_window *w,
     const char *before = NULL;
     for (int r = 0; r < w->n_ranks; r++) {
         const char *part = r == w->self ? own : slot_of(w, r, number) + in_slot;
+        if (r != w->self) weft_sync_reads(part);
         if (before != NULL)
             it->reduce->combine(into, before, part, bytes / it->reduce->state_bytes);
         before = before == NULL ? part : into;
@@ -174,8 +175,11 @@ static void combine_chunk(const weft_reduction *it, const weft_shared_window *w,
     const uint64_t number = it->base + it->n_combined;
     char *sum = slot_of(w, w->self, number) + p.in_slot;
     combine_slots(it, w, sum, it->send + p.at, p.in_slot, p.bytes);
-    for (int r = 0; r < w->n_ranks; r++)
-        if (r != w->self) memcpy(slot_of(w, r, number) + p.in_slot, sum, (size_t)p.bytes);
+    for (int r = 0; r < w->n_ranks; r++) {
+        if (r == w->self) continue;
+        weft_sync_writes(slot_of(w, r, number) + p.in_slot);
+        memcpy(slot_of(w, r, number) + p.in_slot, sum, (size_t)p.bytes);
+    }
     memcpy(it->recv + p.at, sum, (size_t)p.bytes);
 }
 
@@ -195,8 +199,8 @@ static void combine(weft_reduction *it, const weft_shared_window *w)
     else
         combine_slice(it, w);
     it->n_combined++;
-    atomic_store_explicit(&weft_shared_window_line_of(w, w->self)->combined,
-                          it->base + it->n_combined, memory_order_release);
+    weft_sync_store_release(&weft_shared_window_line_of(w, w->self)->combined,
+                            it->base + it->n_combined);
 }
 
 static void take(weft_reduction *it, const weft_shared_window *w)
@@ -205,6 +209,7 @@ static void take(weft_reduction *it, const weft_shared_window *w)
     for (int r = 0; r < w->n_ranks && !is_whole(it->reduce); r++) {
         const part p = slice_of(it->reduce, it->n_taken, r);
         if (r == w->self) continue;
+        weft_sync_reads(slot + p.in_slot);
         memcpy(it->recv + p.at, slot + p.in_slot, (size_t)p.bytes);
     }
     it->n_taken++;

@@ -8,9 +8,9 @@
  */
 #include "dataset.h"
 #include "part.h"
+#include "sync.h"
 #include "weft/collectives.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,35 +78,35 @@ static weft_status read_batch(const weft_dataset *dataset, int64_t sample, weft_
 static void *reader_main(void *argument)
 {
     weft_dataset *dataset = argument;
-    pthread_mutex_lock(&dataset->lock);
+    weft_lock_take(&dataset->lock);
     while (!dataset->is_ending) {
         const int64_t sample = dataset->wanted;
         if (dataset->staged == sample) {
-            pthread_cond_wait(&dataset->changed, &dataset->lock);
+            weft_condition_wait(&dataset->changed, &dataset->lock, "a batch to be wanted");
             continue;
         }
         weft_error error = {.rank = -1};
         dataset->staged = -1;
         dataset->is_failed = false;
-        pthread_mutex_unlock(&dataset->lock);
+        weft_lock_give(&dataset->lock);
         const weft_status status = read_batch(dataset, sample, &error);
-        pthread_mutex_lock(&dataset->lock);
+        weft_lock_take(&dataset->lock);
         dataset->error = error;
         dataset->is_failed = status != WEFT_OK;
         dataset->staged = sample;
-        pthread_cond_broadcast(&dataset->changed);
+        weft_condition_tell(&dataset->changed);
     }
-    pthread_mutex_unlock(&dataset->lock);
+    weft_lock_give(&dataset->lock);
     return NULL;
 }
 
 /* Ask the reader for the batch that begins at `sample`. */
 static void want(weft_dataset *dataset, int64_t sample)
 {
-    pthread_mutex_lock(&dataset->lock);
+    weft_lock_take(&dataset->lock);
     dataset->wanted = sample;
-    pthread_cond_broadcast(&dataset->changed);
-    pthread_mutex_unlock(&dataset->lock);
+    weft_condition_tell(&dataset->changed);
+    weft_lock_give(&dataset->lock);
 }
 
 /* ---- binding ----------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ static void want(weft_dataset *dataset, int64_t sample)
 static void unbind(weft_dataset *dataset)
 {
     if (dataset->has_reader) {
-        pthread_mutex_lock(&dataset->lock);
+        weft_lock_take(&dataset->lock);
         dataset->is_ending = true;
-        pthread_cond_broadcast(&dataset->changed);
-        pthread_mutex_unlock(&dataset->lock);
-        pthread_join(dataset->reader, NULL);
+        weft_condition_tell(&dataset->changed);
+        weft_lock_give(&dataset->lock);
+        weft_thread_join(dataset->reader);
     }
     for (int i = 0; i < dataset->n_parts; i++)
         free(dataset->parts[i].memory);
@@ -248,7 +248,7 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
     weft_status status = bind_inputs(dataset, program, error);
     if (status == WEFT_OK) {
         dataset->wanted = dataset->position;
-        dataset->has_reader = pthread_create(&dataset->reader, NULL, reader_main, dataset) == 0;
+        dataset->has_reader = weft_thread_start(&dataset->reader, reader_main, dataset) == 0;
         if (!dataset->has_reader)
             status = weft_fail(error, WEFT_MEMORY,
                                "cannot start the dataset's reading thread: out of memory, or of "
@@ -265,14 +265,14 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
  * alone. */
 static weft_status await(weft_dataset *dataset, weft_error *error)
 {
-    pthread_mutex_lock(&dataset->lock);
+    weft_lock_take(&dataset->lock);
     if (dataset->is_failed) dataset->staged = -1; /* of an earlier call: try again */
     dataset->wanted = dataset->position;
-    pthread_cond_broadcast(&dataset->changed);
+    weft_condition_tell(&dataset->changed);
     while (dataset->staged != dataset->position)
-        pthread_cond_wait(&dataset->changed, &dataset->lock);
+        weft_condition_wait(&dataset->changed, &dataset->lock, "the batch to be read");
     if (dataset->is_failed) *error = dataset->error;
-    pthread_mutex_unlock(&dataset->lock);
+    weft_lock_give(&dataset->lock);
     return error->status;
 }
 

@@ -17,9 +17,9 @@ static _Atomic int
 void weft_mesh_limit_cores(int cores_per_rank)
 {
     const int most = 1024; /* a thread each, with a stack each */
-    atomic_store(&cores_limit, cores_per_rank < 0      ? 0
-                               : cores_per_rank < most ? cores_per_rank
-                                                       : most);
+    weft_sync_store(&cores_limit, cores_per_rank < 0      ? 0
+                                  : cores_per_rank < most ? cores_per_rank
+                                                          : most);
 }
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static weft_status place_in_world(const weft_world *world, weft_mesh *mesh, weft
 static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_error *error)
 {
     const int n_near = world->n_host_processes > 0 ? world->n_host_processes : 1;
-    int cores = weft_topology_cores(n_near), limit = atomic_load(&cores_limit);
+    int cores = weft_topology_cores(n_near), limit = weft_sync_load(&cores_limit);
     mesh->cores_per_rank = cores > mesh->n_local ? cores / mesh->n_local : 1;
     if (limit > 0) mesh->cores_per_rank = limit;
     WEFT_TRY(weft_blas_reserve(mesh->n_local * mesh->cores_per_rank, error));
@@ -108,7 +108,7 @@ weft_status weft_mesh_destroy(weft_mesh **mesh)
 {
     weft_mesh *m = mesh != NULL ? *mesh : NULL;
     if (m == NULL) return WEFT_OK;
-    if (atomic_load(&m->n_users) > 0) return WEFT_USAGE;
+    if (weft_sync_load(&m->n_users) > 0) return WEFT_USAGE;
     for (int i = 0; m->streams != NULL && i < m->n_local; i++)
         weft_devices[m->device]->stream_destroy(&m->streams[i]);
     free(m->streams);
@@ -121,12 +121,12 @@ weft_status weft_mesh_destroy(weft_mesh **mesh)
 
 void weft_mesh_keep(weft_mesh *mesh)
 {
-    if (mesh != NULL) atomic_fetch_add(&mesh->n_users, 1);
+    if (mesh != NULL) weft_sync_add(&mesh->n_users, 1);
 }
 
 void weft_mesh_release(weft_mesh *mesh)
 {
-    if (mesh != NULL && atomic_load(&mesh->n_users) > 0) atomic_fetch_sub(&mesh->n_users, 1);
+    if (mesh != NULL && weft_sync_load(&mesh->n_users) > 0) weft_sync_sub(&mesh->n_users, 1);
 }
 
 /* ---- what it is; of no mesh, or of what it has not: 0, "", -1 or NULL ------------------------------------------------------------------------------ */

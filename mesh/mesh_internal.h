@@ -6,17 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sync.h"
 #include "weft/arena.h"
 #include "weft/device.h"
 #include "weft/mesh.h"
 
 /* ---- team.c: threads that sleep between runs ------------------------------------------------- */
 
-/* Threads that wait spin first: it is cheap only while every thread has a core of its own. */
-typedef struct weft_patience {
-    int spins;  /* looks at the word without leaving the core */
-    int yields; /* then, looks that let others run; then sleep */
-} weft_patience;
 weft_patience weft_patience_for(bool has_core_each);
 
 typedef struct weft_team weft_team;
@@ -29,6 +25,8 @@ void weft_team_destroy(weft_team **team);
 /* body(argument, m) for every member m < n_called, each on its own thread; returns when all are
  * done. */
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
+/* What a member waits for. Borrowed; read from any thread. */
+weft_wait_sign *weft_team_sign(weft_team *team, int member);
 
 /* ---- share.c: what lanes take of a loop ------------------------------------------------------- */
 
@@ -40,8 +38,9 @@ void weft_shares_destroy(weft_shares *shares);
 void weft_shares_begin(weft_shares *shares, int64_t count, int n_lanes);
 /* A lane's own piece. */
 void weft_shares_piece(const weft_shares *shares, int lane, int64_t *begin, int64_t *end);
-/* weft_stream_take, weft_stream_again */
-bool weft_shares_take(weft_shares *shares, int lane, int64_t most, int64_t *begin, int64_t *end);
+/* weft_stream_take, weft_stream_again; sign: the lane's, or NULL */
+bool weft_shares_take(weft_shares *shares, int lane, int64_t most, weft_wait_sign *sign,
+                      int64_t *begin, int64_t *end);
 void weft_shares_again(weft_shares *shares, int lane);
 
 /* ---- stream.c, device.c, box_copy.c ---------------------------------------------------------------------- */

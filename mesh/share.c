@@ -9,11 +9,11 @@
  */
 #include "mesh_internal.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64, ITEM_BITS = 20, SPINS = 1000 };
+enum { LINE = 64, ITEM_BITS = 20 };
+enum { SPINS = 1000, YIELDS = 100, NAP_NS = 20000 }; /* of who waits for a helper */
 #define MOST_ITEMS ((int64_t)1 << ITEM_BITS)
 
 typedef struct share {
@@ -75,7 +75,7 @@ static int64_t item_at(const weft_shares *s, int64_t i)
 static void open_pass(weft_shares *s, int lane, uint64_t pass)
 {
     const span all = {pass, piece_begin(s, lane), piece_begin(s, lane + 1)};
-    atomic_store(&s->of[lane].left, packed(all));
+    weft_sync_store(&s->of[lane].left, packed(all));
 }
 
 void weft_shares_begin(weft_shares *s, int64_t count, int n_lanes)
@@ -85,7 +85,7 @@ void weft_shares_begin(weft_shares *s, int64_t count, int n_lanes)
         s->shift++;
     for (int lane = 0; lane < n_lanes; lane++) {
         open_pass(s, lane, 1);
-        atomic_store(&s->of[lane].helping, 0);
+        weft_sync_store(&s->of[lane].helping, 0);
     }
 }
 
@@ -97,21 +97,27 @@ static bool has_piece(const weft_shares *s, int lane)
 void weft_shares_again(weft_shares *s, int lane)
 {
     if (!has_piece(s, lane)) return;
-    open_pass(s, lane, span_of(atomic_load(&s->of[lane].left)).pass + 1);
+    open_pass(s, lane, span_of(weft_sync_load(&s->of[lane].left)).pass + 1);
+}
+
+/* Whether `other` is at these items in an earlier pass. */
+static bool is_helping(const weft_shares *s, int other, span mine)
+{
+    const uint64_t word = weft_sync_load(&s->of[other].helping);
+    const span its = span_of(word);
+    return word != 0 && its.pass < mine.pass && its.first < mine.end && mine.first < its.end;
 }
 
 /* Until what others do of these items, in the passes before, is done. */
-static void await_helpers(const weft_shares *s, int lane, span mine)
+static void await_helpers(const weft_shares *s, int lane, span mine, weft_wait_sign *sign)
 {
-    for (int other = 0; other < s->n_lanes; other++)
-        for (int i = 0; other != lane; i++) {
-            const uint64_t word = atomic_load(&s->of[other].helping);
-            const span its = span_of(word);
-            if (word == 0 || its.pass >= mine.pass || its.first >= mine.end ||
-                mine.first >= its.end)
-                break;
-            if (i > SPINS) sched_yield();
-        }
+    for (int other = 0; other < s->n_lanes; other++) {
+        weft_waiter wait = {
+            "a lane that is at these items in an earlier pass", other, {SPINS, YIELDS}, sign, 0};
+        while (other != lane && is_helping(s, other, mine))
+            if (!weft_waiter_pause(&wait)) weft_waiter_nap(&wait, NAP_NS);
+        weft_waiter_end(&wait);
+    }
 }
 
 /* Fewer at the end, so that nobody waits long for the last. */
@@ -126,42 +132,43 @@ static int64_t how_many(const weft_shares *s, span left, int64_t most)
 static bool take_own(weft_shares *s, int lane, int64_t most, span *taken)
 {
     _Atomic uint64_t *left = &s->of[lane].left;
-    for (uint64_t word = atomic_load(left);;) {
+    for (uint64_t word = weft_sync_load(left);;) {
         span rest = *taken = span_of(word);
         if (rest.first == rest.end) return false;
         rest.first += how_many(s, rest, most);
         taken->end = rest.first;
-        if (atomic_compare_exchange_weak(left, &word, packed(rest))) return true;
+        if (weft_sync_replace(left, &word, packed(rest))) return true;
     }
 }
 
 static bool take_from(weft_shares *s, int lane, int other, int64_t most, span *taken)
 {
     _Atomic uint64_t *left = &s->of[other].left;
-    const uint64_t pass = span_of(atomic_load(&s->of[lane].left)).pass;
-    for (uint64_t word = atomic_load(left);;) {
+    const uint64_t pass = span_of(weft_sync_load(&s->of[lane].left)).pass;
+    for (uint64_t word = weft_sync_load(left);;) {
         span rest = *taken = span_of(word);
         if (rest.pass != pass || rest.first == rest.end) break;
         rest.end -= how_many(s, rest, most);
         taken->first = rest.end;
-        atomic_store(&s->of[lane].helping, packed(*taken));
-        if (atomic_compare_exchange_weak(left, &word, packed(rest))) return true;
+        weft_sync_store(&s->of[lane].helping, packed(*taken));
+        if (weft_sync_replace(left, &word, packed(rest))) return true;
     }
-    atomic_store(&s->of[lane].helping, 0);
+    weft_sync_store(&s->of[lane].helping, 0);
     return false;
 }
 
-bool weft_shares_take(weft_shares *s, int lane, int64_t most, int64_t *begin, int64_t *end)
+bool weft_shares_take(weft_shares *s, int lane, int64_t most, weft_wait_sign *sign, int64_t *begin,
+                      int64_t *end)
 {
     span taken;
     if (!has_piece(s, lane)) return false;
     const int64_t each = most >> s->shift > 0 ? most >> s->shift : 1;
-    atomic_store(&s->of[lane].helping, 0); /* what it took before is done */
+    weft_sync_store(&s->of[lane].helping, 0); /* what it took before is done */
     bool found = take_own(s, lane, each, &taken);
     for (int i = 1; i < s->n_lanes && !found; i++)
         found = take_from(s, lane, (lane + i) % s->n_lanes, each, &taken);
     if (!found) return false;
-    await_helpers(s, lane, taken);
+    await_helpers(s, lane, taken, sign);
     *begin = item_at(s, taken.first);
     *end = item_at(s, taken.end);
     return true;

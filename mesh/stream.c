@@ -7,7 +7,6 @@
 #include "mesh_internal.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { PAUSE_NS = 200000 }; /* between two pauses of lane 0, about */
 
@@ -68,13 +67,6 @@ static int64_t piece_begin(const loop *l, int64_t piece)
     return piece * base + (piece < longer ? piece : longer);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static bool has_pauses(const weft_stream *stream, int lane)
 {
     return lane == 0 && stream != NULL && stream->meanwhile != NULL;
@@ -84,12 +76,12 @@ static void pause_at(weft_stream *stream, int64_t now)
 {
     if (now - stream->paused < PAUSE_NS) return;
     stream->meanwhile(stream->of_meanwhile);
-    stream->paused = now_ns();
+    stream->paused = weft_sync_now();
 }
 
 void weft_stream_pause(weft_stream *stream, int lane)
 {
-    if (has_pauses(stream, lane)) pause_at(stream, now_ns());
+    if (has_pauses(stream, lane)) pause_at(stream, weft_sync_now());
 }
 
 /* In parts that take about as long as there should be between two pauses, the first one small. */
@@ -97,10 +89,11 @@ static void run_with_pauses(const loop *l, int64_t begin, int64_t end)
 {
     int64_t part = l->grain > 1 ? l->grain : 1;
     while (begin < end) {
-        const int64_t until = end - begin < 2 * part ? end : begin + part, started = now_ns();
+        const int64_t until = end - begin < 2 * part ? end : begin + part,
+                      started = weft_sync_now();
         l->body(l->argument, begin, until, 0);
         begin = until;
-        const int64_t now = now_ns();
+        const int64_t now = weft_sync_now();
         if (now - started < PAUSE_NS / 2) part *= 2;
         if (now - started > PAUSE_NS && part > 1) part /= 2;
         pause_at(l->stream, now);
@@ -147,7 +140,9 @@ void weft_parallel_whole(weft_stream *stream, int64_t count, int64_t grain, weft
 bool weft_stream_take(weft_stream *stream, int lane, int64_t most, int64_t *begin, int64_t *end)
 {
     if (stream == NULL || begin == NULL || end == NULL) return false;
-    return weft_shares_take(stream->shares, lane, most, begin, end);
+    if (lane < 0 || lane >= stream->n_lanes) return false;
+    return weft_shares_take(stream->shares, lane, most, weft_team_sign(stream->team, lane), begin,
+                            end);
 }
 
 void weft_stream_again(weft_stream *stream, int lane)

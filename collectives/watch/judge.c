@@ -95,6 +95,22 @@ static bool find_device(const weft_bench *b)
     return false;
 }
 
+/* A rank whose lanes all wait uses the processor, perhaps, and will never get on. */
+static bool find_stuck(const weft_bench *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const weft_rank_view *view = &b->views[i];
+        if (!view->is_known || view->stuck < b->patience) continue;
+        weft_say_rank(b, view);
+        SAY(b, " hangs: for %.0f s its lanes have waited for each other; it is ", view->stuck);
+        weft_say_place(b, view);
+        weft_say_waiters(b, view);
+        SAY(b, ". This is a fault of Weft's; with --lanes 1 it cannot happen.");
+        return weft_conclude(b, WEFT_ENDS_HUNG, view);
+    }
+    return false;
+}
+
 /* What a call may take from when all have begun it. */
 static double allowed_for(const weft_bench *b, const weft_rank_view *view)
 {
@@ -187,8 +203,9 @@ void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds)
 bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdict *verdict)
 {
     static bool (*const rules[])(const weft_bench *) = {
-        weft_find_signalled, weft_find_dead,   find_silent, weft_find_diverged, weft_find_left,
-        weft_find_failed,    weft_find_circle, find_device, find_idle,          find_stalled};
+        weft_find_signalled, weft_find_dead,   find_silent,      weft_find_diverged,
+        weft_find_left,      weft_find_failed, weft_find_circle, find_stuck,
+        find_device,         find_idle,        find_stalled};
     *verdict = (weft_verdict){.rank = -1};
     const weft_bench b = {views, n, patience, verdict};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -21,7 +21,7 @@ static void speak(int number, siginfo_t *facts, void *context)
 {
     (void)context;
     for (int i = 0; i < weft_n_recorders(); i++)
-        atomic_store(&weft_recorder_at(i)->head.signal, number);
+        weft_sync_store(&weft_recorder_at(i)->head.signal, number);
     if (teller != NULL) teller(number);
     for (int i = 0; i < N_DEADLY; i++)
         if (deadly[i] == number) sigaction(number, &before[i], NULL);

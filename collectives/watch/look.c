@@ -20,7 +20,8 @@ static const double WINDOW_S = 1, WORKING_SHARE = 0.05;
 typedef struct look {
     uint64_t waiting, n_begun; /* as last seen */
     uint64_t device_wait, device_done;
-    double waiting_since, worked, device_moved; /* when */
+    uint64_t lane_waits;                                     /* of all lanes */
+    double waiting_since, worked, device_moved, lanes_moved; /* when */
 } look;
 
 static struct {
@@ -87,7 +88,8 @@ static bool is_occupied(void)
 void weft_look_around(double now)
 {
     for (const int n = weft_n_recorders(); here.n < n; here.n++)
-        here.looks[here.n] = (look){.waiting_since = now, .worked = now, .device_moved = now};
+        here.looks[here.n] =
+            (look){.waiting_since = now, .worked = now, .device_moved = now, .lanes_moved = now};
     if (now - here.window_begun < WINDOW_S) return;
     const double used = processor_seconds();
     here.has_used_processor =
@@ -106,7 +108,59 @@ static void look_at_device(look *its, double now, weft_rank_view *view)
     its->device_wait = view->device_wait;
     its->device_done = view->device_done;
     view->device_idle = now - its->device_moved;
-    view->device_allowed = 1e-3 * atomic_load(&device_patience_ms);
+    view->device_allowed = 1e-3 * weft_sync_load(&device_patience_ms);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+enum { SHOWN_LANES = 4 };
+
+/* The team of a rank's lanes, if each of them waits. */
+typedef struct lanes {
+    uint64_t thread;
+    int n;          /* 0: one of them is at work, or they are not in sight */
+    uint64_t waits; /* so far */
+    char text[200];
+} lanes;
+
+static void say_lane(lanes *l, int lane, const char *what, int whom)
+{
+    const size_t used = strlen(l->text);
+    char name[24] = "";
+    if (whom != WEFT_ANY) snprintf(name, sizeof name, ", lane %d", whom);
+    snprintf(l->text + used, sizeof l->text - used, "%s lane %d for %s%s", lane > 0 ? "," : ":",
+             lane, what, name);
+}
+
+static void look_at_team(const weft_team_view *team, void *argument)
+{
+    lanes *l = argument;
+    if (team->n < 2 || weft_sync_load_relaxed(&team->owner) != l->thread) return;
+    lanes found = {.thread = l->thread, .n = team->n};
+    for (int i = 0; i < team->n; i++) {
+        const weft_wait_sign *sign = weft_team_sign_at(team, i);
+        const char *what = weft_sync_load_acquire(&sign->what);
+        if (what == NULL) return;
+        found.waits += weft_sync_load_relaxed(&sign->number);
+        if (i < SHOWN_LANES) say_lane(&found, i, what, weft_sync_load_relaxed(&sign->whom));
+    }
+    *l = found;
+}
+
+/* Lanes that all wait, and go on doing so, wait for each other: who works shows no sign. */
+static void look_at_lanes(const weft_recorder *recorder, look *its, double now,
+                          weft_rank_view *view)
+{
+    lanes l = {.thread = weft_sync_load_relaxed(&recorder->head.thread)};
+    if (weft_sync_load(&recorder->head.is_running)) weft_teams_look(look_at_team, &l);
+    if (l.n == 0 || l.waits != its->lane_waits) its->lanes_moved = now;
+    its->lane_waits = l.waits;
+    view->stuck = now - its->lanes_moved;
+    if (view->stuck == 0) return;
+    char doing[WEFT_DOING_BYTES];
+    snprintf(doing, sizeof doing, "%.200s, with %d lanes that wait%s%s", view->doing, l.n, l.text,
+             l.n > SHOWN_LANES ? ", ..." : "");
+    memcpy(view->doing, doing, sizeof doing);
 }
 
 void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_view *view)
@@ -115,13 +169,14 @@ void weft_look_at(int index, double now, const weft_recall *asked, weft_rank_vie
     look *its = &here.looks[index];
     weft_view_take(recorder, view);
     weft_view_recall(recorder, asked, view);
-    const uint64_t waiting = view->is_waiting ? atomic_load(&recorder->head.waiting) : 0;
+    const uint64_t waiting = view->is_waiting ? weft_sync_load(&recorder->head.waiting) : 0;
     if (waiting != its->waiting || waiting == 0) its->waiting_since = now;
     const bool has_called = view->n_begun != its->n_begun;
     its->waiting = waiting;
     its->n_begun = view->n_begun;
     view->waiting = now - its->waiting_since;
     look_at_device(its, now, view);
+    look_at_lanes(recorder, its, now, view);
     view->at_work = !view->is_waiting && !view->is_on_device &&
                     (here.has_used_processor || view->busy[0] || here.is_occupied);
     if (view->at_work || view->is_waiting || view->is_on_device || has_called) its->worked = now;
@@ -134,10 +189,11 @@ void weft_look_forgive(double seconds)
         here.looks[i].waiting_since += seconds;
         here.looks[i].worked += seconds;
         here.looks[i].device_moved += seconds;
+        here.looks[i].lanes_moved += seconds;
     }
 }
 
 void weft_look_device_patience(int milliseconds)
 {
-    atomic_store(&device_patience_ms, milliseconds);
+    weft_sync_store(&device_patience_ms, milliseconds);
 }

@@ -68,7 +68,7 @@ static void take_views(weft_postmortem *p)
 {
     int64_t latest = 0;
     for (int i = 0; i < p->n; i++) {
-        const int64_t alive = atomic_load(&p->recorders[i]->head.alive);
+        const int64_t alive = weft_sync_load(&p->recorders[i]->head.alive);
         weft_view_take(p->recorders[i], &p->views[i]);
         if (alive > latest) latest = alive;
     }
@@ -77,7 +77,7 @@ static void take_views(weft_postmortem *p)
         weft_view_recall(p->recorders[i], &asked, &p->views[i]);
     for (int i = 0; i < p->n; i++)
         p->views[i].silent =
-            1e-9 * ((double)latest - (double)atomic_load(&p->recorders[i]->head.alive));
+            1e-9 * ((double)latest - (double)weft_sync_load(&p->recorders[i]->head.alive));
 }
 
 /* When all has ended, being killed together with the others is no mark of being at fault. */
@@ -86,12 +86,12 @@ static void judge_views(weft_postmortem *p)
     const weft_recorder *said = NULL;
     take_views(p);
     for (int i = 0; i < p->n; i++) {
-        if (atomic_load(&p->recorders[i]->head.status) != 0 && p->recorders[i]->head.verdict[0] &&
-            !said)
+        if (weft_sync_load(&p->recorders[i]->head.status) != 0 &&
+            p->recorders[i]->head.verdict[0] && !said)
             said = p->recorders[i];
     }
     if (said) {
-        p->verdict.status = atomic_load(&said->head.status);
+        p->verdict.status = weft_sync_load(&said->head.status);
         snprintf(p->verdict.text, sizeof p->verdict.text, "%s", said->head.verdict);
     } else if (!weft_judge_remains(p->views, p->n, &p->verdict)) {
         snprintf(p->verdict.text, sizeof p->verdict.text, "All %d ranks have left the job.", p->n);
@@ -110,7 +110,7 @@ static const char *ending(const weft_recorder *recorder, const weft_rank_view *v
                   {SIGABRT, "died of SIGABRT"}};
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
         if (view->signal == deaths[i].signal) return deaths[i].text;
-    if (atomic_load(&recorder->head.status) != 0) return "ended by the watch";
+    if (weft_sync_load(&recorder->head.status) != 0) return "ended by the watch";
     return view->presence == WEFT_LEFT ? "left the job" : "ended without a word";
 }
 
@@ -119,7 +119,8 @@ static void fill_report(const weft_postmortem *p, int i)
     const weft_recorder *recorder = p->recorders[i];
     const weft_rank_view *view = &p->views[i];
     weft_record last;
-    const bool has_last = weft_record_read(recorder, atomic_load(&recorder->head.n_begun), &last);
+    const bool has_last =
+        weft_record_read(recorder, weft_sync_load(&recorder->head.n_begun), &last);
     p->reports[i] = (weft_rank_report){
         .rank = view->rank,
         .pid = view->pid,
@@ -129,7 +130,7 @@ static void fill_report(const weft_postmortem *p, int i)
         .n_calls = view->n_begun,
         .doing = view->doing,
         .ended = ending(recorder, view),
-        .alive = 1e-9 * (double)atomic_load(&recorder->head.alive),
+        .alive = 1e-9 * (double)weft_sync_load(&recorder->head.alive),
         .call = has_last ? 1e-9 * (double)last.begun : 0,
     };
 }
@@ -243,15 +244,15 @@ static void print_device(const weft_recorder *recorder, FILE *out)
     weft_device_wait wait;
     char what[WEFT_DOING_BYTES];
     if (!weft_device_wait_read(recorder, &wait)) return;
-    weft_device_wait_print(&wait, atomic_load(&head->device_done), what, sizeof what);
-    print_line(wait.begun, wait.ended, atomic_load(&head->run), what, out);
+    weft_device_wait_print(&wait, weft_sync_load(&head->device_done), what, sizeof what);
+    print_line(wait.begun, wait.ended, weft_sync_load(&head->run), what, out);
 }
 
 char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int most)
 {
     if (index < 0 || index >= weft_postmortem_n_ranks(postmortem)) return NULL;
     const weft_recorder *recorder = postmortem->recorders[index];
-    const uint64_t n = atomic_load(&recorder->head.n_begun);
+    const uint64_t n = weft_sync_load(&recorder->head.n_begun);
     const uint64_t room = most < WEFT_RECORDS ? (uint64_t)(most > 0 ? most : 0) : WEFT_RECORDS;
     char *text = NULL;
     size_t bytes = 0;

@@ -19,7 +19,9 @@ static struct {
     weft_recorder *all[WEFT_MOST_RECORDERS];
     _Atomic int n;
     char folder[3800]; /* "": in memory only */
-} here;
+    pthread_mutex_t
+        writing; /* what the watching thread writes, and a recorder that goes into its file */
+} here = {.writing = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -67,7 +69,7 @@ uint64_t weft_call_fingerprint(uint64_t before, const weft_call_facts *call)
 
 int weft_n_recorders(void)
 {
-    return atomic_load_explicit(&here.n, memory_order_acquire);
+    return weft_sync_load_acquire(&here.n);
 }
 
 weft_recorder *weft_recorder_at(int index)
@@ -104,7 +106,7 @@ static weft_status open_file(const char *path, int *file, weft_error *error)
 }
 
 /* From memory into a file, at the same address: whoever knows the recorder need not be told. */
-static weft_status keep(weft_recorder *recorder, const char *folder, weft_error *error)
+static weft_status move_into_file(weft_recorder *recorder, const char *folder, weft_error *error)
 {
     char path[4096];
     int file;
@@ -125,6 +127,23 @@ static weft_status keep(weft_recorder *recorder, const char *folder, weft_error 
     return status;
 }
 
+/* What the watching thread writes between the copy and the mapping would be lost. */
+static weft_status keep(weft_recorder *recorder, const char *folder, weft_error *error)
+{
+    weft_lock_take(&here.writing);
+    const weft_status status = move_into_file(recorder, folder, error);
+    weft_lock_give(&here.writing);
+    return status;
+}
+
+void weft_recorders_alive(int64_t now)
+{
+    weft_lock_take(&here.writing);
+    for (int i = 0; i < weft_n_recorders(); i++)
+        weft_sync_store_relaxed(&here.all[i]->head.alive, now);
+    weft_lock_give(&here.writing);
+}
+
 static void fill_head(weft_recorder_head *head, int rank)
 {
     memcpy(head->magic, magic, sizeof magic);
@@ -135,9 +154,9 @@ static void fill_head(weft_recorder_head *head, int rank)
     head->pid = (int32_t)getpid();
     gethostname(head->host, sizeof head->host - 1);
     head->opened = weft_clock_ns();
-    atomic_store(&head->alive, head->opened);
-    atomic_store(&head->saved, -1);
-    atomic_store(&head->n_spots, 1); /* spot 0: nowhere */
+    weft_sync_store(&head->alive, head->opened);
+    weft_sync_store(&head->saved, -1);
+    weft_sync_store(&head->n_spots, 1); /* spot 0: nowhere */
 }
 
 weft_recorder *weft_recorder_of(int rank)
@@ -152,7 +171,7 @@ weft_recorder *weft_recorder_of(int rank)
     fill_head(&recorder->head, rank);
     if (here.folder[0]) (void)keep(recorder, here.folder, NULL);
     here.all[n] = recorder;
-    atomic_store_explicit(&here.n, n + 1, memory_order_release);
+    weft_sync_store_release(&here.n, n + 1);
     return recorder;
 }
 
@@ -170,7 +189,7 @@ void weft_recorders_forget(void)
     for (int i = 0; i < weft_n_recorders(); i++)
         mmap(here.all[i], sizeof *here.all[i], PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-    atomic_store(&here.n, 0);
+    weft_sync_store(&here.n, 0);
     here.folder[0] = '\0';
 }
 
@@ -180,7 +199,7 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
                           const char *axes)
 {
     weft_recorder_head *head = &recorder->head;
-    const uint32_t n = atomic_load(&head->n_channels);
+    const uint32_t n = weft_sync_load(&head->n_channels);
     for (uint32_t i = 0; i < n; i++)
         if (head->channels[i].key == key) return (int)i;
     if (n == WEFT_CHANNELS) return -1;
@@ -189,13 +208,13 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
     channel->lowest = lowest;
     channel->n_ranks = n_ranks;
     snprintf(channel->axes, sizeof channel->axes, "%s", axes);
-    atomic_store_explicit(&head->n_channels, n + 1, memory_order_release);
+    weft_sync_store_release(&head->n_channels, n + 1);
     return (int)n;
 }
 
 uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char *text)
 {
-    const uint32_t n = atomic_load(&recorder->head.n_spots);
+    const uint32_t n = weft_sync_load(&recorder->head.n_spots);
     if (n == 0) return 0; /* a forked process: the records are its parent's */
     for (uint32_t i = n - 1; i > 0; i--) {
         const weft_recorded_spot *spot = &recorder->spots[i];
@@ -206,7 +225,7 @@ uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char
     weft_recorded_spot *spot = &recorder->spots[n];
     spot->digest = digest;
     snprintf(spot->text, sizeof spot->text, "%s", text);
-    atomic_store_explicit(&recorder->head.n_spots, n + 1, memory_order_release);
+    weft_sync_store_release(&recorder->head.n_spots, n + 1);
     return n;
 }
 
@@ -214,20 +233,18 @@ uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char
 
 static void set_channel(weft_channel *channel, uint64_t sequence, uint64_t fingerprint)
 {
-    const uint32_t version = atomic_load_explicit(&channel->version, memory_order_relaxed);
-    atomic_store_explicit(&channel->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&channel->sequence, sequence, memory_order_relaxed);
-    atomic_store_explicit(&channel->past[sequence % WEFT_PAST], fingerprint, memory_order_relaxed);
-    atomic_store_explicit(&channel->version, version + 2, memory_order_release);
+    weft_guarded_open(&channel->version);
+    weft_sync_store_release(&channel->sequence, sequence);
+    weft_sync_store_release(&channel->past[sequence % WEFT_PAST], fingerprint);
+    weft_guarded_shut(&channel->version);
 }
 
 void weft_recorder_settle(weft_recorder *recorder, int channel)
 {
     if (recorder == NULL || channel < 0) return;
     set_channel(&recorder->head.channels[channel],
-                atomic_load(&recorder->head.channels[channel].sequence), 0);
-    atomic_store(&recorder->head.failed, atomic_load(&recorder->head.n_begun) + 1);
+                weft_sync_load(&recorder->head.channels[channel].sequence), 0);
+    weft_sync_store(&recorder->head.failed, weft_sync_load(&recorder->head.n_begun) + 1);
 }
 
 weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
@@ -235,38 +252,37 @@ weft_call_mark weft_recorder_begin(weft_recorder *recorder, int channel,
 {
     if (recorder == NULL || channel < 0) return (weft_call_mark){0};
     weft_recorder_head *head = &recorder->head;
-    const uint64_t number = atomic_load_explicit(&head->n_begun, memory_order_relaxed) + 1;
+    const uint64_t number = weft_sync_load_relaxed(&head->n_begun) + 1;
     weft_channel *its = &head->channels[channel];
-    const uint64_t sequence = atomic_load_explicit(&its->sequence, memory_order_relaxed);
-    const uint64_t before =
-        atomic_load_explicit(&its->past[sequence % WEFT_PAST], memory_order_relaxed);
+    const uint64_t sequence = weft_sync_load_relaxed(&its->sequence);
+    const uint64_t before = weft_sync_load_relaxed(&its->past[sequence % WEFT_PAST]);
     const uint64_t fingerprint = weft_call_fingerprint(before, call);
     set_channel(its, sequence + 1, fingerprint);
-    recorder->records[number % WEFT_RECORDS] = (weft_record){
+    const weft_record record = {
         .number = number,
         .begun = weft_clock_ns(),
         .sequence = sequence + 1,
         .fingerprint = fingerprint,
         .count = call->count,
-        .run = atomic_load_explicit(&head->run, memory_order_relaxed),
+        .run = weft_sync_load_relaxed(&head->run),
         .spot = call->spot,
-        .step = atomic_load_explicit(&head->step, memory_order_relaxed),
+        .step = weft_sync_load_relaxed(&head->step),
         .root = call->root,
         .channel = (uint16_t)channel,
         .kind = call->kind,
         .dtype = call->dtype,
         .combine = call->combine,
     };
-    if (atomic_fetch_add_explicit(&head->n_open, 1, memory_order_relaxed) == 0)
-        atomic_store_explicit(&head->oldest, number, memory_order_relaxed);
-    atomic_store_explicit(&head->n_begun, number, memory_order_release);
+    weft_guarded_put(&recorder->records[number % WEFT_RECORDS], &record, sizeof record);
+    if (weft_sync_add_relaxed(&head->n_open, 1) == 0)
+        weft_sync_store_relaxed(&head->oldest, number);
+    weft_sync_store_release(&head->n_begun, number);
     return (weft_call_mark){number, fingerprint};
 }
 
 void weft_recorder_wait(weft_recorder *recorder, const weft_call_mark *mark)
 {
-    if (mark->number > 0)
-        atomic_store_explicit(&recorder->head.waiting, mark->number, memory_order_release);
+    if (mark->number > 0) weft_sync_store_release(&recorder->head.waiting, mark->number);
 }
 
 /* NULL: its place has another by now. */
@@ -277,54 +293,57 @@ static weft_record *record_of(weft_recorder *recorder, const weft_call_mark *mar
     return record->number == mark->number ? record : NULL;
 }
 
+/* The one time of a record that is under way. */
+static void stamp(int64_t *time)
+{
+    const int64_t now = weft_clock_ns();
+    weft_guarded_put(time, &now, sizeof now);
+}
+
 void weft_recorder_stamp_wait(weft_recorder *recorder, const weft_call_mark *mark)
 {
     weft_record *record = record_of(recorder, mark);
-    if (record) record->awaited = weft_clock_ns();
+    if (record) stamp(&record->awaited);
     weft_recorder_wait(recorder, mark);
 }
 
 void weft_recorder_stamp_arrival(weft_recorder *recorder, const weft_call_mark *mark)
 {
     weft_record *record = record_of(recorder, mark);
-    if (record) record->arrived = weft_clock_ns();
+    if (record) stamp(&record->arrived);
 }
 
 /* Those behind it that have ended, or whose records are gone, are not the oldest either. */
 static void find_oldest(weft_recorder *recorder)
 {
     weft_recorder_head *head = &recorder->head;
-    const uint64_t n_begun = atomic_load_explicit(&head->n_begun, memory_order_relaxed);
-    uint64_t oldest = atomic_load_explicit(&head->oldest, memory_order_relaxed);
+    const uint64_t n_begun = weft_sync_load_relaxed(&head->n_begun);
+    uint64_t oldest = weft_sync_load_relaxed(&head->oldest);
     for (; oldest <= n_begun; oldest++) {
         const weft_record *record = &recorder->records[oldest % WEFT_RECORDS];
         if (record->number == oldest && record->ended == 0) break;
     }
-    atomic_store_explicit(&head->oldest, oldest, memory_order_relaxed);
+    weft_sync_store_relaxed(&head->oldest, oldest);
 }
 
 void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark)
 {
     if (mark->number == 0) return;
     weft_recorder_head *head = &recorder->head;
-    weft_record *record = &recorder->records[mark->number % WEFT_RECORDS];
-    if (record->number == mark->number) record->ended = weft_clock_ns();
-    atomic_store_explicit(&head->waiting, 0, memory_order_release);
-    if (atomic_load_explicit(&head->n_open, memory_order_relaxed) > 0)
-        atomic_fetch_sub_explicit(&head->n_open, 1, memory_order_relaxed);
-    if (atomic_load_explicit(&head->oldest, memory_order_relaxed) == mark->number)
-        find_oldest(recorder);
+    weft_record *record = record_of(recorder, mark);
+    if (record) stamp(&record->ended);
+    weft_sync_store_release(&head->waiting, 0);
+    if (weft_sync_load_relaxed(&head->n_open) > 0) weft_sync_sub_relaxed(&head->n_open, 1);
+    if (weft_sync_load_relaxed(&head->oldest) == mark->number) find_oldest(recorder);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
+_Static_assert(sizeof(weft_device_wait) % 8 == 0, "copied in words");
+
 static void change_device(weft_recorder_head *head, const weft_device_wait *wait)
 {
-    const uint32_t version = atomic_load_explicit(&head->device_version, memory_order_relaxed);
-    atomic_store_explicit(&head->device_version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    head->device = *wait;
-    atomic_store_explicit(&head->device_version, version + 2, memory_order_release);
+    weft_guarded_write(&head->device_version, &head->device, wait, sizeof *wait);
 }
 
 void weft_recorder_await(weft_recorder *recorder, const char *device, int queue, uint64_t event,
@@ -337,14 +356,14 @@ void weft_recorder_await(weft_recorder *recorder, const char *device, int queue,
                              .event = event,
                              .queue = queue};
     snprintf(wait.device, sizeof wait.device, "%s", device);
-    atomic_store_explicit(&head->device_done, done, memory_order_relaxed);
+    weft_sync_store_relaxed(&head->device_done, done);
     change_device(head, &wait);
 }
 
 void weft_recorder_goes_on(weft_recorder *recorder, uint64_t done)
 {
     if (recorder == NULL) return;
-    atomic_store_explicit(&recorder->head.device_done, done, memory_order_relaxed);
+    weft_sync_store_relaxed(&recorder->head.device_done, done);
 }
 
 void weft_recorder_awaited(weft_recorder *recorder)

@@ -2,17 +2,13 @@
  *
  * A recorder is a piece of memory, mapped from a file when there is a folder for it: a head, a ring of the last calls, and
  * a table of the places in the program that the calls come from. One thread writes it at a time, the rank's; the watching
- * thread reads it while it is written, so what must fit together is guarded by a version that is odd during a change.
+ * thread reads it while it is written, so what must fit together is guarded by a version (weft_guarded_write).
  * The file is read by `weft postmortem` on the same kind of machine: it is the memory as it was.
  */
 #ifndef WEFT_RECORDER_H
 #define WEFT_RECORDER_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "sync.h"
 #include "weft/error.h"
 
 enum {
@@ -27,7 +23,7 @@ enum {
     WEFT_DEVICE_BYTES = 24,
     WEFT_VERDICT_BYTES = 1536,
     WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
-    WEFT_RECORDER_FORMAT = 3
+    WEFT_RECORDER_FORMAT = 4
 };
 
 /* What a call is. The conversions come first, numbered as in weft_convert_kind. */
@@ -105,12 +101,13 @@ typedef struct weft_recorder_head {
     _Atomic int64_t run, saved;
     _Atomic uint32_t step, spot; /* where a running rank is between calls */
     _Atomic int32_t is_running;
+    _Atomic uint64_t thread; /* that runs it, in its process */
     _Atomic uint32_t n_spots, n_channels;
     _Atomic int32_t signal; /* that it died of */
     _Atomic int32_t has_left;
     _Atomic int32_t status; /* exit status that the verdict ends the job with */
     _Atomic uint32_t busy_version;
-    char busy[WEFT_BUSY_BYTES];
+    _Alignas(8) char busy[WEFT_BUSY_BYTES]; /* guarded by busy_version */
     char verdict[WEFT_VERDICT_BYTES];
     weft_channel channels[WEFT_CHANNELS];
 } weft_recorder_head;
@@ -187,19 +184,22 @@ void weft_recorder_awaited(weft_recorder *recorder);
 /* weft_recorder_settle - ranks that disagreed know of it and go on to say so: what they did before no longer counts. Local.
  */
 void weft_recorder_settle(weft_recorder *recorder, int channel);
-/* Where the rank is: before each step of a program. */
+/* weft_recorders_alive - the process is there, at this moment. Local, from the watching thread. */
+void weft_recorders_alive(int64_t now);
+/* Where the rank is: before each step of a program. The spot comes with what it says (weft_recorder_spot). */
 static inline void weft_recorder_step(weft_recorder *recorder, uint32_t step, uint32_t spot)
 {
     if (recorder == NULL) return;
-    atomic_store_explicit(&recorder->head.step, step, memory_order_relaxed);
-    atomic_store_explicit(&recorder->head.spot, spot, memory_order_relaxed);
+    weft_sync_store_relaxed(&recorder->head.step, step);
+    weft_sync_store_release(&recorder->head.spot, spot);
 }
 /* A program's run begins (its number, from 1) and ends (0). */
 static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)
 {
     if (recorder == NULL) return;
-    if (run > 0) atomic_store_explicit(&recorder->head.run, run, memory_order_relaxed);
-    atomic_store_explicit(&recorder->head.is_running, run > 0, memory_order_relaxed);
+    if (run > 0) weft_sync_store_relaxed(&recorder->head.run, run);
+    weft_sync_store_relaxed(&recorder->head.thread, weft_this_thread());
+    weft_sync_store_relaxed(&recorder->head.is_running, run > 0);
 }
 
 /* weft_digest - FNV-1a of bytes, begun with 0 or with another's result. Local. */

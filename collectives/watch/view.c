@@ -10,27 +10,25 @@
 bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_record *record)
 {
     if (number == 0) return false;
-    memcpy(record, &recorder->records[number % WEFT_RECORDS], sizeof *record);
-    atomic_thread_fence(memory_order_acquire);
+    weft_guarded_get(record, &recorder->records[number % WEFT_RECORDS], sizeof *record);
     /* The next record but one to be written may be half there already. */
     return record->number == number &&
-           atomic_load(&recorder->head.n_begun) < number + WEFT_RECORDS - 1;
+           weft_sync_load(&recorder->head.n_begun) < number + WEFT_RECORDS - 1;
 }
 
 /* Both or none: a sequence with the fingerprint of another would look like ranks that disagree. */
 static bool read_channel(const weft_channel *channel, weft_channel_view *view)
 {
+    *view = (weft_channel_view){
+        .key = channel->key, .lowest = channel->lowest, .n_ranks = channel->n_ranks};
     for (int tries = 0; tries < 1000; tries++) {
-        const uint32_t before = atomic_load_explicit(&channel->version, memory_order_acquire);
-        *view = (weft_channel_view){
-            .key = channel->key,
-            .sequence = atomic_load_explicit(&channel->sequence, memory_order_relaxed),
-            .lowest = channel->lowest,
-            .n_ranks = channel->n_ranks};
-        for (int i = 0; i < WEFT_PAST; i++)
-            view->past[i] = atomic_load_explicit(&channel->past[i], memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 && before == atomic_load(&channel->version)) return true;
+        struct {
+            uint64_t sequence, past[WEFT_PAST];
+        } both;
+        if (!weft_guarded_read(&channel->version, &both, &channel->sequence, sizeof both)) continue;
+        view->sequence = both.sequence;
+        memcpy(view->past, both.past, sizeof view->past);
+        return true;
     }
     return false; /* killed in the middle of a change, or never still */
 }
@@ -140,7 +138,7 @@ weft_recall weft_views_ask(const weft_rank_view *views, int n)
 /* The ring is gone through from the last call back. */
 void weft_view_recall(const weft_recorder *recorder, const weft_recall *asked, weft_rank_view *view)
 {
-    const uint64_t last = atomic_load(&recorder->head.n_begun);
+    const uint64_t last = weft_sync_load(&recorder->head.n_begun);
     weft_record record;
     if (asked->sequence == 0 || !weft_view_channel(view, asked->key, asked->lowest)) return;
     view->recalled = *asked;
@@ -194,8 +192,8 @@ void weft_record_print(const weft_recorder *recorder, const weft_record *record,
 /* "its own work of x's result ..., called at model.c:84"; false: the rank runs no program. */
 static bool print_work(const weft_recorder *recorder, char *text, size_t bytes)
 {
-    const char *spot = spot_text(recorder, atomic_load(&recorder->head.spot));
-    if (!*spot || !atomic_load(&recorder->head.is_running)) return false;
+    const char *spot = spot_text(recorder, weft_sync_load(&recorder->head.spot));
+    if (!*spot || !weft_sync_load(&recorder->head.is_running)) return false;
     snprintf(text, bytes, "in its own work %s", spot);
     return true;
 }
@@ -231,7 +229,8 @@ static void print_under_way(const weft_recorder *recorder, const weft_record *wa
     char call[WEFT_DOING_BYTES - 64], more[WEFT_DOING_BYTES];
     weft_record oldest;
     const int n_more = view->n_open - (waiting != NULL);
-    if (n_more <= 0 || !weft_record_read(recorder, atomic_load(&recorder->head.oldest), &oldest) ||
+    if (n_more <= 0 ||
+        !weft_record_read(recorder, weft_sync_load(&recorder->head.oldest), &oldest) ||
         oldest.ended != 0)
         return;
     if (waiting && oldest.number == waiting->number) {
@@ -285,22 +284,18 @@ static void take_call(const weft_recorder *recorder, const weft_record *record,
 
 static void take_busy(const weft_recorder_head *head, weft_rank_view *view)
 {
-    const uint32_t version = atomic_load(&head->busy_version);
-    memcpy(view->busy, head->busy, sizeof view->busy);
+    if (!weft_guarded_read(&head->busy_version, view->busy, head->busy, sizeof view->busy))
+        view->busy[0] = '\0';
     view->busy[sizeof view->busy - 1] = '\0';
-    if (version % 2 == 1 || atomic_load(&head->busy_version) != version) view->busy[0] = '\0';
 }
 
 bool weft_device_wait_read(const weft_recorder *recorder, weft_device_wait *wait)
 {
     const weft_recorder_head *head = &recorder->head;
     for (int tries = 0; tries < 1000; tries++) {
-        const uint32_t before = atomic_load_explicit(&head->device_version, memory_order_acquire);
-        *wait = head->device;
+        if (!weft_guarded_read(&head->device_version, wait, &head->device, sizeof *wait)) continue;
         wait->device[sizeof wait->device - 1] = '\0';
-        atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 && before == atomic_load(&head->device_version))
-            return wait->number > 0;
+        return wait->number > 0;
     }
     return false;
 }
@@ -309,7 +304,7 @@ static bool take_device(const weft_recorder *recorder, weft_device_wait *wait, w
 {
     if (!weft_device_wait_read(recorder, wait)) return false;
     view->device_wait = wait->number;
-    view->device_done = atomic_load(&recorder->head.device_done);
+    view->device_done = weft_sync_load(&recorder->head.device_done);
     return wait->ended == 0;
 }
 
@@ -317,25 +312,26 @@ void weft_view_take(const weft_recorder *recorder, weft_rank_view *view)
 {
     const weft_recorder_head *head = &recorder->head;
     /* In this order: what a rank waits in is read before how far it has come (judge.c). */
-    const uint64_t waiting = atomic_load(&head->waiting), n_begun = atomic_load(&head->n_begun);
+    const uint64_t waiting = weft_sync_load(&head->waiting),
+                   n_begun = weft_sync_load(&head->n_begun);
     weft_record record;
     *view = (weft_rank_view){.is_known = true, .rank = head->rank, .pid = head->pid};
     memcpy(view->host, head->host, sizeof view->host - 1);
-    view->signal = atomic_load(&head->signal);
-    view->presence = atomic_load(&head->has_left) ? WEFT_LEFT : WEFT_PRESENT;
-    view->run = atomic_load(&head->run);
-    view->saved = atomic_load(&head->saved);
+    view->signal = weft_sync_load(&head->signal);
+    view->presence = weft_sync_load(&head->has_left) ? WEFT_LEFT : WEFT_PRESENT;
+    view->run = weft_sync_load(&head->run);
+    view->saved = weft_sync_load(&head->saved);
     view->n_begun = n_begun;
-    view->has_failed = atomic_load(&head->failed) == n_begun + 1;
+    view->has_failed = weft_sync_load(&head->failed) == n_begun + 1;
     take_busy(head, view);
     weft_device_wait device = {0};
-    view->n_open = (int32_t)atomic_load(&head->n_open);
+    view->n_open = (int32_t)weft_sync_load(&head->n_open);
     view->is_on_device = take_device(recorder, &device, view);
     const bool has_call = !view->is_on_device && weft_record_read(recorder, waiting, &record) &&
                           record.channel < WEFT_CHANNELS && record.ended == 0;
     if (has_call) take_call(recorder, &record, view);
     print_doing(recorder, has_call ? &record : NULL, &device, view);
-    const uint32_t n = atomic_load(&head->n_channels);
+    const uint32_t n = weft_sync_load(&head->n_channels);
     for (uint32_t i = 0; i < n && i < WEFT_CHANNELS; i++)
         if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;
 }

@@ -5,7 +5,7 @@
 
 #include "recorder.h"
 
-enum { WEFT_DOING_BYTES = 320 };
+enum { WEFT_DOING_BYTES = 448 };
 
 /* How a rank is, as its process or the link to it shows. */
 typedef enum weft_presence {
@@ -52,6 +52,8 @@ typedef struct weft_rank_view {
     uint64_t device_wait, device_done; /* which wait it is; what the device has done by now */
     double device_idle; /* seconds that it has waited for its device, and the device did nothing */
     double device_allowed; /* so long a device may do nothing; 0: for ever */
+    /* seconds that each of its lanes has waited for another, and none has got on; 0: one is at work */
+    double stuck;
     /* seconds in a call where all have arrived, as far as whoever judges has seen */
     double stalled;
     /* its last call was told that others make another one, and it has begun none since */
@@ -62,13 +64,13 @@ typedef struct weft_rank_view {
     weft_recall
         recalled; /* the call that was asked for, if this rank made it and still has its record */
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
-    char busy[WEFT_BUSY_BYTES];
+    _Alignas(8) char busy[WEFT_BUSY_BYTES];
 
     int32_t n_channels;
     weft_channel_view channels[WEFT_CHANNELS];
 } weft_rank_view;
 
-/* weft_view_take - all but presence, silent, waiting, at_work, idle, stalled, device_idle and device_allowed, which take
+/* weft_view_take - all but presence, silent, waiting, at_work, idle, stuck, stalled, device_idle and device_allowed, which take
  * more than one look, or are not the recorder's. `recorder`
  * may be written meanwhile. Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);

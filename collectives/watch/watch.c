@@ -15,7 +15,7 @@
 
 #include "look.h"
 
-static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4;
+static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4, HURRY_S = 2;
 enum { DEFAULT_PATIENCE_MS = 10000 };
 
 /* One a process: a process is what ends. */
@@ -25,7 +25,7 @@ static struct {
     int wake; /* an eventfd: something is to be done at once */
     pthread_t thread;
     struct pollfd *files;
-    _Atomic int is_ending, is_told_to_end;
+    _Atomic int is_ending, is_told_to_end, is_hurried;
     double told_to_end;      /* when */
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
@@ -108,7 +108,7 @@ static void write_verdict(const weft_verdict *verdict)
     for (int i = 0; i < weft_n_recorders(); i++) {
         weft_recorder_head *head = &weft_recorder_at(i)->head;
         snprintf(head->verdict, sizeof head->verdict, "%s", verdict->text);
-        atomic_store(&head->status, verdict->status);
+        weft_sync_store(&head->status, verdict->status);
     }
 }
 
@@ -163,18 +163,27 @@ static void hold(weft_rank_view *views, int n, double now)
     if (watch.holds) weft_judge_hold(views, n, now, watch.holds);
 }
 
+/* Who was told to end is not waited for as long, if it cannot get on. */
+static void hurry(weft_rank_view *views, int n, double patience)
+{
+    for (int i = 0; i < n; i++)
+        if (views[i].stuck >= HURRY_S) views[i].stuck = fmax(views[i].stuck, patience);
+}
+
 static void judge(double now)
 {
-    const int patience_ms = atomic_load(&watch.patience_ms);
+    const int patience_ms = weft_sync_load(&watch.patience_ms);
     const double patience = 1e-3 * (patience_ms > 0 ? patience_ms : DEFAULT_PATIENCE_MS);
     weft_verdict verdict;
     char text[1024];
     int n;
     weft_rank_view *views = watch.ends->views(now, patience, &n);
+    const bool is_hurried = weft_sync_load(&watch.is_hurried);
     hold(views, n, now);
+    if (is_hurried) hurry(views, n, patience);
     if (weft_judge(views, n, patience, &verdict)) {
         look_closer(views, n, patience, &verdict);
-        if (patience_ms > 0) end_job(&verdict, false);
+        if (patience_ms > 0 || is_hurried) end_job(&verdict, false);
         if (!watch.has_spoken && watch.ends->tell != weft_spoke.tell) print_verdict(&verdict);
         watch.has_spoken = true;
     }
@@ -184,13 +193,6 @@ static void judge(double now)
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
-
-static void mark_alive(void)
-{
-    const int64_t now = weft_clock_ns();
-    for (int i = 0; i < weft_n_recorders(); i++)
-        atomic_store_explicit(&weft_recorder_at(i)->head.alive, now, memory_order_relaxed);
-}
 
 /* What woke the thread is seen now. */
 static void calm(void)
@@ -203,7 +205,7 @@ static void calm(void)
  * it was, and in what. */
 static bool is_time_to_obey(double now)
 {
-    if (!atomic_load(&watch.is_told_to_end)) return false;
+    if (!weft_sync_load(&watch.is_told_to_end)) return false;
     if (watch.told_to_end == 0) watch.told_to_end = now;
     return now - watch.told_to_end >= OBEY_S;
 }
@@ -221,7 +223,7 @@ static void *run(void *nothing)
     const int room = watch.n_processes + 128;
     int wait_ms = 0; /* the first turn at once: a process that dies early should be known by then */
     double before = weft_seconds();
-    while (!atomic_load(&watch.is_ending)) {
+    while (!weft_sync_load(&watch.is_ending)) {
         int n = watch.ends->files(watch.files + 1, room - 1) + 1;
         watch.files[0] = (struct pollfd){watch.wake, POLLIN, 0};
         poll(watch.files, (nfds_t)n, wait_ms);
@@ -235,7 +237,7 @@ static void *run(void *nothing)
                 watch.holds[i].since += now - before;
         }
         before = now;
-        mark_alive();
+        weft_recorders_alive(weft_clock_ns());
         weft_look_around(now);
         watch.ends->turn(now);
         if (watch.ends->told()->status != 0) end_job(watch.ends->told(), true);
@@ -254,7 +256,7 @@ static void say_last_word(int signal)
 
 static void hear_order(void)
 {
-    atomic_store(&watch.is_told_to_end, 1);
+    weft_sync_store(&watch.is_told_to_end, 1);
     (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
@@ -274,15 +276,10 @@ static void forget_in_child(void)
 
 static bool start_thread(void)
 {
-    sigset_t all, before;
     watch.wake = eventfd(0, EFD_CLOEXEC);
     watch.files = calloc((size_t)watch.n_processes + 128, sizeof *watch.files);
     if (watch.wake < 0 || !watch.files) return false;
-    sigfillset(&all); /* signals are for the program's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failure = pthread_create(&watch.thread, NULL, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failure == 0;
+    return weft_thread_start(&watch.thread, run, NULL) == 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -305,9 +302,10 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
     static bool is_registered;
     if (watch.ends) return;
     watch.n_processes = n_processes;
-    atomic_store(&watch.is_ending, 0);
+    weft_sync_store(&watch.is_ending, 0);
+    weft_sync_store(&watch.is_hurried, 0);
     for (int i = 0; i < weft_n_recorders(); i++) /* of a world that was open before */
-        atomic_store(&weft_recorder_at(i)->head.has_left, 0);
+        weft_sync_store(&weft_recorder_at(i)->head.has_left, 0);
     watch.next_word = 0;
     if (!open_end(process, hub) || !start_thread()) {
         watch.ends = NULL;
@@ -327,10 +325,10 @@ void weft_watch_end(void)
 {
     if (!watch.ends) return;
     for (int i = 0; i < weft_n_recorders(); i++)
-        atomic_store(&weft_recorder_at(i)->head.has_left, 1);
-    atomic_store(&watch.is_ending, 1);
+        weft_sync_store(&weft_recorder_at(i)->head.has_left, 1);
+    weft_sync_store(&watch.is_ending, 1);
     (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));
-    pthread_join(watch.thread, NULL);
+    weft_thread_join(watch.thread);
     close(watch.wake);
     free(watch.files);
     free(watch.holds);
@@ -347,7 +345,7 @@ void weft_watch_patience(double seconds)
 {
     if (isnan(seconds)) return;
     const double ms = 1000 * fmin(fmax(seconds, 0), 1e6);
-    atomic_store(&watch.patience_ms, ms > 0 && ms < 3000 ? 3000 : (int)ms);
+    weft_sync_store(&watch.patience_ms, ms > 0 && ms < 3000 ? 3000 : (int)ms);
 }
 
 void weft_watch_device_patience(double seconds)
@@ -357,20 +355,29 @@ void weft_watch_device_patience(double seconds)
     weft_look_device_patience(ms > 0 && ms < 3000 ? 3000 : (int)ms);
 }
 
+void weft_watch_hurry(void)
+{
+    weft_sync_store(&watch.is_hurried, 1);
+}
+
+/* Any thread may say so, and each text is written by one at a time. */
 void weft_watch_busy(const char *what)
 {
+    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+    _Alignas(8) char text[WEFT_BUSY_BYTES] = "";
+    snprintf(text, sizeof text, "%s", what ? what : "");
+    weft_lock_take(&writing);
     for (int i = 0; i < weft_n_recorders(); i++) {
         weft_recorder_head *head = &weft_recorder_at(i)->head;
-        atomic_fetch_add(&head->busy_version, 1);
-        snprintf(head->busy, sizeof head->busy, "%s", what ? what : "");
-        atomic_fetch_add(&head->busy_version, 1);
+        weft_guarded_write(&head->busy_version, head->busy, text, sizeof text);
     }
+    weft_lock_give(&writing);
 }
 
 void weft_watch_saved(int64_t step)
 {
     for (int i = 0; i < weft_n_recorders(); i++)
-        atomic_store(&weft_recorder_at(i)->head.saved, step);
+        weft_sync_store(&weft_recorder_at(i)->head.saved, step);
 }
 
 weft_status weft_watch_record(const char *folder, weft_error *error)

@@ -128,7 +128,7 @@ weft_status weft_checkpoints_save(weft_checkpoints *c, weft_program *program,
  */
 static weft_status agree_done(const weft_save *save)
 {
-    weft_error not_yet = {.status = atomic_load(&save->is_done) ? WEFT_OK : WEFT_IO, .rank = -1};
+    weft_error not_yet = {.status = weft_sync_load(&save->is_done) ? WEFT_OK : WEFT_IO, .rank = -1};
     return weft_world_agree(&not_yet);
 }
 

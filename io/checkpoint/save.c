@@ -123,26 +123,26 @@ static bool may_write(const weft_save *save, const void *memory)
 static void wait_taken(weft_hold *hold, const void *memory)
 {
     weft_save *save = (weft_save *)((char *)hold - offsetof(weft_save, hold));
-    pthread_mutex_lock(&save->lock);
+    weft_lock_take(&save->lock);
     while (!may_write(save, memory))
-        pthread_cond_wait(&save->taken, &save->lock);
-    pthread_mutex_unlock(&save->lock);
+        weft_condition_wait(&save->taken, &save->lock, "a variable to be copied");
+    weft_lock_give(&save->lock);
 }
 
 static void tell_one_taken(void *argument)
 {
     weft_save *save = argument;
-    pthread_mutex_lock(&save->lock);
-    pthread_cond_broadcast(&save->taken);
-    pthread_mutex_unlock(&save->lock);
+    weft_lock_take(&save->lock);
+    weft_condition_tell(&save->taken);
+    weft_lock_give(&save->lock);
 }
 
 static void tell_taken(weft_save *save)
 {
-    pthread_mutex_lock(&save->lock);
+    weft_lock_take(&save->lock);
     save->is_taken = true;
-    pthread_cond_broadcast(&save->taken);
-    pthread_mutex_unlock(&save->lock);
+    weft_condition_tell(&save->taken);
+    weft_lock_give(&save->lock);
 }
 
 static weft_status prepare(weft_checkpoints *c, weft_program *program,
@@ -385,27 +385,22 @@ static void *run_phase(void *argument)
         (void)phases[save->phase].work(c, &save->error);
     while (save->peers.n == 1 && !save->is_cancelled && next_phase(save, &save->error));
     tell_taken(save);
-    atomic_store(&save->is_done, true);
+    weft_sync_store(&save->is_done, true);
     return NULL;
 }
 
-/* Without a thread to be had the phase runs here: slower, but a save. Signals are for the process's
- * first thread. */
+/* Without a thread to be had the phase runs here: slower, but a save. */
 static void start_phase(weft_checkpoints *c)
 {
     weft_save *save = c->save;
-    sigset_t all, before;
-    atomic_store(&save->is_done, false);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    save->has_thread = pthread_create(&save->thread, NULL, run_phase, c) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    weft_sync_store(&save->is_done, false);
+    save->has_thread = weft_thread_start(&save->thread, run_phase, c) == 0;
     if (!save->has_thread) run_phase(c);
 }
 
 void weft_save_join(weft_save *save)
 {
-    if (save->has_thread) pthread_join(save->thread, NULL);
+    if (save->has_thread) weft_thread_join(save->thread);
     save->has_thread = false;
 }
 
@@ -448,7 +443,7 @@ void weft_save_free(weft_checkpoints *c, bool is_alone)
 {
     weft_save *save = c->save;
     if (save == NULL) return;
-    atomic_store(&save->is_cancelled, true);
+    weft_sync_store(&save->is_cancelled, true);
     weft_save_join(save);
     weft_hold_end(&save->hold);
     if (save->file >= 0) close(save->file);

@@ -10,7 +10,7 @@
 #define WEFT_CHECKPOINT_SAVE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
+#include "sync.h"
 
 #include "files.h"
 #include "frame.h"
@@ -47,7 +47,7 @@ typedef struct weft_save {
     int phase;
     pthread_t thread;
     bool has_thread;
-    atomic_bool is_done, is_cancelled;
+    _Atomic bool is_done, is_cancelled;
     weft_error error; /* of the thread */
 } weft_save;
 

@@ -6,7 +6,7 @@
  */
 #include "snapshot.h"
 
-#include <stdatomic.h>
+#include "sync.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,14 +326,14 @@ static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft
     if (replica_of(s, number / s->n_local, number % s->n_local)->is_shared)
         s->chunks[chunk] = weft_hash_of(bytes, (size_t)(end - begin));
     WEFT_TRY(take_written(s, number, bytes, begin, end, error));
-    if (atomic_fetch_sub(&s->left[number / s->n_local], 1) == 1 && s->tell) s->tell(s->told);
+    if (weft_sync_sub(&s->left[number / s->n_local], 1) == 1 && s->tell) s->tell(s->told);
     return WEFT_OK;
 }
 
 bool weft_snapshot_has_taken(const weft_snapshot *s, const void *memory)
 {
     for (int k = 0; memory && k < s->n * s->n_local; k++)
-        if (s->parts[k].memory == memory) return atomic_load(&s->left[k / s->n_local]) == 0;
+        if (s->parts[k].memory == memory) return weft_sync_load(&s->left[k / s->n_local]) == 0;
     return false;
 }
 

@@ -1,9 +1,7 @@
 /* work: a list of items, such as the blocks of a checkpoint, shared out among threads. */
 #include "work.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
+#include "sync.h"
 #include <stdlib.h>
 
 enum { MOST_THREADS = 8 };
@@ -21,12 +19,12 @@ typedef struct work {
 
 static void note_failure(work *w, int64_t item, const weft_error *error)
 {
-    pthread_mutex_lock(&w->lock);
-    if (item < atomic_load(&w->failed)) {
-        atomic_store(&w->failed, item);
+    weft_lock_take(&w->lock);
+    if (item < weft_sync_load(&w->failed)) {
+        weft_sync_store(&w->failed, item);
         *w->error = *error;
     }
-    pthread_mutex_unlock(&w->lock);
+    weft_lock_give(&w->lock);
 }
 
 /* Items below a failed one have all been taken, so each is finished by whoever has it. */
@@ -37,7 +35,7 @@ static void *take_items(void *argument)
     void *scratch = w->scratch_bytes ? aligned_alloc(64, (w->scratch_bytes + 63) / 64 * 64) : NULL;
     const bool is_short = w->scratch_bytes > 0 && scratch == NULL;
     for (int64_t i;
-         own.status == WEFT_OK && (i = atomic_fetch_add(&w->next, 1)) < atomic_load(&w->failed);) {
+         own.status == WEFT_OK && (i = weft_sync_add(&w->next, 1)) < weft_sync_load(&w->failed);) {
         if (is_short)
             weft_fail_memory(&own, w->scratch_bytes);
         else
@@ -48,16 +46,11 @@ static void *take_items(void *argument)
     return NULL;
 }
 
-/* Signals are for the process's first thread. */
 static int start(pthread_t *threads, int n, work *w)
 {
-    sigset_t all, before;
     int n_started = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (n_started < n && pthread_create(&threads[n_started], NULL, take_items, w) == 0)
+    while (n_started < n && weft_thread_start(&threads[n_started], take_items, w) == 0)
         n_started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return n_started;
 }
 
@@ -73,12 +66,12 @@ weft_status weft_work(int n_threads, int64_t n_items, size_t scratch_bytes, weft
               .error = &own};
     if (n_threads > MOST_THREADS) n_threads = MOST_THREADS;
     if (n_threads > n_items) n_threads = (int)n_items;
-    atomic_store(&w.failed, n_items);
+    weft_sync_store(&w.failed, n_items);
     pthread_mutex_init(&w.lock, NULL);
     const int n_started = start(threads, n_threads - 1, &w);
     take_items(&w);
     for (int i = 0; i < n_started; i++)
-        pthread_join(threads[i], NULL);
+        weft_thread_join(threads[i]);
     pthread_mutex_destroy(&w.lock);
     return own.status == WEFT_OK ? WEFT_OK : weft_fail(error, own.status, "%s", own.message);
 }

@@ -2,16 +2,12 @@
 #ifndef WEFT_MEETING_H
 #define WEFT_MEETING_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "sync.h"
 
 typedef struct weft_meeting {
     _Alignas(64) _Atomic uint32_t n_here;
-    int n_ranks;
-    _Alignas(64) _Atomic uint32_t round; /* advanced by the last to come */
-    _Atomic uint32_t n_asleep;
-    _Atomic int is_broken;
+    _Atomic uint32_t n_ranks;
+    _Alignas(64) weft_word round; /* two more for each round that is over; odd: broken */
 } weft_meeting;
 
 /* weft_meeting_open - of so many ranks, by each of them, in memory that is zero else, and that all see. weft_meet - until all of them are here; false: one

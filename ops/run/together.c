@@ -217,7 +217,8 @@ weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_er
     t->is_aside = axes == 0;
     t->asides = NULL;
     find_meeting(rank, axes ? axes : program->seen, t, &self);
-    if (axes) bound->part = (weft_loop_part){self, t->meeting->n_ranks};
+    if (axes)
+        bound->part = (weft_loop_part){self, (int)weft_sync_load_relaxed(&t->meeting->n_ranks)};
     t->gathers = axes && gathers(step);
     /* of those that have the same part, the first brings it */
     t->brings =

@@ -1,0 +1,74 @@
+# Faults that the tests of this folder have to find: fault(NAME TEST FILE FROM TO). In the FILE, FROM is replaced by TO, and
+# TEST is built with that. Included by CMakeLists.txt, which makes a program of each; and run by itself, by
+# `cmake -DFAULT=NAME -DSOURCES=. -DOUTPUT=f.c -P planted.cmake`, which writes the file.
+if(CMAKE_SCRIPT_MODE_FILE)
+  function(fault name test file from to)
+    if(NOT name STREQUAL FAULT)
+      return()
+    endif()
+    file(READ ${SOURCES}/${file} text)
+    string(FIND "${text}" "${from}" at)
+    if(at EQUAL -1)
+      message(FATAL_ERROR "planted.cmake: ${name}: ${file} has no longer what is to be replaced: ${from}")
+    endif()
+    string(REPLACE "${from}" "${to}" text "${text}")
+    file(WRITE ${OUTPUT} "${text}")
+  endfunction()
+endif()
+
+fault(waits_for_later_passes lanes mesh/share.c "its.pass < mine.pass" "its.pass != mine.pass")
+fault(announces_after_the_claim lanes mesh/share.c
+      "        weft_sync_store(&s->of[lane].helping, packed(*taken));
+        if (weft_sync_replace(left, &word, packed(rest))) return true;"
+      "        if (weft_sync_replace(left, &word, packed(rest))) {
+            weft_sync_store(&s->of[lane].helping, packed(*taken));
+            return true;
+        }")
+fault(does_not_wait_for_helpers lanes mesh/share.c "    await_helpers(s, lane, taken, sign);" "    (void)await_helpers, (void)sign;")
+fault(helps_in_another_pass lanes mesh/share.c "if (rest.pass != pass || rest.first == rest.end) break;" "(void)pass;
+        if (rest.first == rest.end) break;")
+fault(does_not_wake_who_waits_for_the_team lanes mesh/team.c
+      "        if (weft_sync_sub(&team->left.value, 1) == 1) weft_word_wake(&team->left, WEFT_OF_THREADS);"
+      "        (void)weft_sync_sub(&team->left.value, 1);")
+fault(sleeps_without_saying_so lanes mesh/sync/sync.c "    weft_sync_add(&word->n_asleep, 1);" "    weft_sync_add(&word->n_asleep, 0);")
+fault(ends_the_round_before_it_is_empty meeting ops/run/meeting.c
+      "    weft_sync_store(&meeting->n_here, 0);
+    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);"
+      "    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);
+    weft_sync_store(&meeting->n_here, 0);")
+fault(breaks_off_without_a_word meeting ops/run/meeting.c
+      "    (void)weft_sync_or(&meeting->round.value, BROKEN);
+    weft_word_wake(&meeting->round, WEFT_OF_PROCESSES);"
+      "    (void)weft_sync_or(&meeting->round.value, BROKEN);")
+fault(goes_on_before_all_have_done exchange collectives/threads.c
+      "    if (weft_sync_load(&mine->n_done) < comm->n_ranks - 1) return false;" "")
+fault(rings_before_it_counts exchange collectives/threads.c
+      "    if (weft_sync_add(&its->n_done, 1) + 1 == n_ranks - 1) weft_desk_ring(desk);"
+      "    weft_desk_ring(desk);
+    (void)n_ranks, (void)weft_sync_add(&its->n_done, 1);")
+fault(reads_the_bell_after_the_last_look exchange collectives/pending.c
+      "    const uint32_t seen = weft_sync_load(&desk->bell.value);
+    weft_desk_poll(desk);"
+      "    weft_desk_poll(desk);
+    const uint32_t seen = weft_sync_load(&desk->bell.value);")
+fault(writes_into_a_slot_that_is_read window collectives/window.c "piece < WEFT_WINDOW_SLOTS || all_have_combined" "true || all_have_combined")
+fault(combines_before_all_have_given window collectives/window.c
+      "             all_have_given(w, it->base + it->n_combined, it->fingerprint))" "             (all_have_given(w, it->base + it->n_combined, it->fingerprint) || w->self == 0))")
+fault(hands_over_without_release window collectives/window.c
+      "weft_sync_store_release(&line->given, number + 1)" "weft_sync_store_relaxed(&line->given, number + 1)")
+fault(changes_a_channel_without_a_version recorder collectives/watch/recorder.c
+      "    weft_guarded_open(&channel->version);" "    weft_guarded_open(&channel->version), weft_guarded_open(&channel->version);")
+fault(two_say_at_once_what_is_busy recorder collectives/watch/watch.c
+      "    weft_lock_take(&writing);
+    for (int i = 0; i < weft_n_recorders(); i++) {
+        weft_recorder_head *head = &weft_recorder_at(i)->head;
+        weft_guarded_write(&head->busy_version, head->busy, text, sizeof text);
+    }
+    weft_lock_give(&writing);"
+      "    (void)writing;
+    for (int i = 0; i < weft_n_recorders(); i++) {
+        weft_recorder_head *head = &weft_recorder_at(i)->head;
+        weft_guarded_write(&head->busy_version, head->busy, text, sizeof text);
+    }")
+fault(reader_sleeps_on_a_failure_of_another_batch dataset io/dataset.c
+      "if (dataset->staged == sample) {" "if (dataset->staged == sample || dataset->is_failed) {")

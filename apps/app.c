@@ -15,6 +15,16 @@ static const int exits[][APP_PHASES] = {
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
 
+/* The library speaks of its functions; here options stand for them. */
+static void name_options(weft_error *error)
+{
+    static const char there[] = "weft_lanes_choose", here[] = "--lanes";
+    char *at = strstr(error->message, there);
+    if (at == NULL) return;
+    memcpy(at, here, sizeof here - 1);
+    memmove(at + sizeof here - 1, at + sizeof there - 1, strlen(at + sizeof there - 1) + 1);
+}
+
 static void say(const char *program, const weft_error *error)
 {
     if (error->status == WEFT_OK || !weft_world_is_root()) return;
@@ -39,6 +49,7 @@ int app_leave(const char *program, app_phase phase, const weft_error *error)
     /* whatever was concluded since, may be for want of what Jansson was refused */
     if (first.status != WEFT_MEMORY && app_json_status(&json) != WEFT_OK) first = json;
     if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
+    name_options(&first);
     say(program, &first);
     weft_world_close();
     return exits[first.status][phase];
@@ -66,6 +77,7 @@ weft_status app_extend(const settings *s, weft_error *error)
     app_device_path(s);
     WEFT_TRY(weft_device_choose(settings_text(s, "device"), error)); /* it may bring an engine */
     weft_sums_in_order(settings_flag(s, "deterministic"));
+    weft_lanes_choose((int)settings_count(s, "lanes"));
     return weft_engine_choose(settings_text(s, "engine"), error);
 }
 

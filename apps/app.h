@@ -42,11 +42,15 @@ int app_leave(const char *program, app_phase phase, const weft_error *error);
         {"device", OPTION_TEXT,                                                                    \
          "cpu",    "NAME",                                                                         \
          group,    "where tensors live: cpu, cuda, or auto: cuda where there is one, else cpu"},   \
+        {"device-path", OPTION_TEXT, "",                                                           \
+         "DIR",         group,       "where libweft_cuda.so is; without it, beside libweft.so"},   \
     {                                                                                              \
-        "device-path", OPTION_TEXT, "", "DIR", group,                                              \
-            "where libweft_cuda.so is; without it, beside libweft.so"                              \
+        "lanes", OPTION_COUNT, "0", "N", group,                                                    \
+            "threads of each rank, at most 1024; 0: as many as its share of the cores", NULL, 0,   \
+            WEFT_MAX_LANES                                                                         \
     }
-/* app_extend - load what --plugin names, and choose --engine and --device. Local, before the mesh is made; the caller agrees. */
+/* app_extend - load what --plugin names, and choose --engine, --device and --lanes. Local, before the mesh is made;
+ * the caller agrees. */
 weft_status app_extend(const settings *s, weft_error *error);
 
 /* app_device_path - tell the library what --device-path says. Local. */

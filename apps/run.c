@@ -351,6 +351,18 @@ weft_status app_run_finish(app_run *run, weft_error *error)
     return weft_checkpoints_wait(run->checkpoints, error);
 }
 
+/* What to know before the first step, from the root. */
+static void say_start(const app_run *run)
+{
+    const weft_mesh *mesh = weft_program_mesh(run->setup.program);
+    char text[1024];
+    if (!weft_mesh_is_root(mesh)) return;
+    weft_mesh_crowding(mesh, text, sizeof text);
+    if (*text) puts(text);
+    if (*run->lock.note) puts(run->lock.note);
+    if (run->first > 0) printf("continues from step %lld\n", (long long)run->first);
+}
+
 weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
                         weft_error *error)
 {
@@ -358,8 +370,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
     char text[1024];
     WEFT_TRY(app_run_open(run, setup, error));
     run->is_running = true;
-    if (*run->lock.note) puts(run->lock.note);
-    if (is_root && run->first > 0) printf("continues from step %lld\n", (long long)run->first);
+    say_start(run);
     for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
         double number;
         WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));

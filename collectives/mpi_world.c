@@ -9,6 +9,7 @@
 
 #include "build_id.h"
 #include "engine.h"
+#include "host.h"
 #include "view.h"
 #include "watch.h"
 #include "world.h"
@@ -35,14 +36,36 @@ weft_status weft_mpi_fail(weft_error *error, const char *what, int code)
                      what, text);
 }
 
-/* Processes on this host, and this one among them. Collective. */
-static int count_host(int *n_host, int *self)
+/* All of a host tell each other which cores they are bound to, so each knows which of its own are others', too.
+ * Collective over `host`. */
+static int share_cores(MPI_Comm host, weft_world *world)
+{
+    const weft_told *own = weft_topology_told();
+    weft_told *all = calloc((size_t)world->n_host_processes, sizeof *all);
+    int has_all = all != NULL, code = MPI_SUCCESS;
+    code = MPI_Allreduce(MPI_IN_PLACE, &has_all, 1, MPI_INT, MPI_MIN, host);
+    if (code == MPI_SUCCESS && has_all)
+        code =
+            MPI_Allgather(own, (int)sizeof *own, MPI_BYTE, all, (int)sizeof *own, MPI_BYTE, host);
+    if (code == MPI_SUCCESS && has_all) {
+        const weft_share share = weft_share_told(all, world->n_host_processes, world->host_process);
+        world->cores = share.cores;
+        world->n_sharing = share.n_sharing;
+        world->n_used = share.n_used;
+    }
+    free(all);
+    return code;
+}
+
+/* Processes on this host, this one among them, and its cores. Collective. */
+static int meet_host(weft_world *world)
 {
     MPI_Comm host;
     int code = MPI_Comm_split_type(everybody, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     if (code != MPI_SUCCESS) return code;
-    code = MPI_Comm_size(host, n_host);
-    if (code == MPI_SUCCESS) code = MPI_Comm_rank(host, self);
+    code = MPI_Comm_size(host, &world->n_host_processes);
+    if (code == MPI_SUCCESS) code = MPI_Comm_rank(host, &world->host_process);
+    if (code == MPI_SUCCESS) code = share_cores(host, world);
     MPI_Comm_free(&host);
     return code;
 }
@@ -239,7 +262,7 @@ weft_status weft_mpi_open(weft_world *world, weft_error *error)
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &everybody); /* with its error handler */
     if (code == MPI_SUCCESS) code = MPI_Comm_size(everybody, &world->n_processes);
     if (code == MPI_SUCCESS) code = MPI_Comm_rank(everybody, &world->process);
-    if (code == MPI_SUCCESS) code = count_host(&world->n_host_processes, &world->host_process);
+    if (code == MPI_SUCCESS) code = meet_host(world);
     if (code == MPI_SUCCESS && world->n_processes > 1) code = begin_watch(world);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "joining the job", code);
     return world->n_processes > 1 ? check_builds(world, error) : WEFT_OK;

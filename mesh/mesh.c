@@ -12,14 +12,12 @@
 enum { MAX_LOCAL = 4096 };
 
 static _Atomic int
-    cores_limit; /* 0: what the machine has; a setting of the process, as the machine is */
+    lanes_chosen; /* 0: a share of the cores; a setting of the process, as the machine is */
 
-void weft_mesh_limit_cores(int cores_per_rank)
+void weft_lanes_choose(int lanes)
 {
-    const int most = 1024; /* a thread each, with a stack each */
-    weft_sync_store(&cores_limit, cores_per_rank < 0      ? 0
-                                  : cores_per_rank < most ? cores_per_rank
-                                                          : most);
+    const int most = lanes < WEFT_MAX_LANES ? lanes : WEFT_MAX_LANES;
+    weft_sync_store(&lanes_chosen, most > 0 ? most : 0);
 }
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
@@ -35,7 +33,7 @@ weft_status weft_mesh_plan(const char *text, weft_mesh **mesh, weft_error *error
     weft_mesh *m = *mesh = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(error, sizeof *m);
     weft_status status = WEFT_OK;
-    m->cores_per_rank = 1;
+    m->n_lanes = 1;
     m->device = weft_device_in_use();
     m->arena = weft_arena_create();
     if (m->arena == NULL) status = weft_fail_memory(error, sizeof *m);
@@ -66,21 +64,80 @@ static weft_status place_in_world(const weft_world *world, weft_mesh *mesh, weft
     return WEFT_OK;
 }
 
+/* What this process has of its host, as all there have told (collectives/mpi_world.c), or as it looks from here. */
+static weft_share find_share(const weft_world *world)
+{
+    const weft_told *own = weft_topology_told();
+    if (world->cores > 0)
+        return (weft_share){.cores = world->cores,
+                            .n_sharing = world->n_sharing,
+                            .n_used = world->n_used,
+                            .host_cores = own->host_cores};
+    const weft_share alone = weft_share_told(own, 1, 0);
+    return world->n_host_processes > 1 || !(alone.cores > 0)
+               ? weft_share_guessed(own, world->n_host_processes)
+               : alone;
+}
+
+/* Lanes of the local ranks. */
+static void set_lanes(const weft_world *world, weft_mesh *mesh)
+{
+    const int chosen = weft_sync_load(&lanes_chosen);
+    const weft_share share = find_share(world);
+    mesh->n_lanes = chosen > 0 ? chosen : weft_share_lanes(share.cores, mesh->n_local);
+    mesh->crowd = (weft_crowd){
+        .n_processes = world->n_host_processes > 0 ? world->n_host_processes : 1,
+        .n_ranks = mesh->n_local,
+        .n_lanes = mesh->n_lanes,
+        .is_launched = world->launcher != NULL && strcmp(world->launcher, "alone") != 0,
+        .share = share};
+}
+
+static weft_status check_threads(const weft_mesh *mesh, weft_error *error)
+{
+    const weft_machine *machine = weft_machine_info();
+    const int n = mesh->crowd.n_processes;
+    const int64_t threads = (int64_t)n * mesh->n_local * mesh->n_lanes;
+    char here[64] = "";
+    if (machine->threads_limit == 0 || threads <= machine->threads_limit) return WEFT_OK;
+    if (n > 1) snprintf(here, sizeof here, ", of %d processes on this host,", n);
+    return weft_fail(
+        error, WEFT_USAGE,
+        "mesh %.160s with %d lane%s a rank%s is %lld threads, and the system allows %lld (%s); "
+        "take fewer lanes a rank (weft_lanes_choose), or raise that limit",
+        mesh->text, mesh->n_lanes, mesh->n_lanes == 1 ? "" : "s", here, (long long)threads,
+        (long long)machine->threads_limit, machine->threads_limit_name);
+}
+
+/* The lanes of a local rank. */
+static weft_status start_lanes(weft_mesh *mesh, int i, weft_error *error)
+{
+    weft_error why = {.rank = -1};
+    const weft_device *device = weft_devices[mesh->device];
+    const weft_status status = device->stream_create(mesh->n_lanes, &mesh->streams[i], &why);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (status != WEFT_MEMORY || mesh->n_lanes == 1)
+        return weft_fail(error, status, "%s", why.message);
+    return weft_fail(
+        error, status,
+        "the %d lanes of rank %d: %s; fewer lanes a rank (weft_lanes_choose) need less",
+        mesh->n_lanes, mesh->first_local + i, why.message);
+}
+
 /* The threads of a mesh that has its axes. On failure the mesh is left for weft_mesh_destroy. */
 static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_error *error)
 {
-    const int n_near = world->n_host_processes > 0 ? world->n_host_processes : 1;
-    int cores = weft_topology_cores(n_near), limit = weft_sync_load(&cores_limit);
-    mesh->cores_per_rank = cores > mesh->n_local ? cores / mesh->n_local : 1;
-    if (limit > 0) mesh->cores_per_rank = limit;
-    WEFT_TRY(weft_blas_reserve(mesh->n_local * mesh->cores_per_rank, error));
-    weft_patience patience = weft_patience_for(mesh->n_local * mesh->cores_per_rank <= cores);
+    set_lanes(world, mesh);
+    WEFT_TRY(check_threads(mesh, error));
+    const int n_threads = mesh->n_local * mesh->n_lanes;
+    WEFT_TRY(weft_blas_reserve(n_threads, error));
+    weft_patience patience = weft_patience_for(n_threads <= mesh->crowd.share.cores + 1e-6);
     WEFT_TRY(weft_team_create(mesh->n_local, patience, &mesh->team, error));
     mesh->streams = calloc((size_t)mesh->n_local, sizeof *mesh->streams);
     if (mesh->streams == NULL) return weft_fail_memory(error, (size_t)mesh->n_local);
     const weft_device *device = weft_devices[mesh->device];
     for (int i = 0; i < mesh->n_local; i++) {
-        WEFT_TRY(device->stream_create(mesh->cores_per_rank, &mesh->streams[i], error));
+        WEFT_TRY(start_lanes(mesh, i, error));
         if (device->seat != NULL)
             WEFT_TRY(device->seat(mesh->streams[i], world->host_process + i, error));
     }
@@ -199,9 +256,16 @@ weft_device_kind weft_mesh_device(const weft_mesh *mesh)
     return mesh != NULL ? mesh->device : WEFT_CPU;
 }
 
-int weft_mesh_cores_per_rank(const weft_mesh *mesh)
+int weft_mesh_lanes(const weft_mesh *mesh)
 {
-    return mesh != NULL ? mesh->cores_per_rank : 0;
+    return mesh != NULL ? mesh->n_lanes : 0;
+}
+
+void weft_mesh_crowding(const weft_mesh *mesh, char *text, size_t room)
+{
+    if (text == NULL || room == 0) return;
+    text[0] = '\0';
+    if (weft_mesh_n_local(mesh) > 0) weft_crowd_text(&mesh->crowd, text, room);
 }
 
 /* ---- ranks, coordinates, groups -------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host.h"
 #include "sync.h"
 #include "weft/arena.h"
 #include "weft/device.h"
@@ -64,11 +65,6 @@ int64_t weft_host_room(void); /* bytes that are free; -1: the system does not sa
 
 /* ---- topology.c, blas.c ---------------------------------------------------------------------- */
 
-/* Cores that this process may use when `n_host_processes` like it share the host; at least 1. */
-int weft_topology_cores(int n_host_processes);
-/* The part of topology.c that decides: all arguments at least 1; quota 0: none. */
-int weft_cores_shared(int in_mask, int on_machine, int quota, int n_host_processes);
-
 /* Which OpenBLAS kernel to change to, or NULL to keep `found`. Pure. */
 const char *weft_blas_kernel_wanted(const char *found, bool has_avx2, bool has_avx512);
 /* Make OpenBLAS use kernel `name`; false, and nothing changed, when it cannot. No BLAS call may be
@@ -93,7 +89,9 @@ struct weft_mesh {
     const char *text;
     int n_axes, n_ranks;
     weft_mesh_axis axes[WEFT_MAX_AXES];
-    int n_local, first_local, cores_per_rank;
+    int n_local, first_local;
+    int n_lanes; /* of each local rank */
+    weft_crowd crowd;
     weft_device_kind device;
     atomic_int n_users;    /* programs and communicators that were made on it and are there still */
     weft_team *team;       /* the threads of the local ranks; NULL for a plan */

@@ -2,55 +2,22 @@
  */
 #include "mesh_internal.h"
 
-#include <hwloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cores.h"
+
 static struct {
     pthread_mutex_t mutex;
     bool is_read;
     weft_machine info;
     char processor[128];
-    int on_machine; /* cores */
-    int quota;      /* cores that the container's time limit amounts to; 0: none */
+    weft_cores cores;
+    weft_told told;
 } machine = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-/* Containers are often limited in time, not in cores: "200000 100000" is 2 cores, "max 100000" no
- * limit. */
-static int read_quota(void)
-{
-    long long quota = -1, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
-    if (file != NULL) {
-        if (fscanf(file, "%lld %lld", &quota, &period) != 2) quota = -1;
-        fclose(file);
-    } else {
-        static const char *const paths[] = {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
-                                            "/sys/fs/cgroup/cpu/cpu.cfs_period_us"};
-        long long *values[] = {&quota, &period};
-        for (int i = 0; i < 2; i++) {
-            file = fopen(paths[i], "r");
-            if (file == NULL) return 0;
-            if (fscanf(file, "%lld", values[i]) != 1) *values[i] = -1;
-            fclose(file);
-        }
-    }
-    if (quota <= 0 || period <= 0 || quota / period > 1 << 20) return 0;
-    return (int)((quota + period - 1) / period);
-}
-
-/* Cores in a set of hardware threads: two threads of one core share its arithmetic. */
-static int count_cores(hwloc_topology_t topology, hwloc_const_cpuset_t set)
-{
-    int cores = 0, n = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    for (int i = 0; i < n; i++)
-        cores += hwloc_bitmap_intersects(hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, i)->cpuset,
-                                         set);
-    return cores > 0 ? cores : hwloc_bitmap_weight(set);
-}
 
 static int64_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
@@ -91,8 +58,7 @@ static void read_topology(void)
         hwloc_const_cpuset_t all = hwloc_topology_get_allowed_cpuset(topology);
         if (hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_PROCESS) != 0)
             hwloc_bitmap_copy(mask, all);
-        machine.info.n_cores = count_cores(topology, mask);
-        machine.on_machine = count_cores(topology, all);
+        weft_cores_look(topology, mask, &machine.cores);
         machine.info.l2_bytes = cache_bytes(topology, HWLOC_OBJ_L2CACHE);
         machine.info.l3_bytes = cache_bytes(topology, HWLOC_OBJ_L3CACHE);
         read_processor(topology);
@@ -101,16 +67,33 @@ static void read_topology(void)
     hwloc_topology_destroy(topology);
 }
 
+/* Without a topology one core is certain; without room for it, until the next call. */
+static void read_limits(void)
+{
+    weft_machine *m = &machine.info;
+    const weft_cores *cores = &machine.cores;
+    uint64_t group;
+    m->cpu_quota = weft_group_limit("", WEFT_LIMITED_CPU, &group);
+    m->memory_limit = (int64_t)weft_group_limit("", WEFT_LIMITED_MEMORY, NULL);
+    m->threads_limit = weft_threads_allowed("", &m->threads_limit_name);
+    machine.told = weft_told_of(cores, m->cpu_quota, group);
+    m->n_cores = machine.told.n_cores;
+    m->host_cores = machine.told.host_cores;
+    m->n_threads = cores->n_threads > m->n_cores ? cores->n_threads : m->n_cores;
+    m->host_threads = cores->host_threads > m->host_cores ? cores->host_threads : m->host_cores;
+    m->n_nodes = cores->n_nodes > 1 ? cores->n_nodes : 1;
+    m->n_kinds = cores->n_kinds > 1 ? cores->n_kinds : 1;
+    memcpy(m->kind_cores, cores->kind_cores, sizeof m->kind_cores);
+    if (m->n_kinds == 1) m->kind_cores[0] = m->n_cores;
+}
+
 static void read_machine(void)
 {
     weft_blas_start();
     snprintf(machine.processor, sizeof machine.processor, "unknown");
     machine.is_read = weft_has_room(HWLOC_ROOM);
     if (machine.is_read) read_topology();
-    machine.quota = read_quota();
-    /* Without a topology one core is certain; without room for it, until the next call. */
-    if (machine.info.n_cores < 1) machine.info.n_cores = 1;
-    if (machine.on_machine < machine.info.n_cores) machine.on_machine = machine.info.n_cores;
+    read_limits();
     machine.info.processor = machine.processor;
     machine.info.memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     machine.info.blas = weft_blas_name();
@@ -126,20 +109,8 @@ const weft_machine *weft_machine_info(void)
     return &machine.info;
 }
 
-/* Processes of one host share its cores evenly. A process that the launcher bound has its share
- * already; to a part that others share (a socket), the even share of the machine is the smaller
- * number. */
-int weft_cores_shared(int in_mask, int on_machine, int quota, int n_host_processes)
-{
-    int cores = in_mask, processes = n_host_processes > 1 ? n_host_processes : 1;
-    if (on_machine / processes < cores) cores = on_machine / processes;
-    if (quota > 0 && quota / processes < cores) cores = quota / processes;
-    return cores > 1 ? cores : 1;
-}
-
-int weft_topology_cores(int n_host_processes)
+const weft_told *weft_topology_told(void)
 {
     weft_machine_info();
-    return weft_cores_shared(machine.info.n_cores, machine.on_machine, machine.quota,
-                             n_host_processes);
+    return &machine.told;
 }

@@ -57,8 +57,8 @@ static json_t *run_json(const gpt_job *job, const weft_usage *usage)
         "s:{s:s, s:i, s:s, s:s}}",
         "program", "gpt", "settings", settings_json(job->settings), "mesh",
         weft_mesh_text(job->mesh), "layout", weft_layout_text(job->layout), "zero",
-        weft_layout_stage(job->layout), "ranks", weft_mesh_n_ranks(job->mesh), "cores_per_rank",
-        weft_mesh_cores_per_rank(job->mesh), "apart", *apart ? apart : NULL, "measured_link",
+        weft_layout_stage(job->layout), "ranks", weft_mesh_n_ranks(job->mesh), "lanes",
+        weft_mesh_lanes(job->mesh), "apart", *apart ? apart : NULL, "measured_link",
         measured_json(job), "parameters", number(gpt_parameters(&job->shape)), "plan", "flops",
         number(usage->flops), "steps", usage->n_steps, "arena_bytes",
         json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
@@ -95,19 +95,30 @@ static void say(gpt_report *report, const char *text)
     if (!report->is_quiet) fprintf(stderr, "%s%s\n", report->is_terminal ? "\r\033[K" : "", text);
 }
 
+/* "2 ranks as threads, 1 core each": of lanes is spoken where somebody chose them. */
+static void say_mesh(gpt_report *report)
+{
+    const gpt_job *job = report->job;
+    const int n_ranks = weft_mesh_n_ranks(job->mesh), n_lanes = weft_mesh_lanes(job->mesh);
+    const bool is_chosen = settings_count(job->settings, "lanes") > 0;
+    char text[1024];
+    snprintf(text, sizeof text, "mesh %s: %d rank%s as %s, %d %s%s each · layout %s · zero %d",
+             weft_mesh_text(job->mesh), n_ranks, n_ranks == 1 ? "" : "s",
+             weft_mesh_n_local(job->mesh) == n_ranks ? "threads" : "processes", n_lanes,
+             is_chosen ? "lane" : "core", n_lanes == 1 ? "" : "s",
+             *weft_layout_text(job->layout) ? weft_layout_text(job->layout) : "none",
+             weft_layout_stage(job->layout));
+    say(report, text);
+    weft_mesh_crowding(job->mesh, text, sizeof text);
+    if (*text) say(report, text);
+}
+
 static void say_facts(gpt_report *report, const weft_usage *usage)
 {
     const gpt_job *job = report->job;
     const weft_machine *machine = weft_machine_info();
-    const int n_ranks = weft_mesh_n_ranks(job->mesh), n_local = weft_mesh_n_local(job->mesh);
     char text[1024];
-    snprintf(text, sizeof text, "mesh %s: %d rank%s as %s, %d core%s each · layout %s · zero %d",
-             weft_mesh_text(job->mesh), n_ranks, n_ranks == 1 ? "" : "s",
-             n_local == n_ranks ? "threads" : "processes", weft_mesh_cores_per_rank(job->mesh),
-             weft_mesh_cores_per_rank(job->mesh) == 1 ? "" : "s",
-             *weft_layout_text(job->layout) ? weft_layout_text(job->layout) : "none",
-             weft_layout_stage(job->layout));
-    say(report, text);
+    say_mesh(report);
     snprintf(text, sizeof text,
              "%.0f parameters · %lld windows of %s · %.1f MiB a rank · %.2f GFLOP a rank and step",
              gpt_parameters(&job->shape), (long long)weft_dataset_samples(job->data),

@@ -112,7 +112,7 @@ typedef struct circle { /* all processes, to exchange texts */
 static weft_status circle_open(circle *c, const weft_world *world, weft_error *error)
 {
     *c = (circle){.n = world->n_processes, .self = world->process};
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     WEFT_TRY(weft_mesh_create(world, "", &c->mesh, error));
     WEFT_TRY(weft_comms_create(c->mesh, &c->comms, error));
     WEFT_TRY(weft_comms_prepare(c->comms, 1, error));

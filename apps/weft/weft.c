@@ -77,12 +77,44 @@ static void print_devices(void)
         if (why[i].status != WEFT_OK) printf("%-11s %s\n", "", why[i].message);
 }
 
+/* "4 + 8 of two kinds" */
+static void print_kinds(const weft_machine *m)
+{
+    if (m->n_kinds == 1) return;
+    for (int i = 0; i < m->n_kinds; i++)
+        printf("%s%d", i == 0 ? ", " : " + ", m->kind_cores[i]);
+    printf(" of %d kinds, slow ones first", m->n_kinds);
+}
+
+/* What is found. */
+static void print_cores(const weft_machine *m)
+{
+    printf("cores       %d", m->n_cores);
+    if (m->host_cores > m->n_cores) printf(" of the host's %d", m->host_cores);
+    if (m->n_threads > m->n_cores) printf(", with %d hardware threads", m->n_threads);
+    print_kinds(m);
+    if (m->n_nodes > 1) printf(", %d nodes of memory", m->n_nodes);
+    if (m->cpu_quota > 0) printf(", time for %.3g of them", m->cpu_quota);
+    putchar('\n');
+}
+
+/* What is used. */
+static void print_lanes(const weft_mesh *mesh)
+{
+    const int n_lanes = weft_mesh_lanes(mesh), n_ranks = weft_mesh_n_ranks(mesh);
+    char text[400];
+    printf("lanes       %d a rank, %lld thread%s in all\n", n_lanes, (long long)n_ranks * n_lanes,
+           n_ranks * n_lanes == 1 ? "" : "s");
+    weft_mesh_crowding(mesh, text, sizeof text);
+    if (*text) printf("            %s\n", text);
+}
+
 static void print_info(const weft_mesh *mesh, const char *engine)
 {
     const weft_machine *m = weft_machine_info();
     printf("weft        %s\n", WEFT_VERSION);
     printf("processor   %s\n", m->processor);
-    printf("cores       %d\n", m->n_cores);
+    print_cores(m);
     printf("memory      %.1f GiB\n", (double)m->memory_bytes / (1 << 30));
     printf("caches      L2 %.1f MiB, L3 %.1f MiB\n", (double)m->l2_bytes / (1 << 20),
            (double)m->l3_bytes / (1 << 20));
@@ -91,9 +123,9 @@ static void print_info(const weft_mesh *mesh, const char *engine)
         printf(" (it chose %s by itself, which is slower here)", m->blas_kernel_found);
     printf("\nengines     threads, mpi: %s\n", WEFT_HAS_MPI ? "yes" : "no, not found when built");
     print_devices();
-    printf("mesh        %s: %d rank%s by %s, cores for each: %d\n", weft_mesh_text(mesh),
-           weft_mesh_n_ranks(mesh), weft_mesh_n_ranks(mesh) == 1 ? "" : "s", engine,
-           weft_mesh_cores_per_rank(mesh));
+    printf("mesh        %s: %d rank%s by %s\n", weft_mesh_text(mesh), weft_mesh_n_ranks(mesh),
+           weft_mesh_n_ranks(mesh) == 1 ? "" : "s", engine);
+    print_lanes(mesh);
     print_ranks(mesh);
 }
 
@@ -119,23 +151,38 @@ static json_t *links_json(const weft_mesh *mesh, const weft_link_speed *speeds)
     return axes;
 }
 
+static json_t *found_json(const weft_machine *m)
+{
+    json_t *kinds = json_array();
+    for (int i = 0; i < m->n_kinds; i++)
+        json_array_append_new(kinds, json_integer(m->kind_cores[i]));
+    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "hardware_threads", m->n_threads,
+                     "host_cores", m->host_cores, "host_hardware_threads", m->host_threads,
+                     "memory_nodes", m->n_nodes, "kinds", kinds, "cpu_quota",
+                     m->cpu_quota > 0 ? json_real(m->cpu_quota) : json_null(), "threads_limit",
+                     m->threads_limit > 0 ? json_integer(m->threads_limit) : json_null());
+}
+
 /* speeds: NULL: they were not measured */
 static weft_status print_json(const weft_mesh *mesh, const char *engine,
                               const weft_link_speed *speeds, weft_error *error)
 {
     char link[APP_LINK_BYTES];
+    char note[400];
     weft_links_text(mesh, speeds, link, sizeof link);
+    weft_mesh_crowding(mesh, note, sizeof note);
     const weft_machine *m = weft_machine_info();
     json_t *all = json_pack(
-        "{s:s, s:s, s:i, s:I, s:I, s:I, s:{s:s, s:s, s:s}, s:{s:b, s:b}, s:o, s:{s:s, s:i, s:s, "
-        "s:i}, s:o, s:s?}",
-        "version", WEFT_VERSION, "processor", m->processor, "cores", m->n_cores, "memory_bytes",
-        (json_int_t)m->memory_bytes, "l2_bytes", (json_int_t)m->l2_bytes, "l3_bytes",
-        (json_int_t)m->l3_bytes, "blas", "name", m->blas, "kernel", m->blas_kernel, "kernel_found",
-        m->blas_kernel_found, "engines", "threads", 1, "mpi", WEFT_HAS_MPI, "devices",
-        devices_json(), "mesh", "text", weft_mesh_text(mesh), "ranks", weft_mesh_n_ranks(mesh),
-        "engine", engine, "cores_per_rank", weft_mesh_cores_per_rank(mesh), "links",
-        links_json(mesh, speeds), "link", *link ? link : NULL);
+        "{s:s, s:s, s:i, s:o, s:I, s:I, s:I, s:{s:s, s:s, s:s}, s:{s:b, s:b}, s:o, s:{s:s, s:i, "
+        "s:s, "
+        "s:i, s:s?}, s:o, s:s?}",
+        "version", WEFT_VERSION, "processor", m->processor, "cores", m->n_cores, "found",
+        found_json(m), "memory_bytes", (json_int_t)m->memory_bytes, "l2_bytes",
+        (json_int_t)m->l2_bytes, "l3_bytes", (json_int_t)m->l3_bytes, "blas", "name", m->blas,
+        "kernel", m->blas_kernel, "kernel_found", m->blas_kernel_found, "engines", "threads", 1,
+        "mpi", WEFT_HAS_MPI, "devices", devices_json(), "mesh", "text", weft_mesh_text(mesh),
+        "ranks", weft_mesh_n_ranks(mesh), "engine", engine, "lanes", weft_mesh_lanes(mesh), "note",
+        *note ? note : NULL, "links", links_json(mesh, speeds), "link", *link ? link : NULL);
     if (!all) return weft_fail_memory(error, 0);
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');

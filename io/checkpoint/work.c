@@ -79,7 +79,7 @@ weft_status weft_work(int n_threads, int64_t n_items, size_t scratch_bytes, weft
 int weft_work_threads(const weft_mesh *mesh)
 {
     const int n_cores = weft_machine_info()->n_cores;
-    int n = mesh ? weft_mesh_cores_per_rank(mesh) * weft_mesh_n_local(mesh) : n_cores;
+    int n = mesh ? weft_mesh_lanes(mesh) * weft_mesh_n_local(mesh) : n_cores;
     if (n > n_cores) n = n_cores;
     return n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
 }

@@ -61,7 +61,7 @@ static void make_programs(fixture *f)
 {
     weft_error *error = &f->error;
     const weft_compile_options explained = {.explain = true};
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     MUST(weft_world_open(&f->world, error));
     MUST(weft_extend_op(&kept_op, error));
     MUST(weft_mesh_create(&f->world, "data:1", &f->mesh, error));

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     if (status == WEFT_OK) status = weft_mesh_create(&world, "data:1", &mesh, &error);
     printf("%24s %22s %12s %8s %12s %8s   float32, %d cores\n", "", "batch x heads x seq",
            "forward ms", "GFLOP/s", "gradients ms", "GFLOP/s",
-           status == WEFT_OK ? weft_mesh_cores_per_rank(mesh) : 0);
+           status == WEFT_OK ? weft_mesh_lanes(mesh) : 0);
     for (int i = 0; i < N_FORMS && status == WEFT_OK; i++) {
         double forward = 0, back = 0;
         if (argc > 1 && strcmp(forms[i].name, argv[1]) != 0) continue;

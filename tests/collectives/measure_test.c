@@ -109,7 +109,7 @@ static void test_text_never_leaves_its_room(void)
 int main(void)
 {
     weft_error error = {0};
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     if (!CHECK_OK(weft_world_open(&world, &error), error)) return weft_test_report();
     RUN(test_every_mesh);
     RUN(test_speeds_are_printed_with_two_digits);

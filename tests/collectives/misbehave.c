@@ -135,7 +135,7 @@ int main(int n, char **arguments)
                         "[--folder DIR]\n");
         return 2;
     }
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     if (app_join(&world, &error) == WEFT_OK && start(&world, &error) == WEFT_OK) {
         phase = APP_RUNNING;
         go(&error);

@@ -62,7 +62,7 @@ int main(void)
     weft_world world;
     weft_error error = {0};
     double loss = 0.0;
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     weft_status status = weft_world_open(&world, &error);
     if (status == WEFT_OK) status = weft_mesh_create(&world, "data:1", &t.mesh, &error);
     if (status == WEFT_OK) status = weft_layout_create("", &t.layout, &error);

@@ -117,17 +117,6 @@ static int main_of_child(void)
     return is_kept && (strcasecmp(machine->blas_kernel, "Nehalem") == 0) ? 0 : 1;
 }
 
-static void test_cores_shared_by_processes(void)
-{
-    CHECK_EQ_INT(weft_cores_shared(8, 8, 0, 1), 8);
-    CHECK_EQ_INT(weft_cores_shared(8, 8, 0, 4), 2);    /* unbound */
-    CHECK_EQ_INT(weft_cores_shared(1, 8, 0, 4), 1);    /* bound to a core */
-    CHECK_EQ_INT(weft_cores_shared(32, 64, 0, 4), 16); /* bound to one socket of two */
-    CHECK_EQ_INT(weft_cores_shared(8, 8, 2, 1), 2);    /* a container's limit in time */
-    CHECK_EQ_INT(weft_cores_shared(8, 8, 3, 2), 1);
-    CHECK_EQ_INT(weft_cores_shared(2, 2, 0, 16), 1);
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "child") == 0) return main_of_child();
@@ -137,6 +126,5 @@ int main(int argc, char **argv)
     RUN(test_a_changed_kernel_computes_right);
     RUN(test_a_kernel_that_is_none_changes_nothing);
     RUN(test_the_users_choice_stays);
-    RUN(test_cores_shared_by_processes);
     return weft_test_report();
 }

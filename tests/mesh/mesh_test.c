@@ -162,11 +162,11 @@ static void test_each_runs_every_local_rank_once_with_its_stream(void)
 {
     weft_error error = {0};
     visits v = {{0}, {0}, NULL};
-    weft_mesh_limit_cores(2);
+    weft_lanes_choose(2);
     CHECK_OK(weft_mesh_create(&alone, "data:3,model:2", &v.mesh, &error), error);
-    weft_mesh_limit_cores(0);
+    weft_lanes_choose(0);
     CHECK_EQ_INT(weft_mesh_n_local(v.mesh), 6);
-    CHECK_EQ_INT(weft_mesh_cores_per_rank(v.mesh), 2);
+    CHECK_EQ_INT(weft_mesh_lanes(v.mesh), 2);
     CHECK(weft_mesh_is_root(v.mesh));
     for (int run = 0; run < 200; run++)
         weft_mesh_each(v.mesh, visit, &v);
@@ -183,10 +183,10 @@ static void test_cores_are_shared_by_the_ranks(void)
     weft_mesh *mesh;
     int n_cores = weft_machine_info()->n_cores;
     CHECK_OK(weft_mesh_create(&alone, "data:1", &mesh, &error), error);
-    CHECK(weft_mesh_cores_per_rank(mesh) >= 1 && weft_mesh_cores_per_rank(mesh) <= n_cores);
+    CHECK(weft_mesh_lanes(mesh) >= 1 && weft_mesh_lanes(mesh) <= n_cores);
     weft_mesh_destroy(&mesh);
     CHECK_OK(weft_mesh_create(&alone, "data:300", &mesh, &error), error);
-    CHECK(weft_mesh_cores_per_rank(mesh) * 300 <= n_cores || weft_mesh_cores_per_rank(mesh) == 1);
+    CHECK(weft_mesh_lanes(mesh) * 300 <= n_cores || weft_mesh_lanes(mesh) == 1);
     weft_mesh_destroy(&mesh);
 }
 

@@ -155,7 +155,7 @@ static void run_all(void)
 int main(void)
 {
     weft_error error = {0};
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     if (!CHECK_OK(weft_world_open(&world, &error), error)) return weft_test_report();
     run_all();
     test_again_by_stacked(run_all);

@@ -24,7 +24,7 @@ static bool rig_open(rig *r, const char *mesh, const char *layout, int zero)
 {
     weft_error error = {0};
     *r = (rig){0};
-    weft_mesh_limit_cores(1);
+    weft_lanes_choose(1);
     r->graph = weft_graph_create(1);
     r->second = weft_graph_create(1);
     return CHECK_OK(weft_mesh_create(&world, mesh, &r->mesh, &error), error) &&

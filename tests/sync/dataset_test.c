@@ -65,7 +65,7 @@ static void test_the_batch_that_is_wanted_is_read(void)
     weft_error error = {0};
     feed f = {.graph = weft_graph_create(1)};
     f.x = weft_input(f.graph, "x", WEFT_I32, WEFT_DIMS({"batch", BATCH}));
-    weft_mesh_limit_cores(1); /* the rank's own thread alone */
+    weft_lanes_choose(1); /* the rank's own thread alone */
     if (CHECK_OK(weft_mesh_create(&alone, "d:1", &f.mesh, &error), error) &&
         CHECK_OK(weft_compile(f.mesh, NULL, WEFT_VALUES(weft_sum(WEFT_SCALAR, f.x)), NULL,
                               &f.program, &error),

@@ -28,6 +28,10 @@ typedef struct weft_world {
     int n_host_processes; /* of the job on this host: they share its cores */
     const char *launcher; /* "alone", "mpirun", "srun"                    */
     int host_process;     /* this one among those of the host, from 0      */
+    double
+        cores; /* of the host that are this process's, where it shares some with others too; 0: not known */
+    int n_sharing; /* processes on the core of its that most are on, itself too; 0: not known */
+    int n_used;    /* cores of the host that some process of the job may use; 0: not known */
 } weft_world;
 
 typedef struct weft_mesh weft_mesh; /* opaque */
@@ -37,9 +41,9 @@ typedef struct weft_mesh weft_mesh; /* opaque */
  * world   borrowed during the call
  * text    "data:2,model:4"; NULL or "" means "data:N", N = the number of processes
  * returns WEFT_USAGE for a text that does not parse (with the place), a repeated axis, a size below 1,
- *         more than WEFT_MAX_AXES axes, or a size that is not the world's when there are more processes
- *         than one (with both numbers)
- * cost    one thread per local rank beyond the first, and per extra core of a rank
+ *         more than WEFT_MAX_AXES axes, a size that is not the world's when there are more processes
+ *         than one (with both numbers), or more threads than the system allows (with both numbers)
+ * cost    one thread per lane of each local rank, the calling one among them
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_mesh_create(const weft_world *world, const char *text,
                                                       weft_mesh **mesh, weft_error *error);
@@ -90,14 +94,21 @@ typedef void (*weft_rank_body)(void *argument, int rank);
 WEFT_API void weft_mesh_each(weft_mesh *mesh, weft_rank_body body, void *argument);
 
 /* Local. The device that tensors of its ranks live on (weft_devices); the stream (on the CPU a thread team) of a local
- * rank; cores a rank may use. */
+ * rank; how many lanes each local rank has: the threads of its team. */
 WEFT_API weft_device_kind weft_mesh_device(const weft_mesh *mesh);
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
-WEFT_API int weft_mesh_cores_per_rank(const weft_mesh *mesh);
+WEFT_API int weft_mesh_lanes(const weft_mesh *mesh);
 
-/* weft_mesh_limit_cores - cores a rank may use in meshes created from now on; at most 1024; 0: share out
- * what the machine has. Local. */
-WEFT_API void weft_mesh_limit_cores(int cores_per_rank);
+/* weft_mesh_crowding - what is wasteful in where the lanes of this host run, and the way out, a sentence; "": nothing. Local.
+ *
+ * text  [room] gets it
+ */
+WEFT_API void weft_mesh_crowding(const weft_mesh *mesh, char *text, size_t room);
+
+/* weft_lanes_choose - lanes of a rank in meshes created from now on, at most WEFT_MAX_LANES; 0: its share of the cores. No
+ * number depends on it. Local. */
+enum { WEFT_MAX_LANES = 1024 }; /* a thread each, with a stack each */
+WEFT_API void weft_lanes_choose(int lanes);
 
 /* weft_blas_start - make BLAS run on the calling thread only, and put its kernel right where it took the
  * processor for an older one; a kernel that OPENBLAS_CORETYPE names is kept. Local.
@@ -108,13 +119,21 @@ WEFT_API void weft_blas_start(void);
 
 /* weft_machine - the machine as found, for `weft info`. Local. Texts are static or live for ever. */
 typedef struct weft_machine {
-    const char *processor;         /* "AMD EPYC"                                          */
-    int n_cores;                   /* that this process may use (its affinity mask)       */
-    int64_t memory_bytes;          /* of the machine                                      */
-    int64_t l2_bytes, l3_bytes;    /* 0 when unknown                                      */
-    const char *blas;              /* "OpenBLAS 0.3.21"                                   */
-    const char *blas_kernel;       /* in use: "SkylakeX"                                  */
-    const char *blas_kernel_found; /* as the library chose it, before it was put right */
+    const char *processor;          /* "AMD EPYC"                                          */
+    int n_cores;                    /* that this process may use (its affinity mask)       */
+    int n_threads;                  /* hardware threads of these: more where cores have several */
+    int host_cores, host_threads;   /* that are there, whatever the mask                   */
+    int n_nodes;                    /* of memory (NUMA)                                    */
+    int n_kinds, kind_cores[8];     /* of the n_cores: fast and slow ones; slower ones first */
+    double cpu_quota;               /* cores that the control group has time for; 0: no limit */
+    int64_t memory_limit;           /* of the control group, bytes; 0: no limit            */
+    int64_t threads_limit;          /* that may be there at once; 0: no limit              */
+    const char *threads_limit_name; /* what says so: "ulimit -u"                          */
+    int64_t memory_bytes;           /* of the machine                                      */
+    int64_t l2_bytes, l3_bytes;     /* 0 when unknown                                      */
+    const char *blas;               /* "OpenBLAS 0.3.21"                                   */
+    const char *blas_kernel;        /* in use: "SkylakeX"                                  */
+    const char *blas_kernel_found;  /* as the library chose it, before it was put right */
 } weft_machine;
 WEFT_API const weft_machine *weft_machine_info(void);
 

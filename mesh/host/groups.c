@@ -1,0 +1,156 @@
+/* groups: what control groups and the system allow a process.
+ *
+ * /proc/self/cgroup names the group of this process, in the newer kind ("0::/a/b") and in each controller of the
+ * older one ("4:cpu,cpuacct:/a/b"). Each group above it may limit too, so all of them are asked, and the smallest
+ * counts. In a container the path may be the host's, and only the mount's own folder be there: what cannot be read
+ * is no limit.
+ */
+#include "host.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const struct {
+    const char *controller;    /* of the older kind */
+    const char *newer, *older; /* the file with the limit */
+    const char *period;        /* of the older kind: what its number is divided by; NULL: nothing */
+} files[WEFT_LIMITED] = {
+    [WEFT_LIMITED_CPU] = {"cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
+    [WEFT_LIMITED_THREADS] = {"pids", "pids.max", "pids.max", NULL},
+    [WEFT_LIMITED_MEMORY] = {"memory", "memory.max", "memory.limit_in_bytes", NULL},
+};
+
+/* No stdio: it may be that memory is short. */
+static bool read_text(const char *path, char *text, size_t bytes)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = file >= 0 ? read(file, text, bytes - 1) : -1;
+    if (file >= 0) close(file);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* "150000 100000" is 1.5, "max 100000" and -1 are no limit: 0. */
+static double read_number(const char *path)
+{
+    char text[128], *end;
+    if (!read_text(path, text, sizeof text)) return 0;
+    const double number = strtod(text, &end), by = end != text ? strtod(end, NULL) : 0;
+    return !(number > 0) ? 0 : by > 0 ? number / by : number;
+}
+
+/* ---- the group of this process --------------------------------------------------------------- */
+
+static bool is_of(const char *controllers, const char *wanted)
+{
+    const size_t n = strlen(wanted);
+    for (const char *at = controllers; *wanted != '\0' && at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, wanted, n) == 0 && (at[n] == ',' || at[n] == '\0')) return true;
+    }
+    return *wanted == '\0' && *controllers == '\0'; /* the newer kind */
+}
+
+/* Its path under `controller`, "" for the newer kind. A path of / is "". */
+static bool find_path(const char *root, const char *controller, char path[PATH_BYTES])
+{
+    char file[PATH_BYTES], text[2 * PATH_BYTES], *rest = text, *line;
+    snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
+    if (!read_text(file, text, sizeof text)) return false;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        char *names = strchr(line, ':'), *place = names != NULL ? strchr(names + 1, ':') : NULL;
+        if (place == NULL) continue;
+        *place++ = '\0';
+        if (!is_of(names + 1, controller)) continue;
+        snprintf(path, PATH_BYTES, "%s", strcmp(place, "/") == 0 ? "" : place);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t number_of(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 ? (uint64_t)facts.st_dev << 40 ^ (uint64_t)facts.st_ino : 0;
+}
+
+typedef struct smallest {
+    double limit; /* 0: none so far */
+    uint64_t group;
+} smallest;
+
+/* The limits of the group at `path` under a mount, and of all above it. */
+static void look_up(const char *mount, char path[PATH_BYTES], const char *name, const char *period,
+                    smallest *found)
+{
+    for (char *slash = path; slash != NULL;) {
+        char file[3 * PATH_BYTES];
+        snprintf(file, sizeof file, "%s%s/%s", mount, path, name);
+        double limit = read_number(file);
+        const uint64_t group = limit > 0 ? number_of(file) : 0;
+        snprintf(file, sizeof file, "%s%s/%s", mount, path, period != NULL ? period : name);
+        const double by = period != NULL && limit > 0 ? read_number(file) : 1;
+        if (by > 0) limit /= by;
+        if (limit > 0 && limit < 1e18 &&
+            (found->limit == 0 || limit < found->limit)) /* 2^63: none */
+            *found = (smallest){limit, group};
+        slash = strrchr(path, '/');
+        if (slash != NULL) *slash = '\0';
+    }
+}
+
+double weft_group_limit(const char *root, weft_limited what, uint64_t *group)
+{
+    static const char *const mounts[] = {"", "/unified"};
+    char path[PATH_BYTES], mount[2 * PATH_BYTES];
+    smallest found = {0, 0};
+    for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
+        if (!find_path(root, "", path)) *path = '\0';
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, mounts[i]);
+        look_up(mount, path, files[what].newer, NULL, &found);
+    }
+    if (!find_path(root, files[what].controller, path)) *path = '\0';
+    snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%s", root, files[what].controller);
+    look_up(mount, path, files[what].older, files[what].period, &found);
+    if (group != NULL) *group = found.group;
+    return found.limit;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static int64_t user_limit(void)
+{
+    struct rlimit now;
+    if (getuid() == 0 || getrlimit(RLIMIT_NPROC, &now) != 0) return 0; /* does not hold for root */
+    return now.rlim_cur == RLIM_INFINITY ? 0 : (int64_t)now.rlim_cur;
+}
+
+int64_t weft_threads_allowed(const char *root, const char **what)
+{
+    char path[2][PATH_BYTES];
+    snprintf(path[0], sizeof path[0], "%s/proc/sys/kernel/threads-max", root);
+    snprintf(path[1], sizeof path[1], "%s/proc/sys/kernel/pid_max", root);
+    const struct {
+        double most;
+        const char *name;
+    } limits[] = {
+        {(double)user_limit(), "ulimit -u"},
+        {weft_group_limit(root, WEFT_LIMITED_THREADS, NULL), "pids.max of the control group"},
+        {read_number(path[0]), "kernel.threads-max"},
+        {read_number(path[1]), "kernel.pid_max"},
+    };
+    double most = 0;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (!(limits[i].most > 0) || (most > 0 && limits[i].most >= most)) continue;
+        most = limits[i].most;
+        *what = limits[i].name;
+    }
+    return (int64_t)most;
+}

@@ -100,12 +100,14 @@ static bool find_stuck(const weft_bench *b)
 {
     for (int i = 0; i < b->n; i++) {
         const weft_rank_view *view = &b->views[i];
-        if (!view->is_known || view->stuck < b->patience) continue;
+        const double allowed = view->stuck_allowed > 0 ? view->stuck_allowed : b->patience;
+        if (!view->is_known || view->stuck < fmin(allowed, b->patience)) continue;
         weft_say_rank(b, view);
         SAY(b, " hangs: for %.0f s its lanes have waited for each other; it is ", view->stuck);
         weft_say_place(b, view);
         weft_say_waiters(b, view);
-        SAY(b, ". This is a fault of Weft's; with --lanes 1 it cannot happen.");
+        SAY(b, ". This is a fault of Weft's, or of a kernel from outside; with --lanes 1 it does "
+               "not happen.");
         return weft_conclude(b, WEFT_ENDS_HUNG, view);
     }
     return false;

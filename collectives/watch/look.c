@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double WINDOW_S = 1, WORKING_SHARE = 0.05;
+static const double WINDOW_S = 1, WORKING_SHARE = 0.05, HURRY_S = 2;
 
 typedef struct look {
     uint64_t waiting, n_begun; /* as last seen */
@@ -33,6 +33,7 @@ static struct {
 } here;
 
 static _Atomic int device_patience_ms = 60000; /* 0: for ever */
+static _Atomic bool is_hurried;
 
 static double processor_seconds(void)
 {
@@ -156,6 +157,7 @@ static void look_at_lanes(const weft_recorder *recorder, look *its, double now,
     if (l.n == 0 || l.waits != its->lane_waits) its->lanes_moved = now;
     its->lane_waits = l.waits;
     view->stuck = now - its->lanes_moved;
+    view->stuck_allowed = weft_sync_load(&is_hurried) ? HURRY_S : 0;
     if (view->stuck == 0) return;
     char doing[WEFT_DOING_BYTES];
     snprintf(doing, sizeof doing, "%.200s, with %d lanes that wait%s%s", view->doing, l.n, l.text,
@@ -196,4 +198,9 @@ void weft_look_forgive(double seconds)
 void weft_look_device_patience(int milliseconds)
 {
     weft_sync_store(&device_patience_ms, milliseconds);
+}
+
+void weft_look_hurry(bool now)
+{
+    weft_sync_store(&is_hurried, now);
 }

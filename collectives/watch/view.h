@@ -53,7 +53,7 @@ typedef struct weft_rank_view {
     double device_idle; /* seconds that it has waited for its device, and the device did nothing */
     double device_allowed; /* so long a device may do nothing; 0: for ever */
     /* seconds that each of its lanes has waited for another, and none has got on; 0: one is at work */
-    double stuck;
+    double stuck, stuck_allowed; /* allowed: so long it may; 0: for the patience */
     /* seconds in a call where all have arrived, as far as whoever judges has seen */
     double stalled;
     /* its last call was told that others make another one, and it has begun none since */
@@ -70,7 +70,7 @@ typedef struct weft_rank_view {
     weft_channel_view channels[WEFT_CHANNELS];
 } weft_rank_view;
 
-/* weft_view_take - all but presence, silent, waiting, at_work, idle, stuck, stalled, device_idle and device_allowed, which take
+/* weft_view_take - all but presence, silent, waiting, at_work, idle, stuck, stuck_allowed, stalled, device_idle and device_allowed, which take
  * more than one look, or are not the recorder's. `recorder`
  * may be written meanwhile. Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);

@@ -15,7 +15,7 @@
 
 #include "look.h"
 
-static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4, HURRY_S = 2;
+static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4;
 enum { DEFAULT_PATIENCE_MS = 10000 };
 
 /* One a process: a process is what ends. */
@@ -163,13 +163,6 @@ static void hold(weft_rank_view *views, int n, double now)
     if (watch.holds) weft_judge_hold(views, n, now, watch.holds);
 }
 
-/* Who was told to end is not waited for as long, if it cannot get on. */
-static void hurry(weft_rank_view *views, int n, double patience)
-{
-    for (int i = 0; i < n; i++)
-        if (views[i].stuck >= HURRY_S) views[i].stuck = fmax(views[i].stuck, patience);
-}
-
 static void judge(double now)
 {
     const int patience_ms = weft_sync_load(&watch.patience_ms);
@@ -180,7 +173,6 @@ static void judge(double now)
     weft_rank_view *views = watch.ends->views(now, patience, &n);
     const bool is_hurried = weft_sync_load(&watch.is_hurried);
     hold(views, n, now);
-    if (is_hurried) hurry(views, n, patience);
     if (weft_judge(views, n, patience, &verdict)) {
         look_closer(views, n, patience, &verdict);
         if (patience_ms > 0 || is_hurried) end_job(&verdict, false);
@@ -304,6 +296,7 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
     watch.n_processes = n_processes;
     weft_sync_store(&watch.is_ending, 0);
     weft_sync_store(&watch.is_hurried, 0);
+    weft_look_hurry(false);
     for (int i = 0; i < weft_n_recorders(); i++) /* of a world that was open before */
         weft_sync_store(&weft_recorder_at(i)->head.has_left, 0);
     watch.next_word = 0;
@@ -358,6 +351,7 @@ void weft_watch_device_patience(double seconds)
 void weft_watch_hurry(void)
 {
     weft_sync_store(&watch.is_hurried, 1);
+    weft_look_hurry(true);
 }
 
 /* Any thread may say so, and each text is written by one at a time. */

@@ -15,8 +15,7 @@ static const int exits[][APP_PHASES] = {
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
 
-/* The library speaks of its functions; here options stand for them. */
-static void name_options(weft_error *error)
+void app_name_options(weft_error *error)
 {
     static const char there[] = "weft_lanes_choose", here[] = "--lanes";
     char *at = strstr(error->message, there);
@@ -49,7 +48,7 @@ int app_leave(const char *program, app_phase phase, const weft_error *error)
     /* whatever was concluded since, may be for want of what Jansson was refused */
     if (first.status != WEFT_MEMORY && app_json_status(&json) != WEFT_OK) first = json;
     if (!is_joined && app_join(&world, &unopened) == WEFT_OK) (void)weft_world_agree(&first);
-    name_options(&first);
+    app_name_options(&first);
     say(program, &first);
     weft_world_close();
     return exits[first.status][phase];

@@ -63,6 +63,9 @@ weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, 
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               app_phase phase, const weft_error *error);
 
+/* app_name_options - where the library's sentence names a function, the option that stands for it here. Local. */
+void app_name_options(weft_error *error);
+
 /* app_find_command - which of names [n] a command's subcommand is. Local. returns its number; -1 and WEFT_USAGE, with the nearest
  * name or all of them, for one that it has not. */
 int app_find_command(const char *command, const char *name, const char *const *names, int n,

@@ -117,6 +117,18 @@ weft_status app_lock_take(app_lock *lock, const char *folder, weft_error *error)
     return WEFT_OK;
 }
 
+weft_status app_lock_look(const char *folder, weft_error *error)
+{
+    char path[MAX_PATH + 8];
+    snprintf(path, sizeof path, "%.4000s/lock", folder);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) return WEFT_OK; /* nobody has trained there */
+    const bool is_held = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const weft_status status = is_held ? fail_held(file, folder, error) : WEFT_OK;
+    close(file);
+    return status;
+}
+
 void app_lock_leave(app_lock *lock)
 {
     if (lock->is_held) close(lock->file);

@@ -136,7 +136,7 @@ weft_status weft_blas_reserve(int n_callers, weft_error *error)
     if (n == n_callers) return WEFT_OK;
     return weft_fail(error, WEFT_MEMORY,
                      "could not reserve %zu bytes for products of matrices, the buffer of lane %d "
-                     "of %d; use fewer ranks or cores, or raise the limit on memory",
+                     "of %d; use fewer ranks or lanes, or raise the limit on memory",
                      BUFFER, n + 1, n_callers);
 }
 

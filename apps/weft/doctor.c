@@ -6,7 +6,7 @@
  */
 #include "doctor_report.h"
 
-#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +17,9 @@ static const option options[] = {
     {"run", OPTION_TEXT, ".", "DIR", "Options", "the folder that runs shall be in"},
     {"quiet", OPTION_FLAG, "no", "", "Options", "no lines for what is good"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
+    {"lanes", OPTION_COUNT, "0", "N", "Options",
+     "threads of each rank, as for gpt; 0: as many as its share of the cores", NULL, 0,
+     WEFT_MAX_LANES},
     {"device-path", OPTION_TEXT, "", "DIR", "Options",
      "where libweft_cuda.so is; without it, beside libweft.so"},
 };
@@ -46,18 +49,6 @@ verdict doctor_say(finding *f, verdict v, const char *format, ...)
 }
 
 /* ---- this process --------------------------------------------------------------------------- */
-
-static int count_allowed(void)
-{
-    int count = 0;
-    for (size_t n = 1024; n <= 1 << 20 && count == 0; n *= 4) {
-        cpu_set_t *set = CPU_ALLOC(n);
-        const size_t bytes = CPU_ALLOC_SIZE(n);
-        if (set && sched_getaffinity(0, bytes, set) == 0) count = CPU_COUNT_S(bytes, set);
-        if (set) CPU_FREE(set);
-    }
-    return count > 0 ? count : (int)sysconf(_SC_NPROCESSORS_ONLN);
-}
 
 /* A run makes its folder, where what is above it is there. */
 static void find_folder(doctor *d)
@@ -176,6 +167,20 @@ static void join(doctor *d, weft_error *error)
         doctor_mpi_joined();
 }
 
+/* The lanes of a run are started, and end at once. */
+static void try_lanes(doctor *d, int lanes)
+{
+    weft_error why = {.rank = -1};
+    weft_mesh *mesh = NULL;
+    if (d->no_world) return;
+    weft_lanes_choose(lanes);
+    if (weft_mesh_create(&d->world, "", &mesh, &why) != WEFT_OK) app_name_options(&why);
+    snprintf(d->no_lanes, sizeof d->no_lanes, "%s", why.message);
+    d->n_lanes = weft_mesh_lanes(mesh);
+    weft_mesh_crowding(mesh, d->crowding, sizeof d->crowding);
+    weft_mesh_destroy(&mesh);
+}
+
 typedef struct meeting { /* what processes have told each other first */
     char *hosts;         /* each: its host's name */
     int64_t *places;
@@ -291,8 +296,8 @@ static bool visit(const settings *s, weft_error *error)
     weft_error joining = {.rank = -1};
     gethostname(host, sizeof host - 1);
     find_folder(&d);
-    d.n_allowed = count_allowed();
     join(&d, &joining);
+    try_lanes(&d, (int)settings_count(s, "lanes"));
     if (d.no_world || d.world.n_processes == 1) {
         d.n_hosts = 1;
         all = json_array();
@@ -309,6 +314,7 @@ static bool visit(const settings *s, weft_error *error)
 int doctor_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
+    signal(SIGXFSZ, SIG_IGN); /* a file that gets too long is a finding, not the end */
     settings *s = settings_read(&table, n, arguments, &error);
     if (s) app_device_path(s);
     const bool has_failed = s && visit(s, &error);

@@ -19,7 +19,9 @@ typedef struct doctor { /* what checks may ask */
     const char *given;  /* --run as said */
     char folder[4096];  /* that, or its parent while it is not there; "": neither is */
     weft_world world;
-    int n_allowed;        /* hardware threads that this process's mask allows */
+    int n_lanes;          /* that a rank would get */
+    char crowding[360];   /* what is wasteful in where they run; "": nothing */
+    char no_lanes[360];   /* why they cannot be started; "": they can */
     const char *no_world; /* why the others cannot be joined; NULL: joined, or alone */
     int n_hosts;
     const char *

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lock.h"
 #include "doctor.h"
 #include "weft/checkpoint.h"
 
@@ -222,6 +223,15 @@ verdict doctor_locks(const doctor *d, finding *f)
     return doctor_say(f, DOCTOR_WARN,
                       "there are none here (%s): take care that no second job gets the same --run",
                       failure ? strerror(failure) : "they let a second one in");
+}
+
+verdict doctor_run_lock(const doctor *d, finding *f)
+{
+    weft_error held = {.rank = -1};
+    if (!*d->folder || strcmp(d->folder, d->given) != 0) return DOCTOR_NONE;
+    if (app_lock_look(d->given, &held) == WEFT_OK)
+        return doctor_say(f, DOCTOR_OK, "no job is training in %.200s", d->given);
+    return doctor_say(f, DOCTOR_FAIL, "%.350s", held.message);
 }
 
 /* ---- room and speed ------------------------------------------------------------------------- */

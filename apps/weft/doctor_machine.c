@@ -35,53 +35,6 @@ bool doctor_read_number(const char *path, double *number)
     return is_number;
 }
 
-/* The path of this process's group under `controller`, "" for the newer kind. */
-static bool group_path(const char *controller, char *path, size_t bytes)
-{
-    char line[4096];
-    bool is_found = false;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    while (file && !is_found && fgets(line, sizeof line, file)) {
-        char *name = strchr(line, ':'), *at = name ? strchr(name + 1, ':') : NULL;
-        if (!at) continue;
-        *at = '\0';
-        is_found = *controller ? strstr(name + 1, controller) != NULL : name[1] == '\0';
-        snprintf(path, bytes, "%s", at + 1);
-        path[strcspn(path, "\n")] = '\0';
-    }
-    if (file) fclose(file);
-    return is_found;
-}
-
-/* In a container the group's path may be the host's: then only the mount's own root is there. */
-static double smallest_above(const char *mount, char *group, const char *name)
-{
-    double smallest = 0, number;
-    for (;;) {
-        char path[8400];
-        snprintf(path, sizeof path, "%s%s/%s", mount, group, name);
-        if (doctor_read_number(path, &number) && number > 0 && (smallest == 0 || number < smallest))
-            smallest = number;
-        char *slash = strrchr(group, '/');
-        if (!slash) return smallest;
-        *slash = '\0';
-    }
-}
-
-/* A limit of the process's control group or one above it, the smallest; 0: none. */
-static double group_limit(const char *newer, const char *controller, const char *older)
-{
-    char group[4096] = "", mount[64];
-    if (group_path("", group, sizeof group)) {
-        const double limit = smallest_above("/sys/fs/cgroup", group, newer);
-        if (limit > 0) return limit;
-    }
-    if (!group_path(controller, group, sizeof group)) *group = '\0';
-    snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", controller);
-    const double limit = smallest_above(mount, group, older);
-    return limit < 1e18 ? limit : 0; /* the older kind says 2^63 for no limit */
-}
-
 /* ---- what this is --------------------------------------------------------------------------- */
 
 verdict doctor_version(const doctor *d, finding *f)
@@ -104,46 +57,38 @@ verdict doctor_kernel(const doctor *d, finding *f)
 
 /* ---- processor ------------------------------------------------------------------------------ */
 
-/* Containers are often limited in time, not in cores. In cores; 0: no limit. */
-static double cpu_quota(void)
-{
-    double period = 1e5;
-    const double quota = group_limit("cpu.max", "cpu", "cpu.cfs_quota_us");
-    if (quota < 1000) return quota; /* the newer kind: cores already */
-    (void)doctor_read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period);
-    return quota / period;
-}
-
 verdict doctor_cores(const doctor *d, finding *f)
 {
-    const int on_machine = (int)sysconf(_SC_NPROCESSORS_ONLN), n = d->world.n_host_processes;
-    const double quota = cpu_quota();
-    char limit[64] = "";
-    if (quota > 0) snprintf(limit, sizeof limit, ", and time for %.1f of them", quota);
-    snprintf(f->fact, sizeof f->fact, "%d of %d%s", d->n_allowed, on_machine, limit);
-    if ((quota > 0 ? quota : d->n_allowed) < 1)
-        return doctor_say(f, DOCTOR_WARN, "%d of the machine's %d%s; ask for at least one",
-                          d->n_allowed, on_machine, limit);
-    if (n > on_machine || (quota > 0 && n > quota + 0.5))
-        return doctor_say(f, DOCTOR_WARN,
-                          "%d processes share %d of the machine's %d cores%s; start fewer, or ask "
-                          "for more cores",
-                          n, d->n_allowed, on_machine, limit);
-    return doctor_say(f, DOCTOR_OK, "%d of the machine's %d%s", d->n_allowed, on_machine, limit);
+    const weft_machine *m = weft_machine_info();
+    char limit[64] = "", threads[64] = "";
+    (void)d;
+    if (m->cpu_quota > 0)
+        snprintf(limit, sizeof limit, ", and time for %.3g of them", m->cpu_quota);
+    if (m->n_threads > m->n_cores)
+        snprintf(threads, sizeof threads, ", with %d hardware threads", m->n_threads);
+    snprintf(f->fact, sizeof f->fact, "%d of %d%s", m->n_cores, m->host_cores, limit);
+    if (m->cpu_quota > 0 && m->cpu_quota < 1)
+        return doctor_say(f, DOCTOR_WARN, "%d of the host's %d%s; ask for at least one", m->n_cores,
+                          m->host_cores, limit);
+    return doctor_say(f, DOCTOR_OK, "%d of the host's %d%s%s", m->n_cores, m->host_cores, threads,
+                      limit);
 }
 
-/* mpirun binds each process to one core where nobody says otherwise: its other cores stay idle. */
 verdict doctor_binding(const doctor *d, finding *f)
 {
-    const int on_machine = (int)sysconf(_SC_NPROCESSORS_ONLN), n = d->world.n_host_processes;
-    if (d->world.n_processes == 1) return DOCTOR_NONE;
-    if (d->n_allowed == on_machine) return doctor_say(f, DOCTOR_OK, "not bound to cores");
-    if (2 * n * d->n_allowed <= on_machine)
-        return doctor_say(f, DOCTOR_WARN,
-                          "bound to %d of %d cores, though the host has only %d processes: mpirun "
-                          "--bind-to none, or srun --cpus-per-task=%d",
-                          d->n_allowed, on_machine, n, on_machine / n);
-    return doctor_say(f, DOCTOR_OK, "bound to %d of %d cores", d->n_allowed, on_machine);
+    const weft_machine *m = weft_machine_info();
+    if (strcmp(d->world.launcher, "alone") == 0) return DOCTOR_NONE;
+    if (m->n_cores == m->host_cores) return doctor_say(f, DOCTOR_OK, "not bound to cores");
+    return doctor_say(f, DOCTOR_OK, "bound to %d of %d cores", m->n_cores, m->host_cores);
+}
+
+/* What a run would do with these cores, and cannot do well. */
+verdict doctor_lanes(const doctor *d, finding *f)
+{
+    if (d->no_world) return DOCTOR_NONE;
+    if (*d->no_lanes) return doctor_say(f, DOCTOR_FAIL, "%.350s", d->no_lanes);
+    if (*d->crowding) return doctor_say(f, DOCTOR_WARN, "%.350s", d->crowding);
+    return doctor_say(f, DOCTOR_OK, "%d a rank, each with a core of its own", d->n_lanes);
 }
 
 verdict doctor_smt(const doctor *d, finding *f)
@@ -214,7 +159,7 @@ static double memory_line(const char *name)
 verdict doctor_memory(const doctor *d, finding *f)
 {
     const double total = memory_line("MemTotal:"), free_now = memory_line("MemAvailable:");
-    const double limit = group_limit("memory.max", "memory", "memory.limit_in_bytes");
+    const double limit = (double)weft_machine_info()->memory_limit;
     const double most = limit > 0 && limit < total ? limit : total;
     char text[64] = "";
     (void)d;
@@ -326,13 +271,18 @@ verdict doctor_limit_files(const doctor *d, finding *f)
                        f);
 }
 
-verdict doctor_limit_processes(const doctor *d, finding *f)
+/* Of this user (not of root), this control group, or the system, the smallest. */
+verdict doctor_limit_threads(const doctor *d, finding *f)
 {
-    const double threads = (double)d->n_allowed * d->world.n_host_processes;
-    if (geteuid() == 0) return DOCTOR_NONE; /* does not hold for root */
-    return check_limit(&(limit){RLIMIT_NPROC, 'u', 32 + threads, 512 + 2 * threads, 1, "",
-                                "processes and threads of this user are few"},
-                       f);
+    const weft_machine *m = weft_machine_info();
+    const int64_t is = m->threads_limit, lanes = (int64_t)m->host_cores + d->world.n_host_processes;
+    const int64_t least = 32 + lanes, wanted = 512 + 2 * lanes;
+    if (is == 0) return doctor_say(f, DOCTOR_OK, "no limit");
+    if (is >= wanted)
+        return doctor_say(f, DOCTOR_OK, "%lld (%s)", (long long)is, m->threads_limit_name);
+    return doctor_say(f, is < least ? DOCTOR_FAIL : DOCTOR_WARN,
+                      "%lld threads and processes (%s) are few; raise that to %lld at least",
+                      (long long)is, m->threads_limit_name, (long long)wanted);
 }
 
 verdict doctor_limit_stack(const doctor *d, finding *f)

@@ -3,6 +3,7 @@
 #include "training.h"
 
 #include <jansson.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #define DOCTOR WEFT_TEST_BIN "/weft doctor "
@@ -111,9 +112,59 @@ static void test_limits(void)
     check_fails(run_line("ulimit -n 60; " DOCTOR "%s", ""), "ulimit -n", "at least 1024");
     check_line(run_line("ulimit -n 500; " DOCTOR "%s", ""), "warn", "ulimit -n", "500 open files");
     check_line(run_line("ulimit -s 1024; " DOCTOR "%s", ""), "warn", "ulimit -s", "1024 KiB");
-    const command_result *r = run_line("ulimit -f 1000; trap '' XFSZ; " DOCTOR "%s", "");
+    const command_result *r = run_line("ulimit -f 1000; " DOCTOR "%s", "");
     check_fails(r, "ulimit -f", "checkpoints are longer");
     check_line(r, "fail", "speed", "File too large");
+    CHECK_EQ_INT(command_lines(r->text, "  ok    mpi "), WEFT_TEST_MPIEXEC[0] != '\0');
+}
+
+static void test_lanes(void)
+{
+    const command_result *r = run_line(DOCTOR "%s", "");
+    check_line(r, "ok", "lanes", " a rank, each with a core of its own");
+    check_line(run_line(DOCTOR "--lanes 900%s", ""), "warn", "lanes",
+               "900 threads (1 rank of 900 lanes) share ");
+    /* no room for so many stacks: a finding, not the end */
+    r = run_line("ulimit -s 1000000; ulimit -v 12000000; " DOCTOR "--lanes 32%s", "");
+    if (r->status < 0 || strstr(r->text, "ulimit:") != NULL) return;
+    check_fails(r, "lanes", "fewer lanes a rank (--lanes)");
+    check_line(r, "ok", "run", "can be written");
+}
+
+static int first_core(void)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (int i = 0; sched_getaffinity(0, sizeof all, &all) == 0 && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all)) return i;
+    return 0;
+}
+
+static void test_processes_on_one_core(void)
+{
+    char line[1024];
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " DOCTOR "%%s", first_core());
+    const bool has_others = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    check_line(run_line(line, ""), "warn", "lanes",
+               has_others ? "2 processes are bound to one core, while " : "share 1 core");
+    snprintf(line, sizeof line, WEFT_TEST_MPIEXEC " -n 1 taskset -c %d " DOCTOR "%%s",
+             first_core());
+    if (has_others)
+        check_line(run_line(line, ""), "warn", "lanes", "1 process here may use 1 of the host's");
+}
+
+static void test_a_run_that_is_under_way(void)
+{
+    check_line(run_line("mkdir -p held; " DOCTOR "--run held%s", ""), "ok", "run lock",
+               "no job is training in");
+    const pid_t child = training_start("", "held", "--steps 100000");
+    CHECK(training_await("held", 1));
+    check_fails(run_line(DOCTOR "--run held%s", ""), "run lock", "another job is training in held");
+    check_fails(run_line(DOCTOR "--run held/%s", ""), "run lock", "on host ");
+    kill(child, SIGTERM);
+    (void)training_wait(child);
+    check_line(run_line(DOCTOR "--run held%s", ""), "ok", "run lock", "no job is training in");
 }
 
 /* With a small, a full and a read-only file system of its own, which go with the process. */
@@ -149,7 +200,7 @@ static void test_ranks(void)
     const command_result *r = run_line(FOUR_RANKS " " DOCTOR "%s", "");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, ", 4 processes\n");
-    CHECK_EQ_INT(command_lines(r->text, "  ok    run "), 1); /* one table, from the root */
+    CHECK_EQ_INT(command_lines(r->text, "  ok    run   "), 1); /* one table, from the root */
     check_line(r, "ok", "launcher", "4 on this host");
     CHECK(strstr(r->text, "what differs") == NULL);
     r = run_line(TWO_RANKS " " DOCTOR "--run nowhere/at/all%s", "");
@@ -176,6 +227,9 @@ int main(void)
         RUN(test_json);
         RUN(test_folders);
         RUN(test_limits);
+        RUN(test_lanes);
+        RUN(test_processes_on_one_core);
+        RUN(test_a_run_that_is_under_way);
         RUN(test_disks);
         RUN(test_a_broken_mpi_does_not_break_it);
         RUN(test_ranks);

@@ -79,6 +79,7 @@ void weft_random_gauss(weft_philox_key key, int64_t n, const weft_block_env *env
         return;
     }
     const int n_pairs = 2 * blocks_of(env->index, n);
+    if (n_pairs <= 0) return;
     fill_blocks(key, (uint64_t)env->index / 4, n_pairs / 2, words);
     for (int k = 0; k < n_pairs; k++) {
         radius[k] = words[2 * k];

@@ -1,12 +1,14 @@
 # emulated.cmake: tests of programs for another processor (cmake/arm64.cmake, `./run test --arch arm64`).
 #
 # CTest puts CMAKE_CROSSCOMPILING_EMULATOR before a test's own program. Programs that tests start themselves, by path, stand
-# in a folder as scripts that do the same: WEFT_TEST_PROGRAMS, which is where they are otherwise.
+# in a folder as scripts that do the same: WEFT_TEST_PROGRAMS, which is where they are otherwise. WEFT_TEST_EMULATOR is its
+# words, for a shell.
 #
 #   weft_not_emulated("reason" test...)    these say "skipped" with the reason, in such a build alone
 #   weft_add_test(name COMMAND ...)        add_test, but for those
 
 set(WEFT_TEST_PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " WEFT_TEST_EMULATOR)
 if(CMAKE_CROSSCOMPILING_EMULATOR)
   set(WEFT_TEST_PROGRAMS ${CMAKE_BINARY_DIR}/emulated/bin)
 endif()
@@ -16,9 +18,8 @@ function(weft_emulated path target)
   if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
     return()
   endif()
-  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/emulated/${path}
-       CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
+       CONTENT "#!/bin/sh\nexec ${WEFT_TEST_EMULATOR} $<TARGET_FILE:${target}> \"$@\"\n"
        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endfunction()
 

@@ -20,7 +20,9 @@ static void test_srun_without_pmix_is_told_the_way_out(void)
     weft_error error = {0};
     CHECK(!weft_world_is_root());
     CHECK_EQ_INT(weft_world_open(&world, &error), WEFT_USAGE);
-    CHECK_TEXT(error.message, "srun started 4 copies");
+    const bool has_mpi = WEFT_TEST_MPIEXEC[0] != '\0';
+    CHECK_TEXT(error.message,
+               has_mpi ? "srun started 4 copies" : "but this Weft was built without MPI");
     unsetenv("SLURM_STEP_ID"); /* a shell inside sbatch: alone */
     CHECK(weft_world_is_root());
     error = (weft_error){0};

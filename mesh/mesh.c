@@ -131,8 +131,9 @@ static weft_status start_ranks(const weft_world *world, weft_mesh *mesh, weft_er
     WEFT_TRY(check_threads(mesh, error));
     const int n_threads = mesh->n_local * mesh->n_lanes;
     WEFT_TRY(weft_blas_reserve(n_threads, error));
-    weft_patience patience = weft_patience_for(n_threads <= mesh->crowd.share.cores + 1e-6);
-    WEFT_TRY(weft_team_create(mesh->n_local, patience, &mesh->team, error));
+    const bool is_crowded = n_threads > mesh->crowd.share.cores + 1e-6;
+    weft_lanes_crowd(is_crowded);
+    WEFT_TRY(weft_team_create(mesh->n_local, weft_patience_for(!is_crowded), &mesh->team, error));
     mesh->streams = calloc((size_t)mesh->n_local, sizeof *mesh->streams);
     if (mesh->streams == NULL) return weft_fail_memory(error, (size_t)mesh->n_local);
     const weft_device *device = weft_devices[mesh->device];

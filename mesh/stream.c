@@ -36,7 +36,7 @@ weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error
                                            : weft_fail_memory(error, sizeof *s);
     s->scratch = scratch;
     if (status == WEFT_OK)
-        status = weft_team_create(n_lanes, weft_patience_for(true), &s->team, error);
+        status = weft_team_create(n_lanes, weft_patience_of_lanes(n_lanes), &s->team, error);
     if (status != WEFT_OK) weft_stream_destroy_cpu(stream);
     return status;
 }

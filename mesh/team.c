@@ -35,6 +35,19 @@ weft_patience weft_patience_for(bool has_core_each)
                          : (weft_patience){.spins = 50, .yields = 4};
 }
 
+static _Atomic bool lanes_are_crowded; /* a setting of the process, as the cores are */
+
+void weft_lanes_crowd(bool are_crowded)
+{
+    weft_sync_store_relaxed(&lanes_are_crowded, are_crowded);
+}
+
+weft_patience weft_patience_of_lanes(int n_lanes)
+{
+    const bool is_crowded = weft_sync_load_relaxed(&lanes_are_crowded);
+    return weft_patience_for(!is_crowded && n_lanes <= weft_machine_info()->n_cores);
+}
+
 /* Returns when the value is no longer `old`, with the new one. */
 static uint32_t wait_change(weft_word *word, uint32_t old, weft_waiter wait)
 {

@@ -37,7 +37,8 @@ static char *attach_at(int id, char *at, int flags)
 /* A large one where large pages may begin: in the middle of room that is taken before, and whose ends are given back. */
 static char *attach_aligned(int id, size_t bytes)
 {
-    const size_t room = (bytes + HEADER - 1) / HEADER * HEADER, taken = room + HUGE_PAGE;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE); /* 64 KiB on some */
+    const size_t room = (bytes + page - 1) / page * page, taken = room + HUGE_PAGE;
     char *from = mmap(NULL, taken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (from == MAP_FAILED) return attach_at(id, NULL, 0);
     const size_t before = (HUGE_PAGE - (uintptr_t)from % HUGE_PAGE) % HUGE_PAGE;

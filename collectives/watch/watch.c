@@ -15,7 +15,7 @@
 
 #include "look.h"
 
-static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4;
+static const double TURN_S = 0.25, HELD_UP_S = 2, OBEY_S = 0.4, SAVING_S = 60;
 enum { DEFAULT_PATIENCE_MS = 10000 };
 
 /* One a process: a process is what ends. */
@@ -25,7 +25,8 @@ static struct {
     int wake; /* an eventfd: something is to be done at once */
     pthread_t thread;
     struct pollfd *files;
-    _Atomic int is_ending, is_told_to_end, is_hurried;
+    _Atomic int is_ending, is_told_to_end, is_hurried, n_saving;
+    double held;             /* since when a verdict waits for a save */
     double told_to_end;      /* when */
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
@@ -163,6 +164,14 @@ static void hold(weft_rank_view *views, int n, double now)
     if (watch.holds) weft_judge_hold(views, n, now, watch.holds);
 }
 
+/* What hangs leaves the thread that writes its checkpoint alone. */
+static bool waits_for_save(double now)
+{
+    if (weft_sync_load(&watch.n_saving) == 0) return false;
+    if (watch.held == 0) watch.held = now;
+    return now - watch.held < SAVING_S;
+}
+
 static void judge(double now)
 {
     const int patience_ms = weft_sync_load(&watch.patience_ms);
@@ -175,7 +184,10 @@ static void judge(double now)
     hold(views, n, now);
     if (weft_judge(views, n, patience, &verdict)) {
         look_closer(views, n, patience, &verdict);
-        if (patience_ms > 0 || is_hurried) end_job(&verdict, false);
+        if (patience_ms > 0 || is_hurried) {
+            if (verdict.status == WEFT_ENDS_HUNG && waits_for_save(now)) return;
+            end_job(&verdict, false);
+        }
         if (!watch.has_spoken && watch.ends->tell != weft_spoke.tell) print_verdict(&verdict);
         watch.has_spoken = true;
     }
@@ -346,6 +358,11 @@ void weft_watch_device_patience(double seconds)
     if (isnan(seconds)) return;
     const double ms = 1000 * fmin(fmax(seconds, 0), 1e6);
     weft_look_device_patience(ms > 0 && ms < 3000 ? 3000 : (int)ms);
+}
+
+void weft_watch_saving(bool is_saving)
+{
+    (void)weft_sync_add(&watch.n_saving, is_saving ? 1 : -1);
 }
 
 void weft_watch_hurry(void)

@@ -14,6 +14,7 @@
 
 #include "build_id.h"
 #include "skeleton.h"
+#include "recorder.h"
 #include "weft/watch.h"
 #include "work.h"
 
@@ -384,6 +385,10 @@ static void *run_phase(void *argument)
     do
         (void)phases[save->phase].work(c, &save->error);
     while (save->peers.n == 1 && !save->is_cancelled && next_phase(save, &save->error));
+    if (save->peers.n == 1) {
+        if (save->error.status == WEFT_OK) weft_watch_saved(save->manifest->state.step);
+        weft_watch_saving(false);
+    }
     tell_taken(save);
     weft_sync_store(&save->is_done, true);
     return NULL;
@@ -394,6 +399,7 @@ static void start_phase(weft_checkpoints *c)
 {
     weft_save *save = c->save;
     weft_sync_store(&save->is_done, false);
+    if (save->peers.n == 1) weft_watch_saving(true);
     save->has_thread = weft_thread_start(&save->thread, run_phase, c) == 0;
     if (!save->has_thread) run_phase(c);
 }

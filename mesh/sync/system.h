@@ -51,7 +51,7 @@ static inline void weft_system_relax(void)
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("yield");
+    __asm__ volatile("isb"); /* some tens of cycles; "yield" is none at all on most */
 #endif
 }
 

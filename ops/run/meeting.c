@@ -6,17 +6,19 @@
  */
 #include "meeting.h"
 
-enum { SPINS = 2000, YIELDS = 4, BROKEN = 1, ROUND = 2 };
+enum { SPINS = 2000, FEW_SPINS = 50, YIELDS = 4, BROKEN = 1, ROUND = 2 };
 
-void weft_meeting_open(weft_meeting *meeting, int n_ranks)
+void weft_meeting_open(weft_meeting *meeting, int n_ranks, bool has_core_each)
 {
+    weft_sync_store_relaxed(&meeting->has_core_each, has_core_each);
     weft_sync_store_relaxed(&meeting->n_ranks, (uint32_t)n_ranks);
 }
 
 /* The round as it is when it is no longer `round`. */
 static uint32_t await_end(weft_meeting *m, uint32_t round)
 {
-    weft_waiter wait = {"the other ranks to write together", WEFT_ANY, {SPINS, YIELDS}, NULL, 0};
+    const int spins = weft_sync_load_relaxed(&m->has_core_each) ? SPINS : FEW_SPINS;
+    weft_waiter wait = {"the other ranks to write together", WEFT_ANY, {spins, YIELDS}, NULL, 0};
     uint32_t now;
     while ((now = weft_sync_load(&m->round.value)) == round)
         if (!weft_waiter_pause(&wait))

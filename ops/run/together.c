@@ -163,7 +163,7 @@ static void find_meeting(weft_rank *rank, uint32_t axes, weft_together *t, int *
     const char *text = weft_mesh_text(mesh);
     const uint64_t facts[2] = {weft_digest(0, text, strlen(text)), axes};
     t->meeting = meeting_of(program, axes, first);
-    weft_meeting_open(t->meeting, n);
+    weft_meeting_open(t->meeting, n, n <= weft_machine_info()->host_cores);
     t->channel = -1;
     if (weft_has_others(program) && rank->recorder)
         t->channel = weft_recorder_channel(rank->recorder, weft_digest(1, facts, sizeof facts),

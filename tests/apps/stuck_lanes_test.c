@@ -10,7 +10,7 @@
 
 #define TRAIN                                                                                      \
     "timeout -s KILL 100 " WEFT_TEST_BIN "/gpt train --layers 1 --width 24 --heads 2 --batch 6 "   \
-    "--seq 12 --dropout 0 --steps 5 --lanes 3 --plugin " WEFT_TEST_STUCK                           \
+    "--seq 12 --dropout 0 --steps 5 --lanes 3 --patience 3s --plugin " WEFT_TEST_STUCK             \
     " --optimizer stalling --fresh --run /tmp/weft-stuck-lanes "
 enum { HUNG = 72 };
 
@@ -57,10 +57,26 @@ static void test_without_patience_it_ends_at_a_signal(void)
     check_paragraph(&told, 0);
 }
 
+/* What was saved before is whole: the same command, where nothing stalls, continues from there. */
+static void test_what_was_saved_is_there(void)
+{
+    static job_run hung = {.line = "TEST_STALL_AT=20 " TRAIN " --save-every 1 2>&1"};
+    static job_run next = {.line = "TEST_STALL_AT=0 " TRAIN " --no-fresh 2>&1"};
+    jobs_run_one(&hung);
+    CHECK_EQ_INT(hung.status, HUNG);
+    CHECK_TEXT(hung.text, "Newest checkpoint: step 1");
+    jobs_run_one(&next);
+    CHECK_EQ_INT(next.status, 0);
+    CHECK_TEXT(next.text, "step 1");
+    CHECK_TEXT(next.text, "\n       5 ");
+    if (next.status != 0) fprintf(stderr, "%s\n", next.text);
+}
+
 int main(void)
 {
     RUN(test_the_watch_ends_a_run_whose_lanes_wait_for_each_other);
     RUN(test_of_several_ranks_the_one_that_hangs_is_named);
     RUN(test_without_patience_it_ends_at_a_signal);
+    RUN(test_what_was_saved_is_there);
     return weft_test_report();
 }

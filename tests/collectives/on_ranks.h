@@ -38,6 +38,7 @@ static inline bool open_ranks(const char *text, ranks *all)
 {
     weft_error error = {0};
     *all = (ranks){0};
+    weft_lanes_choose(world_now.n_processes > 1 ? 0 : 3);
     if (!CHECK_OK(weft_mesh_create(&world_now, text, &all->mesh, &error), error)) return false;
     if (!CHECK_OK(weft_comms_create(all->mesh, &all->comms, &error), error)) return false;
     for (uint32_t axes = 0; axes < 1u << weft_mesh_n_axes(all->mesh); axes++)

@@ -16,6 +16,7 @@ static weft_status open_matrix(const place *where, net *n, weft_error *error)
     weft_value w =
         weft_variable(n->graph, "w", WEFT_F32, WEFT_DIMS(row, column), weft_normal(0.0, 1.0));
     n->loss = weft_mean(weft_einsum(WEFT_DIMS(batch, column), n->image, w));
+    weft_lanes_choose(world.n_processes > 1 ? 0 : 3);
     WEFT_TRY(weft_mesh_create(&world, where->mesh, &n->mesh, error));
     WEFT_TRY(weft_layout_create(where->layout, &layout, error));
     const weft_status status =

@@ -33,6 +33,7 @@ static bool open_tensors(tensors *t, const char *mesh, const char *layout, const
     for (int d = 0; d < WEFT_DTYPES; d++)
         t->values[d] = weft_variable(t->graph, weft_dtype_name((weft_dtype)d), as[d],
                                      WEFT_DIMS(row, column), weft_constant_of(0.0));
+    weft_lanes_choose(3);
     weft_status status = weft_mesh_create(&alone, mesh, &t->mesh, &error);
     if (status == WEFT_OK) status = weft_layout_create(layout, &t->layout, &error);
     if (status == WEFT_OK)

@@ -47,7 +47,7 @@ static void check_pieces(weft_stream *stream, int64_t count, int64_t grain)
 typedef struct paused {
     int64_t at[MAX_LANES], count[MAX_LANES];
     int n_pauses;
-    bool is_in_order;
+    atomic_bool is_in_order;
 } paused;
 
 static void work(void *argument, int64_t begin, int64_t end, int lane)

@@ -104,7 +104,7 @@ static void compare_with_definition(const dims *d)
     double p[ROWS][ROWS];
     call.attributes = &attributes;
     open_results(&call, 0);
-    run_on_both(weft_attention_cpu, &call);
+    run_on_lanes(weft_attention_cpu, &call);
     for (int64_t i = 0; i < weft_view_count(&call.out[0]); i++) {
         int64_t at[WEFT_MAX_DIMS]; /* [batch, rows, heads, feature] */
         double y = 0;
@@ -116,7 +116,7 @@ static void compare_with_definition(const dims *d)
     }
     attributes.bias_gradient = d->bias;
     open_gradient(&call, d->bias);
-    run_on_both(weft_attention_grad_cpu, &call);
+    run_on_lanes(weft_attention_grad_cpu, &call);
     for (int k = 0; k < call.n_out; k++)
         for (int64_t i = 0; i < weft_view_count(&call.out[k]); i++) {
             int64_t at[WEFT_MAX_DIMS];
@@ -208,7 +208,7 @@ static void test_a_nan_is_not_lost(void)
     call.attributes = &attributes;
     open_results(&call, 0);
     view_set(&call.in[0], 2, NAN); /* row 1 of q */
-    run_on_both(weft_attention_cpu, &call);
+    run_on_lanes(weft_attention_cpu, &call);
     for (int64_t i = 0; i < 8; i++)
         CHECK((i / 2 == 1) == (isnan(view_get(&call.out[0], i)) != 0));
     call_free(&call);
@@ -228,7 +228,7 @@ static void test_a_case_worked_by_hand(void)
     view_set(&call.in[2], 0, 10), view_set(&call.in[2], 1, 20);
     call.out[0] = view_like(&call.in[0]);
     call.out[1] = sums_like(&call.in[0]);
-    run_on_both(weft_attention_cpu, &call);
+    run_on_lanes(weft_attention_cpu, &call);
     CHECK_CLOSE(view_get(&call.out[0], 0), 10, 1e-14);
     CHECK_CLOSE(view_get(&call.out[0], 1), 15, 1e-14);
     const double score = view_get(&call.in[0], 1) * 3;
@@ -266,10 +266,10 @@ static void test_gradient_equals_finite_differences(void)
     for (int i = 0; i < 4; i++)
         call.in[i] = tensor(&d, WEFT_F64, i == 0 || i == 3 ? d.query : d.memory, 0, 0);
     open_results(&call, 3);
-    run_on_both(weft_attention_cpu, &call);
+    run_on_lanes(weft_attention_cpu, &call);
     weft_call grad = call;
     open_gradient(&grad, false);
-    run_on_both(weft_attention_grad_cpu, &grad);
+    run_on_lanes(weft_attention_grad_cpu, &grad);
     const weft_view *weight = &grad.in[5];
     call.out[0] = view_like(weight), call.out[1] = sums_like(&grad.in[0]);
     for (int k = 0; k < 3; k++)

@@ -222,7 +222,7 @@ static void test_a_row_that_sees_nothing_gives_zero(void)
     call.in[2] = view_of(WEFT_F32, 3, (part[]){batch, memory, feature});
     call.out[0] = view_like(&call.in[0]);
     call.out[1] = sums_like(&call.in[0]);
-    run_on_both(weft_attention_cpu, &call);
+    run_on_lanes(weft_attention_cpu, &call);
     for (int i = 0; i < 6; i++)
         CHECK(view_get(&call.out[0], i) == 0);
     for (int i = 0; i < 3; i++) {
@@ -278,10 +278,10 @@ static void shifted_case(const dims *d, weft_dtype dtype, int order, double offs
     for (int64_t i = 0; i < weft_view_count(dout); i++)
         view_set(dout, i, 1);
     open_results(&call, call.n_in - 1);
-    run_on_both(is_plain ? weft_attention_plain : weft_attention_cpu, &call);
+    run_on_lanes(is_plain ? weft_attention_plain : weft_attention_cpu, &call);
     attributes.bias_gradient = d->bias;
     open_gradient(&call, d->bias);
-    run_on_both(is_plain ? weft_attention_grad_plain : weft_attention_grad_cpu, &call);
+    run_on_lanes(is_plain ? weft_attention_grad_plain : weft_attention_grad_cpu, &call);
     const double of_dv = view_sum(&call.out[2]);
     bool is_right = CHECK(fabs(of_dv - n) < 2e-5 * n);
     if (d->bias) is_right = CHECK(fabs(view_sum(&call.out[3])) < 1e-3 * n) && is_right;

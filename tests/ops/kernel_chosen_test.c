@@ -78,7 +78,7 @@ static void run(const weft_kernel *kernel, weft_call *call)
     CHECK(kernel->takes(call));
     call->attributes = &which;
     call->scratch = malloc((size_t)kernel->scratch(call) + 1);
-    run_on_both(kernel->launch, call);
+    run_on_lanes(kernel->launch, call);
     free(call->scratch);
 }
 

@@ -137,7 +137,7 @@ static void check(const product *c, weft_dtype dtype, bool turns)
     for (int t = 0; t < 2; t++)
         call.in[t] = view_in_any_order(dtype, c, t, turns);
     call.out[0] = view_in_any_order(dtype, c, 2, turns);
-    run_on_both(weft_conv_cpu, &call);
+    run_on_lanes(weft_conv_cpu, &call);
     const double bound = dtype == WEFT_F32 ? 2e-4 : 1e-11;
     const weft_view *y = &call.out[0];
     for (int64_t i = 0; i < weft_view_count(y); i += 1 + random_below(7)) {

@@ -44,7 +44,7 @@ static void compare_begun(const weft_call *call, double tolerance)
     copy_view(&kept, &begun.in[2]);
     for (int64_t i = 0; i < weft_view_count(&sum); i++)
         view_set(&sum, i, view_get(&kept, i) + view_get(&call->out[0], i));
-    run_on_both(weft_einsum_cpu, &begun);
+    run_on_lanes(weft_einsum_cpu, &begun);
     const double distance = view_distance(&begun.out[0], &sum);
     if (!CHECK(distance <= tolerance)) say_what(call, ", begun", distance);
     CHECK(view_same_bits(&begun.in[2], &kept));
@@ -61,7 +61,7 @@ static void compare_begun(const weft_call *call, double tolerance)
 static void compare(weft_call *call, double tolerance)
 {
     weft_view plain = view_like(&call->out[0]);
-    run_on_both(weft_einsum_cpu, call);
+    run_on_lanes(weft_einsum_cpu, call);
     weft_call oracle = *call;
     oracle.out[0] = plain;
     weft_einsum_plain(&oracle);
@@ -203,7 +203,7 @@ static void test_empty_contraction_gives_zeros(void)
     call.in[0] = view_of(WEFT_F32, 2, (part[]){m, none});
     call.in[1] = view_of(WEFT_F32, 1, (part[]){none});
     call.out[0] = view_of(WEFT_F32, 1, (part[]){m});
-    run_on_both(weft_einsum_cpu, &call);
+    run_on_lanes(weft_einsum_cpu, &call);
     for (int i = 0; i < 5; i++)
         CHECK(view_get(&call.out[0], i) == 0);
     call_free(&call);

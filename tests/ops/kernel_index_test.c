@@ -33,7 +33,7 @@ static void check_gather(weft_launch kernel, weft_call *call, const weft_dim_att
 {
     const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
     call->attributes = attributes;
-    run_on_both(kernel, call);
+    run_on_lanes(kernel, call);
     for (int64_t i = 0; i < weft_view_count(out); i++) {
         const int64_t id = (int64_t)view_get(ids, matching(ids, out, i, NULL, 0));
         const int64_t from = matching(table, out, i, attributes->dim, id);
@@ -107,7 +107,7 @@ static void check_begun(weft_call *call)
     weft_view kept = view_like(&begun.in[2]);
     memcpy(kept.data, begun.in[2].data,
            (size_t)weft_view_count(&kept) * weft_dtype_bytes(kept.dtype));
-    run_on_both(weft_scatter_add_cpu, &begun);
+    run_on_lanes(weft_scatter_add_cpu, &begun);
     CHECK(view_same_bits(&begun.in[2], &kept));
     check_sums(&begun);
     weft_call over = begun;
@@ -122,7 +122,7 @@ static void check_begun(weft_call *call)
 static void check_scatter(weft_call *call, const weft_dim_attributes *attributes)
 {
     call->attributes = attributes;
-    run_on_both(weft_scatter_add_cpu, call);
+    run_on_lanes(weft_scatter_add_cpu, call);
     check_sums(call);
     check_begun(call);
     call_free(call);

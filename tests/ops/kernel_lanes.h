@@ -4,7 +4,7 @@
 
 #include "kernel_views.h"
 
-enum { MOST_LANES = 4 };
+enum { MOST_LANES = 5 };
 static weft_stream *streams[MOST_LANES + 1]; /* by lanes */
 
 static inline bool lanes_open(void)

@@ -86,7 +86,7 @@ static void check_cholesky(weft_dtype dtype, int64_t n, int64_t begin)
     call.attributes = &a;
     add_diagonal(&call.in[0], n, 0);
     make_symmetric(&call.in[0], n);
-    run_on_both(weft_cholesky_cpu, &call);
+    run_on_lanes(weft_cholesky_cpu, &call);
     CHECK(off(&call.out[0], &call.out[0], &call.in[0], -1, true) <= within[dtype] * (double)n);
     for (int64_t number = 0; number < weft_view_size(&call.out[0], 0); number++)
         for (int64_t i = 0; i < n; i++)
@@ -110,7 +110,7 @@ static void test_what_is_not_positive_gives_nan_alone(void)
             add_diagonal(&call.in[0], sizes[i], 0);
             make_symmetric(&call.in[0], sizes[i]);
             view_set(&call.in[0], view_index(&call.in[0], of), -1.0);
-            run_on_both(weft_cholesky_cpu, &call);
+            run_on_lanes(weft_cholesky_cpu, &call);
             for (int64_t number = 0; number < BATCH; number++)
                 for (int64_t r = 0; r < sizes[i]; r++)
                     CHECK(isnan(at(&call.out[0], number, r, 0)) == (number == 1));
@@ -125,7 +125,7 @@ static void check_triangle(weft_dtype dtype, int64_t n, int64_t begin)
         const weft_triangle_attributes a = {sides(n), is_upper != 0};
         call.attributes = &a;
         add_diagonal(&call.in[0], n, 0);
-        run_on_both(weft_triangular_solve_cpu, &call);
+        run_on_lanes(weft_triangular_solve_cpu, &call);
         CHECK(off(&call.in[0], &call.out[0], &call.in[1], is_upper ? 1 : -1, false) <=
               within[dtype]);
         call_free(&call);
@@ -145,7 +145,7 @@ static void check_solve(weft_dtype dtype, int64_t n, int64_t begin)
     const int64_t bytes = weft_kernel_solve.scratch(&call);
     CHECK(bytes > 0 || begin == BATCH);
     call.scratch = malloc((size_t)bytes + 1);
-    run_on_both(weft_solve_cpu, &call);
+    run_on_lanes(weft_solve_cpu, &call);
     CHECK(off(&call.in[0], &call.out[0], &call.in[1], 0, false) <= within[dtype]);
     free(call.scratch);
     call_free(&call);

@@ -12,8 +12,8 @@ static void run_prepared(const weft_kernel *kernel, weft_launch anew, weft_call 
     weft_error error = {0};
     weft_arena *arena = weft_arena_create();
     weft_call again = *call;
-    again.stream = two_lanes;
-    run_on_both(anew, call);
+    again.stream = teams[1];
+    run_on_lanes(anew, call);
     for (int o = 0; o < call->n_out; o++)
         again.out[o] = view_like(&call->out[o]);
     if (CHECK_OK(kernel->prepare(&again, arena, &again.prepared, &error), error))
@@ -28,7 +28,7 @@ static void run_prepared(const weft_kernel *kernel, weft_launch anew, weft_call 
                 const double first = n > 0 ? view_get(&call->in[0], 0) : 0;
                 if (n > 0) view_set(&call->in[0], 0, view_get(&call->in[0], swap));
                 if (n > 0) view_set(&call->in[0], swap, first);
-                run_on_both(anew, call);
+                run_on_lanes(anew, call);
             }
         }
     for (int o = 0; o < call->n_out; o++)
@@ -204,7 +204,7 @@ static void test_ties_give_the_lowest_index(void)
     view_take(&out, WEFT_F32);
     const weft_reduce_attributes attributes = {WEFT_ARGMAX, "a"};
     weft_call call = {.n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
-    run_on_both(weft_reduce_cpu, &call);
+    run_on_lanes(weft_reduce_cpu, &call);
     CHECK_EQ_INT(index_of(&out, 1), 1507);
     CHECK_EQ_INT(index_of(&out, 3), 1507);
     call_free(&call);
@@ -225,9 +225,9 @@ static void test_lse_of_infinities(void)
         const weft_reduce_attributes attributes = {.combine = WEFT_LSE};
         weft_call call = {
             .n_in = 1, .n_out = 1, .in[0] = in, .out[0] = state, .attributes = &attributes};
-        run_on_both(weft_reduce_cpu, &call);
+        run_on_lanes(weft_reduce_cpu, &call);
         weft_call finish = {.n_in = 1, .n_out = 1, .in[0] = state, .out[0] = lse};
-        run_on_both(weft_lse_finish_cpu, &finish);
+        run_on_lanes(weft_lse_finish_cpu, &finish);
         CHECK(view_get(&lse, 0) == -INFINITY);
         CHECK(view_get(&lse, 1) == INFINITY);
         call_free(&call);
@@ -244,13 +244,13 @@ static void test_states_are_finished(void)
         weft_view x = view_of((weft_dtype)dtype, 1, &a), y = view_of((weft_dtype)dtype, 1, &a);
         view_set(&lse, 0, 3), view_set(&lse, 1, 2);
         weft_call call = {.n_in = 1, .n_out = 1, .in[0] = lse, .out[0] = x};
-        run_on_both(weft_lse_finish_cpu, &call);
+        run_on_lanes(weft_lse_finish_cpu, &call);
         CHECK_CLOSE(view_get(&x, 0), 3 + log(2), 1e-6);
         view_set(&moments, 0, 4), view_set(&moments, 1, -7), view_set(&moments, 2, 8);
         const weft_number_attributes eps = {0.25};
         call =
             (weft_call){.n_in = 1, .n_out = 2, .in[0] = moments, .out = {x, y}, .attributes = &eps};
-        run_on_both(weft_moments_finish_cpu, &call);
+        run_on_lanes(weft_moments_finish_cpu, &call);
         CHECK_CLOSE(view_get(&x, 0), -7, 1e-6);
         CHECK_CLOSE(view_get(&y, 0), 1 / 1.5, 1e-6);
         view_free(&lse);
@@ -297,9 +297,9 @@ static void test_argmax_states_become_indices(void)
         const weft_reduce_attributes attributes = {WEFT_ARGMAX, "b"};
         weft_call call = {
             .n_in = 1, .n_out = 1, .in[0] = in, .out[0] = state, .attributes = &attributes};
-        run_on_both(weft_reduce_cpu, &call);
+        run_on_lanes(weft_reduce_cpu, &call);
         weft_call finish = {.n_in = 1, .n_out = 1, .in[0] = state, .out[0] = index};
-        run_on_both(weft_argmax_finish_cpu, &finish);
+        run_on_lanes(weft_argmax_finish_cpu, &finish);
         CHECK_EQ_INT(view_get(&index, 0), 150);
         CHECK_EQ_INT(view_get(&index, 1), 299);
         CHECK_EQ_INT(view_get(&index, 2), 100);
@@ -330,7 +330,7 @@ static void check_moments(weft_dtype dtype, int64_t n, double size, bool rows)
     }
     const weft_reduce_attributes attributes = {.combine = WEFT_MOMENTS};
     weft_call call = {.n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
-    run_on_both(weft_reduce_cpu, &call);
+    run_on_lanes(weft_reduce_cpu, &call);
     const double t = dtype == WEFT_F32 ? 1e-6 : 1e-14, most = dtype == WEFT_F32 ? 3.4e38 : 1.7e308;
     for (int i = 0; i < 3; i++) {
         const double mean = view_get(&out, 3 * i + 1), square = view_get(&out, 3 * i + 2);
@@ -371,7 +371,7 @@ static void test_moments_of_infinities(void)
             const weft_reduce_attributes attributes = {.combine = WEFT_MOMENTS};
             weft_call call = {
                 .n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
-            run_on_both(weft_reduce_cpu, &call);
+            run_on_lanes(weft_reduce_cpu, &call);
             CHECK(view_get(&out, 1) == INFINITY);
             CHECK(isnan(view_get(&out, 2)));
             call_free(&call);

@@ -20,7 +20,7 @@ static void test_transpose_in_random_orders(void)
                 parts[d] = parts[e], parts[e] = p;
             }
             call.out[0] = view_of((weft_dtype)dtype, n, parts);
-            run_on_both(weft_transpose_cpu, &call);
+            run_on_lanes(weft_transpose_cpu, &call);
             for (int64_t o = 0; o < weft_view_count(&call.out[0]); o++) {
                 int64_t at[WEFT_MAX_DIMS], at_in[WEFT_MAX_DIMS];
                 view_at(&call.out[0], o, at);
@@ -41,7 +41,7 @@ static void test_copy_keeps_the_bits(void)
         call.in[0] = view_of(WEFT_F64, 1, &(part){"a", counts[i], 0, counts[i]});
         call.out[0] =
             view_of(WEFT_F64, 2, (part[]){{"b", counts[i], 0, counts[i]}, {"c", 1, 0, 1}});
-        run_on_both(weft_copy_cpu, &call);
+        run_on_lanes(weft_copy_cpu, &call);
         CHECK(view_same_bits(&call.in[0], &call.out[0]));
         call_free(&call);
     }
@@ -75,7 +75,7 @@ static void one_slice(weft_dtype dtype, int dim)
     weft_call slice = {.n_in = 1, .n_out = 1, .attributes = &attributes};
     slice.in[0] = view_of(dtype, 3, whole);
     slice.out[0] = view_of(dtype, 3, some);
-    run_on_both(weft_slice_cpu, &slice);
+    run_on_lanes(weft_slice_cpu, &slice);
     for (int64_t i = 0; i < weft_view_count(&slice.in[0]); i++) {
         int64_t at[WEFT_MAX_DIMS] = {0};
         view_at(&slice.in[0], i, at);
@@ -122,7 +122,7 @@ static void one_reindex(weft_dtype dtype, int dim)
     weft_call call = {.n_in = 1, .n_out = 1, .attributes = &r};
     call.in[0] = view_of(dtype, 3, from);
     call.out[0] = view_of(dtype, 3, to);
-    run_on_both(weft_reindex_cpu, &call);
+    run_on_lanes(weft_reindex_cpu, &call);
     for (int64_t i = 0; i < weft_view_count(&call.out[0]); i++) {
         int64_t at[WEFT_MAX_DIMS] = {0};
         view_at(&call.out[0], i, at);
@@ -154,7 +154,7 @@ static void one_concat(weft_dtype dtype, int dim)
     call.in[0] = view_of(dtype, 3, a);
     call.in[1] = view_of(dtype, 3, b);
     call.out[0] = view_of(dtype, 3, both);
-    run_on_both(weft_concat_cpu, &call);
+    run_on_lanes(weft_concat_cpu, &call);
     for (int64_t i = 0; i < weft_view_count(&call.out[0]); i++) {
         int64_t at[WEFT_MAX_DIMS] = {0};
         view_at(&call.out[0], i, at);

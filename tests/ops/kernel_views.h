@@ -1,5 +1,5 @@
 /* kernel_views.h: what the kernel tests share: random numbers, views with uneven boxes, streams of
- * 1 and 2 lanes. */
+ * 1, 2, 3 and 5 lanes. */
 #ifndef WEFT_KERNEL_VIEWS_H
 #define WEFT_KERNEL_VIEWS_H
 
@@ -131,37 +131,50 @@ static inline bool view_same_bits(const weft_view *a, const weft_view *b)
     return bytes == 0 || memcmp(a->data, b->data, bytes) == 0;
 }
 
-static weft_stream *one_lane, *two_lanes;
+enum { TEAMS = 3 };
+static const int team_lanes[TEAMS] = {2, 3, 5};
+static weft_stream *one_lane, *teams[TEAMS];
 
 static inline bool streams_open(void)
 {
     weft_error error = {0};
     weft_blas_start(); /* one thread per call, as the kernels expect */
-    return CHECK_OK(weft_devices[WEFT_CPU]->stream_create(1, &one_lane, &error), error) &&
-           CHECK_OK(weft_devices[WEFT_CPU]->stream_create(2, &two_lanes, &error), error);
+    bool is_open = CHECK_OK(weft_devices[WEFT_CPU]->stream_create(1, &one_lane, &error), error);
+    for (int t = 0; t < TEAMS && is_open; t++)
+        is_open = CHECK_OK(weft_devices[WEFT_CPU]->stream_create(team_lanes[t], &teams[t], &error),
+                           error);
+    return is_open;
 }
 static inline void streams_close(void)
 {
     weft_devices[WEFT_CPU]->stream_destroy(&one_lane);
-    weft_devices[WEFT_CPU]->stream_destroy(&two_lanes);
+    for (int t = 0; t < TEAMS; t++)
+        weft_devices[WEFT_CPU]->stream_destroy(&teams[t]);
 }
 
-/* Run a kernel on one lane into call->out, and on two into copies that must have the same bits. */
-static inline void run_on_both(weft_launch kernel, weft_call *call)
+/* Into copies that must have the bits of call->out. */
+static inline void run_on_team(weft_launch kernel, const weft_call *call, weft_stream *team)
 {
-    weft_call two = *call;
+    weft_call again = *call;
+    for (int i = 0; i < call->n_out; i++)
+        again.out[i] = view_like(&call->out[i]);
+    again.stream = team;
+    kernel(&again);
     for (int i = 0; i < call->n_out; i++) {
-        view_spoil(&call->out[i]);
-        two.out[i] = view_like(&call->out[i]);
+        CHECK(view_same_bits(&call->out[i], &again.out[i]));
+        view_free(&again.out[i]);
     }
+}
+
+/* Run a kernel on one lane into call->out, and on a team, another each time, with the same bits. */
+static inline void run_on_lanes(weft_launch kernel, weft_call *call)
+{
+    static int n_runs;
+    for (int i = 0; i < call->n_out; i++)
+        view_spoil(&call->out[i]);
     call->stream = one_lane;
     kernel(call);
-    two.stream = two_lanes;
-    kernel(&two);
-    for (int i = 0; i < call->n_out; i++) {
-        CHECK(view_same_bits(&call->out[i], &two.out[i]));
-        view_free(&two.out[i]);
-    }
+    run_on_team(kernel, call, teams[n_runs++ % TEAMS]);
 }
 static inline void call_free(weft_call *call)
 {

@@ -22,6 +22,7 @@ static weft_mesh *open_mesh(void)
     weft_mesh *mesh = NULL;
     weft_error error = {0};
     const int n = world.n_processes;
+    weft_lanes_choose(world.n_processes > 1 ? 0 : 3);
     CHECK_OK(weft_mesh_create(&world, texts[n > 4 ? 2 : n - 1], &mesh, &error), error);
     return mesh;
 }

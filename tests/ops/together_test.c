@@ -29,6 +29,7 @@ static bool rig_open(rig *r, const char *mesh, const char *layout, int zero)
     weft_lanes_choose(1);
     r->graph = weft_graph_create(1);
     r->second = weft_graph_create(1);
+    weft_lanes_choose(world.n_processes > 1 ? 0 : 3);
     return CHECK_OK(weft_mesh_create(&world, mesh, &r->mesh, &error), error) &&
            CHECK_OK(weft_layout_create(layout, &r->layout, &error), error) &&
            (!zero || CHECK_OK(weft_layout_store(r->layout, zero, "batch", &error), error));

@@ -17,12 +17,18 @@ double weft_oracle_unit(int k, int64_t i)
     return (double)((x ^ (x >> 31)) >> 44) / 1048576.0;
 }
 
+/* Meshes of one process have ranks of three lanes, of five, of one and of as many as there are, in turn; who runs alone has
+ * one. */
+static const int lanes[] = {3, 5, 1, 0};
+enum { LANES = sizeof lanes / sizeof *lanes };
+
 weft_status weft_oracle_open(weft_oracle *oracle, const char *const *mesh_texts, int n,
                              weft_error *error)
 {
     const weft_world single = {.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
     *oracle = (weft_oracle){0};
     WEFT_TRY(weft_world_open(&oracle->world, error));
+    weft_lanes_choose(1);
     WEFT_TRY(weft_mesh_create(&single, "data:1", &oracle->alone, error));
     for (int i = 0; i < n && oracle->n_meshes < 16; i++) {
         weft_mesh *plan = NULL;
@@ -30,10 +36,12 @@ weft_status weft_oracle_open(weft_oracle *oracle, const char *const *mesh_texts,
         const int n_ranks = weft_mesh_n_ranks(plan);
         weft_mesh_destroy(&plan);
         if (oracle->world.n_processes > 1 && n_ranks != oracle->world.n_processes) continue;
+        weft_lanes_choose(oracle->world.n_processes > 1 ? 0 : lanes[oracle->n_meshes % LANES]);
         WEFT_TRY(weft_mesh_create(&oracle->world, mesh_texts[i], &oracle->meshes[oracle->n_meshes],
                                   error));
         oracle->n_meshes++;
     }
+    weft_lanes_choose(0);
     return WEFT_OK;
 }
 

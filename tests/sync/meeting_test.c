@@ -22,7 +22,7 @@ static void read_all(together *t, int round)
 static void write_together(void *state, int rank)
 {
     together *t = state;
-    weft_meeting_open(&t->meeting, t->n_ranks);
+    weft_meeting_open(&t->meeting, t->n_ranks, true);
     for (int round = 1; round <= t->n_rounds; round++) {
         if (rank == t->breaker && round == t->n_rounds) {
             weft_meeting_break(&t->meeting);

@@ -6,20 +6,18 @@
  */
 #include "await.h"
 
-#include <sched.h>
-#include <time.h>
-
 enum { LOOKS = 100, YIELDS = 100, SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
 
 void weft_rest(int64_t n)
 {
     if (n < LOOKS) return;
     if (n < LOOKS + YIELDS) {
-        sched_yield();
+        weft_sync_yield();
         return;
     }
+    weft_waiter waiter = {.what = "a device", .whom = WEFT_ANY};
     const int64_t ns = SHORTEST_NS + (n - LOOKS - YIELDS) * 1000;
-    nanosleep(&(struct timespec){0, ns < LONGEST_NS ? ns : LONGEST_NS}, NULL);
+    weft_waiter_nap(&waiter, ns < LONGEST_NS ? ns : LONGEST_NS);
 }
 
 static uint64_t done_by(const weft_device *device, weft_stream *stream)

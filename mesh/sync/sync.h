@@ -1,9 +1,9 @@
 /* sync.h (private): how threads, and processes that share memory, wait for each other: atomics, waits, locks.
  *
- * Every room goes through this header, for three reasons. Each access names its memory order, so nothing rests on what one
- * processor promises. Each wait names what it waits for and whom, so a circle of waits can be told to people. And in a test
- * build (WEFT_SCHEDULED) each access is a step at which a scheduler decides who goes on (tests/sync/schedule.h): so the
- * orders that a machine shows once in a year are tried one after the other.
+ * Each access names its memory order, so nothing rests on what one processor promises. Each wait names what it waits for
+ * and whom, so a circle of waits can be told to people. And in a test build (WEFT_SCHEDULED) each access is a step at which
+ * a scheduler decides who goes on (tests/sync/schedule.h): so the orders that a machine shows once in a year are tried one
+ * after the other. Tables that are written once and then read may have a lock of their own (guards/waits says which).
  *
  *     weft_waiter wait = {.what = "the round to end", .whom = WEFT_ANY, .patience = {2000, 4}};
  *     while (weft_sync_load(&meeting->round.value) == round)

@@ -4,7 +4,7 @@
 
 #include "explored.h"
 
-enum { MOST_ITEMS = 16 };
+enum { MOST_ITEMS = 128 };
 
 /* ---- items that lanes share --------------------------------------------------------------------- */
 
@@ -75,6 +75,21 @@ static void test_random_orders_of_more_lanes_and_passes(void)
         check_passes(3, 3, 3, (schedule_options){.seed = seed, .most_runs = n});
         check_passes(4, 9, 4, (schedule_options){.seed = seed + 10, .most_runs = n});
         check_passes(7, 14, 3, (schedule_options){.seed = seed + 20, .most_runs = n / 2});
+    }
+}
+
+/* Of one pass of four items a lane, as long as nobody is put aside: what lanes look at to find that nothing is left grows with
+ * their number, and nothing grows faster. */
+static void test_accesses_of_a_lane_grow_with_the_lanes_alone(void)
+{
+    enum { LANES = 32, PASSES = 4 };
+    for (int n = 1; n <= LANES; n *= 2) {
+        passes p = {.n_lanes = n, .n_items = 4 * n, .n_passes = PASSES, .most = 2};
+        schedule_report report;
+        CHECK(schedule_explore(share_items, &p, &(schedule_options){.most_runs = 1}, &report));
+        const double each = (double)report.n_accesses / (n * PASSES);
+        printf("  %d lanes: %.1f accesses a lane and pass\n", n, each);
+        CHECK(each <= 10 + 8 * n);
     }
 }
 
@@ -170,6 +185,7 @@ int main(void)
 {
     RUN(test_items_are_done_once_in_each_pass_and_no_lane_waits_for_ever);
     RUN(test_random_orders_of_more_lanes_and_passes);
+    RUN(test_accesses_of_a_lane_grow_with_the_lanes_alone);
     RUN(test_runs_of_a_team_reach_those_called_and_end);
     RUN(test_loops_of_a_stream);
     return weft_test_report();

@@ -272,7 +272,7 @@ static place *place_of(const volatile void *address)
 
 static void learn(uint32_t *clock, const uint32_t *other)
 {
-    for (int i = 0; i < SCHEDULE_THREADS; i++)
+    for (int i = 0; i < s.n_threads; i++)
         if (other[i] > clock[i]) clock[i] = other[i];
 }
 

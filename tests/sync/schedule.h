@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SCHEDULE_THREADS = 8, SCHEDULE_WORDS = 4000 };
+enum { SCHEDULE_THREADS = 33, SCHEDULE_WORDS = 4000 };
 
 typedef struct schedule_options {
     int n_preemptions; /* times that a thread which could go on is put aside; all orders with so many, or fewer */

@@ -267,6 +267,28 @@ static void test_who_has_begun_a_call_and_rests_hangs(void)
     CHECK(!judged(3));
 }
 
+/* Whether or not others wait, and however much of the processor its lanes use. */
+static void test_a_rank_whose_lanes_wait_for_each_other_hangs(void)
+{
+    make_views(3);
+    views[1].stuck = PATIENCE + 1;
+    views[1].at_work = true;
+    check_verdict(3, WEFT_ENDS_HUNG, 1);
+    check_names(1);
+    CHECK_TEXT(verdict.text, "hangs: for 11 s its lanes have waited for each other");
+    views[1].stuck = PATIENCE - 1;
+    CHECK(!judged(3));
+    views[1].stuck_allowed = 2; /* it was told to end */
+    CHECK(judged(3));
+    views[1].stuck = 1;
+    CHECK(!judged(3));
+    make_idle(PATIENCE + 1, PATIENCE + 1);
+    views[2].stuck = PATIENCE + 1;
+    CHECK(judged(3));
+    CHECK_TEXT(verdict.text, "its lanes");
+    CHECK_TEXT(verdict.text, "wait for it");
+}
+
 /* 0 waits for 1, which waits for 2, which does nothing. */
 static void test_the_end_of_the_chain_is_at_fault(void)
 {
@@ -442,6 +464,7 @@ int main(void)
     RUN(test_circle_of_three_behind_a_chain);
     RUN(test_idle_hangs);
     RUN(test_who_has_begun_a_call_and_rests_hangs);
+    RUN(test_a_rank_whose_lanes_wait_for_each_other_hangs);
     RUN(test_the_end_of_the_chain_is_at_fault);
     RUN(test_work_is_slow_and_no_verdict);
     RUN(test_stalled_with_allowance_for_bytes);

@@ -17,10 +17,17 @@ double weft_oracle_unit(int k, int64_t i)
     return (double)((x ^ (x >> 31)) >> 44) / 1048576.0;
 }
 
-/* Meshes of one process have ranks of three lanes, of five, of one and of as many as there are, in turn; who runs alone has
- * one. */
-static const int lanes[] = {3, 5, 1, 0};
-enum { LANES = sizeof lanes / sizeof *lanes };
+/* Of the meshes with two ranks in this process the first has three lanes a rank, the next five, and so on. Others, and who
+ * runs alone, have one: threads that far outnumber cores show no more, and take minutes. */
+static int lanes_for(const weft_oracle *oracle, int n_ranks)
+{
+    static const int lanes[] = {3, 5};
+    int n_before = 0;
+    for (int i = 0; i < oracle->n_meshes; i++)
+        n_before += weft_mesh_n_ranks(oracle->meshes[i]) == 2;
+    if (oracle->world.n_processes > 1) return 0; /* as many as there are */
+    return n_ranks == 2 ? lanes[n_before % 2] : 1;
+}
 
 weft_status weft_oracle_open(weft_oracle *oracle, const char *const *mesh_texts, int n,
                              weft_error *error)
@@ -36,7 +43,7 @@ weft_status weft_oracle_open(weft_oracle *oracle, const char *const *mesh_texts,
         const int n_ranks = weft_mesh_n_ranks(plan);
         weft_mesh_destroy(&plan);
         if (oracle->world.n_processes > 1 && n_ranks != oracle->world.n_processes) continue;
-        weft_lanes_choose(oracle->world.n_processes > 1 ? 0 : lanes[oracle->n_meshes % LANES]);
+        weft_lanes_choose(lanes_for(oracle, n_ranks));
         WEFT_TRY(weft_mesh_create(&oracle->world, mesh_texts[i], &oracle->meshes[oracle->n_meshes],
                                   error));
         oracle->n_meshes++;

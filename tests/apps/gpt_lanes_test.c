@@ -91,19 +91,27 @@ static void check_lanes(const char *mesh, const char *rules, weft_dtype dtype, c
     weft_test_hangs_after(0);
 }
 
+/* Of n numbers of lanes so many: fewer where sanitizers run. */
+static int some(int n)
+{
+    const int cases = weft_test_cases(n);
+    return cases < n ? cases : n;
+}
+
 static void test_one_rank_has_the_same_bits_on_any_number_of_lanes(void)
 {
-    static const int lanes[] = {2, 3, 4, 5, 7, 16};
-    check_lanes("data:1", "", WEFT_F32, lanes, 6);
-    check_lanes("data:1", "", WEFT_BF16, lanes, 3);
+    static const int lanes[] = {3, 5, 2, 4, 7, 16};
+    check_lanes("data:1", "", WEFT_F32, lanes, some(6));
+    check_lanes("data:1", "", WEFT_BF16, lanes, some(3));
 }
 
 static void test_so_have_several_ranks(void)
 {
     static const int lanes[] = {3, 5};
-    check_lanes("data:2", "batch:data", WEFT_F32, lanes, 2);
+    const int n = some(2);
+    check_lanes("data:2", "batch:data", WEFT_F32, lanes, n);
     check_lanes("data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", WEFT_F32,
-                lanes, 2);
+                lanes, n);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
  *     waits [TIMES]     default 2000
  *
  * Where threads outnumber cores a clock on the wall says how the system shares these out. So what counts is context
- * switches (a thread slept or yielded; or was put aside), of all threads together, and time on a processor.
+ * switches (a thread slept; or it yielded, or was put aside), of all threads together, and time on a processor.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ enum { MOST = 32, PASSES = 4, COUNT = 1024 };
 static int times;
 
 typedef struct cost {
-    double asked, forced, us; /* switches; microseconds on processors */
+    double slept, yielded,
+        us; /* switches, those who were put aside among the latter; microseconds on processors */
 } cost;
 
 static cost cost_now(void)
@@ -34,8 +35,8 @@ static cost cost_now(void)
 static void say(const char *what, int n, cost before, int n_done)
 {
     const cost now = cost_now();
-    printf("%-22s %3d   %8.2f %8.2f %10.1f\n", what, n, (now.asked - before.asked) / n_done,
-           (now.forced - before.forced) / n_done, (now.us - before.us) / n_done);
+    printf("%-22s %3d   %8.2f %8.2f %10.1f\n", what, n, (now.slept - before.slept) / n_done,
+           (now.yielded - before.yielded) / n_done, (now.us - before.us) / n_done);
 }
 
 /* ---- lanes -------------------------------------------------------------------------------------- */
@@ -130,7 +131,7 @@ static void measure_ranks(int n)
 int main(int argc, char **argv)
 {
     times = argc > 1 ? atoi(argv[1]) : 2000;
-    printf("%d cores; of one:              slept or yielded   put aside   us of processors\n",
+    printf("%d cores; of one:              slept  yielded   us of processors\n",
            weft_machine_info()->n_cores);
     for (int n = 1; n <= MOST; n *= 2)
         measure_lanes(n);

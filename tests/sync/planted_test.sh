@@ -2,6 +2,7 @@
 # planted_test.sh FOLDER PROGRAM...: each is a test of this folder with a fault planted in the library, and has to fail.
 folder=$1
 shift
+export TEST_CASES=100 # however few of their cases the tests themselves are given
 n_found=0 n_missed=0
 for program; do
     words=$("$folder/$program" 2>&1)

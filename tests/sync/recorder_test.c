@@ -65,6 +65,8 @@ static void test_calls_are_seen_whole(void)
     recorded r = {.recorder = calloc(1, sizeof *r.recorder)};
     for (int i = 0; i < CALLS; i++)
         r.fingerprints[i + 1] = weft_call_fingerprint(r.fingerprints[i], &call);
+    explore("a rank that calls, and who looks, at random", record_calls, &r,
+            (schedule_options){.seed = 4, .most_runs = weft_test_cases(3000)});
     explore("a rank that calls, and who looks", record_calls, &r,
             (schedule_options){.n_preemptions = 2});
     free(r.recorder);
@@ -142,6 +144,8 @@ static void be_busy(void *state)
 static void test_two_threads_say_what_a_rank_is_busy_with(void)
 {
     CHECK(weft_recorder_of(0) != NULL);
+    explore("two that say and one that looks, at random", be_busy, NULL,
+            (schedule_options){.seed = 3, .most_runs = weft_test_cases(10000)});
     explore("two that say and one that looks", be_busy, NULL,
             (schedule_options){.n_preemptions = 2, .most_runs = weft_test_cases(10000)});
 }

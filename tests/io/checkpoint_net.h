@@ -66,7 +66,7 @@ static inline weft_status net_open(const place *where, const net_options *o, net
         update = o->update != NULL
                      ? o->update(n->loss)
                      : weft_adamw(n->loss, &(weft_optimizer_options){.rate = 0.05, .clip = 1.0});
-    weft_lanes_choose(world.n_processes > 1 ? 0 : 5);
+    weft_lanes_choose(world.n_processes > 1 ? 0 : 3);
     WEFT_TRY(weft_mesh_create(&world, where->mesh, &n->mesh, error));
     WEFT_TRY(weft_layout_create(where->layout, &layout, error));
     weft_status status = weft_layout_store(layout, where->zero, "batch", error);

@@ -27,8 +27,7 @@ static const struct {
     [WEFT_LIMITED_MEMORY] = {"memory", "memory.max", "memory.limit_in_bytes", NULL},
 };
 
-/* No stdio: it may be that memory is short. */
-static bool read_text(const char *path, char *text, size_t bytes)
+bool weft_read_text(const char *path, char *text, size_t bytes)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = file >= 0 ? read(file, text, bytes - 1) : -1;
@@ -41,7 +40,7 @@ static bool read_text(const char *path, char *text, size_t bytes)
 static double read_number(const char *path)
 {
     char text[128], *end;
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!weft_read_text(path, text, sizeof text)) return 0;
     const double number = strtod(text, &end), by = end != text ? strtod(end, NULL) : 0;
     return !(number > 0) ? 0 : by > 0 ? number / by : number;
 }
@@ -63,7 +62,7 @@ static bool find_path(const char *root, const char *controller, char path[PATH_B
 {
     char file[PATH_BYTES], text[2 * PATH_BYTES], *rest = text, *line;
     snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
-    if (!read_text(file, text, sizeof text)) return false;
+    if (!weft_read_text(file, text, sizeof text)) return false;
     while ((line = strsep(&rest, "\n")) != NULL) {
         char *names = strchr(line, ':'), *place = names != NULL ? strchr(names + 1, ':') : NULL;
         if (place == NULL) continue;

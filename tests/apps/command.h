@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_COMMAND_H
 #define WEFT_TESTS_COMMAND_H
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,6 +35,16 @@ static inline command_result command_run_all(const char *line)
     result.seconds =
         (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     return result;
+}
+
+/* command_first_core - the lowest core that this process may use. */
+static inline int command_first_core(void)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (int i = 0; sched_getaffinity(0, sizeof all, &all) == 0 && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all)) return i;
+    return 0;
 }
 
 /* command_run - `line`, one command, at most 30 s; keeps its stderr and drops its stdout. */

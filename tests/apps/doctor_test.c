@@ -3,7 +3,6 @@
 #include "training.h"
 
 #include <jansson.h>
-#include <sched.h>
 #include <sys/stat.h>
 
 #define DOCTOR WEFT_TEST_BIN "/weft doctor "
@@ -133,25 +132,16 @@ static void test_lanes(void)
 #endif
 }
 
-static int first_core(void)
-{
-    cpu_set_t all;
-    CPU_ZERO(&all);
-    for (int i = 0; sched_getaffinity(0, sizeof all, &all) == 0 && i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &all)) return i;
-    return 0;
-}
-
 static void test_processes_on_one_core(void)
 {
     char line[1024];
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
-    snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " DOCTOR "%%s", first_core());
+    snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " DOCTOR "%%s", command_first_core());
     const bool has_others = sysconf(_SC_NPROCESSORS_ONLN) > 1;
     check_line(run_line(line, ""), "warn", "lanes",
                has_others ? "2 processes are bound to one core, while " : "share 1 core");
     snprintf(line, sizeof line, WEFT_TEST_MPIEXEC " -n 1 taskset -c %d " DOCTOR "%%s",
-             first_core());
+             command_first_core());
     if (has_others)
         check_line(run_line(line, ""), "warn", "lanes", "1 process here may use 1 of the host's");
 }

@@ -207,15 +207,6 @@ static void test_more_threads_than_the_user_may_have(void)
 
 /* ---- cores that become fewer ----------------------------------------------------------------- */
 
-static int first_core(void)
-{
-    cpu_set_t all;
-    CPU_ZERO(&all);
-    for (int i = 0; sched_getaffinity(0, sizeof all, &all) == 0 && i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &all)) return i;
-    return 0;
-}
-
 /* All threads of a process onto one core; returns how many there were. */
 static int bind_to_one(pid_t process)
 {
@@ -223,7 +214,7 @@ static int bind_to_one(pid_t process)
     cpu_set_t one;
     int n = 0;
     CPU_ZERO(&one);
-    CPU_SET(first_core(), &one);
+    CPU_SET(command_first_core(), &one);
     snprintf(path, sizeof path, "/proc/%d/task", (int)process);
     DIR *all = opendir(path);
     for (struct dirent *each; all != NULL && (each = readdir(all)) != NULL;)
@@ -266,7 +257,7 @@ static void test_processes_that_are_bound(void)
     char line[1024];
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
     CHECK_EQ_INT(lanes_of(TWO_RANKS " --bind-to none " INFO), n / 2 > 1 ? n / 2 : 1);
-    snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " INFO, first_core());
+    snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " INFO, command_first_core());
     CHECK_EQ_INT(lanes_of(line), 1);
     CHECK_TEXT(run_line(line)->text, n > 1 ? "2 processes are bound to one core" : "share 1 core");
     if (n < 2 || run_line(TWO_RANKS " --bind-to core true")->status != 0) {

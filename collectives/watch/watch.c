@@ -25,7 +25,7 @@ static struct {
     int wake; /* an eventfd: something is to be done at once */
     pthread_t thread;
     struct pollfd *files;
-    _Atomic int is_ending, is_told_to_end, is_hurried, n_saving;
+    _Atomic int is_ending, is_told_to_end, n_saving;
     double held;             /* since when a verdict waits for a save */
     double told_to_end;      /* when */
     _Atomic int patience_ms; /* 0: only watch */
@@ -172,6 +172,17 @@ static bool waits_for_save(double now)
     return now - watch.held < SAVING_S;
 }
 
+/* Who only watches ends nothing, but for lanes that cannot get on in a process that was told to end. */
+static bool may_end(const weft_rank_view *views, int n, const weft_verdict *verdict)
+{
+    if (weft_sync_load(&watch.patience_ms) > 0) return true;
+    for (int i = 0; i < n; i++)
+        if (views[i].rank == verdict->rank && views[i].stuck_allowed > 0 &&
+            views[i].stuck >= views[i].stuck_allowed)
+            return true;
+    return false;
+}
+
 static void judge(double now)
 {
     const int patience_ms = weft_sync_load(&watch.patience_ms);
@@ -180,11 +191,10 @@ static void judge(double now)
     char text[1024];
     int n;
     weft_rank_view *views = watch.ends->views(now, patience, &n);
-    const bool is_hurried = weft_sync_load(&watch.is_hurried);
     hold(views, n, now);
     if (weft_judge(views, n, patience, &verdict)) {
         look_closer(views, n, patience, &verdict);
-        if (patience_ms > 0 || is_hurried) {
+        if (may_end(views, n, &verdict)) {
             if (verdict.status == WEFT_ENDS_HUNG && waits_for_save(now)) return;
             end_job(&verdict, false);
         }
@@ -307,11 +317,10 @@ void weft_watch_begin(int process, int n_processes, const weft_hub_address *hub)
     if (watch.ends) return;
     watch.n_processes = n_processes;
     weft_sync_store(&watch.is_ending, 0);
-    weft_sync_store(&watch.is_hurried, 0);
     weft_look_hurry(false);
     for (int i = 0; i < weft_n_recorders(); i++) /* of a world that was open before */
         weft_sync_store(&weft_recorder_at(i)->head.has_left, 0);
-    watch.next_word = 0;
+    watch.next_word = watch.held = 0;
     if (!open_end(process, hub) || !start_thread()) {
         watch.ends = NULL;
         fprintf(stderr, "weft: ranks are not watched, since no thread or socket was to be had for "
@@ -367,7 +376,6 @@ void weft_watch_saving(bool is_saving)
 
 void weft_watch_hurry(void)
 {
-    weft_sync_store(&watch.is_hurried, 1);
     weft_look_hurry(true);
 }
 

@@ -2,13 +2,8 @@
  * that each wait says for whom it is and each order is tried (tests/sync); elsewhere only tables that are written once and
  * then read have atomics and locks of their own.
  */
-#include <ftw.h>
-#include <stdlib.h>
-#include <string.h>
+#include "source_lines.h"
 
-#include "test.h"
-
-static const char root[] = WEFT_TEST_DATA "/..";
 static const char *const rooms[] = {"mesh",  "layout", "collectives", "ops", "autodiff",
                                     "optim", "io",     "extend",      NULL};
 /* What is registered, chosen or looked up, by any thread. And what is cuda's, whose queues wait by the driver. */
@@ -32,13 +27,6 @@ static const char *const words[] = {"atomic_load",    "atomic_store",      "atom
                                     "atomic_compare", "atomic_exchange",   "sched_yield",
                                     "SYS_futex",      "pthread_cond_wait", "pthread_mutex_lock",
                                     "pthread_create", "pthread_join",      NULL};
-static int n_files;
-
-static bool is_source(const char *path)
-{
-    const char *end = strrchr(path, '.');
-    return end != NULL && (strcmp(end, ".c") == 0 || strcmp(end, ".h") == 0);
-}
 
 static bool is_table(const char *path)
 {
@@ -54,32 +42,10 @@ static bool waits(const char *line)
     return false;
 }
 
-static int look(const char *path, const struct stat *facts, int kind, struct FTW *place)
-{
-    char line[1000];
-    (void)facts, (void)place;
-    if (kind != FTW_F || !is_source(path) || is_table(path)) return 0;
-    FILE *file = fopen(path, "r");
-    if (!weft_test_check(file != NULL, __FILE__, __LINE__, path)) return 0;
-    for (int number = 1; fgets(line, sizeof line, file) != NULL; number++) {
-        char text[1200];
-        snprintf(text, sizeof text, "%s:%d waits by itself; mesh/sync/sync.h has how", path,
-                 number);
-        weft_test_check(!waits(line), __FILE__, __LINE__, text);
-    }
-    fclose(file);
-    n_files++;
-    return 0;
-}
-
 static void test_threads_wait_by_one_header(void)
 {
-    for (int r = 0; rooms[r] != NULL; r++) {
-        char path[1000];
-        snprintf(path, sizeof path, "%s/%s", root, rooms[r]);
-        CHECK_EQ_INT(nftw(path, look, 16, FTW_PHYS), 0);
-    }
-    CHECK(n_files > 200);
+    check_sources(
+        &(source_rule){rooms, is_table, waits, "waits by itself; mesh/sync/sync.h has how"});
 }
 
 static void test_what_waits_by_itself_is_seen(void)

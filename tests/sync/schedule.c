@@ -7,14 +7,13 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "sync.h"
+#include "clocks.h"
 #include "system.h"
 
 enum {
     STACK_BYTES = 1 << 18,
     MOST_ACCESSES = 40000, /* of one run: more is one that does not end */
     MOST_OVERSLEPT = 100,
-    PLACES = 1 << 12,
     MOST_LOCKS = 64,
     MOST_CHOICES = MOST_ACCESSES,
     SHOWN_TURNS = 60,
@@ -37,18 +36,7 @@ typedef struct thread {
     int whom;
     uint64_t own_writes, seen; /* seen: writes of others, when it looked last */
     bool has_looked;           /* since its last pause */
-    uint32_t clock[SCHEDULE_THREADS];
 } thread;
-
-/* What is known of an address in this run. */
-typedef struct place {
-    const volatile void *address;
-    int64_t run;
-    uint32_t release[SCHEDULE_THREADS]; /* what who acquires it comes to know */
-    uint32_t reads[SCHEDULE_THREADS];
-    int writer, releaser;
-    uint32_t written;
-} place;
 
 typedef struct choice {
     int pick, n;
@@ -66,7 +54,6 @@ static struct {
     int64_t n_accesses, clock;
     int n_preempted, n_overslept, n_choices, depth;
     choice choices[MOST_CHOICES];
-    place places[PLACES];
     struct {
         pthread_mutex_t *lock;
         int owner; /* -1: free */
@@ -253,92 +240,6 @@ static void block(state how, const volatile void *on)
     let_another();
 }
 
-/* ---- clocks: what a thread knows of what the others have done ----------------------------------- */
-
-static place *place_of(const volatile void *address)
-{
-    uint64_t at = (uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 40;
-    for (;; at++) {
-        place *p = &s.places[at % PLACES];
-        if (p->run == s.report->n_runs && p->address == address) return p;
-        if (p->run == s.report->n_runs) continue;
-        memset(p, 0, sizeof *p);
-        p->address = address;
-        p->run = s.report->n_runs;
-        p->releaser = -1;
-        return p;
-    }
-}
-
-static void learn(uint32_t *clock, const uint32_t *other)
-{
-    for (int i = 0; i < s.n_threads; i++)
-        if (other[i] > clock[i]) clock[i] = other[i];
-}
-
-static void acquire(place *p)
-{
-    learn(s.threads[s.now].clock, p->release);
-}
-
-static void release(place *p, bool is_change)
-{
-    thread *t = &s.threads[s.now];
-    if (!is_change) memset(p->release, 0, sizeof p->release);
-    learn(p->release, t->clock);
-    p->releaser = s.now;
-    t->clock[s.now]++;
-}
-
-static void read_data(place *p)
-{
-    const thread *t = &s.threads[s.now];
-    if (p->written > t->clock[p->writer])
-        schedule_fail("thread %d reads what thread %d has written and not handed over", s.now,
-                      p->writer);
-    p->reads[s.now] = t->clock[s.now];
-}
-
-static void write_data(place *p)
-{
-    const thread *t = &s.threads[s.now];
-    if (p->written > t->clock[p->writer])
-        schedule_fail("thread %d writes over what thread %d has written and not handed over", s.now,
-                      p->writer);
-    for (int i = 0; i < s.n_threads; i++)
-        if (i != s.now && p->reads[i] > t->clock[i])
-            schedule_fail("thread %d writes what thread %d may still read", s.now, i);
-    p->writer = s.now;
-    p->written = t->clock[s.now];
-}
-
-static void keep_clocks(const volatile void *where, weft_access kind)
-{
-    place *p = place_of(where);
-    switch (kind) {
-    case WEFT_ACCESS_LOAD:
-        acquire(p);
-        break;
-    case WEFT_ACCESS_STORE:
-        release(p, false);
-        break;
-    case WEFT_ACCESS_CHANGE:
-        acquire(p), release(p, true);
-        break;
-    case WEFT_ACCESS_STORE_RELAXED:
-        if (p->releaser != s.now) memset(p->release, 0, sizeof p->release);
-        break;
-    case WEFT_ACCESS_READ:
-        read_data(p);
-        break;
-    case WEFT_ACCESS_WRITE:
-        write_data(p);
-        break;
-    default:
-        break;
-    }
-}
-
 /* ---- what the library calls --------------------------------------------------------------------- */
 
 void weft_schedule_access(const volatile void *where, weft_access kind)
@@ -353,7 +254,7 @@ void weft_schedule_access(const volatile void *where, weft_access kind)
     }
     if (!is_data && kind != WEFT_ACCESS_LOAD && kind != WEFT_ACCESS_LOAD_RELAXED)
         s.n_writes++, s.threads[s.now].own_writes++;
-    keep_clocks(where, kind);
+    clocks_access(s.now, where, kind);
 }
 
 int schedule_thread(void)
@@ -429,14 +330,14 @@ void weft_system_lock(pthread_mutex_t *lock)
     while (*owner_of(lock) >= 0)
         block(LOCKING, lock);
     *owner_of(lock) = s.now;
-    acquire(place_of(lock));
+    clocks_access(s.now, lock, WEFT_ACCESS_LOAD);
 }
 
 void weft_system_unlock(pthread_mutex_t *lock)
 {
     if (!s.is_running) return;
     if (*owner_of(lock) != s.now) schedule_fail("a lock is given up that its thread has not");
-    release(place_of(lock), true);
+    clocks_access(s.now, lock, WEFT_ACCESS_CHANGE);
     *owner_of(lock) = -1;
     s.n_writes++, s.threads[s.now].own_writes++;
 }
@@ -449,7 +350,7 @@ void weft_system_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock
     while (*owner_of(lock) >= 0)
         block(LOCKING, lock);
     *owner_of(lock) = s.now;
-    acquire(place_of(lock));
+    clocks_access(s.now, lock, WEFT_ACCESS_LOAD);
 }
 
 void weft_system_condition_tell(pthread_cond_t *condition)
@@ -467,7 +368,7 @@ static void thread_main(void)
     thread *t = &s.threads[s.now];
     (void)t->main(t->argument);
     t->state = DONE;
-    release(place_of(t), false);
+    clocks_access(s.now, t, WEFT_ACCESS_STORE);
     bool is_over = true;
     for (int i = 0; i < s.n_threads; i++)
         is_over = is_over && s.threads[i].state == DONE;
@@ -494,9 +395,7 @@ int weft_system_start(pthread_t *thread, void *(*main)(void *), void *argument)
     if (s.n_threads == SCHEDULE_THREADS) give_up("more threads than the scheduler has");
     *thread = (pthread_t)s.n_threads;
     add_thread(main, argument);
-    learn(s.threads[s.n_threads - 1].clock, s.threads[s.now].clock);
-    s.threads[s.n_threads - 1].clock[s.n_threads - 1] = 1;
-    s.threads[s.now].clock[s.now]++;
+    clocks_fork(s.now, s.n_threads - 1);
     return 0;
 }
 
@@ -504,7 +403,7 @@ void weft_system_join(pthread_t thread)
 {
     s.threads[s.now].joined = (int)thread;
     if (s.threads[(int)thread].state != DONE) block(JOINING, NULL);
-    acquire(place_of(&s.threads[(int)thread]));
+    clocks_access(s.now, &s.threads[(int)thread], WEFT_ACCESS_LOAD);
 }
 
 /* ---- exploring ---------------------------------------------------------------------------------- */
@@ -522,7 +421,7 @@ static void run_once(void *argument)
     s.n_accesses = 0;
     s.now = 0;
     add_thread(body_main, argument);
-    s.threads[0].clock[0] = 1;
+    clocks_begin();
     s.turns[s.n_turns++].thread = 0;
     s.turns[0].n = 0;
     s.is_running = true;
@@ -555,7 +454,6 @@ bool schedule_explore(void (*body)(void *argument), void *argument, const schedu
     s.n_choices = 0;
     s.random = options->seed;
     *report = (schedule_report){0};
-    memset(s.places, 0, sizeof s.places);
     for (bool is_more = true; is_more && !has_failed() && report->n_runs < most;) {
         report->n_runs++;
         run_once(argument);

@@ -27,8 +27,8 @@ typedef struct app_lock {
  *         the file cannot be made
  */
 weft_status app_lock_take(app_lock *lock, const char *folder, weft_error *error);
-/* app_lock_look - whether another process has it: WEFT_USAGE with the same sentence. For a moment this one shares it, so a
- * job that begins just then is kept out. Local. */
+/* app_lock_look - whether another process has it: WEFT_USAGE with the same sentence. For a moment this one shares it,
+ * so a job that begins just then is kept out. Local. */
 weft_status app_lock_look(const char *folder, weft_error *error);
 void app_lock_leave(app_lock *lock);
 

@@ -46,9 +46,9 @@ void weft_desk_poll(weft_desk *desk)
 
 static const weft_waiter on_bell = {"what is under way between ranks", WEFT_ANY, {0, 0}, NULL, 0};
 
-/* The ringer changes something, then looks for sleepers; this says that it sleeps, then looks once more: one of both sees
- * the other. A bell that is rung for the last of several ranks alone may be missed when ranks wait in different orders; so
- * nobody sleeps for long. */
+/* The ringer changes something, then looks for sleepers; this says that it sleeps, then looks once more: one of both
+ * sees the other. A bell that is rung for the last of several ranks alone may be missed when ranks wait in different
+ * orders; so nobody sleeps for long. */
 static void sleep_once(weft_desk *desk, const weft_pending *it)
 {
     weft_sync_store(&desk->bell.n_asleep, 1);

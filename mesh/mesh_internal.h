@@ -15,8 +15,8 @@
 /* ---- team.c: threads that sleep between runs ------------------------------------------------- */
 
 weft_patience weft_patience_for(bool has_core_each);
-/* weft_lanes_crowd - whether threads outnumber cores in the streams that are made from now on; weft_patience_of_lanes - of one that
- * has so many lanes. */
+/* weft_lanes_crowd - whether threads outnumber cores in the streams that are made from now on; weft_patience_of_lanes
+ * - of one that has so many lanes. */
 void weft_lanes_crowd(bool are_crowded);
 weft_patience weft_patience_of_lanes(int n_lanes);
 

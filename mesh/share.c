@@ -4,8 +4,8 @@
  * are equally fast. Both change one word: the pass, the first item that is left, and where they end. What a lane is doing
  * of another's piece it says in a word of its own before it takes it: nobody begins with these items in a later pass before
  * that is done. Who waits so waits for a lane in an earlier pass than his own, never in a later one, so there are no
- * circles. Lanes in later passes need not be waited for: what they took they took when this lane's was already claimed, and
- * they wait for it.
+ * circles. Lanes in later passes need not be waited for: what they took they took when this lane's was already
+ * claimed, and they wait for it.
  */
 #include "mesh_internal.h"
 

@@ -109,9 +109,9 @@ static inline int weft_test_cases(int n)
     return cases > 1 ? (int)cases : 1;
 }
 
-/* The test stands still if it does not call this again within so many seconds, however busy the machine is: then it ends
- * ("Alarm clock"), and does not wait for CTest's limit. 0: no longer. Called where something has got on, so what counts is
- * progress and not speed. */
+/* The test stands still if it does not call this again within so many seconds, however busy the machine is: then it
+ * ends ("Alarm clock"), and does not wait for CTest's limit. 0: no longer. Called where something has got on, so what
+ * counts is progress and not speed. */
 static inline void weft_test_hangs_after(unsigned seconds)
 {
     alarm(seconds);

@@ -15,8 +15,8 @@ void weft_look_forgive(double seconds);
 
 /* weft_look_device_patience - so long a device may do nothing while a rank waits for it; 0: for ever. Local. */
 void weft_look_device_patience(int milliseconds);
-/* weft_look_hurry - the process was told to end: lanes that wait for each other are waited for no longer than a moment. Any
- * thread. */
+/* weft_look_hurry - the process was told to end: lanes that wait for each other are waited for no longer than a
+ * moment. Any thread. */
 void weft_look_hurry(bool is_hurried);
 
 #endif

@@ -202,8 +202,8 @@ static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)
     weft_sync_store_relaxed(&recorder->head.is_running, run > 0);
 }
 
-/* weft_watch_saving - a checkpoint is being written (true), and is complete or given up (false), by a thread that needs no
- * other rank: a job that hangs is not ended before. Any thread. */
+/* weft_watch_saving - a checkpoint is being written (true), and is complete or given up (false), by a thread that
+ * needs no other rank: a job that hangs is not ended before. Any thread. */
 void weft_watch_saving(bool is_saving);
 
 /* weft_digest - FNV-1a of bytes, begun with 0 or with another's result. Local. */

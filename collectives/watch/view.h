@@ -71,8 +71,8 @@ typedef struct weft_rank_view {
 } weft_rank_view;
 
 /* weft_view_take - all but presence, silent, waiting, at_work, idle, stuck, stuck_allowed, stalled, device_idle and
- * device_allowed, which take more than one look, or are not the recorder's. `recorder` may be written meanwhile. Local, from
- * any thread. */
+ * device_allowed, which take more than one look, or are not the recorder's. `recorder` may be written meanwhile.
+ * Local, from any thread. */
 void weft_view_take(const weft_recorder *recorder, weft_rank_view *view);
 
 /* weft_views_ask - the call that a rank waits in while another of its group is too far ahead for their fingerprints to be

@@ -62,10 +62,10 @@ static weft_status fail(const skeleton *s, const char *what, weft_error *error)
     return weft_fail_io(error, what, s->path, 0);
 }
 
-/* Every dataset on a page of its own: no two processes write one page unless they share a tensor. Of 4096 bytes whatever
- * this machine's are, so that files are the same everywhere; where pages are larger, two may write one, each its own bytes.
- * The library's own structures go together into larger pieces. What the alignment leaves between them is not kept for
- * later: of every place for a dataset the library would look through all of it, which is quadratic. */
+/* Every dataset on a page of its own: no two processes write one page unless they share a tensor. Of 4096 bytes
+ * whatever this machine's are, so that files are the same everywhere; where pages are larger, two may write one, each
+ * its own bytes. The library's own structures go together into larger pieces. What the alignment leaves between them
+ * is not kept for later: of every place for a dataset the library would look through all of it, which is quadratic. */
 static bool set_properties(skeleton *s)
 {
     enum { PAGE = 4096, STRUCTURES = 64 << 10 };

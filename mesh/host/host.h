@@ -42,8 +42,8 @@ typedef enum weft_limited {
     WEFT_LIMITED
 } weft_limited;
 
-/* weft_read_text - the first bytes - 1 of a file, as a text. Without stdio: it is asked where memory may be short. false: there
- * is no such file, or nothing in it. */
+/* weft_read_text - the first bytes - 1 of a file, as a text. Without stdio: it is asked where memory may be short.
+ * false: there is no such file, or nothing in it. */
 bool weft_read_text(const char *path, char *text, size_t bytes);
 
 /* weft_group_limit - the smallest limit of this process's control group and of those above it; 0: there is none.

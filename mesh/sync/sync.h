@@ -1,9 +1,10 @@
 /* sync.h (private): how threads, and processes that share memory, wait for each other: atomics, waits, locks.
  *
- * Each access names its memory order, so nothing rests on what one processor promises. Each wait names what it waits for
- * and whom, so a circle of waits can be told to people. And in a test build (WEFT_SCHEDULED) each access is a step at which
- * a scheduler decides who goes on (tests/sync/schedule.h): so the orders that a machine shows once in a year are tried one
- * after the other. Tables that are written once and then read may have a lock of their own (guards/waits says which).
+ * Each access names its memory order, so nothing rests on what one processor promises. Each wait names what it waits
+ * for and whom, so a circle of waits can be told to people. And in a test build (WEFT_SCHEDULED) each access is a
+ * step at which a scheduler decides who goes on (tests/sync/schedule.h): so the orders that a machine shows once in a
+ * year are tried one after the other. Tables that are written once and then read may have a lock of their own
+ * (guards/waits says which).
  *
  *     weft_waiter wait = {.what = "the round to end", .whom = WEFT_ANY, .patience = {2000, 4}};
  *     while (weft_sync_load(&meeting->round.value) == round)
@@ -22,8 +23,8 @@
 /* ---- atomics ---------------------------------------------------------------------------------- */
 
 /* Without a word behind the verb: sequentially consistent, which is what two threads need that each write one word and
- * then read the other's (who sleeps and who wakes him). _acquire and _release: one hands over, the other takes. _relaxed:
- * a number that nothing else is concluded from. */
+ * then read the other's (who sleeps and who wakes him). _acquire and _release: one hands over, the other takes.
+ * _relaxed: a number that nothing else is concluded from. */
 #define weft_sync_load(p) (WEFT_ACCESS(p, WEFT_ACCESS_LOAD), atomic_load(p))
 #define weft_sync_load_acquire(p)                                                                  \
     (WEFT_ACCESS(p, WEFT_ACCESS_LOAD), atomic_load_explicit(p, memory_order_acquire))
@@ -49,8 +50,8 @@
 #define weft_sync_replace(p, expected, value)                                                      \
     (WEFT_ACCESS(p, WEFT_ACCESS_CHANGE), atomic_compare_exchange_strong(p, expected, value))
 
-/* This thread is about to read or write memory that is not atomic and that threads hand to each other. Says nothing but to
- * the scheduler, which finds who reads what is not finished. */
+/* This thread is about to read or write memory that is not atomic and that threads hand to each other. Says nothing
+ * but to the scheduler, which finds who reads what is not finished. */
 #define weft_sync_reads(p)  WEFT_ACCESS(p, WEFT_ACCESS_READ)
 #define weft_sync_writes(p) WEFT_ACCESS(p, WEFT_ACCESS_WRITE)
 
@@ -92,15 +93,15 @@ typedef struct weft_waiter {
     bool is_shown;
 } weft_waiter;
 
-/* weft_waiter_pause - between two looks: spins, then lets others run; false, and no pause was made: the patience is over, and
- * the caller sleeps (weft_word_sleep, weft_waiter_nap). weft_waiter_nap - for a moment, where nobody wakes. weft_waiter_end -
- * what was waited for is there. Any thread. */
+/* weft_waiter_pause - between two looks: spins, then lets others run; false, and no pause was made: the patience is
+ * over, and the caller sleeps (weft_word_sleep, weft_waiter_nap). weft_waiter_nap - for a moment, where nobody wakes.
+ * weft_waiter_end - what was waited for is there. Any thread. */
 bool weft_waiter_pause(weft_waiter *waiter);
 void weft_waiter_nap(weft_waiter *waiter, int64_t ns);
 void weft_waiter_end(weft_waiter *waiter);
 
-/* weft_sync_relax, weft_sync_yield - between two looks of a loop of the caller's own: for some cycles; until others that
- * want the core had it. weft_sync_now - ns, of a clock that only goes forwards. Any thread. */
+/* weft_sync_relax, weft_sync_yield - between two looks of a loop of the caller's own: for some cycles; until others
+ * that want the core had it. weft_sync_now - ns, of a clock that only goes forwards. Any thread. */
 void weft_sync_relax(void);
 void weft_sync_yield(void);
 int64_t weft_sync_now(void);
@@ -111,16 +112,18 @@ typedef struct weft_word {
 } weft_word;
 typedef enum weft_reach { WEFT_OF_THREADS, WEFT_OF_PROCESSES } weft_reach; /* who sleeps on it */
 
-/* weft_word_sleep - unless the value is another than `old` already, until it is woken, or for timeout_ns (0: for ever). It
- * may wake early: look again. weft_word_wake - all that sleep, after the value was changed. Who sleeps says so and then
- * looks at the value; who wakes changes the value and then looks for sleepers: one of the two sees the other. */
+/* weft_word_sleep - unless the value is another than `old` already, until it is woken, or for timeout_ns (0: for
+ * ever). It may wake early: look again. weft_word_wake - all that sleep, after the value was changed. Who sleeps says
+ * so and then looks at the value; who wakes changes the value and then looks for sleepers: one of the two sees the
+ * other. */
 void weft_word_sleep(weft_word *word, uint32_t old, weft_reach reach, int64_t timeout_ns,
                      const weft_waiter *waiter);
 void weft_word_wake(weft_word *word, weft_reach reach);
 
 /* ---- locks and threads ------------------------------------------------------------------------ */
 
-/* Pthreads' own, in sight of the scheduler. weft_condition_wait gives the lock up meanwhile, and may wake for nothing. */
+/* Pthreads' own, in sight of the scheduler. weft_condition_wait gives the lock up meanwhile, and may wake for
+ * nothing. */
 void weft_lock_take(pthread_mutex_t *lock);
 void weft_lock_give(pthread_mutex_t *lock);
 void weft_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const char *what);
@@ -133,8 +136,8 @@ void weft_thread_join(pthread_t thread);
 
 /* ---- teams in sight --------------------------------------------------------------------------- */
 
-/* Threads that work together, and the signs of their waits: the first is whoever uses the team, and says so (owner) each time.
- * In sight from weft_team_show to weft_team_hide. */
+/* Threads that work together, and the signs of their waits: the first is whoever uses the team, and says so (owner)
+ * each time. In sight from weft_team_show to weft_team_hide. */
 typedef struct weft_team_view {
     struct weft_team_view *next;
     const char *signs; /* [n] weft_wait_sign, `stride` bytes apart */
@@ -155,10 +158,10 @@ uint64_t weft_this_thread(void);
 
 /* ---- what is read while it is written --------------------------------------------------------- */
 
-/* weft_guarded_write, weft_guarded_read - memory that one thread writes at a time and that others read meanwhile without
- * keeping it up, under a version that is odd while it is written. `bytes` is a multiple of 8, all is aligned to 8. _read:
- * false: it was being written; then `to` is torn. Who writes in pieces: _open, _put for each, _shut. Each word is released
- * and acquired: who has seen a new one sees the odd version too. */
+/* weft_guarded_write, weft_guarded_read - memory that one thread writes at a time and that others read meanwhile
+ * without keeping it up, under a version that is odd while it is written. `bytes` is a multiple of 8, all is aligned
+ * to 8. _read: false: it was being written; then `to` is torn. Who writes in pieces: _open, _put for each, _shut.
+ * Each word is released and acquired: who has seen a new one sees the odd version too. */
 void weft_guarded_open(_Atomic uint32_t *version);
 void weft_guarded_put(void *to, const void *from, size_t bytes);
 void weft_guarded_shut(_Atomic uint32_t *version);

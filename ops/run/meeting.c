@@ -1,8 +1,8 @@
 /* meeting: ranks that see each other's memory wait for each other: threads, or processes of one host.
  *
  * The last to come advances the round, for which the others look. They come within microseconds of each other where each
- * has a core of its own; where it has not, they let others run, and then sleep. A meeting that is broken has an odd round
- * for ever: so that too wakes who sleeps.
+ * has a core of its own; where it has not, they let others run, and then sleep. A meeting that is broken has an odd
+ * round for ever: so that too wakes who sleeps.
  */
 #include "meeting.h"
 

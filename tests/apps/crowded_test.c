@@ -1,5 +1,5 @@
-/* crowded_test: far more ranks than cores, beside programs that never let go of a core: training goes on to its end, with one
- * rank's losses, and the watch blames nobody.
+/* crowded_test: far more ranks than cores, beside programs that never let go of a core: training goes on to its end,
+ * with one rank's losses, and the watch blames nobody.
  *
  * crowded_test --many: 16 and 32 ranks, as processes too.
  */

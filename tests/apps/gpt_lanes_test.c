@@ -1,5 +1,5 @@
-/* gpt_lanes_test: a transformer trains with the same bits on any number of lanes a rank, on one rank and on several, in f32
- * and bf16, by products of ours and by BLAS.
+/* gpt_lanes_test: a transformer trains with the same bits on any number of lanes a rank, on one rank and on several,
+ * in f32 and bf16, by products of ours and by BLAS.
  */
 #include "apps/gpt/model.h"
 #include "oracle.h"

@@ -1,6 +1,6 @@
-/* stuck_lanes: a plug-in whose optimizer `stalling` trains as sgd does, until its op is done for the TEST_STALL_AT-th time:
- * from then on two lanes wait for each other. It is what a fault of Weft's own, or of a kernel that leaves a loop of shared
- * items too early, looks like from outside.
+/* stuck_lanes: a plug-in whose optimizer `stalling` trains as sgd does, until its op is done for the TEST_STALL_AT-th
+ * time: from then on two lanes wait for each other. It is what a fault of Weft's own, or of a kernel that leaves a
+ * loop of shared items too early, looks like from outside.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -19,8 +19,8 @@ typedef struct stall {
     _Atomic int has_helped;
 } stall;
 
-/* Lane 0 helps with lane 1's item and leaves without saying that it has done; lane 1 goes on to the next pass, and waits
- * until it does. */
+/* Lane 0 helps with lane 1's item and leaves without saying that it has done; lane 1 goes on to the next pass, and
+ * waits until it does. */
 static void stand_still(void *argument, int64_t begin, int64_t end, int lane)
 {
     stall *s = argument;

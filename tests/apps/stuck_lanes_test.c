@@ -1,5 +1,5 @@
-/* stuck_lanes_test: training whose lanes wait for each other ends, by the watch or at SIGTERM, and says which lanes, at which
- * step and line; on threads and as processes.
+/* stuck_lanes_test: training whose lanes wait for each other ends, by the watch or at SIGTERM, and says which lanes,
+ * at which step and line; on threads and as processes.
  */
 #include "jobs.h"
 

@@ -1,5 +1,5 @@
-/* waits: what it costs that threads wait for each other, on 1 to 32 lanes or ranks: a loop, a pass of items that lanes share,
- * a meeting, an all_reduce.
+/* waits: what it costs that threads wait for each other, on 1 to 32 lanes or ranks: a loop, a pass of items that
+ * lanes share, a meeting, an all_reduce.
  *
  *     waits [TIMES]     default 2000
  *

@@ -1,6 +1,6 @@
-/* waits_test: threads wait for each other in sight. Futexes, yields, conditions and atomics are named in mesh/sync alone, so
- * that each wait says for whom it is and each order is tried (tests/sync); elsewhere only tables that are written once and
- * then read have atomics and locks of their own.
+/* waits_test: threads wait for each other in sight. Futexes, yields, conditions and atomics are named in mesh/sync
+ * alone, so that each wait says for whom it is and each order is tried (tests/sync); elsewhere only tables that are
+ * written once and then read have atomics and locks of their own.
  */
 #include "source_lines.h"
 

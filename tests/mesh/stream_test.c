@@ -183,8 +183,8 @@ static void test_lanes_take_what_others_have_left_and_no_item_before_its_last_pa
             check_shared(n_lanes, 1 + round * 7 % ITEMS, PASSES, 2000, false);
 }
 
-/* Two items for each lane and many passes, on fewer cores than lanes: a lane that has gone on is met by one that was put
- * aside in the middle of helping. Lanes that then wait for each other stand still. */
+/* Two items for each lane and many passes, on fewer cores than lanes: a lane that has gone on is met by one that was
+ * put aside in the middle of helping. Lanes that then wait for each other stand still. */
 static void test_no_lane_waits_for_one_that_waits_for_it(void)
 {
     static const int n_lanes[] = {3, 4, 7, 16};

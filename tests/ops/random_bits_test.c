@@ -1,4 +1,5 @@
-/* random_bits_test: random numbers, initial values, masks and the order of samples are the same bits on every processor.
+/* random_bits_test: random numbers, initial values, masks and the order of samples are the same bits on every
+ * processor.
  *
  * The digests were taken on x86-64, where forms without and with fused multiplication (AVX2, AVX-512) give the same.
  */

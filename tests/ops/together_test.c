@@ -241,8 +241,8 @@ static void train_adam(const char *mesh, const char *layout, int zero, weft_dim 
     rig_close(&r);
 }
 
-/* ZeRO 1: what each rank has updated it brings to where all have it; the same bits as where all update all, unless the gradient
- * is a part of a product that BLAS does: of a matrix with fewer rows it rounds the last ones otherwise. */
+/* ZeRO 1: what each rank has updated it brings to where all have it; the same bits as where all update all, unless
+ * the gradient is a part of a product that BLAS does: of a matrix with fewer rows it rounds the last ones otherwise. */
 static void test_gathered_parameters_are_there_once(void)
 {
     static const int64_t sizes[][2] = {{1, 1}, {2, 1}, {7, 5}, {64, 3}, {3, 301}, {250, 240}};

@@ -17,8 +17,8 @@ double weft_oracle_unit(int k, int64_t i)
     return (double)((x ^ (x >> 31)) >> 44) / 1048576.0;
 }
 
-/* Of the meshes with two ranks in this process the first has three lanes a rank, the next five, and so on. Others, and who
- * runs alone, have one: threads that far outnumber cores show no more, and take minutes. */
+/* Of the meshes with two ranks in this process the first has three lanes a rank, the next five, and so on. Others,
+ * and who runs alone, have one: threads that far outnumber cores show no more, and take minutes. */
 static int lanes_for(const weft_oracle *oracle, int n_ranks)
 {
     static const int lanes[] = {3, 5};

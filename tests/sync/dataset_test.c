@@ -1,5 +1,5 @@
-/* dataset_test: in all orders, the batch that is wanted is read, whatever becomes of the one that was read when another came
- * to be wanted.
+/* dataset_test: in all orders, the batch that is wanted is read, whatever becomes of the one that was read when
+ * another came to be wanted.
  */
 #include "weft/io.h"
 #include "weft/ops.h"

@@ -1,5 +1,5 @@
-/* exchange_test: in all orders within a bound, ranks that are threads get each other's bytes whole, may write theirs again
- * when an exchange is over, and are woken when they sleep; several under way are finished in any order.
+/* exchange_test: in all orders within a bound, ranks that are threads get each other's bytes whole, may write theirs
+ * again when an exchange is over, and are woken when they sleep; several under way are finished in any order.
  */
 #include "engine.h"
 

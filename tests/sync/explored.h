@@ -1,4 +1,5 @@
-/* explored.h: what the tests of this folder share: each case is tried in all orders within a bound, or in random ones. */
+/* explored.h: what the tests of this folder share: each case is tried in all orders within a bound, or in random
+ * ones. */
 #ifndef WEFT_TEST_EXPLORED_H
 #define WEFT_TEST_EXPLORED_H
 

@@ -1,5 +1,5 @@
-/* lanes_test: in all orders within a bound, lanes do each item once in each pass, none before its last pass is done, and
- * never wait for each other; a team's runs reach those called and end. */
+/* lanes_test: in all orders within a bound, lanes do each item once in each pass, none before its last pass is done,
+ * and never wait for each other; a team's runs reach those called and end. */
 #include "mesh_internal.h"
 
 #include "explored.h"
@@ -78,8 +78,8 @@ static void test_random_orders_of_more_lanes_and_passes(void)
     }
 }
 
-/* Of one pass of four items a lane, as long as nobody is put aside: what lanes look at to find that nothing is left grows with
- * their number, and nothing grows faster. */
+/* Of one pass of four items a lane, as long as nobody is put aside: what lanes look at to find that nothing is left
+ * grows with their number, and nothing grows faster. */
 static void test_accesses_of_a_lane_grow_with_the_lanes_alone(void)
 {
     enum { LANES = 32, PASSES = 4 };

@@ -1,5 +1,5 @@
-/* meeting_test: in all orders within a bound, ranks that write together see what all have written, nobody goes on before
- * all are there, and a meeting that breaks lets everybody go. */
+/* meeting_test: in all orders within a bound, ranks that write together see what all have written, nobody goes on
+ * before all are there, and a meeting that breaks lets everybody go. */
 #include "meeting.h"
 
 #include "explored.h"

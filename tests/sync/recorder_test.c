@@ -1,5 +1,5 @@
-/* recorder_test: in all orders within a bound, who looks at a recorder while its rank writes it sees calls, channels and
- * texts whole, or not at all.
+/* recorder_test: in all orders within a bound, who looks at a recorder while its rank writes it sees calls, channels
+ * and texts whole, or not at all.
  */
 #include "view.h"
 

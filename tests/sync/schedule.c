@@ -262,7 +262,8 @@ int schedule_thread(void)
     return s.now;
 }
 
-/* A thread that looks in vain is put aside anyway; so that each stage of a wait is tried, one look is patience enough. */
+/* A thread that looks in vain is put aside anyway; so that each stage of a wait is tried, one look is patience
+ * enough. */
 weft_patience weft_system_patience(weft_patience wanted)
 {
     return (weft_patience){wanted.spins > 0, wanted.yields > 0};

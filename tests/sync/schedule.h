@@ -1,15 +1,15 @@
-/* schedule.h: a scheduler that decides at every access to shared memory which thread goes on, so that orders which a machine
- * shows once in a year are tried one after the other.
+/* schedule.h: a scheduler that decides at every access to shared memory which thread goes on, so that orders which a
+ * machine shows once in a year are tried one after the other.
  *
  *     static void body(void *argument) { ... weft_thread_start(...) ... weft_thread_join(...) }
  *     schedule_report report;
  *     CHECK(schedule_explore(body, &state, &(schedule_options){.n_preemptions = 2}, &report));
  *
- * What is tried is the code of the library, compiled with WEFT_SCHEDULED (mesh/sync/sync.h): each atomic access, wait and
- * lock comes here first. Threads are fibers of one thread, so a run is the same whenever its choices are. A run begins with
- * `body` as thread 0. Between two accesses nobody else goes on, so what is tried are the sequentially consistent orders;
- * that an order is named which is too weak is found by clocks, for memory that threads hand to each other
- * (weft_sync_reads, weft_sync_writes).
+ * What is tried is the code of the library, compiled with WEFT_SCHEDULED (mesh/sync/sync.h): each atomic access, wait
+ * and lock comes here first. Threads are fibers of one thread, so a run is the same whenever its choices are. A run
+ * begins with `body` as thread 0. Between two accesses nobody else goes on, so what is tried are the sequentially
+ * consistent orders; that an order is named which is too weak is found by clocks, for memory that threads hand to
+ * each other (weft_sync_reads, weft_sync_writes).
  *
  * A thread that looks at a word again and again is put aside until somebody else has written something. So threads that
  * only wait for each other are found: nobody can go on. So is a sleeper that nobody wakes.
@@ -37,8 +37,8 @@ typedef struct schedule_report {
     char failure[SCHEDULE_WORDS]; /* "": none; else what went wrong, and who waited for whom */
 } schedule_report;
 
-/* schedule_explore - run `body` in one order after the other, until one fails or all were tried. Returns whether none failed.
- * The state is the body's to set up, each time. */
+/* schedule_explore - run `body` in one order after the other, until one fails or all were tried. Returns whether none
+ * failed. The state is the body's to set up, each time. */
 bool schedule_explore(void (*body)(void *argument), void *argument, const schedule_options *options,
                       schedule_report *report);
 /* schedule_fail - this order is wrong, and why. From within a body; returns, and the run goes on to its end. */

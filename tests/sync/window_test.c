@@ -1,5 +1,5 @@
-/* window_test: in all orders within a bound, an all_reduce in memory that processes share adds up what all have given, and
- * no slot is written while somebody may still read it.
+/* window_test: in all orders within a bound, an all_reduce in memory that processes share adds up what all have
+ * given, and no slot is written while somebody may still read it.
  */
 #include "reduce.h"
 
@@ -117,7 +117,8 @@ static void test_small_buffers_are_combined_whole_by_all(void)
     check_window(3, 50, (schedule_options){.seed = 2, .most_runs = weft_test_cases(5000)});
 }
 
-/* 90,000 floats are six pieces, and a rank has four slots; where nothing lies in memory that all see they go through the slots. */
+/* 90,000 floats are six pieces, and a rank has four slots; where nothing lies in memory that all see they go through
+ * the slots. */
 static void test_large_buffers_go_through_in_pieces(void)
 {
     check_window(2, 90000,

@@ -39,8 +39,9 @@ WEFT_API void weft_watch_device_patience(double seconds);
  * NULL: it is over. `what` is copied. Local; from any thread. */
 WEFT_API void weft_watch_busy(const char *what);
 
-/* weft_watch_hurry - the program was told to end, and will when its run is over. A run that cannot get on, since its lanes
- * wait for each other, is ended in a moment, whatever the patience. Local; from any thread, and from a signal handler. */
+/* weft_watch_hurry - the program was told to end, and will when its run is over. A run that cannot get on, since its
+ * lanes wait for each other, is ended in a moment, whatever the patience. Local; from any thread, and from a signal
+ * handler. */
 WEFT_API void weft_watch_hurry(void);
 
 /* weft_watch_saved - the newest checkpoint's step, for reports. Local. */

@@ -99,14 +99,15 @@ WEFT_API weft_device_kind weft_mesh_device(const weft_mesh *mesh);
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
 WEFT_API int weft_mesh_lanes(const weft_mesh *mesh);
 
-/* weft_mesh_crowding - what is wasteful in where the lanes of this host run, and the way out, a sentence; "": nothing. Local.
+/* weft_mesh_crowding - what is wasteful in where the lanes of this host run, and the way out, a sentence; "":
+ * nothing. Local.
  *
  * text  [room] gets it
  */
 WEFT_API void weft_mesh_crowding(const weft_mesh *mesh, char *text, size_t room);
 
-/* weft_lanes_choose - lanes of a rank in meshes created from now on, at most WEFT_MAX_LANES; 0: its share of the cores. No
- * number depends on it. Local. */
+/* weft_lanes_choose - lanes of a rank in meshes created from now on, at most WEFT_MAX_LANES; 0: its share of the
+ * cores. No number depends on it. Local. */
 enum { WEFT_MAX_LANES = 1024 }; /* a thread each, with a stack each */
 WEFT_API void weft_lanes_choose(int lanes);
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "units.h"
 #include "watch.h"
@@ -48,7 +47,7 @@ static void prepare_desks(const weft_comms *comms)
     for (int i = 0; i < n_local; i++) {
         comms->desks[i].can_sleep = comms->engine->wakes;
         comms->desks[i].n_spins =
-            n_near <= sysconf(_SC_NPROCESSORS_ONLN) ? N_SPINS : N_SPINS_CROWDED;
+            n_near <= weft_machine_info()->host_cores ? N_SPINS : N_SPINS_CROWDED;
     }
 }
 

@@ -22,7 +22,7 @@ int64_t weft_host_room(void)
                   swap = find_bytes(text, "SwapFree:");
     if (available < 0) return -1;
     int64_t room = available + (swap > 0 ? swap : 0);
-    const double limit = weft_group_limit("", WEFT_LIMITED_MEMORY, NULL); /* a container's */
-    if (limit > 0 && limit < (double)room) room = (int64_t)limit;
+    const int64_t limit = weft_machine_info()->memory_limit; /* a container's */
+    if (limit > 0 && limit < room) room = limit;
     return room;
 }

@@ -99,13 +99,18 @@ static inline bool weft_test_check_text(const char *haystack, const char *needle
         weft_test_.running = NULL;                                                                 \
     } while (0)
 
-/* How many cases a test takes that by itself takes n: TEST_CASES of the environment is a percentage of them, at least one.
- * tests/CMakeLists.txt sets it where sanitizers run, and `./run test --long`. */
-static inline int weft_test_cases(int n)
+/* Of the cases that a test draws it takes TEST_CASES percent (of the environment, where ./run puts it; 100 without). */
+static inline double weft_test_share(void)
 {
     const char *text = getenv("TEST_CASES");
     const double percent = text != NULL ? atof(text) : 100;
-    const double cases = percent > 0 ? ceil(n * percent / 100) : n;
+    return percent > 0 ? percent / 100 : 1;
+}
+
+/* How many that is of n, at least one. */
+static inline int weft_test_cases(int n)
+{
+    const double cases = ceil(n * weft_test_share());
     return cases > 1 ? (int)cases : 1;
 }
 

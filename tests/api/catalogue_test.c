@@ -1,4 +1,4 @@
-/* catalogue_test: every public function, called with every parameter wrong in every way, each call in a child.
+/* catalogue_test: every public function, called with every parameter wrong in every way, in children.
  *
  * The calls are written from the public headers (catalogue.py), so none can be forgotten; here are, for every type, the
  * wrong values and a good one. A call may refuse or go on; it may not end in a signal, loop, or make a sanitizer
@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,7 +105,7 @@ static bool is_wrong(int p, int i)
 
 /* ---- one call, in a child -------------------------------------------------------------------- */
 
-enum { WELL = 0, NO_SENTENCE = 3, NOT_REFUSED = 4, SECONDS = 20 };
+enum { WELL = 0, NO_SENTENCE = 3, NOT_REFUSED = 4, SECONDS = 20, MOST_ATTEMPTS = 2000 };
 
 static bool is_sentence(const weft_error *error)
 {
@@ -145,37 +146,59 @@ static void call_and_judge(fixture *f, const entry *e, int p, int v, bool must_r
     if (f->gave_value) use_value(f);
 }
 
-/* Whether the call ended well; if not, one line about it, and what the child wrote. */
-static bool try_call(fixture *f, const entry *e, int p, int v, bool says)
+/* Parameter p is wrong in way v; p is -1: none is. */
+typedef struct attempt {
+    int p, v;
+} attempt;
+
+static const parameter *wrong_one(const entry *e, attempt a)
 {
-    const parameter *wrong = p == EVERY_ONE || p < 0 ? NULL : &e->parameters[p];
+    return a.p == EVERY_ONE || a.p < 0 ? NULL : &e->parameters[a.p];
+}
+
+static void try_one(fixture *f, const entry *e, attempt a, bool says)
+{
+    const parameter *wrong = wrong_one(e, a);
     bool has_error = false;
     for (int i = 0; i < e->n_parameters; i++)
-        has_error = has_error || (strcmp(e->parameters[i].name, "error") == 0 && !is_wrong(p, i));
-    int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        if (!says) (void)!freopen("/dev/null", "w", stdout);
-        alarm(SECONDS);
-        call_and_judge(f, e, p, v, wrong != NULL && v == 0 && wrong->must_refuse, has_error);
-        if (says && f->error.status != WEFT_OK)
-            fprintf(stderr, "%s, %s, way %d: %s\n", e->name, wrong ? wrong->name : "-", v,
-                    f->error.message);
-        _exit(WELL);
+        has_error = has_error || (strcmp(e->parameters[i].name, "error") == 0 && !is_wrong(a.p, i));
+    alarm(SECONDS);
+    call_and_judge(f, e, a.p, a.v, wrong != NULL && a.v == 0 && wrong->must_refuse, has_error);
+    if (says && f->error.status != WEFT_OK)
+        fprintf(stderr, "%s, %s, way %d: %s\n", e->name, wrong ? wrong->name : "-", a.v,
+                f->error.message);
+}
+
+static int *at; /* which attempt a child is at; its parent sees it */
+
+/* A child's: builders are called one after the other, each with a graph of its own. What other calls leave behind, the next
+ * would meet, so that is the next child's. */
+static void try_some(const fixture *fresh, const entry *e, const attempt *attempts, int n,
+                     bool says)
+{
+    static fixture f;
+    f = *fresh;
+    while (true) {
+        try_one(&f, e, attempts[*at], says);
+        if (!f.gave_value || *at + 1 == n) _exit(WELL);
+        f = *fresh;
+        make_graph(&f);
+        ++*at;
     }
-    if (child < 0 || waitpid(child, &status, 0) != child) return CHECK(!"fork");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == WELL) return true;
+}
+
+static void report(const entry *e, attempt a, int status)
+{
+    const parameter *wrong = wrong_one(e, a);
     const char *what = WIFSIGNALED(status)                  ? strsignal(WTERMSIG(status))
                        : WEXITSTATUS(status) == NO_SENTENCE ? "refused without a sentence"
                        : WEXITSTATUS(status) == NOT_REFUSED ? "NULL was not refused"
                                                             : "a sanitizer's report";
     fprintf(stderr, "%s: parameter %s, wrong in way %d: %s\n", e->name,
-            wrong != NULL    ? wrong->name
-            : p == EVERY_ONE ? "all of them"
-                             : "none",
-            v, what);
-    return false;
+            wrong != NULL      ? wrong->name
+            : a.p == EVERY_ONE ? "all of them"
+                               : "none",
+            a.v, what);
 }
 
 /* A size of the caller's own buffer may be smaller than it is, not larger; nor may a
@@ -195,24 +218,44 @@ static bool cannot_be_checked(const parameter *wrong, int v)
 
 static int n_tried, n_well;
 
-static void try_entry(fixture *f, const entry *e, bool says)
+/* All attempts, in as many children as it takes; one that does not end well is told in a line. */
+static void try_all(const fixture *f, const entry *e, const attempt *attempts, int n, bool says)
 {
-    n_well += try_call(f, e, -1, 0, says);
-    n_well += try_call(f, e, EVERY_ONE, 0, says);
-    n_tried += 2;
-    for (int p = 0; p < e->n_parameters; p++) {
-        for (int v = 0; v < e->parameters[p].n_wrong; v++) {
-            if (cannot_be_checked(&e->parameters[p], v)) continue;
-            n_well += try_call(f, e, p, v, says);
-            n_tried++;
+    for (*at = 0; *at < n; ++*at) {
+        const int first = *at;
+        int status = 0;
+        fflush(NULL);
+        const pid_t child = fork();
+        if (child == 0) {
+            if (!says) (void)!freopen("/dev/null", "w", stdout);
+            try_some(f, e, attempts, n, says);
         }
+        if (!CHECK(child > 0 && waitpid(child, &status, 0) == child)) return;
+        const bool is_well = WIFEXITED(status) && WEXITSTATUS(status) == WELL;
+        n_tried += *at - first + 1;
+        n_well += *at - first + is_well;
+        if (!is_well) report(e, attempts[*at], status);
     }
+}
+
+static void try_entry(const fixture *f, const entry *e, bool says)
+{
+    static attempt attempts[MOST_ATTEMPTS];
+    int n = 0;
+    attempts[n++] = (attempt){-1, 0};
+    attempts[n++] = (attempt){EVERY_ONE, 0};
+    for (int p = 0; p < e->n_parameters; p++)
+        for (int v = 0; v < e->parameters[p].n_wrong && CHECK(n < MOST_ATTEMPTS); v++)
+            if (!cannot_be_checked(&e->parameters[p], v)) attempts[n++] = (attempt){p, v};
+    try_all(f, e, attempts, n, says);
 }
 
 int main(int argc, char **argv)
 {
     const char *names[N(catalogue)];
     int n_entries = 0;
+    at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
     memset(long_text, 'n', sizeof long_text - 1);
     memset(filled[1], 0xff, sizeof filled[1]);
     memset(filled[2], 0x07, sizeof filled[2]);

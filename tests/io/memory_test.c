@@ -6,7 +6,7 @@ static int n_died;
 /* All of them, or at most so many, evenly. A process of its own for each takes its time. */
 static int stride_of(const act *a)
 {
-    const int64_t most = a->is_once ? MOST / 4 : MOST;
+    const int64_t most = weft_test_cases(a->is_once ? MOST / 4 : MOST);
     return is_all || shared->n_calls <= most ? 1 : (int)((shared->n_calls + most - 1) / most);
 }
 

@@ -72,6 +72,7 @@ typedef struct weft_oracle {
     int n_meshes;
     weft_mesh *meshes[16];
     int64_t n_compared; /* runs compared so far                  */
+    int64_t n_sweeps;   /* sweeps made so far: whose turn it is  */
     bool all;           /* try every combination, however many   */
     bool says;          /* print every combination before its run */
 } weft_oracle;
@@ -132,9 +133,13 @@ bool weft_oracle_check(const weft_oracle *oracle, weft_mesh *mesh, const weft_or
 int weft_oracle_placements(const weft_mesh *mesh, const weft_shape *shape, bool part,
                            char (*texts)[WEFT_ORACLE_TEXT]);
 
+/* weft_oracle_turn - of `each` combinations a mesh, how many this mesh sees. Where `each` is less than one, some meshes see
+ * one, others none, and others do when n_sweeps is another; all meshes together see at least one. */
+int weft_oracle_turn(const weft_oracle *oracle, double each, int mesh);
+
 /* weft_oracle_sweep - compare a case with one rank on every mesh under every combination of
  * placements of operands and outputs; when a mesh has more than `most` combinations, under `most`
- * drawn ones. Makes one CHECK a mesh. */
+ * drawn ones, of which TEST_CASES takes a share (test.h). Makes one CHECK a mesh that is seen. */
 void weft_oracle_sweep(weft_oracle *oracle, const weft_oracle_case *what, int most);
 
 #endif

@@ -1,6 +1,7 @@
 /* sweep.c: the walk over meshes and placements that the oracle compares with one rank. */
 #include "oracle.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,13 +163,6 @@ static int64_t list_options(sweep *s)
     return total;
 }
 
-/* What a sanitizer finds is in the code, whatever the placement: it sees a third as many of those that are drawn. */
-#ifdef WEFT_SANITIZE
-enum { SEEN_OF = 3 };
-#else
-enum { SEEN_OF = 1 };
-#endif
-
 static void sweep_mesh(sweep *s, int most)
 {
     char text[1200] = "";
@@ -190,14 +184,23 @@ static void sweep_mesh(sweep *s, int most)
     }
 }
 
+int weft_oracle_turn(const weft_oracle *oracle, double each, int mesh)
+{
+    const double least = 1.000001 / oracle->n_meshes, step = each > least ? each : least;
+    const double first = oracle->n_sweeps * 0.6180339887;
+    return (int)(floor(first + (mesh + 1) * step) - floor(first + mesh * step));
+}
+
 void weft_oracle_sweep(weft_oracle *oracle, const weft_oracle_case *what, int most)
 {
     static sweep s; /* large; one sweep at a time */
     s = (sweep){.oracle = oracle, .what = what};
     for (int i = 0; i < oracle->n_meshes; i++) {
         s.mesh = oracle->meshes[i];
-        sweep_mesh(&s, (most + SEEN_OF - 1) / SEEN_OF);
+        const int n = weft_oracle_turn(oracle, most * weft_test_share(), i);
+        if (n > 0 || oracle->all) sweep_mesh(&s, n);
     }
+    oracle->n_sweeps++;
     for (int i = 0; i < 1 << WEFT_ORACLE_SWEPT; i++) {
         if (s.references[i] == NULL) continue;
         weft_oracle_free(s.references[i]);

@@ -14,8 +14,8 @@ struct weft_row {
      * reduces the last dims: its kernel adds in another order. NULL: its one operand */
     const weft_op *each;
     const weft_finish *finish; /* [WEFT_DTYPES] of the state; NULL: it is a reduction */
-    /* of an element op, exp: of what this op, sub, makes of elements and of the finished state (`combine`) of their rows,
-     * its results are what the reduction leaves of the elements, resumed (reduce_state.h) */
+    /* of an element op, exp: where this op, sub, takes off elements both numbers of the finished state (`combine`) of their
+     * rows, its results are what the reduction leaves of the elements, resumed (reduce_state.h) */
     const weft_op *resumes;
 };
 
@@ -95,8 +95,9 @@ typedef struct weft_reduced_attributes {
     weft_shape out;
 } weft_reduced_attributes;
 weft_status weft_infer_reduce(weft_site *site, weft_error *error);
-weft_status weft_infer_finish(weft_site *site,
-                              weft_error *error); /* the state's dims without the last */
+/* The state's dims without the last: one result, or two. */
+weft_status weft_infer_finish(weft_site *site, weft_error *error);
+weft_status weft_infer_finish_pair(weft_site *site, weft_error *error);
 void weft_factors_reduce(const weft_site *site, weft_factors *factors);
 
 /* Ops of one named dim: fill, check and intern weft_dim_attributes. */
@@ -115,6 +116,14 @@ int weft_values_given(weft_values values);
 
 /* x in the dtype that it is computed with. What has no kernel for 16 bits is done on that, and cast back. */
 weft_value weft_wide(weft_value x);
+
+/* Of x, f32 or f64, along dim: the maximum, and log of the sum of exp(x - maximum). Each is taken off by itself,
+ * (x - top) - log: their sum, the logsumexp, may be so large that the logarithm is rounded away in it. Gradients take top for a
+ * constant, which is right of what (x - top) and log are summed in, and of top + log. */
+typedef struct weft_normalizer {
+    weft_value top, log;
+} weft_normalizer;
+weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim);
 
 /* The order turned round: -x; of integers what all bits turned round are: the least one has no opposite. */
 weft_value weft_opposite(weft_value x);

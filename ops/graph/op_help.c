@@ -250,6 +250,13 @@ weft_status weft_infer_finish(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
+weft_status weft_infer_finish_pair(weft_site *site, weft_error *error)
+{
+    WEFT_TRY(weft_infer_finish(site, error));
+    site->out[site->n_out++] = site->out[0];
+    return WEFT_OK;
+}
+
 /* ---- factors --------------------------------------------------------------------------------- */
 
 /* Whether a factor that runs through operand or result dim `name` is there already. */

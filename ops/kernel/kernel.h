@@ -9,7 +9,7 @@
 
 /* n states become values: y[0][i], and y[1][i] where the op has two results, of state i; contiguous. */
 typedef void (*weft_finish)(int64_t n, void *const *y, const void *state, double number);
-/* lse: max + log(sum). argmax: the index, as i32. moments: the mean, and 1 / sqrt(M2 / count + number). By the dtype of
+/* lse: the maximum, and log(sum). argmax: the index, as i32. moments: the mean, and 1 / sqrt(M2 / count + number). By the dtype of
  * the state; NULL: there is none. */
 extern const weft_finish weft_lse_finishes[WEFT_DTYPES], weft_argmax_finishes[WEFT_DTYPES],
     weft_moments_finishes[WEFT_DTYPES];

@@ -41,9 +41,10 @@ typedef struct weft_loop_op {
     weft_dtype dtype;     /* REDUCE: of the elements; FINISH: of the states' numbers */
     weft_block_env env;   /* index, stride and step are the driver's */
     int n_in, in[3];      /* slots */
-    int difference; /* ELEMENTS, exp: the op, + 1, that made its operand of x - y; 0: some other */
-    int n_out;      /* 1; 2 for a finish with two results */
-    int bytes;      /* of one number of its results */
+    /* ELEMENTS, exp of (x - y) - z: the ops, + 1, that made that and x - y; 0: some others */
+    int difference[2];
+    int n_out; /* 1; 2 for a finish with two results */
+    int bytes; /* of one number of its results */
     /* For devices that compile loops: what the block does, and from what to what. A finish: its `combine` and `dtype`. */
     const char *name, *text; /* of the op; NULL: there is no text */
     weft_dtype reads, makes;

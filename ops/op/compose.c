@@ -72,7 +72,8 @@ weft_value weft_softmax(weft_value x, weft_dim dim)
 weft_value weft_log_softmax(weft_value x, weft_dim dim)
 {
     const weft_value wide = weft_wide(x);
-    return weft_cast(weft_sub(wide, weft_logsumexp(wide, dim)), weft_dtype_of(x));
+    const weft_normalizer of = weft_normalizer_of(wide, dim);
+    return weft_cast(weft_sub(weft_sub(wide, of.top), of.log), weft_dtype_of(x));
 }
 
 /* ---- cross entropy --------------------------------------------------------------------------- */
@@ -83,8 +84,8 @@ typedef struct entropy {
     weft_value logits, labels;
     weft_dim dim;
     weft_cross_entropy_options options;
-    weft_shape rows;       /* the logits' dims without dim */
-    weft_value normalizer; /* logsumexp [rows] */
+    weft_shape rows;            /* the logits' dims without dim */
+    weft_normalizer normalizer; /* [rows] */
 } entropy;
 
 static bool is_given(weft_value value)
@@ -140,7 +141,8 @@ static bool check_entropy(const entropy *e)
 /* logsumexp - the label's logit, by the label's weight. */
 static weft_value label_loss(const entropy *e)
 {
-    weft_value loss = weft_sub(e->normalizer, weft_pick(e->logits, e->labels, e->dim));
+    const weft_value logit = weft_pick(e->logits, e->labels, e->dim);
+    const weft_value loss = weft_add(weft_sub(e->normalizer.top, logit), e->normalizer.log);
     if (!is_given(e->options.class_weights)) return loss;
     return weft_mul(loss, weft_gather(e->options.class_weights, e->labels, e->dim));
 }
@@ -149,10 +151,16 @@ static weft_value label_loss(const entropy *e)
 static weft_value uniform_loss(const entropy *e)
 {
     const weft_value weights = e->options.class_weights;
-    if (!is_given(weights)) return weft_sub(e->normalizer, weft_mean_over(e->rows, e->logits));
-    weft_value sum = weft_mul(e->normalizer, weft_sum(WEFT_SCALAR, weights));
-    return weft_scale(weft_sub(sum, weft_einsum(e->rows, e->logits, weights)),
+    const weft_value below = weft_sub(e->normalizer.top, e->logits);
+    if (!is_given(weights)) return weft_add(weft_mean_over(e->rows, below), e->normalizer.log);
+    const weft_value sum = weft_mul(e->normalizer.log, weft_sum(WEFT_SCALAR, weights));
+    return weft_scale(weft_add(weft_einsum(e->rows, below, weights), sum),
                       1.0 / (double)e->dim.size);
+}
+
+static weft_value z_loss(const entropy *e)
+{
+    return weft_square(weft_add(e->normalizer.top, e->normalizer.log));
 }
 
 /* i32: 1 where the label is one of dim's. */
@@ -168,7 +176,6 @@ static void widen_given(weft_value *value)
     if (is_given(*value)) *value = weft_wide(*value);
 }
 
-/* The logits are never subtracted from: one number a row comes out of each of the reductions. */
 weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_dim dim,
                                    const weft_cross_entropy_options *options)
 {
@@ -177,16 +184,15 @@ weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_di
     if (options != NULL) e.options = *options;
     widen_given(&e.options.class_weights);
     widen_given(&e.options.row_weights);
-    e.normalizer = weft_logsumexp(logits, dim);
+    e.normalizer = weft_normalizer_of(logits, dim);
     if (weft_graph_status(e.graph) != WEFT_OK) return weft_no_value(e.graph);
-    e.rows = *weft_shape_of(e.normalizer);
+    e.rows = *weft_shape_of(e.normalizer.top);
     if (!check_entropy(&e)) return weft_no_value(e.graph);
     const double smoothing = e.options.label_smoothing;
     weft_value loss = label_loss(&e);
     if (smoothing > 0)
         loss = weft_add(weft_scale(loss, 1.0 - smoothing), weft_scale(uniform_loss(&e), smoothing));
-    if (e.options.z_loss > 0)
-        loss = weft_add(loss, weft_scale(weft_square(e.normalizer), e.options.z_loss));
+    if (e.options.z_loss > 0) loss = weft_add(loss, weft_scale(z_loss(&e), e.options.z_loss));
     if (is_given(e.options.row_weights)) loss = weft_mul(loss, e.options.row_weights);
     return weft_where(is_counted(&e), loss,
                       weft_constant(e.graph, weft_dtype_of(logits), WEFT_SCALAR, 0.0));

@@ -1,6 +1,8 @@
 /* compose_random.c: random numbers that are compositions of uniform ones: functions of (seed, op, run, element), so the same under
  * every layout.
  */
+#include <float.h>
+
 #include "op.h"
 #include "weft/ops.h"
 
@@ -76,5 +78,9 @@ weft_value weft_random_categorical(weft_value logits, weft_dim dim)
     if (!weft_takes_float(logits, "random_categorical")) return weft_no_value(logits.graph);
     const weft_value wide = weft_cast(logits, WEFT_F64);
     const weft_value noise = weft_random_gumbel(logits.graph, WEFT_F64, *weft_shape_of(wide));
-    return weft_argmax(weft_add(wide, noise), dim);
+    /* Beside numbers that are all large there would be no noise. Where none is above -inf, the maximum stays finite. */
+    const weft_shape rows = weft_shape_without(weft_shape_of(wide), dim.name);
+    const weft_value least = weft_constant(logits.graph, WEFT_F64, WEFT_SCALAR, -DBL_MAX);
+    const weft_value top = weft_maximum(weft_max(rows, wide), least);
+    return weft_argmax(weft_add(weft_sub(wide, top), noise), dim);
 }

@@ -1,7 +1,10 @@
-/* logsumexp: y = log of the sum of exp(x) over one dim, without overflow.
+/* logsumexp: over one dim the maximum of x, and log of the sum of exp(x - maximum): two results. Their sum is the log of the
+ * sum of exp(x), without overflow. They stay apart since a logarithm added to a large maximum is rounded away.
  *
  * No kernel: it becomes lse_state and lse_finish, so a split dim costs two numbers a row.
- * Gradient: dx = dy exp(x - y), which is dy softmax(x).
+ * Gradient: dx = dlog exp((x - maximum) - log), which is dlog softmax(x). Builders add or take off both results, each once,
+ * or take off the maximum alone where the logarithm is of what is left: as if the maximum were a constant, the gradient of
+ * the whole is right.
  */
 #include <string.h>
 
@@ -16,13 +19,15 @@ static weft_status infer(weft_site *site, weft_error *error)
     site->n_out = 1;
     site->out[0].dtype = site->in[0].dtype;
     site->out[0].shape = weft_shape_without(&site->in[0].shape, attributes->dim);
+    site->out[site->n_out++] = site->out[0];
     return WEFT_OK;
 }
 
 static void gradient(weft_vjp *vjp)
 {
-    weft_value softmax = weft_exp(weft_sub(vjp->in[0], vjp->out[0]));
-    vjp->din[0] = weft_mul(softmax, vjp->dout[0]);
+    if (vjp->dout[1].id == 0) return; /* of the maximum: a constant */
+    const weft_value softmax = weft_exp(weft_sub(weft_sub(vjp->in[0], vjp->out[0]), vjp->out[1]));
+    vjp->din[0] = weft_mul(softmax, vjp->dout[1]);
 }
 
 static void expand(weft_vjp *vjp)
@@ -30,6 +35,7 @@ static void expand(weft_vjp *vjp)
     const weft_dim_attributes *attributes = vjp->site->attributes;
     weft_value state = weft_emit_state(&weft_op_lse_state, WEFT_LSE, attributes->dim, vjp->in[0]);
     vjp->out[0] = weft_emit(vjp->graph, &weft_op_lse_finish, &state, 1, NULL, 0);
+    vjp->out[1] = weft_result(vjp->out[0], 1);
 }
 
 const weft_op weft_op_logsumexp = {
@@ -42,8 +48,14 @@ const weft_op weft_op_logsumexp = {
     .expands = true,
 };
 
+weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim)
+{
+    const weft_value top = weft_emit_dim(&weft_op_logsumexp, &x, 1, dim);
+    return (weft_normalizer){top, weft_result(top, 1)};
+}
+
 weft_value weft_logsumexp(weft_value x, weft_dim dim)
 {
-    x = weft_wide(x);
-    return weft_emit_dim(&weft_op_logsumexp, &x, 1, dim);
+    const weft_normalizer of = weft_normalizer_of(weft_wide(x), dim);
+    return weft_add(of.top, of.log);
 }

@@ -1,9 +1,9 @@
-/* lse_finish: a state of lse_state made into logsumexp: maximum + log(sum). */
+/* lse_finish: a state of lse_state made into two results: the maximum, and log(sum). */
 #include "op.h"
 
 const weft_op weft_op_lse_finish = {
     .name = "lse_finish",
-    .infer = weft_infer_finish,
+    .infer = weft_infer_finish_pair,
     .factors = weft_factors_pass,
     .row = &(const weft_row){.combine = WEFT_LSE, .finish = weft_lse_finishes},
 };

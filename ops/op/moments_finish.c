@@ -2,17 +2,10 @@
  * number). */
 #include "op.h"
 
-static weft_status infer(weft_site *site, weft_error *error)
-{
-    WEFT_TRY(weft_infer_finish(site, error));
-    site->out[site->n_out++] = site->out[0];
-    return WEFT_OK;
-}
-
 const weft_op weft_op_moments_finish = {
     .name = "moments_finish",
     .attributes = &weft_attributes_number,
-    .infer = infer,
+    .infer = weft_infer_finish_pair,
     .factors = weft_factors_pass,
     .row = &(const weft_row){.combine = WEFT_MOMENTS, .finish = weft_moments_finishes},
 };

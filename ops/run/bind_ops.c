@@ -204,17 +204,26 @@ static weft_status wire_link(wiring *w, const weft_link *link, int link_slot, we
     return wires[link->kind](w, link, link_slot, error);
 }
 
-/* The op, + 1, whose result the link's op resumes (weft_row); 0: none. */
-static int find_difference(const wiring *w, const weft_link *link)
+/* The link that makes the first operand of this one, if it is of that op; NULL. */
+static const weft_link *maker_of(const wiring *w, const weft_link *link, const weft_op *op)
 {
     const weft_step *step = w->step;
-    const weft_op *op = weft_link_op(w->plan, link);
-    for (int k = 0, slot = step->n_in / step->n_segments; op->row && k < step->n_links; k++) {
+    for (int k = 0, slot = step->n_in / step->n_segments; k < step->n_links; k++) {
         if (slot == link->in[0])
-            return weft_link_op(w->plan, &step->links[k]) == op->row->resumes ? w->op_of[k] + 1 : 0;
+            return weft_link_op(w->plan, &step->links[k]) == op ? &step->links[k] : NULL;
         slot += step->links[k].n_out;
     }
-    return 0;
+    return NULL;
+}
+
+/* Of what the link's op resumes (weft_row): the ops, + 1, that made it; 0: it resumes nothing. */
+static void find_differences(const wiring *w, const weft_link *link, int difference[2])
+{
+    const weft_row *row = weft_link_op(w->plan, link)->row;
+    for (int i = 0; i < 2 && row != NULL && row->resumes != NULL && link != NULL; i++) {
+        link = maker_of(w, link, row->resumes);
+        difference[i] = link != NULL ? w->op_of[link - w->step->links] + 1 : 0;
+    }
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -276,8 +285,7 @@ weft_status weft_bind_ops(const weft_plan *plan, const weft_step *step, weft_loo
         for (int o = 0; o < link->n_out; o++)
             w.form[slot + o].dtype = result_dtype(&w, link, o);
         WEFT_TRY(wire_link(&w, link, slot, error));
-        const int difference = find_difference(&w, link);
-        if (op_of[k] >= 0) loop->op[op_of[k]].difference = difference;
+        if (op_of[k] >= 0) find_differences(&w, link, loop->op[op_of[k]].difference);
         for (int o = 0; o < link->n_out; o++, slot++)
             if (link->out[o] >= 0) loop->out[link->out[o]] = w.form[slot].stored;
     }

@@ -107,19 +107,21 @@ static const one_loop loops[] = {
     {.name = "softmax",
      .in = "e",
      .n_out = 1,
-     .out = {4},
-     .n_ops = 4,
+     .out = {6},
+     .n_ops = 5,
      .n_row_dims = 1,
-     .op = {REDUCE(WEFT_LSE, 0), FINISH(weft_lse_finishes, 1), E(sub, 0, 2), E(exp, 3)},
+     .op = {REDUCE(WEFT_LSE, 0), FINISH(weft_lse_finishes, 1), E(sub, 0, 2), E(sub, 4, 3),
+            E(exp, 5)},
      .bytes = 8},
     {.name = "softmax in place",
      .in = "e",
      .n_out = 1,
      .in_place = {1},
-     .out = {4},
-     .n_ops = 4,
+     .out = {6},
+     .n_ops = 5,
      .n_row_dims = 1,
-     .op = {REDUCE(WEFT_LSE, 0), FINISH(weft_lse_finishes, 1), E(sub, 0, 2), E(exp, 3)},
+     .op = {REDUCE(WEFT_LSE, 0), FINISH(weft_lse_finishes, 1), E(sub, 0, 2), E(sub, 4, 3),
+            E(exp, 5)},
      .bytes = 8},
     {.name = "layer norm",
      .in = "eww",
@@ -201,11 +203,12 @@ static weft_status prepare(bench *b, const one_loop *from, const weft_prepared_l
             .kind = f->kind, .combine = f->combine, .bytes = 4, .n_out = 1, .n_in = operands_of(f)};
         memcpy(op->in, f->in, sizeof op->in);
         op->env.number[0] = f->n0;
-        op->difference = f->op == &weft_op_exp ? k : 0; /* of what is before it */
+        for (int i = 0; i < 2 && f->op == &weft_op_exp; i++)
+            op->difference[i] = k - i; /* of what is before it */
         if (f->op) op->block = f->op->element->block[WEFT_F32][WEFT_F32];
         if (f->op) op->relay = weft_relay_of(f->op->element);
         if (f->finish) op->finish = f->finish[WEFT_F32];
-        if (f->finish == weft_moments_finishes) op->n_out = 2;
+        if (f->finish) op->n_out = 2;
     }
     for (int o = 0; o < from->n_out; o++) {
         loop->out[o] = from->out[o];

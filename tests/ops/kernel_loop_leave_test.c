@@ -23,10 +23,10 @@ static int n_subs, n_exps; /* calls; of one lane */
 BLOCKS(float, f32)
 BLOCKS(double, f64)
 
-/* exp(x - lse(x)) over [rows, row]; `all`: and x - lse(x), and the lse. */
+/* exp((x - top) - log) over [rows, row], of its rows' maxima and the logs of their sums; `all`: and the three of which it is. */
 typedef struct softmax {
     weft_arena *arena;
-    weft_view x, y, difference, lse;
+    weft_view x, y, difference, top, log;
     int64_t n_rows, row;
     bool all;
 } softmax;
@@ -36,13 +36,15 @@ static softmax softmax_open(weft_dtype dtype, int64_t n_rows, int64_t row, bool 
     softmax s = {.arena = weft_arena_create(), .n_rows = n_rows, .row = row, .all = all};
     s.x = view_of(dtype, 2, (part[]){{"r", n_rows, 0, n_rows}, {"i", row, 0, row}});
     s.y = view_like(&s.x), s.difference = view_like(&s.x);
-    s.lse = view_of(dtype, 1, (part[]){{"r", n_rows, 0, n_rows}});
+    s.top = view_of(dtype, 1, (part[]){{"r", n_rows, 0, n_rows}});
+    s.log = view_like(&s.top);
     return s;
 }
 
 static void softmax_close(softmax *s)
 {
-    view_free(&s->x), view_free(&s->y), view_free(&s->difference), view_free(&s->lse);
+    view_free(&s->x), view_free(&s->y), view_free(&s->difference);
+    view_free(&s->top), view_free(&s->log);
     weft_arena_destroy(&s->arena);
 }
 
@@ -50,30 +52,46 @@ static void softmax_run(const softmax *s, void *y, int lanes)
 {
     const weft_dtype dtype = s->x.dtype;
     const int bytes = (int)weft_dtype_bytes(dtype);
-    const weft_loop counts = {.n_in = 1, .n_ops = 4, .n_out = s->all ? 3 : 1, .n_segments = 1};
+    const weft_loop counts = {.n_in = 1, .n_ops = 5, .n_out = s->all ? 4 : 1, .n_segments = 1};
+    enum { X, STATE, TOP, LOG, FROM_TOP, DIFFERENCE, Y };
     const weft_prepared_loop *prepared;
     weft_error error = {0};
     weft_loop *loop;
     if (!CHECK_OK(weft_loop_take(s->arena, counts, &loop, &error), error)) return;
     loop->in[0] = (weft_loop_in){bytes, 1};
-    loop->op[0] = (weft_loop_op){.kind = WEFT_LOOP_REDUCE, .combine = WEFT_LSE, .dtype = dtype};
-    loop->op[1] = (weft_loop_op){.kind = WEFT_LOOP_FINISH, .finish = weft_lse_finishes[dtype]};
-    loop->op[2] = (weft_loop_op){.block = dtype == WEFT_F32 ? sub_f32 : sub_f64, .n_in = 2};
-    loop->op[3] = (weft_loop_op){.block = dtype == WEFT_F32 ? exp_f32 : exp_f64, .difference = 3};
-    for (int k = 0; k < 4; k++) {
-        weft_loop_op *op = &loop->op[k];
-        op->n_out = 1, op->bytes = bytes, op->in[0] = k == 2 ? 0 : k;
-        op->n_in = k == 2 ? 2 : 1, op->in[1] = k == 2 ? 2 : 0;
-        op->env.number[0] = lanes == 1;
+    const weft_block sub = dtype == WEFT_F32 ? sub_f32 : sub_f64;
+    const weft_loop_op ops[] = {
+        {.kind = WEFT_LOOP_REDUCE, .combine = WEFT_LSE, .dtype = dtype, .n_in = 1, .in = {X}},
+        {.kind = WEFT_LOOP_FINISH,
+         .finish = weft_lse_finishes[dtype],
+         .n_in = 1,
+         .in = {STATE},
+         .n_out = 2},
+        {.block = sub, .n_in = 2, .in = {X, TOP}},
+        {.block = sub, .n_in = 2, .in = {FROM_TOP, LOG}},
+        {.block = dtype == WEFT_F32 ? exp_f32 : exp_f64,
+         .n_in = 1,
+         .in = {DIFFERENCE},
+         .difference = {4, 3}},
+    };
+    for (int k = 0; k < 5; k++) {
+        loop->op[k] = ops[k];
+        if (ops[k].n_out == 0) loop->op[k].n_out = 1;
+        loop->op[k].bytes = bytes;
+        loop->op[k].env.number[0] = lanes == 1;
     }
-    loop->out[0] = 4, loop->out[counts.n_out - 1] = counts.n_out == 1 ? 4 : 2;
-    if (s->all) loop->out[1] = 3;
+    loop->out[0] = Y;
+    for (int o = 1; o < counts.n_out; o++)
+        loop->out[o] = o == 1 ? DIFFERENCE : o == 2 ? TOP : LOG;
     weft_loop_segment *segment = &loop->segment[0];
     segment->n_dims = 2, segment->n_row_dims = 1;
     segment->size[0] = s->n_rows, segment->size[1] = s->row;
     segment->in[0] = (weft_loop_operand){s->x.data, {s->row, 1}};
     segment->out[0] = y;
-    if (s->all) segment->out[1] = s->difference.data, segment->out[2] = s->lse.data;
+    if (s->all) {
+        segment->out[1] = s->difference.data;
+        segment->out[2] = s->top.data, segment->out[3] = s->log.data;
+    }
     n_subs = n_exps = 0;
     if (CHECK_OK(weft_loop_prepare(loop, s->arena, &prepared, &error), error))
         weft_loop_run(prepared, 1, streams[lanes]);
@@ -109,10 +127,12 @@ static void check_softmax(weft_dtype dtype, int64_t n_rows, int64_t row, bool al
     CHECK((n_exps == 0) == is_kept);
     CHECK((n_subs == 0) == (is_kept && !all));
     check_values(&s);
-    for (int64_t i = 0; i < n_rows * row && all; i++)
+    for (int64_t i = 0; i < n_rows * row && all; i++) {
+        const double from_top = view_get(&s.x, i) - view_get(&s.top, i / row);
+        const double log = view_get(&s.log, i / row);
         CHECK(view_get(&s.difference, i) ==
-              (dtype == WEFT_F32 ? (double)(float)(view_get(&s.x, i) - view_get(&s.lse, i / row))
-                                 : view_get(&s.x, i) - view_get(&s.lse, i / row)));
+              (dtype == WEFT_F32 ? (double)((float)from_top - (float)log) : from_top - log));
+    }
     for (int lanes = 2; lanes <= MOST_LANES; lanes++) {
         view_spoil(&again);
         softmax_run(&s, again.data, lanes);

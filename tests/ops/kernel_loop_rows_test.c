@@ -14,7 +14,8 @@
     {                                                                                              \
         (void)e;                                                                                   \
         for (int64_t i = 0; i < n; i++)                                                            \
-            ((T *)y)[i] = (T)exp((double)((const T *)x[0])[i] - (double)((const T *)x[1])[i]);     \
+            ((T *)y)[i] = (T)exp((double)((const T *)x[0])[i] - (double)((const T *)x[1])[i] -     \
+                                 (double)((const T *)x[2])[i]);                                    \
     }                                                                                              \
     static void norm_##suffix(int64_t n, void *y, const void *const *x, const weft_block_env *e)   \
     {                                                                                              \
@@ -90,19 +91,19 @@ static void row_loop_close(row_loop *r)
     weft_arena_destroy(&r->arena);
 }
 
-/* exp(2 x - lse(2 x)): what is doubled is kept, or in long rows of doubles computed again. */
+/* exp((2 x - top) - log), of the rows of 2 x: what is doubled is kept, or in long rows of doubles computed again. */
 static void check_softmax(weft_dtype dtype, int64_t n_rows, int64_t row)
 {
     row_loop r = row_loop_open(dtype, n_rows, row, 4);
     row_op(&r, 0, WEFT_LOOP_ELEMENTS, 1, 1, (int[]){0});
     row_op(&r, 1, WEFT_LOOP_REDUCE, 1, 1, (int[]){1});
-    row_op(&r, 2, WEFT_LOOP_FINISH, 1, 1, (int[]){2});
-    row_op(&r, 3, WEFT_LOOP_ELEMENTS, 1, 2, (int[]){1, 3});
+    row_op(&r, 2, WEFT_LOOP_FINISH, 2, 1, (int[]){2});
+    row_op(&r, 3, WEFT_LOOP_ELEMENTS, 1, 3, (int[]){1, 3, 4});
     r.loop->op[0].block = dtype == WEFT_F32 ? double_f32 : double_f64;
     r.loop->op[1].combine = WEFT_LSE;
     r.loop->op[2].finish = weft_lse_finishes[dtype];
     r.loop->op[3].block = dtype == WEFT_F32 ? exp_of_f32 : exp_of_f64;
-    r.loop->out[0] = 4;
+    r.loop->out[0] = 5;
     row_loop_run(&r);
     double worst = 0;
     for (int64_t i = 0; i < n_rows; i++) {

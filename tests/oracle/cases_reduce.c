@@ -214,7 +214,9 @@ static weft_value moments_state_x(build_t *b, weft_dtype t)
 static weft_value lse_finish_x(build_t *b, weft_dtype t)
 {
     weft_value state = weft_oracle_made(b, lse_state_x(b, t));
-    return weft_emit(b->graph, &weft_op_lse_finish, &state, 1, NULL, 0);
+    const weft_value top = weft_emit(b->graph, &weft_op_lse_finish, &state, 1, NULL, 0);
+    weft_oracle_other(b, weft_result(top, 1));
+    return top;
 }
 static weft_value argmax_finish_x(build_t *b, weft_dtype t)
 {

@@ -191,7 +191,10 @@ void reference_lse_finish(const reference_call *call)
 {
     const reference_tensor *state = &call->in[0];
     REFERENCE_EACH(row, &call->out[0])
-    element_put(&call->out[0], &row, get_state(state, &row, 0) + logl(get_state(state, &row, 1)));
+    {
+        element_put(&call->out[0], &row, get_state(state, &row, 0));
+        element_put(&call->out[1], &row, logl(get_state(state, &row, 1)));
+    }
 }
 
 void reference_argmax_finish(const reference_call *call)

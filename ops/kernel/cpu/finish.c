@@ -24,8 +24,11 @@ typedef struct finish {
     {                                                                                              \
         const T *s = state;                                                                        \
         (void)number;                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            ((T *)y[0])[i] = (T)((double)s[2 * i] + log((double)s[2 * i + 1]));                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double sum = (double)s[2 * i + 1];                                               \
+            ((T *)y[0])[i] = s[2 * i];                                                             \
+            ((T *)y[1])[i] = (T)log(sum);                                                          \
+        }                                                                                          \
     }                                                                                              \
     static void moments_##suffix(int64_t n, void *const *y, const void *state, double number)      \
     {                                                                                              \

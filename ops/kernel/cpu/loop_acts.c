@@ -150,14 +150,15 @@ static bool index_is_even(const weft_making *m, int k)
 static void make_resuming_op(weft_making *m, int k, int r, int pass)
 {
     const weft_loop_op *reduce = &m->loop->op[r];
-    const int finished = m->loop->op[m->loop->op[k].difference - 1].in[1];
+    const int *difference = m->loop->op[k].difference;
     weft_act act = {.run = weft_act_resume,
                     .number = k,
                     .bytes = m->loop->op[k].bytes,
                     .combine = reduce->combine,
                     .dtype = reduce->dtype};
     act.x[0] = m->left[r].elements, act.x[1] = m->left[r].shifts;
-    act.x[2] = m->value[finished].rows;
+    for (int i = 0; i < 2; i++) /* the maximum was taken off first */
+        act.x[2 + i] = m->value[m->loop->op[difference[1 - i] - 1].in[1]].rows;
     act.y[0] = m->value[m->first_slot[k]].elements = place_elements(m, k, pass);
     weft_making_add(m, act);
 }

@@ -26,7 +26,7 @@ typedef struct weft_space weft_space;
 
 struct weft_act {
     void (*run)(const weft_space *space, weft_lane *lane, const weft_act *act);
-    int x[3], y[2]; /* refs */
+    int x[4], y[2]; /* refs */
     int n_in;
     int number;     /* the op's, or the operand's                                */
     int bytes;      /* of one number that it makes, or brings                    */

@@ -257,10 +257,11 @@ static void resume_pieces(weft_lane *lane, const weft_act *act, int64_t r, int64
 {
     const weft_reducer *reducer = &weft_reducers[act->combine];
     weft_known_factor *known = &lane->known;
-    const int64_t first = (r * lane->run + begin) * act->bytes;
+    const int64_t first = (r * lane->run + begin) * act->bytes, row = r * act->bytes;
     if (lane->skip + begin == 0 || known->act != act || known->shift != shift)
-        *known = (weft_known_factor){
-            act, shift, reducer->factor[act->dtype](shift, lane->at[act->x[2]] + r * act->bytes)};
+        *known = (weft_known_factor){act, shift,
+                                     reducer->factor[act->dtype](shift, lane->at[act->x[2]] + row,
+                                                                 lane->at[act->x[3]] + row)};
     reducer->resume[act->dtype](end - begin, lane->at[act->y[0]] + first,
                                 lane->at[act->x[0]] + first, known->factor);
 }

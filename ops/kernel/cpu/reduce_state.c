@@ -254,8 +254,8 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
  * where the maximum grows. Where there is an infinite maximum (leave_odd) it is the part's own maximum, and the part is
  * merged; of nothing but -inf 0 is left, so that it stays 0 if others are not. A NaN shows in the sum of exponentials.
  *
- * exp(x - finished) = exp(x - shift) exp(shift - finished), a factor that is no number below the least normal one; where both
- * are inf, the elements are right as they are. */
+ * exp((x - top) - log) = exp(x - shift) exp((shift - top) - log), a factor that is no number below the least normal one;
+ * where shift and top are inf, they are the same. */
 #define EXP_RUN(name, T, of)                                                                       \
     WEFT_CLONES static void name(const T *x, int64_t n, T m, T *y)                                 \
     {                                                                                              \
@@ -373,10 +373,10 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                            &(weft_run){.x = x + at, .n = n, .part = n, .ahead = run->ahead}, left, \
                            &shift);                                                                \
     }                                                                                              \
-    static double factor_lse_##suffix(double shift, const void *finished)                          \
+    static double factor_lse_##suffix(double shift, const void *top, const void *log)              \
     {                                                                                              \
-        const double end = (double)*(const T *)finished;                                           \
-        const double exact = shift == end && shift > 0 ? 1.0 : exp(shift - end);                   \
+        const double end = (double)*(const T *)top, apart = shift == end ? 0 : shift - end;        \
+        const double exact = exp(apart - (double)*(const T *)log);                                 \
         return exact < LEAST_##suffix ? 0 : exact;                                                 \
     }                                                                                              \
     WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,              \

@@ -133,10 +133,15 @@ DEVICE state moments_of(double x, int64_t index)
 /* ---- states become values --------------------------------------------------------------------- */
 
 #define FINISHES(T, suffix)                                                                        \
-    DEVICE T finish_lse_##suffix(const T *s, double number)                                        \
+    DEVICE T finish_top_##suffix(const T *s, double number)                                        \
     {                                                                                              \
         (void)number;                                                                              \
-        return (T)((double)s[0] + log((double)s[1]));                                              \
+        return s[0];                                                                               \
+    }                                                                                              \
+    DEVICE T finish_log_##suffix(const T *s, double number)                                        \
+    {                                                                                              \
+        (void)number;                                                                              \
+        return (T)log((double)s[1]);                                                               \
     }                                                                                              \
     DEVICE T finish_mean_##suffix(const T *s, double number)                                       \
     {                                                                                              \

@@ -288,6 +288,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     const settings *s = setup->settings;
     const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep")};
     *run = (app_run){.setup = *setup};
+    stop_no_write_ends_it();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
     if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
         (void)!prepare_folder(run, from, error);

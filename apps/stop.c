@@ -17,10 +17,15 @@
 
 #include "weft/watch.h"
 
+/* All that end a process and leave no core, but for those that the kernel sends of a pipe (below) and SIGKILL. */
 static const struct {
     int number;
     const char *name;
-} watched[] = {{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}};
+} watched[] = {
+    {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGHUP, "SIGHUP"},       {SIGUSR1, "SIGUSR1"},
+    {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"}, {SIGALRM, "SIGALRM"},     {SIGVTALRM, "SIGVTALRM"},
+    {SIGPROF, "SIGPROF"}, {SIGPWR, "SIGPWR"},   {SIGSTKFLT, "SIGSTKFLT"}, {SIGIO, "SIGIO"},
+};
 enum { N_WATCHED = sizeof watched / sizeof *watched };
 
 /* Signals are the process's, and so is this. */
@@ -136,17 +141,31 @@ bool stop_watch_news(stop_watch *watch, char *text, size_t bytes)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+/* A write to a pipe that nobody reads, or past `ulimit -f`, fails then, and does not end the process. */
+void stop_no_write_ends_it(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* What is ignored, as SIGHUP is under nohup, stays so. */
+static void watch_signal(int i)
+{
+    struct sigaction action = {.sa_handler = take_note, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(watched[i].number, NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(watched[i].number, &action, NULL);
+}
+
 void stop_watch_open(stop_watch *watch, const char *folder, double limit, double saving)
 {
     *watch = (stop_watch){.folder = folder, .limit = limit, .saving = saving};
     watch->begun = process_begun();
     watch->last = app_seconds();
     if (folder) deadline_open(&watch->job);
-    struct sigaction action = {.sa_handler = take_note, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
     seen = 0;
     for (int i = 0; i < N_WATCHED && !is_watching; i++)
-        sigaction(watched[i].number, &action, &before[i]);
+        watch_signal(i);
     is_watching = true;
 }
 

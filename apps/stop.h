@@ -27,8 +27,11 @@ typedef struct stop_watch {
 /* app_seconds - a clock for differences. Local. */
 double app_seconds(void);
 
-/* stop_watch_open - SIGTERM, SIGINT and SIGUSR1 are taken note of from here on; a second SIGINT
- * ends the process at once. Local. */
+/* stop_no_write_ends_it - from here on whoever reads what is printed may go away: what cannot be printed any more is not
+ * printed. Nor is a limit on the size of files more than a failed write. Local. */
+void stop_no_write_ends_it(void);
+/* stop_watch_open - the signals that ask a process to end are taken note of from here on, but for those that it ignores; a
+ * second SIGINT ends the process at once. Local. */
 void stop_watch_open(stop_watch *watch, const char *folder, double limit, double saving);
 /* stop_watch_step - after a step: whether the run has to stop now. A halt file is removed when it
  * is seen. Local. */

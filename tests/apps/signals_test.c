@@ -13,7 +13,8 @@ static int most = 1; /* the meshes of 1, 2 and, in the long test, 4 ranks: this 
 
 typedef enum target { ONE, SOME, ALL, LAUNCHER, TARGETS } target;
 static const char *const target_names[] = {"one rank", "some", "all", "mpirun"};
-static const int signals[] = {SIGUSR1, SIGTERM, SIGINT};
+static const int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGUSR2,   SIGXCPU,
+                              SIGALRM, SIGPROF, SIGPWR, SIGIO,  SIGVTALRM, SIGSTKFLT};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 /* mpirun passes SIGUSR1 on; from SIGTERM and SIGINT it makes a kill of its own. */
@@ -104,6 +105,56 @@ static void test_any_signal_to_any_rank_at_any_moment(void)
     try_many(TRIES);
 }
 
+/* What each of them does by itself, of a training of one rank. */
+static void test_every_signal_that_ends_a_process_saves(void)
+{
+    for (int i = 0; i < N_SIGNALS; i++) {
+        char name[32], saved[64];
+        double losses[TRAINING_STEPS + 1];
+        snprintf(name, sizeof name, "signal%d", signals[i]);
+        const pid_t child = training_start("", name, "--steps 400 --batch 60");
+        CHECK(training_await(name, 2));
+        kill(child, signals[i]);
+        CHECK_EQ_INT(training_wait(child), STOPPED);
+        snprintf(saved, sizeof saved, "%s/ckpt/step_%08d", name, training_losses(name, losses));
+        CHECK(training_is_there(saved));
+    }
+}
+
+static void test_a_hangup_that_is_ignored_stays_ignored(void)
+{
+    const pid_t child = training_start("nohup", "nohup", "--steps 400 --batch 60");
+    double losses[TRAINING_STEPS + 1];
+    CHECK(training_await("nohup", 2));
+    kill(child, SIGHUP);
+    const int before = training_losses("nohup", losses);
+    CHECK(training_await("nohup", before + 3));
+    kill(child, SIGTERM);
+    CHECK_EQ_INT(training_wait(child), STOPPED);
+}
+
+/* Of a line a step that is printed the reader takes one, and goes. */
+static void test_a_reader_that_goes_away_stops_nothing(void)
+{
+    char line[TRAINING_TEXT + 256];
+    snprintf(line, sizeof line, "{ timeout 60 env %s; echo $? >%s/reader.status; } 2>&1 | head -1",
+             training_line("", "reader", "--steps 30 --no-quiet"), folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, "cat %s/reader.status", folder);
+    CHECK(strcmp(command_run_all(line).text, "0\n") == 0);
+    CHECK(training_is_there("reader/ckpt/step_00000030"));
+}
+
+static void test_a_limit_on_files_is_a_failed_write(void)
+{
+    char line[TRAINING_TEXT + 256];
+    snprintf(line, sizeof line, "ulimit -f 16; timeout 60 env %s 2>&1 >/dev/null",
+             training_line("", "limited", "--steps 4 --width 48"));
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 74);
+    CHECK_TEXT(r.text, "limited/");
+}
+
 /* The first asks it to stop after the step, which is long; the second is at once. */
 static void test_a_second_interrupt_ends_it_at_once(void)
 {
@@ -139,6 +190,10 @@ int main(int n, char **arguments)
         most = 2;
         try_many(atoi(arguments[2]));
     } else {
+        RUN(test_every_signal_that_ends_a_process_saves);
+        RUN(test_a_hangup_that_is_ignored_stays_ignored);
+        RUN(test_a_reader_that_goes_away_stops_nothing);
+        RUN(test_a_limit_on_files_is_a_failed_write);
         RUN(test_any_signal_to_any_rank_at_any_moment);
         RUN(test_a_second_interrupt_ends_it_at_once);
     }

@@ -299,6 +299,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     WEFT_TRY(weft_world_agree(error));
     stop_watch_open(&run->watch, weft_world_is_root() ? settings_text(s, "run") : NULL,
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
+    run->save_begun = app_seconds();
     return WEFT_OK;
 }
 
@@ -333,6 +334,14 @@ static bool is_due(const app_run *run, const char *option)
     return every > 0 && run->step % every == 0;
 }
 
+/* The root's clock decides. */
+static bool is_old(const app_run *run)
+{
+    const double after = settings_seconds(run->setup.settings, "save-after");
+    return weft_world_is_root() && after > 0 && run->saved < run->step &&
+           app_seconds() - run->save_begun >= after;
+}
+
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 {
     run->step = step;
@@ -340,16 +349,33 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
     if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */
-    WEFT_TRY(weft_world_any(stop_watch_step(&run->watch), &run->is_stopped, error));
-    if (run->is_stopped && !*run->watch.why)
+    const bool stops = stop_watch_step(&run->watch);
+    bool
+        is_news; /* ranks ask each other once a step, and again only where there is something to do */
+    WEFT_TRY(weft_world_any(stops || is_old(run), &is_news, error));
+    if (!is_news) return WEFT_OK;
+    WEFT_TRY(weft_world_any(stops, &run->is_stopped, error));
+    if (!run->is_stopped) return save(run, error);
+    if (!*run->watch.why)
         snprintf(run->watch.why, sizeof run->watch.why, "another rank was asked to");
-    return WEFT_OK;
+    return WEFT_OK; /* app_run_finish saves */
 }
 
 weft_status app_run_finish(app_run *run, weft_error *error)
 {
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
+}
+
+void app_run_saves(const app_run *run, char *text, size_t bytes)
+{
+    const settings *s = run->setup.settings;
+    const int64_t every = settings_count(s, "save-every");
+    const double after = settings_seconds(s, "save-after");
+    char steps[64] = "", old[96] = "";
+    if (every > 0) snprintf(steps, sizeof steps, "every %lld steps, ", (long long)every);
+    if (after > 0) snprintf(old, sizeof old, "once the newest is %g s old (--save-after), ", after);
+    snprintf(text, bytes, "checkpoints: %s%sat the end", steps, old);
 }
 
 /* What to know before the first step, from the root. */
@@ -362,6 +388,8 @@ static void say_start(const app_run *run)
     if (*text) puts(text);
     if (*run->lock.note) puts(run->lock.note);
     if (run->first > 0) printf("continues from step %lld\n", (long long)run->first);
+    app_run_saves(run, text, sizeof text);
+    puts(text);
 }
 
 weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,

@@ -22,9 +22,20 @@
 /* The options it reads, for a program's table; besides "run" and "seed", which are the program's
  * own. */
 #define APP_RUN_OPTIONS                                                                             \
-    {"save-every", OPTION_COUNT,                                                                    \
-     "0",          "N",                                                                             \
-     "Continuing", "steps between checkpoints; 0: only when the run ends or is stopped"},           \
+    {"save-every",                                                                                  \
+     OPTION_COUNT,                                                                                  \
+     "0",                                                                                           \
+     "N",                                                                                           \
+     "Continuing",                                                                                  \
+     "steps between checkpoints; 0: by --save-after, and when the run ends or is stopped"},         \
+        {"save-after",                                                                              \
+         OPTION_TIME,                                                                               \
+         "10m",                                                                                     \
+         "TIME",                                                                                    \
+         "Continuing",                                                                              \
+         "a checkpoint after the step at which the newest is so old; 0s: none for that",            \
+         NULL,                                                                                      \
+         -1},                                                                                       \
         {"keep", OPTION_COUNT, "2", "N", "Continuing", "newest checkpoints that stay", NULL, 2},    \
         {"resume",                                                                                  \
          OPTION_TEXT,                                                                               \
@@ -65,7 +76,7 @@ typedef struct app_run {
     int64_t first;       /* the step that it continues from; 0: a new run */
     int64_t step, saved; /* done; the newest one on disk */
     stop_watch watch;
-    double save_begun; /* the newest one's, app_seconds */
+    double save_begun; /* the newest one's, or when the run began: app_seconds */
     app_lock lock;     /* of the run directory; the root's */
     bool is_running;   /* the start is over: a failure from here on is not the command line's */
     bool is_stopped;   /* early: watch.why */
@@ -90,6 +101,8 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
 void app_run_settle(app_run *run, const weft_error *error);
 void app_run_close(app_run *run);
 
+/* app_run_saves - when checkpoints are made, in a line. Local. */
+void app_run_saves(const app_run *run, char *text, size_t bytes);
 /* app_run_ending - one sentence about a run that was stopped early or had nothing to do; false:
  * neither. Local. */
 bool app_run_ending(const app_run *run, char *text, size_t bytes);

@@ -142,6 +142,8 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
                  (long long)job->run.first);
         say(report, text);
     }
+    app_run_saves(&job->run, text, sizeof text);
+    say(report, text);
     if (*job->run.note) say(report, job->run.note);
     if (*job->run.lock.note) say(report, job->run.lock.note);
     snprintf(text, sizeof text,

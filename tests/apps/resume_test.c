@@ -290,6 +290,20 @@ static void test_time_stops(void)
     CHECK_TEXT(r->text, "90s");
 }
 
+static void test_a_checkpoint_is_made_when_the_newest_is_old(void)
+{
+    CHECK_EQ_INT(train("", "aged", "--steps 6 --save-after 0.000001s --keep 9")->status, 0);
+    CHECK(is_there("aged/ckpt/step_00000001") && is_there("aged/ckpt/step_00000005"));
+    CHECK_EQ_INT(train("", "young", "--steps 6 --keep 9")->status, 0);
+    CHECK(!is_there("young/ckpt/step_00000005") && is_there("young/ckpt/step_00000006"));
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    CHECK_EQ_INT(train(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "aged2",
+                       "--steps 6 --save-after 0.000001s --keep 9 --layout batch:data")
+                     ->status,
+                 0);
+    CHECK(is_there("aged2/ckpt/step_00000005") && is_there("aged2/ckpt/step_00000006"));
+}
+
 static void test_a_complete_run_says_so(void)
 {
     char line[TEXT];
@@ -362,6 +376,7 @@ int main(void)
         RUN(test_failures_have_their_own_status);
         RUN(test_a_halt_file_stops_and_the_next_run_is_bit_exact);
         RUN(test_time_stops);
+        RUN(test_a_checkpoint_is_made_when_the_newest_is_old);
         RUN(test_a_complete_run_says_so);
         RUN(test_fresh_moves_aside);
         RUN(test_resume_from_a_step_and_from_none);

@@ -349,9 +349,9 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
     if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */
+    /* Ranks ask each other once a step, and again only where there is something to do. */
     const bool stops = stop_watch_step(&run->watch);
-    bool
-        is_news; /* ranks ask each other once a step, and again only where there is something to do */
+    bool is_news;
     WEFT_TRY(weft_world_any(stops || is_old(run), &is_news, error));
     if (!is_news) return WEFT_OK;
     WEFT_TRY(weft_world_any(stops, &run->is_stopped, error));

@@ -17,7 +17,8 @@
 
 #include "weft/watch.h"
 
-/* All that end a process and leave no core, but for those that the kernel sends of a pipe (below) and SIGKILL. */
+/* All that end a process and leave no core, but for SIGKILL and those of writes (below). The first ask a program to end; one of
+ * the others that a library has a handler for is the library's. */
 static const struct {
     int number;
     const char *name;
@@ -26,7 +27,7 @@ static const struct {
     {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"}, {SIGALRM, "SIGALRM"},     {SIGVTALRM, "SIGVTALRM"},
     {SIGPROF, "SIGPROF"}, {SIGPWR, "SIGPWR"},   {SIGSTKFLT, "SIGSTKFLT"}, {SIGIO, "SIGIO"},
 };
-enum { N_WATCHED = sizeof watched / sizeof *watched };
+enum { N_WATCHED = sizeof watched / sizeof *watched, N_ASKING = 4 };
 
 /* Signals are the process's, and so is this. */
 static volatile sig_atomic_t seen; /* the first signal; 0: none */
@@ -154,7 +155,8 @@ static void watch_signal(int i)
     struct sigaction action = {.sa_handler = take_note, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(watched[i].number, NULL, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) sigaction(watched[i].number, &action, NULL);
+    const bool is_handled = before[i].sa_handler != SIG_DFL && i >= N_ASKING;
+    if (before[i].sa_handler != SIG_IGN && !is_handled) sigaction(watched[i].number, &action, NULL);
 }
 
 void stop_watch_open(stop_watch *watch, const char *folder, double limit, double saving)

@@ -288,7 +288,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     const settings *s = setup->settings;
     const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep")};
     *run = (app_run){.setup = *setup};
-    stop_no_write_ends_it();
+    stop_survive_failed_writes();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
     if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
         (void)!prepare_folder(run, from, error);
@@ -351,9 +351,9 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */
     /* Ranks ask each other once a step, and again only where there is something to do. */
     const bool stops = stop_watch_step(&run->watch);
-    bool is_news;
-    WEFT_TRY(weft_world_any(stops || is_old(run), &is_news, error));
-    if (!is_news) return WEFT_OK;
+    bool is_wanted; /* by a rank: to stop or to save */
+    WEFT_TRY(weft_world_any(stops || is_old(run), &is_wanted, error));
+    if (!is_wanted) return WEFT_OK;
     WEFT_TRY(weft_world_any(stops, &run->is_stopped, error));
     if (!run->is_stopped) return save(run, error);
     if (!*run->watch.why)

@@ -142,8 +142,7 @@ bool stop_watch_news(stop_watch *watch, char *text, size_t bytes)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* A write to a pipe that nobody reads, or past `ulimit -f`, fails then, and does not end the process. */
-void stop_no_write_ends_it(void)
+void stop_survive_failed_writes(void)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);

@@ -27,9 +27,9 @@ typedef struct stop_watch {
 /* app_seconds - a clock for differences. Local. */
 double app_seconds(void);
 
-/* stop_no_write_ends_it - from here on whoever reads what is printed may go away: what cannot be printed any more is not
- * printed. Nor is a limit on the size of files more than a failed write. Local. */
-void stop_no_write_ends_it(void);
+/* stop_survive_failed_writes - from here on a write to a pipe that nobody reads, or past `ulimit -f`, fails and does not end the
+ * process. Local. */
+void stop_survive_failed_writes(void);
 /* stop_watch_open - the signals that ask a process to end are taken note of from here on, but for those that it ignores; a
  * second SIGINT ends the process at once. Local. */
 void stop_watch_open(stop_watch *watch, const char *folder, double limit, double saving);

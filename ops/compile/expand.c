@@ -2,7 +2,7 @@
  * where their operands are split in a way in which the kernel would need all of them (`is_apart`), or in the form that costs least
  * (`forms`, forms.c).
  *
- * logsumexp turns into a partial state and its finish, so that a split dim needs nothing special:
+ * normalizer turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
  */
 #include "forms.h"

@@ -117,11 +117,11 @@ int weft_values_given(weft_values values);
 /* x in the dtype that it is computed with. What has no kernel for 16 bits is done on that, and cast back. */
 weft_value weft_wide(weft_value x);
 
-/* Of x, f32 or f64, along dim: the maximum, and log of the sum of exp(x - maximum). Each is taken off by itself,
- * (x - top) - log: their sum, the logsumexp, may be so large that the logarithm is rounded away in it. Gradients take top for a
- * constant, which is right of what (x - top) and log are summed in, and of top + log. */
+/* What a softmax of x, f32 or f64, over dim divides by (ops/op/normalizer.c). Subtract one after the other,
+ * (x - maximum) - log_sum, for their sum may have no digits left of log_sum. Gradients take the maximum for a constant: right in
+ * (x - maximum), log_sum, and maximum + log_sum, and in what is made of these. */
 typedef struct weft_normalizer {
-    weft_value top, log;
+    weft_value maximum, log_sum;
 } weft_normalizer;
 weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim);
 

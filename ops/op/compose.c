@@ -64,6 +64,12 @@ weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_ou
 
 /* ---- over one dim ---------------------------------------------------------------------------- */
 
+weft_value weft_logsumexp(weft_value x, weft_dim dim)
+{
+    const weft_normalizer of = weft_normalizer_of(weft_wide(x), dim);
+    return weft_add(of.maximum, of.log_sum);
+}
+
 weft_value weft_softmax(weft_value x, weft_dim dim)
 {
     return weft_cast(weft_exp(weft_log_softmax(weft_wide(x), dim)), weft_dtype_of(x));
@@ -72,8 +78,8 @@ weft_value weft_softmax(weft_value x, weft_dim dim)
 weft_value weft_log_softmax(weft_value x, weft_dim dim)
 {
     const weft_value wide = weft_wide(x);
-    const weft_normalizer of = weft_normalizer_of(wide, dim);
-    return weft_cast(weft_sub(weft_sub(wide, of.top), of.log), weft_dtype_of(x));
+    const weft_normalizer by = weft_normalizer_of(wide, dim);
+    return weft_cast(weft_sub(weft_sub(wide, by.maximum), by.log_sum), weft_dtype_of(x));
 }
 
 /* ---- cross entropy --------------------------------------------------------------------------- */
@@ -142,7 +148,7 @@ static bool check_entropy(const entropy *e)
 static weft_value label_loss(const entropy *e)
 {
     const weft_value logit = weft_pick(e->logits, e->labels, e->dim);
-    const weft_value loss = weft_add(weft_sub(e->normalizer.top, logit), e->normalizer.log);
+    const weft_value loss = weft_add(weft_sub(e->normalizer.maximum, logit), e->normalizer.log_sum);
     if (!is_given(e->options.class_weights)) return loss;
     return weft_mul(loss, weft_gather(e->options.class_weights, e->labels, e->dim));
 }
@@ -151,16 +157,16 @@ static weft_value label_loss(const entropy *e)
 static weft_value uniform_loss(const entropy *e)
 {
     const weft_value weights = e->options.class_weights;
-    const weft_value below = weft_sub(e->normalizer.top, e->logits);
-    if (!is_given(weights)) return weft_add(weft_mean_over(e->rows, below), e->normalizer.log);
-    const weft_value sum = weft_mul(e->normalizer.log, weft_sum(WEFT_SCALAR, weights));
+    const weft_value below = weft_sub(e->normalizer.maximum, e->logits);
+    if (!is_given(weights)) return weft_add(weft_mean_over(e->rows, below), e->normalizer.log_sum);
+    const weft_value sum = weft_mul(e->normalizer.log_sum, weft_sum(WEFT_SCALAR, weights));
     return weft_scale(weft_add(weft_einsum(e->rows, below, weights), sum),
                       1.0 / (double)e->dim.size);
 }
 
 static weft_value z_loss(const entropy *e)
 {
-    return weft_square(weft_add(e->normalizer.top, e->normalizer.log));
+    return weft_square(weft_add(e->normalizer.maximum, e->normalizer.log_sum));
 }
 
 /* i32: 1 where the label is one of dim's. */
@@ -186,7 +192,7 @@ weft_value weft_cross_entropy_with(weft_value logits, weft_value labels, weft_di
     widen_given(&e.options.row_weights);
     e.normalizer = weft_normalizer_of(logits, dim);
     if (weft_graph_status(e.graph) != WEFT_OK) return weft_no_value(e.graph);
-    e.rows = *weft_shape_of(e.normalizer.top);
+    e.rows = *weft_shape_of(e.normalizer.maximum);
     if (!check_entropy(&e)) return weft_no_value(e.graph);
     const double smoothing = e.options.label_smoothing;
     weft_value loss = label_loss(&e);

@@ -99,8 +99,8 @@ weft_value weft_soft_cross_entropy(weft_value logits, weft_value labels, weft_di
         !has_dim(labels, "soft_cross_entropy", "classes are", dim))
         return weft_no_value(logits.graph);
     const weft_value x = weft_wide(logits), weights = weft_wide(labels);
-    const weft_normalizer of = weft_normalizer_of(x, dim);
-    const weft_value apart = weft_mul(weights, weft_add(weft_sub(of.top, x), of.log));
+    const weft_normalizer by = weft_normalizer_of(x, dim);
+    const weft_value apart = weft_mul(weights, weft_add(weft_sub(by.maximum, x), by.log_sum));
     if (apart.id == 0) return apart;
     return weft_sum(weft_shape_without(weft_shape_of(apart), dim.name), apart);
 }

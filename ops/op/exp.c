@@ -1,7 +1,7 @@
 /* exp: y = e^x.
  *
  * Gradient: dx = dy y.
- * In a loop: exp((x - maximum) - log of the sum of x's row), a softmax, is exp(x - maximum), which the sum was made of, scaled.
+ * In a loop: exp((x - maximum) - log_sum) of x's row (normalizer.c), a softmax, is exp(x - maximum), which the sum was made of, scaled.
  */
 #include "element.h"
 #include "op.h"

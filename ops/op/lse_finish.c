@@ -1,4 +1,4 @@
-/* lse_finish: a state of lse_state made into two results: the maximum, and log(sum). */
+/* lse_finish: a state of lse_state made into the two results of normalizer: the maximum, and log(sum). */
 #include "op.h"
 
 const weft_op weft_op_lse_finish = {

@@ -23,10 +23,10 @@ static int n_subs, n_exps; /* calls; of one lane */
 BLOCKS(float, f32)
 BLOCKS(double, f64)
 
-/* exp((x - top) - log) over [rows, row], of its rows' maxima and the logs of their sums; `all`: and the three of which it is. */
+/* exp((x - maximum) - log_sum) over [rows, row]; `all`: and the difference, the maxima and the logarithms. */
 typedef struct softmax {
     weft_arena *arena;
-    weft_view x, y, difference, top, log;
+    weft_view x, y, difference, maximum, log_sum;
     int64_t n_rows, row;
     bool all;
 } softmax;
@@ -36,15 +36,15 @@ static softmax softmax_open(weft_dtype dtype, int64_t n_rows, int64_t row, bool 
     softmax s = {.arena = weft_arena_create(), .n_rows = n_rows, .row = row, .all = all};
     s.x = view_of(dtype, 2, (part[]){{"r", n_rows, 0, n_rows}, {"i", row, 0, row}});
     s.y = view_like(&s.x), s.difference = view_like(&s.x);
-    s.top = view_of(dtype, 1, (part[]){{"r", n_rows, 0, n_rows}});
-    s.log = view_like(&s.top);
+    s.maximum = view_of(dtype, 1, (part[]){{"r", n_rows, 0, n_rows}});
+    s.log_sum = view_like(&s.maximum);
     return s;
 }
 
 static void softmax_close(softmax *s)
 {
     view_free(&s->x), view_free(&s->y), view_free(&s->difference);
-    view_free(&s->top), view_free(&s->log);
+    view_free(&s->maximum), view_free(&s->log_sum);
     weft_arena_destroy(&s->arena);
 }
 
@@ -53,7 +53,7 @@ static void softmax_run(const softmax *s, void *y, int lanes)
     const weft_dtype dtype = s->x.dtype;
     const int bytes = (int)weft_dtype_bytes(dtype);
     const weft_loop counts = {.n_in = 1, .n_ops = 5, .n_out = s->all ? 4 : 1, .n_segments = 1};
-    enum { X, STATE, TOP, LOG, FROM_TOP, DIFFERENCE, Y };
+    enum { X, STATE, MAXIMUM, LOG_SUM, BELOW, DIFFERENCE, Y };
     const weft_prepared_loop *prepared;
     weft_error error = {0};
     weft_loop *loop;
@@ -67,8 +67,8 @@ static void softmax_run(const softmax *s, void *y, int lanes)
          .n_in = 1,
          .in = {STATE},
          .n_out = 2},
-        {.block = sub, .n_in = 2, .in = {X, TOP}},
-        {.block = sub, .n_in = 2, .in = {FROM_TOP, LOG}},
+        {.block = sub, .n_in = 2, .in = {X, MAXIMUM}},
+        {.block = sub, .n_in = 2, .in = {BELOW, LOG_SUM}},
         {.block = dtype == WEFT_F32 ? exp_f32 : exp_f64,
          .n_in = 1,
          .in = {DIFFERENCE},
@@ -82,7 +82,7 @@ static void softmax_run(const softmax *s, void *y, int lanes)
     }
     loop->out[0] = Y;
     for (int o = 1; o < counts.n_out; o++)
-        loop->out[o] = o == 1 ? DIFFERENCE : o == 2 ? TOP : LOG;
+        loop->out[o] = o == 1 ? DIFFERENCE : o == 2 ? MAXIMUM : LOG_SUM;
     weft_loop_segment *segment = &loop->segment[0];
     segment->n_dims = 2, segment->n_row_dims = 1;
     segment->size[0] = s->n_rows, segment->size[1] = s->row;
@@ -90,7 +90,7 @@ static void softmax_run(const softmax *s, void *y, int lanes)
     segment->out[0] = y;
     if (s->all) {
         segment->out[1] = s->difference.data;
-        segment->out[2] = s->top.data, segment->out[3] = s->log.data;
+        segment->out[2] = s->maximum.data, segment->out[3] = s->log_sum.data;
     }
     n_subs = n_exps = 0;
     if (CHECK_OK(weft_loop_prepare(loop, s->arena, &prepared, &error), error))
@@ -128,10 +128,10 @@ static void check_softmax(weft_dtype dtype, int64_t n_rows, int64_t row, bool al
     CHECK((n_subs == 0) == (is_kept && !all));
     check_values(&s);
     for (int64_t i = 0; i < n_rows * row && all; i++) {
-        const double from_top = view_get(&s.x, i) - view_get(&s.top, i / row);
-        const double log = view_get(&s.log, i / row);
+        const double below = view_get(&s.x, i) - view_get(&s.maximum, i / row);
+        const double log_sum = view_get(&s.log_sum, i / row);
         CHECK(view_get(&s.difference, i) ==
-              (dtype == WEFT_F32 ? (double)((float)from_top - (float)log) : from_top - log));
+              (dtype == WEFT_F32 ? (double)((float)below - (float)log_sum) : below - log_sum));
     }
     for (int lanes = 2; lanes <= MOST_LANES; lanes++) {
         view_spoil(&again);

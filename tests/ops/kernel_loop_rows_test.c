@@ -91,7 +91,7 @@ static void row_loop_close(row_loop *r)
     weft_arena_destroy(&r->arena);
 }
 
-/* exp((2 x - top) - log), of the rows of 2 x: what is doubled is kept, or in long rows of doubles computed again. */
+/* exp((2 x - maximum) - log_sum), of the rows of 2 x: what is doubled is kept, or in long rows of doubles computed again. */
 static void check_softmax(weft_dtype dtype, int64_t n_rows, int64_t row)
 {
     row_loop r = row_loop_open(dtype, n_rows, row, 4);

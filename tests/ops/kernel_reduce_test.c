@@ -221,17 +221,17 @@ static void test_lse_of_infinities(void)
                      transposed ? (i % 2 == 1 ? INFINITY : -INFINITY)
                                 : (i < 3 ? -INFINITY : INFINITY));
         weft_view state = view_of(WEFT_F64, 2, (part[]){a, {"~", 2, 0, 2}}),
-                  top = view_of(WEFT_F64, 1, &a), log = view_like(&top);
+                  maximum = view_of(WEFT_F64, 1, &a), log_sum = view_like(&maximum);
         const weft_reduce_attributes attributes = {.combine = WEFT_LSE};
         weft_call call = {
             .n_in = 1, .n_out = 1, .in[0] = in, .out[0] = state, .attributes = &attributes};
         run_on_lanes(weft_reduce_cpu, &call);
-        weft_call finish = {.n_in = 1, .n_out = 2, .in[0] = state, .out = {top, log}};
+        weft_call finish = {.n_in = 1, .n_out = 2, .in[0] = state, .out = {maximum, log_sum}};
         run_on_lanes(weft_lse_finish_cpu, &finish);
-        CHECK(view_get(&top, 0) == -INFINITY && view_get(&log, 0) == -INFINITY);
-        CHECK(view_get(&top, 1) == INFINITY && view_get(&log, 1) > -INFINITY);
+        CHECK(view_get(&maximum, 0) == -INFINITY && view_get(&log_sum, 0) == -INFINITY);
+        CHECK(view_get(&maximum, 1) == INFINITY && view_get(&log_sum, 1) > -INFINITY);
         call_free(&call);
-        view_free(&top), view_free(&log);
+        view_free(&maximum), view_free(&log_sum);
     }
 }
 

@@ -218,6 +218,12 @@ static weft_value lse_finish_x(build_t *b, weft_dtype t)
     weft_oracle_other(b, weft_result(top, 1));
     return top;
 }
+static weft_value normalizer_x(build_t *b, weft_dtype t)
+{
+    const weft_normalizer of = weft_normalizer_of(weft_wide(in(b, t, WEFT_DIMS(A, B, C))), B);
+    weft_oracle_other(b, of.log_sum);
+    return of.maximum;
+}
 static weft_value argmax_finish_x(build_t *b, weft_dtype t)
 {
     weft_value state = weft_oracle_made(b, argmax_state_x(b, t));
@@ -448,6 +454,7 @@ CASES(layer_norm, CASE(layer_norm_x, OP_FLOAT, 2, .with = {.dim = "b"}),
       CASE(layer_norm_huge, OP_FLOAT, 0, .with = {.dim = "b"}),
       CASE(layer_norm_few, OP_FLOAT, 0, .with = {.dim = "c"}))
 
+CASES(normalizer, CASE(normalizer_x, OP_FLOAT, 0))
 CASES(lse_state, CASE(lse_state_x, OP_FLOAT, 0, .alone = true))
 CASES(lse_finish, CASE(lse_finish_x, OP_FLOAT, 0, .alone = true))
 CASES(argmax_state,

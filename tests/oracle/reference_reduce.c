@@ -118,6 +118,15 @@ void reference_reduce_max(const reference_call *call)
     element_put(&call->out[0], &row, top_of(&call->in[0], &row));
 }
 
+void reference_normalizer(const reference_call *call)
+{
+    REFERENCE_EACH(row, &call->out[0])
+    {
+        element_put(&call->out[0], &row, top_of(&call->in[0], &row));
+        element_put(&call->out[1], &row, logl(exps_of(&call->in[0], &row)));
+    }
+}
+
 void reference_logsumexp(const reference_call *call)
 {
     REFERENCE_EACH(row, &call->out[0])

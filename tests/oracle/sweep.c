@@ -195,11 +195,15 @@ void weft_oracle_sweep(weft_oracle *oracle, const weft_oracle_case *what, int mo
 {
     static sweep s; /* large; one sweep at a time */
     s = (sweep){.oracle = oracle, .what = what};
+    int64_t n_seen = 0;
     for (int i = 0; i < oracle->n_meshes; i++) {
         s.mesh = oracle->meshes[i];
         const int n = weft_oracle_turn(oracle, most * weft_test_share(), i);
         if (n > 0 || oracle->all) sweep_mesh(&s, n);
+        n_seen += n;
     }
+    weft_test_check(n_seen > 0 || oracle->n_meshes == 0 || oracle->all, __FILE__, __LINE__,
+                    what->name);
     oracle->n_sweeps++;
     for (int i = 0; i < 1 << WEFT_ORACLE_SWEPT; i++) {
         if (s.references[i] == NULL) continue;

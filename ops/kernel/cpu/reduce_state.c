@@ -254,8 +254,8 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
  * where the maximum grows. Where there is an infinite maximum (leave_odd) it is the part's own maximum, and the part is
  * merged; of nothing but -inf 0 is left, so that it stays 0 if others are not. A NaN shows in the sum of exponentials.
  *
- * exp((x - top) - log) = exp(x - shift) exp((shift - top) - log), a factor that is no number below the least normal one;
- * where shift and top are inf, they are the same. */
+ * exp((x - maximum) - log_sum) = exp(x - shift) exp((shift - maximum) - log_sum), a factor that is no number below the least normal one;
+ * where shift and maximum are inf, they are the same. */
 #define EXP_RUN(name, T, of)                                                                       \
     WEFT_CLONES static void name(const T *x, int64_t n, T m, T *y)                                 \
     {                                                                                              \
@@ -373,10 +373,11 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                            &(weft_run){.x = x + at, .n = n, .part = n, .ahead = run->ahead}, left, \
                            &shift);                                                                \
     }                                                                                              \
-    static double factor_lse_##suffix(double shift, const void *top, const void *log)              \
+    static double factor_lse_##suffix(double shift, const void *maximum, const void *log_sum)      \
     {                                                                                              \
-        const double end = (double)*(const T *)top, apart = shift == end ? 0 : shift - end;        \
-        const double exact = exp(apart - (double)*(const T *)log);                                 \
+        const double most = (double)*(const T *)maximum;                                           \
+        const double apart = shift == most ? 0 : shift - most;                                     \
+        const double exact = exp(apart - (double)*(const T *)log_sum);                             \
         return exact < LEAST_##suffix ? 0 : exact;                                                 \
     }                                                                                              \
     WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,              \

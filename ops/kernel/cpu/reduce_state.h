@@ -31,9 +31,9 @@ typedef struct weft_reducer {
     void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, which may be x, and the shift by which it did, one a part:
      * lse leaves exp(x - shift). factor: of the shift, and of both numbers of the finished state of all runs of the row, what
-     * resume takes. resume: of what was left, y = exp((x - top) - log); y may be left. NULL: there is no such thing */
+     * resume takes. resume: of what was left, y = exp((x - maximum) - log_sum); y may be left. NULL: there is no such thing */
     void (*leave[WEFT_DTYPES])(double *state, const weft_run *run, void *left, double *shift);
-    double (*factor[WEFT_DTYPES])(double shift, const void *top, const void *log);
+    double (*factor[WEFT_DTYPES])(double shift, const void *maximum, const void *log_sum);
     void (*resume[WEFT_DTYPES])(int64_t n, void *y, const void *left, double factor);
 } weft_reducer;
 

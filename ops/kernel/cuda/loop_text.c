@@ -55,7 +55,7 @@ static const struct {
 } rules[] = {[WEFT_SUM] = {"sum", {0}},
              [WEFT_MAX] = {"max", {0}},
              [WEFT_MIN] = {"min", {0}},
-             [WEFT_LSE] = {"lse", {"top", "log"}},
+             [WEFT_LSE] = {"lse", {"maximum", "log_sum"}},
              [WEFT_ARGMAX] = {"argmax", {"argmax"}},
              [WEFT_MOMENTS] = {"moments", {"mean", "scale"}}};
 enum { N_RULES = sizeof rules / sizeof *rules };

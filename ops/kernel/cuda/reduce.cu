@@ -37,8 +37,8 @@
             if (z != NULL) z[at.at[2]] = finish_1(states + at.at[0] * (width), work.number);       \
         }                                                                                          \
     }
-FINISH(finish_of_lse_f32, float, float, 2, finish_top_f32, finish_log_f32)
-FINISH(finish_of_lse_f64, double, double, 2, finish_top_f64, finish_log_f64)
+FINISH(finish_of_lse_f32, float, float, 2, finish_maximum_f32, finish_log_sum_f32)
+FINISH(finish_of_lse_f64, double, double, 2, finish_maximum_f64, finish_log_sum_f64)
 FINISH(finish_of_argmax_f32, float, int32_t, 2, finish_argmax_f32, finish_argmax_f32)
 FINISH(finish_of_argmax_f64, double, int32_t, 2, finish_argmax_f64, finish_argmax_f64)
 FINISH(finish_of_argmax_i32, int32_t, int32_t, 2, finish_argmax_i32, finish_argmax_i32)

@@ -133,12 +133,12 @@ DEVICE state moments_of(double x, int64_t index)
 /* ---- states become values --------------------------------------------------------------------- */
 
 #define FINISHES(T, suffix)                                                                        \
-    DEVICE T finish_top_##suffix(const T *s, double number)                                        \
+    DEVICE T finish_maximum_##suffix(const T *s, double number)                                    \
     {                                                                                              \
         (void)number;                                                                              \
         return s[0];                                                                               \
     }                                                                                              \
-    DEVICE T finish_log_##suffix(const T *s, double number)                                        \
+    DEVICE T finish_log_sum_##suffix(const T *s, double number)                                    \
     {                                                                                              \
         (void)number;                                                                              \
         return (T)log((double)s[1]);                                                               \

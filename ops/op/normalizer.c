@@ -1,10 +1,9 @@
-/* logsumexp: over one dim the maximum of x, and log of the sum of exp(x - maximum): two results. Their sum is the log of the
- * sum of exp(x), without overflow. They stay apart since a logarithm added to a large maximum is rounded away.
+/* normalizer: what a softmax over a dim divides by, as two results: the maximum of x, and log_sum, the log of the sum of
+ * exp(x - maximum). They are not added up, since a logarithm added to a large maximum is rounded away.
  *
  * No kernel: it becomes lse_state and lse_finish, so a split dim costs two numbers a row.
- * Gradient: dx = dlog exp((x - maximum) - log), which is dlog softmax(x). Builders add or take off both results, each once,
- * or take off the maximum alone where the logarithm is of what is left: as if the maximum were a constant, the gradient of
- * the whole is right.
+ * Gradient: dx = dlog_sum exp((x - maximum) - log_sum), which is dlog_sum softmax(x). The maximum is taken for a constant: right
+ * for all that weft_normalizer_of is used for, which no shift of both x and the maximum changes.
  */
 #include <string.h>
 
@@ -38,8 +37,8 @@ static void expand(weft_vjp *vjp)
     vjp->out[1] = weft_result(vjp->out[0], 1);
 }
 
-const weft_op weft_op_logsumexp = {
-    .name = "logsumexp",
+const weft_op weft_op_normalizer = {
+    .name = "normalizer",
     .attributes = &weft_attributes_dim,
     .infer = infer,
     .factors = weft_factors_pass,
@@ -50,12 +49,6 @@ const weft_op weft_op_logsumexp = {
 
 weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim)
 {
-    const weft_value top = weft_emit_dim(&weft_op_logsumexp, &x, 1, dim);
-    return (weft_normalizer){top, weft_result(top, 1)};
-}
-
-weft_value weft_logsumexp(weft_value x, weft_dim dim)
-{
-    const weft_normalizer of = weft_normalizer_of(weft_wide(x), dim);
-    return weft_add(of.top, of.log);
+    const weft_value maximum = weft_emit_dim(&weft_op_normalizer, &x, 1, dim);
+    return (weft_normalizer){maximum, weft_result(maximum, 1)};
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service.h"
 #include "weft/collectives.h"
 
 extern char **environ;
@@ -277,27 +278,66 @@ static bool is_librarys(const char *name)
     return false;
 }
 
-static weft_status read_variable(settings *s, const char *text, weft_error *error)
+/* The option that an environment variable is of; -1: none. */
+static int find_variable(const option_table *table, const char *name)
 {
-    char name[MAX_NAME], mine[MAX_NAME], said[256];
+    char mine[MAX_NAME];
+    for (int i = 0; i < table->n_options; i++) {
+        variable_name(table->options[i].name, mine);
+        if (strcmp(name, mine) == 0) return i;
+    }
+    return -1;
+}
+
+static weft_status unknown_variable(const option_table *table, const char *name, weft_error *error)
+{
+    const char *known[MAX_OPTIONS];
+    char texts[MAX_OPTIONS][MAX_NAME];
+    for (int i = 0; i < table->n_options; i++) {
+        variable_name(table->options[i].name, texts[i]);
+        known[i] = texts[i];
+    }
+    const char *near = weft_nearest(name, known, table->n_options);
+    return weft_fail(error, WEFT_USAGE, "unknown environment variable %s%s%s%s unset it", name,
+                     near ? "; did you mean " : "", near ? near : "", near ? "? Else" : ";");
+}
+
+/* *is_ignored: it looked like one of ours, and is a cluster's (service.h). */
+static weft_status read_variable(settings *s, const char *text, bool *is_ignored, weft_error *error)
+{
+    char name[MAX_NAME], said[256];
     const char *equals = strchr(text, '=');
+    *is_ignored = false;
     if (strncmp(text, "WEFT_", 5) != 0 || !equals) return WEFT_OK;
     snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
     snprintf(said, sizeof said, "environment variable %s", text);
-    for (int i = 0; i < s->table->n_options; i++) {
-        variable_name(s->table->options[i].name, mine);
-        if (strcmp(name, mine) == 0) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
+    const int i = find_variable(s->table, name);
+    if (i >= 0) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
+    *is_ignored = service_link(text);
+    return *is_ignored || is_librarys(name) ? WEFT_OK : unknown_variable(s->table, name, error);
+}
+
+/* One line of rank 0's for all that was ignored: who did mean an option finds it there. */
+static void say_ignored(const settings *s, const char *first, int n)
+{
+    char more[32] = "";
+    if (n == 0 || !weft_world_is_root()) return;
+    if (n > 1) snprintf(more, sizeof more, " and %d more", n - 1);
+    fprintf(stderr, "%s: ignored %.*s%s of the environment: about a service, no option of ours\n",
+            s->table->program, (int)strcspn(first, "="), first, more);
+}
+
+static weft_status read_environment(settings *s, weft_error *error)
+{
+    const char *first = NULL;
+    int n_ignored = 0;
+    for (char **variable = environ; *variable; variable++) {
+        bool is_ignored;
+        WEFT_TRY(read_variable(s, *variable, &is_ignored, error));
+        if (is_ignored && n_ignored++ == 0) first = *variable;
     }
-    if (is_librarys(name)) return WEFT_OK;
-    const char *known[MAX_OPTIONS];
-    char texts[MAX_OPTIONS][MAX_NAME];
-    for (int i = 0; i < s->table->n_options; i++) {
-        variable_name(s->table->options[i].name, texts[i]);
-        known[i] = texts[i];
-    }
-    const char *near = weft_nearest(name, known, s->table->n_options);
-    return weft_fail(error, WEFT_USAGE, "unknown environment variable %s%s%s%s unset it", name,
-                     near ? "; did you mean " : "", near ? near : "", near ? "? Else" : ";");
+    say_ignored(s, first, n_ignored);
+    return WEFT_OK;
 }
 
 static char *trim(char *text)
@@ -354,8 +394,7 @@ static weft_status read_all(settings *s, int n, char **arguments, weft_error *er
         WEFT_TRY(set(s, i, s->table->options[i].initial, FROM_DEFAULT, "", error));
     for (int at = 0; at < n;)
         WEFT_TRY(read_argument(s, n, arguments, &at, error));
-    for (char **variable = environ; *variable; variable++)
-        WEFT_TRY(read_variable(s, *variable, error));
+    WEFT_TRY(read_environment(s, error));
     const int config = find(s->table, "config");
     if (config >= 0 && *s->values[config]) WEFT_TRY(read_file(s, s->values[config], error));
     return WEFT_OK;

@@ -136,6 +136,23 @@ static void test_unknown_environment_variable(void)
     check_refused(line, "gpt: ", facts);
 }
 
+/* In the pods of a cluster where a service is called weft: one line, and the program goes on. */
+static void test_variables_about_a_service_are_ignored(void)
+{
+    static const char service[] =
+        "env WEFT_PORT=tcp://10.0.0.1:80 WEFT_SERVICE_HOST=10.0.0.1 WEFT_SERVICE_PORT=80";
+    static const char *const rights[] = {WEFT_TEST_BIN "/weft info --json",
+                                         WEFT_TEST_BIN "/gpt train --dry-run"};
+    for (int i = 0; i < 2; i++) {
+        char line[TEXT];
+        snprintf(line, sizeof line, "%s %s", service, rights[i]);
+        const command_result r = command_run(line);
+        check_that(r.status == 0, __LINE__, line, &r, "the exit status should be 0");
+        check_that(strstr(r.text, ": ignored WEFT_PORT and 2 more") != NULL, __LINE__, line, &r,
+                   "what was ignored should be said");
+    }
+}
+
 /* ---- two ranks ------------------------------------------------------------------------------- */
 
 /* Under mpirun, whose own lines about the exit status do not count. */
@@ -309,6 +326,7 @@ int main(void)
         make_files();
         RUN(test_gpt_refuses_alone);
         RUN(test_unknown_environment_variable);
+        RUN(test_variables_about_a_service_are_ignored);
         if (WEFT_TEST_MPIEXEC[0] != '\0') {
             RUN(test_gpt_refuses_on_two_ranks);
             RUN(test_mesh_size_against_world_size);

@@ -2,6 +2,7 @@
 #define WEFT_VERSION "of the test"
 #include "apps/options.c" /* the programs' own; they are in no library */
 #include "apps/options_help.c"
+#include "apps/service.c"
 
 #include <unistd.h>
 
@@ -139,6 +140,60 @@ static void test_wrong_settings_are_refused(void)
     unsetenv("WEFT_BATCH");
 }
 
+/* What Kubernetes and Docker write of services called weft, weft-seed and weft-2; and what only looks like it. */
+static void test_services_of_a_cluster_are_no_options(void)
+{
+    static const char *const links[][2] = {
+        {"WEFT_PORT", "tcp://10.0.0.1:80"},
+        {"WEFT_SERVICE_HOST", "10.0.0.1"},
+        {"WEFT_SERVICE_PORT", "80"},
+        {"WEFT_SERVICE_PORT_HTTP", "80"},
+        {"WEFT_PORT_80_TCP", "tcp://10.0.0.1:80"},
+        {"WEFT_PORT_80_TCP_PROTO", "tcp"},
+        {"WEFT_PORT_80_TCP_PORT", "80"},
+        {"WEFT_PORT_80_TCP_ADDR", "10.0.0.1"},
+        {"WEFT_BATCH_PORT", "udp://[fd00::1]:65535"},
+        {"WEFT_BATCH_SERVICE_HOST", "fd00::1"},
+        {"WEFT_2_SERVICE_PORT_METRICS_1", "9090"},
+        {"WEFT_2_PORT_9090_SCTP_ADDR", "10.96.0.12"},
+        {"WEFT_NAME", "/web/weft"},
+        {"WEFT_ENV_PATH", "/bin"},
+    };
+    static const char *const slips[][2] = {
+        {"WEFT_PORT", "80"},
+        {"WEFT_PORT", "http://10.0.0.1:80"},
+        {"WEFT_PORT", "tcp://10.0.0.1:80000"},
+        {"WEFT_PORT", "tcp://:80"},
+        {"WEFT_PORT_TCP", "tcp://10.0.0.1:80"},
+        {"WEFT_BATCH_PORT", "3"},
+        {"WEFT_BACTH", "80"},
+        {"WEFT_BACTH", "tcp://10.0.0.1:80"},
+        {"WEFT_SERVICE_HOST", "here"},
+        {"WEFT_SERVICE_PORT", "0"},
+        {"WEFT_SERVICE_PORT_", "80"},
+        {"WEFT_PORT_80_TCP_PROTO", "yes"},
+        {"WEFT_NAME", "mine"},
+        {"WEFT_ENV_PATH", "/bin"},
+    };
+    const int n_links = sizeof links / sizeof *links, n_slips = sizeof slips / sizeof *slips;
+    weft_error error;
+    for (int i = 0; i < n_links; i++)
+        setenv(links[i][0], links[i][1], 1);
+    settings *s = READ(&error, "--rate", "1");
+    if (CHECK_OK(error.status, error) && s) CHECK_EQ_INT(settings_count(s, "batch"), 16);
+    settings_destroy(&s);
+    setenv("WEFT_BACTH", "3", 1); /* a slip among them stays one */
+    check_refused(&error, READ(&error, "--dry-run"), "WEFT_BACTH; did you mean WEFT_BATCH?");
+    unsetenv("WEFT_BACTH");
+    for (int i = 0; i < n_links; i++)
+        unsetenv(links[i][0]);
+    for (int i = 0; i < n_slips; i++) {
+        setenv(slips[i][0], slips[i][1], 1);
+        check_refused(&error, READ(&error, "--dry-run"), slips[i][0]);
+        unsetenv(slips[i][0]);
+    }
+}
+
 static void test_wrong_files_are_refused(void)
 {
     weft_error error;
@@ -217,6 +272,7 @@ int main(void)
         RUN(test_operands_and_lists);
         RUN(test_later_sources_win);
         RUN(test_wrong_settings_are_refused);
+        RUN(test_services_of_a_cluster_are_no_options);
         RUN(test_wrong_files_are_refused);
         RUN(test_help_fits_a_terminal);
         RUN(test_times_have_units);

@@ -341,6 +341,7 @@ static void build(weft_walk *w, const request *r, weft_value *gradients, int fla
         gradients[i] = id != 0
                            ? (weft_value){graph, id}
                            : weft_constant(graph, weft_dtype_of(value), *weft_shape_of(value), 0.0);
+        if (gradients[i].id < w->n_values) gradients[i] = weft_same(gradients[i]); /* a seed */
     }
 }
 
@@ -366,7 +367,8 @@ static weft_value take(const request *r, weft_value *gradients, int flags)
     walk_close(&w);
     graph->phase = phase;
     if (graph->error.status == WEFT_OK)
-        return r->with_respect_to.n_values > 0 ? gradients[0] : weft_no_value(graph);
+        return r->with_respect_to.n_values > 0 ? weft_hand_back(gradients[0])
+                                               : weft_no_value(graph);
     weft_graph_rewind(graph, begin);
     void_all(graph, r, gradients);
     return weft_no_value(graph);

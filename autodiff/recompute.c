@@ -72,7 +72,7 @@ weft_value weft_recompute_end(weft_value value)
                                origin);
     graph->parts[part].end = graph->n_nodes;
     graph->part = graph->parts[part].parent;
-    return value;
+    return weft_hand_back(value);
 }
 
 /* ---- on the way back --------------------------------------------------------------------------- */

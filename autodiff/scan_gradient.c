@@ -335,7 +335,7 @@ static void carry_on(weft_walk *inner, borders *b)
         } else if (node.op == &weft_op_scan_each && inner->gradient[node.out] != 0) {
             one->inner = (weft_value){graph, inner->gradient[node.out]};
             if (weft_node_of(graph, one->inner.id)->scan != inner->mirror)
-                one->inner = weft_emit_element(&weft_op_copy, &one->inner, 1, 0.0, 0.0);
+                one->inner = weft_same(one->inner);
         }
     }
 }

@@ -115,7 +115,8 @@ weft_value weft_averaged(weft_value variable)
         return weft_graph_fail(variable.graph, "averaged: this is no variable; pass what "
                                                "weft_variable returned");
     const weft_node *slot = weft_slot_called(variable, slot_name);
-    return slot == NULL ? weft_no_value(variable.graph) : (weft_value){variable.graph, slot->out};
+    return slot == NULL ? weft_no_value(variable.graph)
+                        : weft_hand_back((weft_value){variable.graph, slot->out});
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */

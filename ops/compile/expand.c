@@ -4,14 +4,48 @@
  *
  * normalizer turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
+ *
+ * An op that is only another value of its own (same) goes, and leaves a copy where the two can be told apart: where one is read
+ * after the run and the other is memory that may be written before, or where they are to live in two places.
  */
 #include "forms.h"
 #include "rewrite.h"
+
+#include <string.h>
 
 /* As what it is written; NULL: as its expand says. */
 static const weft_form *form_of(const weft_plan *plan, const weft_node *node)
 {
     return plan->written ? plan->written[node - plan->graph->nodes] : NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* May `value` be another name of `as`, of the new graph, which was there before? */
+static bool may_be(const weft_rewrite *rewrite, uint32_t value, uint32_t as)
+{
+    const weft_tensor *tensor = &rewrite->from->tensors[value], *other = &rewrite->to->tensors[as];
+    const bool is_read_later = rewrite->plan->kept[value] != 0;
+    if (is_read_later && weft_node_of(rewrite->to, as)->op->is_outside) return false;
+    if (tensor->placement != NULL && !same_text(tensor->placement, other->placement)) return false;
+    return tensor->place_as == 0 || rewrite->value[tensor->place_as] == other->place_as;
+}
+
+/* Results that were there before the op are values of their own all the same. A variable goes on to be read as itself alone. */
+static void part_from_operands(weft_rewrite *rewrite, const weft_node *node, uint32_t first)
+{
+    weft_graph *to = rewrite->to;
+    for (uint32_t out = node->out; out < node->out + node->n_out; out++) {
+        const weft_value as = {to, rewrite->value[out]};
+        if (as.id == 0 || to->tensors[as.id].node >= first) continue;
+        if (!may_be(rewrite, out, as.id))
+            rewrite->value[out] = weft_emit(to, &weft_op_copy, &as, 1, NULL, 0).id;
+        else
+            rewrite->is_gone[out] = weft_node_of(to, as.id)->op->is_outside;
+    }
 }
 
 static void expand_node(weft_rewrite *rewrite, const weft_node *node)
@@ -31,6 +65,7 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
     weft_graph_error_at(to, &node->origin);
     for (int i = 0; i < node->n_out; i++)
         rewrite->value[node->out + (uint32_t)i] = vjp.out[i].id;
+    part_from_operands(rewrite, node, first);
     for (uint32_t id = first; id < to->n_nodes; id++) {
         to->nodes[id].origin = node->origin;
         to->nodes[id].phase = node->phase;
@@ -47,6 +82,18 @@ static void copy_node(weft_rewrite *rewrite, const weft_node *node)
     uint32_t first = weft_node_copy(rewrite->to, rewrite->from, node, in);
     for (int i = 0; i < node->n_out; i++)
         rewrite->value[node->out + (uint32_t)i] = first ? first + (uint32_t)i : 0;
+}
+
+/* What was there before keeps its own name and place. */
+static void tag(weft_rewrite *rewrite, const weft_node *node, uint32_t first)
+{
+    for (uint32_t out = node->out; out < node->out + node->n_out; out++) {
+        weft_tensor *is = &rewrite->to->tensors[rewrite->value[out]];
+        if (is->node >= first)
+            weft_rewrite_tags(rewrite, out, rewrite->value[out]);
+        else if (is->name == NULL)
+            is->name = rewrite->from->tensors[out].name;
+    }
 }
 
 static bool is_made_of_others(const weft_plan *plan, const weft_node *node)
@@ -89,14 +136,13 @@ static weft_status expand_all(weft_plan *plan, which expands, weft_error *error)
     for (uint32_t id = 1; id < rewrite.from->n_nodes; id++) {
         const weft_node *node = &rewrite.from->nodes[id];
         if (!rewrite.is_live[id] || rewrite.to->error.status != WEFT_OK) continue;
+        const uint32_t first = rewrite.to->n_nodes;
         rewrite.to->scan = node->scan;
         if (expands(plan, node))
             expand_node(&rewrite, node);
         else
             copy_node(&rewrite, node);
-        for (int i = 0; i < node->n_out && rewrite.to->error.status == WEFT_OK; i++)
-            weft_rewrite_tags(&rewrite, node->out + (uint32_t)i,
-                              rewrite.value[node->out + (uint32_t)i]);
+        if (rewrite.to->error.status == WEFT_OK) tag(&rewrite, node, first);
     }
     rewrite.to->scan = 0;
     return weft_rewrite_end(&rewrite, error);

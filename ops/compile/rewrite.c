@@ -48,6 +48,12 @@ static void mark_operands(weft_rewrite *rewrite)
     }
 }
 
+/* The scan that a node is of, for which its trips are made: of what is stacked, that in whose trips it is, whatever body the value is of. */
+static uint32_t scan_of(const weft_node *node)
+{
+    return node->op == &weft_op_scan_stack ? (uint32_t)weft_scan_of(node)->scan : node->scan;
+}
+
 /* A scan is done for any of its body, in the trips that its guard says, and what is carried is live in the trip before too. True: something became live. */
 static bool mark_scans(weft_rewrite *rewrite)
 {
@@ -60,7 +66,7 @@ static bool mark_scans(weft_rewrite *rewrite)
         const bool is_guard = node->op == &weft_op_scan_guard &&
                               rewrite->is_live[from->tensors[from->scans[node->scan].trip].node];
         if ((is_next || is_guard) && !rewrite->is_live[id]) rewrite->is_live[id] = is_more = true;
-        for (uint32_t s = rewrite->is_live[id] ? node->scan : 0; s != 0;
+        for (uint32_t s = rewrite->is_live[id] ? scan_of(node) : 0; s != 0;
              s = from->scans[s].parent) {
             const uint32_t trip = from->tensors[from->scans[s].trip].node;
             if (!rewrite->is_live[trip]) rewrite->is_live[trip] = is_more = true;
@@ -86,7 +92,8 @@ weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_erro
     rewrite->to = weft_graph_like(plan->graph);
     rewrite->value = weft_arena_take(plan->arena, plan->graph->n_tensors * sizeof(uint32_t));
     rewrite->is_live = weft_arena_take(plan->arena, plan->graph->n_nodes * sizeof(bool));
-    if (!rewrite->to || !rewrite->value || !rewrite->is_live) {
+    rewrite->is_gone = weft_arena_take(plan->arena, plan->graph->n_tensors * sizeof(bool));
+    if (!rewrite->to || !rewrite->value || !rewrite->is_live || !rewrite->is_gone) {
         weft_graph_like_destroy(&rewrite->to);
         return weft_fail_memory(error, plan->graph->n_tensors * sizeof(weft_tensor));
     }
@@ -112,8 +119,10 @@ static weft_status carry_over(weft_rewrite *rewrite, weft_error *error)
     if (!kept) return weft_fail_memory(error, rewrite->to->n_tensors * sizeof *kept);
     for (uint32_t value = 1; value < rewrite->from->n_tensors; value++)
         if (plan->kept[value]) kept[rewrite->value[value]] = 1;
-    for (uint32_t value = 0; value < plan->n_user_values; value++)
-        plan->user_value[value] = rewrite->value[plan->user_value[value]];
+    for (uint32_t value = 0; value < plan->n_user_values; value++) {
+        const uint32_t was = plan->user_value[value];
+        plan->user_value[value] = rewrite->is_gone[was] ? 0 : rewrite->value[was];
+    }
     plan->kept = kept;
     return WEFT_OK;
 }

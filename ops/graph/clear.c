@@ -26,6 +26,7 @@ void weft_graph_rewind(weft_graph *graph, weft_graph_point to)
         graph->parts[p].end = UINT32_MAX; /* it had not ended then */
     if (graph->built.n_nodes > graph->n_nodes) graph->built = to;
     if (graph->marked >= graph->n_tensors) graph->marked = 0;
+    graph->handed_back = 0;
     if (graph->loss_scale.step >= graph->n_tensors) graph->loss_scale = (weft_loss_scaling){0};
     if (graph->loss_scale.is_finite >= graph->n_tensors) graph->loss_scale.is_finite = 0;
 }

@@ -135,6 +135,12 @@ weft_value weft_at(const char *builder, const char *file, int line, weft_value v
     return value;
 }
 
+weft_value weft_hand_back(weft_value value)
+{
+    if (value.graph != NULL) value.graph->handed_back = value.id;
+    return value;
+}
+
 /* ---- names and shapes ------------------------------------------------------------------------ */
 
 const char *weft_graph_intern(weft_graph *graph, const char *name)

@@ -122,7 +122,9 @@ struct weft_graph {
         homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
     uint32_t n_homes, homes_mask;
     weft_graph_point built; /* nodes below this have their origin: their builders are over */
-    uint32_t marked;    /* the value that weft_place marked and weft_at has not come to; 0: none */
+    uint32_t marked; /* the value that weft_place marked and weft_at has not come to; 0: none */
+    uint32_t
+        handed_back; /* by a builder that is there for it, which weft_built has not come to; 0: none */
     weft_phase phase;   /* of nodes now being built */
     int n_users;        /* programs of this graph that are there still */
     uint32_t place_as;  /* given to results whose dims equal that variable's; 0: none */
@@ -133,6 +135,10 @@ struct weft_graph {
 /* Ops the compiler itself must know, as every IR does: where values come from and where they stay.
  */
 extern const weft_op weft_op_input, weft_op_variable, weft_op_assign, weft_op_group;
+/* What the compiler makes of a value that is another one (same.h), where it must. */
+extern const weft_op weft_op_copy;
+/* A builder that is there to hand a value back returns it through this: weft_built leaves it as it is. */
+weft_value weft_hand_back(weft_value value);
 
 /* ---- scans (scan.c) --------------------------------------------------------------------------- */
 

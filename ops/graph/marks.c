@@ -16,7 +16,7 @@ weft_value weft_place(weft_value value, const char *layout_text)
     const char *text = layout_text == NULL ? "" : layout_text;
     value.graph->tensors[value.id].placement = weft_graph_intern(value.graph, text);
     value.graph->marked = value.id;
-    return value;
+    return weft_hand_back(value);
 }
 
 weft_value weft_place_as(weft_value value, weft_value variable)
@@ -27,7 +27,7 @@ weft_value weft_place_as(weft_value value, weft_value variable)
                                "place_as: the second is not a value of the first one's graph; pass "
                                "what weft_variable returned");
     value.graph->tensors[value.id].place_as = variable.id;
-    return value;
+    return weft_hand_back(value);
 }
 
 weft_value weft_name(weft_value value, const char *name)
@@ -37,5 +37,5 @@ weft_value weft_name(weft_value value, const char *name)
     if (weft_path_check("name", name, &error) != WEFT_OK)
         return weft_graph_fail(value.graph, "%s", error.message);
     value.graph->tensors[value.id].name = weft_graph_intern(value.graph, name);
-    return value;
+    return weft_hand_back(value);
 }

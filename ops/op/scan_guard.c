@@ -80,7 +80,7 @@ static weft_value guard(const char *call, weft_value condition, bool ends)
                                call, weft_dtype_name(dtype));
     const weft_value none = weft_constant(graph, dtype, WEFT_SCALAR, 0.0);
     const weft_value holds = weft_not_equal(condition, none);
-    return weft_scan_guard(holds, ends).id != 0 ? condition : weft_no_value(graph);
+    return weft_scan_guard(holds, ends).id != 0 ? weft_hand_back(condition) : weft_no_value(graph);
 }
 
 weft_value weft_scan_if(weft_value condition)

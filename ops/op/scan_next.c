@@ -61,5 +61,5 @@ weft_value weft_scan_next(weft_value carry, weft_value next)
                        (weft_scan_attributes){.scan = graph->scan})
             .id == 0)
         return weft_no_value(graph);
-    return carry;
+    return weft_hand_back(carry);
 }

@@ -96,5 +96,5 @@ weft_value weft_scan_end(weft_value trip)
     }
     scan->random_end = graph->n_random;
     graph->scan = scan->parent;
-    return trip;
+    return weft_hand_back(trip);
 }

@@ -30,7 +30,7 @@ import weakref
 import numpy
 
 from . import _c as c
-from ._call import built, call, filled, is_plain
+from ._call import built as _built, call, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._values import DTYPES, Dim, Error, Handle, Value
 
@@ -250,7 +250,7 @@ def custom_gradient(in_, out, rule):
     function = c.functions["weft_custom_gradient"]
     ready = [to_c(parameter, given, keep, function) for parameter, given in zip(function["parameters"], (in_, out, fill))]
     out.graph.rules += keep  # which gradients call, later
-    return built("weft_custom_gradient", c.lib.weft_custom_gradient(*ready, None), out.graph)
+    return _built("weft_custom_gradient", c.lib.weft_custom_gradient(*ready, None), out.graph)
 
 
 def version():

@@ -103,7 +103,8 @@ def _given_back(function, result, error, given, keep):
 def _result(function, result, graph):
     kind = without_const(function["returns"])
     if kind == "weft_value":
-        return built(function["name"], result, graph)
+        looks_up = any(p["type"] in ("weft_error *", "const weft_program *") for p in function["parameters"])
+        return built(function["name"], result, graph, c.lib.weft_at if looks_up else c.lib.weft_built)
     if not is_plain_struct(kind.rstrip("* ")):
         return result.decode() if isinstance(result, bytes) else result
     if kind.endswith("*"):
@@ -139,10 +140,10 @@ def _is_graph(handle):
     return isinstance(handle.handle, ctypes.POINTER(c.types["weft_graph"]))
 
 
-def built(name, value, graph):
+def built(name, value, graph, record=None):
     """A value that a builder made, at the caller's line; the graph's first error is raised as soon as it is there, and
-    the graph is as it was before the call."""
-    value = c.lib.weft_at(name[5:].encode(), *_place(), value)
+    the graph is as it was before the call. record: weft_at, where it was there before and is looked up."""
+    value = (record or c.lib.weft_built)(name[5:].encode(), *_place(), value)
     error = graph.error() if graph is not None else None
     if error is not None:
         graph.recover()

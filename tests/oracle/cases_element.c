@@ -40,6 +40,7 @@ ONE_OPERAND(cos, in)
 ONE_OPERAND(gelu, in)
 ONE_OPERAND(stop_gradient, in)
 ONE_OPERAND(settle, in)
+ONE_OPERAND(same, in)
 
 static weft_value scale_x(build_t *b, weft_dtype t)
 {
@@ -328,6 +329,7 @@ CASES(cast, CASE(cast_to_i32, OP_FLOAT, 0), CASE(cast_to_f32, ALL_DTYPES, 0),
       CASE(cast_to_f16, ALL_DTYPES, 0, .each = true, .f32 = 0x1p-11, .f64 = 0x1p-11))
 CASES(stop_gradient, CASE(stop_gradient_x, OP_FLOAT, 0, .each = true))
 CASES(settle, CASE(settle_x, OP_FLOAT, 1, .each = true))
+CASES(same, CASE(same_x, ALL_DTYPES, 1, .each = true))
 CASES(copy, CASE(copy_x, ALL_DTYPES, 1, .each = true))
 
 CASES(constant, CASE(constant_x, ALL_DTYPES, 0, .with = {.a = 6.0}))

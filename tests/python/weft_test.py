@@ -96,6 +96,16 @@ def test_operators_are_ops():
     assert (a < b).dtype == "i32"
 
 
+def test_a_builder_gives_a_value_of_its_own():
+    g = weft.Graph()
+    rows = weft.Dim("rows", 4)
+    a = g.input("a", [rows])
+    for own in (weft.cast(a, "f32"), weft.roll(a, rows, 0), weft.same(a)):
+        weft.name(own, "own")
+        assert own.name == "own" and a.name == "a"
+    assert weft.name(a, "b").name == "b" and a.name == "b" and g.find("b").name == "b"
+
+
 def refused(kind, pattern, call, *given, **options):
     try:
         call(*given, **options)

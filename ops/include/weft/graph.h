@@ -127,7 +127,8 @@ WEFT_API weft_value weft_assign(weft_value variable, weft_value value);
 /* weft_group - one token for several values or tokens. */
 WEFT_API weft_value weft_group(weft_graph *graph, weft_values values);
 
-/* weft_place - live as `layout_text` says ("batch:data+model", "" for replicated), whatever the layout's rules say.
+/* weft_place - live as `layout_text` says ("batch:data+model", "" for replicated), whatever the layout's rules say. Returns value,
+ * as the next two do.
  * An axis marked "?" ("batch:data?") holds only where the mesh has it: so the program runs on a mesh without it. */
 WEFT_API weft_value weft_place(weft_value value, const char *layout_text);
 /* weft_place_as - live where the storage of `variable` lives (gradients on their way to an update). */
@@ -143,13 +144,19 @@ WEFT_API weft_value weft_graph_find(weft_graph *graph, const char *name, weft_er
 /* weft_at - `value` comes from this call of the program: nodes that have no origin yet get this one, and so does a
  * sentence: "layer_norm at mlp.c:41: ...". Returns `value`.
  *
- * Every builder (what returns a weft_value) of graph.h, ops.h, autodiff.h and optim.h is a macro around the function of
- * its name, which says this; the macros are in <name>_here.h, made from the prototypes. Who calls builders through
- * pointers, or from another language, says it himself.
  * builder  as in "relu", without weft_
  */
 #define WEFT_HERE __FILE__, __LINE__
 WEFT_API weft_value weft_at(const char *builder, const char *file, int line, weft_value value);
+/* weft_built - the same of one of Weft's builders, which always gives a value of its own: where it has nothing to do and hands
+ * back what it got (a cast to the same dtype), this is that value's weft_same. Builders that are there to hand back what
+ * they get (weft_place, weft_name, weft_scan_end, ...) say so in their comments, and do.
+ *
+ * Every builder (what returns a weft_value) of graph.h, ops.h, autodiff.h and optim.h is a macro around the function of
+ * its name, which says this; the macros are in <name>_here.h, made from the prototypes. Who calls builders through
+ * pointers, or from another language, says it himself.
+ */
+WEFT_API weft_value weft_built(const char *builder, const char *file, int line, weft_value value);
 
 WEFT_END
 

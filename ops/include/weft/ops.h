@@ -433,6 +433,9 @@ WEFT_API weft_value weft_require(weft_value x, weft_value holds, weft_value numb
 WEFT_API weft_value weft_checked_ids(weft_value ids, weft_dim dim);
 /* identity forward, no gradient */
 WEFT_API weft_value weft_stop_gradient(weft_value x);
+/* weft_same - x as it is, as a value of its own: with its own name, placement and gradient. Read after a run, it is what x was in
+ * that run, also where x is a variable that has been assigned since. Nothing is copied but for that, and to live elsewhere than x. */
+WEFT_API weft_value weft_same(weft_value x);
 /* weft_settle - x as it is, but no partial sum: one that would be left to go on into other sums is finished here, into where this
  * value goes (weft_place, weft_place_as). */
 WEFT_API weft_value weft_settle(weft_value x);

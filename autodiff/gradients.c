@@ -57,6 +57,41 @@ static void mark_dependence(weft_walk *w, const weft_value *with_respect_to, int
         continue;
 }
 
+/* The same from what is read to what that reads. True: a value is read in the next trip, which had not been seen before. */
+static bool reach_once(const weft_graph *graph, uint32_t first, uint32_t end, uint8_t *reaches)
+{
+    bool is_more = false;
+    for (uint32_t id = end; id-- > first;) {
+        const weft_node *node = &graph->nodes[id];
+        bool used = false;
+        for (uint32_t out = node->out; out < node->out + node->n_out; out++)
+            used = used || ((reaches[out] & WEFT_IS_READ) && is_float(graph, out));
+        if (node->op == &weft_op_scan_last) {
+            if (used) reaches[node->in[0]] |= WEFT_IS_LEFT;
+            continue;
+        }
+        if (node->op == &weft_op_scan_carry && reaches[node->out] == WEFT_IS_LEFT &&
+            weft_scan_guard_of(graph, node->scan) !=
+                0) /* a trip that is not made leaves it as it was */
+            reaches[node->out] |= WEFT_IS_READ, used = is_float(graph, node->out);
+        for (int i = 0; used && flows(node->op) && i < node->n_in; i++)
+            reaches[node->in[i]] |= WEFT_IS_READ;
+        if (node->op == &weft_op_scan_next && reaches[node->in[0]] != 0 &&
+            !(reaches[node->in[1]] & WEFT_IS_READ)) {
+            reaches[node->in[1]] |= WEFT_IS_READ;
+            is_more = true;
+        }
+    }
+    return is_more;
+}
+
+void weft_reach_back(const weft_graph *graph, uint32_t first, uint32_t end, uint8_t *reaches)
+{
+    while (reach_once(graph, first, end,
+                      reaches)) /* what is read in a trip is made in the one before */
+        continue;
+}
+
 static bool walk_open(weft_walk *w, weft_graph *graph, uint32_t first,
                       const weft_value *with_respect_to, int n)
 {
@@ -388,39 +423,21 @@ weft_value weft_gradients(weft_value of, weft_values with_respect_to, weft_value
     return take(&r, gradients, flags);
 }
 
-/* What is read on the way to what reaches. True: a value reaches as it is in the next trip, which had not been seen before. */
-static bool reach_back(const weft_graph *graph, bool *reaches)
-{
-    bool is_more = false;
-    for (uint32_t id = graph->n_nodes; id-- > 1;) {
-        const weft_node *node = &graph->nodes[id];
-        bool used = false;
-        for (uint32_t out = node->out; out < node->out + node->n_out; out++)
-            used = used || (reaches[out] && is_float(graph, out));
-        for (int i = 0; used && flows(node->op) && i < node->n_in; i++)
-            reaches[node->in[i]] = true;
-        if (node->op == &weft_op_scan_next && reaches[node->in[0]] && !reaches[node->in[1]])
-            reaches[node->in[1]] = is_more = true;
-    }
-    return is_more;
-}
-
 int weft_trainable(weft_value of, weft_value *variables, int room)
 {
     weft_graph *graph = of.graph;
     if (!weft_graph_takes(graph, "trainable", "of", (weft_values){&of, 1})) return 0;
-    bool *reaches = calloc(graph->n_tensors, sizeof *reaches); /* of depends on it */
+    uint8_t *reaches = calloc(graph->n_tensors, sizeof *reaches); /* whether of depends on it */
     if (reaches == NULL) {
         weft_fail_memory(&graph->error, graph->n_tensors);
         return 0;
     }
-    reaches[of.id] = true;
-    while (reach_back(graph, reaches))
-        continue;
+    reaches[of.id] = WEFT_IS_READ;
+    weft_reach_back(graph, 1, graph->n_nodes, reaches);
     int n = 0;
     for (uint32_t id = 1; id < graph->n_nodes; id++) {
         const weft_node *node = &graph->nodes[id];
-        if (node->op != &weft_op_variable || !reaches[node->out] || !is_float(graph, node->out))
+        if (node->op != &weft_op_variable || reaches[node->out] == 0 || !is_float(graph, node->out))
             continue;
         if (((const weft_variable_attributes *)node->attributes)->owner != 0) continue;
         if (variables != NULL && n < room) variables[n] = (weft_value){graph, node->out};

@@ -1,6 +1,6 @@
 /* scan_gradient.c: through a scan backwards, by a scan that makes the trips from the last to the first.
  *
- * What flows back along a carried value is carried. What flows to a value from outside is summed over the trips, to one of
+ * What flows back along a carried value is carried, if anything that flows back has read it. What flows to a value from outside is summed over the trips, to one of
  * which every trip sees an element is stacked. What the body's gradients read of the body they find stacked (residuals), or
  * made anew, where that reads nothing. Whatever nobody reads the compiler drops.
  */
@@ -181,8 +181,8 @@ static void see_as_before(weft_walk *w, uint32_t *kept)
 
 /* A value along which gradients go through a scan's border, and what goes along it. */
 typedef struct border {
-    uint32_t node;    /* carry, each, stack; 0: the body reads the value as it is */
-    uint32_t value;   /* outside: to which gradients go. Of a stack: from which they come */
+    uint32_t node;  /* carry, each, stack; 0: the body reads the value as it is */
+    uint32_t value; /* outside: to which gradients go; 0: none. Of a stack: from which they come */
     weft_value begin; /* made before the mirroring scan: what a carried gradient begins with */
     weft_value inner; /* in the mirroring scan: carried, or to be stacked */
 } border;
@@ -254,7 +254,38 @@ static void add_captures(weft_walk *w, uint32_t scan, uint32_t id, borders *b)
     }
 }
 
-static void find_borders(weft_walk *w, uint32_t scan, borders *b)
+/* What of the scan is read, through its body, by those from whom gradients come; NULL: no memory, which is the graph's error. */
+static uint8_t *find_read(weft_walk *w, uint32_t scan)
+{
+    weft_graph *graph = w->graph;
+    uint8_t *reaches = calloc(graph->n_tensors, sizeof *reaches);
+    if (reaches == NULL) {
+        weft_fail_memory(&graph->error, graph->n_tensors * sizeof *reaches);
+        return NULL;
+    }
+    for (uint32_t id = w->first; id < w->end; id++) {
+        const weft_node *node = &graph->nodes[id];
+        const bool is_of_it = (node->op == &weft_op_scan_last || node->op == &weft_op_scan_stack) &&
+                              weft_scan_of(node)->scan == scan;
+        if (is_of_it && w->gradient[node->out] != 0)
+            reaches[node->in[0]] |= node->op == &weft_op_scan_last ? WEFT_IS_LEFT : WEFT_IS_READ;
+    }
+    weft_reach_back(graph, graph->tensors[graph->scans[scan].trip].node, w->end, reaches);
+    return reaches;
+}
+
+/* What is carried is gone through where somebody reads it, and what it begins with where the first trip does. */
+static void add_carry(weft_walk *w, uint32_t id, uint8_t reaches, borders *b)
+{
+    const weft_node node = w->graph->nodes[id];
+    if (reaches != 0 && w->depends[node.out])
+        add_border(w->graph, b,
+                   (border){.node = id,
+                            .value = reaches & WEFT_IS_READ ? node.in[0] : 0,
+                            .begin = gradient_of_last(w, node.out)});
+}
+
+static void find_borders(weft_walk *w, uint32_t scan, const uint8_t *reaches, borders *b)
 {
     weft_graph *graph = w->graph;
     for (uint32_t id = w->first; id < w->end && graph->error.status == WEFT_OK; id++) {
@@ -265,10 +296,8 @@ static void find_borders(weft_walk *w, uint32_t scan, borders *b)
                                   : false;
         if (node.op == &weft_op_scan_stack && is_of_it && w->gradient[node.out] != 0)
             add_border(graph, b, (border){.node = id, .value = w->gradient[node.out]});
-        else if (node.op == &weft_op_scan_carry && is_of_it && w->depends[node.out])
-            add_border(
-                graph, b,
-                (border){.node = id, .value = node.in[0], .begin = gradient_of_last(w, node.out)});
+        else if (node.op == &weft_op_scan_carry && is_of_it)
+            add_carry(w, id, reaches[node.out], b);
         else if (node.op == &weft_op_scan_each && is_of_it && w->depends[node.out])
             add_border(graph, b, (border){.node = id, .value = node.in[0]});
         else if (weft_scan_holds(graph, scan, node.scan))
@@ -415,7 +444,9 @@ void weft_back_through_scan(weft_walk *w, uint32_t scan)
     if (w->residuals != NULL) {
         uint32_t *kept = see_again(w, part, scan);
         see_from_around(w, scan);
-        find_borders(w, scan, &b);
+        uint8_t *reaches = find_read(w, scan);
+        if (reaches != NULL) find_borders(w, scan, reaches, &b);
+        free(reaches);
         if (graph->error.status == WEFT_OK) go_through(w, scan, &b);
         see_as_before(w, kept);
     }

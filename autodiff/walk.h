@@ -28,6 +28,10 @@ typedef struct weft_walk {
 } weft_walk;
 
 void weft_walk_over(weft_walk *w);
+/* Who reads a value, where gradients may flow: WEFT_IS_LEFT of what is carried, as the last trip leaves it. */
+enum { WEFT_IS_READ = 1, WEFT_IS_LEFT = 2 };
+/* From what is read to all that nodes [first, end) read for it, from trip to trip of scans. reaches  [graph->n_tensors] */
+void weft_reach_back(const weft_graph *graph, uint32_t first, uint32_t end, uint8_t *reaches);
 /* Add a contribution to a value's gradient, in the value's order of dims; nodes from `first` on were made for it alone. */
 void weft_contribute(weft_walk *w, uint32_t value, weft_value part, uint32_t first);
 static inline bool weft_flows(const weft_op *op) /* whether an op has a gradient by itself */

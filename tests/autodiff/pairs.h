@@ -62,7 +62,7 @@ static void check_pairs(const weft_oracle_case *what, int places)
     check_pairs_as(&as, places);
 }
 
-static weft_value element_of(weft_value x, weft_dim dim, int64_t t)
+static inline weft_value element_of(weft_value x, weft_dim dim, int64_t t)
 {
     const weft_dim one = {"one", 1};
     const weft_value part = weft_slice(x, dim, t, one);

@@ -80,6 +80,13 @@ static weft_value moved(const layer *l, weft_value average, weft_value batch)
     return weft_assign(average, weft_add(average, step));
 }
 
+/* By the running averages. They are state and no parameters: what follows from them leads back to no variable. */
+static weft_value by_averages(const layer *l, weft_value x)
+{
+    const weft_value mean = weft_stop_gradient(l->mean), variance = weft_stop_gradient(l->variance);
+    return scaled(l, weft_sub(x, mean), variance);
+}
+
 static weft_value normalize(const layer *l, weft_value x, weft_value *update)
 {
     const weft_value mean = weft_mean_over(l->channels, x), apart = weft_sub(x, mean);
@@ -106,7 +113,6 @@ weft_value weft_batch_norm(weft_value x, const weft_batch_norm_options *options,
     l.n = weft_count_of(weft_shape_of(x)) / (double)options->channel.size;
     if (!check(&l, x) || !make_variables(&l)) return weft_no_value(x.graph);
     const weft_value wide = weft_wide(x);
-    const weft_value y = options->is_fixed ? scaled(&l, weft_sub(wide, l.mean), l.variance)
-                                           : normalize(&l, wide, update);
+    const weft_value y = options->is_fixed ? by_averages(&l, wide) : normalize(&l, wide, update);
     return weft_cast(y, weft_dtype_of(x));
 }

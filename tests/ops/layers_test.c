@@ -8,6 +8,7 @@
 
 #include "oracle.h"
 #include "test.h"
+#include "weft/autodiff.h"
 
 static const weft_dim time_ = {"time", 4}, batch = {"batch", 2}, feature = {"feature", 3},
                       hidden = {"hidden", 5};
@@ -160,10 +161,39 @@ static void test_back_is_along_what_is_turned_round(void)
     weft_oracle_close(&oracle);
 }
 
+/* ---- what is trained ------------------------------------------------------------------------------ */
+
+/* Of a loss by batch_norm: its gain and its bias, and neither average. */
+static void check_trained(bool is_fixed)
+{
+    weft_graph *g = weft_graph_create(1);
+    const weft_value x = weft_input(g, "x", WEFT_F32, WEFT_DIMS(batch, time_, feature));
+    const weft_batch_norm_options options = {
+        .name = "norm", .channel = feature, .is_fixed = is_fixed};
+    const weft_value loss = weft_mean(weft_square(weft_batch_norm(x, &options, NULL)));
+    weft_error error = {0};
+    weft_value trained[4], slope;
+    if (CHECK_EQ_INT(weft_trainable(loss, trained, 4), 2)) {
+        CHECK_EQ_INT(trained[0].id, weft_graph_find(g, "norm/gain", &error).id);
+        CHECK_EQ_INT(trained[1].id, weft_graph_find(g, "norm/bias", &error).id);
+    }
+    const weft_value mean = weft_graph_find(g, "norm/mean", &error);
+    CHECK_EQ_INT(weft_gradients(loss, WEFT_VALUES(mean), &slope, 0).id, 0);
+    CHECK_TEXT(weft_graph_error(g)->message, "does not depend, through floats, on norm/mean");
+    weft_graph_destroy(&g);
+}
+
+static void test_averages_are_state_and_not_trained(void)
+{
+    check_trained(false);
+    check_trained(true);
+}
+
 int main(void)
 {
     RUN(test_what_is_told_wrongly_is_one_sentence);
     RUN(test_what_experts_are_told_wrongly_is_one_sentence);
     RUN(test_back_is_along_what_is_turned_round);
+    RUN(test_averages_are_state_and_not_trained);
     return weft_test_report();
 }

@@ -246,7 +246,7 @@ WEFT_API weft_value weft_gru(weft_value x, const weft_recurrent_options *options
 /* weft_batch_norm_options - of a layer that normalizes each channel over all else: over the whole batch, however it is split.
  *
  * Variables: "<name>/gain", "<name>/bias", "<name>/mean" and "<name>/variance", each [channel]. So one that trains and one that
- * does not have the same. */
+ * does not have the same. The last two are state: no gradient flows to them, and weft_trainable has them not among what to train. */
 typedef struct weft_batch_norm_options {
     const char *name; /* of the variables */
     weft_dim channel; /* x's dim of which each element is normalized by itself */

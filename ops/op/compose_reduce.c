@@ -117,19 +117,23 @@ weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim)
 
 /* ---- losses -------------------------------------------------------------------------------------- */
 
+/* With its sign, which the product of the two takes off again: abs has no second derivative at 0, and the loss has. */
 weft_value weft_huber(weft_value prediction, weft_value target, double delta)
 {
-    const weft_value apart = weft_abs(weft_sub(prediction, target));
+    const weft_value apart = weft_sub(prediction, target);
     if (apart.id == 0) return apart;
     if (!(delta > 0))
         return weft_graph_fail(apart.graph, "huber: delta is %g; it is above 0", delta);
-    const weft_value near = weft_clamp(apart, 0.0, delta);
+    const weft_value near = weft_clamp(apart, -delta, delta);
     return weft_mul(near, weft_sub(apart, weft_scale(near, 0.5)));
 }
 
+/* -t log s(x) - (1 - t) log(1 - s(x)). softplus(x) - t x is the same number, but where a large x is right it cancels. */
 weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets)
 {
-    return weft_sub(weft_softplus(logits), weft_mul(logits, targets));
+    const weft_value others = weft_shift(weft_neg(targets), 1.0);
+    return weft_add(weft_mul(targets, weft_softplus(weft_neg(logits))),
+                    weft_mul(others, weft_softplus(logits)));
 }
 
 weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim)

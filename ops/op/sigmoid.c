@@ -1,6 +1,6 @@
 /* sigmoid: y = 1 / (1 + exp(-x)).
  *
- * Gradient: dx = dy y (1 - y).
+ * Gradient: dx = dy y (1 - y), of y, which the next layer keeps: where y is all but 1, it is as exact as y.
  */
 #include "element.h"
 #include "weft/ops.h"

@@ -1,6 +1,6 @@
 /* tanh: y = tanh x.
  *
- * Gradient: dx = dy (1 - y^2).
+ * Gradient: dx = dy (1 - y^2), of y, which the next layer keeps: where y is all but 1, it is as exact as y.
  */
 #include "element.h"
 #include "weft/ops.h"

@@ -64,6 +64,20 @@ static weft_value pow_whole(build_t *b, weft_dtype t)
     return weft_pow(x, y);
 }
 
+static weft_value pow_log_x(build_t *b, weft_dtype t)
+{
+    const weft_value of[] = {positive(b, t, WEFT_DIMS(A, C)), in(b, t, WEFT_DIMS(B, A))};
+    return weft_emit_element(&weft_op_pow_log, of, 2, 2.0, 0.0);
+}
+static weft_value pow_log_whole(build_t *b, weft_dtype t)
+{
+    weft_value x = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(A, C), 0, 4);
+    weft_value y = weft_oracle_input(b, WEFT_I32, WEFT_DIMS(B, A), -2, 4);
+    const weft_value of[] = {weft_oracle_made(b, weft_cast(x, t)),
+                             weft_oracle_made(b, weft_cast(y, t))};
+    return weft_emit_element(&weft_op_pow_log, of, 2, 1.0, 0.0);
+}
+
 /* All signs, and integers by 0. */
 #define SIGNS(op)                                                                                  \
     static weft_value op##_signs(build_t *b, weft_dtype t)                                         \
@@ -172,6 +186,9 @@ CASES(leaky_relu, CASE(leaky_relu_x, OP_FLOAT, 1, .with = {.a = 0.25}))
 CASES(reciprocal, CASE(reciprocal_x, OP_FLOAT, 2))
 CASES(pow, CASE(pow_same, OP_FLOAT, 2), CASE(pow_broadcast, OP_FLOAT, 1),
       CASE(pow_whole, OP_WIDE, 0, .alone = true, .each = true))
+
+CASES(pow_log, CASE(pow_log_x, OP_FLOAT, 2, .with = {.a = 2.0}),
+      CASE(pow_log_whole, OP_WIDE, 0, .with = {.a = 1.0}, .alone = true))
 
 CASES(abs, CASE(abs_x, ALL_DTYPES, 1, .each = true), CASE(abs_special, OP_FLOAT, 0, .alone = true))
 CASES(sign, CASE(sign_x, ALL_DTYPES, 0, .each = true),

@@ -24,7 +24,8 @@
             const long double x = element_get(&call->in[0], &p);                                   \
             const long double y = element_get(&call->in[1], &p);                                   \
             const weft_dtype dtype = call->in[0].dtype;                                            \
-            (void)dtype;                                                                           \
+            const double a = call->with.a;                                                         \
+            (void)dtype, (void)a;                                                                  \
             element_put(&call->out[0], &p, (expression));                                          \
         }                                                                                          \
     }

@@ -18,6 +18,7 @@ ELEMENT_1(expm1, expm1l(x))
 ELEMENT_1(log1p, log1pl(x))
 ELEMENT_1(reciprocal, 1 / x)
 ELEMENT_2(pow, powl(x, y))
+ELEMENT_2(pow_log, powl(x, y) == 0 || (x == 0 && y == 0) ? 0 : powl(x, y) * powl(logl(x), a))
 
 ELEMENT_1(abs, fabsl(x))
 ELEMENT_1(sign, isnan(x) ? x : (x > 0) - (x < 0))

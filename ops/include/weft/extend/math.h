@@ -131,7 +131,8 @@ WEFT_INLINE float weft_tanh_f32(float x)
     return fabsf(x) < 0.625f ? near_zero : signed_big;
 }
 
-/* gelu, tanh form: x/2 (1 + tanh u) = x sigmoid(2u), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3). */
+/* gelu, tanh form: x/2 (1 + tanh u) = x sigmoid(2u), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3). Below 0 the left side cancels, the
+ * right one does not. */
 WEFT_INLINE float weft_gelu_f32(float x)
 {
     const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
@@ -229,14 +230,15 @@ WEFT_INLINE double weft_tanh_f64(double x)
 }
 WEFT_INLINE double weft_gelu_f64(double x)
 {
-    return 0.5 * x * (1.0 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+    const double u2 = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+    return x / (1.0 + exp(-u2));
 }
 WEFT_INLINE double weft_gelu_slope_f64(double x)
 {
     const double c = x < -30.0 ? -30.0 : x > 30.0 ? 30.0 : x;
-    const double t = tanh(0.79788456080286536 * (c + 0.044715 * c * c * c));
-    return 0.5 * (1.0 + t) +
-           0.5 * c * (1.0 - t * t) * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
+    const double u2 = 1.5957691216057308 * (c + 0.044715 * c * c * c);
+    const double s = 1.0 / (1.0 + exp(-u2));
+    return s + c * s * (1.0 - s) * 1.5957691216057308 * (1.0 + 0.134145 * c * c);
 }
 
 WEFT_INLINE double weft_sigmoid_f64(double x)
@@ -353,6 +355,14 @@ WEFT_INLINE double weft_erfinv_f64(double x)
     const double r = sqrt(-log(beyond));
     const double y = r <= 5.0 ? weft_normal_beside(r - 1.6) : weft_normal_far(r - 5.0);
     return (x < 0.0 ? -y : y) * root_half;
+}
+
+/* x^y (log x)^k, k from 1 on: 0 where the power is, and at 0^0. */
+WEFT_INLINE double weft_pow_log_f64(double x, double y, double k)
+{
+    const double power = pow(x, y);
+    if (power == 0.0 || (x == 0.0 && y == 0.0)) return 0.0;
+    return power * pow(log(x), k);
 }
 
 /* Division that rounds down, and what it leaves, which has the sign of y. Of floats as of doubles: they are exact there. */

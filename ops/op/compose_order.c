@@ -46,9 +46,24 @@ static weft_value joined(weft_value x, weft_dim first, weft_dim then, weft_dim a
     return weft_reshape(weft_transpose(x, beside), shape);
 }
 
+/* Which elements are wanted: the largest first or the least; and of equal ones the last first, or the first. The largest with the
+ * last first are what sort puts at its end. */
+typedef struct choice {
+    bool descending, is_last_first;
+} choice;
+
+/* Indices as weft_order has them, by the choice. */
+static weft_value ordered(weft_value x, weft_dim dim, weft_dim to, choice by)
+{
+    if (!by.is_last_first) return weft_order(x, dim, to, by.descending);
+    const weft_value from_end = weft_order(weft_flip(x, dim), dim, to, by.descending);
+    const weft_value last = weft_constant(x.graph, WEFT_I32, WEFT_SCALAR, (double)(dim.size - 1));
+    return from_end.id == 0 ? from_end : weft_sub(last, from_end);
+}
+
 /* Of each block its first few, and of these the first few: in the order of blocks and of what stands in them, so that of equal
- * ones the lower index stays first. */
-static weft_value few_by_blocks(weft_value x, weft_dim dim, weft_dim to, bool descending)
+ * ones the lower index stays first; or from the last block on, and the higher one. What fills the blocks up is the last to come. */
+static weft_value few_by_blocks(weft_value x, weft_dim dim, weft_dim to, choice by)
 {
     weft_graph *graph = x.graph;
     const weft_dim blocks = {dim.name, BLOCKS};
@@ -56,34 +71,41 @@ static weft_value few_by_blocks(weft_value x, weft_dim dim, weft_dim to, bool de
     const weft_dim few = as_long_as(graph, dim, to.size),
                    all = as_long_as(graph, dim, BLOCKS * to.size);
     const weft_dim longer = {dim.name, BLOCKS * within.size};
+    const int64_t before = by.is_last_first ? longer.size - dim.size : 0;
     if (longer.size > dim.size)
-        x = weft_pad(x, dim, 0, longer, weft_order_last(weft_dtype_of(x), descending));
+        x = weft_pad(x, dim, before, longer, weft_order_last(weft_dtype_of(x), by.descending));
     const weft_value parts = cut(x, longer, blocks, within);
-    const weft_value first = weft_order(parts, within, few, descending);
+    const weft_value first = ordered(parts, within, few, by);
     const weft_value at = weft_iota(graph, WEFT_I32, blocks),
                      size = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)within.size);
-    const weft_value numbers = weft_add(first, weft_mul(at, size));
-    const weft_value best = joined(weft_pick(parts, first, within), blocks, few, all);
-    const weft_value chosen = weft_order(best, all, to, descending);
+    weft_value numbers = weft_add(first, weft_mul(at, size));
+    weft_value best = weft_pick(parts, first, within);
+    if (by.is_last_first) {
+        const weft_value none = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)before);
+        best = weft_flip(best, blocks), numbers = weft_flip(weft_sub(numbers, none), blocks);
+    }
+    const weft_value chosen = weft_order(joined(best, blocks, few, all), all, to, by.descending);
     return weft_pick(joined(numbers, blocks, few, all), chosen, all);
 }
 
-static weft_value few(weft_value x, weft_dim dim, weft_dim to, bool descending)
+static weft_value few(weft_value x, weft_dim dim, weft_dim to, choice by)
 {
+    const char *builder = by.descending ? "top_k" : "bottom_k";
     weft_dim_attributes along, into;
-    if (!weft_graph_dim(x.graph, descending ? "top_k" : "bottom_k", dim, &along) ||
-        !weft_graph_dim(x.graph, descending ? "top_k" : "bottom_k", to, &into))
+    if (!weft_graph_dim(x.graph, builder, dim, &along) ||
+        !weft_graph_dim(x.graph, builder, to, &into))
         return weft_no_value(x.graph);
     const bool is_short = dim.size < LEAST || to.size > dim.size / LEAST ||
                           dim.size > INT32_MAX - BLOCKS || x.id == 0 ||
                           weft_shape_of(x)->n_dims == WEFT_MAX_DIMS ||
                           weft_dim_of(x, along.dim).size != along.size; /* infer says so */
     dim.name = along.dim, to.name = into.dim;
-    if (is_short) return weft_order(x, dim, to, descending);
+    if (is_short) return ordered(x, dim, to, by);
     const weft_value wide = weft_wide(x);
-    const bool is_turned = weft_order_is_turned(weft_dtype_of(wide), descending);
-    const weft_value ids = is_turned ? few_by_blocks(weft_opposite(wide), dim, to, true)
-                                     : few_by_blocks(wide, dim, to, descending);
+    const bool is_turned = weft_order_is_turned(weft_dtype_of(wide), by.descending);
+    const choice turned = {true, by.is_last_first};
+    const weft_value ids = is_turned ? few_by_blocks(weft_opposite(wide), dim, to, turned)
+                                     : few_by_blocks(wide, dim, to, by);
     if (ids.id == 0) return ids;
     weft_shape shape = *weft_shape_of(x); /* where dim was */
     shape.dims[weft_shape_find(&shape, dim.name)] = to;
@@ -121,12 +143,12 @@ static weft_value with_ids(weft_value x, weft_dim dim, weft_dim to, bool descend
 
 weft_value weft_top_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
 {
-    return with_ids(x, dim, to, true, few(x, dim, to, true), ids);
+    return with_ids(x, dim, to, true, few(x, dim, to, (choice){true, false}), ids);
 }
 
 weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids)
 {
-    return with_ids(x, dim, to, false, few(x, dim, to, false), ids);
+    return with_ids(x, dim, to, false, few(x, dim, to, (choice){false, false}), ids);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
@@ -143,13 +165,15 @@ weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_value *id
 
 /* ---- quantiles ----------------------------------------------------------------------------------- */
 
-/* The element at place `at`, and that behind it where there is one, of the dim in ascending order: taken from the nearer end. */
+/* The element at place `at`, and that behind it where there is one, of the dim in ascending order: taken from the end where much
+ * less is to be ordered. Of equal elements it is the one that sort has there, from either end. */
 static void neighbours(weft_value x, weft_dim dim, int64_t at, weft_value *low, weft_value *high)
 {
     const int64_t from_low = at + 2 < dim.size ? at + 2 : dim.size, from_high = dim.size - at;
-    const bool is_low = from_low <= from_high;
+    const bool is_low = from_low <= 2 * from_high;
     const weft_dim to = as_long_as(x.graph, dim, is_low ? from_low : from_high);
-    const weft_value some = is_low ? weft_bottom_k(x, dim, to, NULL) : weft_top_k(x, dim, to, NULL);
+    const weft_value ids = few(x, dim, to, (choice){!is_low, !is_low});
+    const weft_value some = with_ids(x, dim, to, !is_low, ids, NULL);
     const int64_t place = is_low ? at : to.size - 1, next = is_low ? at + 1 : to.size - 2;
     *low = weft_unstack(some, to, place);
     *high = at + 1 < dim.size ? weft_unstack(some, to, next) : *low;

@@ -1,7 +1,7 @@
 /* cumulate.c: sums, products and largest elements along a dim, by blocks.
  *
  * Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
- * divide is padded. Blocks have the dim's name, so that it is laid out as the dim itself.
+ * divide is padded, where the walk ends. Blocks have the dim's name, so that it is laid out as the dim itself.
  */
 #include "cumulate.h"
 
@@ -44,6 +44,15 @@ weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, boo
     return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
 }
 
+/* Of the block that the walk begins with what it has itself, else both. */
+static weft_value unless_first(weft_value inner, weft_value both, weft_dim blocks, bool reverse)
+{
+    const double first = reverse ? BLOCKS - 1 : 0;
+    const weft_value number = weft_constant(inner.graph, WEFT_I32, WEFT_SCALAR, first);
+    const weft_value at = weft_iota(inner.graph, WEFT_I32, blocks);
+    return weft_where(weft_equal(at, number), inner, both);
+}
+
 /* x [.., dim, ..], which blocks divide. */
 static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim dim, bool exclusive,
                             bool reverse)
@@ -64,7 +73,8 @@ static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim d
     const weft_value before = weft_emit_cumulate(way->op, of_blocks, blocks, true, reverse);
     const weft_value inner =
         exclusive ? weft_emit_cumulate(way->op, parts, within, true, reverse) : sums;
-    return weft_reshape(way->both(inner, before), *whole);
+    const weft_value both = way->both(before, inner);
+    return weft_reshape(way->ties ? unless_first(inner, both, blocks, reverse) : both, *whole);
 }
 
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
@@ -83,9 +93,10 @@ weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool revers
     if (is_short)
         return weft_cast(weft_emit_cumulate(way->op, wide, dim, exclusive, reverse), dtype);
     const weft_dim longer = {dim.name, padded};
+    const int64_t ahead = reverse ? padded - dim.size : 0;
     const weft_value whole =
         padded == dim.size ? wide
-                           : weft_pad(wide, dim, 0, longer, way->neutral[weft_dtype_of(wide)]);
+                           : weft_pad(wide, dim, ahead, longer, way->neutral[weft_dtype_of(wide)]);
     const weft_value sums = by_blocks(way, whole, longer, exclusive, reverse);
-    return weft_cast(padded == dim.size ? sums : weft_slice(sums, longer, 0, dim), dtype);
+    return weft_cast(padded == dim.size ? sums : weft_slice(sums, longer, ahead, dim), dtype);
 }

@@ -8,11 +8,13 @@ extern const weft_attributes weft_attributes_cumulate;
 weft_status weft_infer_cumulate(weft_site *site, weft_error *error);
 /* By name, but not along the dim: there each element needs all before it. */
 void weft_factors_cumulate(const weft_site *site, weft_factors *factors);
-/* One way to cumulate: the op, the same of two values, and what changes nothing, by dtype. */
+/* One way to cumulate: the op, the same of what came before and a value, and what changes nothing, by dtype. */
 typedef struct weft_cumulating {
     const weft_op *op;
-    weft_value (*both)(weft_value a, weft_value b);
+    weft_value (*both)(weft_value before, weft_value x);
     double neutral[WEFT_DTYPES];
+    bool
+        ties; /* the neutral value can be an element, which is then no neutral one: gradients go to it */
 } weft_cumulating;
 /* Along dim, by blocks where it is long. */
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,

@@ -8,9 +8,10 @@
 static void gradient(weft_vjp *vjp)
 {
     weft_value x = vjp->in[0], y = vjp->out[0];
-    weft_value ties = weft_cast(weft_equal(x, y), weft_dtype_of(x));
-    weft_value share = weft_div(vjp->dout[0], weft_sum_to(ties, y));
-    vjp->din[0] = weft_sum_to(weft_mul(ties, share), x);
+    const weft_dtype dtype = weft_dtype_of(x);
+    weft_value is_top = weft_equal(x, y), zero = weft_constant(vjp->graph, dtype, WEFT_SCALAR, 0.0);
+    weft_value share = weft_div(vjp->dout[0], weft_sum_to(weft_cast(is_top, dtype), y));
+    vjp->din[0] = weft_sum_to(weft_where(is_top, share, zero), x);
 }
 
 static double flops(const weft_site *site)

@@ -43,11 +43,13 @@ static void gradient(weft_vjp *vjp)
     const weft_value rows = vjp->in[0], ids = vjp->in[1], y = vjp->out[0];
     const weft_dtype dtype = weft_dtype_of(rows);
     if (!vjp->wanted[0]) return;
-    const weft_value ties = weft_cast(weft_equal(rows, weft_gather(y, ids, dim)), dtype);
+    const weft_value zero = weft_constant(vjp->graph, dtype, WEFT_SCALAR, 0.0);
+    const weft_value is_top = weft_equal(rows, weft_gather(y, ids, dim));
+    const weft_value ties = weft_cast(is_top, dtype);
     const weft_value one = weft_constant(vjp->graph, dtype, WEFT_SCALAR, 1.0);
     const weft_value n = weft_maximum(weft_scatter_add(ties, ids, dim), one);
     const weft_value share = weft_gather(weft_div(vjp->dout[0], n), ids, dim);
-    vjp->din[0] = weft_mul(ties, share);
+    vjp->din[0] = weft_where(is_top, share, zero);
 }
 
 static double flops(const weft_site *site)

@@ -97,10 +97,11 @@ WEFT_API weft_value weft_erfinv(weft_value x); /* erf's inverse, of x from -1 to
 /* exp x - 1, and log(1 + x), as exact for x near 0 as elsewhere */
 WEFT_API weft_value weft_expm1(weft_value x);
 WEFT_API weft_value weft_log1p(weft_value x);
-WEFT_API weft_value weft_reciprocal(weft_value x);        /* 1 / x */
-WEFT_API weft_value weft_pow(weft_value a, weft_value b); /* NaN where a < 0 and b is not whole */
-WEFT_API weft_value weft_abs(weft_value x);               /* integers too, as the next two */
-WEFT_API weft_value weft_sign(weft_value x);              /* -1, 0 or 1; no gradient */
+WEFT_API weft_value weft_reciprocal(weft_value x); /* 1 / x */
+WEFT_API weft_value weft_pow(weft_value a,
+                             weft_value b);  /* NaN where a < 0 and b is not whole; 0^0: 1 */
+WEFT_API weft_value weft_abs(weft_value x);  /* integers too, as the next two */
+WEFT_API weft_value weft_sign(weft_value x); /* -1, 0 or 1; no gradient */
 WEFT_API weft_value weft_clamp(weft_value x, double low,
                                double high); /* low to high: the gradient is 0 outside */
 /* whole numbers, without gradient; round: of two that are as near, the even one */
@@ -297,7 +298,7 @@ WEFT_API weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_
 WEFT_API weft_value weft_top_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids);
 WEFT_API weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_value *ids);
 /* quantile: x without dim: the element at place q (size - 1) of the sorted dim, q from 0 to 1, or between its two neighbours in
- * proportion. A NaN makes it NaN. Float dtypes. median: q = 0.5. */
+ * proportion. A NaN makes it NaN. Float dtypes. Gradients go to the elements that sort, ascending, has there. median: q = 0.5. */
 WEFT_API weft_value weft_quantile(weft_value x, weft_dim dim, double q);
 WEFT_API weft_value weft_median(weft_value x, weft_dim dim);
 

@@ -285,6 +285,29 @@ static void print_composition(const op_group *group, FILE *file)
     weft_graph_destroy(&build.graph);
 }
 
+static void print_kinks(FILE *file)
+{
+    fputs("\n"
+          "## Where derivatives are chosen\n"
+          "\n"
+          "Everywhere else gradients are those of the function, at zeros and ties too, and so are "
+          "gradients of gradients: second ones are\n"
+          "symmetric. The test `autodiff/special_points` compares all ops with what they do close "
+          "by.\n"
+          "\n"
+          "| op | at | its gradient |\n"
+          "| --- | --- | --- |\n",
+          file);
+#define KINK(op, where, what) fputs("| `" #op "` | " where " | " what " |\n", file);
+#include "kinks.inc"
+#undef KINK
+    fputs("\n"
+          "At 0 `pow` has the slopes of 0^b for b above 0, and 0 by both where b is 0. Slopes of "
+          "`sigmoid` and `tanh` are read off their\n"
+          "results: far out they are exact to a rounding of 1, not of themselves.\n",
+          file);
+}
+
 static void print_page(FILE *file)
 {
     fputs("# Ops\n"
@@ -322,6 +345,7 @@ static void print_page(FILE *file)
           file);
     for (int g = 0; g < n_op_groups; g++)
         if (op_groups[g].op == NULL) print_composition(&op_groups[g], file);
+    print_kinks(file);
 }
 
 /* ---- the tests ----------------------------------------------------------------------------------------- */

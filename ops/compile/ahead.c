@@ -59,7 +59,8 @@ static bool is_held(const weft_plan *plan, uint32_t value)
 
 static bool can_take_partial(const weft_plan *plan, const weft_node *node, int i)
 {
-    return node->n_out == 1 && ((node->op->linear | node->op->additive) >> i & 1) &&
+    return node->n_out == 1 &&
+           (weft_is_linear_in(plan, node, i) || (node->op->additive >> i & 1)) &&
            weft_may_be_partial(node->op, type_of(plan, node->out)->dtype);
 }
 

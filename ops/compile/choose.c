@@ -217,6 +217,16 @@ bool weft_may_be_partial(const weft_op *op, weft_dtype dtype)
     return op->selects || !weft_dtype_is_float(dtype) || weft_dtype_computes(dtype) == dtype;
 }
 
+/* inf (a + b) is an infinity where inf a + inf b is no number: linear in finite numbers alone. */
+bool weft_is_linear_in(const weft_plan *plan, const weft_node *node, int i)
+{
+    if (!(node->op->linear >> i & 1)) return false;
+    for (int k = 0; k < node->n_in && plan->has_infinities; k++)
+        if (k != i && weft_dtype_is_float(plan->graph->tensors[node->in[k]].type.dtype))
+            return false;
+    return true;
+}
+
 static bool may_all_be_partial(const choosing *c)
 {
     const weft_site *site = c->in->site;
@@ -340,10 +350,10 @@ static void add_partial(choosing *c, uint32_t mask, summands kind)
 
 static void add_partials(choosing *c, summands kind)
 {
-    const weft_op *op = c->in->site->op;
+    const weft_node *node = &c->in->plan->graph->nodes[c->in->node];
     for (int i = 0; i < c->decision.n_in; i++)
-        if (op->linear >> i & 1) add_partial(c, 1u << i, kind);
-    add_partial(c, op->additive, kind);
+        if (weft_is_linear_in(c->in->plan, node, i)) add_partial(c, 1u << i, kind);
+    add_partial(c, node->op->additive, kind);
 }
 
 static void list_ways(choosing *c)

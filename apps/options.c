@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "service.h"
+#include "text.h"
 #include "weft/collectives.h"
 
 extern char **environ;
 
-enum { MAX_OPTIONS = 96, MAX_NAME = 64 };
+enum { MAX_OPTIONS = 96, MAX_NAME = 64, MAX_PATH = 3900 };
 static const int64_t most = INT64_C(1) << 40;
 
 /* Who said it: a later origin wins over an earlier one. */
@@ -35,12 +36,21 @@ struct settings {
 /* ---- checking a value --------------------------------------------------------------------------
  */
 
+/* Names of files in a folder come behind it, and the system takes no path of more than 4,095 bytes. */
+static weft_status check_path(const char *what, const char *path, weft_error *error)
+{
+    if (strlen(path) <= MAX_PATH) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE, "%s %.60s... has %zu letters; a path may have %d", what,
+                     path, strlen(path), MAX_PATH);
+}
+
 /* `said` is how the user wrote it: "--batch 0", "WEFT_BATCH=0". */
 static weft_status check_text(const option *o, const char *value, const char *said,
                               weft_error *error)
 {
-    (void)o, (void)value, (void)said, (void)error;
-    return WEFT_OK;
+    const bool is_path = strcmp(o->unit, "FILE") == 0 || strcmp(o->unit, "DIR") == 0;
+    (void)said;
+    return is_path ? check_path(o->unit, value, error) : WEFT_OK;
 }
 
 static weft_status check_count(const option *o, const char *value, const char *said,
@@ -219,6 +229,7 @@ int options_operands(const option_table *table, int n, char **arguments, weft_er
     if (!rest) weft_fail_memory(error, (size_t)n * sizeof *rest);
     for (int i = 0; rest && i < n; i++) {
         if (!is_option(arguments[i])) {
+            (void)!check_path("the operand", arguments[i], error);
             arguments[n_operands++] = arguments[i];
             continue;
         }
@@ -360,8 +371,8 @@ static weft_status read_line(settings *s, const char *path, int number, char *li
     if (*line == '\0') return WEFT_OK;
     char *equals = strchr(line, '=');
     if (!equals)
-        return weft_fail(error, WEFT_USAGE, "%s:%d: \"%s\" is not of the form key = value", path,
-                         number, line);
+        return weft_fail(error, WEFT_USAGE, "%.250s:%d: \"%.100s\" is not of the form key = value",
+                         path, number, line);
     *equals = '\0';
     const char *name = trim(line), *value = trim(equals + 1);
     const int i = find(s->table, name);
@@ -373,18 +384,13 @@ static weft_status read_line(settings *s, const char *path, int number, char *li
 
 static weft_status read_file(settings *s, const char *path, weft_error *error)
 {
-    char line[4096];
+    app_text text;
     weft_status status = WEFT_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return weft_fail(error, WEFT_IO, "cannot open configuration file %s: %s", path,
-                         strerror(errno));
-    for (int number = 1; status == WEFT_OK && fgets(line, sizeof line, file); number++)
+    char *line, *at = NULL;
+    WEFT_TRY(app_text_read(path, "configuration file", WEFT_FILE_LINES, &text, error));
+    for (int number = 1; status == WEFT_OK && (line = app_text_line(&text, &at)) != NULL; number++)
         status = read_line(s, path, number, line, error);
-    if (status == WEFT_OK && ferror(file))
-        status = weft_fail(error, WEFT_IO, "cannot read configuration file %s: %s", path,
-                           strerror(errno));
-    fclose(file);
+    free(text.bytes);
     return status;
 }
 

@@ -51,5 +51,8 @@ weft_status weft_file_open(const char *path, int *file, int64_t *bytes, weft_err
  */
 weft_status weft_file_read(int file, const char *path, void *to, int64_t bytes, int64_t at,
                            weft_error *error);
+/* weft_kind_check - weft_file_check of a file of `bytes` that is open. Local. */
+weft_status weft_kind_check(int file, const char *path, int64_t bytes, weft_file_use use,
+                            weft_error *error);
 
 #endif

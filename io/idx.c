@@ -199,6 +199,7 @@ static weft_status decompress(idx_file *f, gzFile stream, bool is_label, int64_t
     int n;
     while ((n = gzread(stream, chunk, sizeof chunk)) > 0) {
         if (at == 0) {
+            WEFT_TRY(weft_bytes_check(chunk, (size_t)n, f->path, WEFT_FILE_IDX, error));
             WEFT_TRY(parse(f, chunk, n, is_label, error));
             choose(f, first, count);
         }
@@ -243,6 +244,7 @@ static weft_status file_open(idx_file *f, const char *path, bool is_label, int64
     WEFT_TRY(weft_file_open(f->path, &f->file, &bytes, error));
     const int64_t n = bytes < MAX_HEADER ? bytes : MAX_HEADER;
     if (n == 0) return weft_fail(error, WEFT_IO, "data file %s is empty", f->path);
+    WEFT_TRY(weft_kind_check(f->file, f->path, bytes, WEFT_FILE_IDX, error));
     WEFT_TRY(weft_file_read(f->file, f->path, header, n, 0, error));
     if (n >= 2 && header[0] == 0x1f && header[1] == 0x8b)
         return open_compressed(f, is_label, first, count, error);

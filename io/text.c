@@ -153,7 +153,9 @@ static weft_status open_text(const char *path, int64_t n_words, int64_t seq, uin
     WEFT_TRY(check_seq(seq, error));
     WEFT_TRY(weft_file_open(path, &t.file, &bytes, error));
     int64_t length = bytes;
-    weft_status status = n_words > 0 ? read_head(&t, path, bytes, &length, error) : WEFT_OK;
+    weft_status status = weft_kind_check(t.file, path, bytes,
+                                         n_words > 0 ? WEFT_FILE_TOKENS : WEFT_FILE_TEXT, error);
+    if (status == WEFT_OK && n_words > 0) status = read_head(&t, path, bytes, &length, error);
     if (status == WEFT_OK) status = check_length(&t, path, length, error);
     if (status == WEFT_OK) return make(t, path, length, seed, dataset, error);
     close(t.file);

@@ -98,6 +98,7 @@ weft_status streams_open(const char *path, int64_t batch, int64_t seq, streams *
     if (status == WEFT_OK && (s->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
         status = fail_file(path, error);
     if (status == WEFT_OK) status = check_file(s, error);
+    if (status == WEFT_OK) status = weft_file_check(path, WEFT_FILE_TEXT, error);
     if (status != WEFT_OK) streams_close(&s);
     *made = s;
     return status;

@@ -4,11 +4,13 @@
  * The training may still be going on: this only reads, while weft_checkpoints_open would clear away
  * what looks like an interrupted save. */
 #include "../json.h"
+#include "../text.h"
 #include "job.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
 static const char *const model_options[] = {
@@ -18,9 +20,11 @@ static const char *const model_options[] = {
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
     char path[4096];
+    json_t *all = NULL;
     weft_status status = settings_default(s, "sample", "500", error);
     snprintf(path, sizeof path, "%.4000s/run.json", settings_text(s, "run"));
-    json_t *all = json_load_file(path, 0, NULL);
+    if (status == WEFT_OK && access(path, F_OK) == 0)
+        status = app_json_read(path, "options of the run", &all, error);
     json_t *stored = json_object_get(all, "settings");
     for (size_t i = 0; i < sizeof model_options / sizeof *model_options; i++) {
         const json_t *value = json_object_get(json_object_get(stored, model_options[i]), "value");

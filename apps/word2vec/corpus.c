@@ -3,13 +3,12 @@
  */
 #include "corpus.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "../text.h"
 #include "weft/philox.h"
 
 enum { KEEP_STREAM = 1, NEGATIVE_STREAM = 2, ROUNDS = 64 /* other negatives for the same pair */ };
@@ -32,46 +31,15 @@ struct corpus {
 
 /* ---- reading a file ------------------------------------------------------------------------------ */
 
-static weft_status fail_file(const char *path, weft_error *error)
-{
-    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot read text %.300s: %s",
-                     path, strerror(errno));
-}
-
-/* A pipe would be waited for, and every process would have another part of it. */
-static weft_status open_file(const char *path, FILE **file, weft_error *error)
-{
-    struct stat facts;
-    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
-        return weft_fail(error, WEFT_IO, "text %.300s is not a regular file; name a file, not a %s",
-                         path, S_ISDIR(facts.st_mode) ? "directory" : "device or pipe");
-    *file = fopen(path, "rbe");
-    return *file ? WEFT_OK : fail_file(path, error);
-}
-
 static weft_status read_text(const char *path, char **text, weft_error *error)
 {
-    size_t n = 0, room = 1 << 16, got;
-    FILE *file;
-    WEFT_TRY(open_file(path, &file, error));
-    char *all = malloc(room);
-    while (all && (got = fread(all + n, 1, room - 1 - n, file)) > 0) {
-        n += got;
-        if (n + 1 < room) continue;
-        char *grown = realloc(all, room *= 2);
-        if (!grown) free(all);
-        all = grown;
-    }
-    const bool is_bad = ferror(file);
-    const weft_status status = !all     ? weft_fail_memory(error, room)
-                               : is_bad ? fail_file(path, error)
-                                        : WEFT_OK;
-    fclose(file);
-    for (size_t i = 0; status == WEFT_OK && i < n; i++)
-        if (all[i] == '\0') all[i] = ' '; /* it would end the text */
-    if (status == WEFT_OK) all[n] = '\0';
-    *text = all;
-    return status;
+    app_text all;
+    *text = NULL;
+    WEFT_TRY(app_text_read(path, "text", WEFT_FILE_TEXT, &all, error));
+    for (size_t i = 0; i < all.n; i++)
+        if (all.bytes[i] == '\0') all.bytes[i] = ' '; /* it would end the text */
+    *text = all.bytes;
+    return WEFT_OK;
 }
 
 /* ---- words --------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../dataset.h"
 #include "work.h"
 
 /* ---- directories of steps -------------------------------------------------------------------- */
@@ -125,6 +126,8 @@ static weft_status read_manifest(weft_stored *stored, weft_error *error)
     else if ((text = malloc((size_t)bytes + 1)) == NULL)
         status = weft_fail_memory(error, (size_t)bytes);
     if (status == WEFT_OK) status = weft_bytes_read(file, path, text, bytes, 0, error);
+    if (status == WEFT_OK && bytes > 0) /* an empty one is damaged */
+        status = weft_bytes_check(text, (size_t)bytes, path, WEFT_FILE_JSON, error);
     if (status == WEFT_OK)
         status = weft_manifest_parse(text, (size_t)bytes, path, &stored->manifest, error);
     free(text);
@@ -140,6 +143,8 @@ static weft_status open_file(weft_stored *stored, int i, weft_error *error)
     WEFT_TRY(weft_path(path, error, "%s/%s", stored->path, file->name));
     WEFT_TRY(weft_stored_file_open(path, &stored->files[i], &bytes, error));
     if (bytes == file->bytes) return WEFT_OK;
+    if (bytes > 0) /* Git LFS leaves a pointer there */
+        WEFT_TRY(weft_kind_check(stored->files[i], path, bytes, WEFT_FILE_HDF5, error));
     return weft_fail(error, WEFT_CORRUPT, "%.300s has %lld bytes, but was written with %lld", path,
                      (long long)bytes, (long long)file->bytes);
 }
@@ -179,6 +184,19 @@ void weft_stored_close(weft_stored **stored)
     *stored = NULL;
 }
 
+/* A file in the place of a directory. */
+static weft_status check_no_file(const char *path, weft_error *error)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0 || S_ISDIR(facts.st_mode)) return WEFT_OK;
+    if (S_ISREG(facts.st_mode)) WEFT_TRY(weft_file_check(path, WEFT_FILE_CHECKPOINT, error));
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%.300s is no checkpoint: it is no directory; name a run's directory, or one of "
+        "its steps",
+        path);
+}
+
 /* A directory of steps, or one that holds it as "ckpt". */
 static weft_status newest_below(char *directory, const char *path, int64_t *step, int *n_damaged,
                                 weft_error *error)
@@ -204,6 +222,7 @@ weft_status weft_stored_open(const char *path, weft_stored **stored, weft_error 
     WEFT_GIVEN(path, error);
     WEFT_TRY(weft_path(found, error, "%s/" WEFT_MANIFEST_NAME, path));
     if (weft_path_exists(found)) return weft_stored_open_step(path, stored, error);
+    WEFT_TRY(check_no_file(path, error));
     WEFT_TRY(newest_below(directory, path, &step, &n_damaged, error));
     if (step < 0 && n_damaged)
         return weft_fail(error, WEFT_CORRUPT,

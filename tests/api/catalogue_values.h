@@ -35,6 +35,7 @@ PLAIN(weft_precision, weft_precision, WEFT_PRECISION_TF32, WEFT_PRECISION_F32,
       BEYOND(weft_precision))
 PLAIN(weft_combine, weft_combine, WEFT_MOMENTS, WEFT_NOT_PARTIAL, WEFT_LSE, BEYOND(weft_combine))
 PLAIN(weft_convert_kind, weft_convert_kind, WEFT_SLICE, BEYOND(weft_convert_kind))
+PLAIN(weft_file_use, weft_file_use, WEFT_FILE_TEXT, WEFT_FILE_IDX, BEYOND(weft_file_use))
 PLAIN(weft_phase, weft_phase, WEFT_FORWARD, BEYOND(weft_phase))
 PLAIN(weft_chooser, weft_chooser, WEFT_TOKENS_CHOOSE, BEYOND(weft_chooser))
 PLAIN(weft_way_kind, weft_way_kind, 0, BEYOND(weft_way_kind))

@@ -51,7 +51,7 @@ static const task tasks[] = {
      "--data %s/text.txt --width 6 --batch 12",
      "batch:data,vocab:model",
      {"--nearest quickk", "\"quickk\" is none of the 49 words; did you mean quick?",
-      "--data nowhere", "cannot read text nowhere: No such file", "--data %s/pipe",
+      "--data nowhere", "cannot open text nowhere: No such file", "--data %s/pipe",
       "name a file, not a device or pipe", "--data %s", "name a file, not a directory"}},
 };
 enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };

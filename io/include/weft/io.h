@@ -16,14 +16,39 @@ WEFT_BEGIN
 
 typedef struct weft_dataset weft_dataset; /* opaque */
 
+/* What a reader wants of a file. */
+typedef enum weft_file_use {
+    WEFT_FILE_TEXT, /* any bytes but those that are certainly no text: archives, UTF-16, formats of their own */
+    WEFT_FILE_LINES, /* settings, pairs of words */
+    WEFT_FILE_JSON,
+    WEFT_FILE_TOKENS,
+    WEFT_FILE_IDX, /* or one in gzip */
+    WEFT_FILE_SAFETENSORS,
+    WEFT_FILE_HDF5,
+    WEFT_FILE_CHECKPOINT,
+    WEFT_FILE_USES /* how many there are */
+} weft_file_use;
+/* weft_file_check - refuse a file that is of another kind than is wanted, by its first bytes: "model.safetensors is no
+ * safetensors file: it is a pointer of Git LFS, not the file itself; git lfs pull fetches that". One that is of no kind that
+ * is known passes: its reader says what is wrong with it. weft_bytes_check - the same of the n bytes of a file that was read
+ * or of its beginning, at most 2^40; bytes may be NULL when n is 0. Local. All readers here ask it before they judge.
+ * returns  WEFT_IO for a file that cannot be read or is no regular one; WEFT_USAGE for one of another kind */
+WEFT_API WEFT_MUST_CHECK weft_status weft_file_check(const char *path, weft_file_use use,
+                                                     weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_bytes_check(const void *bytes, size_t n, const char *path,
+                                                      weft_file_use use, weft_error *error);
+/* weft_text_mark - bytes of UTF-8's byte order mark at the begin of a text [n]: 3, or 0. It is no part of what JSON or
+ * settings say. Of a text to learn from it is: bytes stay what they are. Local. */
+WEFT_API size_t weft_text_mark(const void *bytes, size_t n);
+
 /* weft_text_open - the bytes of a file as windows of seq + 1: tokens = bytes 0..seq-1, targets = bytes 1..seq. Local.
  * Windows begin at multiples of seq. returns WEFT_IO for a file that is missing, unreadable, or empty; WEFT_USAGE when it is shorter
- * than one window (with both sizes) or seq < 1. */
+ * than one window (with both sizes), is certainly no text (weft_file_check), or seq < 1. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
                                                     weft_dataset **dataset, weft_error *error);
 /* weft_tokens_open - the same of a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one: llm.c's
  * format, WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens, zeros) and the tokens, of 16 bits each, all little
- * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_IO for a file that is none
+ * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that is none
  * of tokens; a token that is no word is WEFT_IO where it is read, with both numbers. */
 enum { WEFT_TOKENS_HEAD = 256, WEFT_TOKENS_MAGIC = 20240520, WEFT_TOKENS_VERSION = 1 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_tokens_open(const char *path, int64_t n_words,

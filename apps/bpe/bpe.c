@@ -35,6 +35,7 @@ void bpe_close(bpe **out)
     free(b->kept.ids);
     free(b->symbols);
     free(b->heap.entries);
+    free(b->specials);
     free(b);
     *out = NULL;
 }

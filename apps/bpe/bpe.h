@@ -16,7 +16,9 @@ enum { BPE_MOST_WORDS = 65536 /* a file of tokens has 16 bits for each */ };
 
 typedef struct bpe bpe; /* opaque */
 
-/* bpe_open - read a vocabulary. Local. returns WEFT_IO with the file and the line that is wrong. Own it: bpe_close. */
+/* bpe_open - read a vocabulary: its words, its pairs, and, where tokenizer.json, tokenizer_config.json, added_tokens.json or
+ * special_tokens_map.json are beside them, special words. Local. returns WEFT_IO or WEFT_USAGE with the file and the line that is
+ * wrong, or with how many words no pair makes. Own it: bpe_close. */
 weft_status bpe_open(const char *folder, bpe **b, weft_error *error);
 /* bpe_train - learn n_words of text [bytes]: the 256 bytes, the pairs that occur most often, one after the other (of equals that
  * of the lower ids), and <|endoftext|>. Fewer where no pair is left that occurs twice. Local; time: bytes, and for each merge
@@ -31,8 +33,12 @@ int bpe_n_words(const bpe *b);
 /* bpe_word - the bytes of a word, borrowed. id: 0 .. n_words - 1 */
 const unsigned char *bpe_word(const bpe *b, int id, size_t *bytes);
 
+/* bpe_find_special - the first special word in a text, as <|endoftext|>: its id, and where it stands; -1: there is none, and *at is
+ * bytes. Of two at one place the longer. Local. */
+int32_t bpe_find_special(const bpe *b, const unsigned char *text, size_t bytes, size_t *at);
+
 /* bpe_encode - tokens of a text, appended to a list. text may be cut (bpe_cut) and encoded piece by piece. A special word as
- * <|endoftext|> is text as any. Local. returns WEFT_MEMORY. */
+ * <|endoftext|> is text as any: who wants its token looks for it first. Local. returns WEFT_MEMORY. */
 typedef struct bpe_tokens {
     int32_t *ids; /* own it: free */
     size_t n, room;

@@ -1,13 +1,12 @@
-/* files: a vocabulary as GPT-2 keeps it. A byte that cannot be seen is written as a letter behind Latin-1, so both files are text. */
+/* files: a vocabulary as GPT-2 keeps it, read; save.c writes it. A byte that cannot be seen is written as a letter behind Latin-1,
+ * so both files are text. */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/types.h>
+#include <unistd.h>
 
-#include "../json.h"
+#include "../text.h"
 #include "vocabulary.h"
 
 enum { MAX_PATH = 4096, MOST_LETTERS = 512 /* what a letter's number is below */ };
@@ -51,37 +50,77 @@ static int64_t bytes_of_word(const char *text, size_t n, unsigned char *to)
     return bytes;
 }
 
-/* The letters of a word; to: twice as long, and 1. returns how many bytes of UTF-8 */
-static size_t word_of_bytes(const unsigned char *bytes, size_t n, char *to)
-{
-    uint32_t letters[256];
-    size_t length = 0;
-    bpe_letters(letters);
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t letter = letters[bytes[i]];
-        if (letter >= 0x80) to[length++] = (char)(0xc0 | letter >> 6);
-        to[length++] = (char)(letter < 0x80 ? letter : 0x80 | (letter & 0x3f));
-    }
-    to[length] = '\0';
-    return length;
-}
-
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static weft_status add_word(bpe *b, const char *path, const char *text, weft_error *error)
+/* A vocabulary being read. */
+typedef struct reading {
+    bpe *b;
+    char words[MAX_PATH], pairs[MAX_PATH]; /* paths */
+    told_words told;                       /* special words, by what other files say */
+    string_table made;                     /* by pairs, as they are written */
+    size_t n_lost;                         /* words that neither a pair makes nor are special */
+    const char *lost;                      /* the first of them */
+} reading;
+
+static bool is_told(const reading *r, const void *text, size_t n)
 {
-    const size_t n = strlen(text), known = b->words.n;
-    unsigned char *bytes = malloc(n + 1);
-    if (!bytes) return weft_fail_memory(error, n);
-    const int64_t length = bytes_of_word(text, n, bytes);
-    const int64_t id = length > 0 ? table_add(&b->words, bytes, (size_t)length) : 0;
-    if (length == 1) b->of_byte[bytes[0]] = (int32_t)id;
+    return table_find(&r->told.names, text, n) >= 0;
+}
+
+/* Special words are written as they are. */
+static bool is_written_plainly(const reading *r, const char *text)
+{
+    const size_t n = strlen(text);
+    return is_told(r, text, n) || (table_find(&r->made, text, n) < 0 && bpe_looks_special(text));
+}
+
+enum { NO_MEMORY = -1, IS_THERE = -2 };
+
+static int64_t add_bytes(bpe *b, const unsigned char *bytes, size_t n, bool is_special)
+{
+    const size_t known = b->words.n;
+    const int64_t id = table_add(&b->words, bytes, n);
+    if (id < 0) return NO_MEMORY;
+    if (b->words.n == known) return IS_THERE;
+    if (n == 1) b->of_byte[bytes[0]] = (int32_t)id;
+    return !is_special || bpe_mark_special(b, (int32_t)id) ? id : NO_MEMORY;
+}
+
+static void count_lost(reading *r, const char *text)
+{
+    if (table_find(&r->made, text, strlen(text)) >= 0) return;
+    if (r->n_lost++ == 0) r->lost = text;
+}
+
+/* bytes: room for the text's */
+static weft_status take_word(reading *r, const char *text, unsigned char *bytes, weft_error *error)
+{
+    const size_t n = strlen(text);
+    const bool is_plain = is_written_plainly(r, text);
+    const int64_t length = is_plain ? (int64_t)n : bytes_of_word(text, n, bytes);
+    if (is_plain) memcpy(bytes, text, n);
+    if (length <= 0)
+        return weft_fail(error, WEFT_IO,
+                         "%.240s: \"%.60s\" is no word of bytes as GPT-2 writes them, and no file "
+                         "beside it says that it is a special one",
+                         r->words, text);
+    const bool is_special = is_plain || is_told(r, bytes, (size_t)length);
+    const int64_t id = add_bytes(r->b, bytes, (size_t)length, is_special);
+    if (id == NO_MEMORY) return weft_fail_memory(error, n);
+    if (id == IS_THERE)
+        return weft_fail(error, WEFT_IO, "%.240s: \"%.60s\" is there twice; a word has one id",
+                         r->words, text);
+    if (length > 1 && !is_special) count_lost(r, text);
+    return WEFT_OK;
+}
+
+static weft_status add_word(reading *r, const char *text, weft_error *error)
+{
+    unsigned char *bytes = malloc(strlen(text) + 1);
+    if (!bytes) return weft_fail_memory(error, strlen(text));
+    const weft_status status = take_word(r, text, bytes, error);
     free(bytes);
-    if (id < 0) return weft_fail_memory(error, n);
-    if (b->words.n > known) return WEFT_OK;
-    return weft_fail(error, WEFT_IO,
-                     "%s: \"%.60s\" is %s; words are written as GPT-2's are, each once", path, text,
-                     length > 0 ? "there twice" : "no word of bytes");
+    return status;
 }
 
 /* Words by their ids: all of 0 .. n - 1. To be freed. */
@@ -116,7 +155,19 @@ static weft_status check_words(const bpe *b, const char *path, weft_error *error
     return WEFT_OK;
 }
 
-static weft_status take_words(bpe *b, json_t *all, const char *path, weft_error *error)
+static weft_status check_made(const reading *r, size_t n_words, weft_error *error)
+{
+    const size_t n_special = r->b->n_specials, n_wanted = n_words - 256 - n_special;
+    if (r->n_lost == 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.120s has %zu pairs, which make %zu of the %zu words that %.120s has beside "
+                     "256 bytes and %zu special ones, and not \"%.40s\"; it is cut off, or another "
+                     "vocabulary's: get both again, with tokenizer.json if it is special",
+                     r->pairs, r->made.n, n_wanted - r->n_lost, n_wanted, r->words, n_special,
+                     r->lost);
+}
+
+static weft_status take_words(reading *r, json_t *all, weft_error *error)
 {
     const char **by_id = NULL;
     const size_t n = json_object_size(all);
@@ -125,54 +176,124 @@ static weft_status take_words(bpe *b, json_t *all, const char *path, weft_error 
         return weft_fail(error, WEFT_IO,
                          "%s has %zu words by their ids; a vocabulary has 256, for the bytes, to "
                          "%d",
-                         path, n, BPE_MOST_WORDS);
-    memset(b->of_byte, -1, sizeof b->of_byte);
-    status = sort_words(all, path, &by_id, error);
+                         r->words, n, BPE_MOST_WORDS);
+    memset(r->b->of_byte, -1, sizeof r->b->of_byte);
+    status = sort_words(all, r->words, &by_id, error);
     for (size_t i = 0; status == WEFT_OK && i < n; i++)
-        status = add_word(b, path, by_id[i], error);
+        status = add_word(r, by_id[i], error);
     free(by_id);
-    return status == WEFT_OK ? check_words(b, path, error) : status;
+    if (status == WEFT_OK) status = check_words(r->b, r->words, error);
+    return status == WEFT_OK ? check_made(r, n, error) : status;
 }
 
 static weft_status fail_opening(const char *path, weft_error *error)
 {
     return weft_fail(error, WEFT_IO,
-                     "cannot read %s: %s; a vocabulary is a folder with %s and %s, as weft tokens "
-                     "train makes one",
+                     "cannot read %.300s: %s; a vocabulary is a folder with %s and %s, as weft "
+                     "tokens train makes one",
                      path, strerror(errno), names[0][0], names[0][1]);
 }
 
-static weft_status read_words(bpe *b, const char *path, weft_error *error)
+static weft_status read_words(reading *r, weft_error *error)
 {
-    json_error_t where;
-    json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-    weft_status status = app_json_status(error);
-    if (status == WEFT_OK && !all)
-        status = weft_fail(error, WEFT_IO,
-                           "%s, line %d: %s; a vocabulary is a folder with %s and %s, as weft "
-                           "tokens train makes one",
-                           path, where.line, where.text, names[0][0], names[0][1]);
-    if (status == WEFT_OK) status = take_words(b, all, path, error);
+    json_t *all;
+    WEFT_TRY(app_json_read(r->words, "vocabulary", &all, error));
+    const weft_status status = take_words(r, all, error);
     json_decref(all);
     return status;
 }
 
-/* One word of a pair; -1: there is no such word. */
-static int64_t find_word(const bpe *b, const char *text, size_t n)
+/* ---- special words ----------------------------------------------------------------------------- */
+
+/* One that is told with an id: that of a word that is there, or the next. */
+static weft_status add_told(reading *r, size_t i, weft_error *error)
 {
-    unsigned char bytes[1024];
-    const int64_t length = n > 0 && n < sizeof bytes ? bytes_of_word(text, n, bytes) : -1;
-    return length > 0 ? table_find(&b->words, bytes, (size_t)length) : -1;
+    const byte_string *s = &r->told.names.strings[i];
+    const unsigned char *text = r->told.names.bytes + s->at;
+    const int64_t wanted = r->told.ids[i], there = table_find(&r->b->words, text, s->n);
+    const int64_t id = there < 0 && wanted == bpe_n_words(r->b) && wanted < BPE_MOST_WORDS
+                           ? table_add(&r->b->words, text, s->n)
+                           : there;
+    if (id < 0 && wanted < 0) return WEFT_OK; /* a name, of no word */
+    if (id >= 0 && (wanted < 0 || wanted == id))
+        return bpe_mark_special(r->b, (int32_t)id) ? WEFT_OK : weft_fail_memory(error, s->n);
+    return weft_fail(
+        error, WEFT_USAGE,
+        "%.240s has %d words, and a file beside it says that \"%.*s\" is the word %lld, "
+        "which %s; get all files of the vocabulary again",
+        r->words, bpe_n_words(r->b), (int)(s->n < 60 ? s->n : 60), (const char *)text,
+        (long long)wanted, wanted < bpe_n_words(r->b) ? "is another" : "is not the next");
 }
 
-static weft_status read_pair(bpe *b, const char *path, int number, char *line, weft_error *error)
+/* In the order of their ids. */
+static int by_id(const void *a, const void *b, void *ids)
 {
-    line[strcspn(line, "\r\n")] = '\0';
+    const int64_t *id = ids, x = id[*(const size_t *)a], y = id[*(const size_t *)b];
+    return (x > y) - (x < y);
+}
+
+static weft_status add_all_told(reading *r, weft_error *error)
+{
+    const size_t n = r->told.names.n;
+    weft_status status = WEFT_OK;
+    size_t *order = calloc(n + 1, sizeof *order);
+    if (!order) return weft_fail_memory(error, n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    qsort_r(order, n, sizeof *order, by_id, r->told.ids);
+    for (size_t i = 0; status == WEFT_OK && i < n; i++)
+        status = add_told(r, order[i], error);
+    free(order);
+    return status;
+}
+
+/* ---- pairs ------------------------------------------------------------------------------------- */
+
+/* The gap of a line "left right"; NULL: it has no pair, and need not have one. */
+static char *gap_of(char *line, int number)
+{
+    if (*line == '\0' || (number == 1 && strncmp(line, "#version", 8) == 0)) return NULL;
     char *gap = strchr(line, ' ');
+    return gap ? gap : line + strlen(line);
+}
+
+/* Which words pairs make, before the words are read. */
+static weft_status list_made(reading *r, app_text *text, weft_error *error)
+{
+    char *at = NULL, *line;
+    for (int number = 1; (line = app_text_line(text, &at)) != NULL; number++) {
+        char *gap = gap_of(line, number);
+        if (!gap || !*gap) continue;
+        const size_t left = (size_t)(gap - line), right = strlen(gap + 1);
+        char *made = malloc(left + right + 1);
+        if (made) memcpy(mempcpy(made, line, left), gap + 1, right);
+        const bool is_good = made && table_add(&r->made, made, left + right) >= 0;
+        free(made);
+        if (!is_good) return weft_fail_memory(error, left + right);
+    }
+    return WEFT_OK;
+}
+
+/* One word of a pair; -1: there is no such word, -2: no memory. */
+static int64_t find_word(const bpe *b, const char *text, size_t n)
+{
+    unsigned char *bytes = malloc(n + 1);
+    if (!bytes) return -2;
+    const int64_t length = bytes_of_word(text, n, bytes);
+    const int64_t id = length > 0 ? table_find(&b->words, bytes, (size_t)length) : -1;
+    free(bytes);
+    return id;
+}
+
+static weft_status read_pair(reading *r, int number, char *line, weft_error *error)
+{
+    bpe *b = r->b;
+    char *gap = gap_of(line, number);
     const int n_words = bpe_n_words(b);
-    if (*line == '\0' || (number == 1 && strncmp(line, "#version", 8) == 0)) return WEFT_OK;
-    const int64_t left = gap ? find_word(b, line, (size_t)(gap - line)) : -1;
-    const int64_t right = gap ? find_word(b, gap + 1, strlen(gap + 1)) : -1;
+    if (!gap) return WEFT_OK;
+    const int64_t left = *gap ? find_word(b, line, (size_t)(gap - line)) : -1;
+    const int64_t right = *gap ? find_word(b, gap + 1, strlen(gap + 1)) : -1;
+    if (left == -2 || right == -2) return weft_fail_memory(error, strlen(line));
     if (left >= 0 && right >= 0) {
         const int32_t joined = bpe_join(b, (int32_t)left, (int32_t)right);
         if (joined < 0) return weft_fail_memory(error, 0);
@@ -180,114 +301,67 @@ static weft_status read_pair(bpe *b, const char *path, int number, char *line, w
     }
     return weft_fail(
         error, WEFT_IO,
-        "%s, line %d: \"%.60s\" is no pair of words of the vocabulary that makes one of "
+        "%.240s, line %d: \"%.60s\" is no pair of words of the vocabulary that makes one of "
         "it",
-        path, number, line);
+        r->pairs, number, line);
 }
 
-static weft_status read_pairs(bpe *b, const char *path, weft_error *error)
+static weft_status read_pairs(reading *r, app_text *text, weft_error *error)
 {
-    char *line = NULL;
-    size_t room = 0;
+    char *at = NULL, *line;
     weft_status status = WEFT_OK;
-    FILE *file = fopen(path, "r");
-    if (!file) return fail_opening(path, error);
-    for (int number = 1; status == WEFT_OK && getline(&line, &room, file) >= 0; number++)
-        status = read_pair(b, path, number, line, error);
-    if (status == WEFT_OK && ferror(file)) status = fail_opening(path, error);
-    free(line);
-    fclose(file);
+    for (int number = 1; status == WEFT_OK && (line = app_text_line(text, &at)) != NULL; number++)
+        status = read_pair(r, number, line, error);
+    return status;
+}
+
+/* ---- all --------------------------------------------------------------------------------------- */
+
+static weft_status read_with(reading *r, const char *folder, app_text *pairs, weft_error *error)
+{
+    app_text lines = {.bytes = malloc(pairs->n + 1), .n = pairs->n}; /* reading them cuts them */
+    if (!lines.bytes) return weft_fail_memory(error, pairs->n);
+    memcpy(lines.bytes, pairs->bytes, pairs->n + 1);
+    weft_status status = list_made(r, &lines, error);
+    free(lines.bytes);
+    if (status == WEFT_OK) status = told_read(folder, &r->told, error);
+    if (status == WEFT_OK) status = read_words(r, error);
+    if (status == WEFT_OK) status = add_all_told(r, error);
+    return status == WEFT_OK ? read_pairs(r, pairs, error) : status;
+}
+
+static weft_status read_all(reading *r, const char *folder, weft_error *error)
+{
+    app_text pairs;
+    if (access(r->words, F_OK) != 0) return fail_opening(r->words, error);
+    if (access(r->pairs, F_OK) != 0) return fail_opening(r->pairs, error);
+    WEFT_TRY(app_text_read(r->pairs, "vocabulary", WEFT_FILE_LINES, &pairs, error));
+    weft_status status = bpe_create(&r->b, error);
+    if (status == WEFT_OK) status = read_with(r, folder, &pairs, error);
+    free(pairs.bytes);
     return status;
 }
 
 weft_status bpe_open(const char *folder, bpe **b, weft_error *error)
 {
-    char words[MAX_PATH], pairs[MAX_PATH];
-    struct stat there;
+    reading r = {0};
     int as = 0;
     *b = NULL;
+    if (strlen(folder) > MAX_PATH - 32)
+        return weft_fail(error, WEFT_USAGE,
+                         "the folder %.100s... has %zu letters; name a shorter one", folder,
+                         strlen(folder));
     know_letters();
     for (int i = 1; i >= 0; i--) {
-        snprintf(words, sizeof words, "%s/%s", folder, names[i][0]);
-        if (stat(words, &there) == 0) as = i;
+        snprintf(r.words, sizeof r.words, "%s/%s", folder, names[i][0]);
+        if (access(r.words, F_OK) == 0) as = i;
     }
-    snprintf(words, sizeof words, "%s/%s", folder, names[as][0]);
-    snprintf(pairs, sizeof pairs, "%s/%s", folder, names[as][1]);
-    if (stat(words, &there) != 0) return fail_opening(words, error);
-    WEFT_TRY(bpe_create(b, error));
-    weft_status status = read_words(*b, words, error);
-    if (status == WEFT_OK) status = read_pairs(*b, pairs, error);
-    if (status != WEFT_OK) bpe_close(b);
+    snprintf(r.words, sizeof r.words, "%s/%s", folder, names[as][0]);
+    snprintf(r.pairs, sizeof r.pairs, "%s/%s", folder, names[as][1]);
+    const weft_status status = read_all(&r, folder, error);
+    if (status != WEFT_OK) bpe_close(&r.b);
+    table_free(&r.made);
+    told_free(&r.told);
+    *b = r.b;
     return status;
-}
-
-/* ---- writing ---------------------------------------------------------------------------------- */
-
-static weft_status write_words(const bpe *b, FILE *file, weft_error *error)
-{
-    bool is_good = true;
-    json_t *all = json_object();
-    for (int id = 0; is_good && id < bpe_n_words(b); id++) {
-        size_t n;
-        const unsigned char *bytes = bpe_word(b, id, &n);
-        char *text = malloc(2 * n + 1);
-        if (text) word_of_bytes(bytes, n, text);
-        is_good = text && json_object_set_new(all, text, json_integer(id)) == 0;
-        free(text);
-    }
-    if (is_good) (void)json_dumpf(all, file, JSON_COMPACT); /* ferror tells */
-    json_decref(all);
-    return is_good ? WEFT_OK : weft_fail_memory(error, b->words.n_bytes);
-}
-
-static weft_status write_pairs(const bpe *b, FILE *file, weft_error *error)
-{
-    fputs("#version: 0.2\n", file);
-    for (size_t i = 0; i < b->pairs.n; i++) {
-        int32_t pair[2];
-        memcpy(pair, b->pairs.bytes + b->pairs.strings[i].at, sizeof pair);
-        for (int k = 0; k < 2; k++) {
-            size_t n;
-            const unsigned char *bytes = bpe_word(b, pair[k], &n);
-            char *text = malloc(2 * n + 1);
-            if (!text) return weft_fail_memory(error, n);
-            word_of_bytes(bytes, n, text);
-            fprintf(file, "%s%c", text, k == 0 ? ' ' : '\n');
-            free(text);
-        }
-    }
-    return WEFT_OK;
-}
-
-static weft_status fail_writing(const char *path, const char *why, weft_error *error)
-{
-    return weft_fail(error, WEFT_IO, "cannot write %s: %s; name a place with room for it", path,
-                     why);
-}
-
-/* A file is there as a whole or as it was. */
-static weft_status write_file(const bpe *b, const char *folder, const char *name,
-                              weft_status (*write)(const bpe *, FILE *, weft_error *),
-                              weft_error *error)
-{
-    char path[MAX_PATH], partial[MAX_PATH];
-    snprintf(path, sizeof path, "%.4000s/%s", folder, name);
-    snprintf(partial, sizeof partial, "%.4000s/%s.partial", folder, name);
-    FILE *file = fopen(partial, "w");
-    if (!file) return fail_writing(path, strerror(errno), error);
-    const weft_status status = write(b, file, error);
-    const bool is_bad = ferror(file) != 0;
-    if (fclose(file) == 0 && !is_bad && status == WEFT_OK && rename(partial, path) == 0)
-        return WEFT_OK;
-    const char *why = strerror(errno);
-    remove(partial);
-    return status != WEFT_OK ? status : fail_writing(path, why, error);
-}
-
-weft_status bpe_save(const bpe *b, const char *folder, weft_error *error)
-{
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return fail_writing(folder, strerror(errno), error);
-    WEFT_TRY(write_file(b, folder, names[0][0], write_words, error));
-    return write_file(b, folder, names[0][1], write_pairs, error);
 }

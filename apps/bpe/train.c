@@ -241,6 +241,12 @@ static bool add_bytes(bpe *b)
     return true;
 }
 
+static bool add_last(bpe *b)
+{
+    const int64_t id = table_add(&b->words, last_word, sizeof last_word - 1);
+    return id >= 0 && bpe_mark_special(b, (int32_t)id);
+}
+
 weft_status bpe_train(const unsigned char *text, size_t bytes, int n_words, bpe **out,
                       weft_error *error)
 {
@@ -249,8 +255,7 @@ weft_status bpe_train(const unsigned char *text, size_t bytes, int n_words, bpe 
     WEFT_TRY(bpe_create(&l.b, error));
     weft_status status = add_bytes(l.b) ? split(l.b->split, text, bytes, take_piece, &l, error)
                                         : weft_fail_memory(error, bytes);
-    if (status == WEFT_OK && !(spell(&l) && learn(&l, n_words) &&
-                               table_add(&l.b->words, last_word, sizeof last_word - 1) >= 0))
+    if (status == WEFT_OK && !(spell(&l) && learn(&l, n_words) && add_last(l.b)))
         status = weft_fail_memory(error, bytes);
     lesson_end(&l);
     if (status != WEFT_OK) bpe_close(&l.b);

@@ -33,7 +33,27 @@ struct bpe {
     bpe_symbol *symbols;
     size_t room_symbols;
     heap heap;
+    int32_t *specials; /* [n_specials] words that no pair makes, longer ones first */
+    size_t n_specials, room_specials;
+    uint8_t is_special[BPE_MOST_WORDS / 8]; /* a bit for each word */
+    bool begins_special[256];               /* one of them begins with this byte */
 };
+
+/* Words that files beside the vocabulary tell of. All zeros: none. */
+typedef struct told_words {
+    string_table names;
+    int64_t *ids; /* [names.n] -1: not told */
+    size_t room;
+} told_words;
+/* told_read - from the folder's files; WEFT_OK where there are none. To be freed whatever it returns: told_free. */
+weft_status told_read(const char *folder, told_words *t, weft_error *error);
+void told_free(told_words *t);
+
+/* bpe_looks_special - as <name>, [NAME] or madeupword0001 do: a word that no pair makes, and that looks so, is one. */
+bool bpe_looks_special(const char *word);
+bool bpe_is_special(const bpe *b, int64_t id);
+/* bpe_mark_special - false: no memory. */
+bool bpe_mark_special(bpe *b, int32_t id);
 
 /* bpe_create - without a word. */
 weft_status bpe_create(bpe **b, weft_error *error);

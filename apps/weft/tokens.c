@@ -9,6 +9,7 @@
 
 #include "../app.h"
 #include "../bpe/bpe.h"
+#include "../text.h"
 #include "weft/io.h"
 
 static const option options[] = {
@@ -16,11 +17,14 @@ static const option options[] = {
      "train: how many to learn, 257 to 65536, as a file of tokens has 16 bits for each", NULL, 257,
      BPE_MOST_WORDS},
     {"tokens", OPTION_TEXT, "", "DIR", "Options", "encode, decode: the vocabulary"},
+    {"special", OPTION_FLAG, "no", "", "Options",
+     "encode: a special word that stands in the text, as <|endoftext|>, is one token of its own"},
 };
 static const option_table table = {
     .program = "weft tokens",
     .usage = "weft tokens train TEXT DIR                 a vocabulary, as GPT-2 keeps it\n"
-             "weft tokens encode TEXT FILE --tokens DIR  a text as a file of tokens\n"
+             "weft tokens encode TEXT FILE --tokens DIR [--special]\n"
+             "                                           a text as a file of tokens\n"
              "weft tokens decode FILE --tokens DIR       the text again, to stdout\n"
              "\n"
              "  weft tokens train book.txt words --words 5000\n"
@@ -43,61 +47,34 @@ typedef struct tokens_call {
     const char *const *paths;
     int64_t n_words;
     const char *folder;
+    bool is_special;
 } tokens_call;
 
-/* ---- a file as a whole ------------------------------------------------------------------------ */
+/* What became of a text. */
+typedef struct tokens_facts {
+    size_t n;         /* tokens */
+    size_t n_special; /* special words in the text */
+    int32_t special;  /* the first of them */
+} tokens_facts;
 
-typedef struct contents {
-    unsigned char *bytes; /* own it: free */
-    size_t n;
-} contents;
-
-static weft_status take(FILE *file, const char *path, contents *c, weft_error *error)
+/* A text, or a file of tokens; neither is empty. */
+static weft_status read_file(const char *path, weft_file_use use, app_text *text, weft_error *error)
 {
-    size_t room = 0, n;
-    do {
-        if (c->n == room) {
-            room = room ? 2 * room : 1 << 16;
-            unsigned char *bytes = realloc(c->bytes, room);
-            if (!bytes) return weft_fail_memory(error, room);
-            c->bytes = bytes;
-        }
-        n = fread(c->bytes + c->n, 1, room - c->n, file);
-        c->n += n;
-    } while (n > 0);
-    if (ferror(file))
-        return weft_fail(error, WEFT_IO,
-                         "cannot read %s: %s; name a file that is there and may be read", path,
-                         strerror(errno));
-    if (c->n == 0)
-        return weft_fail(error, WEFT_IO, "%s is empty; name a file with text in it", path);
-    return WEFT_OK;
-}
-
-static weft_status read_file(const char *path, contents *c, weft_error *error)
-{
-    *c = (contents){0};
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return weft_fail(error, WEFT_IO,
-                         "cannot open %s: %s; name a file that is there and may be read", path,
-                         strerror(errno));
-    const weft_status status = take(file, path, c, error);
-    fclose(file);
-    if (status == WEFT_OK) return WEFT_OK;
-    free(c->bytes);
-    *c = (contents){0};
-    return status;
+    WEFT_TRY(app_text_read(path, use == WEFT_FILE_TEXT ? "text" : "tokens", use, text, error));
+    if (text->n > 0) return WEFT_OK;
+    free(text->bytes);
+    return weft_fail(error, WEFT_IO, "%.300s is empty; name a file with text in it", path);
 }
 
 /* ---- train ---------------------------------------------------------------------------------- */
 
 static weft_status train(const tokens_call *c, weft_error *error)
 {
-    contents text;
+    app_text text;
     bpe *b = NULL;
-    WEFT_TRY(read_file(c->paths[0], &text, error));
-    weft_status status = bpe_train(text.bytes, text.n, (int)c->n_words, &b, error);
+    WEFT_TRY(read_file(c->paths[0], WEFT_FILE_TEXT, &text, error));
+    weft_status status =
+        bpe_train((const unsigned char *)text.bytes, text.n, (int)c->n_words, &b, error);
     if (status == WEFT_OK) status = bpe_save(b, c->paths[1], error);
     if (status == WEFT_OK)
         printf("%s: %d words%s\n", c->paths[1], bpe_n_words(b),
@@ -140,45 +117,95 @@ static size_t piece_of(const unsigned char *text, size_t n)
     return n;
 }
 
-static weft_status write_all(bpe *b, const contents *text, FILE *file, const char *path,
-                             size_t *total, weft_error *error)
+/* A text being encoded into a file. */
+typedef struct encoding {
+    bpe *b;
+    const unsigned char *text; /* [n] */
+    size_t n;
+    bool is_special; /* special words are tokens */
+    FILE *file;
+    bool is_good; /* what was to be written was written */
+    tokens_facts facts;
+} encoding;
+
+static weft_status write_part(encoding *e, size_t at, size_t end, weft_error *error)
 {
     bpe_tokens tokens = {0};
     weft_status status = WEFT_OK;
-    bool is_good = write_head(file, 0);
-    *total = 0;
-    for (size_t at = 0, n; is_good && status == WEFT_OK && at < text->n; at += n) {
-        n = piece_of(text->bytes + at, text->n - at);
+    for (size_t n; e->is_good && status == WEFT_OK && at < end; at += n) {
+        n = piece_of(e->text + at, end - at);
         tokens.n = 0;
-        status = bpe_encode(b, text->bytes + at, n, &tokens, error);
-        is_good = write_tokens(file, &tokens);
-        *total += tokens.n;
+        status = bpe_encode(e->b, e->text + at, n, &tokens, error);
+        e->is_good = write_tokens(e->file, &tokens);
+        e->facts.n += tokens.n;
     }
     free(tokens.ids);
-    if (status != WEFT_OK) return status;
-    if (*total > INT32_MAX)
+    return status;
+}
+
+static void write_special(encoding *e, int32_t id)
+{
+    const bpe_tokens one = {.ids = &id, .n = 1};
+    e->is_good = e->is_good && write_tokens(e->file, &one);
+    e->facts.n++;
+}
+
+/* From one special word to the next, which are counted where they are text, too. */
+static weft_status write_parts(encoding *e, weft_error *error)
+{
+    for (size_t at = 0; at < e->n;) {
+        size_t before, n = 0;
+        const int32_t id = bpe_find_special(e->b, e->text + at, e->n - at, &before);
+        if (id >= 0) (void)bpe_word(e->b, id, &n);
+        if (id >= 0 && e->facts.n_special++ == 0) e->facts.special = id;
+        if (e->is_special) WEFT_TRY(write_part(e, at, at + before, error));
+        if (e->is_special && id >= 0) write_special(e, id);
+        at += before + n;
+    }
+    return e->is_special ? WEFT_OK : write_part(e, 0, e->n, error);
+}
+
+static weft_status write_all(encoding *e, const char *path, weft_error *error)
+{
+    e->is_good = write_head(e->file, 0);
+    WEFT_TRY(write_parts(e, error));
+    if (e->facts.n > INT32_MAX)
         return weft_fail(error, WEFT_USAGE,
                          "the text has %zu tokens; a file of them has at most 2^31 - 1: cut the "
                          "text in parts",
-                         *total);
-    if (is_good && write_head(file, *total)) return WEFT_OK;
+                         e->facts.n);
+    if (e->is_good && write_head(e->file, e->facts.n)) return WEFT_OK;
     return fail_writing(path, error);
 }
 
 /* The file is there as a whole, or as it was. */
-static weft_status write_file(bpe *b, const contents *text, const char *path, size_t *total,
-                              weft_error *error)
+static weft_status write_file(encoding *e, const char *path, weft_error *error)
 {
-    char partial[MAX_PATH];
-    snprintf(partial, sizeof partial, "%.4000s.partial", path);
-    FILE *file = fopen(partial, "wb");
-    if (!file) return fail_writing(path, error);
-    weft_status status = write_all(b, text, file, path, total, error);
-    if ((fclose(file) != 0 || (status == WEFT_OK && rename(partial, path) != 0)) &&
+    char partial[MAX_PATH + sizeof ".partial"];
+    if (snprintf(partial, sizeof partial, "%.*s.partial", MAX_PATH, path) >= MAX_PATH)
+        return weft_fail(error, WEFT_USAGE, "FILE %.100s... has %zu letters; name a shorter one",
+                         path, strlen(path));
+    e->file = fopen(partial, "wb");
+    if (!e->file) return fail_writing(path, error);
+    weft_status status = write_all(e, path, error);
+    if ((fclose(e->file) != 0 || (status == WEFT_OK && rename(partial, path) != 0)) &&
         status == WEFT_OK)
         status = fail_writing(path, error);
     if (status != WEFT_OK) remove(partial);
     return status;
+}
+
+static void say_encoded(const encoding *e, const char *text, const char *tokens)
+{
+    size_t n;
+    const tokens_facts *f = &e->facts;
+    printf("%s: %zu tokens of %d words, for %zu bytes\n", tokens, f->n, bpe_n_words(e->b), e->n);
+    if (f->n_special == 0) return;
+    const unsigned char *word = bpe_word(e->b, f->special, &n);
+    printf("%s has %zu special word%s, the first %.*s: %s\n", text, f->n_special,
+           f->n_special == 1 ? "" : "s", (int)n, (const char *)word,
+           e->is_special ? "each is one token"
+                         : "taken as text; --special makes one token of each");
 }
 
 /* A text is not written over by its own tokens. */
@@ -195,24 +222,23 @@ static weft_status check_other(const char *from, const char *to, weft_error *err
 
 static weft_status encode(const tokens_call *c, weft_error *error)
 {
-    contents text;
-    bpe *b = NULL;
-    size_t total;
+    app_text text;
+    encoding e = {.is_special = c->is_special};
     WEFT_TRY(check_other(c->paths[0], c->paths[1], error));
-    WEFT_TRY(read_file(c->paths[0], &text, error));
-    weft_status status = bpe_open(c->folder, &b, error);
-    if (status == WEFT_OK) status = write_file(b, &text, c->paths[1], &total, error);
-    if (status == WEFT_OK)
-        printf("%s: %zu tokens of %d words, for %zu bytes\n", c->paths[1], total, bpe_n_words(b),
-               text.n);
-    bpe_close(&b);
+    WEFT_TRY(read_file(c->paths[0], WEFT_FILE_TEXT, &text, error));
+    e.text = (const unsigned char *)text.bytes;
+    e.n = text.n;
+    weft_status status = bpe_open(c->folder, &e.b, error);
+    if (status == WEFT_OK) status = write_file(&e, c->paths[1], error);
+    if (status == WEFT_OK) say_encoded(&e, c->paths[0], c->paths[1]);
+    bpe_close(&e.b);
     free(text.bytes);
     return status;
 }
 
 /* ---- decode --------------------------------------------------------------------------------- */
 
-static weft_status check_head(const contents *m, const char *path, weft_error *error)
+static weft_status check_head(const app_text *m, const char *path, weft_error *error)
 {
     int32_t head[3] = {0};
     const size_t room = WEFT_TOKENS_HEAD * sizeof *head;
@@ -230,7 +256,7 @@ static weft_status check_head(const contents *m, const char *path, weft_error *e
     return WEFT_OK;
 }
 
-static weft_status print_words(const bpe *b, const contents *m, const char *path, weft_error *error)
+static weft_status print_words(const bpe *b, const app_text *m, const char *path, weft_error *error)
 {
     for (size_t at = WEFT_TOKENS_HEAD * sizeof(int32_t); at < m->n; at += sizeof(uint16_t)) {
         uint16_t token;
@@ -249,9 +275,9 @@ static weft_status print_words(const bpe *b, const contents *m, const char *path
 
 static weft_status decode(const tokens_call *c, weft_error *error)
 {
-    contents file;
+    app_text file;
     bpe *b = NULL;
-    WEFT_TRY(read_file(c->paths[0], &file, error));
+    WEFT_TRY(read_file(c->paths[0], WEFT_FILE_TOKENS, &file, error));
     weft_status status = check_head(&file, c->paths[0], error);
     if (status == WEFT_OK) status = bpe_open(c->folder, &b, error);
     if (status == WEFT_OK) status = print_words(b, &file, c->paths[0], error);
@@ -284,7 +310,7 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
 {
     const char *name = subcommands[which].name, *wants = subcommands[which].wants;
     const tokens_call c = {(const char *const *)arguments, settings_count(s, "words"),
-                           settings_text(s, "tokens")};
+                           settings_text(s, "tokens"), settings_flag(s, "special")};
     if (n != subcommands[which].n_paths)
         return weft_fail(error, WEFT_USAGE,
                          "tokens %s wants %s, and %d %s given: weft tokens %s %s", name, wants, n,

@@ -263,6 +263,67 @@ static void test_a_text_is_encoded_and_decoded(void)
     CHECK_TEXT(r.text, "merges.txt\nvocab.json");
 }
 
+/* Words that files beside a vocabulary tell of: one with a blank, one beyond ASCII, one that begins as another does. */
+static void make_special_words(void)
+{
+    CHECK_EQ_INT(
+        run_in_folder(
+            "rm -rf more; cp -r words more; printf '{\"added_tokens\": [{\"id\": 300, \"content\": "
+            "\"<|im start|>\"}, {\"id\": 302, \"content\": \"<\303\251>\"}, {\"id\": 299, "
+            "\"content\": \"<|endoftext|>\"}]}' > more/tokenizer.json; printf "
+            "'{\"<|endoftext|>>\": 301}' > more/added_tokens.json; printf 'the "
+            "quick<|endoftext|>brown<|endoftext|>> <|im start|>fox <\303\251> é' > special.txt")
+            .status,
+        0);
+}
+
+static void test_special_words_are_one_token_each_where_they_shall_be(void)
+{
+    bpe *b = NULL;
+    char path[1024];
+    static const char text[] = "x<|endoftext|>>y<|im start|>";
+    size_t at;
+    make_special_words();
+    snprintf(path, sizeof path, "%s/more", folder);
+    if (open_words(path, &b)) {
+        CHECK_EQ_INT(bpe_n_words(b), 303);
+        CHECK_EQ_INT(bpe_find_special(b, (const unsigned char *)text, strlen(text), &at), 301);
+        CHECK_EQ_INT(at, 1); /* the longer of two */
+        CHECK_EQ_INT(bpe_find_special(b, (const unsigned char *)text + 2, strlen(text) - 2, &at),
+                     300);
+        CHECK_EQ_INT(bpe_find_special(b, (const unsigned char *)"<|endoftext", 11, &at), -1);
+        CHECK_EQ_INT(at, 11);
+    }
+    bpe_close(&b);
+    command_result r = run_in_folder("weft tokens encode special.txt special.tokens --tokens more "
+                                     "--special && weft tokens decode "
+                                     "special.tokens --tokens more | cmp - special.txt && od -An "
+                                     "-v -tu2 -j1024 special.tokens | "
+                                     "tr -s ' ' '\\n' | grep -c -x -E '299|300|301|302'");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK_TEXT(r.text,
+               "special.txt has 4 special words, the first <|endoftext|>: each is one token\n4");
+    r = run_in_folder(
+        "weft tokens encode special.txt plain.tokens --tokens more && weft tokens decode "
+        "plain.tokens --tokens more | cmp - special.txt && od -An -v -tu2 -j1024 "
+        "plain.tokens | tr -s ' ' '\\n' | grep -c -x -E '299|300|301|302'");
+    CHECK_TEXT(r.text, "taken as text; --special makes one token of each\n0");
+    r = run_in_folder("weft tokens encode text.txt none.tokens --tokens more --special");
+    CHECK(strstr(r.text, "special word") == NULL);
+}
+
+/* Parts between special words are encoded as if each were a text of its own. */
+static void test_special_words_part_a_text(void)
+{
+    const command_result r = run_in_folder(
+        "printf 'the quick' > a; printf ' brown fox' > b; printf 'the quick<|endoftext|> brown "
+        "fox' > "
+        "ab; for f in a b ab; do weft tokens encode $f $f.t --tokens words --special >/dev/null; "
+        "tail -c "
+        "+1025 $f.t > $f.ids; done; (cat a.ids; printf '\\053\\001'; cat b.ids) | cmp - ab.ids");
+    CHECK_EQ_INT(r.status, 0);
+}
+
 #define GPT                                                                                        \
     "gpt train --data text.tokens --tokens words --layers 1 --width 24 --heads 3 --batch 6 --seq " \
     "12 --steps 6 --dtype f64 --quiet "
@@ -307,7 +368,8 @@ static void test_wrong_files_are_refused(void)
 {
     check_refused("gpt train --tokens nowhere --dry-run", "nowhere/vocab.json");
     check_refused("gpt train --tokens words", "weft tokens encode");
-    check_refused("gpt train --tokens words --data text.txt", "it does not begin as one");
+    check_refused("gpt train --tokens words --data text.txt",
+                  "text.txt is no file of tokens: it is text; weft tokens encode makes one");
     check_refused("head -c 2000 text.tokens > short.tokens; gpt train --tokens words --data "
                   "short.tokens",
                   "it has not as many as it says");
@@ -315,7 +377,7 @@ static void test_wrong_files_are_refused(void)
                   "text.tokens --steps 9 --run few.run --seq 8",
                   "and there are 260 words");
     check_refused("weft tokens decode text.tokens --tokens few", "and there are 260 words");
-    check_refused("weft tokens decode text.txt --tokens few", "it does not begin as one");
+    check_refused("weft tokens decode text.txt --tokens few", "no file of tokens: it is text");
     check_refused("weft tokens decode short.tokens --tokens words", "bytes, and it has 2000;");
     check_refused("weft tokens encode text.txt x", "give --tokens DIR");
     check_refused("weft tokens encode text.txt ./text.txt --tokens words", "is the text itself");
@@ -337,12 +399,21 @@ static void test_wrong_vocabularies_are_refused(void)
 {
 #define TRY(edit)                                                                                  \
     "rm -rf bad; cp -r words bad; " edit "; weft tokens decode text.tokens --tokens bad"
-    check_refused(TRY("echo '{' > bad/vocab.json"), "end of file; a vocabulary is a folder");
+    check_refused(TRY("echo '{' > bad/vocab.json"), "bad/vocab.json:2:0: this is no JSON");
     check_refused(TRY("echo '{\"a\":0}' > bad/vocab.json"), "has 1 words");
     check_refused(TRY("sed -i 's/\"a\":/\"aa\":/' bad/vocab.json"), "no word for the byte 97");
     check_refused(TRY("sed -i 's/:299/:7/' bad/vocab.json"), "no id of its own");
     check_refused(TRY("sed -i 's/\"!\"/\"\\\\u4e00\"/' bad/vocab.json"), "no word of bytes");
     check_refused(TRY("echo 'x qqq' >> bad/merges.txt"), "bad/merges.txt, line 45: \"x qqq\"");
+    check_refused(TRY("head -n 20 words/merges.txt > bad/merges.txt"),
+                  "has 19 pairs, which make 19 of the 43 words that bad/vocab.json has beside 256 "
+                  "bytes and 1 special ones");
+    check_refused(TRY("sed -i '$d' bad/merges.txt"), "make 42 of the 43 words");
+    check_refused(TRY(": > bad/merges.txt"), "has 0 pairs, which make 0 of the 43");
+    check_refused(TRY("echo '{\"added_tokens\": [{\"id\": 7, \"content\": \"<x>\"}]}' > "
+                      "bad/tokenizer.json"),
+                  "\"<x>\" is the word 7, which is another");
+    check_refused(TRY("echo '{\"<x>\": 400}' > bad/added_tokens.json"), "which is not the next");
     check_refused(TRY("rm bad/merges.txt"), "bad/merges.txt: No such file or directory; a voc");
 #undef TRY
 }
@@ -356,6 +427,8 @@ int main(void)
     RUN(test_any_bytes_come_back);
     RUN(test_halves_of_a_text_give_its_tokens);
     RUN(test_a_text_is_encoded_and_decoded);
+    RUN(test_special_words_are_one_token_each_where_they_shall_be);
+    RUN(test_special_words_part_a_text);
     RUN(test_gpt_learns_words_under_any_layout);
     RUN(test_gpt_writes_words);
     RUN(test_wrong_files_are_refused);

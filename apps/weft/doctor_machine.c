@@ -117,12 +117,14 @@ verdict doctor_governor(const doctor *d, finding *f)
 
 static bool processor_has(const char *flag)
 {
-    static char line[16384];
+    char *line = NULL;
+    size_t room = 0;
     bool is_there = false;
     FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && !is_there && fgets(line, sizeof line, file))
+    while (file && !is_there && getline(&line, &room, file) >= 0)
         is_there = strncmp(line, "flags", 5) == 0 && strstr(line, flag);
     if (file) fclose(file);
+    free(line);
     return is_there;
 }
 
@@ -147,12 +149,14 @@ verdict doctor_blas(const doctor *d, finding *f)
 /* A line "Name:  123 kB" of /proc/meminfo, in bytes. */
 static double memory_line(const char *name)
 {
-    char line[256];
+    char *line = NULL;
+    size_t room = 0;
     double kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
-    while (file && kib == 0 && fgets(line, sizeof line, file))
+    while (file && kib == 0 && getline(&line, &room, file) >= 0)
         if (strncmp(line, name, strlen(name)) == 0) kib = strtod(line + strlen(name), NULL);
     if (file) fclose(file);
+    free(line);
     return kib * 1024;
 }
 

@@ -30,10 +30,12 @@ static const struct {
 bool weft_read_text(const char *path, char *text, size_t bytes)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = file >= 0 ? read(file, text, bytes - 1) : -1;
+    size_t used = 0;
+    for (ssize_t n = 1; file >= 0 && n > 0 && used<bytes - 1; used += n> 0 ? (size_t)n : 0)
+        n = read(file, text + used, bytes - 1 - used); /* /proc gives a page at a time */
     if (file >= 0) close(file);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
+    text[used] = '\0';
+    return used > 0;
 }
 
 /* "150000 100000" is 1.5, "max 100000" and -1 are no limit: 0. */
@@ -60,15 +62,17 @@ static bool is_of(const char *controllers, const char *wanted)
 /* Its path under `controller`, "" for the newer kind. A path of / is "". */
 static bool find_path(const char *root, const char *controller, char path[PATH_BYTES])
 {
-    char file[PATH_BYTES], text[2 * PATH_BYTES], *rest = text, *line;
+    char file[PATH_BYTES], text[16 * PATH_BYTES], *rest = text, *line; /* a line has one path */
     snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
     if (!weft_read_text(file, text, sizeof text)) return false;
+    if (strlen(text) == sizeof text - 1 && strrchr(text, '\n') != NULL)
+        *strrchr(text, '\n') = '\0'; /* what was cut off is no line */
     while ((line = strsep(&rest, "\n")) != NULL) {
         char *names = strchr(line, ':'), *place = names != NULL ? strchr(names + 1, ':') : NULL;
         if (place == NULL) continue;
         *place++ = '\0';
-        if (!is_of(names + 1, controller)) continue;
-        snprintf(path, PATH_BYTES, "%s", strcmp(place, "/") == 0 ? "" : place);
+        if (!is_of(names + 1, controller) || strlen(place) >= PATH_BYTES) continue;
+        strcpy(path, strcmp(place, "/") == 0 ? "" : place);
         return true;
     }
     return false;

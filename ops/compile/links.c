@@ -46,7 +46,7 @@ static bool read_speed(const char *text, const char *end, weft_link_price *price
 static weft_status find_axis(const weft_plan *plan, const char *text, int length, int *axis,
                              weft_error *error)
 {
-    char name[64];
+    char name[WEFT_MAX_NAME + 2]; /* one that is too long stays so, and is none */
     const char *names[WEFT_MAX_AXES];
     snprintf(name, sizeof name, "%.*s", length, text);
     *axis = weft_mesh_find_axis(plan->mesh, name);

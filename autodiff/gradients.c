@@ -396,9 +396,10 @@ static weft_value take(const request *r, weft_value *gradients, int flags)
     const weft_phase phase = graph->phase;
     graph->phase = WEFT_BACKWARD;
     weft_walk w;
-    if (walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values) &&
-        weft_visits_open(&w))
-        build(&w, r, gradients, flags);
+    const bool is_open =
+        walk_open(&w, graph, 1, r->with_respect_to.values, r->with_respect_to.n_values);
+    w.is_of_rows = (flags & WEFT_OF_ROWS) != 0;
+    if (is_open && weft_visits_open(&w)) build(&w, r, gradients, flags);
     walk_close(&w);
     graph->phase = phase;
     if (graph->error.status == WEFT_OK)

@@ -4,6 +4,7 @@
  * each, whose body is one walk back, so the plan is as long for a thousand elements as for two, and the forward pass is done once.
  */
 #include "ir.h"
+#include "walk.h"
 #include "weft/autodiff.h"
 #include "weft/ops.h"
 #include "weft/scan.h"
@@ -68,7 +69,7 @@ static weft_value take_rows(weft_value of, weft_values with_respect_to, const we
     const weft_value trip = weft_scan_begin(of.graph, element.size);
     const weft_value seed = seed_of(flat, element, trip);
     weft_gradients_seeded((weft_values){&flat, 1}, (weft_values){&seed, 1}, with_respect_to,
-                          jacobians, flags);
+                          jacobians, flags | WEFT_OF_ROWS);
     weft_scan_end(trip);
     for (int i = 0; i < with_respect_to.n_values && weft_graph_status(of.graph) == WEFT_OK; i++)
         jacobians[i] = in_rows(weft_scan_stack(jacobians[i], element), rows);

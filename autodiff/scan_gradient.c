@@ -426,14 +426,31 @@ static void go_through(weft_walk *w, uint32_t scan, borders *b)
     free(inner.fresh);
 }
 
+/* From the body of a scan no gradient leads back through one that has ended. */
+static void refuse_other_scan(weft_walk *w, uint32_t scan)
+{
+    weft_graph *graph = w->graph;
+    char origin[160];
+    weft_origin_print(weft_node_of(graph, graph->scans[scan].trip), origin, sizeof origin);
+    if (w->is_of_rows)
+        weft_graph_fail(graph,
+                        "jacobian: the value is made through the scan of %s, and rows do not lead "
+                        "back through one; take weft_gradients_seeded for each element, with a "
+                        "seed that is 1 there and 0 elsewhere",
+                        origin);
+    else
+        weft_graph_fail(graph,
+                        "gradients: they are taken in the body of a scan, and lead through that of "
+                        "%s, which ended before this one began; take them outside, where that is",
+                        origin);
+}
+
 void weft_back_through_scan(weft_walk *w, uint32_t scan)
 {
     weft_graph *graph = w->graph;
     if (!is_reached(w, scan)) return;
     if (w->mirror == 0 && graph->scans[scan].parent != graph->scan) {
-        weft_graph_fail(graph, "gradients: they are taken in the body of a scan, and lead through "
-                               "another one that ended before that began; take them outside, where "
-                               "the other one is");
+        refuse_other_scan(w, scan);
         return;
     }
     const uint32_t outer = graph->again, part = w->visits ? weft_part_of_scan(graph, scan) : 0;

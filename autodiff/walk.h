@@ -23,10 +23,13 @@ typedef struct weft_walk {
     uint32_t *fresh;     /* [n_values] nodes from here on are of that gradient alone */
     uint32_t scan;       /* whose body is gone through, and those around it if it is not mirrored */
     uint32_t mirror;     /* the scan that goes through it; 0: it is the open one */
+    bool
+        is_of_rows; /* for rows of a Jacobian, each in a trip of a scan that the program did not open */
     weft_residuals *residuals; /* NULL: no scan is gone through             */
     weft_visit *visits; /* [n_parts] NULL: there are no parts, or nodes of none are gone through */
 } weft_walk;
 
+enum { WEFT_OF_ROWS = 1 << 8 }; /* a flag of weft_gradients_seeded, for jacobian.c */
 void weft_walk_over(weft_walk *w);
 /* Who reads a value, where gradients may flow: WEFT_IS_LEFT of what is carried, as the last trip leaves it. */
 enum { WEFT_IS_READ = 1, WEFT_IS_LEFT = 2 };

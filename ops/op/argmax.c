@@ -35,6 +35,7 @@ const weft_op weft_op_argmax = {
 
 weft_value weft_argmax(weft_value x, weft_dim dim)
 {
+    if (!weft_takes_float(x, "argmax")) return weft_no_value(x.graph);
     x = weft_wide(x);
     return weft_emit_dim(&weft_op_argmax, &x, 1, dim);
 }

@@ -11,6 +11,9 @@ weft_value weft_minimum(weft_value a, weft_value b)
 
 weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype)
 {
+    if (ids.id != 0 && weft_dtype_of(ids) != WEFT_I32)
+        return weft_graph_fail(ids.graph, "one_hot: ids are %s; they are i32. weft_cast them",
+                               weft_dtype_name(weft_dtype_of(ids)));
     return weft_cast(weft_equal(ids, weft_iota(ids.graph, WEFT_I32, dim)), dtype);
 }
 

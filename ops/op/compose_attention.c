@@ -121,5 +121,6 @@ weft_value weft_alibi(weft_graph *graph, weft_dtype dtype, weft_dim heads, weft_
     const weft_dtype wide = weft_dtype_computes(dtype);
     weft_value rows = weft_iota(graph, wide, query), columns = weft_iota(graph, wide, memory);
     weft_value slope = weft_exp(weft_scale(steepness(graph, wide, heads), -log(2.0)));
+    slope = weft_broadcast_to(slope, WEFT_DIMS(heads, query, memory));
     return weft_cast(weft_neg(weft_mul(slope, weft_abs(weft_sub(rows, columns)))), dtype);
 }

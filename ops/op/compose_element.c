@@ -1,5 +1,6 @@
 /* compose_element.c: element by element, compositions of ops. */
 #include <math.h>
+#include <string.h>
 
 #include "op.h"
 #include "weft/ops.h"
@@ -105,22 +106,29 @@ weft_value weft_triangle(weft_graph *graph, weft_dim row, weft_dim column, int64
     if (offset < -most || offset > most)
         return weft_graph_fail(graph, "triangle: offset is %lld; it is from -%lld to %lld",
                                (long long)offset, (long long)most, (long long)most);
+    if (row.name != NULL && column.name != NULL && strcmp(row.name, column.name) == 0)
+        return weft_graph_fail(graph,
+                               "triangle: row and column are both %.63s; they are two dims of one "
+                               "value. weft_rename one",
+                               row.name);
     const weft_value at = weft_iota(graph, WEFT_I32, row), to = weft_iota(graph, WEFT_I32, column);
     const weft_value by = weft_constant(graph, WEFT_I32, WEFT_SCALAR, (double)offset);
-    return weft_less_equal(to, weft_add(at, by));
+    return weft_greater_equal(weft_add(at, by), to);
 }
 
 weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
 {
     if (x.id == 0) return weft_no_value(x.graph);
-    return weft_where(weft_triangle(x.graph, row, column, offset), x, number_like(x, 0.0));
+    const weft_value is_there = weft_triangle(x.graph, row, column, offset);
+    return weft_transpose(weft_where(is_there, x, number_like(x, 0.0)), *weft_shape_of(x));
 }
 
 weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
 {
     if (x.id == 0) return weft_no_value(x.graph);
     const int64_t below = offset > INT64_MIN ? offset - 1 : offset; /* which is refused */
-    return weft_where(weft_triangle(x.graph, row, column, below), number_like(x, 0.0), x);
+    const weft_value is_below = weft_triangle(x.graph, row, column, below);
+    return weft_transpose(weft_where(is_below, number_like(x, 0.0), x), *weft_shape_of(x));
 }
 
 /* ---- some of a tensor at once ---------------------------------------------------------------------- */

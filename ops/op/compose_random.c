@@ -14,6 +14,18 @@ static weft_value fraction(weft_graph *graph, weft_shape shape)
     return weft_shift(weft_add(high, low), 0x1p-49);
 }
 
+/* Whether the dtype has this integer and the one next to it, towards 0: then it has all between. */
+static bool holds(weft_dtype dtype, int64_t value)
+{
+    const int64_t both[] = {value, value - (value > 0) + (value < 0)};
+    for (int i = 0; i < 2; i++) {
+        int64_t memory = 0;
+        weft_dtype_put(dtype, &memory, 0, (double)both[i]);
+        if (weft_dtype_get(dtype, &memory, 0) != (double)both[i]) return false;
+    }
+    return true;
+}
+
 weft_value weft_random_int(weft_graph *graph, weft_dtype dtype, weft_shape shape, int64_t low,
                            int64_t high)
 {
@@ -24,6 +36,11 @@ weft_value weft_random_int(weft_graph *graph, weft_dtype dtype, weft_shape shape
             "random_int: from %lld on, below %lld; there must be an integer, and "
             "both are at most 2^40 away from 0",
             (long long)low, (long long)high);
+    if ((unsigned)dtype < WEFT_DTYPES && !(holds(dtype, low) && holds(dtype, high - 1)))
+        return weft_graph_fail(graph,
+                               "random_int: %s does not have all integers from %lld on, below "
+                               "%lld; take a dtype that has, such as i64",
+                               weft_dtype_name(dtype), (long long)low, (long long)high);
     const weft_value at = weft_scale(fraction(graph, shape), (double)(high - low));
     return weft_cast(weft_shift(weft_floor(at), (double)low), dtype);
 }

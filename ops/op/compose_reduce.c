@@ -41,7 +41,7 @@ weft_value weft_cummin(weft_value x, weft_dim dim, bool exclusive, bool reverse)
 
 weft_value weft_argmin(weft_value x, weft_dim dim)
 {
-    if (x.id == 0) return weft_no_value(x.graph);
+    if (!weft_takes_float(x, "argmin")) return weft_no_value(x.graph);
     return weft_argmax(weft_opposite(x), dim);
 }
 

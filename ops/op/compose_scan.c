@@ -51,6 +51,11 @@ static weft_value behind(weft_value x)
 {
     const uint32_t scan = body_of(x);
     if (scan == 0 || !weft_scan_is_outside(x.graph, "cond", scan)) return x;
+    if (weft_shape_of(x)->n_dims == WEFT_MAX_DIMS)
+        return weft_graph_fail(x.graph,
+                               "cond: the values have %d dims; of a body that is done or not they "
+                               "have %d at most. weft_reshape them to fewer in the body",
+                               WEFT_MAX_DIMS, WEFT_MAX_DIMS - 1);
     const weft_dim once = {weft_graph_intern(x.graph, "~once"), 1};
     const weft_value stacked = weft_scan_stack_of(x, scan, once, false);
     if (stacked.id == 0) return stacked;

@@ -286,7 +286,8 @@ static bool take_window(weft_graph *graph, const weft_spatial *of, weft_conv_win
         of->before > furthest) {
         (void)weft_graph_fail(graph,
                               "conv: along %s stride %lld, dilation %lld, %lld elements before the "
-                              "first; stride and dilation are from 1 to %lld",
+                              "first; stride and dilation are from 1 to %lld, and elements before "
+                              "the first within 2^50",
                               in.dim, (long long)stride, (long long)dilation, (long long)of->before,
                               (long long)most);
         return false;

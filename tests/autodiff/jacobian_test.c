@@ -219,7 +219,14 @@ static void test_wrong_calls_have_their_sentence(void)
     weft_scan_next(h, weft_sin(h));
     weft_scan_end(trip);
     weft_jacobian(weft_scan_last(h), WEFT_VALUES(other), WEFT_DIMS(((weft_dim){"row", 4})), &j, 0);
-    check_refused(g, "lead through another one");
+    check_refused(g, "the value is made through the scan of scan_begin at jacobian_test.c:");
+    const weft_dim time = {"time", 5}, letter = {"letter", 3}, label = {"label", 2};
+    const weft_value logits = weft_input(g, "logits", WEFT_F64, WEFT_DIMS(row, time, letter));
+    const weft_value labels = weft_input(g, "labels", WEFT_I32, WEFT_DIMS(row, label));
+    const weft_ctc_options ctc = {.time = time, .classes = letter, .label = label};
+    const weft_value losses = weft_ctc_loss(logits, labels, &ctc);
+    weft_jacobian(losses, WEFT_VALUES(logits), WEFT_DIMS(((weft_dim){"each", row.size})), &j, 0);
+    check_refused(g, "the value is made through the scan of ctc_loss at jacobian_test.c:");
     weft_hessian_vector(weft_sum(WEFT_SCALAR, y), WEFT_VALUES(x), (weft_values){0}, &j, 0);
     check_refused(g, "there are 0 vectors for 1 values");
     CHECK(j.id == 0);

@@ -1,5 +1,7 @@
 /* sentences_test: what builders that are compositions are told wrongly is one sentence, which says what was written and the way out. */
+#include "weft/extend/op.h"
 #include "weft/ops.h"
+#include "weft/scan.h"
 
 #include <string.h>
 
@@ -120,15 +122,93 @@ static void test_windows_that_read_nothing(void)
             "apart from each other, beginning at -1, is one of single:1. Look at the padding");
     REFUSED(weft_max_pool(weft_broadcast_to(y, WEFT_DIMS(single, column)), WEFT_SPATIAL(over)),
             "no element of out:2 with 1 taps, 2 apart, beginning at -1, is one of single:1");
+    const weft_spatial far = {.in = single, .tap = tap, .out = out, .before = (int64_t)1 << 51};
+    REFUSED(weft_conv(WEFT_DIMS(out), weft_broadcast_to(y, WEFT_DIMS(single, column)),
+                      weft_broadcast_to(y, WEFT_DIMS(tap, column)), WEFT_SPATIAL(far)),
+            "elements before the first within 2^50");
+    REFUSED(weft_shift_along(x, row, row.size), "by 4 of row:4 nothing is left");
+    REFUSED(weft_shift_along(x, row, -row.size), "by -4 of row:4 nothing is left");
 }
 
 static void test_random(void)
 {
     REFUSED(weft_random_int(graph, WEFT_I32, WEFT_DIMS(row), 5, 5), "from 5 on, below 5");
+    REFUSED(weft_random_int(graph, WEFT_U8, WEFT_DIMS(row), 0, 257),
+            "u8 does not have all integers from 0 on, below 257");
+    REFUSED(weft_random_int(graph, WEFT_BF16, WEFT_DIMS(row), -1000, 3),
+            "bf16 does not have all integers from -1000 on");
+    REFUSED(weft_random_int(graph, WEFT_F32, WEFT_DIMS(row), 0, (1 << 24) + 2),
+            "f32 does not have all integers");
     REFUSED(weft_random_bernoulli(graph, WEFT_F32, WEFT_DIMS(row), -0.5),
             "the probability is -0.5; it is from 0 to 1");
     REFUSED(weft_random_categorical(whole, column),
             "the operand is i32, and only floats are possible here: f32");
+}
+
+/* What the program has passed, not what a composition has made of it. */
+static void test_sentences_are_of_what_was_passed(void)
+{
+    const weft_dim seven = {"seven", 7};
+    REFUSED(weft_argmax(weft_cast(whole, WEFT_U8), row),
+            "the operand is u8, and only floats are possible");
+    REFUSED(weft_argmin(weft_cast(whole, WEFT_U8), row),
+            "the operand is u8, and only floats are possible");
+    REFUSED(weft_one_hot(weft_cast(whole, WEFT_I64), seven, WEFT_F32), "ids are i64; they are i32");
+    REFUSED(weft_triangle(graph, row, row, 0), "row and column are both row");
+}
+
+static bool is_like(weft_value value, weft_dtype dtype, weft_shape shape)
+{
+    return weft_dtype_of(value) == dtype && weft_shape_same_order(weft_shape_of(value), &shape);
+}
+
+/* Dims in the order, and dtypes, that ops.h says. */
+static void test_results_are_what_the_header_says(void)
+{
+    const weft_dim heads = {"heads", 2}, label = {"label", 1};
+    begin();
+    const weft_value half = weft_cast(x, WEFT_BF16),
+                     other = weft_transpose(x, WEFT_DIMS(column, row));
+    const weft_value labels = weft_constant(graph, WEFT_I32, WEFT_DIMS(label), 1.0);
+    const weft_ctc_options ctc = {.time = row, .classes = column, .label = label};
+    CHECK(is_like(weft_logsumexp(half, column), WEFT_F32, WEFT_DIMS(row)));
+    CHECK(is_like(weft_z_loss(half, column), WEFT_F32, WEFT_DIMS(row)));
+    CHECK(is_like(weft_cross_entropy(half, ids, column), WEFT_F32, WEFT_DIMS(row)));
+    CHECK(is_like(weft_soft_cross_entropy(half, half, column), WEFT_F32, WEFT_DIMS(row)));
+    CHECK(is_like(weft_ctc_loss(half, labels, &ctc), WEFT_F32, WEFT_SCALAR));
+    CHECK(is_like(weft_softmax(half, column), WEFT_BF16, WEFT_DIMS(row, column)));
+    CHECK(is_like(weft_triangle(graph, row, column, 1), WEFT_I32, WEFT_DIMS(row, column)));
+    CHECK(is_like(weft_lower_triangle(x, row, column, 0), WEFT_F32, WEFT_DIMS(row, column)));
+    CHECK(is_like(weft_lower_triangle(other, row, column, 0), WEFT_F32, WEFT_DIMS(column, row)));
+    CHECK(is_like(weft_upper_triangle(other, row, column, 0), WEFT_F32, WEFT_DIMS(column, row)));
+    CHECK(is_like(weft_alibi(graph, WEFT_F32, heads, row, column), WEFT_F32,
+                  WEFT_DIMS(heads, row, column)));
+    for (int64_t by = 1 - row.size; by < row.size; by++)
+        CHECK(weft_shift_along(x, row, by).id != 0);
+    CHECK(weft_random_int(graph, WEFT_U8, WEFT_DIMS(row), 0, 256).id != 0);
+    CHECK(weft_random_int(graph, WEFT_F32, WEFT_DIMS(row), -(1 << 24), (1 << 24) + 1).id != 0);
+    CHECK_EQ_INT(weft_graph_status(graph), WEFT_OK);
+    weft_graph_destroy(&graph);
+}
+
+/* Of a body's value of as many dims as a tensor may have, and one from around. */
+static weft_value chosen(bool is_first)
+{
+    static const char *const names[] = {"d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7"};
+    weft_shape shape = {.n_dims = WEFT_MAX_DIMS};
+    for (int d = 0; d < WEFT_MAX_DIMS; d++)
+        shape.dims[d] = (weft_dim){names[d], 1};
+    const weft_value most = weft_constant(graph, WEFT_F32, shape, 1.0);
+    const weft_value yes = weft_cond_begin(weft_constant(graph, WEFT_I32, WEFT_SCALAR, 1.0));
+    const weft_value inner = weft_neg(most);
+    weft_cond_end(yes);
+    return is_first ? weft_cond(inner, most) : weft_cond(most, inner);
+}
+
+static void test_values_of_bodies_leave_room_for_one_dim_more(void)
+{
+    REFUSED(chosen(true), "the values have 8 dims; of a body that is done or not they have 7");
+    REFUSED(chosen(false), "the values have 8 dims; of a body that is done or not they have 7");
 }
 
 int main(void)
@@ -139,5 +219,8 @@ int main(void)
     RUN(test_matrices);
     RUN(test_windows_that_read_nothing);
     RUN(test_random);
+    RUN(test_sentences_are_of_what_was_passed);
+    RUN(test_results_are_what_the_header_says);
+    RUN(test_values_of_bodies_leave_room_for_one_dim_more);
     return weft_test_report();
 }

@@ -47,8 +47,9 @@ WEFT_API weft_value weft_gradients_seeded(weft_values of, weft_values seeds,
  *     weft_value j;                                          y [batch:8, out:4] of w [in:3, out:4]
  *     weft_jacobian(y, WEFT_VALUES(w), WEFT_DIMS(batch, row), &j, 0);         [batch:8, row:4, in:3, out:4]
  *
- * of       a float value; of as many elements as a scan has trips, at most 2^20. What it is made of since
- *          `with_respect_to` is no scan's: the rows are trips of one, and gradients in a body lead through its own scans alone
+ * of       a float value; of as many elements as a scan has trips, at most 2^20. No scan is on the way from `with_respect_to` to
+ *          it (ctc_loss and recurrent layers are made of one): the rows are trips of one, from which no gradient leads back
+ *          through another. A scalar may be of a scan
  * rows     its dims, in its order, by names that none of `with_respect_to` has
  * jacobians [with_respect_to.n_values] out: of the dims rows, then those of the value that each belongs to
  * flags    as of weft_gradients

@@ -30,9 +30,11 @@ WEFT_API weft_value weft_einsum_n(weft_shape out, weft_values operands);
  *
  * conv_transpose: what conv gives back to x as its gradient, as an op of its own: x has each dim's `out`, the result its `in`. */
 typedef struct weft_spatial {
-    weft_dim in, tap, out;    /* of x, of w, of the result; any size: what is not there is 0 */
-    int64_t stride, dilation; /* 0: 1 */
-    int64_t before;           /* zeros before x's first element */
+    /* of x, of w, of the result; any size with which some window reads an element of x: what is not there is 0 */
+    weft_dim in, tap, out;
+    int64_t stride, dilation; /* 0: 1; at most WEFT_MAX_STRIDE */
+    int64_t
+        before; /* zeros before x's first element; below 0: so many elements are skipped; within 2^50 */
 } weft_spatial;
 typedef struct weft_spatials {
     const weft_spatial *dims;
@@ -62,7 +64,7 @@ WEFT_API weft_spatial weft_spatial_same(weft_dim in, weft_dim tap, const char *o
 
 /* max_pool: the largest of the elements of x in each window; dims of space as in weft_conv, but that there is no filter: of `tap`
  * the size alone counts. What is outside of x is left out. Its gradient goes to the first of the largest.
- * average_pool: their mean, of float dtypes; counts_outside: divided by all taps, else by those within x. */
+ * average_pool: their mean, of float dtypes; counts_outside: divided by all taps, else by those within x (NaN where there are none). */
 WEFT_API weft_value weft_max_pool(weft_value x, weft_spatials spatial);
 WEFT_API weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside);
 
@@ -134,8 +136,8 @@ WEFT_API weft_value weft_cast(weft_value x, weft_dtype dtype);
 
 /* outer: all elements of a times all of b: [a's dims, b's]; they have none in common. */
 WEFT_API weft_value weft_outer(weft_value a, weft_value b);
-/* triangle: i32 [row, column], 1 where column <= row + offset. lower_triangle: x there, else 0; upper_triangle: x where
- * column >= row + offset. */
+/* triangle: i32 [row, column], two dims, 1 where column <= row + offset. lower_triangle: x there, else 0; upper_triangle: x where
+ * column >= row + offset; both with x's dims in x's order. */
 WEFT_API weft_value weft_triangle(weft_graph *graph, weft_dim row, weft_dim column, int64_t offset);
 WEFT_API weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim column,
                                         int64_t offset);
@@ -167,8 +169,10 @@ WEFT_API weft_value weft_variance(weft_shape out, weft_value x, double correctio
 WEFT_API weft_value weft_any(weft_shape out, weft_value x);
 WEFT_API weft_value weft_all(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean(weft_value x); /* of all elements: a scalar */
+/* logsumexp: of x without dim, in the dtype that x is computed with: f32 of bf16 and f16. */
 WEFT_API weft_value weft_logsumexp(weft_value x, weft_dim dim);
-WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim); /* i32; ties: the lowest index */
+/* i32, of float dtypes; ties: the lowest index */
+WEFT_API weft_value weft_argmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_argmin(weft_value x, weft_dim dim);
 
 /* over one dim */
@@ -182,7 +186,8 @@ WEFT_API weft_value weft_cummax(weft_value x, weft_dim dim, bool exclusive, bool
 WEFT_API weft_value weft_cummin(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
-/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim].
+/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim], in the dtype
+ * that logits are computed with: f32 of bf16 and f16, so that a mean of it loses nothing.
  * A row whose label is outside dim (-1, -100) is ignored: 0, without gradient. */
 WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 /* weft_cross_entropy_with: of a row with logits x, label y and p = softmax(x) over the C classes of dim,
@@ -231,7 +236,8 @@ WEFT_API weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value tar
 /* kl_divergence: the sum over dim of p (log p - log q). */
 WEFT_API weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim);
 /* soft_cross_entropy: the sum over dim of labels (-log softmax(logits)): labels are shares of the classes [.., dim]. smooth_labels:
- * such labels, of which `by` (0 to 1) is spread evenly. z_loss: logsumexp(logits)^2, a term that keeps it near 0. */
+ * such labels, of which `by` (0 to 1) is spread evenly. z_loss: logsumexp(logits)^2, a term that keeps it near 0. soft_cross_entropy,
+ * z_loss and ctc_loss are f32 of bf16 and f16, as cross_entropy is. */
 WEFT_API weft_value weft_soft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 WEFT_API weft_value weft_smooth_labels(weft_value labels, weft_dim dim, double by);
 WEFT_API weft_value weft_z_loss(weft_value logits, weft_dim dim);
@@ -381,7 +387,7 @@ WEFT_API weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_di
 WEFT_API weft_value weft_pad_reflect(weft_value x, weft_dim dim, int64_t before, weft_dim to);
 WEFT_API weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to);
 /* along dim of n elements, y[i] is: flip: x[n - 1 - i]; roll: x[(i - by) mod n]; shift_along: x[i - by], or 0 where there is
- * none (by between -n and n). shift_by: as shift_along, or if it wraps as roll, by numbers that are computed: i32, one for all or of
+ * none (by above -n and below n). shift_by: as shift_along, or if it wraps as roll, by numbers that are computed: i32, one for all or of
  * dims of x, each row by its own; as pick, of which it is made, goes through x. */
 WEFT_API weft_value weft_flip(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_roll(weft_value x, weft_dim dim, int64_t by);

@@ -11,7 +11,8 @@
  * outside through weft_scan_last and weft_scan_stack alone. Scans may stand in scans. Inputs and variables belong to no body,
  * and nothing is assigned in one. Random ops give other numbers in every trip.
  *
- * weft_gradients goes through scans: in a scan that makes the trips backwards and reads, stacked, what they left. All Local;
+ * weft_gradients goes through scans: in a scan that makes the trips backwards and reads, stacked, what they left: so values of a
+ * body that it reads have at most 7 dims (WEFT_MAX_DIMS less one). All Local;
  * errors are the graph's, as those of every builder.
  */
 #ifndef WEFT_SCAN_H
@@ -64,7 +65,7 @@ WEFT_API weft_value weft_scan_if(weft_value condition);
 
 /* weft_scan_last - after the end: a carried value as the last trip left it. */
 WEFT_API weft_value weft_scan_last(weft_value carry);
-/* weft_scan_stack - after the end: a value of the body in all trips, along a new first dim, whose size is the number of
+/* weft_scan_stack - after the end: a value of the body, of at most 7 dims, in all trips, along a new first dim, whose size is the number of
  * trips. Of a carried value: what each trip began with. */
 WEFT_API weft_value weft_scan_stack(weft_value x, weft_dim dim);
 
@@ -77,7 +78,7 @@ WEFT_API weft_value weft_scan_stack(weft_value x, weft_dim dim);
  *
  * Both are scans of one trip at most (weft_scan_if): what holds of bodies holds of them. Gradients go through the one that was
  * done. weft_cond gives, after the end and as often as there are results, a value of the first body where that was done, else one
- * of the second, of the same dims and dtype; one of both may be of what is around. */
+ * of the second, of the same dims, at most 7, and dtype; one of both may be of what is around. */
 WEFT_API weft_value weft_cond_begin(weft_value condition);
 /* weft_cond_else - the first body ends and the second begins. Returns what weft_cond_end takes. */
 WEFT_API weft_value weft_cond_else(weft_value begun);

@@ -17,7 +17,6 @@
 #include "sequence.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_ALONG = 16, /* steps that come along with one that moves           */
@@ -278,22 +277,6 @@ static bool has_moved(const hurrying *h)
     return false;
 }
 
-/* The program's memory is this: nothing moves any more. */
-static weft_status keep(hurrying *h, const weft_memory *memory)
-{
-    weft_plan *plan = h->plan;
-    const size_t n_offset = plan->n_placed * sizeof *memory->offset;
-    const size_t n_scratch = plan->n_steps * sizeof *memory->scratch;
-    weft_memory kept = *memory;
-    kept.offset = weft_arena_take(plan->arena, n_offset);
-    kept.scratch = weft_arena_take(plan->arena, n_scratch);
-    if (!kept.offset || !kept.scratch) return weft_fail_memory(h->error, n_offset + n_scratch);
-    memcpy(kept.offset, memory->offset, n_offset);
-    memcpy(kept.scratch, memory->scratch, n_scratch);
-    plan->packed = kept;
-    return WEFT_OK;
-}
-
 /* By how much the arena is larger than it was. No arena is smaller than what is alive at once: that mostly settles it, and
  * the old one is packed only where it does not. */
 static weft_status compare(hurrying *h, weft_step *ordered, weft_arena *arena, int64_t *growth)
@@ -307,7 +290,8 @@ static weft_status compare(hurrying *h, weft_step *ordered, weft_arena *arena, i
         WEFT_TRY(weft_plan_arena(plan, plan->steps, h->n_order, &h->before, &alive, h->error));
     }
     *growth = memory.arena_bytes - h->before;
-    return *growth > 0 ? WEFT_OK : keep(h, &memory);
+    if (*growth > 0) return WEFT_OK; /* else the program's memory is this: nothing moves any more */
+    return weft_memory_copy(plan, &memory, &plan->packed, h->error);
 }
 
 /* Try until the arena is no larger than it was; false: it always is, or nothing moves. */

@@ -9,6 +9,7 @@
 #include "regions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { alignment = 64 };
 
@@ -179,6 +180,29 @@ static weft_status merge_in_place(packing *p, weft_error *error)
     return WEFT_OK;
 }
 
+/* The places of a rank are those of one whose buffers are the same: with even blocks, of all. */
+static bool take_places(weft_buffer *const *all, uint32_t n, const weft_memory *other)
+{
+    if (other->offset == NULL || other->n_packed != n) return false;
+    for (uint32_t b = 0; b < n; b++) {
+        const weft_buffer *its = other->buffers[b];
+        if (all[b]->bytes != its->bytes || all[b]->first != its->first || all[b]->last != its->last)
+            return false;
+    }
+    for (uint32_t b = 0; b < n; b++)
+        all[b]->offset = other->buffers[b]->offset;
+    return true;
+}
+
+static const weft_memory *find_alike(const weft_plan *plan, weft_buffer *const *all, uint32_t n)
+{
+    if (take_places(all, n, &plan->packed)) return &plan->packed;
+    const weft_memory *other = plan->others;
+    while (other != NULL && !take_places(all, n, other))
+        other = other->next;
+    return other;
+}
+
 static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
 {
     uint32_t n = 0;
@@ -186,6 +210,11 @@ static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
     if (!all) return weft_fail_memory(error, p->n_buffers * sizeof *all);
     for (uint32_t b = 0; b < p->n_buffers; b++)
         if (p->buffers[b].bytes > 0) all[n++] = &p->buffers[b];
+    memory->buffers = all;
+    memory->n_packed = n;
+    const weft_memory *alike = find_alike(p->plan, all, n);
+    if (alike != NULL) memory->arena_bytes = alike->arena_bytes;
+    if (alike != NULL) return WEFT_OK;
     return weft_pack_tight(all, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes, error);
 }
 
@@ -246,7 +275,32 @@ weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_
     changed.steps = steps;
     changed.n_steps = n_steps;
     changed.packed.offset = NULL;
+    changed.others = &plan->packed; /* steps that are these once more */
     return weft_plan_memory(&changed, 0, arena, memory, error);
+}
+
+weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, weft_memory *copy,
+                             weft_error *error)
+{
+    const uint32_t n = memory->n_packed;
+    const size_t n_offset = plan->n_placed * sizeof *memory->offset;
+    const size_t n_scratch = plan->n_steps * sizeof *memory->scratch;
+    weft_buffer *buffers = weft_arena_take(plan->arena, (n + 1) * sizeof *buffers);
+    weft_buffer **list = weft_arena_take(plan->arena, (n + 1) * sizeof *list);
+    weft_memory made = *memory;
+    made.offset = weft_arena_take(plan->arena, n_offset);
+    made.scratch = weft_arena_take(plan->arena, n_scratch);
+    if (!buffers || !list || !made.offset || !made.scratch)
+        return weft_fail_memory(error, n_offset + n_scratch);
+    memcpy(made.offset, memory->offset, n_offset);
+    memcpy(made.scratch, memory->scratch, n_scratch);
+    for (uint32_t b = 0; b < n; b++) {
+        buffers[b] = *memory->buffers[b];
+        list[b] = &buffers[b];
+    }
+    made.buffers = list;
+    *copy = made;
+    return WEFT_OK;
 }
 
 weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,

@@ -90,6 +90,10 @@ typedef struct weft_memory {
     int64_t arena_bytes;
     int64_t peak_bytes[WEFT_PHASES]; /* most bytes alive at once, by phase */
     uint32_t fullest;                /* the first step at which as many are as anywhere */
+    /* [n_packed] what was packed. A rank whose buffers are as large, and live as long, has the same places. */
+    struct weft_buffer *const *buffers;
+    uint32_t n_packed;
+    const struct weft_memory *next; /* of a list of those of other ranks */
 } weft_memory;
 
 typedef struct weft_plan {
@@ -129,6 +133,8 @@ typedef struct weft_plan {
     uint32_t n_decisions, cap_decisions;
     weft_memory
         packed; /* rank 0's, once the order of steps is the last one; offset NULL: not known */
+    const weft_memory *
+        others; /* ranks' that are known besides, while a program lays out those here; NULL: none */
     /* By weft_plan_index, when all passes are done: */
     uint32_t *user_of;     /* [graph->n_tensors] the first user's value it stands for; 0: none */
     uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
@@ -172,6 +178,9 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
 /* weft_plan_memory_of - rank 0's if these were the plan's steps. */
 weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
                                 weft_arena *arena, weft_memory *memory, weft_error *error);
+/* weft_memory_copy - into the plan's arena. */
+weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, weft_memory *copy,
+                             weft_error *error);
 /* weft_plan_arena - its bytes alone, and the most that is alive in it at once. */
 weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
                             int64_t *bytes, int64_t *alive, weft_error *error);

@@ -169,7 +169,10 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     rank->trips = weft_arena_take(program->arena, (plan->graph->n_scans + 1) * sizeof *rank->trips);
     if (!rank->memory || !rank->steps || !rank->traffic || !rank->trips)
         return weft_fail_memory(error, plan->n_placed * sizeof *rank->memory);
-    return weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error);
+    WEFT_TRY(weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error));
+    rank->layout.next = plan->others;
+    program->plan->others = &rank->layout;
+    return WEFT_OK;
 }
 
 static weft_status plan_ranks(weft_program *program, weft_error *error)
@@ -177,9 +180,11 @@ static weft_status plan_ranks(weft_program *program, weft_error *error)
     WEFT_TRY(weft_find_given(program, error));
     program->ranks = weft_arena_take(program->arena, (size_t)program->n_local * sizeof(weft_rank));
     if (!program->ranks) return weft_fail_memory(error, sizeof(weft_rank));
-    for (int at = 0; at < program->n_local; at++)
-        WEFT_TRY(plan_rank(program, at, error));
-    return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (int at = 0; at < program->n_local && status == WEFT_OK; at++)
+        status = plan_rank(program, at, error);
+    program->plan->others = NULL;
+    return status;
 }
 
 static weft_status start_ranks(weft_program *program, weft_error *error)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "gpt_plan.h"
+#include "pack.h"
 
 typedef struct life {
     int64_t offset, bytes;
@@ -117,8 +118,71 @@ static void test_what_lives_together_lies_apart(void)
     check_plan("data:2,model:2,seq:2", "batch:data,hidden:model,vocab:model,seq:seq", 1);
 }
 
+/* Linked with --wrap: how often buffers were packed. */
+static int n_packings;
+weft_status __real_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                   weft_arena *arena, int64_t *end, weft_error *error);
+weft_status __wrap_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                   weft_arena *arena, int64_t *end, weft_error *error);
+
+weft_status __wrap_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                   weft_arena *arena, int64_t *end, weft_error *error)
+{
+    n_packings++;
+    return __real_weft_pack_tight(all, n, n_steps, arena, end, error);
+}
+
+static bool lie_alike(const weft_plan *plan, const weft_memory *a, const weft_memory *b)
+{
+    bool is_same = a->arena_bytes == b->arena_bytes && a->fullest == b->fullest;
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        is_same = is_same && a->offset[id] == b->offset[id];
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        is_same = is_same && a->scratch[s] == b->scratch[s];
+    return is_same && memcmp(a->peak_bytes, b->peak_bytes, sizeof a->peak_bytes) == 0;
+}
+
+/* Ranks laid out one after the other, as a program does, lie as each would alone; `most` of them are packed. */
+static void check_alike(const gpt_shape *shape, const char *mesh_text, const char *rules, int most)
+{
+    gpt_plan p;
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    weft_memory known[8], alone;
+    gpt_plan_open(shape, mesh_text, rules, 0, &p);
+    const int n = p.plan ? weft_mesh_n_ranks(p.mesh) : 0;
+    n_packings = 0;
+    for (int rank = 0; rank < n; rank++) {
+        CHECK_OK(weft_plan_memory(p.plan, rank, arena, &known[rank], &error), error);
+        known[rank].next = p.plan->others;
+        p.plan->others = &known[rank];
+    }
+    CHECK(n > 1 && n_packings <= most);
+    for (int rank = 0; rank < n; rank++) {
+        weft_plan unknown = *p.plan;
+        unknown.others = NULL;
+        unknown.packed.offset = NULL;
+        CHECK_OK(weft_plan_memory(&unknown, rank, arena, &alone, &error), error);
+        CHECK(lie_alike(p.plan, &known[rank], &alone));
+    }
+    CHECK(n_packings >= n);
+    if (p.plan) p.plan->others = NULL;
+    gpt_plan_close(&p);
+    weft_arena_destroy(&arena);
+}
+
+static void test_ranks_that_are_alike_are_packed_once(void)
+{
+    const gpt_shape even = {8, 12, 2, 24, 4, 40, 32, .dropout = 0.1, .dtype = WEFT_F32};
+    const gpt_shape odd = {7, 12, 2, 24, 4, 40, 32, .dropout = 0.1, .dtype = WEFT_F32};
+    check_alike(&even, "data:2,model:2", "batch:data,hidden:model,heads:model,vocab:model", 1);
+    check_alike(&even, "data:8", "batch:data", 1);
+    check_alike(&odd, "data:3", "batch:data", 2); /* of 3, 3 and 1 rows */
+}
+
 int main(void)
 {
     RUN(test_what_lives_together_lies_apart);
+    RUN(test_ranks_that_are_alike_are_packed_once);
     return weft_test_report();
 }

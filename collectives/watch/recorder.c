@@ -212,16 +212,26 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
     return (int)n;
 }
 
+/* Where the number of a spot is, or belongs: a place that is free. Twice as many places as spots: one is. */
+static uint16_t *find_spot(weft_recorder *recorder, uint64_t digest, const char *text)
+{
+    uint64_t at = mix(0, digest);
+    for (;; at++) {
+        uint16_t *place = &recorder->spot_at[at % (2 * WEFT_SPOTS)];
+        const weft_recorded_spot *spot = &recorder->spots[*place];
+        if (*place == 0 ||
+            (spot->digest == digest && strncmp(spot->text, text, sizeof spot->text - 1) == 0))
+            return place;
+    }
+}
+
 uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char *text)
 {
     const uint32_t n = weft_sync_load(&recorder->head.n_spots);
     if (n == 0) return 0; /* a forked process: the records are its parent's */
-    for (uint32_t i = n - 1; i > 0; i--) {
-        const weft_recorded_spot *spot = &recorder->spots[i];
-        if (spot->digest == digest && strncmp(spot->text, text, sizeof spot->text - 1) == 0)
-            return i;
-    }
-    if (n == WEFT_SPOTS) return 0;
+    uint16_t *at = find_spot(recorder, digest, text);
+    if (*at != 0 || n == WEFT_SPOTS) return *at;
+    *at = (uint16_t)n;
     weft_recorded_spot *spot = &recorder->spots[n];
     spot->digest = digest;
     snprintf(spot->text, sizeof spot->text, "%s", text);

@@ -23,7 +23,7 @@ enum {
     WEFT_DEVICE_BYTES = 24,
     WEFT_VERDICT_BYTES = 1536,
     WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
-    WEFT_RECORDER_FORMAT = 4
+    WEFT_RECORDER_FORMAT = 5
 };
 
 /* What a call is. The conversions come first, numbered as in weft_convert_kind. */
@@ -121,6 +121,7 @@ typedef struct weft_recorder {
     weft_recorder_head head;
     weft_record records[WEFT_RECORDS];
     weft_recorded_spot spots[WEFT_SPOTS];
+    uint16_t spot_at[2 * WEFT_SPOTS]; /* the rank's own: where a spot is, by its digest; 0: free */
 } weft_recorder;
 
 /* What a caller knows of its call. */

@@ -87,6 +87,12 @@ static void test_full_tables_do_no_harm(void)
         text[7] = 'y';
         CHECK_EQ_INT(weft_recorder_spot(r, i, text), i < WEFT_SPOTS ? i : 0);
     }
+    for (uint32_t i = WEFT_SPOTS - 1; i >= 1; i--) { /* all are found again, by text as by digest */
+        snprintf(text, 8, "%07u", i);
+        text[7] = 'y';
+        CHECK_EQ_INT(weft_recorder_spot(r, i, text), i);
+        CHECK_EQ_INT(weft_recorder_spot(r, i, "another"), 0);
+    }
     weft_call_facts call = reduce_8;
     const weft_call_mark none = call_once(r, -1, &call);
     CHECK_EQ_INT(none.number, 0);

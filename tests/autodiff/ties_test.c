@@ -142,17 +142,18 @@ static void test_the_first_of_equal_ones_is_the_most_so_far(void)
 
 /* ---- a slope that is infinite ------------------------------------------------------------------------ */
 
-/* Roots of what is 0, the most of -1, 0, -1, 0, ..: of a row, and of those that an index brings together. */
+/* Roots of what is 0, the most of -1, 0, -1, 0, ..: of a row, and of each half that an index brings together. */
 static void build_roots(weft_oracle_build *b)
 {
     const weft_dim along = {"along", 6}, two = {"two", 2};
+    const weft_value three = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 3.0);
     const weft_value at = weft_iota(b->graph, WEFT_I32, along);
     const weft_value number = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 2.0);
     const weft_value is_odd = weft_mod(at, number);
     const weft_value none = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(along, row), 0.0, 0.0);
     const weft_value x = weft_add(none, weft_shift(weft_cast(is_odd, WEFT_F64), -1.0));
     const weft_value y[] = {weft_max(WEFT_DIMS(row), x),
-                            weft_unstack(weft_scatter_max(x, is_odd, two), two, 1)};
+                            weft_scatter_max(x, weft_floor_div(at, three), two)};
     for (int k = 0; k < 2; k++) {
         weft_value slope;
         weft_gradients(weft_sum(WEFT_SCALAR, weft_sqrt(y[k])), WEFT_VALUES(x), &slope, 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "weft/collectives.h"
+#include "weft/io.h"
 #include "weft/name.h"
 
 enum { DIMS = 1024, MAX_PATH = 4096 };
@@ -29,15 +30,19 @@ static bool has_ending(const char *path, const carry_format *format)
     return false;
 }
 
-weft_status carry_format_of(const char *path, const char *name, const carry_format **format,
-                            weft_error *error)
+weft_status carry_format_of(const char *path, const char *name, bool is_there,
+                            const carry_format **format, weft_error *error)
 {
+    weft_error other = WEFT_NO_ERROR;
     for (int i = 0; i < N_FORMATS; i++) {
         *format = formats[i];
         if (strcmp(name, "auto") == 0 ? has_ending(path, *format)
                                       : strcmp(name, (*format)->name) == 0)
             return WEFT_OK;
     }
+    if (is_there && strcmp(name, "auto") == 0 &&
+        weft_file_check(path, WEFT_FILE_SAFETENSORS, &other) == WEFT_USAGE)
+        return weft_fail(error, WEFT_USAGE, "%s", other.message);
     return weft_fail(error, WEFT_USAGE,
                      "%.300s: its ending does not say what it is; .safetensors and .h5 (or .hdf5) "
                      "are known: use one of these, or say --format safetensors or --format hdf5",
@@ -130,24 +135,28 @@ static bool is_utf8(const char *text)
     return is_good;
 }
 
-static weft_status check_tensor(const source *from, const carried *t, double *bytes,
+weft_status carry_check_numbers(const source *from, const carried *t, const char *leave_it,
                                 weft_error *error)
 {
-    double own = t->dtype == WEFT_DTYPES ? 1 : (double)weft_dtype_bytes(t->dtype);
-    if (!is_utf8(t->name)) return fail_tensor(from, t, error, "has a name that is not UTF-8");
-    if (has_control(t->name))
-        return fail_tensor(from, t, error, "has a control character in its name");
-    if (has_dots(t->name) || strlen(t->name) > DIMS)
-        return fail_tensor(from, t, error,
-                           "has a part of its name empty, \".\" or \"..\", or is called by more "
-                           "than 1024 bytes");
+    int64_t count = 1;
+    if (t->problem)
+        return weft_fail(error, t->is_damaged ? WEFT_CORRUPT : WEFT_USAGE, "%.140s %s%.300s; %s",
+                         from->path, t->is_damaged ? "is damaged: " : "", t->problem, leave_it);
     for (int d = 0; d < t->n_dims; d++) {
         if (t->sizes[d] < 1)
             return fail_tensor(from, t, error, "has a dim of size 0; a size is at least 1");
-        own *= (double)t->sizes[d];
+        if (__builtin_mul_overflow(count, t->sizes[d], &count) || count > INT64_C(1) << 50)
+            return fail_tensor(from, t, error, "has more than 2^50 elements");
     }
-    *bytes += own;
     return WEFT_OK;
+}
+
+/* What could not even be printed; of all tensors. */
+static weft_status check_name(const source *from, const carried *t, weft_error *error)
+{
+    if (!is_utf8(t->name)) return fail_tensor(from, t, error, "has a name that is not UTF-8");
+    if (!has_control(t->name)) return WEFT_OK;
+    return fail_tensor(from, t, error, "has a control character in its name");
 }
 
 static int compare_names(const void *a, const void *b, void *argument)
@@ -197,48 +206,58 @@ static weft_status check_memory(const source *from, double bytes, weft_error *er
                      from->path, bytes / gib, there / gib);
 }
 
-/* What no map has looked at yet. */
+/* Before a map: of what it leaves nothing more is asked. */
 static weft_status check_file(const source *from, weft_error *error)
 {
     const int n = from->n_tensors;
-    double bytes = 0;
     if (n == 0)
         return weft_fail(error, WEFT_USAGE, "%.300s has no tensors: nothing to import", from->path);
     if (n > CARRY_MOST_TENSORS)
         return weft_fail(error, WEFT_USAGE, "%.300s has %d tensors; at most %d are taken",
                          from->path, n, CARRY_MOST_TENSORS);
     for (int i = 0; i < n; i++)
-        WEFT_TRY(check_tensor(from, &from->tensors[i], &bytes, error));
-    return check_memory(from, bytes, error);
+        WEFT_TRY(check_name(from, &from->tensors[i], error));
+    return WEFT_OK;
 }
 
-static weft_status check_taken(const source *from, const carried *t, double *bytes,
-                               weft_error *error)
+static weft_status check_taken(const source *from, const carried *t, weft_error *error)
 {
-    if (t->dtype == WEFT_DTYPES)
+    WEFT_TRY(check_name(from, t, error));
+    WEFT_TRY(carry_check_numbers(from, t, "a map can leave it: --map FILE", error));
+    if (has_dots(t->name) || strlen(t->name) > DIMS)
         return fail_tensor(from, t, error,
-                           "is of a type that is no number here (bool or 8-bit floats); a map can "
-                           "leave it: --map FILE");
-    if (weft_path_check("tensor", t->name, NULL) != WEFT_OK)
-        return fail_tensor(
-            from, t, error,
-            "has a name that none of ours may have: letters, digits and _, not "
-            "beginning with a digit, parts joined by . / - or :; --map FILE can call "
-            "it otherwise");
-    return check_tensor(from, t, bytes, error);
+                           "has a part of its name empty, \".\" or \"..\", or is called by more "
+                           "than 1024 bytes");
+    if (weft_path_check("tensor", t->name, NULL) == WEFT_OK) return WEFT_OK;
+    return fail_tensor(from, t, error,
+                       "has a name that none of ours may have: letters, digits and _, not "
+                       "beginning with a digit, parts joined by . / - or :; --map FILE can call "
+                       "it otherwise");
+}
+
+static double bytes_of(const source *from)
+{
+    double all = 0;
+    for (int i = 0; i < from->n_tensors; i++) {
+        double own = (double)weft_dtype_bytes(from->tensors[i].dtype);
+        for (int d = 0; d < from->tensors[i].n_dims; d++)
+            own *= (double)from->tensors[i].sizes[d];
+        all += own;
+    }
+    return all;
 }
 
 static weft_status check_source(importer *m, weft_error *error)
 {
-    const source *from = &m->from;
+    source *from = &m->from;
     const int n = from->n_tensors;
-    double bytes = 0;
     if (n == 0)
         return weft_fail(error, WEFT_USAGE, "%.300s: the map takes none of its tensors",
                          from->path);
     for (int i = 0; i < n; i++)
-        WEFT_TRY(check_taken(from, &from->tensors[i], &bytes, error));
-    WEFT_TRY(check_memory(from, bytes, error));
+        WEFT_TRY(check_taken(from, &from->tensors[i], error));
+    if (from->choose) WEFT_TRY(from->choose(from, NULL, error));
+    WEFT_TRY(check_memory(from, bytes_of(from), error));
     m->by_name = calloc((size_t)n, sizeof *m->by_name);
     m->owner = calloc((size_t)n, sizeof *m->owner);
     m->values = calloc((size_t)n, sizeof *m->values);

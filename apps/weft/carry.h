@@ -16,11 +16,15 @@ enum { CARRY_MOST_TENSORS = 1 << 14 };
 /* A tensor of a file. Texts belong to the source. */
 typedef struct carried {
     const char *name, *dims; /* dims: names with one of `separators` between; NULL or "": none */
-    weft_dtype dtype;        /* WEFT_DTYPES: no number of ours, it can only be left */
+    weft_dtype dtype;
     int n_dims;
     int64_t sizes[WEFT_MAX_DIMS];
     bool is_slot;     /* when the format knows it */
     const char *type; /* in the file: "f16"; NULL: it is not in the file */
+    /* Why it can only be left: "has the tensor w of BOOL, ...", behind the file's name; NULL: it can be taken. Then it has neither
+     * dtype nor sizes that can be relied on. */
+    const char *problem;
+    bool is_damaged; /* by its problem */
 } carried;
 
 /* A file that is open to be taken from. */
@@ -34,6 +38,8 @@ typedef struct source {
     uint64_t seed;
     json_t *left; /* {"the causal mask": 12}: how many a map leaves, and why; NULL: none */
     void *file;   /* the format's own */
+    /* Which tensors will be read, [n_tensors]; NULL: all. Once, before the first is read. NULL: it need not know. */
+    weft_status (*choose)(struct source *from, const bool *wanted, weft_error *error);
     weft_status (*read)(struct source *from, int i, void *buffer, weft_error *error);
     weft_status (*finish)(struct source *from,
                           weft_error *error); /* after the last; NULL: nothing to do */
@@ -52,10 +58,15 @@ typedef struct carry_format {
 
 extern const carry_format carry_safetensors, carry_hdf5;
 
+/* carry_check_numbers - whether a tensor is one of numbers that can be taken, which is asked of none that a map leaves. Local.
+ * returns WEFT_USAGE, or WEFT_CORRUPT for a damaged one, with what a map could do: leave_it */
+weft_status carry_check_numbers(const source *from, const carried *tensor, const char *leave_it,
+                                weft_error *error);
+
 /* carry_format_of - by the name of the format ("auto": by the ending of the path). WEFT_USAGE names
- * what there is. */
-weft_status carry_format_of(const char *path, const char *name, const carry_format **format,
-                            weft_error *error);
+ * what there is; is_there: and what the file is that has none of these endings. */
+weft_status carry_format_of(const char *path, const char *name, bool is_there,
+                            const carry_format **format, weft_error *error);
 /* carry_export - every tensor of a checkpoint into one file, which is replaced whole or not at all.
  * Local. */
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,

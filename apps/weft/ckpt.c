@@ -4,8 +4,10 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "carry.h"
+#include "weft/io.h"
 
 static const option options[] = {
     {"format", OPTION_CHOICE, "auto", "NAME", "Options",
@@ -108,7 +110,10 @@ static weft_status list(ckpt_call *c, weft_error *error)
         WEFT_TRY(app_steps(folder, &steps, &n, error));
     }
     if (n == 0) {
+        struct stat facts;
         free(steps);
+        if (stat(c->paths[0], &facts) == 0 && S_ISREG(facts.st_mode))
+            WEFT_TRY(weft_file_check(c->paths[0], WEFT_FILE_CHECKPOINT, error));
         return weft_fail(error, WEFT_USAGE, "there are no checkpoints in %s, nor in its ckpt",
                          c->paths[0]);
     }
@@ -170,7 +175,7 @@ static weft_status export(ckpt_call *c, weft_error *error)
     weft_stored *stored = NULL;
     const carry_format *format;
     const char *file = c->paths[1];
-    WEFT_TRY(carry_format_of(file, c->format, &format, error));
+    WEFT_TRY(carry_format_of(file, c->format, false, &format, error));
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
     const weft_status status = carry_export(stored, format, file, error);
     if (status == WEFT_OK) {
@@ -231,7 +236,7 @@ static weft_status import(ckpt_call *c, weft_error *error)
     json_t *facts = NULL;
     carry_map *map = NULL;
     const carry_format *format;
-    WEFT_TRY(carry_format_of(c->paths[0], c->format, &format, error));
+    WEFT_TRY(carry_format_of(c->paths[0], c->format, true, &format, error));
     weft_status status = read_map(c, &map, error);
     if (status == WEFT_OK)
         status = carry_import(format, c->paths[0], c->paths[1], map, &facts, error);

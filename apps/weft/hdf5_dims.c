@@ -58,17 +58,21 @@ static herr_t first_scale(hid_t dataset, unsigned dim, hid_t other, void *argume
     return 1;
 }
 
-/* The label of one dim, or the last part of its scale's path; "" when it has neither. */
+/* The label of one dim, or the last part of its scale's path; "" when it has neither, or one that is longer than a name of
+ * ours may be. */
 static void look_up(const reader *r, hid_t dataset, unsigned dim, char *text, size_t bytes)
 {
     scale s = {.r = r};
     *text = 0;
-    if (H5DSget_label(dataset, dim, text, bytes) > 0) return;
+    const ssize_t length = H5DSget_label(dataset, dim, text, bytes);
+    if (length > 0 && (size_t)length < bytes) return;
     *text = 0;
+    if (length > 0) return;
     if (H5DSget_num_scales(dataset, dim) <= 0) return;
     if (H5DSiterate_scales(dataset, dim, NULL, first_scale, &s) < 0 || s.name == NULL) return;
     const char *slash = strrchr(s.name, '/');
-    snprintf(text, bytes, "%s", slash ? slash + 1 : s.name);
+    const char *name = slash ? slash + 1 : s.name;
+    if (strlen(name) < bytes) strcpy(text, name);
 }
 
 static bool is_good(const char *name)

@@ -22,12 +22,14 @@ enum {
 typedef struct found {
     char *path;    /* from the root, without its first slash */
     haddr_t place; /* of its header: the same dataset under another name has the same */
+    char *problem; /* why it is no dataset that could be read; NULL: it is one */
+    bool is_damaged;
 } found;
 
 typedef struct reader {
     hid_t file;
     hid_t links;     /* how links are followed: never out of the file */
-    bool is_led_out; /* one would have gone there */
+    bool is_led_out; /* the last one would have gone there */
     found *found;
     int n_found, room;
 } reader;
@@ -41,8 +43,11 @@ static inline bool is_control(char c)
 
 /* refuse - say why and end. is_damaged: the file contradicts itself, or libhdf5 fails on it. */
 _Noreturn void refuse(bool is_damaged, const char *format, ...) WEFT_FORMAT(2, 3);
-/* refuse_failed - libhdf5 failed: its own innermost reason goes along. */
+/* refuse_failed - libhdf5 failed: its own innermost reason goes along. A format that is newer than it is no damage. */
 _Noreturn void refuse_failed(const char *what, const char *path);
+/* The same of one tensor: only who wants it is refused. returns false */
+bool object(stream_tensor *t, const char *format, ...) WEFT_FORMAT(2, 3);
+bool object_failed(stream_tensor *t, const char *what, const char *path);
 /* Whether libhdf5's last failure has this minor number. */
 bool is_failure(hid_t minor);
 void send_message(stream_kind kind, const void *body, size_t bytes);
@@ -68,7 +73,7 @@ void walk(reader *r);
 
 /* ---- hdf5_tensor.c */
 
-/* declare - check one dataset, and send it as a STREAM_TENSOR. */
+/* declare - check one dataset, and send it as a STREAM_TENSOR, with what is wrong with it. */
 void declare(const reader *r, const found *f);
 /* send_elements - all its elements. */
 void send_elements(const reader *r, const found *f);

@@ -17,6 +17,7 @@
 
 #include "hdf5_stream.h"
 #include "sandbox.h"
+#include "weft/io.h"
 
 static const int64_t memory_bytes = INT64_C(1) << 30, bytes_besides = INT64_C(64) << 20;
 enum {
@@ -30,8 +31,9 @@ enum {
 typedef struct foreign {
     sandbox box;
     int64_t file_bytes;
-    int64_t bytes; /* of the tensors so far */
+    int64_t bytes; /* of the wanted tensors so far */
     int room;      /* of from->tensors */
+    bool is_told;  /* which tensors are wanted */
 } foreign;
 
 static weft_status fail_stream(const source *from, weft_error *error, const char *what)
@@ -63,7 +65,7 @@ static weft_status fail_refused(source *from, const stream_head *head, weft_erro
     if (!is_text(r.sentence, sizeof r.sentence)) return fail_stream(from, error, "no sentence");
     if (r.is_damaged)
         return weft_fail(error, WEFT_CORRUPT, "%.160s is damaged: %.280s", from->path, r.sentence);
-    return weft_fail(error, WEFT_USAGE, "%.160s %.300s", from->path, r.sentence);
+    return weft_fail(error, WEFT_USAGE, "%.140s %.330s", from->path, r.sentence);
 }
 
 /* The next message must be of one of two kinds; `bytes` is what the first must have. */
@@ -80,10 +82,10 @@ static weft_status next_message(source *from, stream_kind one, size_t bytes, str
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-static weft_status check_bytes(source *from, const stream_tensor *t, weft_error *error)
+static weft_status add_bytes(source *from, const carried *t, weft_error *error)
 {
     foreign *f = from->file;
-    int64_t bytes = (int64_t)weft_dtype_bytes((weft_dtype)t->dtype), all;
+    int64_t bytes = (int64_t)weft_dtype_bytes(t->dtype), all;
     const int64_t most = bytes_besides + GROWTH * f->file_bytes;
     bool is_past = false;
     for (int d = 0; d < t->n_dims; d++)
@@ -98,16 +100,17 @@ static weft_status check_bytes(source *from, const stream_tensor *t, weft_error 
     return WEFT_OK;
 }
 
-static weft_status check_tensor(source *from, const stream_tensor *t, weft_error *error)
+/* What has a problem can only be left, whatever else is said of it. */
+static weft_status check_tensor(const source *from, const stream_tensor *t, weft_error *error)
 {
     static const int64_t most = INT64_C(1) << 40;
     bool is_good = is_text(t->name, sizeof t->name) && is_text(t->dims, sizeof t->dims) &&
-                   is_text(t->type, sizeof t->type) && t->dtype < WEFT_DTYPES && t->is_slot < 2 &&
+                   is_text(t->type, sizeof t->type) && is_text(t->problem, sizeof t->problem) &&
+                   t->dtype < WEFT_DTYPES && t->is_slot < 2 && t->is_damaged < 2 &&
                    t->n_dims >= 0 && t->n_dims <= WEFT_MAX_DIMS;
-    for (int d = 0; d < t->n_dims && is_good; d++)
+    for (int d = 0; d < t->n_dims && is_good && !*t->problem; d++)
         is_good = t->sizes[d] >= 1 && t->sizes[d] <= most;
-    if (!is_good) return fail_stream(from, error, "a tensor that cannot be");
-    return check_bytes(from, t, error);
+    return is_good ? WEFT_OK : fail_stream(from, error, "a tensor that cannot be");
 }
 
 static weft_status keep_tensor(source *from, const stream_tensor *t, weft_error *error)
@@ -126,8 +129,11 @@ static weft_status keep_tensor(source *from, const stream_tensor *t, weft_error 
     carried *c = &from->tensors[from->n_tensors];
     *c = (carried){strdup(t->name), strdup(t->dims), (weft_dtype)t->dtype, t->n_dims};
     c->type = strdup(t->type);
+    c->problem = *t->problem ? strdup(t->problem) : NULL;
+    c->is_damaged = t->is_damaged;
     from->n_tensors++;
-    if (!c->name || !c->dims || !c->type) return weft_fail_memory(error, sizeof *t);
+    if (!c->name || !c->dims || !c->type || (*t->problem && !c->problem))
+        return weft_fail_memory(error, sizeof *t);
     c->is_slot = t->is_slot;
     memcpy(c->sizes, t->sizes, (size_t)t->n_dims * sizeof *t->sizes);
     return WEFT_OK;
@@ -155,6 +161,22 @@ static weft_status read_front(source *from, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status choose(source *from, const bool *wanted, weft_error *error)
+{
+    foreign *f = from->file;
+    const size_t n = (size_t)from->n_tensors;
+    char *bytes = calloc(n + 1, 1);
+    weft_status status = bytes ? WEFT_OK : weft_fail_memory(error, n);
+    for (size_t i = 0; status == WEFT_OK && i < n; i++) {
+        bytes[i] = !wanted || wanted[i];
+        if (bytes[i]) status = add_bytes(from, &from->tensors[i], error);
+    }
+    if (status == WEFT_OK) sandbox_write(&f->box, bytes, n);
+    f->is_told = status == WEFT_OK;
+    free(bytes);
+    return status;
+}
+
 /* ---- elements -------------------------------------------------------------------------------- */
 
 static weft_status read_tensor(source *from, int i, void *buffer, weft_error *error)
@@ -164,6 +186,7 @@ static weft_status read_tensor(source *from, int i, void *buffer, weft_error *er
     stream_head head;
     char *next = buffer;
     int64_t left = (int64_t)weft_dtype_bytes(t->dtype);
+    if (!f->is_told) WEFT_TRY(choose(from, NULL, error));
     for (int d = 0; d < t->n_dims; d++)
         left *= t->sizes[d];
     while (left > 0) {
@@ -193,6 +216,7 @@ static void close_source(source *from)
         free((char *)from->tensors[i].name);
         free((char *)from->tensors[i].dims);
         free((char *)from->tensors[i].type);
+        free((char *)from->tensors[i].problem);
     }
     free(from->tensors);
     *from = (source){0};
@@ -227,6 +251,7 @@ weft_status hdf5_source_open(const char *path, char *const *reader, int quiet_ms
                      .separators = ",",
                      .knows_slots = true,
                      .file = f,
+                     .choose = choose,
                      .read = read_tensor,
                      .finish = finish,
                      .close = close_source};
@@ -247,12 +272,13 @@ weft_status hdf5_source_open(const char *path, char *const *reader, int quiet_ms
 static weft_status open_file(const char *path, source *from, weft_error *error)
 {
     char program[LONGEST_PATH + 32];
+    *from = (source){0};
+    WEFT_TRY(weft_file_check(path, WEFT_FILE_HDF5, error));
     const ssize_t bytes = readlink("/proc/self/exe", program, LONGEST_PATH);
     program[bytes > 0 ? bytes : 0] = 0;
     char *slash = strrchr(program, '/');
     strcpy(slash ? slash + 1 : program, "weft-read-hdf5");
     if (access(program, X_OK) != 0) {
-        *from = (source){0};
         return weft_fail(error, WEFT_USAGE,
                          "%.200s cannot be read: there is no %.200s; it is built with weft where "
                          "libhdf5-dev and libseccomp-dev are installed",

@@ -1,10 +1,13 @@
-/* hdf5_stream.h: what weft-read-hdf5 says of a file, over a pipe, to the weft that started it.
+/* hdf5_stream.h: what weft-read-hdf5 says of a file, over a socket, to the weft that started it.
  *
  *     TENSOR, one for each ... STATE, BYTES ... END        or at any place REFUSED, and nothing
  * after it
  *
+ * After STATE it is told which tensors are wanted: a byte for each, 1 or 0. Of the others it reads no element. A tensor that
+ * cannot be taken has a problem, and may only be left.
+ *
  * Each message is a head and a struct of one size, so that there is nothing to parse. BYTES are the
- * elements of the tensors in their order, each tensor in frames of STREAM_FRAME and a rest. Both
+ * elements of the wanted tensors in their order, each tensor in frames of STREAM_FRAME and a rest. Both
  * ends are one build on one machine. The receiver believes nothing of it: a file may have taken the
  * sender over.
  */
@@ -20,7 +23,8 @@ enum {
     STREAM_NAME = 512,  /* with the 0 at the end */
     STREAM_DIMS = 1024, /* as well */
     STREAM_TYPE = 8,
-    STREAM_SENTENCE = 400
+    STREAM_SENTENCE = 400,
+    STREAM_PROBLEM = 320
 };
 
 typedef enum stream_kind {
@@ -42,7 +46,8 @@ typedef struct stream_tensor {
     uint32_t dtype;         /* what is sent: a weft_dtype */
     uint32_t is_slot;
     int32_t n_dims;
-    int32_t unused; /* no padding: every byte sent has been set */
+    uint32_t is_damaged;          /* by its problem: else it is something that is not taken */
+    char problem[STREAM_PROBLEM]; /* a sentence that goes behind the file's name; "": none */
     int64_t sizes[WEFT_MAX_DIMS];
 } stream_tensor;
 

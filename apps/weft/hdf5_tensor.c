@@ -61,16 +61,21 @@ static bool is_float(hid_t type, const element *e)
            H5Tget_ebias(type) == e->bias && H5Tget_norm(type) == H5T_NORM_IMPLIED;
 }
 
-static const element *element_of(hid_t type, const char *path)
+/* NULL: it is none that is taken, and t has the problem. */
+static const element *element_of(hid_t type, const char *path, stream_tensor *t)
 {
     const H5T_class_t kind = H5Tget_class(type);
     const size_t bytes = H5Tget_size(type);
-    if (H5Tcommitted(type) > 0)
-        refuse(false, "has a committed type under the tensor /%s; only plain numbers are taken",
+    if (H5Tcommitted(type) > 0) {
+        object(t, "has a committed type under the tensor /%s; only plain numbers are taken",
                printable(path));
-    if (kind != H5T_INTEGER && kind != H5T_FLOAT)
-        refuse(false, "has the tensor /%s of the type %s; only numbers are taken", printable(path),
+        return NULL;
+    }
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
+        object(t, "has the tensor /%s of the type %s; only numbers are taken", printable(path),
                kind >= 0 && (size_t)kind < sizeof classes / sizeof *classes ? classes[kind] : "?");
+        return NULL;
+    }
     const bool is_whole = H5Tget_precision(type) == 8 * bytes && H5Tget_offset(type) == 0;
     for (size_t i = 0; i < sizeof elements / sizeof *elements && is_whole; i++) {
         const element *e = &elements[i];
@@ -79,10 +84,11 @@ static const element *element_of(hid_t type, const char *path)
                               : e->is_signed == (H5Tget_sign(type) == H5T_SGN_2))
             return e;
     }
-    refuse(false,
+    object(t,
            "has the tensor /%s of a %s of %zu bytes that is none of f16, bf16, f32, f64, i8 to i64 "
            "and u8 to u64",
            printable(path), classes[kind], bytes);
+    return NULL;
 }
 
 /* A float of 16 bits as it lies in memory; the caller closes it. */
@@ -110,90 +116,94 @@ static hid_t memory_type(const element *e)
 
 /* ---- how it is stored ------------------------------------------------------------------------ */
 
-static void check_filters(hid_t creation, const char *path)
+static bool check_filters(hid_t creation, const char *path, stream_tensor *t)
 {
     const int n = H5Pget_nfilters(creation);
-    if (n < 0) refuse_failed("the filters", path);
+    if (n < 0) return object_failed(t, "the filters", path);
     for (int i = 0; i < n; i++) {
         char name[64] = "";
         unsigned flags, info;
         size_t n_values = 0;
         const H5Z_filter_t id = H5Pget_filter2(creation, (unsigned)i, &flags, &n_values, NULL,
                                                sizeof name, name, &info);
-        if (id < 0) refuse_failed("the filters", path);
+        if (id < 0) return object_failed(t, "the filters", path);
         name[sizeof name - 1] = 0;
         if (id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_SHUFFLE && id != H5Z_FILTER_FLETCHER32)
-            refuse(false,
-                   "has the tensor /%s behind the filter %d (%s); deflate, shuffle and fletcher32 "
-                   "are taken: h5repack -f NONE takes others away",
-                   printable(path), (int)id, *name ? printable(name) : "no name");
+            return object(t,
+                          "has the tensor /%s behind the filter %d (%s); deflate, shuffle and "
+                          "fletcher32 are taken: h5repack -f NONE takes others away",
+                          printable(path), (int)id, *name ? printable(name) : "no name");
     }
+    return true;
 }
 
-static void check_chunks(hid_t creation, size_t element_bytes, const char *path)
+static bool check_chunks(hid_t creation, size_t element_bytes, const char *path, stream_tensor *t)
 {
     hsize_t sizes[H5S_MAX_RANK];
     double bytes = (double)element_bytes;
     const int n = H5Pget_chunk(creation, H5S_MAX_RANK, sizes);
     for (int d = 0; d < n; d++)
         bytes *= (double)sizes[d];
-    if (bytes > MOST_CHUNK)
-        refuse(false, "has the tensor /%s in chunks of %.3g bytes; at most %d are taken",
-               printable(path), bytes, MOST_CHUNK);
+    return bytes <= MOST_CHUNK ||
+           object(t, "has the tensor /%s in chunks of %.3g bytes; at most %d are taken",
+                  printable(path), bytes, MOST_CHUNK);
 }
 
-static void check_storage(hid_t dataset, size_t element_bytes, const char *path)
+static bool check_storage(hid_t dataset, size_t element_bytes, const char *path, stream_tensor *t)
 {
     const hid_t creation = H5Dget_create_plist(dataset);
     const H5D_layout_t layout = creation < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(creation);
     if (layout == H5D_VIRTUAL)
-        refuse(false,
-               "has the virtual dataset /%s, whose bytes are in other files; h5repack makes "
-               "a plain one of it",
-               printable(path));
-    if (layout < 0) refuse_failed("the layout", path);
+        return object(t,
+                      "has the virtual dataset /%s, whose bytes are in other files; h5repack makes "
+                      "a plain one of it",
+                      printable(path));
+    if (layout < 0) return object_failed(t, "the layout", path);
     if (H5Pget_external_count(creation) != 0)
-        refuse(false, "has the bytes of the tensor /%s in external files; h5repack takes them in",
-               printable(path));
-    check_filters(creation, path);
-    if (layout == H5D_CHUNKED) check_chunks(creation, element_bytes, path);
+        return object(t,
+                      "has the bytes of the tensor /%s in external files; h5repack takes them in",
+                      printable(path));
+    const bool is_good = check_filters(creation, path, t) &&
+                         (layout != H5D_CHUNKED || check_chunks(creation, element_bytes, path, t));
     H5Pclose(creation);
+    return is_good;
 }
 
 /* ---- declare --------------------------------------------------------------------------------- */
 
+/* Negative: libhdf5 has failed. */
 static hid_t open_dataset(const reader *r, const found *f)
 {
-    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     enum { SLOTS = 10007 };
+    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     if (H5Pset_chunk_cache(access, SLOTS, CHUNK_CACHE, 1.0) < 0)
         refuse_failed("the access", f->path);
     const hid_t dataset = H5Dopen2(r->file, f->path, access);
-    if (dataset < 0) refuse_failed("the header", f->path);
-    H5Pclose(access);
+    if (dataset >= 0) H5Pclose(access); /* it would take the reasons of a failure away */
     return dataset;
 }
 
-/* Sizes; returns how many. */
-static int sizes_of(hid_t dataset, const char *path, int64_t *sizes)
+static bool sizes_of(hid_t dataset, const char *path, stream_tensor *t)
 {
     hsize_t found[H5S_MAX_RANK];
     const hid_t space = H5Dget_space(dataset);
     const H5S_class_t kind = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
-    if (kind == H5S_NULL) refuse(false, "has the dataset /%s without any element", printable(path));
+    if (kind == H5S_NULL)
+        return object(t, "has the dataset /%s without any element", printable(path));
     const int n = kind < 0 ? -1 : H5Sget_simple_extent_dims(space, found, NULL);
-    if (n < 0) refuse_failed("the shape", path);
+    if (n < 0) return object_failed(t, "the shape", path);
+    H5Sclose(space);
     if (n > WEFT_MAX_DIMS)
-        refuse(false, "has the tensor /%s of %d dims; the most is %d", printable(path), n,
-               WEFT_MAX_DIMS);
+        return object(t, "has the tensor /%s of %d dims; the most is %d", printable(path), n,
+                      WEFT_MAX_DIMS);
     for (int d = 0; d < n; d++) {
         if (found[d] == 0 || found[d] > (hsize_t)1 << 40)
-            refuse(false, "has the tensor /%s with a dim of size %llu; a size is 1 to 2^40",
-                   printable(path), (unsigned long long)found[d]);
-        sizes[d] = (int64_t)found[d];
+            return object(t, "has the tensor /%s with a dim of size %llu; a size is 1 to 2^40",
+                          printable(path), (unsigned long long)found[d]);
+        t->sizes[d] = (int64_t)found[d];
     }
-    H5Sclose(space);
-    return n;
+    t->n_dims = n;
+    return true;
 }
 
 /* Past the group's name, "%2F" is a slash again. */
@@ -224,26 +234,52 @@ static void name_of(const char *path, bool is_own, stream_tensor *t)
     }
 }
 
+/* What it is, into t; false: t has the problem. *dataset: to be closed. */
+static const element *look_at(const reader *r, const found *f, stream_tensor *t, hid_t *dataset)
+{
+    *dataset = open_dataset(r, f);
+    const hid_t type = *dataset < 0 ? -1 : H5Dget_type(*dataset);
+    if (type < 0) {
+        object_failed(t, *dataset < 0 ? "the header" : "the type", f->path);
+        return NULL;
+    }
+    const element *e = element_of(type, f->path, t);
+    H5Tclose(type);
+    const bool is_good =
+        e && check_storage(*dataset, e->bytes, f->path, t) && sizes_of(*dataset, f->path, t);
+    return is_good ? e : NULL;
+}
+
+static void describe(const reader *r, const found *f, stream_tensor *t)
+{
+    hid_t dataset;
+    const element *e = look_at(r, f, t, &dataset);
+    if (e) {
+        dims_of(r, dataset, t->n_dims, t->dims);
+        name_of(f->path, has_own_dims(dataset), t);
+        strcpy(t->type, e->name);
+        t->dtype = e->dtype;
+    }
+    if (dataset >= 0) H5Dclose(dataset);
+}
+
 void declare(const reader *r, const found *f)
 {
     stream_tensor t;
     memset(&t, 0, sizeof t);
-    const hid_t dataset = open_dataset(r, f);
-    const hid_t type = H5Dget_type(dataset);
-    if (type < 0) refuse_failed("the type", f->path);
-    const element *e = element_of(type, f->path);
-    check_storage(dataset, e->bytes, f->path);
-    t.n_dims = sizes_of(dataset, f->path, t.sizes);
-    dims_of(r, dataset, t.n_dims, t.dims);
-    name_of(f->path, has_own_dims(dataset), &t);
+    strcpy(t.name, f->path);
+    if (f->problem) {
+        object(&t, "%s", f->problem);
+        t.is_damaged = f->is_damaged;
+    } else {
+        describe(r, f, &t);
+    }
     for (const char *c = t.name; *c; c++)
         if (is_control(*c))
             refuse(false, "has a control character (%d) in the name /%s", *c, printable(f->path));
-    strcpy(t.type, e->name);
-    t.dtype = e->dtype;
+    for (char *c = t.problem; *c; c++)
+        if (is_control(*c)) *c = '?';
     send_message(STREAM_TENSOR, &t, sizeof t);
-    H5Tclose(type);
-    H5Dclose(dataset);
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -320,11 +356,13 @@ static void send_piece(hid_t dataset, const element *e, const pieces *p, void *b
 
 void send_elements(const reader *r, const found *f)
 {
-    const hid_t dataset = open_dataset(r, f), type = H5Dget_type(dataset);
-    if (type < 0) refuse_failed("the type", f->path);
-    const element *e = element_of(type, f->path);
-    pieces p = {0};
-    p.n_dims = sizes_of(dataset, f->path, p.sizes);
+    stream_tensor t;
+    hid_t dataset;
+    memset(&t, 0, sizeof t);
+    const element *e = look_at(r, f, &t, &dataset);
+    if (!e) refuse(t.is_damaged, "%s", t.problem);
+    pieces p = {.n_dims = t.n_dims};
+    memcpy(p.sizes, t.sizes, sizeof p.sizes);
     void *buffer = take((size_t)(p.n_dims > 0 ? plan_pieces(&p) : 1) * 8);
     bool is_more = true;
     while (is_more) {
@@ -337,6 +375,5 @@ void send_elements(const reader *r, const found *f)
     }
     send_rest();
     free(buffer);
-    H5Tclose(type);
     H5Dclose(dataset);
 }

@@ -52,37 +52,7 @@ static void leave(place *p, size_t before)
     p->path[before] = 0;
 }
 
-static void check_link(const place *p, const H5L_info_t *link)
-{
-    if (link->type == H5L_TYPE_EXTERNAL)
-        refuse(false, "has the external link /%s, to another file; that is not followed",
-               printable(p->path));
-    if (link->type != H5L_TYPE_HARD && link->type != H5L_TYPE_SOFT)
-        refuse(false,
-               "has the link /%s of a kind that a user has defined (%d); that is not followed",
-               printable(p->path), (int)link->type);
-}
-
-static H5O_info_t object_of(const place *p, hid_t group, const char *name)
-{
-    H5O_info_t object;
-    if (H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC | H5O_INFO_NUM_ATTRS,
-                             p->r->links) >= 0)
-        return object;
-    if (is_failure(H5E_NLINKS))
-        refuse(false, "has the soft link /%s, which leads in a circle", printable(p->path));
-    if (p->r->is_led_out)
-        refuse(false, "has the soft link /%s, which leads into another file", printable(p->path));
-    H5L_info_t link;
-    if (H5Lget_info(group, name, &link, p->r->links) >= 0 && link.type == H5L_TYPE_SOFT)
-        refuse(false, "has the soft link /%s, which leads nowhere in this file",
-               printable(p->path));
-    refuse_failed("the object", p->path);
-}
-
-/* ---- groups and datasets --------------------------------------------------------------------- */
-
-static void add_dataset(place *p, haddr_t where)
+static found *add_found(place *p, haddr_t where)
 {
     reader *r = p->r;
     if (r->n_found == r->room) {
@@ -92,19 +62,66 @@ static void add_dataset(place *p, haddr_t where)
     }
     char *path = take(p->length);
     strcpy(path, p->path);
-    r->found[r->n_found++] = (found){path, where};
+    r->found[r->n_found] = (found){.path = path, .place = where};
+    return &r->found[r->n_found++];
 }
+
+/* Here is something that can only be left. returns false */
+static bool add_odd(place *p, const stream_tensor *t)
+{
+    found *f = add_found(p, HADDR_UNDEF);
+    f->problem = take(strlen(t->problem));
+    strcpy(f->problem, t->problem);
+    f->is_damaged = t->is_damaged;
+    return false;
+}
+
+static bool check_link(place *p, const H5L_info_t *link)
+{
+    stream_tensor t;
+    if (link->type == H5L_TYPE_HARD || link->type == H5L_TYPE_SOFT) return true;
+    if (link->type == H5L_TYPE_EXTERNAL)
+        object(&t, "has the external link /%s, to another file; that is not followed",
+               printable(p->path));
+    else
+        object(&t, "has the link /%s of a kind that a user has defined (%d); that is not followed",
+               printable(p->path), (int)link->type);
+    return add_odd(p, &t);
+}
+
+static bool object_of(place *p, hid_t group, const char *name, H5O_info_t *info)
+{
+    stream_tensor t;
+    H5L_info_t link;
+    p->r->is_led_out = false;
+    if (H5Oget_info_by_name2(group, name, info, H5O_INFO_BASIC | H5O_INFO_NUM_ATTRS, p->r->links) >=
+        0)
+        return true;
+    object_failed(&t, "the object", p->path);
+    if (is_failure(H5E_NLINKS))
+        object(&t, "has the soft link /%s, which leads in a circle", printable(p->path));
+    else if (p->r->is_led_out)
+        object(&t, "has the soft link /%s, which leads into another file", printable(p->path));
+    else if (H5Lget_info(group, name, &link, p->r->links) >= 0 && link.type == H5L_TYPE_SOFT)
+        object(&t, "has the soft link /%s, which leads nowhere in this file", printable(p->path));
+    return add_odd(p, &t);
+}
+
+/* ---- groups and datasets --------------------------------------------------------------------- */
 
 /* Each group once: one in itself would never end, and doors that all lead to the next room, two by
  * two, hardly. */
-static void mark_group(place *p, haddr_t where)
+static bool mark_group(place *p, haddr_t where)
 {
+    stream_tensor t;
     size_t low = 0, high = p->n_groups;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (p->groups[middle] == where)
-            refuse(false, "reaches the group /%s a second time, by another name or in a circle",
+        if (p->groups[middle] == where) {
+            object(&t, "reaches the group /%s a second time, by another name or in a circle",
                    printable(p->path));
+            return add_odd(p, &t);
+        }
         if (p->groups[middle] < where)
             low = middle + 1;
         else
@@ -118,25 +135,39 @@ static void mark_group(place *p, haddr_t where)
     memmove(p->groups + low + 1, p->groups + low, (p->n_groups - low) * sizeof *p->groups);
     p->groups[low] = where;
     p->n_groups++;
+    return true;
+}
+
+static void visit_group(place *p, hid_t group, const char *name, haddr_t where)
+{
+    stream_tensor t;
+    const hid_t inner = H5Gopen2(group, name, H5P_DEFAULT);
+    if (inner < 0) {
+        object_failed(&t, "the group", p->path);
+        add_odd(p, &t);
+        return;
+    }
+    if (mark_group(p, where)) walk_group(p, inner);
+    H5Gclose(inner);
 }
 
 static void visit_object(place *p, hid_t group, const char *name)
 {
-    const H5O_info_t object = object_of(p, group, name);
-    if (object.num_attrs > MOST_ATTRIBUTES)
-        refuse(false, "has %llu attributes at /%s; at most %d are taken",
-               (unsigned long long)object.num_attrs, printable(p->path), MOST_ATTRIBUTES);
-    if (object.type == H5O_TYPE_DATASET) {
-        add_dataset(p, object.addr);
-    } else if (object.type == H5O_TYPE_GROUP) {
-        const hid_t inner = H5Gopen2(group, name, H5P_DEFAULT);
-        if (inner < 0) refuse_failed("the group", p->path);
-        mark_group(p, object.addr);
-        walk_group(p, inner);
-        H5Gclose(inner);
+    H5O_info_t info;
+    stream_tensor t;
+    if (!object_of(p, group, name, &info)) return;
+    if (info.num_attrs > MOST_ATTRIBUTES) {
+        object(&t, "has %llu attributes at /%s; at most %d are taken",
+               (unsigned long long)info.num_attrs, printable(p->path), MOST_ATTRIBUTES);
+        add_odd(p, &t);
+    } else if (info.type == H5O_TYPE_DATASET) {
+        add_found(p, info.addr);
+    } else if (info.type == H5O_TYPE_GROUP) {
+        visit_group(p, group, name, info.addr);
     } else {
-        refuse(false, "has the committed type /%s; only groups and datasets of numbers are taken",
+        object(&t, "has the committed type /%s; only groups and datasets of numbers are taken",
                printable(p->path));
+        add_odd(p, &t);
     }
 }
 
@@ -146,8 +177,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     if (++p->n_links > MOST_LINKS) refuse(false, "has more than %d links", MOST_LINKS);
     check_name(p, name);
     const size_t before = enter(p, name);
-    check_link(p, link);
-    visit_object(p, group, name);
+    if (check_link(p, link)) visit_object(p, group, name);
     leave(p, before);
     return 0;
 }
@@ -171,7 +201,7 @@ void walk(reader *r)
     if (root.num_attrs > MOST_ATTRIBUTES)
         refuse(false, "has %llu attributes at its root; at most %d are taken",
                (unsigned long long)root.num_attrs, MOST_ATTRIBUTES);
-    mark_group(&p, root.addr);
+    (void)mark_group(&p, root.addr);
     walk_group(&p, r->file);
     free(p.groups);
 }

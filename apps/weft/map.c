@@ -1,7 +1,7 @@
 /* map: a map laid over a file: a source whose tensors are those that the file's become.
  *
  * They come in the order of the file's, so that each of those is read once, and the file may be one that comes through a
- * pipe. What is left is read too, and what has to be zero is looked at.
+ * pipe. What is left is never looked at; what has to be zero is read too.
  */
 #include "map.h"
 
@@ -26,6 +26,7 @@ typedef struct mapped {
     int *by_name;           /* [file.n_tensors] */
     const map_rule **zero;  /* [file.n_tensors] the rule by which it has to be; NULL: none */
     bool *is_used;          /* [n_rules] */
+    bool *wanted;           /* [file.n_tensors] taken, or to be zero: the others are never read */
     mapped_tensor *tensors; /* [source.n_tensors] */
     int room, at;           /* at: the file's tensor that is in the buffer; -1: none yet */
     void *buffer;
@@ -67,7 +68,9 @@ static weft_status set_names(mapped *m, weft_error *error)
     m->by_name = weft_arena_take(m->arena, n * sizeof *m->by_name);
     m->zero = weft_arena_take(m->arena, n * sizeof *m->zero);
     m->is_used = weft_arena_take(m->arena, (size_t)m->map->n_rules + 1);
-    if (!m->names || !m->by_name || !m->zero || !m->is_used) return weft_fail_memory(error, n);
+    m->wanted = weft_arena_take(m->arena, n);
+    if (!m->names || !m->by_name || !m->zero || !m->is_used || !m->wanted)
+        return weft_fail_memory(error, n);
     for (int i = 0; i < m->file.n_tensors; i++) {
         const char *name = m->file.tensors[i].name;
         m->names[i] = strncmp(name, m->map->prefix, prefix) == 0 ? name + prefix : name;
@@ -97,10 +100,16 @@ static weft_status add(source *ours, const carried *tensor, const mapped_tensor 
     return WEFT_OK;
 }
 
+static weft_status check_numbers(const mapped *m, int i, weft_error *error)
+{
+    return carry_check_numbers(&m->file, &m->file.tensors[i], "a map can \"leave\" it", error);
+}
+
 static weft_status add_as_is(source *ours, int i, const char *name, weft_error *error)
 {
     mapped *m = ours->file;
     carried tensor = m->file.tensors[i];
+    m->wanted[i] = true;
     tensor.name = weft_arena_text(m->arena, "%s", name);
     if (!tensor.name) return weft_fail_memory(error, strlen(name));
     return add(ours, &tensor, &(mapped_tensor){.from = i, .is_as_is = true}, error);
@@ -129,9 +138,8 @@ static weft_status add_parts(source *ours, int i, const map_rule *rule, const ma
     mapped *m = ours->file;
     const carried *from = &m->file.tensors[i];
     char name[MAP_MOST_NAME];
-    if (from->dtype == WEFT_DTYPES)
-        return fail(m, error, from->name, "is of ", from->type,
-                    ", which is no number here; \"leave\" it");
+    m->wanted[i] = true;
+    if (rule->has_dims) WEFT_TRY(check_numbers(m, i, error));
     for (int part = 0; part < rule->to.n; part++) {
         mapped_tensor where = {.from = i};
         carried tensor = *from;
@@ -203,7 +211,7 @@ static weft_status place(source *ours, int i, weft_error *error)
         m->is_used[r] = true;
         n_taken += rule->to.n > 0;
         n_left += rule->to.n == 0;
-        if (rule->zero) m->zero[i] = rule;
+        if (rule->zero) m->zero[i] = rule, m->wanted[i] = true;
         if (rule->to.n == 0) count_reason(ours, rule->zero ? rule->zero : rule->leave);
         if (rule->to.n > 0) WEFT_TRY(add_parts(ours, i, rule, &found, error));
     }
@@ -311,6 +319,9 @@ static weft_status lay_over(source *ours, weft_error *error)
     WEFT_TRY(check_rules(m, error));
     WEFT_TRY(check_sizes(ours, error));
     WEFT_TRY(check_unique(ours, error));
+    for (int i = 0; i < m->file.n_tensors; i++)
+        if (m->wanted[i]) WEFT_TRY(check_numbers(m, i, error));
+    if (m->file.choose) WEFT_TRY(m->file.choose(&m->file, m->wanted, error));
     return add_slots(ours, error);
 }
 
@@ -336,14 +347,15 @@ static bool is_zero(const carried *t, const void *numbers, int64_t count)
 static weft_status read_next(mapped *m, weft_error *error)
 {
     const carried *t = &m->file.tensors[++m->at];
+    if (!m->wanted[m->at]) return WEFT_OK;
     const int64_t count = count_of(t);
-    const size_t bytes = t->dtype == WEFT_DTYPES ? 0 : (size_t)count * weft_dtype_bytes(t->dtype);
+    const size_t bytes = (size_t)count * weft_dtype_bytes(t->dtype);
     free(m->buffer);
     m->buffer = malloc(bytes + 1);
     if (!m->buffer) return weft_fail_memory(error, bytes);
     WEFT_TRY(m->file.read(&m->file, m->at, m->buffer, error));
     const map_rule *zero = m->zero[m->at];
-    if (!zero || (t->dtype != WEFT_DTYPES && is_zero(t, m->buffer, count))) return WEFT_OK;
+    if (!zero || is_zero(t, m->buffer, count)) return WEFT_OK;
     return fail(m, error, t->name, "is not zero, as it has to be: ", zero->zero, "");
 }
 
@@ -401,6 +413,7 @@ weft_status carry_map_lay(carry_map *map, source *from, weft_error *error)
     ours.file = m;
     ours.knows_slots = false;
     ours.read = read_tensor;
+    ours.choose = NULL; /* the map has chosen */
     ours.finish = finish;
     ours.close = close_mapped;
     const weft_status status = lay_over(&ours, error);

@@ -66,8 +66,8 @@ typedef struct map_found {
 
 /* map_match - whether a name is one of the pattern; what its keys stand for. */
 bool map_match(const char *pattern, const char *name, map_found *found);
-/* map_fill - the pattern with numbers for its keys, into text [MAP_MOST_NAME]; false: a key is not in `found`, or braces
- * do not pair. */
+/* map_fill - the pattern with numbers for its keys, into text [MAP_MOST_NAME]; false: a key is not in `found`, braces
+ * do not pair, or it is longer than that. */
 bool map_fill(const char *pattern, const map_found *found, char *text);
 
 /* ---- dims: one tensor of ours as it lies in one of the file's. All Local. ---- */

@@ -39,7 +39,8 @@ bool map_fill(const char *pattern, const map_found *found, char *text)
 {
     char *end = text;
     const char *last = text + MAP_MOST_NAME - 1;
-    for (const char *c = pattern; *c && end < last; c++) {
+    for (const char *c = pattern; *c; c++) {
+        if (end == last) return false;
         if (*c == '}') return false;
         if (*c != '{') {
             *end++ = *c;

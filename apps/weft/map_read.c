@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../text.h"
 #include "map.h"
 #include "weft/name.h"
 
@@ -114,12 +115,16 @@ static weft_status check_names(const carry_map *map, const map_rule *rule, weft_
     for (int i = 0; i < rule->from.n; i++)
         if (!map_fill(rule->from.at[i], &found, name))
             return fail(map,
-                        "all names of one \"from\" have the same keys in braces:", rule->from.at[i],
-                        error);
+                        "all names of one \"from\" have the same keys in braces, and are no longer "
+                        "than 1,099 letters:",
+                        rule->from.at[i], error);
     for (int i = 0; i < rule->to.n; i++) {
         if (!map_fill(rule->to.at[i], &found, name))
-            return fail(map, "a key in braces is in \"to\" and not in \"from\":", rule->to.at[i],
-                        error);
+            return fail(
+                map,
+                "a key in braces is in \"to\" and not in \"from\", or the name is longer than "
+                "1,099 letters:",
+                rule->to.at[i], error);
         WEFT_TRY(weft_path_check("tensor", name, error));
     }
     return WEFT_OK;
@@ -244,34 +249,33 @@ static weft_status make(const char *path, json_t *json, const char *sizes, carry
 }
 
 /* A name without a slash or an ending is one of those that come with Weft, in ../share/weft/maps beside this program. */
-static void find_file(const char *name, char *path)
+static bool find_file(const char *name, char *path)
 {
     char self[MAX_PATH / 2] = "";
-    snprintf(path, MAX_PATH, "%s", name);
-    if (strpbrk(name, "/.")) return;
+    if (strpbrk(name, "/.")) return snprintf(path, MAX_PATH, "%s", name) < MAX_PATH;
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = n > 0 ? strrchr(self, '/') : NULL;
     if (slash) *slash = 0;
-    snprintf(path, MAX_PATH, "%s/../share/weft/maps/%.200s.json", slash ? self : ".", name);
+    return snprintf(path, MAX_PATH, "%s/../share/weft/maps/%s.json", slash ? self : ".", name) <
+           MAX_PATH;
 }
 
 weft_status carry_map_read(const char *name, const char *sizes, carry_map **map, weft_error *error)
 {
     char path[MAX_PATH];
-    json_error_t where;
+    json_t *json;
     *map = NULL;
-    find_file(name, path);
-    FILE *file = fopen(path, "re");
-    if (!file)
+    if (!find_file(name, path))
+        return weft_fail(error, WEFT_USAGE,
+                         "the map %.100s... has %zu letters; name a shorter path", name,
+                         strlen(name));
+    if (access(path, F_OK) != 0)
         return weft_fail(
             error, WEFT_USAGE,
             "cannot open the map %.300s: %s; name a .json file, or one that comes with "
             "Weft: gpt2",
             path, strerror(errno));
-    json_t *json = json_loadf(file, JSON_REJECT_DUPLICATES, &where);
-    fclose(file);
-    if (!json)
-        return weft_fail(error, WEFT_USAGE, "%.200s:%d: no JSON: %s", name, where.line, where.text);
+    WEFT_TRY(app_json_read(path, "map", &json, error));
     return make(name, json, sizes, map, error);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../json.h"
+#include "weft/io.h"
 
 enum { MAX_HEADER = 100000000 /* as the format's own reader has it */, PREFIX = 8 };
 static const int64_t max_size = INT64_C(1) << 40;
@@ -57,30 +58,36 @@ static bool whole(const json_t *number, int64_t most, int64_t *value)
     return json_is_integer(number) && *value >= 0 && *value <= most;
 }
 
-/* One entry of the header; `bytes` are those behind it. */
-static weft_status read_tensor(const safetensors *f, const char *name, const json_t *entry,
-                               int64_t bytes, safetensor *t)
+/* Its shape; whether it is one. Of more dims than a tensor of ours may have, the first are kept. */
+static bool read_shape(const json_t *shape, safetensor *t, int64_t *count)
 {
-    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    const json_t *shape = json_object_get(entry, "shape");
-    const json_t *offsets = json_object_get(entry, "data_offsets");
-    int64_t count = 1;
-    (void)f;
-    *t = (safetensor){.name = name, .n_dims = (int)json_array_size(shape)};
-    t->type = dtype ? number_type_find(dtype) : NULL;
-    if (!t->type || !json_is_array(shape) || json_array_size(shape) > WEFT_MAX_DIMS ||
-        json_array_size(offsets) != 2)
-        return WEFT_USAGE;
+    *count = 1;
+    t->n_dims = (int)json_array_size(shape);
     for (int d = 0; d < t->n_dims; d++) {
-        if (!whole(json_array_get(shape, (size_t)d), max_size, &t->sizes[d]) ||
-            __builtin_mul_overflow(count, t->sizes[d], &count))
-            return WEFT_USAGE;
+        int64_t size;
+        if (!whole(json_array_get(shape, (size_t)d), max_size, &size) ||
+            __builtin_mul_overflow(*count, size, count))
+            return false;
+        if (d < WEFT_MAX_DIMS) t->sizes[d] = size;
     }
-    if (!whole(json_array_get(offsets, 0), bytes, &t->begin) ||
-        !whole(json_array_get(offsets, 1), bytes, &t->end) ||
-        __builtin_mul_overflow(count, (int64_t)t->type->bytes, &count))
+    return json_is_array(shape);
+}
+
+/* One entry of the header; `bytes` are those behind it. What type it is of says nothing about the file: only of one that is known
+ * it is known how many bytes it takes. */
+static weft_status read_tensor(const char *name, const json_t *entry, int64_t bytes, safetensor *t)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    int64_t count;
+    *t = (safetensor){.name = name, .dtype = json_string_value(json_object_get(entry, "dtype"))};
+    t->type = t->dtype ? number_type_find(t->dtype) : NULL;
+    if (!t->dtype || !read_shape(json_object_get(entry, "shape"), t, &count) ||
+        json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), bytes, &t->begin) ||
+        !whole(json_array_get(offsets, 1), bytes, &t->end) || t->begin > t->end)
         return WEFT_USAGE;
-    return t->begin <= t->end && t->end - t->begin == count ? WEFT_OK : WEFT_USAGE;
+    if (!t->type) return WEFT_OK;
+    const bool is_past = __builtin_mul_overflow(count, (int64_t)t->type->bytes, &count);
+    return !is_past && t->end - t->begin == count ? WEFT_OK : WEFT_USAGE;
 }
 
 static int by_place(const void *a, const void *b)
@@ -101,11 +108,10 @@ static weft_status read_tensors(safetensors *f, int64_t bytes, weft_error *error
     json_object_foreach(f->header, name, entry)
     {
         if (strcmp(name, "__metadata__") == 0) continue;
-        if (read_tensor(f, name, entry, bytes, &f->tensors[f->n_tensors++]) != WEFT_OK)
-            return broken(
-                f, error, name,
-                "it wants a dtype such as F32, BF16 or I64, a shape of at most 8 sizes, and "
-                "data_offsets in the file that are as far apart as these take");
+        if (read_tensor(name, entry, bytes, &f->tensors[f->n_tensors++]) != WEFT_OK)
+            return broken(f, error, name,
+                          "it wants a dtype such as F32, BF16 or I64, a shape of whole sizes, and "
+                          "data_offsets in the file that are as far apart as these take");
     }
     qsort(f->tensors, (size_t)f->n_tensors, sizeof *f->tensors, by_place);
     for (int i = 0; i < f->n_tensors; i++) {
@@ -121,7 +127,9 @@ static weft_status read_tensors(safetensors *f, int64_t bytes, weft_error *error
 weft_status safetensors_open(const char *path, safetensors *f, weft_error *error)
 {
     int64_t bytes = 0;
-    *f = (safetensors){.path = path, .file = fopen(path, "rbe")};
+    *f = (safetensors){.path = path};
+    WEFT_TRY(weft_file_check(path, WEFT_FILE_SAFETENSORS, error));
+    f->file = fopen(path, "rbe");
     if (!f->file)
         return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot open %s: %s", path,
                          strerror(errno));

@@ -22,9 +22,10 @@ static const char *const safetensors_dtypes[WEFT_DTYPES] = {
     [WEFT_F16] = "F16", [WEFT_I64] = "I64", [WEFT_U8] = "U8"};
 
 typedef struct safetensor {
-    const char *name; /* borrowed from the header */
-    const number_type *type;
-    int n_dims;
+    const char *name;        /* borrowed from the header */
+    const char *dtype;       /* as the file has it; borrowed from the header */
+    const number_type *type; /* NULL: it is none that is known here */
+    int n_dims;              /* sizes has the first of more than WEFT_MAX_DIMS */
     int64_t sizes[WEFT_MAX_DIMS];
     int64_t begin, end; /* bytes, from the end of the header */
 } safetensor;

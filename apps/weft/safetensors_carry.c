@@ -153,7 +153,6 @@ static weft_status read_tensor(source *from, int i, void *buffer, weft_error *er
 {
     const safetensors *f = from->file;
     const safetensor *t = &f->tensors[i];
-    if (t->type->dtype == WEFT_DTYPES) return WEFT_OK; /* it is left, whatever it is */
     if (!t->type->convert) return safetensors_read(f, t, buffer, error);
     void *raw = malloc((size_t)(t->end - t->begin) + 1);
     if (!raw) return weft_fail_memory(error, (size_t)(t->end - t->begin));
@@ -164,19 +163,54 @@ static weft_status read_tensor(source *from, int i, void *buffer, weft_error *er
 
 static void close_file(source *from)
 {
+    for (int i = 0; i < from->n_tensors; i++)
+        free((char *)from->tensors[i].problem);
     if (from->file) safetensors_close(from->file);
     free(from->file);
     free(from->tensors);
     *from = (source){0};
 }
 
-static void set_tensor(const safetensors *f, const safetensor *t, carried *c)
+/* Names of dims that its metadata has; NULL: none. Borrowed. */
+static const char *dims_of(const safetensors *f, const char *name)
 {
-    char key[KEY];
-    snprintf(key, sizeof key, "dims.%s", t->name);
-    *c = (carried){t->name, safetensors_metadata(f, key), t->type->dtype, t->n_dims};
-    memcpy(c->sizes, t->sizes, sizeof c->sizes);
+    char *key = NULL;
+    const char *dims = asprintf(&key, "dims.%s", name) >= 0 ? safetensors_metadata(f, key) : NULL;
+    free(key);
+    return dims;
+}
+
+/* Why it can only be left; NULL: it need not. To be freed. */
+static weft_status find_problem(const safetensor *t, char **problem, weft_error *error)
+{
+    int n = 0;
+    *problem = NULL;
+    if (!t->type || t->type->dtype == WEFT_DTYPES)
+        n = asprintf(problem,
+                     "has the tensor %.120s of %.40s, which is no number here: f32, f64, bf16, f16 "
+                     "and whole numbers of up to 64 bits are",
+                     t->name, t->dtype);
+    else if (t->n_dims > WEFT_MAX_DIMS)
+        n = asprintf(problem, "has the tensor %.120s of %d dims; the most is %d", t->name,
+                     t->n_dims, WEFT_MAX_DIMS);
+    if (n >= 0) return WEFT_OK;
+    *problem = NULL;
+    return weft_fail_memory(error, strlen(t->name));
+}
+
+static weft_status set_tensor(const safetensors *f, const safetensor *t, carried *c,
+                              weft_error *error)
+{
+    char *problem;
+    WEFT_TRY(find_problem(t, &problem, error));
+    *c = (carried){.name = t->name, .problem = problem};
+    if (problem) return WEFT_OK;
+    c->dims = dims_of(f, t->name);
+    c->dtype = t->type->dtype;
+    c->n_dims = t->n_dims;
     c->type = t->type->said;
+    memcpy(c->sizes, t->sizes, sizeof c->sizes);
+    return WEFT_OK;
 }
 
 static weft_status open_file(const char *path, source *from, weft_error *error)
@@ -185,16 +219,17 @@ static weft_status open_file(const char *path, source *from, weft_error *error)
     *from = (source){path, .separators = " ", .file = f, .read = read_tensor, .close = close_file};
     weft_status status = f ? safetensors_open(path, f, error) : weft_fail_memory(error, sizeof *f);
     if (status == WEFT_OK) {
-        from->n_tensors = f->n_tensors;
         from->tensors = calloc((size_t)f->n_tensors + 1, sizeof *from->tensors);
         if (!from->tensors) status = weft_fail_memory(error, (size_t)f->n_tensors);
+    }
+    for (int i = 0; status == WEFT_OK && i < f->n_tensors; i++) {
+        status = set_tensor(f, &f->tensors[i], &from->tensors[i], error);
+        from->n_tensors += status == WEFT_OK;
     }
     if (status != WEFT_OK) {
         close_file(from);
         return status;
     }
-    for (int i = 0; i < f->n_tensors; i++)
-        set_tensor(f, &f->tensors[i], &from->tensors[i]);
     from->step = (int64_t)number_of(f, "step");
     from->sample = (int64_t)number_of(f, "sample");
     from->seed = safetensors_metadata(f, "seed") ? number_of(f, "seed") : 1;

@@ -1,4 +1,4 @@
-/* sandbox: a process with limits, and a pipe that is never waited on for ever.
+/* sandbox: a process with limits, and a socket that is never waited on for ever.
  *
  * It is a program of its own, not a fork that goes on: it inherits no memory, no threads and no
  * address of ours.
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,25 +62,30 @@ static void become(const sandbox_order *order, int out, char *const *environment
 /* ---- here ------------------------------------------------------------------------------------ */
 
 /* Where the libraries of a program are is not the file's to say, so this much stays. */
-static char *kept_environment(char *text, size_t bytes)
+static weft_status kept_environment(char **text, weft_error *error)
 {
     const char *libraries = getenv("LD_LIBRARY_PATH");
-    snprintf(text, bytes, "LD_LIBRARY_PATH=%s", libraries ? libraries : "");
-    return libraries ? text : NULL;
+    *text = NULL;
+    if (!libraries || asprintf(text, "LD_LIBRARY_PATH=%s", libraries) >= 0) return WEFT_OK;
+    *text = NULL;
+    return weft_fail_memory(error, strlen(libraries));
 }
 
 weft_status sandbox_start(sandbox *box, const sandbox_order *order, weft_error *error)
 {
     int ends[2];
-    char libraries[4096];
-    char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0",
-                                 kept_environment(libraries, sizeof libraries), NULL};
+    char *libraries;
     *box = (sandbox){.order = *order, .pipe = -1};
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return weft_fail(error, WEFT_IO, "cannot make a pipe to read %.300s through: %s",
+    WEFT_TRY(kept_environment(&libraries, error));
+    char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0", libraries, NULL};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(libraries);
+        return weft_fail(error, WEFT_IO, "cannot make a socket to read %.300s through: %s",
                          order->subject, strerror(errno));
+    }
     box->process = fork();
     if (box->process == 0) become(order, ends[1], environment);
+    free(libraries);
     close(ends[1]);
     box->pipe = ends[0];
     if (box->process > 0) return WEFT_OK;
@@ -162,4 +168,16 @@ weft_status sandbox_read(sandbox *box, void *buffer, size_t bytes, weft_error *e
         bytes -= (size_t)n;
     }
     return WEFT_OK;
+}
+
+void sandbox_write(sandbox *box, const void *bytes, size_t n)
+{
+    const char *next = bytes;
+    while (n > 0) {
+        const ssize_t sent = send(box->pipe, next, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) return; /* who is gone is found by what is read next */
+        next += sent;
+        n -= (size_t)sent;
+    }
 }

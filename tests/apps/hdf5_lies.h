@@ -141,7 +141,24 @@ static void say_much_in_pieces(void)
         const stream_tensor t = tensor_of(name, 1 << 18);
         say(STREAM_TENSOR, &t, sizeof t);
     }
+    const stream_state state = {7, 8, 9};
+    say(STREAM_STATE, &state, sizeof state);
     pause();
+}
+
+/* Of sizes that cannot be, which nobody looks at then. */
+static void say_problem(void)
+{
+    stream_tensor t = tensor_of("w", -7);
+    strcpy(t.problem, "is odd");
+    say_tensor(&t, 0, true);
+}
+
+static void say_odd_problem(void)
+{
+    stream_tensor t = tensor_of("w", 2);
+    strcpy(t.problem, "is\033[2J odd");
+    say_tensor(&t, 0, true);
 }
 
 static void say_no_dtype(void)
@@ -258,9 +275,11 @@ static const struct {
     {"kind", say_odd_kind, WEFT_CORRUPT, "out of turn"},
     {"nine", say_nine_dims, WEFT_CORRUPT, "cannot be"},
     {"negative", say_negative_size, WEFT_CORRUPT, "cannot be"},
-    {"overflow", say_overflow, WEFT_USAGE, "so much is not taken out of so little"},
+    {"overflow", say_overflow, WEFT_USAGE, "more than 2^50 elements"},
     {"much", say_too_much, WEFT_USAGE, "so much is not taken out of so little"},
     {"pieces", say_much_in_pieces, WEFT_USAGE, "up to w64"},
+    {"problem", say_problem, WEFT_USAGE, "empty.h5 is odd; a map can leave it"},
+    {"odd-problem", say_odd_problem, WEFT_CORRUPT, "cannot be"},
     {"dtype", say_no_dtype, WEFT_CORRUPT, "cannot be"},
     {"endless", say_endless_name, WEFT_CORRUPT, "cannot be"},
     {"hidden", say_hidden_name, WEFT_CORRUPT, "cannot be"},

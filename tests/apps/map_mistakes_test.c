@@ -80,8 +80,8 @@ static const struct {
      {"weight", "both taken and left"}},
     {"{\"from\": \"weight\", \"zero\": \"it is so\"}",
      "\"rest\": \"keep\",",
-     {"h.0.mask", "bool", "leave"}},
-    {"{\"from\": \"h.{i}.mask\", \"to\": \"mask{i}\"}", "\"rest\": \"keep\",", {"mask", "bool"}},
+     {"h.0.mask", "BOOL", "leave"}},
+    {"{\"from\": \"h.{i}.mask\", \"to\": \"mask{i}\"}", "\"rest\": \"keep\",", {"mask", "BOOL"}},
     {"", "\"rset\": \"keep\",", {"rset", "did you mean \"rest\""}},
     {"", "\"rest\": \"drop\",", {"rest", "keep", "drop"}},
     {"", "\"slots\": [\"a/b\"],", {"a/b", "letters"}},
@@ -116,7 +116,8 @@ static void test_mistakes_on_the_command_line(void)
     static const struct {
         const char *line, *fact;
     } wrong[] = {
-        {"import small.safetensors never", "h.0.mask is of a type that is no number here"},
+        {"import small.safetensors never",
+         "has the tensor h.0.mask of BOOL, which is no number here"},
         {"import small.safetensors never --map nowhere.json", "nowhere.json"},
         {"import small.safetensors never --map gtp2", "gtp2"},
         {"import small.safetensors never --map map.json --dims weight=a,b", "one of the two"},

@@ -245,6 +245,57 @@ static void test_maps_are_for_hdf5_too(void)
     weft_stored_close(&stored);
 }
 
+/* A tensor of a type that is none of ours, or of a shape that no tensor of ours has. */
+static void add_odd(const char *name, const char *dtype, const char *shape, size_t bytes)
+{
+    json_object_set_new(made.header, name,
+                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape",
+                                  json_loads(shape, 0, NULL), "data_offsets",
+                                  (json_int_t)made.bytes, (json_int_t)(made.bytes + bytes)));
+    memset(made.data + made.bytes, 0, bytes);
+    made.bytes += bytes;
+}
+
+static void test_what_a_map_leaves_is_never_looked_at(void)
+{
+    static const struct {
+        const char *dtype, *shape;
+        size_t bytes;
+        const char *fact; /* where it is taken */
+    } odd[] = {{"F8_E4M3", "[4]", 4, "of F8_E4M3, which is no number here"},
+               {"F8_E5M2", "[4]", 4, "of F8_E5M2, which is no number here"},
+               {"F8_E8M0", "[4]", 4, "of F8_E8M0, which is no number here"},
+               {"F4", "[4]", 2, "of F4, which is no number here"},
+               {"F6_E2M3", "[4]", 3, "of F6_E2M3, which is no number here"},
+               {"C64", "[2]", 16, "of C64, which is no number here"},
+               {"BOOL", "[2]", 2, "of BOOL, which is no number here"},
+               {"F32", "[0]", 0, "a dim of size 0"},
+               {"F32", "[1,1,1,1,1,1,1,1,1]", 4, "of 9 dims; the most is 8"}};
+    char line[64];
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        begin_file();
+        add_tensor("w", "F32", SIZES(3, 4), 1);
+        add_odd("odd", odd[i].dtype, odd[i].shape, odd[i].bytes);
+        end_file("odd.safetensors");
+        const command_result *r = run_ckpt("import odd.safetensors never");
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_TEXT(r->text, odd[i].fact);
+        CHECK_TEXT(r->text, "odd");
+        write_map("{\"tensors\": [{\"from\": \"w\", \"to\": \"w\"}, "
+                  "{\"from\": \"odd\", \"zero\": \"it\"}]}");
+        r = run_ckpt("import odd.safetensors never --map map.json");
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_TEXT(r->text, odd[i].fact);
+        write_map("{\"tensors\": [{\"from\": \"w\", \"to\": \"w\"}, "
+                  "{\"from\": \"odd\", \"leave\": \"it\"}]}");
+        snprintf(line, sizeof line, "import odd.safetensors left%zu --map map.json", i);
+        check_good(line);
+        snprintf(line, sizeof line, "verify left%zu", i);
+        check_good(line);
+    }
+    CHECK_EQ_INT(run_ckpt("list never")->status, 2);
+}
+
 static void test_dims_by_name(void)
 {
     begin_file();
@@ -274,6 +325,7 @@ static void run_all(void)
     RUN(test_gpt2_with_biases_in_attention_is_refused);
     RUN(test_splits_and_orders);
     RUN(test_maps_are_for_hdf5_too);
+    RUN(test_what_a_map_leaves_is_never_looked_at);
     RUN(test_dims_by_name);
 }
 

@@ -17,11 +17,15 @@ static const int exits[][APP_PHASES] = {
 
 void app_name_options(weft_error *error)
 {
-    static const char there[] = "weft_lanes_choose", here[] = "--lanes";
-    char *at = strstr(error->message, there);
-    if (at == NULL) return;
-    memcpy(at, here, sizeof here - 1);
-    memmove(at + sizeof here - 1, at + sizeof there - 1, strlen(at + sizeof there - 1) + 1);
+    static const char *const names[][2] = {{"weft_lanes_choose", "--lanes"},
+                                           {"other_data of the options", "--data-changed"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *there = names[i][0], *here = names[i][1]; /* not longer */
+        char *at = strstr(error->message, there);
+        if (at == NULL) continue;
+        memcpy(at, here, strlen(here));
+        memmove(at + strlen(here), at + strlen(there), strlen(at + strlen(there)) + 1);
+    }
 }
 
 static void say(const char *program, const weft_error *error)

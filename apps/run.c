@@ -133,6 +133,13 @@ static weft_status resume_step(const settings *s, int64_t *step, weft_error *err
                      text);
 }
 
+static void note(app_run *run, const char *text)
+{
+    const size_t used = strlen(run->note);
+    if (*text)
+        snprintf(run->note + used, sizeof run->note - used, "%s%s", used > 0 ? "\n" : "", text);
+}
+
 static void recorder_folder(const char *folder, char *path, size_t bytes)
 {
     snprintf(path, bytes, "%.4000s/recorder", folder);
@@ -158,8 +165,7 @@ static void record(app_run *run, const char *folder)
     weft_error error = {.rank = -1};
     recorder_folder(folder, path, sizeof path);
     weft_watch_patience(settings_seconds(run->setup.settings, "patience"));
-    if (weft_watch_record(path, &error) != WEFT_OK)
-        snprintf(run->note, sizeof run->note, "%s", error.message);
+    if (weft_watch_record(path, &error) != WEFT_OK) note(run, error.message);
 }
 
 /* Locked before it is moved aside, so that no other job is in it; and the new one is locked before
@@ -212,60 +218,78 @@ static weft_status explain(const char *folder, weft_error *error)
 /* A checkpoint may hold more than a program wants, which is right for a part of a model, but not
  * for a training that goes on: it has been made with another number of layers, or with another
  * optimizer. */
-static weft_status check_all_used(const app_run *run, const char *folder, int64_t step,
-                                  weft_error *error)
+static weft_status check_all_used(const app_run *run, const weft_stored *stored, weft_error *error)
 {
-    char path[2 * MAX_PATH];
     int n = 0;
-    weft_stored *stored = NULL;
-    if (!weft_world_is_root()) return WEFT_OK;
-    snprintf(path, sizeof path, "%s/step_%08lld", folder, (long long)step);
     while (weft_variable_at(run->setup.program, n).id != 0)
         n++;
-    WEFT_TRY(weft_stored_open(path, &stored, error));
-    const int n_stored = weft_stored_n_tensors(stored);
-    weft_stored_close(&stored);
-    if (n_stored == n) return WEFT_OK;
+    if (weft_stored_n_tensors(stored) == n) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "%.200s has %d tensors and this program wants only %d of them; use the model "
                      "and optimizer that the run was started with",
-                     path, n_stored, n);
+                     weft_stored_path(stored), weft_stored_n_tensors(stored), n);
 }
 
-/* The seed, and what else a checkpoint's numbers mean. */
-static uint64_t mark_of(const app_run_setup *setup)
+static uint64_t seed_of(const app_run_setup *setup)
 {
-    return (uint64_t)settings_count(setup->settings, "seed") ^ setup->mark;
+    return (uint64_t)settings_count(setup->settings, "seed");
+}
+
+/* Before checkpoints said their data, some had a mark of it in their seed. */
+static weft_status check_seed(const app_run *run, const weft_stored *stored, weft_error *error)
+{
+    weft_checkpoint_state state;
+    const settings *s = run->setup.settings;
+    const char *folder = settings_text(s, "run");
+    const uint64_t seed = seed_of(&run->setup), mark = run->setup.mark;
+    const bool is_old = mark != 0 && *weft_stored_data(stored) == '\0';
+    weft_stored_state(stored, &state);
+    if (state.seed == seed || (is_old && state.seed == (seed ^ mark))) return WEFT_OK;
+    if (is_old && settings_flag(s, "data-changed")) return WEFT_OK;
+    if (is_old)
+        return weft_fail(error, WEFT_USAGE,
+                         "the run in %s has learned from other data, or has another --seed; give "
+                         "those that it was started with, or --fresh",
+                         folder);
+    return weft_fail(error, WEFT_USAGE,
+                     "the run in %s has seed %llu and --seed is %llu, which is another order of "
+                     "samples; give --seed %llu or --fresh",
+                     folder, (unsigned long long)state.seed, (unsigned long long)seed,
+                     (unsigned long long)state.seed);
+}
+
+/* What a restore leaves to us, at the root. */
+static weft_status check_stored(const app_run *run, const char *folder, int64_t step,
+                                weft_error *error)
+{
+    char path[2 * MAX_PATH];
+    weft_stored *stored = NULL;
+    if (!weft_world_is_root() || step == 0) return WEFT_OK;
+    snprintf(path, sizeof path, "%s/step_%08lld", folder, (long long)step);
+    WEFT_TRY(weft_stored_open(path, &stored, error));
+    weft_status status = check_all_used(run, stored, error);
+    if (status != WEFT_OK) (void)explain(settings_text(run->setup.settings, "run"), error);
+    if (status == WEFT_OK) status = check_seed(run, stored, error);
+    weft_stored_close(&stored);
+    return status;
 }
 
 static weft_status restore(app_run *run, const char *folder, int64_t from, weft_error *error)
 {
     const settings *s = run->setup.settings;
     weft_checkpoint_state state = {0};
-    const uint64_t seed = mark_of(&run->setup);
+    char text[120];
     int64_t newest = 0;
     if (weft_world_is_root()) (void)newest_step(folder, &newest, error);
     WEFT_TRY(weft_world_agree(error));
     if (from == 0) return WEFT_OK;
     if (weft_checkpoints_restore(run->checkpoints, run->setup.program, from, &state, error))
         return explain(settings_text(s, "run"), error);
-    if (state.step > 0 && check_all_used(run, folder, state.step, error))
-        return explain(settings_text(s, "run"), error);
-    if (state.step > 0 && state.seed != seed && run->setup.mark != 0)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "the run in %s has learned from other data, or has another --seed; give those that it "
-            "was started with, or --fresh",
-            settings_text(s, "run"));
-    if (state.step > 0 && state.seed != seed)
-        return weft_fail(error, WEFT_USAGE,
-                         "the run in %s has seed %llu and --seed is %llu, which is another order "
-                         "of samples; give --seed %llu or --fresh",
-                         settings_text(s, "run"), (unsigned long long)state.seed,
-                         (unsigned long long)seed, (unsigned long long)state.seed);
-    if (from == WEFT_NEWEST && state.step < newest)
-        snprintf(run->note, sizeof run->note,
-                 "the checkpoint of step %lld is damaged and was passed over", (long long)newest);
+    WEFT_TRY(check_stored(run, folder, state.step, error));
+    snprintf(text, sizeof text, "the checkpoint of step %lld is damaged and was passed over",
+             (long long)newest);
+    if (from == WEFT_NEWEST && state.step < newest) note(run, text);
+    note(run, weft_checkpoints_data(run->checkpoints));
     run->first = run->step = run->saved = state.step;
     weft_set_runs(run->setup.program, state.step);
     weft_dataset_seek(run->setup.data, state.sample);
@@ -286,10 +310,13 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     char folder[MAX_PATH];
     int64_t from = WEFT_NEWEST;
     const settings *s = setup->settings;
-    const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep")};
+    const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep"),
+                                             .data = weft_dataset_facts(setup->data),
+                                             .other_data = settings_flag(s, "data-changed")};
     *run = (app_run){.setup = *setup};
     stop_survive_failed_writes();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    WEFT_TRY(weft_dataset_agree(setup->data, setup->program, error));
     if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
         (void)!prepare_folder(run, from, error);
     WEFT_TRY(weft_world_agree(error));
@@ -310,7 +337,7 @@ static weft_status save(app_run *run, weft_error *error)
     const weft_checkpoint_state state = {
         .step = run->step,
         .sample = weft_dataset_position(run->setup.data),
-        .seed = mark_of(&run->setup),
+        .seed = seed_of(&run->setup),
     };
     run->save_begun = app_seconds();
     WEFT_TRY(weft_checkpoints_save(run->checkpoints, run->setup.program, &state, error));
@@ -387,6 +414,7 @@ static void say_start(const app_run *run)
     weft_mesh_crowding(mesh, text, sizeof text);
     if (*text) puts(text);
     if (*run->lock.note) puts(run->lock.note);
+    if (*run->note) puts(run->note);
     if (run->first > 0) printf("continues from step %lld\n", (long long)run->first);
     app_run_saves(run, text, sizeof text);
     puts(text);

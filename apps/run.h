@@ -43,6 +43,9 @@
          "WHAT",                                                                                    \
          "Continuing",                                                                              \
          "auto: from the newest good checkpoint of --run; none: from the start; or a step"},        \
+        {"data-changed", OPTION_FLAG,                                                               \
+         "no",           "",                                                                        \
+         "Continuing",   "go on with other data than it has learned from, from its first sample"},  \
         {"fresh",      OPTION_FLAG,                                                                 \
          "no",         "",                                                                          \
          "Continuing", "from the start; the folder of --run is first renamed to DIR.1, DIR.2 ..."}, \
@@ -67,7 +70,7 @@ typedef struct app_run_setup {
     weft_dataset *data;
     int64_t last; /* the step that ends the run */
     uint64_t
-        mark; /* of what variables' rows mean, as a text's words; 0: of nothing but the options */
+        mark; /* what checkpoints had in their seed that did not say their data yet; 0: nothing */
 } app_run_setup;
 
 typedef struct app_run {
@@ -80,7 +83,7 @@ typedef struct app_run {
     app_lock lock;     /* of the run directory; the root's */
     bool is_running;   /* the start is over: a failure from here on is not the command line's */
     bool is_stopped;   /* early: watch.why */
-    char note[256];    /* what to tell at the start; "" for nothing */
+    char note[1024];   /* what to tell at the start, a line each; "" for nothing */
 } app_run;
 
 /* app_run_open - the run directory; --fresh; the checkpoint that it continues from into the

@@ -35,6 +35,13 @@ weft_status app_task_check_data(const app_task *task, const char *what, weft_err
     return weft_fail(error, WEFT_USAGE, "there is no %s; name one with --data FILE", what);
 }
 
+weft_status app_task_fact(app_task *task, const char *name, int64_t number, weft_error *error)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    return weft_dataset_fact(task->data[APP_LEARNS], name, text, error);
+}
+
 weft_status app_task_look(app_task *task, weft_values values, weft_error *error)
 {
     const weft_compile_options shared = {.share = task->program[APP_LEARNS]};

@@ -89,6 +89,8 @@ int app_task_main(const app_task_parts *parts, void *own, int n, char **argument
 /* app_task_check_heads - --heads divides --width. app_task_check_data - --data names something: `what`, "a text to learn". Local. */
 weft_status app_task_check_heads(const app_task *task, weft_error *error);
 weft_status app_task_check_data(const app_task *task, const char *what, weft_error *error);
+/* app_task_fact - what the samples to learn from are, besides what the library knows: data[APP_LEARNS] must be there. Local. */
+weft_status app_task_fact(app_task *task, const char *name, int64_t number, weft_error *error);
 /* app_task_dtype - what --dtype says. Local. */
 weft_dtype app_task_dtype(const app_task *task);
 /* app_task_graph - graph[APP_LOOKS]. Collective over the job. */

@@ -7,12 +7,15 @@
  * (seed, sample number), so no rank tells another anything but whether it failed.
  */
 #include "dataset.h"
+#include "facts.h"
+#include "fingerprint.h"
 #include "part.h"
 #include "sync.h"
 #include "weft/collectives.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The box of one field that one local rank holds. */
 typedef struct part {
@@ -28,9 +31,11 @@ typedef struct part {
 struct weft_dataset {
     const weft_dataset_kind *kind;
     void *source;
-    weft_dataset_facts facts;
+    weft_dataset_found found;
+    char *facts;           /* in words (facts.h); NULL: none */
     weft_program *program; /* bound to, or NULL */
     int64_t batch, position;
+    bool has_agreed; /* the processes have, on what the set is, since it was started */
     int n_parts;
     part *parts;
 
@@ -49,9 +54,9 @@ struct weft_dataset {
 
 static int64_t element_of(const weft_dataset *dataset, int64_t sample)
 {
-    const int64_t n = dataset->facts.samples, epoch = sample / n;
-    if (!dataset->facts.shuffled) return sample % n;
-    return weft_permute(dataset->facts.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
+    const int64_t n = dataset->found.samples, epoch = sample / n;
+    if (!dataset->found.shuffled) return sample % n;
+    return weft_permute(dataset->found.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
 }
 
 static weft_status read_part(const weft_dataset *dataset, const part *p, int64_t sample,
@@ -128,7 +133,7 @@ static void unbind(weft_dataset *dataset)
     dataset->n_parts = 0;
     dataset->program = NULL;
     dataset->batch = 0;
-    dataset->has_reader = dataset->is_ending = dataset->is_failed = false;
+    dataset->has_reader = dataset->is_ending = dataset->is_failed = dataset->has_agreed = false;
     dataset->staged = -1;
 }
 
@@ -151,7 +156,7 @@ static weft_status check_input(const weft_dataset *dataset, int field, weft_valu
     const weft_field *f = &dataset->kind->fields[field];
     const weft_shape *shape = weft_shape_of(input);
     const char *width_name = f->width_name ? f->width_name : dataset->kind->width_name;
-    const int64_t width = f->width_name ? f->width : dataset->facts.width;
+    const int64_t width = f->width_name ? f->width : dataset->found.width;
     char text[256], dtypes[80] = "";
     weft_shape_print(shape, text, sizeof text);
     list_dtypes(f->dtypes, dtypes, sizeof dtypes);
@@ -285,22 +290,48 @@ static void deliver(weft_dataset *dataset)
     }
 }
 
+static weft_status check_bound(const weft_dataset *dataset, const weft_program *program,
+                               const char *call, weft_error *error)
+{
+    if (dataset == NULL || program == NULL)
+        return weft_fail(error, WEFT_USAGE, "%s: %s is NULL; it has to be given", call,
+                         dataset == NULL ? "dataset" : "program");
+    if (dataset->program == program) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "the dataset is not bound to this program; call weft_dataset_start first");
+}
+
+/* After all have come so far without a failure: ranks whose files are not the same would train on. */
+static weft_status agree_once(weft_dataset *dataset, weft_error *own)
+{
+    WEFT_TRY(weft_world_agree(own));
+    if (!dataset->has_agreed)
+        WEFT_TRY(weft_facts_agree(weft_program_mesh(dataset->program), weft_dataset_facts(dataset),
+                                  own));
+    dataset->has_agreed = true;
+    return WEFT_OK;
+}
+
+static weft_status report(const weft_error *own, weft_error *error)
+{
+    if (own->status != WEFT_OK && error && error->status == WEFT_OK) *error = *own;
+    return own->status;
+}
+
+weft_status weft_dataset_agree(weft_dataset *dataset, weft_program *program, weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    (void)check_bound(dataset, program, __func__, &own);
+    (void)agree_once(dataset, &own);
+    return report(&own, error);
+}
+
 weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     weft_error own = {.rank = -1};
-    if (dataset == NULL || program == NULL)
-        weft_fail(&own, WEFT_USAGE, "weft_dataset_next: %s is NULL; it has to be given",
-                  dataset == NULL ? "dataset" : "program");
-    else if (dataset->program != program)
-        weft_fail(&own, WEFT_USAGE,
-                  "the dataset is not bound to this program; call weft_dataset_start first");
-    else if (await(dataset, &own) == WEFT_OK)
+    if (check_bound(dataset, program, __func__, &own) == WEFT_OK && await(dataset, &own) == WEFT_OK)
         deliver(dataset);
-    const weft_status status = weft_world_agree(&own);
-    if (status != WEFT_OK) {
-        if (error && error->status == WEFT_OK) *error = own;
-        return status;
-    }
+    if (agree_once(dataset, &own) != WEFT_OK) return report(&own, error);
     dataset->position += dataset->batch;
     want(dataset, dataset->position);
     return WEFT_OK;
@@ -310,7 +341,7 @@ weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft
  */
 
 weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
-                              const weft_dataset_facts *facts, weft_dataset **dataset,
+                              const weft_dataset_found *found, weft_dataset **dataset,
                               weft_error *error)
 {
     *dataset = calloc(1, sizeof **dataset);
@@ -320,7 +351,7 @@ weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
     }
     (*dataset)->kind = kind;
     (*dataset)->source = source;
-    (*dataset)->facts = *facts;
+    (*dataset)->found = *found;
     (*dataset)->staged = -1;
     pthread_mutex_init(&(*dataset)->lock, NULL);
     pthread_cond_init(&(*dataset)->changed, NULL);
@@ -335,18 +366,66 @@ void weft_dataset_close(weft_dataset **dataset)
     d->kind->close(d->source);
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->changed);
+    free(d->facts);
     free(d);
     *dataset = NULL;
 }
 
+weft_status weft_dataset_say(weft_dataset **dataset, const char *name, const char *value,
+                             weft_error *error)
+{
+    const weft_status status = weft_facts_set(&(*dataset)->facts, name, value, error);
+    if (status != WEFT_OK) weft_dataset_close(dataset);
+    return status;
+}
+
+weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, int64_t number,
+                                    weft_error *error)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    return weft_dataset_say(dataset, name, text, error);
+}
+
+const char *weft_dataset_facts(const weft_dataset *dataset)
+{
+    return dataset && dataset->facts ? dataset->facts : "";
+}
+
+weft_status weft_dataset_fact(weft_dataset *dataset, const char *name, const char *value,
+                              weft_error *error)
+{
+    WEFT_GIVEN(dataset, error);
+    WEFT_GIVEN(name, error);
+    WEFT_GIVEN(value, error);
+    dataset->has_agreed = false;
+    return weft_facts_set(&dataset->facts, name, value, error);
+}
+
+weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name, const char *path,
+                                   weft_error *error)
+{
+    char print[WEFT_PRINT_TEXT];
+    int64_t bytes;
+    int file;
+    WEFT_GIVEN(dataset, error);
+    WEFT_GIVEN(name, error);
+    WEFT_GIVEN(path, error);
+    WEFT_TRY(weft_file_open(path, &file, &bytes, error));
+    const weft_status status =
+        weft_fingerprint_file(file, path, 0, bytes, "bytes", bytes, print, error);
+    close(file);
+    return status == WEFT_OK ? weft_dataset_fact(dataset, name, print, error) : status;
+}
+
 int64_t weft_dataset_samples(const weft_dataset *dataset)
 {
-    return dataset ? dataset->facts.samples : 0;
+    return dataset ? dataset->found.samples : 0;
 }
 
 int64_t weft_dataset_width(const weft_dataset *dataset)
 {
-    return dataset ? dataset->facts.width : 0;
+    return dataset ? dataset->found.width : 0;
 }
 
 int64_t weft_dataset_position(const weft_dataset *dataset)

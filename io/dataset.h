@@ -34,16 +34,22 @@ typedef struct weft_dataset_kind {
 } weft_dataset_kind;
 
 /* What an open function found out. */
-typedef struct weft_dataset_facts {
+typedef struct weft_dataset_found {
     int64_t samples, width;
     uint64_t seed;
     bool shuffled;
-} weft_dataset_facts;
+} weft_dataset_found;
 
 /* weft_dataset_make - takes over `source`, also on failure (closes it then). Local. */
 weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
-                              const weft_dataset_facts *facts, weft_dataset **dataset,
+                              const weft_dataset_found *found, weft_dataset **dataset,
                               weft_error *error);
+/* weft_dataset_say - a fact of a set that is being opened; on failure it is closed. weft_dataset_say_number - one that is a number.
+ * Local. */
+weft_status weft_dataset_say(weft_dataset **dataset, const char *name, const char *value,
+                             weft_error *error);
+weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, int64_t number,
+                                    weft_error *error);
 
 /* weft_file_open - a regular file for reading. Local. returns WEFT_IO with the reason. */
 weft_status weft_file_open(const char *path, int *file, int64_t *bytes, weft_error *error);

@@ -7,6 +7,7 @@
  * 32-bit sizes
  */
 #include "dataset.h"
+#include "fingerprint.h"
 
 #include "weft/extend/half.h"
 
@@ -26,6 +27,7 @@ typedef struct idx_file {
     int64_t begin, end;   /* where those stand in the decompressed file */
     int64_t room;         /* bytes allocated */
     int64_t samples, width, header_bytes;
+    char print[WEFT_PRINT_TEXT]; /* of all of it, decompressed */
 } idx_file;
 
 typedef struct idx {
@@ -140,9 +142,14 @@ static weft_status parse(idx_file *f, const unsigned char *header, int64_t bytes
     return WEFT_OK;
 }
 
+static int64_t said_bytes(const idx_file *f)
+{
+    return f->header_bytes + f->samples * f->width; /* below 2^32 * 2^30 */
+}
+
 static weft_status check_size(const idx_file *f, int64_t bytes, weft_error *error)
 {
-    const int64_t said = f->header_bytes + f->samples * f->width; /* below 2^32 * 2^30 */
+    const int64_t said = said_bytes(f);
     if (said == bytes) return WEFT_OK;
     return weft_fail(
         error, WEFT_USAGE,
@@ -195,6 +202,7 @@ static weft_status decompress(idx_file *f, gzFile stream, bool is_label, int64_t
                               int64_t count, weft_error *error)
 {
     unsigned char chunk[CHUNK];
+    weft_fingerprint print;
     int64_t at = 0;
     int n;
     while ((n = gzread(stream, chunk, sizeof chunk)) > 0) {
@@ -202,7 +210,9 @@ static weft_status decompress(idx_file *f, gzFile stream, bool is_label, int64_t
             WEFT_TRY(weft_bytes_check(chunk, (size_t)n, f->path, WEFT_FILE_IDX, error));
             WEFT_TRY(parse(f, chunk, n, is_label, error));
             choose(f, first, count);
+            weft_fingerprint_begin(&print, said_bytes(f));
         }
+        weft_fingerprint_add(&print, chunk, n);
         WEFT_TRY(keep(f, chunk, at, n, error));
         at += n;
     }
@@ -210,7 +220,9 @@ static weft_status decompress(idx_file *f, gzFile stream, bool is_label, int64_t
     if (at == 0)
         return weft_fail(error, WEFT_USAGE, "%s is empty; an IDX file has a header at least",
                          f->path);
-    return check_size(f, at, error);
+    WEFT_TRY(check_size(f, at, error));
+    weft_fingerprint_end(&print, "bytes", at, f->print);
+    return WEFT_OK;
 }
 
 static weft_status open_compressed(idx_file *f, bool is_label, int64_t first, int64_t count,
@@ -249,7 +261,8 @@ static weft_status file_open(idx_file *f, const char *path, bool is_label, int64
     if (n >= 2 && header[0] == 0x1f && header[1] == 0x8b)
         return open_compressed(f, is_label, first, count, error);
     WEFT_TRY(parse(f, header, n, is_label, error));
-    return check_size(f, bytes, error);
+    WEFT_TRY(check_size(f, bytes, error));
+    return weft_fingerprint_file(f->file, f->path, 0, bytes, "bytes", bytes, f->print, error);
 }
 
 static weft_status check_pair(const idx *set, int64_t first, int64_t *count, weft_error *error)
@@ -266,6 +279,18 @@ static weft_status check_pair(const idx *set, int64_t first, int64_t *count, wef
                          (long long)first, (long long)(first + *count - 1), images->path,
                          (long long)images->samples);
     return WEFT_OK;
+}
+
+/* Takes over the set, also on failure. */
+static weft_status make(idx *set, int64_t first, const weft_dataset_found *found,
+                        weft_dataset **dataset, weft_error *error)
+{
+    char part[64];
+    snprintf(part, sizeof part, "%lld from %lld on", (long long)found->samples, (long long)first);
+    WEFT_TRY(weft_dataset_make(&idx_kind, set, found, dataset, error));
+    WEFT_TRY(weft_dataset_say(dataset, "images", set->files[0].print, error));
+    WEFT_TRY(weft_dataset_say(dataset, "labels", set->files[1].print, error));
+    return weft_dataset_say(dataset, "samples", part, error);
 }
 
 weft_status weft_idx_open(const char *images, const char *labels, int64_t first, int64_t count,
@@ -290,6 +315,6 @@ weft_status weft_idx_open(const char *images, const char *labels, int64_t first,
         idx_close(set);
         return status;
     }
-    const weft_dataset_facts facts = {count, set->files[0].width, seed, shuffled};
-    return weft_dataset_make(&idx_kind, set, &facts, dataset, error);
+    return make(set, first, &(weft_dataset_found){count, set->files[0].width, seed, shuffled},
+                dataset, error);
 }

@@ -127,9 +127,10 @@ weft_status weft_samples_open(const weft_samples_options *options, weft_dataset 
     WEFT_TRY(check(options, error));
     samples *s = take(options);
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
-    const weft_dataset_facts facts = {.samples = options->n_samples,
+    const weft_dataset_found found = {.samples = options->n_samples,
                                       .width = width_of(&options->fields[0]),
                                       .seed = options->seed,
                                       .shuffled = options->is_shuffled};
-    return weft_dataset_make(&s->kind, s, &facts, dataset, error);
+    WEFT_TRY(weft_dataset_make(&s->kind, s, &found, dataset, error));
+    return weft_dataset_say_number(dataset, "samples", options->n_samples, error);
 }

@@ -5,6 +5,7 @@
  * is read; the file is never in memory as a whole.
  */
 #include "dataset.h"
+#include "fingerprint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static weft_status check_seq(int64_t seq, weft_error *error)
 }
 
 /* Takes over the file of t, also on failure. */
-static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
+static weft_status take(text t, const char *path, int64_t length, uint64_t seed,
                         weft_dataset **dataset, weft_error *error)
 {
     text *own = malloc(sizeof *own);
@@ -141,8 +142,26 @@ static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
         return weft_fail_memory(error, sizeof *own + strlen(path));
     }
     *own = t;
-    const weft_dataset_facts facts = {(length - 1) / t.seq, t.seq, seed, true};
-    return weft_dataset_make(&kinds[t.n_words > 0], own, &facts, dataset, error);
+    const weft_dataset_found found = {(length - 1) / t.seq, t.seq, seed, true};
+    return weft_dataset_make(&kinds[t.n_words > 0], own, &found, dataset, error);
+}
+
+/* What the windows are of: the text, and how long they are. */
+static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
+                        weft_dataset **dataset, weft_error *error)
+{
+    char print[WEFT_PRINT_TEXT];
+    const bool has_words = t.n_words > 0;
+    const weft_status status =
+        weft_fingerprint_file(t.file, path, t.begin, has_words ? 2 * length : length,
+                              has_words ? "tokens" : "bytes", length, print, error);
+    if (status != WEFT_OK) {
+        close(t.file);
+        return status;
+    }
+    WEFT_TRY(take(t, path, length, seed, dataset, error));
+    WEFT_TRY(weft_dataset_say(dataset, has_words ? "tokens" : "text", print, error));
+    return weft_dataset_say_number(dataset, "seq", t.seq, error);
 }
 
 static weft_status open_text(const char *path, int64_t n_words, int64_t seq, uint64_t seed,

@@ -1,6 +1,7 @@
 /* bpe: what words there are, and a text in them. */
 #include "bpe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,21 @@ const unsigned char *bpe_word(const bpe *b, int id, size_t *bytes)
 {
     *bytes = b->words.strings[id].n;
     return b->words.bytes + b->words.strings[id].at;
+}
+
+/* FNV-1a of the hashes that the tables have anyway, in the order of ids and of ranks. */
+static uint64_t hash_strings(const string_table *t, uint64_t hash)
+{
+    for (size_t i = 0; i < t->n; i++)
+        hash = (hash ^ t->strings[i].hash) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void bpe_told(const bpe *b, char text[BPE_TOLD])
+{
+    const uint64_t hash =
+        hash_strings(&b->pairs, hash_strings(&b->words, UINT64_C(0xcbf29ce484222325)));
+    snprintf(text, BPE_TOLD, "%d words (hash %016llx)", bpe_n_words(b), (unsigned long long)hash);
 }
 
 /* left and right, one behind the other; table_add copies, so they may not be in the table's own bytes. */

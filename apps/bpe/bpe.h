@@ -37,6 +37,10 @@ const unsigned char *bpe_word(const bpe *b, int id, size_t *bytes);
  * bytes. Of two at one place the longer. Local. */
 int32_t bpe_find_special(const bpe *b, const unsigned char *text, size_t bytes, size_t *at);
 
+/* bpe_told - which words, and pairs, there are, into text [BPE_TOLD]: "512 words (hash 5e1f..)". Others have another hash. Local. */
+enum { BPE_TOLD = 60 };
+void bpe_told(const bpe *b, char text[BPE_TOLD]);
+
 /* bpe_encode - tokens of a text, appended to a list. text may be cut (bpe_cut) and encoded piece by piece. A special word as
  * <|endoftext|> is text as any: who wants its token looks for it first. Local. returns WEFT_MEMORY. */
 typedef struct bpe_tokens {

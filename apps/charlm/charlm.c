@@ -105,7 +105,10 @@ static weft_status open_data(app_task *task, weft_error *error)
         return weft_text_open(path, seq, (uint64_t)settings_count(s, "seed"), data, error);
     WEFT_TRY(streams_open(path, settings_count(s, "batch"), seq, &j->streams, error));
     task->mark = streams_mark(j->streams);
-    return streams_dataset(j->streams, data, error);
+    WEFT_TRY(streams_dataset(j->streams, data, error));
+    WEFT_TRY(weft_dataset_fact_file(*data, "text", path, error));
+    WEFT_TRY(app_task_fact(task, "seq", seq, error));
+    return app_task_fact(task, "carried rows", settings_count(s, "batch"), error);
 }
 
 static void close_data(app_task *task)

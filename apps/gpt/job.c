@@ -328,6 +328,11 @@ weft_status gpt_job_data(gpt_job *job, weft_error *error)
                                   &job->data, error));
     else
         WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, seed, &job->data, error));
+    if (job->words) {
+        char told[BPE_TOLD];
+        bpe_told(job->words, told);
+        WEFT_TRY(weft_dataset_fact(job->data, GPT_WORDS_FACT, told, error));
+    }
     return weft_dataset_start(job->data, job->program, error);
 }
 

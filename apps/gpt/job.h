@@ -14,6 +14,7 @@
 #include "weft/program.h"
 
 enum { GPT_VOCAB = 256 /* bytes */ };
+#define GPT_WORDS_FACT "words" /* of --tokens, among what is said of the data */
 
 typedef struct gpt_job {
     const settings *settings; /* borrowed */
@@ -62,6 +63,6 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error);
 weft_status gpt_stored_check(gpt_job *job, weft_error *error);
 /* gpt_stored_restore - the newest checkpoint's variables into a program. Collective over the mesh.
  */
-weft_status gpt_stored_restore(const settings *s, weft_program *program, weft_error *error);
+weft_status gpt_stored_restore(const gpt_job *job, weft_program *program, weft_error *error);
 
 #endif

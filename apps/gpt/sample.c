@@ -95,7 +95,7 @@ static weft_status open_programs(gpt_job *job, writer *w, const gpt_shape *shape
         (void)gpt_window(shape, w->all.graph, &w->all.model);
     w->dtype = weft_dtype_of(w->all.model.logits);
     WEFT_TRY(compile(job, &w->all, job->program, error));
-    if (!job->program) WEFT_TRY(gpt_stored_restore(job->settings, w->all.program, error));
+    if (!job->program) WEFT_TRY(gpt_stored_restore(job, w->all.program, error));
     if (!has_step(shape)) return WEFT_OK;
     (void)gpt_next(shape, w->step.graph, &w->step.model);
     return compile(job, &w->step, w->all.program, error);

@@ -91,7 +91,10 @@ static weft_value loss(app_task *task)
 static weft_status open_data(app_task *task, weft_error *error)
 {
     const job *j = task->own;
-    return words_open(&j->words[APP_LEARNS], &task->data[APP_LEARNS], error);
+    const words *w = &j->words[APP_LEARNS];
+    WEFT_TRY(words_open(w, &task->data[APP_LEARNS], error));
+    WEFT_TRY(app_task_fact(task, "letters", w->letters, error));
+    return app_task_fact(task, "length", w->length, error);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------

@@ -358,7 +358,8 @@ static weft_status import_all(importer *m, const carry_format *format, const cha
     const source *from = &m->from;
     const weft_checkpoint_state state = {from->step < 1 ? 1 : from->step,
                                          from->sample < 0 ? 0 : from->sample, from->seed};
-    const weft_checkpoint_options options = {.keep = 1 << 20}; /* nothing there is removed */
+    const weft_checkpoint_options options = {.keep = 1 << 20, /* nothing there is removed */
+                                             .data = from->data};
     weft_set_runs(m->program, state.step);
     WEFT_TRY(weft_checkpoints_open(directory, &options, &m->checkpoints, error));
     WEFT_TRY(weft_checkpoints_save(m->checkpoints, m->program, &state, error));

@@ -36,8 +36,9 @@ typedef struct source {
     bool knows_slots;     /* else "w/m" is a slot of w when they are of one shape */
     int64_t step, sample; /* 0: the file does not say */
     uint64_t seed;
-    json_t *left; /* {"the causal mask": 12}: how many a map leaves, and why; NULL: none */
-    void *file;   /* the format's own */
+    const char *data; /* what it has learned from; NULL or "": the file does not say */
+    json_t *left;     /* {"the causal mask": 12}: how many a map leaves, and why; NULL: none */
+    void *file;       /* the format's own */
     /* Which tensors will be read, [n_tensors]; NULL: all. Once, before the first is read. NULL: it need not know. */
     weft_status (*choose)(struct source *from, const bool *wanted, weft_error *error);
     weft_status (*read)(struct source *from, int i, void *buffer, weft_error *error);

@@ -51,13 +51,13 @@ static json_t *stored_json(const weft_stored *stored)
 {
     weft_checkpoint_state state;
     weft_stored_state(stored, &state);
-    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:I}", "path",
+    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s, s:i, s:I}", "path",
                      weft_stored_path(stored), "step", (json_int_t)state.step, "sample",
                      (json_int_t)state.sample, "seed", (json_int_t)state.seed, "mesh",
-                     weft_stored_mesh(stored), "layout", weft_stored_layout(stored), "program",
-                     weft_stored_program(stored), "library", weft_stored_library(stored),
-                     "n_tensors", weft_stored_n_tensors(stored), "bytes",
-                     (json_int_t)bytes_of(stored));
+                     weft_stored_mesh(stored), "layout", weft_stored_layout(stored), "data",
+                     weft_stored_data(stored), "program", weft_stored_program(stored), "library",
+                     weft_stored_library(stored), "n_tensors", weft_stored_n_tensors(stored),
+                     "bytes", (json_int_t)bytes_of(stored));
 }
 
 static json_t *tensor_json(const weft_stored_tensor *t)
@@ -137,9 +137,10 @@ static weft_status show(ckpt_call *c, weft_error *error)
     json_t *tensors = json_array();
     if (!c->is_json)
         printf("path    %s\nstep    %lld\nsample  %lld\nseed    %llu\nmesh    %s\nlayout  "
-               "%s\nprogram %s\nlibrary %s\n\n",
+               "%s\ndata    %s\nprogram %s\nlibrary %s\n\n",
                weft_stored_path(stored), (long long)state.step, (long long)state.sample,
                (unsigned long long)state.seed, weft_stored_mesh(stored), weft_stored_layout(stored),
+               *weft_stored_data(stored) ? weft_stored_data(stored) : "not said",
                weft_stored_program(stored), weft_stored_library(stored));
     for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
         const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);

@@ -15,23 +15,28 @@ static const char own[] = "dims";
 /* ---- the attribute "dims" -------------------------------------------------------------------- */
 
 /* A text of one fixed length, as ours is. */
-static bool read_own(hid_t dataset, char *text)
+bool text_of(hid_t object, const char *name, char *text, size_t room)
 {
-    if (H5Aexists(dataset, own) <= 0) return false;
-    const hid_t attribute = H5Aopen(dataset, own, H5P_DEFAULT);
+    memset(text, 0, room);
+    if (H5Aexists(object, name) <= 0) return false;
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool is_read = type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&
-                   H5Tis_variable_str(type) == 0 && H5Tget_size(type) < STREAM_DIMS &&
+                   H5Tis_variable_str(type) == 0 && H5Tget_size(type) < room &&
                    H5Sget_simple_extent_npoints(space) == 1;
-    memset(text, 0, STREAM_DIMS);
     is_read = is_read && H5Aread(attribute, type, text) >= 0;
-    text[STREAM_DIMS - 1] = 0;
+    text[room - 1] = 0;
     const size_t length = strlen(text);
-    memset(text + length, 0, STREAM_DIMS - length); /* what stood behind its end is not sent */
+    memset(text + length, 0, room - length); /* what stood behind its end is not sent */
     if (type >= 0) H5Tclose(type);
     if (space >= 0) H5Sclose(space);
     if (attribute >= 0) H5Aclose(attribute);
     return is_read;
+}
+
+static bool read_own(hid_t dataset, char *text)
+{
+    return text_of(dataset, own, text, STREAM_DIMS);
 }
 
 bool has_own_dims(hid_t dataset)

@@ -271,7 +271,10 @@ static uint64_t number_of(hid_t file, const char *name, uint64_t otherwise)
 static void send_state(hid_t file)
 {
     stream_state state = {(int64_t)number_of(file, "step", 0),
-                          (int64_t)number_of(file, "sample", 0), number_of(file, "seed", 1)};
+                          (int64_t)number_of(file, "sample", 0), number_of(file, "seed", 1), ""};
+    char format[STREAM_TYPE];
+    if (text_of(file, "format", format, sizeof format) && strcmp(format, "weft") == 0)
+        (void)text_of(file, "data", state.data, sizeof state.data);
     send_message(STREAM_STATE, &state, sizeof state);
 }
 

@@ -83,6 +83,8 @@ void send_elements(const reader *r, const found *f);
 /* dims_of - the names of a dataset's dims, "batch,seq" into dims [STREAM_DIMS]; "" when it has none
  * that are good. */
 void dims_of(const reader *r, hid_t dataset, int n_dims, char *dims);
+/* text_of - an attribute of fixed length, all of text [room] being set; false, and "": there is none that is good. */
+bool text_of(hid_t object, const char *name, char *text, size_t room);
 /* has_own_dims - whether it has the attribute that our own files have. */
 bool has_own_dims(hid_t dataset);
 

@@ -34,6 +34,7 @@ typedef struct foreign {
     int64_t bytes; /* of the wanted tensors so far */
     int room;      /* of from->tensors */
     bool is_told;  /* which tensors are wanted */
+    char data[STREAM_DATA];
 } foreign;
 
 static weft_status fail_stream(const source *from, weft_error *error, const char *what)
@@ -155,9 +156,12 @@ static weft_status read_front(source *from, weft_error *error)
     }
     if (head.bytes != sizeof state) return fail_stream(from, error, "a state of no size");
     WEFT_TRY(sandbox_read(&f->box, &state, sizeof state, error));
+    if (!is_text(state.data, sizeof state.data)) return fail_stream(from, error, "data of no text");
     from->step = state.step;
     from->sample = state.sample;
     from->seed = state.seed;
+    memcpy(f->data, state.data, sizeof f->data);
+    from->data = f->data;
     return WEFT_OK;
 }
 

@@ -22,6 +22,7 @@ enum {
     STREAM_FRAME = 1 << 20,
     STREAM_NAME = 512,  /* with the 0 at the end */
     STREAM_DIMS = 1024, /* as well */
+    STREAM_DATA = 1024, /* as well */
     STREAM_TYPE = 8,
     STREAM_SENTENCE = 400,
     STREAM_PROBLEM = 320
@@ -54,6 +55,7 @@ typedef struct stream_tensor {
 typedef struct stream_state {
     int64_t step, sample; /* 0: the file does not say */
     uint64_t seed;
+    char data[STREAM_DATA]; /* what it has learned from; "": the file does not say */
 } stream_state;
 
 typedef struct stream_refusal {

@@ -1,6 +1,6 @@
 /* safetensors_carry: a checkpoint as a safetensors file, and such a file as a source.
  *
- * Dims, step, sample and seed are texts in its metadata, so that the way back changes nothing.
+ * Dims, step, sample, seed and data are texts in its metadata, so that the way back changes nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +59,8 @@ static char *header_text(const weft_stored *stored)
     add_number(metadata, "step", (unsigned long long)state.step);
     add_number(metadata, "sample", (unsigned long long)state.sample);
     add_number(metadata, "seed", state.seed);
+    if (*weft_stored_data(stored))
+        json_object_set_new(metadata, "data", json_string(weft_stored_data(stored)));
     for (int i = 0; i < weft_stored_n_tensors(stored); i++)
         add_tensor(header, metadata, weft_stored_tensor_at(stored, i), &at);
     char *text = json_dumps(header, JSON_COMPACT);
@@ -233,6 +235,8 @@ static weft_status open_file(const char *path, source *from, weft_error *error)
     from->step = (int64_t)number_of(f, "step");
     from->sample = (int64_t)number_of(f, "sample");
     from->seed = safetensors_metadata(f, "seed") ? number_of(f, "seed") : 1;
+    const char *format = safetensors_metadata(f, "format");
+    if (format && strcmp(format, "weft") == 0) from->data = safetensors_metadata(f, "data");
     return WEFT_OK;
 }
 

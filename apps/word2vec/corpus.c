@@ -248,6 +248,15 @@ uint64_t corpus_mark(const corpus *c)
     return mark >> 1 | 1; /* integers of JSON have a sign */
 }
 
+void corpus_told(const corpus *c, char text[CORPUS_TOLD])
+{
+    uint64_t hash = corpus_mark(c);
+    for (int64_t i = 0; i < c->length; i++)
+        hash = (hash ^ (uint64_t)c->ids[i]) * UINT64_C(0x100000001b3);
+    snprintf(text, CORPUS_TOLD, "%lld places of %lld words (hash %016llx)", (long long)c->length,
+             (long long)c->n_words, (unsigned long long)hash);
+}
+
 const char *corpus_word(const corpus *c, int64_t id)
 {
     return c->names[id];

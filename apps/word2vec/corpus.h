@@ -26,6 +26,9 @@ void corpus_close(corpus **c);
 int64_t corpus_words(const corpus *c);
 int64_t corpus_length(const corpus *c);
 const char *corpus_word(const corpus *c, int64_t id); /* borrowed */
+/* corpus_told - which words stand in it as it is gone through, into text [CORPUS_TOLD]: "7201 places of 49 words (hash 5e1f..)". */
+enum { CORPUS_TOLD = 100 };
+void corpus_told(const corpus *c, char text[CORPUS_TOLD]);
 /* Another one for other words, or another order of them; not 0. */
 uint64_t corpus_mark(const corpus *c);
 /* corpus_find - the number of a word [n letters]; -1 and WEFT_USAGE, with the nearest, for one that is none. Local. */

@@ -137,7 +137,11 @@ static weft_value update(app_task *task, weft_value of, weft_value rate)
 static weft_status open_data(app_task *task, weft_error *error)
 {
     const job *j = task->own;
-    return corpus_pairs(j->corpus, &task->data[APP_LEARNS], error);
+    char told[CORPUS_TOLD];
+    corpus_told(j->corpus, told);
+    WEFT_TRY(corpus_pairs(j->corpus, &task->data[APP_LEARNS], error));
+    WEFT_TRY(weft_dataset_fact(task->data[APP_LEARNS], "text", told, error));
+    return app_task_fact(task, "window", settings_count(task->settings, "window"), error);
 }
 
 static void print_nearest(const job *j, const int32_t *ids, const double *cosines, int64_t n_near)

@@ -74,6 +74,11 @@ static weft_status make(const char *directory, const weft_checkpoint_options *op
                          "checkpoints need a directory, with a path of 1 to %d bytes", LONGEST);
     if (options) c->options = *options;
     if (c->options.keep < 2) c->options.keep = 2;
+    if (c->options.data != NULL) {
+        WEFT_TRY(weft_facts_check(c->options.data, error));
+        strcpy(c->data, c->options.data);
+    }
+    c->options.data = c->data;
     WEFT_TRY(weft_path(c->directory, error, "%s", directory));
     return weft_world_is_root() ? prepare_directory(directory, error) : WEFT_OK;
 }

@@ -1,7 +1,7 @@
 /* manifest.h (private): what a checkpoint says about itself: manifest.json, as structs and as text.
  *
  *     {"format": 1, "step": 1000, "sample": 64000, "seed": "1234", "mesh": "data:2", "layout":
- * "batch:data", "weft": "0.1.0", "program": "<16 digits>", "library": "<16 digits>", "block_bytes": 4194304, "files": [{"name": "state.h5", "bytes":
+ * "batch:data", "data": "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64", "weft": "0.1.0", "program": "<16 digits>", "library": "<16 digits>", "block_bytes": 4194304, "files": [{"name": "state.h5", "bytes":
  * 81920, "structure": "<hash of all bytes outside tensors>"}], "tensors": [{"name": "w", "kind":
  * "parameter", "dtype": "f32", "dims": [["pixel", 784], ["hidden", 64]], "dataset":
  * "/parameters/w", "file": "state.h5", "offset": 4096, "bytes": 200704, "hashes": ["<hash of its
@@ -46,6 +46,7 @@ typedef struct weft_manifest {
     weft_arena *arena; /* of all texts and arrays here */
     weft_checkpoint_state state;
     const char *mesh, *layout;
+    const char *data; /* what it has learned from (facts.h); "": not said */
     const char *program,
         *library; /* digests, for people: which program and build wrote it; "": not said */
     int n_files, n_entries;

@@ -339,7 +339,8 @@ static weft_status read_root(const reader *r, json_t *root)
     WEFT_TRY(read_seed(r, root, &m->state.seed));
     WEFT_TRY(get_text(r, root, "mesh", 0, &m->mesh));
     WEFT_TRY(get_text(r, root, "layout", 0, &m->layout));
-    m->program = m->library = ""; /* not said by the first checkpoints */
+    m->data = m->program = m->library = ""; /* not said by the first checkpoints */
+    if (json_object_get(root, "data")) WEFT_TRY(get_text(r, root, "data", 0, &m->data));
     if (json_object_get(root, "program")) WEFT_TRY(get_text(r, root, "program", 0, &m->program));
     if (json_object_get(root, "library")) WEFT_TRY(get_text(r, root, "library", 0, &m->library));
     WEFT_TRY(read_files(r, root));

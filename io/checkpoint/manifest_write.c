@@ -146,6 +146,7 @@ static json_t *manifest_json(const weft_manifest *manifest)
     failed += json_object_set_new(json, "seed", json_string(seed));
     failed += json_object_set_new(json, "mesh", json_string(manifest->mesh));
     failed += json_object_set_new(json, "layout", json_string(manifest->layout));
+    if (manifest->data[0]) failed += json_object_set_new(json, "data", json_string(manifest->data));
     failed += json_object_set_new(json, "program", json_string(manifest->program));
     failed += json_object_set_new(json, "library", json_string(manifest->library));
     failed += json_object_set_new(json, "block_bytes", json_integer(WEFT_BLOCK_BYTES));

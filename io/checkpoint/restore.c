@@ -318,8 +318,35 @@ static weft_status read_all(restoring *r, weft_error *error)
                      error);
 }
 
-static weft_status restore_step(weft_program *program, const char *path, int64_t step,
-                                weft_checkpoint_state *state, weft_error *error)
+/* Whether it has learned from what is learned from now; where it has not, and that is wanted, what is to be told. */
+static weft_status check_data(weft_checkpoints *c, const weft_stored *stored,
+                              weft_checkpoint_state *state, weft_error *error)
+{
+    static const weft_facts_words words = {"was", "", "is ", ""};
+    char what[300];
+    const char *before = stored->manifest->data;
+    if (c->data[0] == 0) return WEFT_OK;
+    if (before[0] == 0) {
+        snprintf(
+            c->told, sizeof c->told,
+            "the checkpoint of step %lld does not say what it has learned from, so the data is "
+            "not compared",
+            (long long)state->step);
+        return WEFT_OK;
+    }
+    if (!weft_facts_differ(before, c->data, &words, what, sizeof what)) return WEFT_OK;
+    if (!c->options.other_data)
+        return weft_fail(error, WEFT_USAGE,
+                         "%.80s has learned from other data: %s; give the data that it was begun "
+                         "with, or other_data of the options to go on with this",
+                         stored->path, what);
+    state->sample = 0;
+    snprintf(c->told, sizeof c->told, "goes on with other data, from its first sample: %s", what);
+    return WEFT_OK;
+}
+
+static weft_status restore_step(weft_checkpoints *c, weft_program *program, const char *path,
+                                int64_t step, weft_checkpoint_state *state, weft_error *error)
 {
     weft_stored *stored;
     WEFT_TRY(weft_stored_open_step(path, &stored, error));
@@ -328,8 +355,11 @@ static weft_status restore_step(weft_program *program, const char *path, int64_t
     if (stored->manifest->state.step != step)
         status = weft_fail(error, WEFT_CORRUPT, "%.200s holds step %lld: it was moved or renamed",
                            path, (long long)stored->manifest->state.step);
+    c->told[0] = 0;
+    weft_stored_state(stored, state);
+    if (status == WEFT_OK) status = check_data(c, stored, state, error);
     if (status == WEFT_OK) status = read_all(&r, error);
-    if (status == WEFT_OK) weft_stored_state(stored, state);
+    if (status != WEFT_OK) *state = (weft_checkpoint_state){0};
     free(r.entries);
     free(r.blocks);
     weft_stored_close(&stored);
@@ -385,7 +415,8 @@ static weft_status restore_newest(weft_checkpoints *c, weft_program *program,
         WEFT_TRY(weft_peers_tell(peers, &found, sizeof found, error));
         if (found.step < 0) return found.n_damaged ? fail_all_damaged(c, &found, error) : WEFT_OK;
         (void)weft_step_path(path, c->directory, found.step, error);
-        if (error->status == WEFT_OK) (void)restore_step(program, path, found.step, state, error);
+        if (error->status == WEFT_OK)
+            (void)restore_step(c, program, path, found.step, state, error);
         const weft_status status = weft_world_agree(error);
         if (status != WEFT_CORRUPT) return status;
         if (peers->self == 0) mark_damaged(path, error);
@@ -395,13 +426,13 @@ static weft_status restore_newest(weft_checkpoints *c, weft_program *program,
     }
 }
 
-static weft_status restore_number(const weft_checkpoints *c, weft_program *program, int64_t step,
+static weft_status restore_number(weft_checkpoints *c, weft_program *program, int64_t step,
                                   weft_checkpoint_state *state, weft_error *error)
 {
     char path[WEFT_PATH_BYTES];
     if (weft_step_path(path, c->directory, step, error) == WEFT_OK) {
         if (step >= 0 && weft_path_exists(path))
-            (void)restore_step(program, path, step, state, error);
+            (void)restore_step(c, program, path, step, state, error);
         else
             weft_fail(error, WEFT_USAGE, "there is no checkpoint of step %lld in %.300s",
                       (long long)step, c->directory);
@@ -419,7 +450,7 @@ weft_status weft_checkpoints_restore(weft_checkpoints *c, weft_program *program,
     *state = found;
     WEFT_TRY(weft_check_given(c != NULL, __func__, "checkpoints", error));
     WEFT_GIVEN(program, error);
-    c->skipped[0] = 0;
+    c->skipped[0] = c->told[0] = 0;
     WEFT_TRY(weft_checkpoints_wait(c, error));
     if (weft_mesh_n_local(weft_program_mesh(program)) == 0)
         return weft_fail(error, WEFT_USAGE,
@@ -445,4 +476,9 @@ weft_status weft_checkpoints_restore(weft_checkpoints *c, weft_program *program,
 const char *weft_checkpoints_skipped(const weft_checkpoints *c)
 {
     return c != NULL ? c->skipped : "";
+}
+
+const char *weft_checkpoints_data(const weft_checkpoints *c)
+{
+    return c != NULL ? c->told : "";
 }

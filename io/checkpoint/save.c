@@ -49,7 +49,7 @@ static const char *digest_text(weft_arena *arena, uint64_t digest)
 }
 
 static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *state,
-                                 weft_error *error)
+                                 const char *data, weft_error *error)
 {
     const size_t n = (size_t)save->snapshot.n;
     weft_manifest *m = save->manifest = calloc(1, sizeof *m);
@@ -59,14 +59,15 @@ static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *s
     m->state = *state;
     m->mesh = weft_arena_intern(m->arena, weft_mesh_text(weft_program_mesh(program)));
     m->layout = weft_arena_intern(m->arena, weft_program_layout(program));
+    m->data = weft_arena_intern(m->arena, data);
     m->program = digest_text(m->arena, weft_program_digest(program));
     m->library = digest_text(m->arena, weft_build_id());
     m->files = weft_arena_take(m->arena, sizeof *m->files);
     m->entries = weft_arena_take(m->arena, n * sizeof *m->entries + 1);
     m->by_name = weft_arena_take(m->arena, n * sizeof *m->by_name + 1);
     m->by_place = weft_arena_take(m->arena, n * sizeof *m->by_place + 1);
-    if (!m->mesh || !m->layout || !m->program || !m->library || !m->files || !m->entries ||
-        !m->by_name || !m->by_place)
+    if (!m->mesh || !m->layout || !m->data || !m->program || !m->library || !m->files ||
+        !m->entries || !m->by_name || !m->by_place)
         return weft_fail_memory(error, n * sizeof *m->entries);
     m->n_files = 1;
     m->files[0].name = WEFT_STATE_FILE;
@@ -167,7 +168,7 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
     save->snapshot.tell = tell_one_taken;
     save->snapshot.told = save;
-    WEFT_TRY(make_manifest(save, state, error));
+    WEFT_TRY(make_manifest(save, state, c->data, error));
     WEFT_TRY(make_hashes(save, error));
     WEFT_TRY(weft_path(save->temporary, error, "%s/step_%08lld.tmp", c->directory,
                        (long long)state->step));

@@ -144,6 +144,7 @@ static bool add_state(const skeleton *s, const weft_manifest *manifest)
            add_attribute(h5, s->file, "step", i64, &state->step) &&
            add_attribute(h5, s->file, "sample", i64, &state->sample) &&
            add_attribute(h5, s->file, "seed", u64, &state->seed) &&
+           (manifest->data[0] == 0 || add_text(h5, s->file, "data", manifest->data)) &&
            add_text(h5, s->file, "mesh", manifest->mesh) &&
            add_text(h5, s->file, "layout", manifest->layout);
 }

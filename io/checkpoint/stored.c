@@ -251,6 +251,11 @@ void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state)
     *state = stored != NULL ? stored->manifest->state : (weft_checkpoint_state){0};
 }
 
+const char *weft_stored_data(const weft_stored *stored)
+{
+    return stored != NULL ? stored->manifest->data : "";
+}
+
 const char *weft_stored_mesh(const weft_stored *stored)
 {
     return stored != NULL ? stored->manifest->mesh : "";

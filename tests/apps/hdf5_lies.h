@@ -38,7 +38,7 @@ static stream_tensor tensor_of(const char *name, int64_t size)
 static void say_tensor(const stream_tensor *t, size_t bytes, bool is_ended)
 {
     static const float numbers[2] = {1, 2};
-    const stream_state state = {7, 8, 9};
+    const stream_state state = {7, 8, 9, ""};
     say(STREAM_TENSOR, t, sizeof *t);
     say(STREAM_STATE, &state, sizeof state);
     if (bytes > 0) say(STREAM_BYTES, numbers, bytes);
@@ -231,7 +231,7 @@ static void say_nothing(void)
 
 static void say_none(void)
 {
-    const stream_state state = {7, 8, 9};
+    const stream_state state = {7, 8, 9, ""};
     say(STREAM_STATE, &state, sizeof state);
     say(STREAM_END, NULL, 0);
 }

@@ -203,10 +203,12 @@ static void test_a_state_goes_on_in_its_own_text_alone(void)
     static const struct {
         const char *more, *sentence;
     } mistakes[] = {
-        {"--carry --seq 9", "has learned from other data"},
-        {"--carry --data %s/short.txt", "has learned from other data"},
-        {"--carry --batch 5", "layer0/carried/h is [batch:6, hidden:12]"},
-        {"", "tensors and this program wants only"},
+        {"--carry --seq 9", "seq was 10 and is 9"},
+        {"--carry --data %s/short.txt", "text was 8000 bytes (hash "},
+        {"--carry --batch 5", "carried rows was 6 and is 5"},
+        {"--carry --batch 5 --data-changed", "layer0/carried/h is [batch:6, hidden:12]"},
+        {"", "carried rows was 6 and is not said"},
+        {"--data-changed", "tensors and this program wants only"},
     };
     const task net = {.program = "charlm",
                       .arguments = "--data %s/text.txt --width 12 --seq 10 --batch 6"};

@@ -363,7 +363,9 @@ def test_data_sets_and_checkpoints_are_opened():
         program.run()
         read = program.read(tokens)
         assert (program.read(targets) == read + 1).all() and (read[:, 0] % 6 == 0).all(), read
-        saved = weft.checkpoints_open(os.path.join(folder, "saved"))
+        assert weft.dataset_facts(data).startswith("text: ") and weft.dataset_facts(data).endswith("; seq: 6")
+        weft.dataset_fact(data, "words", "of mine")
+        saved = weft.checkpoints_open(os.path.join(folder, "saved"), data=weft.dataset_facts(data))
         weft.checkpoints_save(saved, program, dict(step=1, sample=weft.dataset_position(data), seed=1))
         weft.checkpoints_wait(saved)
         weights = program.read(w)
@@ -371,6 +373,8 @@ def test_data_sets_and_checkpoints_are_opened():
         state = weft.checkpoints_restore(weft.checkpoints_open(os.path.join(folder, "saved")), other, -1)
         assert (state.step, state.sample, state.seed) == (1, 4, 1)
         np.testing.assert_array_equal(other.read(w), weights)
+        other_data = weft.checkpoints_open(os.path.join(folder, "saved"), data="text: mine")
+        refused(weft.Error, "words was of mine and is not said", weft.checkpoints_restore, other_data, other, -1)
         stored = weft.stored_open(os.path.join(folder, "saved"))
         assert weft.stored_state(stored) == state and weft.stored_tensor_at(stored, 0).name == "w"
         assert weft.stored_tensor_at(stored, 0).shape == (("vocab", 256),) and weft.stored_tensor_at(stored, 9) is None

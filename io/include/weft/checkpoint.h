@@ -27,12 +27,16 @@ typedef struct weft_checkpoint_options {
     bool allow_nonfinite;
     /* weft_checkpoints_save returns when it is committed; needs no copy of the state */
     bool is_synchronous;
+    /* what is learned from: weft_dataset_facts, which is copied. Each checkpoint says it, and one that says other data is not restored
+     * (WEFT_USAGE, with what it was and what it is), unless other_data; NULL: nothing is said and nothing compared */
+    const char *data;
+    bool other_data; /* go on with other data, from its first sample */
 } weft_checkpoint_options;
 
 /* What continues besides the variables. */
 typedef struct weft_checkpoint_state {
     int64_t step;   /* runs done: weft_runs                              */
-    int64_t sample; /* next global sample: weft_dataset_position          */
+    int64_t sample; /* next global sample: weft_dataset_position; restored for other data: 0 */
     uint64_t seed;  /* of the graph                                       */
 } weft_checkpoint_state;
 
@@ -79,7 +83,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_wait(weft_checkpoints *che
  * step     WEFT_NEWEST: the newest good one; a damaged one is marked (a file `damaged` in it with the reason) and the one
  *          before is taken. A number: that one or an error.
  * state    out; all zero when there is no checkpoint (only with WEFT_NEWEST)
- * returns  WEFT_USAGE when variables do not fit (name, both shapes): they are as they were; WEFT_CORRUPT when none that
+ * returns  WEFT_USAGE when variables or the data do not fit (name, both shapes): they are as they were; WEFT_CORRUPT when none that
  *          is there can be restored: then variables hold anything */
 WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_restore(weft_checkpoints *checkpoints,
                                                               weft_program *program, int64_t step,
@@ -87,6 +91,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_restore(weft_checkpoints *
                                                               weft_error *error);
 /* What the last restore found damaged: a line for each, with the reason; "" for nothing. Borrowed. Local. */
 WEFT_API const char *weft_checkpoints_skipped(const weft_checkpoints *checkpoints);
+/* What is to be told of the data of the last restore: that it is other data (options.other_data), or that the checkpoint does not say
+ * which it was, as of earlier versions; "": it is the same, or options.data was not given. Borrowed. Local. */
+WEFT_API const char *weft_checkpoints_data(const weft_checkpoints *checkpoints);
 
 /* weft_check_replicas - hash what is replicated on all its holders; names the odd rank and the variable. Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_check_replicas(weft_program *program, weft_error *error);
@@ -111,6 +118,8 @@ WEFT_API const char *weft_stored_path(const weft_stored *stored);
 WEFT_API void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state);
 WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
 WEFT_API const char *weft_stored_layout(const weft_stored *stored);
+/* What it has learned from (weft_checkpoint_options.data); "" where it is not said. */
+WEFT_API const char *weft_stored_data(const weft_stored *stored);
 /* Digests of the program and of the build of Weft that wrote it, 16 digits; "" where they are not said. */
 WEFT_API const char *weft_stored_program(const weft_stored *stored);
 WEFT_API const char *weft_stored_library(const weft_stored *stored);

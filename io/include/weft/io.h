@@ -95,10 +95,33 @@ WEFT_API int64_t weft_dataset_samples(const weft_dataset *dataset);
 /* Elements of one sample ("image": pixels; "tokens": seq). */
 WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
 
+/* weft_dataset_facts - what the samples are, in words: "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64". Two sets with the same
+ * words have the same samples, in an order that the seed decides. For weft_checkpoint_options.data.
+ *
+ * A file is told by its length and its bytes, wherever it is and whatever it is called, compressed or not. Up to 64 MiB all of
+ * them are hashed as it is opened, of a longer one 64 blocks of 64 KiB, from its first to its last byte: what changes between
+ * them, without another length, is not noticed. Of samples that a function makes only their number is known; say more
+ * with weft_dataset_fact. Borrowed until the next fact; "" for NULL. Local. */
+WEFT_API const char *weft_dataset_facts(const weft_dataset *dataset);
+/* weft_dataset_fact - say one more, or another value of it: which words the tokens are of, what a function reads. Before the set
+ * delivers. name without ": ", value without "; ". returns WEFT_USAGE where it cannot be written so, or there are more than 1023
+ * bytes in all. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact(weft_dataset *dataset, const char *name,
+                                                       const char *value, weft_error *error);
+/* weft_dataset_fact_file - say what a file holds that a function reads, as sets of files say it. Local. Besides: WEFT_IO for a file
+ * that cannot be read. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name,
+                                                            const char *path, weft_error *error);
+/* weft_dataset_agree - whether all processes have the same facts; weft_dataset_next asks by itself, once after each start.
+ * Collective over the mesh. returns WEFT_MISMATCH on all of them, with what differs, at which ranks */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_agree(weft_dataset *dataset,
+                                                        weft_program *program, weft_error *error);
+
 /* weft_dataset_start - bind to a program's inputs by name and start the reading thread. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset,
                                                         weft_program *program, weft_error *error);
-/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). */
+/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). Processes whose
+ * sets are not the same get WEFT_MISMATCH from the first. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program,
                                                        weft_error *error);
 /* The global number of the next sample to be delivered; set it to continue or restart. Local. */

@@ -7,6 +7,7 @@
  * (seed, sample number), so no rank tells another anything but whether it failed.
  */
 #include "dataset.h"
+#include "bounds.h"
 #include "facts.h"
 #include "fingerprint.h"
 #include "part.h"
@@ -32,7 +33,8 @@ struct weft_dataset {
     const weft_dataset_kind *kind;
     void *source;
     weft_dataset_found found;
-    char *facts;           /* in words (facts.h); NULL: none */
+    char *facts; /* in words (facts.h); NULL: none */
+    weft_bound bounds[WEFT_MAX_FIELDS];
     weft_program *program; /* bound to, or NULL */
     int64_t batch, position;
     bool has_agreed; /* the processes have, on what the set is, since it was started */
@@ -59,16 +61,26 @@ static int64_t element_of(const weft_dataset *dataset, int64_t sample)
     return weft_permute(dataset->found.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
 }
 
+static weft_bound_source numbers_of(const weft_dataset *dataset, int field)
+{
+    const weft_field *f = &dataset->kind->fields[field];
+    const int64_t width = !f->is_wide ? 1 : f->width_name ? f->width : dataset->found.width;
+    return (weft_bound_source){dataset->kind, dataset->source, field,
+                               dataset->found.samples * width};
+}
+
 static weft_status read_part(const weft_dataset *dataset, const part *p, int64_t sample,
                              weft_error *error)
 {
+    const weft_bound *bound = &dataset->bounds[p->field];
+    const weft_bound_source from = numbers_of(dataset, p->field);
     weft_want want = {.field = p->field, .dtype = p->dtype, .begin = p->begin, .end = p->end};
     if (!p->memory) return WEFT_OK;
     for (int64_t row = p->row_begin; row < p->row_end; row++) {
+        void *to = p->memory + (size_t)(row - p->row_begin) * p->row_bytes;
         want.sample = element_of(dataset, sample + row);
-        WEFT_TRY(dataset->kind->read(dataset->source, &want,
-                                     p->memory + (size_t)(row - p->row_begin) * p->row_bytes,
-                                     error));
+        WEFT_TRY(dataset->kind->read(dataset->source, &want, to, error));
+        WEFT_TRY(weft_bound_check(bound, &from, &want, to, error));
     }
     return WEFT_OK;
 }
@@ -416,6 +428,45 @@ weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name, cons
         weft_fingerprint_file(file, path, 0, bytes, "bytes", bytes, print, error);
     close(file);
     return status == WEFT_OK ? weft_dataset_fact(dataset, name, print, error) : status;
+}
+
+/* The field of that name; -1: there is none. */
+static int find_field(const weft_dataset *dataset, const char *name, weft_error *error)
+{
+    for (int i = 0; i < WEFT_MAX_FIELDS && dataset->kind->fields[i].name; i++)
+        if (strcmp(dataset->kind->fields[i].name, name) == 0) return i;
+    weft_fail(error, WEFT_USAGE, "the dataset fills no input named %.80s; its first is %.80s", name,
+              dataset->kind->fields[0].name);
+    return -1;
+}
+
+weft_status weft_dataset_bound(weft_dataset *dataset, const char *name, int64_t n, int64_t ignored,
+                               weft_error *error)
+{
+    WEFT_GIVEN(dataset, error);
+    WEFT_GIVEN(name, error);
+    WEFT_GIVEN_RANGE(n, 1, INT64_MAX, error);
+    const int field = find_field(dataset, name, error);
+    if (field < 0) return WEFT_USAGE;
+    if (dataset->program)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_dataset_bound: the dataset has been started, and reads already; say "
+                         "it before");
+    dataset->bounds[field] = (weft_bound){n, ignored};
+    const weft_bound_source from = numbers_of(dataset, field);
+    return weft_bound_scan(&dataset->bounds[field], &from, error);
+}
+
+int64_t weft_dataset_highest(const weft_dataset *dataset, const char *name, weft_error *error)
+{
+    int64_t highest;
+    if (weft_check_given(dataset != NULL, __func__, "dataset", error) != WEFT_OK ||
+        weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK)
+        return -1;
+    const int field = find_field(dataset, name, error);
+    if (field < 0) return -1;
+    const weft_bound_source from = numbers_of(dataset, field);
+    return weft_bound_highest(&from, &highest, error) == WEFT_OK ? highest : -1;
 }
 
 int64_t weft_dataset_samples(const weft_dataset *dataset)

@@ -17,6 +17,8 @@ typedef struct weft_field {
     /* of this field alone; NULL: the kind's name, and the width of the facts */
     const char *width_name;
     int64_t width;
+    /* where its numbers are ids: of what, and the way out of one that is none; NULL: nothing particular */
+    const char *ids, *mend;
 } weft_field;
 
 /* Elements [begin, end) of one field of one sample of the set. */
@@ -31,6 +33,13 @@ typedef struct weft_dataset_kind {
     weft_field fields[WEFT_MAX_FIELDS]; /* as many as have a name */
     weft_status (*read)(const void *source, const weft_want *want, void *to, weft_error *error);
     void (*close)(void *source);
+    /* n numbers of a field from number `at` of all samples' on, each of number_bytes where they lie; NULL: there are too many */
+    weft_status (*numbers)(const void *source, int field, int64_t at, int64_t n, int64_t *to,
+                           weft_error *error);
+    int64_t number_bytes;
+    /* where a number stands: "FILE: label 17"; NULL: it is told by sample and field */
+    void (*place)(const void *source, int field, int64_t sample, int64_t element, char *text,
+                  size_t bytes);
 } weft_dataset_kind;
 
 /* What an open function found out. */

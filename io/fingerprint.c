@@ -7,23 +7,17 @@
 
 #include "dataset.h"
 
-/* Which of the bytes are hashed: spans that do not overlap, in their order. */
-static int n_spans(int64_t bytes)
+int weft_fingerprint_spans(int64_t bytes)
 {
     return bytes > WEFT_PRINT_WHOLE ? WEFT_PRINT_BLOCKS : 1;
 }
 
-static int64_t span_begin(int64_t bytes, int i)
+void weft_fingerprint_span(int64_t bytes, int i, int64_t *begin, int64_t *end)
 {
-    const int n = n_spans(bytes);
-    return n == 1 ? 0 : (bytes - WEFT_PRINT_BLOCK) / (n - 1) * i;
-}
-
-static int64_t span_end(int64_t bytes, int i)
-{
-    const int n = n_spans(bytes);
-    if (i == n - 1) return bytes; /* the last, longer by what a distance is rounded by */
-    return span_begin(bytes, i) + WEFT_PRINT_BLOCK;
+    const int n = weft_fingerprint_spans(bytes);
+    *begin = n == 1 ? 0 : (bytes - WEFT_PRINT_BLOCK) / (n - 1) * i;
+    *end = *begin + WEFT_PRINT_BLOCK;
+    if (i == n - 1) *end = bytes; /* the last, longer by what a distance is rounded by */
 }
 
 void weft_fingerprint_begin(weft_fingerprint *print, int64_t bytes)
@@ -36,8 +30,9 @@ void weft_fingerprint_begin(weft_fingerprint *print, int64_t bytes)
 void weft_fingerprint_add(weft_fingerprint *print, const void *bytes, int64_t n)
 {
     const int64_t from = print->at, to = from + n;
-    for (int i = 0; i < n_spans(print->bytes); i++) {
-        const int64_t begin = span_begin(print->bytes, i), end = span_end(print->bytes, i);
+    for (int i = 0; i < weft_fingerprint_spans(print->bytes); i++) {
+        int64_t begin, end;
+        weft_fingerprint_span(print->bytes, i, &begin, &end);
         const int64_t low = begin > from ? begin : from, high = end < to ? end : to;
         if (low < high)
             weft_hash_add(&print->hashing, (const char *)bytes + (low - from),
@@ -58,9 +53,11 @@ void weft_fingerprint_end(const weft_fingerprint *print, const char *unit, int64
 /* All are asked for before the first is waited for: a disk that turns, or a server, takes them on its way. */
 static void ask_for(int file, int64_t begin, int64_t bytes)
 {
-    for (int i = 0; i < n_spans(bytes); i++)
-        (void)posix_fadvise(file, begin + span_begin(bytes, i),
-                            span_end(bytes, i) - span_begin(bytes, i), POSIX_FADV_WILLNEED);
+    for (int i = 0; i < weft_fingerprint_spans(bytes); i++) {
+        int64_t from, to;
+        weft_fingerprint_span(bytes, i, &from, &to);
+        (void)posix_fadvise(file, begin + from, to - from, POSIX_FADV_WILLNEED);
+    }
 }
 
 static weft_status read_span(int file, const char *path, int64_t begin, int64_t end, char *room,
@@ -84,9 +81,11 @@ weft_status weft_fingerprint_file(int file, const char *path, int64_t begin, int
     if (room == NULL) return weft_fail_memory(error, WEFT_PRINT_BLOCK);
     weft_fingerprint_begin(&print, bytes);
     ask_for(file, begin, bytes);
-    for (int i = 0; i < n_spans(bytes) && status == WEFT_OK; i++)
-        status = read_span(file, path, begin + span_begin(bytes, i), begin + span_end(bytes, i),
-                           room, &print, error);
+    for (int i = 0; i < weft_fingerprint_spans(bytes) && status == WEFT_OK; i++) {
+        int64_t from, to;
+        weft_fingerprint_span(bytes, i, &from, &to);
+        status = read_span(file, path, begin + from, begin + to, room, &print, error);
+    }
     weft_fingerprint_end(&print, unit, units, text);
     free(room);
     return status;

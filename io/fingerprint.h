@@ -24,7 +24,9 @@ typedef struct weft_fingerprint {
     weft_hashing hashing;
 } weft_fingerprint;
 
-/* All Local. */
+/* All Local. weft_fingerprint_span - which of the bytes are hashed: span i of weft_fingerprint_spans, in their order. */
+int weft_fingerprint_spans(int64_t bytes);
+void weft_fingerprint_span(int64_t bytes, int i, int64_t *begin, int64_t *end);
 void weft_fingerprint_begin(weft_fingerprint *print, int64_t bytes);
 void weft_fingerprint_add(weft_fingerprint *print, const void *bytes, int64_t n);
 void weft_fingerprint_end(const weft_fingerprint *print, const char *unit, int64_t units,

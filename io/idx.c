@@ -91,15 +91,36 @@ static weft_status idx_read(const void *source, const weft_want *want, void *to,
     return WEFT_OK;
 }
 
+static weft_status idx_numbers(const void *source, int field, int64_t at, int64_t n, int64_t *to,
+                               weft_error *error)
+{
+    const weft_want want = {field, WEFT_I64, 0, at, at + n}; /* samples lie one behind the other */
+    return idx_read(source, &want, to, error);
+}
+
+static void idx_place(const void *source, int field, int64_t sample, int64_t element, char *text,
+                      size_t bytes)
+{
+    const idx *set = source;
+    const idx_file *f = &set->files[field];
+    snprintf(text, bytes, "data file %.180s: %s %lld", f->path, field == 0 ? "byte" : "label",
+             (long long)((set->first + sample) * f->width + element));
+}
+
 enum {
     LABELS = 1u << WEFT_I32 | 1u << WEFT_I64 | 1u << WEFT_U8,
     IMAGES = 1u << WEFT_F32 | 1u << WEFT_F64 | 1u << WEFT_BF16 | 1u << WEFT_F16 | 1u << WEFT_U8
 };
 static const weft_dataset_kind idx_kind = {
     .width_name = "pixel",
-    .fields = {{"image", true, IMAGES}, {"label", false, LABELS}},
+    .fields = {{"image", true, IMAGES},
+               {"label", false, LABELS, NULL, 0, "classes",
+                "give as many classes as there are, or the labels that go with them"}},
     .read = idx_read,
     .close = idx_close,
+    .numbers = idx_numbers,
+    .number_bytes = 1,
+    .place = idx_place,
 };
 
 static int64_t big_endian(const unsigned char *b)

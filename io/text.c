@@ -7,6 +7,7 @@
 #include "dataset.h"
 #include "fingerprint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,64 +29,84 @@ static void text_close(void *source)
 }
 
 #define WIDEN(name, NARROW, T)                                                                     \
-    static int64_t name(void *to, const unsigned char *from, int64_t n)                            \
+    static void name(void *to, const unsigned char *from, int64_t n)                               \
     {                                                                                              \
-        int64_t most = 0;                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             NARROW read;                                                                           \
             memcpy(&read, from + (size_t)i * sizeof read, sizeof read);                            \
             const T token = read;                                                                  \
             memcpy((unsigned char *)to + (size_t)i * sizeof token, &token, sizeof token);          \
-            most = read > most ? read : most;                                                      \
         }                                                                                          \
-        return most;                                                                               \
     }
 WIDEN(bytes_i32, unsigned char, int32_t)
 WIDEN(bytes_i64, unsigned char, int64_t)
 WIDEN(words_i32, uint16_t, int32_t)
 WIDEN(words_i64, uint16_t, int64_t)
-/* [has words]: returns the largest */
-static int64_t (*const widens[2][WEFT_DTYPES])(void *to, const unsigned char *from, int64_t n) = {
+/* [has words] */
+static void (*const widens[2][WEFT_DTYPES])(void *to, const unsigned char *from, int64_t n) = {
     {[WEFT_I32] = bytes_i32, [WEFT_I64] = bytes_i64}, /* u8 is the bytes themselves */
     {[WEFT_I32] = words_i32, [WEFT_I64] = words_i64}};
 
-static weft_status check_words(const text *t, int64_t most, weft_error *error)
-{
-    if (t->n_words == 0 || most < t->n_words) return WEFT_OK;
-    return weft_fail(error, WEFT_IO,
-                     "%s has a token %lld, and there are %lld words, from 0; encode the text with "
-                     "the vocabulary that is used",
-                     t->path, (long long)most, (long long)t->n_words);
-}
-
 /* What is read goes to the end of `to` and is widened from the front: an element is never written past what waits to be
  * read. */
+static weft_status read_at(const text *t, int64_t at, int64_t n, weft_dtype dtype, void *to,
+                           weft_error *error)
+{
+    const int64_t bytes = t->n_words > 0 ? 2 : 1;
+    unsigned char *read = (unsigned char *)to + ((int64_t)weft_dtype_bytes(dtype) - bytes) * n;
+    WEFT_TRY(weft_file_read(t->file, t->path, read, n * bytes, t->begin + at * bytes, error));
+    if (widens[t->n_words > 0][dtype]) widens[t->n_words > 0][dtype](to, read, n);
+    return WEFT_OK;
+}
+
+/* In the file, of a number of a window. Fields are 0, tokens, and 1, targets, one later. */
+static int64_t place_of(const text *t, int field, int64_t sample, int64_t element)
+{
+    return sample * t->seq + element + field;
+}
+
 static weft_status text_read(const void *source, const weft_want *want, void *to, weft_error *error)
 {
     const text *t = source;
-    const int64_t n = want->end - want->begin, bytes = t->n_words > 0 ? 2 : 1;
-    const int64_t shift = want->field; /* 0: tokens; 1: targets, one later */
-    const int64_t at = want->sample * t->seq + want->begin + shift;
-    unsigned char *read =
-        (unsigned char *)to + ((int64_t)weft_dtype_bytes(want->dtype) - bytes) * n;
-    WEFT_TRY(weft_file_read(t->file, t->path, read, n * bytes, t->begin + at * bytes, error));
-    if (!widens[t->n_words > 0][want->dtype]) return WEFT_OK;
-    return check_words(t, widens[t->n_words > 0][want->dtype](to, read, n), error);
+    return read_at(t, place_of(t, want->field, want->sample, want->begin), want->end - want->begin,
+                   want->dtype, to, error);
+}
+
+static weft_status text_numbers(const void *source, int field, int64_t at, int64_t n, int64_t *to,
+                                weft_error *error)
+{
+    return read_at(source, at + field, n, WEFT_I64, to, error);
+}
+
+static void text_place(const void *source, int field, int64_t sample, int64_t element, char *to,
+                       size_t bytes)
+{
+    const text *t = source;
+    snprintf(to, bytes, "data file %.180s: %s %lld", t->path, t->n_words > 0 ? "token" : "byte",
+             (long long)place_of(t, field, sample, element));
 }
 
 enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, BYTES = WORDS | 1u << WEFT_U8 };
+#define IN_WORDS "words", "encode the text with the vocabulary that is used"
 static const weft_dataset_kind kinds[2] = {
     {
         .width_name = "seq",
         .fields = {{"tokens", true, BYTES}, {"targets", true, BYTES}},
         .read = text_read,
         .close = text_close,
+        .numbers = text_numbers,
+        .number_bytes = 1,
+        .place = text_place,
     },
     {
         .width_name = "seq",
-        .fields = {{"tokens", true, WORDS}, {"targets", true, WORDS}},
+        .fields = {{"tokens", true, WORDS, NULL, 0, IN_WORDS},
+                   {"targets", true, WORDS, NULL, 0, IN_WORDS}},
         .read = text_read,
         .close = text_close,
+        .numbers = text_numbers,
+        .number_bytes = 2,
+        .place = text_place,
     }};
 
 static weft_status check_length(const text *t, const char *path, int64_t length, weft_error *error)
@@ -146,6 +167,14 @@ static weft_status take(text t, const char *path, int64_t length, uint64_t seed,
     return weft_dataset_make(&kinds[t.n_words > 0], own, &found, dataset, error);
 }
 
+static weft_status check_words(weft_dataset **dataset, int64_t n_words, weft_error *error)
+{
+    weft_status status = weft_dataset_bound(*dataset, "tokens", n_words, 0, error);
+    if (status == WEFT_OK) status = weft_dataset_bound(*dataset, "targets", n_words, 0, error);
+    if (status != WEFT_OK) weft_dataset_close(dataset);
+    return status;
+}
+
 /* What the windows are of: the text, and how long they are. */
 static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
                         weft_dataset **dataset, weft_error *error)
@@ -161,7 +190,8 @@ static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
     }
     WEFT_TRY(take(t, path, length, seed, dataset, error));
     WEFT_TRY(weft_dataset_say(dataset, has_words ? "tokens" : "text", print, error));
-    return weft_dataset_say_number(dataset, "seq", t.seq, error);
+    WEFT_TRY(weft_dataset_say_number(dataset, "seq", t.seq, error));
+    return has_words ? check_words(dataset, t.n_words, error) : WEFT_OK;
 }
 
 static weft_status open_text(const char *path, int64_t n_words, int64_t seq, uint64_t seed,

@@ -7,6 +7,8 @@
 enum { LEARN = 8000, TEST = 2000, TEST_BATCH = 200 };
 static const option options[] = {
     {"data", OPTION_TEXT, ".", "DIR", "Data", "folder of the t10k-* files, plain or .gz"},
+    {"classes", OPTION_COUNT, "0", "N", "Data",
+     "that labels are of, at most 256; 0: one more than the largest label", NULL, 0, 256},
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights and the order of images"},
     APP_PLACE_OPTIONS("batch pixel hidden digit; of cnn row column channel feature too"),
     {"model", OPTION_CHOICE, "mlp", "NAME", "Model", "a perceptron, or filters and pools before it",
@@ -37,6 +39,7 @@ static mnist_model build(const app_task *task, int which, int64_t batch)
         .hidden = settings_count(s, "hidden"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
         .dtype = app_task_dtype(task),
+        .classes = *(const int64_t *)task->own,
     };
     return mnist_build(task->graph[which], &shape);
 }
@@ -58,9 +61,35 @@ static weft_status open_part(app_task *task, int which, int64_t first, int64_t c
                          &task->data[which], error);
 }
 
+/* Labels that are no classes would be ignored, images learned and not learned alike. */
+static weft_status check_labels(app_task *task, weft_error *error)
+{
+    int64_t *classes = task->own;
+    *classes = settings_count(task->settings, "classes");
+    for (int i = 0; i < APP_PROGRAMS && settings_count(task->settings, "classes") == 0; i++) {
+        const int64_t highest = weft_dataset_highest(task->data[i], "label", error);
+        if (highest < 0) return error->status;
+        *classes = highest + 1 > *classes ? highest + 1 : *classes;
+    }
+    for (int i = 0; i < APP_PROGRAMS; i++)
+        WEFT_TRY(weft_dataset_bound(task->data[i], "label", *classes, 0, error));
+    return WEFT_OK;
+}
+
 static weft_status open_data(app_task *task, weft_error *error)
 {
-    return open_part(task, APP_LEARNS, 0, LEARN, error);
+    WEFT_TRY(open_part(task, APP_LEARNS, 0, LEARN, error));
+    WEFT_TRY(open_part(task, APP_LOOKS, LEARN, TEST, error));
+    return check_labels(task, error);
+}
+
+/* It is open; what was counted is said where it is no usual number. */
+static weft_status opened(app_task *task, weft_error *error)
+{
+    const long long classes = *(const int64_t *)task->own;
+    (void)error;
+    if (classes != 10 && weft_mesh_is_root(task->mesh)) printf("%lld classes\n", classes);
+    return WEFT_OK;
 }
 
 static weft_status test(app_task *task, weft_error *error)
@@ -70,8 +99,7 @@ static weft_status test(app_task *task, weft_error *error)
     const mnist_model m = build(task, APP_LOOKS, TEST_BATCH);
     WEFT_TRY(app_task_look(task, WEFT_VALUES(m.right), error));
     weft_program *program = task->program[APP_LOOKS];
-    if (open_part(task, APP_LOOKS, LEARN, TEST, error) == WEFT_OK)
-        (void)!weft_dataset_start(task->data[APP_LOOKS], program, error);
+    (void)!weft_dataset_start(task->data[APP_LOOKS], program, error);
     WEFT_TRY(weft_world_agree(error));
     for (int i = 0; i < TEST / TEST_BATCH; i++) {
         double some;
@@ -87,6 +115,7 @@ static weft_status test(app_task *task, weft_error *error)
 int main(int n, char **arguments)
 {
     static const app_task_parts parts = {
-        .table = &table, .loss = loss, .open = open_data, .look = test};
-    return app_task_main(&parts, NULL, n, arguments);
+        .table = &table, .begin = open_data, .loss = loss, .open = opened, .look = test};
+    int64_t classes = 0;
+    return app_task_main(&parts, &classes, n, arguments);
 }

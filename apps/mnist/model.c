@@ -4,7 +4,7 @@
 
 #include "weft/layers.h"
 
-static const weft_dim pixel = {"pixel", 784}, digit = {"digit", 10};
+static const weft_dim pixel = {"pixel", 784};
 
 static weft_value filtered(weft_value x, const char *name, weft_dim row, weft_dim column,
                            weft_dim channel, weft_dim features)
@@ -38,6 +38,7 @@ mnist_model mnist_build(weft_graph *graph, const mnist_shape *shape)
 {
     mnist_model m;
     const weft_dim batch = {"batch", shape->batch}, hidden = {"hidden", shape->hidden};
+    const weft_dim digit = {"digit", shape->classes};
     m.image = weft_input(graph, "image", shape->dtype, WEFT_DIMS(batch, pixel));
     m.label = weft_input(graph, "label", WEFT_I32, WEFT_DIMS(batch));
     const weft_value x = shape->is_cnn ? seen(m.image, shape) : m.image;

@@ -10,6 +10,7 @@ typedef struct mnist_shape {
         hidden;     /* channels: of the first filters; those behind make twice as many */
     double dropout; /* of the hidden layer; 0: none */
     weft_dtype dtype;
+    int64_t classes; /* labels are 0 to classes - 1 */
 } mnist_shape;
 
 typedef struct mnist_model {

@@ -212,8 +212,27 @@ static void test_the_data_goes_with_a_checkpoint(void)
     }
 }
 
+/* Letters, 1 to 26: as many classes as there are, counted; of ten the first that is none is named, and nothing is learned. */
+static void test_labels_that_are_no_classes_are_refused(void)
+{
+    const task *t = &tasks[4];
+    const char *launchers[] = {"", WEFT_TEST_MPIEXEC " -n 2 --oversubscribe"};
+    for (int i = 0; i < 1 + (WEFT_TEST_MPIEXEC[0] != '\0'); i++) {
+        const command_result *r =
+            run(launchers[i], t, "--data %s/letters", "alphabet", "--steps 2 --fresh");
+        check_good(r);
+        CHECK_TEXT(r->text, "27 classes\n");
+        r = run(launchers[i], t, "--data %s/letters", "alphabet", "--steps 2 --fresh --classes 10");
+        CHECK_EQ_INT(r->status, 2);
+        CHECK_TEXT(r->text, "labels-idx1-ubyte: label 9 is 10, and there are 10 classes, 0 to 9");
+        CHECK_EQ_INT(command_lines(r->text, "mnist: "), 1);
+    }
+    CHECK(strstr(run("", t, t->data, "ten", "--steps 2 --fresh")->text, "classes\n") == NULL);
+}
+
 /* ---- files ---------------------------------------------------------------------------------------- */
 
+/* shift -1: labels of letters. */
 static void write_digits(const char *name, int shift)
 {
     static const unsigned char heads[2][16] = {{0, 0, 8, 3, 0, 0, 39, 16, 0, 0, 0, 28, 0, 0, 0, 28},
@@ -228,7 +247,7 @@ static void write_digits(const char *name, int shift)
         if (!CHECK(file != NULL)) return;
         CHECK(fwrite(heads[k], k == 0 ? 16 : 8, 1, file) == 1);
         for (int i = 0; i < 10000; i++)
-            if (k == 1) fputc((i + shift) % 10, file);
+            if (k == 1) fputc(shift < 0 ? 1 + i % 26 : (i + shift) % 10, file);
         if (k == 0) CHECK_EQ_INT(ftruncate(fileno(file), 16 + 10000 * 784), 0);
         CHECK_EQ_INT(fclose(file), 0);
     }
@@ -251,6 +270,7 @@ static bool write_files(void)
     char line[TEXT];
     write_digits("digits", 0);
     write_digits("others", 1);
+    write_digits("letters", -1);
     snprintf(line, sizeof line, commands, folder, WEFT_TEST_BIN);
     return command_run_all(line).status == 0;
 }
@@ -265,6 +285,7 @@ int main(void)
     RUN(test_ranks_with_other_files_do_not_begin);
     RUN(test_a_text_is_written_in_the_words_of_the_run);
     RUN(test_the_data_goes_with_a_checkpoint);
+    RUN(test_labels_that_are_no_classes_are_refused);
     text_folder_close();
     return weft_test_report();
 }

@@ -14,8 +14,8 @@ static void build(net *n, const void *argument)
 }
 
 /* Hardly anything divides: 7 images, 5 channels, 9 hidden numbers. */
-static const mnist_shape cnn = {true, 7, 5, 9, 0.1, WEFT_F64},
-                         mlp = {false, 7, 5, 9, 0.1, WEFT_F64};
+static const mnist_shape cnn = {true, 7, 5, 9, 0.1, WEFT_F64, 10},
+                         mlp = {false, 7, 5, 9, 0.1, WEFT_F64, 10};
 static const net_layout of_cnn[] = {
     {"data:2", "batch:data", 0},
     {"data:2", "batch:data", 3},

@@ -182,8 +182,10 @@ static void test_tokens_that_cannot_serve(void)
     char file[sizeof path + sizeof ".tokens"];
     snprintf(file, sizeof file, "%s.tokens", path);
     if (feed_open(&f, "data:2", "batch:data", SEQ, &error) && CHECK(write_tokens(file, BYTES))) {
-        CHECK_EQ_INT(next_of_words(&f, file, FIRST + BYTES - 1, &error), WEFT_IO);
-        CHECK_TEXT(error.message, "token 350, and there are 350 words");
+        CHECK_EQ_INT(next_of_words(&f, file, FIRST + BYTES - 1, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, "token 50 is 350, and there are 350 words, 0 to 349");
+        CHECK_EQ_INT(next_of_words(&f, file, FIRST + 7, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, "token 7 is 307, and there are 307 words, 0 to 306");
         CHECK_EQ_INT(next_of_words(&f, path, FIRST, &error), WEFT_IO);
         CHECK_TEXT(error.message, "does not begin as one");
         CHECK_EQ_INT(next_of_words(&f, file, 65537, &error), WEFT_USAGE);
@@ -194,6 +196,21 @@ static void test_tokens_that_cannot_serve(void)
     }
     feed_close(&f);
     unlink(file);
+}
+
+/* Bytes are ids too, of a net that has rows for fewer. */
+static void test_bytes_beyond_a_vocabulary_are_found(void)
+{
+    weft_error error = {0};
+    weft_dataset *data = NULL;
+    if (!CHECK_OK(weft_text_open(path, SEQ, 9, &data, &error), error)) return;
+    CHECK_OK(weft_dataset_bound(data, "tokens", BYTES, 0, &error), error);
+    CHECK_EQ_INT(weft_dataset_bound(data, "targets", BYTES - 1, 0, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, ": byte 50 is 50, and there are 50 ids, 0 to 49");
+    error = (weft_error){0};
+    CHECK_EQ_INT(weft_dataset_bound(data, "label", 3, 0, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "no input named label");
+    weft_dataset_close(&data);
 }
 
 static void test_seek_goes_back(void)
@@ -266,6 +283,7 @@ int main(void)
         RUN(test_layouts_see_the_same_samples);
         RUN(test_words_come_as_bytes_do);
         RUN(test_tokens_that_cannot_serve);
+        RUN(test_bytes_beyond_a_vocabulary_are_found);
         RUN(test_seek_goes_back);
         RUN(test_inputs_that_do_not_fit);
         RUN(test_file_that_shrinks_is_an_error);

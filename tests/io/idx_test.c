@@ -49,6 +49,16 @@ static weft_status open_both(const char *first_name, const char *second_name, we
     return status;
 }
 
+static void facts_of(const char *first_name, const char *second_name, char *text, size_t bytes)
+{
+    weft_error error = {0};
+    weft_dataset *data = NULL;
+    CHECK_OK(weft_idx_open(path_of(first_name), path_of(second_name), 0, 0, true, 1, &data, &error),
+             error);
+    snprintf(text, bytes, "%s", weft_dataset_facts(data));
+    weft_dataset_close(&data);
+}
+
 /* Refused with WEFT_USAGE, and all facts in the sentence. */
 static void check_refused(const char *image_name, const char *label_name, const char *fact,
                           const char *other_fact)
@@ -70,6 +80,12 @@ static void test_right_files_open(void)
     CHECK_OK(open_both("images", "labels", &error), error);
     CHECK_OK(open_both("packed-images.gz", "packed-labels.gz", &error), error);
     CHECK_OK(open_both("packed-images", "packed-labels", &error), error); /* .gz is found */
+    char plain[400], packed[400];
+    facts_of("images", "labels", plain, sizeof plain);
+    facts_of("packed-images", "packed-labels", packed, sizeof packed);
+    CHECK_TEXT(plain, "images: 46 bytes (hash ");
+    CHECK_TEXT(plain, "; samples: 5 from 0 on");
+    CHECK(strcmp(plain, packed) == 0); /* what is in them counts */
     CHECK_OK(
         weft_idx_open(path_of("images"), path_of("packed-labels"), 2, 2, false, 1, &data, &error),
         error);
@@ -77,6 +93,28 @@ static void test_right_files_open(void)
     CHECK_EQ_INT(weft_dataset_samples(data), 2);
     CHECK_EQ_INT(weft_dataset_width(data), WIDTH);
     weft_dataset_close(&data);
+}
+
+/* Labels are 0, 1, .. 4: as many classes as that, or the first that is none of fewer, in the file's own count. */
+static void test_labels_are_compared_with_the_classes(void)
+{
+    static const char *const names[] = {"images", "packed-images"};
+    for (int i = 0; i < 2; i++)
+        for (int first = 0; first < 3; first++) {
+            weft_error error = {0};
+            weft_dataset *data = NULL;
+            CHECK_OK(weft_idx_open(path_of(names[i]), path_of(i ? "packed-labels" : "labels"),
+                                   first, 0, true, 1, &data, &error),
+                     error);
+            if (!CHECK(data != NULL)) return;
+            CHECK_EQ_INT(weft_dataset_highest(data, "label", &error), 4);
+            CHECK_OK(weft_dataset_bound(data, "label", 5, 0, &error), error);
+            CHECK_OK(weft_dataset_bound(data, "label", 4, 4, &error), error);
+            CHECK_EQ_INT(weft_dataset_bound(data, "label", 3, 0, &error), WEFT_USAGE);
+            CHECK_TEXT(error.message, i ? "packed-labels.gz: label 3 is 3, and there are 3 classes"
+                                        : "labels: label 3 is 3, and there are 3 classes, 0 to 2");
+            weft_dataset_close(&data);
+        }
 }
 
 static void test_truncated_files(void)
@@ -149,6 +187,7 @@ int main(void)
     char line[64];
     if (CHECK(mkdtemp(folder) != NULL)) {
         RUN(test_right_files_open);
+        RUN(test_labels_are_compared_with_the_classes);
         RUN(test_truncated_files);
         RUN(test_compressed_stream_that_breaks_off);
         RUN(test_headers_that_lie);

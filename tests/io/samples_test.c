@@ -172,6 +172,46 @@ static void test_a_failure_is_everybodys(void)
     }
 }
 
+/* Labels are 2000 + 10 sample: that of sample 6, in the second batch, is none of 2060, for all ranks, unless it is what is ignored. */
+static void test_a_label_that_is_no_class_is_everybodys_failure(void)
+{
+    for (int m = 0; m < 2 * oracle.n_meshes; m++) {
+        feed f;
+        int64_t samples[BATCH];
+        weft_error error = {0};
+        const bool ignores = m % 2 == 1;
+        if (feed_open(&f, oracle.meshes[m / 2], "batch:d", false, NULL)) {
+            CHECK_EQ_INT(weft_dataset_bound(f.data, "label", 9, 0, &error), WEFT_USAGE);
+            CHECK_TEXT(error.message, "has been started");
+            error = (weft_error){0};
+            weft_dataset_close(&f.data);
+            CHECK_OK(open_samples(false, NULL, &f.data, &error), error);
+            CHECK_OK(weft_dataset_bound(f.data, "label", 2060, ignores ? 2060 : 0, &error), error);
+            CHECK_OK(weft_dataset_start(f.data, f.program, &error), error);
+            CHECK(next(&f, samples));
+            CHECK_EQ_INT(weft_dataset_next(f.data, f.program, &error), WEFT_USAGE);
+            CHECK_TEXT(error.message, ignores
+                                          ? "label of sample 7 is 2070, and there are 2060 ids, 0 "
+                                            "to 2059, or 2060, which is ignored"
+                                          : "label of sample 6 is 2060, and there are 2060 ids");
+        }
+        feed_close(&f);
+    }
+}
+
+/* A set that a function makes has no largest number; one that is negative is no id. */
+static void test_numbers_of_a_function_are_looked_at_as_they_come(void)
+{
+    weft_error error = {0};
+    weft_dataset *data = NULL;
+    if (!CHECK_OK(open_samples(false, NULL, &data, &error), error)) return;
+    CHECK_EQ_INT(weft_dataset_highest(data, "label", &error), -1);
+    CHECK_EQ_INT(error.status, WEFT_USAGE);
+    CHECK_TEXT(error.message, "numbers of label are made as they are wanted");
+    CHECK_EQ_INT(weft_dataset_bound(data, "label", 0, 0, NULL), WEFT_USAGE);
+    weft_dataset_close(&data);
+}
+
 /* The reader is in the middle of a batch that nobody wants any more, and it fails. */
 static void test_a_seek_while_a_batch_fails_goes_to_the_batch_wanted(void)
 {
@@ -257,6 +297,8 @@ int main(void)
         RUN(test_every_rank_gets_its_part_of_each_field);
         RUN(test_an_epoch_has_every_sample_once);
         RUN(test_a_failure_is_everybodys);
+        RUN(test_a_label_that_is_no_class_is_everybodys_failure);
+        RUN(test_numbers_of_a_function_are_looked_at_as_they_come);
         RUN(test_a_seek_while_a_batch_fails_goes_to_the_batch_wanted);
         RUN(test_what_is_told_wrongly_is_one_sentence);
         RUN(test_an_input_of_other_dims_is_refused);

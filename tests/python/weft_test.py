@@ -365,6 +365,8 @@ def test_data_sets_and_checkpoints_are_opened():
         assert (program.read(targets) == read + 1).all() and (read[:, 0] % 6 == 0).all(), read
         assert weft.dataset_facts(data).startswith("text: ") and weft.dataset_facts(data).endswith("; seq: 6")
         weft.dataset_fact(data, "words", "of mine")
+        assert 0 < weft.dataset_highest(data, "tokens") < 256
+        refused(weft.Error, "and there are 3 ids, 0 to 2", weft.dataset_bound, weft.text_open(os.path.join(folder, "text"), 6, 1), "tokens", 3, 0)
         saved = weft.checkpoints_open(os.path.join(folder, "saved"), data=weft.dataset_facts(data))
         weft.checkpoints_save(saved, program, dict(step=1, sample=weft.dataset_position(data), seed=1))
         weft.checkpoints_wait(saved)

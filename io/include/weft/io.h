@@ -48,8 +48,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t se
                                                     weft_dataset **dataset, weft_error *error);
 /* weft_tokens_open - the same of a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one: llm.c's
  * format, WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens, zeros) and the tokens, of 16 bits each, all little
- * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that is none
- * of tokens; a token that is no word is WEFT_IO where it is read, with both numbers. */
+ * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that
+ * is none of tokens; WEFT_USAGE for a token that is no word, with its place: weft_dataset_bound is called. */
 enum { WEFT_TOKENS_HEAD = 256, WEFT_TOKENS_MAGIC = 20240520, WEFT_TOKENS_VERSION = 1 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_tokens_open(const char *path, int64_t n_words,
                                                       int64_t seq, uint64_t seed,
@@ -112,6 +112,19 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact(weft_dataset *dataset, co
  * that cannot be read. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name,
                                                             const char *path, weft_error *error);
+/* weft_dataset_bound - the numbers of input `name` are ids, 0 to n - 1 (labels of n classes, words of a vocabulary), or `ignored`, a number
+ * outside that may be there too (-1); 0: none. A graph does not complain: cross_entropy ignores a label that is no class, a gather
+ * gives zeros. Before weft_dataset_start. Local.
+ *
+ * What is in a file is looked at now (of more than 64 MiB the blocks that are hashed), and everything again when it is read, where
+ * weft_dataset_next fails. returns WEFT_USAGE with file, place, number and n */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_bound(weft_dataset *dataset, const char *name,
+                                                        int64_t n, int64_t ignored,
+                                                        weft_error *error);
+/* weft_dataset_highest - the largest number of input `name` in all samples of the set, which are in a file: of labels one less than
+ * there are classes. Local. returns -1 on failure; for a set that a function makes that is WEFT_USAGE. */
+WEFT_API int64_t weft_dataset_highest(const weft_dataset *dataset, const char *name,
+                                      weft_error *error);
 /* weft_dataset_agree - whether all processes have the same facts; weft_dataset_next asks by itself, once after each start.
  * Collective over the mesh. returns WEFT_MISMATCH on all of them, with what differs, at which ranks */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_agree(weft_dataset *dataset,

@@ -149,7 +149,7 @@ WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shap
                                   double value);
 WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype,
                               weft_dim dim); /* 0, 1, ... [dim] */
-/* one_hot: [..., dim]: 1 where the coordinate along dim equals the id. ids: i32. */
+/* one_hot: [..., dim]: 1 where the coordinate along dim equals the id, so zeros for an id outside. ids: i32. */
 WEFT_API weft_value weft_one_hot(weft_value ids, weft_dim dim, weft_dtype dtype);
 /* run_number: of this run, from 1, a scalar. */
 WEFT_API weft_value weft_run_number(weft_graph *graph, weft_dtype dtype);
@@ -188,7 +188,8 @@ WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
 /* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim], in the dtype
  * that logits are computed with: f32 of bf16 and f16, so that a mean of it loses nothing.
- * A row whose label is outside dim (-1, -100) is ignored: 0, without gradient. */
+ * A row whose label is outside dim (-1, -100, but a class too many as well) is ignored: 0, without gradient. Labels are compared with
+ * the classes by weft_dataset_bound where they are data, by weft_checked_ids in the graph. */
 WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 /* weft_cross_entropy_with: of a row with logits x, label y and p = softmax(x) over the C classes of dim,
  *

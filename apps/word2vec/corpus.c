@@ -2,6 +2,7 @@
  * function of the seed and of places alone, so all ranks have the same.
  */
 #include "corpus.h"
+#include "letters.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,9 @@ typedef struct word {
 
 struct corpus {
     corpus_options options;
-    char *text;
+    letters *letters;
+    char *text; /* [bytes], with small letters */
+    size_t bytes;
     word *words; /* [n_words], the most frequent first */
     const char **names;
     int64_t n_words, length;
@@ -31,7 +34,7 @@ struct corpus {
 
 /* ---- reading a file ------------------------------------------------------------------------------ */
 
-static weft_status read_text(const char *path, char **text, weft_error *error)
+static weft_status read_text(const char *path, char **text, size_t *bytes, weft_error *error)
 {
     app_text all;
     *text = NULL;
@@ -39,29 +42,11 @@ static weft_status read_text(const char *path, char **text, weft_error *error)
     for (size_t i = 0; i < all.n; i++)
         if (all.bytes[i] == '\0') all.bytes[i] = ' '; /* it would end the text */
     *text = all.bytes;
+    *bytes = all.n;
     return WEFT_OK;
 }
 
 /* ---- words --------------------------------------------------------------------------------------- */
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'';
-}
-
-/* The next word from *at on, made small; its letters, NULL at the end. */
-static const char *next_word(char **at, size_t *n)
-{
-    char *c = *at;
-    for (; *c != '\0' && !is_letter(*c); c++) {
-    }
-    const char *begin = c;
-    for (; is_letter(*c); c++)
-        if (*c != '\'') *c |= 0x20;
-    *at = c;
-    *n = (size_t)(c - begin);
-    return *n > 0 ? begin : NULL;
-}
 
 static uint64_t hash_of(const char *letters, size_t n)
 {
@@ -99,12 +84,17 @@ static bool grow(table *t)
     return true;
 }
 
+static const char *next_word(const corpus *c, size_t *at, size_t *n)
+{
+    return letters_next(c->letters, c->text, c->bytes, at, n);
+}
+
 /* All words of the text; returns how many stand in it, -1: out of memory. */
-static int64_t count_words(char *text, table *t)
+static int64_t count_words(const corpus *c, table *t)
 {
     int64_t total = 0;
-    size_t n;
-    for (const char *letters; (letters = next_word(&text, &n)) != NULL; total++) {
+    size_t n, at = 0;
+    for (const char *letters; (letters = next_word(c, &at, &n)) != NULL; total++) {
         if (2 * t->used >= t->room && !grow(t)) return -1;
         word *w = find_word(t, letters, n);
         if (w->n == 0) {
@@ -158,12 +148,11 @@ static bool is_kept(const corpus *c, const word *w, int64_t place, int64_t total
 
 static bool keep_text(corpus *c, const table *t, int64_t total)
 {
-    char *at = c->text;
-    size_t n;
+    size_t n, at = 0;
     c->ids = malloc(((size_t)total + 1) * sizeof *c->ids);
     if (!c->ids) return false;
     int64_t place = 0;
-    for (const char *letters; (letters = next_word(&at, &n)) != NULL; place++) {
+    for (const char *letters; (letters = next_word(c, &at, &n)) != NULL; place++) {
         const word *w = find_word(t, letters, n);
         if (is_kept(c, w, place, total)) c->ids[c->length++] = (int32_t)w->rank;
     }
@@ -191,12 +180,16 @@ static void end_names(corpus *c)
 static weft_status take(corpus *c, const char *path, weft_error *error)
 {
     table t = {0};
-    WEFT_TRY(read_text(path, &c->text, error));
-    const int64_t total = count_words(c->text, &t);
+    char what[300];
+    snprintf(what, sizeof what, "text %.280s", path);
+    WEFT_TRY(letters_open(&c->letters, error));
+    WEFT_TRY(read_text(path, &c->text, &c->bytes, error));
+    WEFT_TRY(letters_fold(c->letters, &c->text, &c->bytes, what, error));
+    const int64_t total = count_words(c, &t);
     const bool is_good =
         total >= 0 && (total == 0 || (rank_words(c, &t) && keep_text(c, &t, total) && weigh(c)));
     free(t.words);
-    if (!is_good) return weft_fail_memory(error, strlen(c->text));
+    if (!is_good) return weft_fail_memory(error, c->bytes);
     end_names(c);
     if (c->n_words >= 2 && c->length >= 2) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
@@ -219,6 +212,7 @@ weft_status corpus_open(const char *path, const corpus_options *options, corpus 
 void corpus_close(corpus **c)
 {
     if (!*c) return;
+    letters_close(&(*c)->letters);
     free((*c)->text);
     free((*c)->words);
     free((*c)->names);
@@ -262,17 +256,30 @@ const char *corpus_word(const corpus *c, int64_t id)
     return c->names[id];
 }
 
-int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error)
+static int64_t find_folded(const corpus *c, const char *text, weft_error *error)
 {
-    char text[100];
-    snprintf(text, sizeof text, "%.*s", (int)n, word);
     for (int64_t i = 0; i < c->n_words; i++)
         if (strcmp(c->names[i], text) == 0) return i;
     const char *near = weft_nearest(text, c->names, (int)c->n_words);
-    weft_fail(error, WEFT_USAGE, "\"%s\" is none of the %lld words%s%s%s", text,
+    weft_fail(error, WEFT_USAGE, "\"%.100s\" is none of the %lld words%s%.100s%s", text,
               (long long)c->n_words, near ? "; did you mean " : "", near ? near : "",
               near ? "?" : "; more of the text's are with a larger --words");
     return -1;
+}
+
+int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error)
+{
+    char *text = strndup(word, n);
+    int64_t found = -1;
+    n = text ? strlen(text) : 0;
+    if (!text)
+        weft_fail_memory(error, n);
+    else if (letters_fold(c->letters, &text, &n, "a word that is asked for", error) == WEFT_OK) {
+        text[n] = '\0';
+        found = find_folded(c, text, error);
+    }
+    free(text);
+    return found;
 }
 
 /* ---- pairs --------------------------------------------------------------------------------------- */

@@ -17,8 +17,8 @@ typedef struct corpus_options {
     uint64_t seed;
 } corpus_options;
 
-/* corpus_open - a text file, whole. Words are ASCII letters and ', small. Local. returns WEFT_IO for a file that cannot be read,
- * WEFT_USAGE for one with fewer than two different words. Own it: corpus_close */
+/* corpus_open - a text file, whole. Words are runs of letters in any script, small (letters.h). Local. returns WEFT_IO for a file that cannot be read,
+ * WEFT_USAGE for one that is no UTF-8, or has fewer than two different words. Own it: corpus_close */
 weft_status corpus_open(const char *path, const corpus_options *options, corpus **c,
                         weft_error *error);
 void corpus_close(corpus **c);
@@ -31,7 +31,7 @@ enum { CORPUS_TOLD = 100 };
 void corpus_told(const corpus *c, char text[CORPUS_TOLD]);
 /* Another one for other words, or another order of them; not 0. */
 uint64_t corpus_mark(const corpus *c);
-/* corpus_find - the number of a word [n letters]; -1 and WEFT_USAGE, with the nearest, for one that is none. Local. */
+/* corpus_find - the number of a word [n bytes], small or not; -1 and WEFT_USAGE, with the nearest, for one that is none. Local. */
 int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error);
 /* corpus_pairs - inputs "center" [batch] and "candidates" [batch, candidate]. c lives as long as the dataset. Local. */
 weft_status corpus_pairs(const corpus *c, weft_dataset **dataset, weft_error *error);

@@ -10,7 +10,8 @@
 
 enum { SHOWN = 8, MOST_QUERIES = 64 };
 static const option options[] = {
-    {"data", OPTION_TEXT, "", "FILE", "Data", "text to learn"},
+    {"data", OPTION_TEXT, "", "FILE", "Data",
+     "text to learn, UTF-8; words are runs of letters in any script"},
     {"words", OPTION_COUNT, "2000", "N", "Data", "the most frequent ones; others are left out",
      NULL, 2},
     {"window", OPTION_COUNT, "4", "N", "Data", "words to each side that are near a word", NULL, 1},
@@ -144,12 +145,22 @@ static weft_status open_data(app_task *task, weft_error *error)
     return app_task_fact(task, "window", settings_count(task->settings, "window"), error);
 }
 
+/* How many more bytes than letters a word has: columns are filled by letters. */
+static int n_more_bytes(const char *text)
+{
+    int n = 0;
+    for (; *text != '\0'; text++)
+        n += ((unsigned char)*text & 0xc0) == 0x80;
+    return n;
+}
+
 static void print_nearest(const job *j, const int32_t *ids, const double *cosines, int64_t n_near)
 {
     printf("%lld words, %lld of them in the text as it is gone through\n",
            (long long)corpus_words(j->corpus), (long long)corpus_length(j->corpus));
     for (int64_t q = 0; q < j->n_queries; q++) {
-        printf("  %-12s", corpus_word(j->corpus, j->queries[q]));
+        const char *asked = corpus_word(j->corpus, j->queries[q]);
+        printf("  %-*s", 12 + n_more_bytes(asked), asked);
         for (int64_t k = 0; k < n_near; k++)
             if (ids[q * n_near + k] != j->queries[q])
                 printf(" %s %.2f", corpus_word(j->corpus, ids[q * n_near + k]),

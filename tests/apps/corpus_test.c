@@ -50,6 +50,96 @@ static void test_words_are_ranked_by_how_often_they_stand_there(void)
     corpus_close(&c);
 }
 
+/* The words of a text, in the order in which they first stand there; each stands there once less than the one before. */
+static void check_words(const char *text, const char *const *words, int n)
+{
+    char all[4000] = "";
+    for (int from = 0; from < n; from++) /* so that frequency ranks them */
+        for (int i = 0; i + from < n; i++) {
+            strcat(all, words[i]);
+            strcat(all, " ");
+        }
+    strcat(all, text);
+    CHECK(write_text(all, 1));
+    corpus *c = open_corpus((corpus_options){.most_words = 100, .window = 1, .negatives = 1});
+    if (!CHECK(c != NULL)) return;
+    CHECK_EQ_INT((int)corpus_words(c), n);
+    for (int i = 0; i < n && i < corpus_words(c); i++)
+        if (!CHECK(strcmp(corpus_word(c, i), words[i]) == 0))
+            fprintf(stderr, "%s\n", corpus_word(c, i));
+    CHECK_EQ_INT((int)corpus_length(c), n * (n + 1) / 2 + n);
+    corpus_close(&c);
+}
+#define WORDS(...)                                                                                 \
+    (const char *const[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)
+
+static void test_words_are_of_any_script(void)
+{
+    check_words("ПРИВЕТ, Мир: ёлка-Ещё", WORDS("привет", "мир", "ёлка", "ещё"));
+    check_words("ὉΔΌΣ Ἀθήνα (ΣΊΣΥΦΟΣ)", WORDS("ὁδός", "ἀθήνα", "σίσυφος"));
+    check_words("हिन्दी|संस्कृतम्", WORDS("हिन्दी", "संस्कृतम्"));
+    check_words("x \xe0\xa4\x95\xe0\xa5\x8d\xe2\x80\x8d\xe0\xa4\xb7.", /* a joiner within */
+                WORDS("x", "\xe0\xa4\x95\xe0\xa5\x8d\xe2\x80\x8d\xe0\xa4\xb7"));
+    check_words("中文。汉字,日本語", WORDS("中文", "汉字", "日本語"));
+    check_words("العربية، عَرَبِيّ", WORDS("العربية", "عَرَبِيّ"));
+    check_words("x ภาษาไทย 123", WORDS("x", "ภาษาไทย"));
+    check_words("Straße ÉCOLE Ǆep naïve", WORDS("straße", "école", "ǆep", "naïve"));
+    check_words("Don\xe2\x80\x99t \xe2\x80\x98Quoted\xe2\x80\x99 L\xe2\x80\x99\xc3\x89t\xc3\xa9",
+                WORDS("don't", "quoted", "l'été"));
+    check_words("Caf\xc3\xa9 cafe\xcc\x81", WORDS("caf\xc3\xa9", "cafe\xcc\x81")); /* as written */
+    check_words("heart \xe2\x9d\xa4\xef\xb8\x8f 5\xe2\x83\xa3 \xef\xbb\xbfmark",
+                WORDS("heart", "mark"));
+}
+
+/* A large letter of two bytes, of which the small one has three. */
+static void test_small_letters_may_take_more_room(void)
+{
+    char text[300] = "x ";
+    for (int i = 0; i < 100; i++)
+        strcat(text, "\xc8\xba");
+    CHECK(write_text(text, 1));
+    corpus *c = open_corpus((corpus_options){.most_words = 100, .window = 1, .negatives = 1});
+    weft_error error = {0};
+    if (!CHECK(c != NULL)) return;
+    CHECK_EQ_INT((int)strlen(corpus_word(c, 1)), 300);
+    CHECK_EQ_INT((int)corpus_find(c, text + 2, strlen(text) - 2, &error), 1);
+    corpus_close(&c);
+}
+
+static void test_a_word_that_is_asked_for_may_be_large(void)
+{
+    CHECK(write_text("москва Париж don't ", 3));
+    corpus *c = open_corpus((corpus_options){.most_words = 100, .window = 1, .negatives = 1});
+    weft_error error = {0};
+    CHECK_EQ_INT((int)corpus_find(c, "МОСКВА", strlen("МОСКВА"), &error), 0);
+    CHECK_EQ_INT((int)corpus_find(c, "париж,x", strlen("париж"), &error), 1);
+    CHECK_EQ_INT((int)corpus_find(c, "Don\xe2\x80\x99T", 7, &error), 2);
+    CHECK_EQ_INT((int)corpus_find(c, "Москвы", strlen("Москвы"), &error), -1);
+    CHECK_TEXT(error.message, "\"москвы\" is none of the 3 words; did you mean москва?");
+    error = (weft_error){0};
+    CHECK_EQ_INT((int)corpus_find(c, "a\xff", 2, &error), -1);
+    CHECK_TEXT(error.message, "asked for is no UTF-8: byte 1 of it, 0xff");
+    corpus_close(&c);
+}
+
+static void test_what_is_no_utf8_is_told_with_its_place(void)
+{
+    static const struct {
+        const char *text, *sentence;
+    } cases[] = {{"caf\xe9 noir et caf\xe9", "is no UTF-8: byte 3 of it, 0xe9"},
+                 {"good text and then \xd0", "is no UTF-8: byte 19 of it, 0xd0"},
+                 {"\xed\xa0\x80", "is no UTF-8: byte 0 of it, 0xed"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        corpus *c;
+        weft_error error = {0};
+        const corpus_options o = {.most_words = 9, .window = 1, .negatives = 1};
+        CHECK(write_text(cases[i].text, 1));
+        CHECK_EQ_INT(corpus_open(path, &o, &c, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, cases[i].sentence);
+        CHECK(c == NULL);
+    }
+}
+
 static void test_a_text_without_words_is_refused(void)
 {
     corpus *c;
@@ -163,6 +253,10 @@ int main(void)
     if (CHECK(file >= 0) && CHECK_OK(weft_oracle_open(&oracle, NULL, 0, &error), error)) {
         close(file);
         RUN(test_words_are_ranked_by_how_often_they_stand_there);
+        RUN(test_words_are_of_any_script);
+        RUN(test_small_letters_may_take_more_room);
+        RUN(test_a_word_that_is_asked_for_may_be_large);
+        RUN(test_what_is_no_utf8_is_told_with_its_place);
         RUN(test_a_text_without_words_is_refused);
         RUN(test_pairs_stand_within_the_window);
         RUN(test_negatives_are_drawn_by_powers_of_their_counts);

@@ -52,7 +52,9 @@ bool weft_find_diverged(const weft_bench *b)
             weft_say_place(b, other);
             SAY(b, "; rank %d is ", view->rank);
             weft_say_place(b, view);
-            SAY(b, ". No data went between calls that differ.");
+            SAY(b, ". No data went between calls that differ. All ranks make the same calls, "
+                   "weft_read "
+                   "too: one may print what all have read.");
             return weft_conclude(b, WEFT_ENDS_MISMATCH, view);
         }
     }
@@ -68,8 +70,9 @@ bool weft_find_left(const weft_bench *b)
         SAY(b, " has left the job ");
         weft_say_place(b, view);
         weft_say_waiters(b, view);
-        SAY(b, ". All ranks must make the same calls; look at what made this one end before the "
-               "others.");
+        SAY(b,
+            ". All ranks must make the same calls, weft_read too, of which one may print what all "
+            "have read; look at what made this one end before the others.");
         return weft_conclude(b, WEFT_ENDS_MISMATCH, view);
     }
     return false;

@@ -129,6 +129,9 @@ weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim);
 weft_value weft_opposite(weft_value x);
 /* Whether x is a float; if not, that is the graph's error. */
 bool weft_takes_float(weft_value x, const char *builder);
+/* Whether the dtype has the number, or a float one near it; if not, that is the graph's error (ops/op/constant.c). What an
+ * integer cannot be is never cut to one that it can. */
+bool weft_holds(weft_graph *graph, const char *what, weft_dtype dtype, double number);
 /* One reduction to some dims of x in any order: weft_sum, weft_max. */
 weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_shape out,
                                weft_value x);

@@ -3,6 +3,9 @@
  * Gradient: dx = dy where x was kept.
  */
 #include "element.h"
+
+#include <math.h>
+
 #include "weft/ops.h"
 
 WEFT_ELEMENT_1W(x<n0 ? n0 : x> n1 ? n1 : x, x<n0 ? n0 : x> n1 ? n1 : x, x<n0 ? n0 : x> n1 ? n1 : x)
@@ -27,5 +30,11 @@ weft_value weft_clamp(weft_value x, double low, double high)
     if (!(low <= high))
         return weft_graph_fail(x.graph, "clamp: from %g to %g; the first is not above the second",
                                low, high);
+    /* Ends past the range bound nothing; a fraction would be cut. */
+    const double ends[] = {low, high};
+    for (int i = 0; i < 2; i++)
+        if (x.id != 0 && ends[i] != trunc(ends[i]) &&
+            !weft_holds(x.graph, "clamp", weft_dtype_of(x), ends[i]))
+            return weft_no_value(x.graph);
     return weft_emit_element(&weft_op_clamp, &x, 1, low, high);
 }

@@ -116,6 +116,7 @@ weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_dim to, dou
 {
     if (!take_dims(x, "pad", &dim, &to)) return weft_no_value(x.graph);
     if (!may_pad(x, "pad", dim, before, to)) return weft_no_value(x.graph);
+    if (!weft_holds(x.graph, "pad", weft_dtype_of(x), value)) return weft_no_value(x.graph);
     const weft_value padded = weft_reindex(x, dim, to, 1, -before, 1);
     if (value == 0) return padded;
     if (to.size > INT32_MAX)

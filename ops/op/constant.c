@@ -22,22 +22,22 @@ const weft_op weft_op_constant = {
     .element = &element,
 };
 
-/* Of an integer dtype: is the number, without its fraction, in the range? */
-static bool holds(weft_dtype dtype, double value)
+bool weft_holds(weft_graph *graph, const char *what, weft_dtype dtype, double number)
 {
     int64_t memory = 0;
     if ((unsigned)dtype >= WEFT_DTYPES || weft_dtype_is_float(dtype)) return true;
-    weft_dtype_put(dtype, &memory, 0, value); /* kept in the range */
-    return weft_dtype_get(dtype, &memory, 0) == trunc(value) && value < 0x1p63;
+    weft_dtype_put(dtype, &memory, 0, number); /* kept in the range */
+    const bool is_within = weft_dtype_get(dtype, &memory, 0) == trunc(number) && number < 0x1p63;
+    if (is_within && number == trunc(number)) return true;
+    (void)weft_graph_fail(graph, "%s: %g is no %s: it %s. Floats have it: f32, f64, bf16 and f16",
+                          what, number, weft_dtype_name(dtype),
+                          is_within ? "has a fraction" : "is past the range");
+    return false;
 }
 
 weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape, double value)
 {
-    if (!holds(dtype, value))
-        return weft_graph_fail(graph,
-                               "constant: %g is no %s: it is past the range. Floats have it: f32, "
-                               "f64, bf16 and f16",
-                               value, weft_dtype_name(dtype));
+    if (!weft_holds(graph, "constant", dtype, value)) return weft_no_value(graph);
     weft_generator_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
     attributes.element.number[0] = value;

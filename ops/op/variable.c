@@ -122,6 +122,8 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
     if ((unsigned)type.dtype >= WEFT_DTYPES)
         return weft_graph_fail(graph, "%s: %d is no dtype; there are %s", head, (int)type.dtype,
                                weft_dtype_names());
+    if (initial.kind == WEFT_INITIAL_CONSTANT && !weft_holds(graph, head, type.dtype, initial.a))
+        return weft_no_value(graph);
     attributes.type.dtype = type.dtype;
     attributes.name = weft_graph_intern(graph, name);
     if (rows != NULL) attributes.rows = weft_graph_intern(graph, rows);

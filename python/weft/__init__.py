@@ -26,30 +26,26 @@ C types.
 import ctypes
 import json
 import weakref
+from collections import namedtuple
 
 import numpy
 
-from . import _c as c
-from ._call import built as _built, call, filled, is_plain
+from . import _c as c, _numbers
+from ._call import built as _built, call, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
-from ._values import DTYPES, Dim, Error, Handle, Value
+from ._numbers import DTYPES
+from ._values import Dim, Error, Handle, Value
 
-__all__ = ["Dim", "Error", "Graph", "Layout", "Mesh", "Program", "Value", "c", "custom_gradient", "gradients", "trainable",
-           "version"]
-
-
-def _to_bf16(array):
-    """Rounded to the nearest, ties to even: the upper halves, as uint16."""
-    bits = array.view(numpy.uint32)
-    rounded = bits + numpy.uint32(0x7FFF) + (bits >> 16 & 1)
-    return (numpy.where(numpy.isnan(array), bits | 0x400000, rounded) >> 16).astype(numpy.uint16)
-
-
-def _from_bf16(halves):
-    return (halves.astype(numpy.uint32) << 16).view(numpy.float32)
+__all__ = ["Dim", "Error", "Graph", "Layout", "Mesh", "Program", "Traffic", "Value", "c", "custom_gradient", "gradients", "samples",
+           "trainable", "version"]
 
 
 # ---- what owns something ----------------------------------------------------------------------------------------------
+
+
+def _dtype_name(given):
+    dtype = dtype_number(given)
+    return next(name for name in DTYPES if c.constants["WEFT_" + name.upper()] == dtype)
 
 
 class _World:
@@ -71,12 +67,12 @@ class Mesh(Handle):
     """Mesh("data:2,model:2"): ranks as threads of this process, or its processes. plan=True: none, for plans only."""
 
     def __init__(self, text="", plan=False):
-        error, handle = c.types["weft_error"](), ctypes.POINTER(c.types["weft_mesh"])()
+        error, handle, text = c.types["weft_error"](), ctypes.POINTER(c.types["weft_mesh"])(), _numbers.text(text, "Mesh: text")
         if plan:
-            status = c.lib.weft_mesh_plan(text.encode(), ctypes.byref(handle), ctypes.byref(error))
+            status = c.lib.weft_mesh_plan(text, ctypes.byref(handle), ctypes.byref(error))
         else:
             world = ctypes.byref(_World.open())
-            status = c.lib.weft_mesh_create(world, text.encode(), ctypes.byref(handle), ctypes.byref(error))
+            status = c.lib.weft_mesh_create(world, text, ctypes.byref(handle), ctypes.byref(error))
         checked(status, error)
         self._own("mesh", handle)
 
@@ -101,8 +97,8 @@ class Layout(Handle):
     """Layout("batch:data,hidden:model", zero=3, over="batch")"""
 
     def __init__(self, text="", zero=0, over="batch"):
-        error, handle = c.types["weft_error"](), ctypes.POINTER(c.types["weft_layout"])()
-        checked(c.lib.weft_layout_create(text.encode(), ctypes.byref(handle), ctypes.byref(error)), error)
+        error, handle, text = c.types["weft_error"](), ctypes.POINTER(c.types["weft_layout"])(), _numbers.text(text, "Layout: text")
+        checked(c.lib.weft_layout_create(text, ctypes.byref(handle), ctypes.byref(error)), error)
         self._own("layout", handle)
         if zero:
             call("weft_layout_store", self, zero, over)
@@ -118,7 +114,7 @@ class Graph(Handle):
     """The logical program: values with named dims."""
 
     def __init__(self, seed=0):
-        handle = c.lib.weft_graph_create(seed)
+        handle = c.lib.weft_graph_create(_numbers.number(seed, ctypes.c_uint64, "Graph: seed"))
         if not handle:
             raise MemoryError("weft_graph_create")
         self._own("graph", handle)
@@ -129,12 +125,13 @@ class Graph(Handle):
 
     def variable(self, name, dims, initial=0.0, dtype="f32"):
         """initial: weft.normal(0.0, 0.05), weft.uniform(-1, 1) or a number"""
-        if isinstance(initial, (int, float)):
-            initial = c.lib.weft_constant_of(initial)
+        if _numbers.is_number(initial):
+            initial = call("weft_constant_of", _numbers.scalar(initial, _dtype_name(dtype), f"variable: {name}"))
         return call("weft_variable", self, name, dtype, dims, initial)
 
     def constant(self, value, dims=(), dtype="f32"):
-        return call("weft_constant", self, dtype, dims, value)
+        """A tensor of one number, which the dtype has to have."""
+        return constant_beside(self, value, _dtype_name(dtype), dims, "constant: it")
 
     def error(self):
         found = c.lib.weft_graph_error(self.handle).contents
@@ -147,6 +144,11 @@ class Graph(Handle):
     def find(self, name):
         """The input, variable or named value of that name."""
         return call("weft_graph_find", self, name)
+
+
+Traffic = namedtuple("Traffic", "axes kind count bytes")
+Traffic.__module__ = __name__
+Traffic.__doc__ = "What one rank moves over one set of axes with one collective in one run."
 
 
 class Program(Handle):
@@ -170,15 +172,25 @@ class Program(Handle):
         self._own("program", handle, mesh, *values, keep, options)
         self.mesh, self.values = mesh, values
 
+    def _value(self, given, what):
+        """A value, or the one of that name."""
+        if isinstance(given, str):
+            return self.find(given)
+        if not isinstance(given, Value):
+            raise TypeError(f"{what}: {given!r} is no value of the program; give what a builder gave, or the name of one (program.find)")
+        return given
+
     def write(self, value, data):
-        """The whole tensor: an array of the value's dims. Floats may become f32; floats do not become integers."""
-        wanted, shape = DTYPES[value.dtype], tuple(d.size for d in value.dims)
-        array = numpy.asarray(data)
-        if array.shape != shape:
-            raise ValueError(f"{value!r} was given an array of shape {array.shape}")
-        array = numpy.ascontiguousarray(array.astype(wanted, casting="same_kind"))
+        """The whole tensor of an input or variable (or of its name), the same by all ranks: an array, or lists, of the value's dims.
+
+        Numbers are those of the array, whatever its dtype, but for the rounding of floats. What does not fit is refused, by its
+        index: a fraction or NaN for integers, what is past the range, masked elements, what is no real number. Of a variable all
+        ranks call it."""
+        value = self._value(value, "write")
+        what = f"write: {value.name or 'the value'}"
+        array = _numbers.array_of(data, value.dtype, tuple(d.size for d in value.dims), what)
         if value.dtype == "bf16":
-            array = _to_bf16(array)
+            array = _numbers.to_bf16(array)
         error = c.types["weft_error"]()
         checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
                                  ctypes.byref(error)), error)
@@ -186,24 +198,59 @@ class Program(Handle):
     def find(self, name):
         """The input, variable, slot or named value of that name that the program keeps."""
         error = c.types["weft_error"]()
-        value = c.lib.weft_find(self.handle, name.encode(), ctypes.byref(error))
+        value = c.lib.weft_find(self.handle, _numbers.text(name, "find: name"), ctypes.byref(error))
         checked(error.status, error)
         return Value(self.values[0].graph, value)
 
     def run(self, times=1):
+        """So many runs. All ranks call it."""
         error = c.types["weft_error"]()
-        for _ in range(times):
+        for _ in range(_numbers.number(times, ctypes.c_uint64, "run: times")):
             checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
 
     def read(self, value):
-        """The whole tensor as an array; a scalar as a number."""
+        """The whole tensor of a value (or of its name) as an array; a scalar as a number.
+
+        All ranks call it, since each has a part: read on all, print on one.
+
+            loss_now = program.read(loss)
+            if mesh.is_root:
+                print(loss_now)
+        """
+        value = self._value(value, "read")
         is_bf16 = value.dtype == "bf16"
         array = numpy.empty([d.size for d in value.dims], numpy.uint16 if is_bf16 else DTYPES[value.dtype])
         error = c.types["weft_error"]()
         checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
                                 ctypes.byref(error)), error)
-        array = _from_bf16(array) if is_bf16 else array
+        array = _numbers.from_bf16(array) if is_bf16 else array
         return array if value.dims else array.item()
+
+    def plan_usage(self, rank=0):
+        """What one run needs of a rank, before it ever runs: bytes, flops, steps. Local, as all that follows."""
+        return call("weft_plan_usage", self, rank)
+
+    def measured_usage(self, rank=0):
+        """What the last run of a rank of this process really did; zeros of another."""
+        return call("weft_measured_usage", self, rank)
+
+    def plan_traffic(self, rank=0):
+        """What a rank moves in one run, as planned: a list of Traffic(axes, kind, count, bytes), as (("data",), "all_reduce", 2, 64)."""
+        return self._traffic(c.lib.weft_plan_traffic, rank, "plan_traffic: rank")
+
+    def measured_traffic(self, rank=0):
+        """The same as it was sent in the last run of a rank of this process; counts are 0 before the first."""
+        return self._traffic(c.lib.weft_measured_traffic, rank, "measured_traffic: rank")
+
+    def _traffic(self, function, rank, what):
+        n_ranks = c.lib.weft_mesh_n_ranks(self.mesh.handle)
+        rank, axes = _numbers.number(rank, ctypes.c_int, what), list(self.mesh.axes)
+        if not 0 <= rank < n_ranks:
+            raise ValueError(f"{what} is {rank}; it is from 0 to {n_ranks - 1}")
+        lines = (c.types["weft_traffic"] * function(self.handle, rank, None, 0))()
+        function(self.handle, rank, lines, len(lines))
+        return [Traffic(tuple(name for axis, name in enumerate(axes) if line.axes >> axis & 1),
+                        c.lib.weft_convert_name(line.kind).decode(), line.count, line.bytes) for line in lines]
 
     def plan(self):
         """The plan as data: what weft_plan_json writes."""
@@ -225,12 +272,14 @@ class Program(Handle):
 
 
 def gradients(of, with_respect_to, zeros_allowed=False):
-    """d(of)/d(each), as values."""
-    return call("weft_gradients", of, with_respect_to, c.constants["WEFT_ZEROS_ALLOWED"] if zeros_allowed else 0)[1]
+    """d(of)/d(each): a list of values, as weft.gradients_seeded, weft.jacobian and weft.hessian_vector give one too."""
+    return call("weft_gradients", of, with_respect_to, c.constants["WEFT_ZEROS_ALLOWED"] if zeros_allowed else 0)
 
 
 def trainable(of):
     """The variables that `of` depends on and that gradients can be taken of."""
+    if not isinstance(of, Value):
+        raise TypeError(f"trainable: of is {of!r}; a value is wanted")
     variables = (c.types["weft_value"] * c.lib.weft_trainable(of._c, None, 0))()
     c.lib.weft_trainable(of._c, variables, len(variables))
     return [from_c("weft_value", variable, of.graph) for variable in variables]
@@ -238,11 +287,17 @@ def trainable(of):
 
 def custom_gradient(in_, out, rule):
     """out, with gradients of one's own: rule(in_, out, dout) gives for each of in_ the gradient of sum(dout out), or None."""
+    rule_of_user = getattr(rule, "__name__", "the rule")
 
     def fill(argument, values, made, dout, gradients):
         values = [from_c("weft_value", values.values[i], out.graph) for i in range(values.n_values)]
         found = rule(values, *(from_c("weft_value", value, out.graph) for value in (made, dout)))
+        found = [found] if isinstance(found, Value) or found is None else list(found)
+        if len(found) != len(values):
+            raise ValueError(f"custom_gradient: {rule_of_user} gave {len(found)} gradients of {len(values)} values; it gives one of each, or None")
         for i, gradient in enumerate(found):
+            if gradient is not None and not (isinstance(gradient, Value) and gradient.graph is out.graph):
+                raise TypeError(f"custom_gradient: gradient {i} that {rule_of_user} gave is {gradient!r}; it is a value of the graph, or None")
             if gradient is not None:
                 gradients[i] = gradient._c
 
@@ -251,6 +306,24 @@ def custom_gradient(in_, out, rule):
     ready = [to_c(parameter, given, keep, function) for parameter, given in zip(function["parameters"], (in_, out, fill))]
     out.graph.rules += keep  # which gradients call, later
     return _built("weft_custom_gradient", c.lib.weft_custom_gradient(*ready, None), out.graph)
+
+
+def samples(fields, n_samples, read, **options):
+    """A data set of samples that read(name, sample) gives as numbers: weft.samples_open, whose function writes into C's memory.
+
+        data = weft.samples([dict(name="image", width=pixel, dtype="f32"), dict(name="label", dtype="i32")], 60000, read)
+
+    width: the input is [batch, width]; without it [batch]. What does not fit the dtype is refused, as by program.write."""
+    fields = [{**field, "dtype": _dtype_name(field["dtype"])} for field in fields]
+
+    def fill(argument, field, sample, row, error):
+        name, dtype, width = (fields[field].get(key) for key in ("name", "dtype", "width"))
+        shape = (width[1],) if width else ()
+        array = _numbers.array_of(read(name, sample), dtype, shape, f"samples: {name} of sample {sample}")
+        array = _numbers.to_bf16(array) if dtype == "bf16" else array
+        ctypes.memmove(row, array.ctypes.data, array.nbytes)
+
+    return call("weft_samples_open", fields=fields, n_samples=n_samples, read=fill, **options)
 
 
 def version():
@@ -265,7 +338,8 @@ def __getattr__(name):
         return _wrappers[name]
     function = c.functions.get("weft_" + name)
     if function is None or not is_plain(function):
-        raise AttributeError(f"weft has no {name}" + (f"; weft.c.lib.weft_{name} is the C function" if function else ""))
+        way_out = f"; weft.c.lib.weft_{name} is the C function" if function else _numbers.did_you_mean(name, __dir__())
+        raise AttributeError(f"weft has no {name}{way_out}")
 
     def wrapper(*given, **options):
         return call(function["name"], *given, **options)
@@ -281,4 +355,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(globals()) | {name[5:] for name, function in c.functions.items() if is_plain(function)})
+    return sorted(set(__all__) | {name[5:] for name, function in c.functions.items() if is_plain(function)})

@@ -9,12 +9,20 @@ import sys
 
 from . import _c as c
 from ._convert import Filled, fields_of, finish, from_c, has_raised, is_filled, is_plain_struct, is_value, to_c, without_const
+from ._numbers import did_you_mean, is_number, scalar
 from ._values import Error, Handle, Opened, Value
 
 # Parameters that C fills with as many values as another parameter has: no prototype says so.
 FILLED = {"weft_gradients": ("gradients", "with_respect_to"), "weft_gradients_seeded": ("gradients", "with_respect_to"),
           "weft_jacobian": ("jacobians", "with_respect_to"), "weft_hessian_vector": ("products", "with_respect_to"),
           "weft_accumulate": ("kept", "variables")}
+FIRST = ("weft_gradients", "weft_gradients_seeded", "weft_jacobian", "weft_hessian_vector")  # return the first of these: left out
+OPTIONAL = {"weft_embedding_bag": "weights", "weft_require": "number"}  # values that may be None; of optimizers the loss
+BESIDE = {  # operands of which some may be numbers, of the others' dtype
+    **{"weft_" + name: ("a", "b") for name in (
+        "add", "sub", "mul", "div", "floor_div", "mod", "pow", "maximum", "minimum", "less", "less_equal", "greater",
+        "greater_equal", "equal", "not_equal", "where")},
+    "weft_scale": ("x", "by"), "weft_shift": ("x", "by"), "weft_pad": ("x", "value")}  # fmt: skip
 
 
 def filled(function):
@@ -60,10 +68,47 @@ def _taken(function, wanted, given, options):
             taken[parameter["name"]] = options.pop(parameter["name"])
         elif parameter["name"] == "options":
             taken["options"], options = options or None, {}
+        elif _is_optional(function, parameter):
+            taken[parameter["name"]] = None
+        elif parameter["name"] == "flags":
+            taken["flags"] = 0
     if options or len(given) > len(wanted) or len(taken) != len(wanted):
-        names = ", ".join(parameter["name"] for parameter in wanted)
-        raise TypeError(f"{function['name'][5:]}({names}) was given {len(given)} arguments" + "".join(f", {key}=" for key in options))
+        names = [parameter["name"] for parameter in wanted]
+        near = "".join(did_you_mean(key, names) for key in options)
+        raise TypeError(f"{function['name'][5:]}({', '.join(names)}) was given {len(given)} arguments"
+                        + "".join(f", {key}=" for key in options) + near)
     return taken
+
+
+def _is_optional(function, parameter):
+    if parameter["type"] != "weft_value":
+        return False
+    takes_gradients = any(p["type"] == "const weft_optimizer_options *" for p in function["parameters"])
+    return OPTIONAL.get(function["name"]) == parameter["name"] or takes_gradients and parameter["name"] == "loss"
+
+
+def constant_beside(graph, number, dtype, dims, what):
+    """A tensor of one number that the dtype has: of long integers, of which C's double has the first 53 bits, in two parts."""
+    number = scalar(number, dtype, what)
+    if number != number or float(number) == number:
+        return call("weft_constant", graph, dtype, dims, float(number))
+    high, low = (call("weft_constant", graph, dtype, (), part) for part in (number >> 32, number & 0xFFFFFFFF))
+    made = call("weft_add", call("weft_mul", high, call("weft_constant", graph, dtype, (), 1 << 32)), low)
+    return call("weft_broadcast_to", made, dims) if dims else made
+
+
+def _numbers_beside(function, taken):
+    """Numbers beside a value: they take its dtype, and fit it, or are refused."""
+    beside = BESIDE.get(function["name"], ())
+    value = next((taken[name] for name in beside if isinstance(taken.get(name), Value)), None)
+    kinds = {parameter["name"]: parameter["type"] for parameter in function["parameters"]}
+    for name in beside:
+        if value is not None and is_number(taken[name]):
+            what = f"{function['name'][5:]}: {value.name or 'the value'}"
+            if kinds[name] == "weft_value":
+                taken[name] = constant_beside(value.graph, taken[name], value.dtype, (), what)
+            else:
+                taken[name] = scalar(taken[name], value.dtype, what)
 
 
 def call(name, /, *given, **options):
@@ -73,6 +118,7 @@ def call(name, /, *given, **options):
     ways_out = filled(function)
     wanted = [p for p in function["parameters"] if p["type"] != "weft_error *" and p["name"] not in ways_out]
     taken = _taken(function, wanted, given, options)
+    _numbers_beside(function, taken)
     keep, ready, error = [], [], c.types["weft_error"]()
     for parameter in function["parameters"]:
         if parameter["name"] in ways_out:
@@ -81,7 +127,8 @@ def call(name, /, *given, **options):
         elif parameter["type"] == "weft_error *":
             ready.append(ctypes.byref(error))
         else:
-            ready.append(to_c(parameter, taken[parameter["name"]], keep, function))
+            is_optional = _is_optional(function, parameter)
+            ready.append(to_c({**parameter, "optional": is_optional}, taken[parameter["name"]], keep, function))
     result = getattr(c.lib, name)(*ready)
     return _given_back(function, result, error, list(taken.values()), keep)
 
@@ -96,7 +143,8 @@ def _given_back(function, result, error, given, keep):
     back = [item.given_back(graph) for item in keep if isinstance(item, Filled)]
     _keep_used(keep + given, back)
     if function["returns"] not in ("weft_status", "void"):
-        back.insert(0, _result(function, result, graph))
+        made = _result(function, result, graph)
+        back = back if function["name"] in FIRST else [made, *back]
     return None if not back else back[0] if len(back) == 1 else tuple(back)
 
 

@@ -6,7 +6,8 @@ from collections import namedtuple
 import numpy
 
 from . import _c as c
-from ._values import DTYPES, Dim, Error, Handle, Opened, Value
+from ._numbers import DTYPES, did_you_mean, number, text as text_of
+from ._values import Dim, Error, Handle, Opened, Value
 
 # ---- Python's to C's ----------------------------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ def _to_struct(name, given_fields, keep, function):
         if key not in described and keyword.iskeyword(key[:-1]) and key.endswith("_"):
             key = key[:-1]
         if key not in described:
-            raise TypeError(f"{key} is no option of {name}; there are {', '.join(described)}")
+            raise TypeError(f"{key} is no option of {name}{did_you_mean(key, described)}; there are {', '.join(described)}")
         if isinstance(given, list) and "n_" + key in described:
             setattr(made, "n_" + key, len(given))
             setattr(made, key, _to_array(described[key], given, keep, function))
@@ -81,8 +82,9 @@ def _to_dim(parameter, given, keep, function):
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         _refuse(function, parameter, given)
     name, size = given
-    keep.append(str(name).encode())  # a struct that is copied does not keep what its texts point to
-    return c.types["weft_dim"](keep[-1], size)
+    of = f"{function['name'][5:]}: a dim's"
+    keep.append(text_of(name, f"{of} name"))  # a struct that is copied does not keep what its texts point to
+    return c.types["weft_dim"](keep[-1], number(size, ctypes.c_int64, f"{of} size, of {name},"))
 
 
 def _to_shape(parameter, given, keep, function):
@@ -92,10 +94,21 @@ def _to_shape(parameter, given, keep, function):
     return c.lib.weft_shape_make((c.types["weft_dim"] * max(1, len(dims)))(*dims), len(dims))
 
 
+def _to_number(text, given, what):
+    """A number, or the name of a constant; of an enum one of its own."""
+    names = c.model["enums"][text]["entries"] if text in c.model["enums"] else c.constants
+    if isinstance(given, str) and given not in names:
+        raise TypeError(f"{what} is {given!r}{did_you_mean(given, names)}; it is a number, or the name of a constant")
+    return number(names[given] if isinstance(given, str) else given, c.types[text], what)
+
+
 def to_c(parameter, given, keep, function):
     """What C is handed for `given`; `keep` holds what must live until the call is over."""
     text = without_const(parameter["type"])
+    what = f"{function['name'][5:]}: {parameter.get('name') or 'an item'}"
     if text == "weft_value":
+        if given is None and parameter.get("optional"):
+            return c.types[text]()
         return given._c if isinstance(given, Value) else _refuse(function, parameter, given)
     if text == "weft_dim":
         return _to_dim(parameter, given, keep, function)
@@ -106,10 +119,10 @@ def to_c(parameter, given, keep, function):
     if text == "weft_dtype":
         return dtype_number(given)
     if text == "callback" or text in c.model["callbacks"]:
-        keep.append(c.type_of_field(parameter)(guarded(given, keep)))
+        keep.append(c.type_of_field(parameter)(guarded(given, keep, c.model["callbacks"].get(text, parameter), function)))
         return keep[-1]
     if text == "char *":
-        return None if given is None else str(given).encode()
+        return None if given is None else text_of(given, what)
     if isinstance(given, (Handle, Value)) and text.endswith("*"):
         return given.handle if isinstance(given, Handle) else _refuse(function, parameter, given)
     if text.endswith("*") and given is None:
@@ -121,41 +134,57 @@ def to_c(parameter, given, keep, function):
         return ctypes.pointer(made) if text.endswith("*") else made
     if isinstance(given, ctypes.Structure) and text.endswith("*"):
         return ctypes.pointer(given)
-    if isinstance(given, str) and given in c.constants:
-        return c.constants[given]
-    if isinstance(given, c.types[text] if fields_of(text) else (bool, int, float, numpy.generic)) and not text.endswith("*"):
-        return given.item() if isinstance(given, numpy.generic) else given
+    if text in c.BASIC or text in c.model["enums"]:
+        return _to_number(text, given, what)
+    if fields_of(text) and isinstance(given, c.types[text]):
+        return given
     return _refuse(function, parameter, given)
 
 
 def dtype_number(given):
     """"f32", a numpy dtype, or the library's own number."""
-    for name, dtype in DTYPES.items():
-        if given == name or (not isinstance(given, (str, int)) and numpy.dtype(given) == dtype):
-            return c.constants["WEFT_" + name.upper()]
-    if isinstance(given, int):
+    if isinstance(given, str) and given in DTYPES:
+        return c.constants["WEFT_" + given.upper()]
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < c.constants["WEFT_DTYPES"]:
         return given
-    raise TypeError(f"dtype is {given!r}; Weft has {', '.join(DTYPES)}")
+    if isinstance(given, (type, numpy.dtype)):  # numpy would take None for f64
+        for name, dtype in DTYPES.items():
+            if numpy.dtype(given) == dtype:
+                return c.constants["WEFT_" + name.upper()]
+    near = did_you_mean(given, DTYPES) if isinstance(given, str) else ""
+    raise TypeError(f"dtype is {given!r}{near}; Weft has {', '.join(DTYPES)}")
 
 
 _raised = []  # by Python functions that the library called; C knows no exceptions, so they wait until it returns
 
 
-def guarded(function, keep):
-    """What the library calls: a text it returns lives on in `keep`, and what it raises is raised by finish."""
+def _returned(kind, result, keep, what):
+    """What C gets of what a Python function gave back."""
+    if kind == "void" or result is None:  # of a status: that all is well
+        return 0
+    if kind == "const char *":
+        keep.append(ctypes.create_string_buffer(text_of(result, what)))
+        return ctypes.addressof(keep[-1])
+    return _to_number(kind, result, what) if kind in c.BASIC or kind in c.model["enums"] else result
 
-    def called(*given):
+
+def guarded(called, keep, described, function):
+    """What the library calls: a text it returns lives on in `keep`, and what it raises is raised by finish; until then a status
+    says that it failed, with the exception's sentence."""
+    kind, name = described["returns"], getattr(called, "__name__", "the function")
+
+    def guard(*given):
         try:
-            result = function(*given)
+            return _returned(kind, called(*given), keep, f"{function['name'][5:]}: what {name} returned")
         except BaseException as error:
             _raised.append(error)
-            return 0
-        if isinstance(result, str):
-            keep.append(ctypes.create_string_buffer(result.encode()))
-            return ctypes.addressof(keep[-1])
-        return result
+            if kind != "weft_status":
+                return 0
+            if described["parameters"] and described["parameters"][-1]["type"] == "weft_error *":
+                c.lib.weft_fail(given[-1], 1, b"%s", f"{type(error).__name__}: {error}".encode())
+            return 1
 
-    return called
+    return guard
 
 
 def has_raised():

@@ -3,18 +3,14 @@ import ctypes
 import weakref
 from collections import namedtuple
 
-import numpy
-
 from . import _c as c
+from ._numbers import DTYPES, is_number, scalar
 
 Dim = namedtuple("Dim", "name size")
 Dim.__module__ = "weft"
 Dim.__doc__ = 'A named, sized direction of a tensor: Dim("batch", 32); a plain pair does as well.'
 
-# What arrays are of; numpy has no bf16, whose numbers come and go as float32.
-DTYPES = {"f32": numpy.dtype("float32"), "f64": numpy.dtype("float64"), "i32": numpy.dtype("int32"),
-          "bf16": numpy.dtype("float32"), "f16": numpy.dtype("float16"), "i64": numpy.dtype("int64"),
-          "u8": numpy.dtype("uint8")}
+_INTEGERS = {name for name, dtype in DTYPES.items() if dtype.kind != "f"}
 _STATUS = {number: name[5:].lower() for name, number in c.model["enums"]["weft_status"]["entries"].items()}
 
 class Error(RuntimeError):
@@ -63,8 +59,40 @@ def _call(name, *given):
     return call(name, *given)
 
 
+def _binary(name, float_name=None, swapped=False):
+    """An operator as an op, `name`; of a float value and a number `float_name`, where there is one that is made for it."""
+
+    def operator(self, other):
+        if not isinstance(other, Value) and not is_number(other):
+            return self._strange(name, other)
+        if float_name and not isinstance(other, Value) and self.dtype not in _INTEGERS:
+            return _call("weft_" + float_name, self, other)
+        return _call("weft_" + name, *((other, self) if swapped else (self, other)))
+
+    return operator
+
+
+def _quotient(swapped=False):
+    """a / b, of floats: of integers it has a fraction, which an integer has not."""
+    divide = _binary("div", swapped=swapped)
+
+    def operator(self, other):
+        if self.dtype in _INTEGERS and (isinstance(other, Value) or is_number(other)):
+            raise TypeError(f"/: {self._called()} is {self.dtype}, and a quotient has a fraction, which no integer has; // rounds down, "
+                            "weft.div cuts, and weft.cast gives a float")
+        return divide(self, other)
+
+    return operator
+
+
 class Value:
-    """One tensor of a graph. + - * / and comparisons are ops, by dim names; numbers may stand on either side."""
+    """One tensor of a graph. Operators, comparisons with == among them, are ops, by dim names; numbers may stand on either side.
+
+    A number takes the value's dtype, which it has to fit: beside an integer 2.5 is refused, and so is 300 beside a u8, since no op
+    of Weft's changes a dtype unasked (weft.cast does). Values are what they are in sets and dicts (by `is`, not by ==), and have
+    no truth: weft.where chooses by one."""
+
+    __array_ufunc__ = None  # numpy leaves operators with arrays to us
 
     def __init__(self, graph, raw):
         self.graph, self._c = graph, raw
@@ -85,44 +113,42 @@ class Value:
     def __repr__(self):
         return f"<{self.name or 'value'} [{', '.join(f'{d.name}:{d.size}' for d in self.dims)}] {self.dtype}>"
 
-    def _with(self, name, other, swapped=False):
-        if isinstance(other, (int, float)):
-            other = _call("weft_constant", self.graph, self.dtype, (), float(other))
-        if not isinstance(other, Value):
-            return NotImplemented
-        return _call(name, other, self) if swapped else _call(name, self, other)
+    def _called(self):
+        return self.name or "the value"
 
-    def __add__(self, other):
-        return _call("weft_shift", self, other) if isinstance(other, (int, float)) else self._with("weft_add", other)
+    def _strange(self, name, other):
+        """Beside neither a value nor a number: Python says so itself, but of what might pass for numbers."""
+        if hasattr(other, "__array__") or isinstance(other, (list, tuple, complex)):
+            kind = f"an array of shape {other.shape}" if hasattr(other, "shape") else f"a {type(other).__name__}"
+            raise TypeError(f"{name}: {self._called()} is a value of a program, whose dims have names, and the other is {kind}; make that an "
+                            "input and write it there (graph.input, program.write)")
+        return NotImplemented
 
-    def __mul__(self, other):
-        return _call("weft_scale", self, other) if isinstance(other, (int, float)) else self._with("weft_mul", other)
+    def __array__(self, *given, **options):
+        raise TypeError(f"{self!r} is a value of a program, and no array: it has numbers after a run, which program.read gives")
+
+    def __bool__(self):
+        raise TypeError(f"{self!r} has no truth before it is run: choose by weft.where or weft.cond, look at what program.read gives, "
+                        "and ask whether two are one value by `is`")
+
+    __hash__ = object.__hash__
+    __add__, __radd__ = _binary("add", "shift"), _binary("add", "shift", swapped=True)
+    __mul__, __rmul__ = _binary("mul", "scale"), _binary("mul", "scale", swapped=True)
+    __rsub__ = _binary("sub", swapped=True)
+    __truediv__, __rtruediv__ = _quotient(), _quotient(swapped=True)
+    __floordiv__, __rfloordiv__ = _binary("floor_div"), _binary("floor_div", swapped=True)
+    __mod__, __rmod__ = _binary("mod"), _binary("mod", swapped=True)
+    __pow__, __rpow__ = _binary("pow"), _binary("pow", swapped=True)
+    __lt__, __le__, __gt__, __ge__ = (_binary(name) for name in ("less", "less_equal", "greater", "greater_equal"))
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
 
     def __sub__(self, other):
-        return _call("weft_shift", self, -other) if isinstance(other, (int, float)) else self._with("weft_sub", other)
-
-    def __truediv__(self, other):
-        return self._with("weft_div", other)
-
-    def __rsub__(self, other):
-        return self._with("weft_sub", other, swapped=True)
-
-    def __rtruediv__(self, other):
-        return self._with("weft_div", other, swapped=True)
+        if is_number(other) and self.dtype not in _INTEGERS:
+            return _call("weft_shift", self, -scalar(other, self.dtype, f"sub: {self._called()}"))
+        return _binary("sub")(self, other)
 
     def __neg__(self):
         return _call("weft_neg", self)
 
-    def __lt__(self, other):
-        return self._with("weft_less", other)
-
-    def __le__(self, other):
-        return self._with("weft_less_equal", other)
-
-    def __gt__(self, other):
-        return self._with("weft_greater", other)
-
-    def __ge__(self, other):
-        return self._with("weft_greater_equal", other)
-
-    __radd__, __rmul__ = __add__, __mul__
+    def __abs__(self):
+        return _call("weft_abs", self)

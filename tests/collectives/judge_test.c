@@ -90,6 +90,7 @@ static void test_other_calls_are_a_mismatch_at_once(void)
     check_names(0);
     check_names(2);
     CHECK_TEXT(verdict.text, "do not run the same calls");
+    CHECK_TEXT(verdict.text, "weft_read too: one may print what all have read");
     CHECK_TEXT(verdict.text, "after call 5 of rank 0");
     CHECK_TEXT(verdict.text, "after call 5 of rank 2");
 }

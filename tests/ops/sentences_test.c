@@ -56,6 +56,28 @@ static void test_order(void)
             "the operand is i32, and only floats are possible here: f32");
 }
 
+/* Of integers nothing is cut: 2.5 would be 2. */
+static void test_no_number_is_cut(void)
+{
+    const weft_shape shape = WEFT_DIMS(row);
+    REFUSED(weft_constant(graph, WEFT_I32, shape, 2.5), "2.5 is no i32: it has a fraction");
+    REFUSED(weft_constant(graph, WEFT_I64, shape, -1e-9), "-1e-09 is no i64: it has a fraction");
+    REFUSED(weft_constant(graph, WEFT_U8, shape, 256), "256 is no u8: it is past the range");
+    REFUSED(weft_constant(graph, WEFT_I32, shape, (double)NAN), "no i32: it is past the range");
+    REFUSED(weft_variable(graph, "n", WEFT_I32, shape, weft_constant_of(0.5)),
+            "n: 0.5 is no i32: it has a fraction");
+    REFUSED(weft_variable(graph, "n", WEFT_U8, shape, weft_constant_of(-1)), "past the range");
+    REFUSED(weft_clamp(ids, 0.5, 2), "0.5 is no i32: it has a fraction");
+    REFUSED(weft_clamp(ids, 0, 2.5), "2.5 is no i32: it has a fraction");
+    REFUSED(weft_pad(whole, column, 1, to, 0.25), "0.25 is no i32: it has a fraction");
+    begin();
+    weft_clamp(ids, -1e300, (double)INFINITY);
+    weft_clamp(x, 0.5, 2.5);
+    weft_pad(x, column, 1, to, 0.25);
+    CHECK_EQ_INT(weft_graph_error(graph)->status, WEFT_OK);
+    weft_graph_destroy(&graph);
+}
+
 static void test_indices(void)
 {
     REFUSED(weft_unpick(WEFT_DIMS(row, column), x, ids, entry),
@@ -215,6 +237,7 @@ int main(void)
 {
     RUN(test_products_and_norms);
     RUN(test_order);
+    RUN(test_no_number_is_cut);
     RUN(test_indices);
     RUN(test_matrices);
     RUN(test_windows_that_read_nothing);

@@ -149,13 +149,19 @@ def test_mistakes_are_sentences():
     refused(TypeError, r"relu\(x\) was given 2", weft.relu, a, a)
     refused(TypeError, "rat is no option", weft.sgd, a, rat=1.0)
     refused(TypeError, "f8", g.input, "d", [rows], "f8")
-    refused(AttributeError, "rellu", lambda: weft.rellu)
+    refused(AttributeError, r"weft has no rellu; did you mean (relu|elu)\?", lambda: weft.rellu)
+    refused(TypeError, r"rat is no option.*did you mean rate\?", weft.sgd, a, rat=1.0)
+    refused(TypeError, r"dtype is 'f23'; did you mean f32\?", g.input, "d", [rows], "f23")
+    refused(TypeError, "dtype is None", g.input, "d", [rows], None)
+    refused(TypeError, r"reed: .*|read: 3 is no value of the program", program.read, 3)
+    assert program.read("a").tolist() == [1, 2, 3, -4]  # by its name
+    refused(weft.Error, "did you mean a|no .*aa", program.read, "aa")
     refused(AttributeError, "c.lib.weft_mesh_create", lambda: weft.mesh_create)
     g = weft.Graph()
     n = g.input("n", [rows], "i32")
     program = weft.Program(weft.Mesh(), "", weft.cast(n, "f32"))
     refused(ValueError, r"shape \(3,\)", program.write, n, [1, 2, 3])
-    refused(TypeError, "[Cc]ast", program.write, n, [1.5, 2, 3, 4])
+    refused(TypeError, "[Cc]ast", program.write, n, [1.5, 2, 3, 4])  # numbers_test has more
 
 
 def test_many_objects_come_and_go():
@@ -205,6 +211,8 @@ def test_a_policy_may_be_written_in_python():
     ours = weft.Program(mesh, "rows:data", y, policy={"wants": lambda context, value: "wide:data"}).plan()
     assert any(tensor["name"] == "w" and "data" in str(tensor) for tensor in ours["tensors"]), ours["tensors"]
     refused(KeyError, "mine", weft.Program, mesh, "", y, policy={"pick": lambda *given: {}["mine"]})
+    refused(ValueError, r"what <lambda> returned is 4294967296", weft.Program, mesh, "", y, policy={"pick": lambda *given: 1 << 32})
+    refused(TypeError, r"what <lambda> returned is 0\.5; it is a whole number", weft.Program, mesh, "", y, policy={"pick": lambda *_: 0.5})
 
 
 def test_examples_train_and_say_what_moves():
@@ -267,10 +275,11 @@ def test_what_is_filled_comes_behind_the_result():
     sorted_, ids = weft.sort(x, row, True)
     best, where = weft.top_k(x, row, ("k", 2))
     y = weft.sum([], weft.exp(x))
-    first, slopes = weft.gradients_seeded([y], [], [x], 0)
+    slopes = weft.gradients_seeded([y], [], [x])  # a list, as of gradients
     rows = [("b", 3), ("r", 5)]
-    _, (jacobian,) = weft.jacobian(weft.exp(x), [x], rows, 0)
-    _, (product,) = weft.hessian_vector(y, [x], [x], 0)
+    jacobian, = weft.jacobian(weft.exp(x), [x], rows, 0)
+    product, = weft.hessian_vector(y, [x], [x])
+    assert [type(each) for each in (slopes, weft.gradients(y, [x]), weft.gradients(y, [x, x]))] == [list] * 3
     states, last = weft.lstm(x, name="lstm", over=batch, feature=row, hidden=("hidden", 4))
     gru, state = weft.gru(x, name="gru", over=batch, feature=row, hidden=("hidden", 4), weights=weft.uniform(-1.0, 1.0))
     assert state.c is None and last.h.dims == last.c.dims == (("hidden", 4),), (state, last)
@@ -292,6 +301,30 @@ def test_what_is_filled_comes_behind_the_result():
     np.testing.assert_allclose(program.read(last.h), program.read(states)[-1])
     usage = weft.plan_usage(program, 0)
     assert usage.total_bytes > 0 and len(usage.peak_bytes) == 3 and usage.n_steps == program.plan()["steps"]
+    assert program.plan_usage(1) == weft.plan_usage(program, 1) and program.measured_usage(0).n_steps == usage.n_steps
+    moved, planned = program.measured_traffic(0), program.plan_traffic()
+    assert moved == planned and all(line.axes == ("data",) and line.count > 0 for line in moved), (moved, planned)
+    assert sum(line.bytes for line in moved) > 0 and "all_gather" in [line.kind for line in moved], moved
+    refused(ValueError, "rank is 2; it is from 0 to 1", program.plan_traffic, 2)
+
+
+def test_values_that_may_be_left_out():
+    g = weft.Graph(seed=1)
+    vocab, bag, wide = weft.Dim("vocab", 5), weft.Dim("bag", 3), weft.Dim("wide", 2)
+    table, ids = g.variable("table", [vocab, wide], weft.normal(0.0, 1.0)), g.input("ids", [("row", 2), bag], "i32")
+    made = [weft.embedding_bag(table, ids, vocab, bag, None, True), weft.embedding_bag(table, ids, vocab, bag, is_mean=True)]
+    gradients = weft.gradients(weft.sum([], made[0]), [table])
+    made += [weft.require(made[0], weft.all([], weft.is_finite(made[0])), None, "it is not finite"),
+             weft.adam(None, variables=[table], gradients=gradients)]
+    program = weft.Program(weft.Mesh("data:2"), "row:data", made)
+    rows = np.array([[0, 1, 4], [2, 2, 3]])
+    program.write(ids, rows)
+    before = program.read(table)
+    program.run()
+    for value in made[:3]:
+        np.testing.assert_allclose(program.read(value), before[rows].mean(axis=1), rtol=1e-6)
+    refused(TypeError, "relu: x is None; weft_value is wanted", weft.relu, None)
+    refused(TypeError, "embedding_bag: table is None", weft.embedding_bag, None, ids, vocab, bag, None, True)
 
 
 def test_gradients_may_be_ones_own():
@@ -310,6 +343,10 @@ def test_gradients_may_be_ones_own():
     program.run()
     np.testing.assert_array_equal(program.read(y), [0, 2, 2, -6])
     np.testing.assert_array_equal(program.read(slope), [0, 12, 12, -36])
+    for rule, kind, sentence in ((lambda *given: [given[2], None, None], ValueError, "gave 3 gradients of 2 values"),
+                                 (lambda *given: [1.5, None], TypeError, "gradient 0 that <lambda> gave is 1.5; it is a value")):
+        wrong = weft.custom_gradient([x, w], weft.round(x) * w, rule)
+        refused(kind, sentence, weft.gradients, weft.sum([], wrong), [x])
     z = weft.custom_gradient([x], weft.round(x), lambda *given: {}["mine"])
     refused(KeyError, "mine", weft.gradients, weft.sum([], z), [x])
     assert weft.relu(x).dims == x.dims  # the graph goes on
@@ -392,6 +429,29 @@ def test_data_sets_and_checkpoints_are_opened():
     weft.dataset_next(drawn, program)
     program.run()
     assert program.read(program.values[0]).tolist() == [0, 20, 40] and repr(drawn) == "<weft.dataset>"
+
+
+def test_samples_are_numbers_that_fit():
+    def trained(mesh, layout, read, dtype):
+        g = weft.Graph()
+        image, label = g.input("image", [("batch", 3), ("pixel", 2)], dtype), g.input("label", [("batch", 3)], "i32")
+        program = weft.Program(weft.Mesh(mesh), layout, [weft.add(image, image), weft.add(label, label)])
+        data = weft.samples([dict(name="image", width=("pixel", 2), dtype=dtype), dict(name="label", dtype="i32")], 9, read)
+        weft.dataset_start(data, program)
+        weft.dataset_next(data, program)
+        return program.read(image).tolist(), program.read(label).tolist()
+
+    good = {"image": lambda sample: [sample, 0.5], "label": lambda sample: sample * 10}
+    wrong = {"image": lambda sample: [1e39 if sample == 1 else 0, 0], "label": lambda sample: 2**32 + 1 if sample == 2 else 0}
+    for mesh, layout in (("", ""), ("data:3", "batch:data")):
+        for dtype in ("f32", "bf16", "f64"):
+            assert trained(mesh, layout, lambda name, sample: good[name](sample), dtype) == ([[0, 0.5], [1, 0.5], [2, 0.5]], [0, 10, 20])
+        refused(ValueError, "samples: image of sample 1 is f32, and element .0. is 1e.39", trained, mesh, layout,
+                lambda name, sample: (wrong if name == "image" else good)[name](sample), "f32")
+        refused(ValueError, "samples: label of sample 2 is i32, and the number is 4294967297", trained, mesh, layout,
+                lambda name, sample: (wrong if name == "label" else good)[name](sample), "f32")
+        refused(ValueError, r"was given an array of shape \(3,\)", trained, mesh, layout, lambda name, sample: [1, 2, 3], "f32")
+        refused(KeyError, "mine", trained, mesh, layout, lambda name, sample: {}["mine"], "f32")
 
 
 def test_every_dtype_goes_in_and_out():

@@ -104,8 +104,8 @@ WEFT_API weft_value weft_pow(weft_value a,
                              weft_value b);  /* NaN where a < 0 and b is not whole; 0^0: 1 */
 WEFT_API weft_value weft_abs(weft_value x);  /* integers too, as the next two */
 WEFT_API weft_value weft_sign(weft_value x); /* -1, 0 or 1; no gradient */
-WEFT_API weft_value weft_clamp(weft_value x, double low,
-                               double high); /* low to high: the gradient is 0 outside */
+/* clamp: from low to high, of integers whole or infinite; the gradient is 0 outside. */
+WEFT_API weft_value weft_clamp(weft_value x, double low, double high);
 /* whole numbers, without gradient; round: of two that are as near, the even one */
 WEFT_API weft_value weft_floor(weft_value x);
 WEFT_API weft_value weft_ceil(weft_value x);
@@ -144,7 +144,8 @@ WEFT_API weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim col
 WEFT_API weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column,
                                         int64_t offset);
 
-/* constants and indices */
+/* constants and indices
+ * constant: value is a number that the dtype has: of integers none with a fraction, and none past the range. */
 WEFT_API weft_value weft_constant(weft_graph *graph, weft_dtype dtype, weft_shape shape,
                                   double value);
 WEFT_API weft_value weft_iota(weft_graph *graph, weft_dtype dtype,

@@ -2,6 +2,7 @@
 #include "app.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,13 @@ static const int exits[][APP_PHASES] = {
     [WEFT_MEMORY] = {1, 1},   [WEFT_COMM] = {71, 71},      [WEFT_MISMATCH] = {2, 73},
     [WEFT_INTERNAL] = {1, 1}, [WEFT_NONFINITE] = {76, 76}, [WEFT_CORRUPT] = {77, 77},
 };
+
+/* Before main: whatever locale a plug-in sets for all, this thread, which reads options and writes logs, metrics and reports,
+ * keeps "C". */
+__attribute__((constructor)) static void keep_plain_locale(void)
+{
+    uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
 
 void app_name_options(weft_error *error)
 {

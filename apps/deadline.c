@@ -5,6 +5,7 @@
  * and its answer is picked up after a later step.
  */
 #include "deadline.h"
+#include "weft/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +129,8 @@ static void listen_on(deadline *d)
 void deadline_open(deadline *d)
 {
     const char *known = getenv("SLURM_JOB_END_TIME");
-    const double end = known ? strtod(known, NULL) : 0;
+    double end;
+    (void)weft_number_read(known, &end);
     *d = (deadline){.source = "", .every = 300, .patience = 20};
     if (end > 0) {
         /* 0 stands for no end: one before the machine began is over too */

@@ -1,7 +1,6 @@
 /* options: one table of settings, four sources, and a sentence for everything that does not fit. */
 #include "options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "service.h"
 #include "text.h"
 #include "weft/collectives.h"
+#include "weft/number.h"
 
 extern char **environ;
 
@@ -72,9 +72,9 @@ static weft_status check_count(const option *o, const char *value, const char *s
 static weft_status check_real(const option *o, const char *value, const char *said,
                               weft_error *error)
 {
-    char *end;
-    const double number = strtod(value, &end);
-    if (end == value || *end != '\0')
+    double number;
+    const int length = weft_number_read(value, &number);
+    if (length == 0 || value[length] != '\0')
         return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a number", said, value);
     if (!isfinite(number) || number < o->low)
         return weft_fail(error, WEFT_USAGE, "%s: %s must be a finite number, at least %g", said,
@@ -111,8 +111,8 @@ static weft_status check_flag(const option *o, const char *value, const char *sa
 /* "90s", "30m", "1.5h" in seconds; below 0 for anything else. */
 static double seconds_of(const char *text)
 {
-    char *end;
-    const double number = strtod(text, &end);
+    double number;
+    const char *end = text + weft_number_read(text, &number);
     const double unit = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
     return end == text || unit == 0 || end[1] != '\0' || !isfinite(number) || number < 0
                ? -1
@@ -151,7 +151,7 @@ static void variable_name(const char *name, char text[MAX_NAME])
 {
     snprintf(text, MAX_NAME, "WEFT_%s", name);
     for (char *c = text; *c; c++)
-        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
 }
 
 static weft_status unknown(const option_table *table, const char *kind, const char *prefix,
@@ -351,12 +351,17 @@ static weft_status read_environment(settings *s, weft_error *error)
     return WEFT_OK;
 }
 
+static bool is_blank(char c) /* whatever the locale */
+{
+    return c != '\0' && strchr(" \t\r\n\v\f", c) != NULL;
+}
+
 static char *trim(char *text)
 {
-    while (isspace((unsigned char)*text))
+    while (is_blank(*text))
         text++;
     char *end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1]))
+    while (end > text && is_blank(end[-1]))
         *--end = '\0';
     return text;
 }
@@ -366,7 +371,7 @@ static weft_status read_line(settings *s, const char *path, int number, char *li
 {
     char said[512], kind[300];
     char *comment = strchr(line, '#');
-    if (comment && (comment == line || isspace((unsigned char)comment[-1]))) *comment = '\0';
+    if (comment && (comment == line || is_blank(comment[-1]))) *comment = '\0';
     line = trim(line);
     if (*line == '\0') return WEFT_OK;
     char *equals = strchr(line, '=');
@@ -465,7 +470,9 @@ int64_t settings_count(const settings *s, const char *name)
 
 double settings_real(const settings *s, const char *name)
 {
-    return strtod(settings_text(s, name), NULL);
+    double number;
+    (void)weft_number_read(settings_text(s, name), &number);
+    return number;
 }
 
 bool settings_is(const settings *s, const char *name, const char *text)

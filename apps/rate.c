@@ -1,5 +1,6 @@
 /* rate: --schedule. */
 #include "rate.h"
+#include "weft/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,12 @@ static weft_status read_pieces(const char *text, weft_rate_piece pieces[MOST_PIE
                                weft_error *error)
 {
     for (const char *at = text; *at != '\0'; at++) {
-        char *equals, *end;
+        char *equals;
+        double scale = 0;
         const long long from = strtoll(at, &equals, 10);
-        const double scale = strtod(equals + (*equals == '='), &end);
-        if (equals == at || *equals != '=' || end == equals + 1 || (*end != '\0' && *end != ','))
+        const int length = *equals == '=' ? weft_number_read(equals + 1, &scale) : 0;
+        const char *end = equals + 1 + length;
+        if (equals == at || length == 0 || (*end != '\0' && *end != ','))
             return weft_fail(error, WEFT_USAGE,
                              "pieces \"%.100s\": \"%.40s\" is no STEP=X; write pieces as "
                              "1000=0.5,2000=0.1",

@@ -7,6 +7,7 @@
  * the slowest, since an exchange waits for it. What all ranks are told is computed by each from the same numbers.
  */
 #include "reduce.h"
+#include "text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -227,7 +228,7 @@ static void print_amount(double amount, const char *const *units, int n_units, c
     amount = round(amount / scale) * scale;
     for (; unit + 1 < n_units && amount >= 999.5; unit++)
         amount /= 1000;
-    snprintf(text, bytes, "%.4g%s", amount, units[unit]);
+    weft_text_format(text, bytes, "%.4g%s", amount, units[unit]);
 }
 
 void weft_links_text(const weft_mesh *mesh, const weft_link_speed *speeds, char *text, size_t bytes)

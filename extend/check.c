@@ -1,5 +1,6 @@
 /* check: an op under the oracle: values against a scalar reference, gradients against differences, meshes against one rank. */
 #include "check.h"
+#include "text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,8 +205,8 @@ static weft_status compare_runs(const checking *c, const weft_mesh *mesh,
     char found[200];
     int64_t at = 0;
     if (!is_near(result->data, one->data, one->count, one->dtype == WEFT_I32 ? 0 : within, &at)) {
-        snprintf(found, sizeof found, "element %lld is %.17g, and on one rank %.17g", (long long)at,
-                 result->data[at], one->data[at]);
+        weft_text_format(found, sizeof found, "element %lld is %.17g, and on one rank %.17g",
+                         (long long)at, result->data[at], one->data[at]);
         return fail_placed(c, mesh, placing, found, error);
     }
     for (int k = 0; k < c->check.n_in; k++) {
@@ -213,9 +214,10 @@ static weft_status compare_runs(const checking *c, const weft_mesh *mesh,
         if (one->gradient[k] == NULL ||
             is_near(result->gradient[k], one->gradient[k], weft_shape_count(&shape), within, &at))
             continue;
-        snprintf(found, sizeof found,
-                 "the gradient of operand %d, element %lld, is %.17g, and on one rank %.17g", k,
-                 (long long)at, result->gradient[k][at], one->gradient[k][at]);
+        weft_text_format(
+            found, sizeof found,
+            "the gradient of operand %d, element %lld, is %.17g, and on one rank %.17g", k,
+            (long long)at, result->gradient[k][at], one->gradient[k][at]);
         return fail_placed(c, mesh, placing, found, error);
     }
     return WEFT_OK;

@@ -16,6 +16,7 @@
 #include "weft/layers.h"
 #include "weft/layout.h"
 #include "weft/mesh.h"
+#include "weft/number.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 #include "weft/philox.h"

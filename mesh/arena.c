@@ -4,9 +4,9 @@
 #include "weft/arena.h"
 
 #include "mesh_internal.h"
+#include "text.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,9 +113,9 @@ char *weft_arena_text(weft_arena *arena, const char *format, ...)
     if (arena == NULL || format == NULL) return NULL;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = weft_text_formatv(NULL, 0, format, arguments);
     char *text = length < 0 ? NULL : weft_arena_take(arena, (size_t)length + 1);
-    if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+    if (text != NULL) weft_text_formatv(text, (size_t)length + 1, format, again);
     va_end(again);
     va_end(arguments);
     return text;

@@ -14,6 +14,7 @@
  * again, for ever. So the buffers are made before anything runs, each after its room was found.
  */
 #include "mesh_internal.h"
+#include "text.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static pthread_once_t started = PTHREAD_ONCE_INIT;
 const char *weft_blas_kernel_wanted(const char *found, bool has_avx2, bool has_avx512)
 {
     for (size_t i = 0; i < sizeof old_kernels / sizeof old_kernels[0]; i++) {
-        if (strcasecmp(found, old_kernels[i]) != 0) continue;
+        if (!weft_text_is_alike(found, old_kernels[i])) continue;
         if (has_avx512) return "SkylakeX";
         return has_avx2 ? "Haswell" : NULL;
     }
@@ -69,7 +70,7 @@ bool weft_blas_use_kernel(const char *kernel)
     const char *value = getenv(variable);
     char *before = value != NULL ? strdup(value) : NULL;
     if (setenv(variable, kernel, 1) == 0) choose_again();
-    bool is_done = strcasecmp(weft_blas_kernel(), kernel) == 0;
+    bool is_done = weft_text_is_alike(weft_blas_kernel(), kernel);
     if (!is_done) {
         if (before != NULL)
             setenv(variable, before, 1);

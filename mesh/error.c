@@ -2,8 +2,9 @@
  * typo. */
 #include "weft/error.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "text.h"
 
 weft_status weft_fail(weft_error *error, weft_status status, const char *format, ...)
 {
@@ -11,7 +12,7 @@ weft_status weft_fail(weft_error *error, weft_status status, const char *format,
     if (format == NULL) format = "no reason was given";
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    weft_text_formatv(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
     error->status = status;
     error->rank = -1;

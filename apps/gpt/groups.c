@@ -1,5 +1,6 @@
 /* groups: text to groups of an optimizer. */
 #include "groups.h"
+#include "weft/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +8,8 @@
 
 static weft_status number_of(const char *what, const char *value, double *number, weft_error *error)
 {
-    char *end = NULL;
-    *number = strtod(value, &end);
-    if (*value != '\0' && *end == '\0' && isfinite(*number) && *number >= 0) return WEFT_OK;
+    const int length = weft_number_read(value, number);
+    if (length > 0 && value[length] == '\0' && isfinite(*number) && *number >= 0) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "groups: %s=%.60s: it is a number, 0 or above", what,
                      value);
 }

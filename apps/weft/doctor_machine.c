@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "weft/number.h"
 
 #define MIB 1048576.0
 #define GIB 1073741824.0
@@ -26,13 +27,13 @@ bool doctor_read(const char *path, char *text, size_t bytes)
 
 bool doctor_read_number(const char *path, double *number)
 {
-    char text[64], *end;
+    char text[64];
+    double by;
     if (!doctor_read(path, text, sizeof text)) return false;
-    *number = strtod(text, &end);
-    const bool is_number = end != text;
-    const double by = strtod(end, &end);
-    if (is_number && by > 0) *number /= by; /* cpu.max: "200000 100000" is 2 */
-    return is_number;
+    const int length = weft_number_read(text, number);
+    (void)weft_number_read(text + length, &by);
+    if (length > 0 && by > 0) *number /= by; /* cpu.max: "200000 100000" is 2 */
+    return length > 0;
 }
 
 /* ---- what this is --------------------------------------------------------------------------- */
@@ -154,7 +155,8 @@ static double memory_line(const char *name)
     double kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
     while (file && kib == 0 && getline(&line, &room, file) >= 0)
-        if (strncmp(line, name, strlen(name)) == 0) kib = strtod(line + strlen(name), NULL);
+        if (strncmp(line, name, strlen(name)) == 0)
+            (void)weft_number_read(line + strlen(name), &kib);
     if (file) fclose(file);
     free(line);
     return kib * 1024;

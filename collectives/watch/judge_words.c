@@ -1,8 +1,8 @@
 /* judge_words: what a verdict is put together from. */
 #include "judge_parts.h"
+#include "text.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 void weft_verdict_add(char *text, size_t bytes, const char *format, ...)
@@ -10,7 +10,7 @@ void weft_verdict_add(char *text, size_t bytes, const char *format, ...)
     const size_t used = strlen(text);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text + used, bytes - used, format, arguments);
+    weft_text_formatv(text + used, bytes - used, format, arguments);
     va_end(arguments);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "judge.h"
+#include "text.h"
 #include "weft/watch.h"
 
 struct weft_postmortem {
@@ -258,10 +259,12 @@ char *weft_postmortem_calls(const weft_postmortem *postmortem, int index, int mo
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
+    const locale_t before = weft_text_plain();
     for (uint64_t back = n < room ? n : room; back > 0; back--) {
         weft_record record;
         if (weft_record_read(recorder, n - back + 1, &record)) print_call(recorder, &record, out);
     }
     if (room > 0) print_device(recorder, out);
+    weft_text_end(before);
     return fclose(out) == 0 ? text : (free(text), NULL);
 }

@@ -11,6 +11,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "link.h"
+#include "weft/number.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,8 +34,8 @@ typedef struct unit {
 /* "50us": the number times its unit; *end behind it. Below 0: there is none. */
 static double read_amount(const char *text, const unit *units, const char **end)
 {
-    char *after;
-    const double number = strtod(text, &after);
+    double number; /* with a point, whatever the locale */
+    const char *after = text + weft_number_read(text, &number);
     const size_t n = strcspn(after, ",");
     for (const unit *u = units; u->name != NULL; u++) {
         if (after == text || !(number >= 0) || strlen(u->name) != n) continue;

@@ -15,11 +15,13 @@ static void touch(weft_stream *stream, void *memory, size_t bytes)
 static void describe(char *text, size_t room)
 {
     const cuda_gpu *g = &cuda_gpu_here;
-    snprintf(
-        text, room,
-        "%.60s, number %d of %d, compute capability %d.%d, %.1f GiB free, driver for CUDA %d.%d",
-        g->name, g->ordinal, g->n_there, g->major, g->minor,
-        (double)cuda_gpu_room(NULL) / (1 << 30), g->driver / 1000, g->driver % 1000 / 10);
+    /* of GiB; printed as integers, which no locale changes */
+    const long long tenths = ((long long)cuda_gpu_room(NULL) * 10 + (1 << 29)) / (1 << 30);
+    snprintf(text, room,
+             "%.60s, number %d of %d, compute capability %d.%d, %lld.%lld GiB free, driver for "
+             "CUDA %d.%d",
+             g->name, g->ordinal, g->n_there, g->major, g->minor, tenths / 10, tenths % 10,
+             g->driver / 1000, g->driver % 1000 / 10);
     cuda_library_tell(text + strlen(text), room - strlen(text));
 }
 

@@ -3,6 +3,7 @@
  * doctor.
  */
 #include "host.h"
+#include "text.h"
 
 #include <stdio.h>
 
@@ -52,7 +53,7 @@ static void say_idle(const weft_crowd *c, char *text, size_t room)
 static void say_threads(const weft_crowd *c, char *text, size_t room)
 {
     const int ranks = c->n_processes * c->n_ranks;
-    snprintf(
+    weft_text_format(
         text, room,
         "%lld threads (%d rank%s of %d lane%s) share %.3g core%s, and wait for each other; fewer "
         "%s are faster",

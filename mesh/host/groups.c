@@ -6,6 +6,7 @@
  * is no limit.
  */
 #include "host.h"
+#include "weft/number.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,9 +42,11 @@ bool weft_read_text(const char *path, char *text, size_t bytes)
 /* "150000 100000" is 1.5, "max 100000" and -1 are no limit: 0. */
 static double read_number(const char *path)
 {
-    char text[128], *end;
+    char text[128];
+    double number, by = 0;
     if (!weft_read_text(path, text, sizeof text)) return 0;
-    const double number = strtod(text, &end), by = end != text ? strtod(end, NULL) : 0;
+    const int length = weft_number_read(text, &number);
+    if (length > 0) (void)weft_number_read(text + length, &by);
     return !(number > 0) ? 0 : by > 0 ? number / by : number;
 }
 

@@ -4,6 +4,7 @@
  * prices stays: a byte through a link of the usual speed. An exchange over several axes is as fast as the slowest of them.
  */
 #include "plan.h"
+#include "weft/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static const unit times[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}
 /* "50us" up to `end`: the number times its unit; 0: it is none above 0. */
 static double read_amount(const char *text, const char *end, const unit *units, size_t n_units)
 {
-    char *after;
-    const double number = strtod(text, &after);
+    double number;
+    const char *after = text + weft_number_read(text, &number);
     for (size_t u = 0; u < n_units && after > text && after < end; u++)
         if (strlen(units[u].name) == (size_t)(end - after) &&
             strncmp(after, units[u].name, (size_t)(end - after)) == 0)

@@ -1,11 +1,11 @@
 /* attributes.c: the kinds of fields, the attributes that several ops share, and what is done with all of them alike. */
 #include "attributes.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "ir.h"
+#include "weft/name.h"
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
@@ -22,7 +22,8 @@ static void print_text(const char *text, FILE *file)
 {
     bool is_plain = text[0] != 0;
     for (const char *c = text; *c != 0; c++)
-        is_plain = is_plain && (isalnum((unsigned char)*c) || strchr("_-./~'", *c) != NULL);
+        is_plain = is_plain && (weft_name_length((const char[]){'a', *c, 0}) == 2 ||
+                                strchr("-./~'", *c) != NULL);
     if (is_plain) {
         fputs(text, file);
         return;

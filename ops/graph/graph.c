@@ -10,6 +10,7 @@
 
 #include "ir.h"
 #include "outside.h"
+#include "text.h"
 
 static const weft_error no_graph = {WEFT_MEMORY, -1,
                                     "there is no graph: it was not created, or out of memory then"};
@@ -82,7 +83,7 @@ weft_value weft_graph_fail(weft_graph *graph, const char *format, ...)
     if (format == NULL) format = "failed, without a word";
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(graph->error.message, sizeof graph->error.message, format, arguments);
+    weft_text_formatv(graph->error.message, sizeof graph->error.message, format, arguments);
     va_end(arguments);
     graph->error.status = WEFT_USAGE;
     return weft_no_value(graph);

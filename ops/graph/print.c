@@ -1,5 +1,6 @@
 /* print.c: the graph as text, a node a line, and the names of its parts. */
 #include "ir.h"
+#include "text.h"
 
 const char *weft_phase_name(weft_phase phase)
 {
@@ -64,6 +65,7 @@ static void print_attributes(const weft_node *node, FILE *file)
 
 void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
 {
+    const locale_t before = weft_text_plain();
     for (uint32_t n = 1; n < graph->n_nodes; n++) {
         const weft_node *node = &graph->nodes[n];
         char origin[160];
@@ -94,4 +96,5 @@ void weft_graph_print(const weft_graph *graph, bool with_origins, FILE *file)
         }
         fputc('\n', file);
     }
+    weft_text_end(before);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "program.h"
+#include "text.h"
 #include "weft/collectives.h"
 #include "weft/program.h"
 
@@ -35,6 +36,7 @@ static void show(FILE *file, weft_dtype dtype, double x)
 static void print(FILE *file, weft_value value, const void *data, int64_t count)
 {
     char dims[240];
+    const locale_t before = weft_text_plain();
     const weft_dtype dtype = weft_dtype_of(value);
     const summary s = look(dtype, data, count);
     const char *name = weft_name_of(value);
@@ -50,6 +52,7 @@ static void print(FILE *file, weft_value value, const void *data, int64_t count)
     for (int64_t i = 0; i < count && i < N_SHOWN; i++)
         show(file, dtype, weft_dtype_get(dtype, data, i));
     fprintf(file, "%s\n", count > N_SHOWN ? " ..." : "");
+    weft_text_end(before);
     fflush(file);
 }
 

@@ -1,5 +1,6 @@
 /* report.c: the plan as a person reads it. */
 #include "report.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -434,11 +435,8 @@ weft_status weft_report_fail(weft_error *error)
                      reason ? strerror(reason) : "");
 }
 
-weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error *error)
+static weft_status print_plan(const weft_program *program, FILE *file, weft_error *error)
 {
-    WEFT_GIVEN(program, error);
-    WEFT_GIVEN(file, error);
-    errno = 0;
     print_head(program, file);
     WEFT_TRY(print_skipped(program, file, error));
     WEFT_TRY(print_homes(program, file, error));
@@ -455,4 +453,15 @@ weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error 
         WEFT_TRY(print_steps(program, file, error));
     }
     return ferror(file) ? weft_report_fail(error) : WEFT_OK;
+}
+
+weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(file, error);
+    errno = 0;
+    const locale_t before = weft_text_plain();
+    const weft_status status = print_plan(program, file, error);
+    weft_text_end(before);
+    return status;
 }

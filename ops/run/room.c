@@ -5,6 +5,7 @@
  * own: there it is what those need who are on it.
  */
 #include "program.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +89,8 @@ static weft_status refuse(const weft_program *program, int rank, int n_there, co
     WEFT_TRY(weft_plan_usage(program, rank, &usage, error));
     if (!is_host) snprintf(where, sizeof where, " on %s", sum->unit.name);
     if (n_there > 1)
-        snprintf(others, sizeof others, ", all %d ranks%s %.1f GiB", n_there,
-                 is_host ? "" : " there", (double)sum->bytes / gib);
+        weft_text_format(others, sizeof others, ", all %d ranks%s %.1f GiB", n_there,
+                         is_host ? "" : " there", (double)sum->bytes / gib);
     return weft_fail(
         error, WEFT_MEMORY,
         "rank %d of this program needs %.1f GiB (parameters %.1f, optimizer state %.1f, "

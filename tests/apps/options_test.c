@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "comma.h"
 #include "test.h"
 
 static const option some[] = {
@@ -249,6 +250,34 @@ static void test_times_have_units(void)
     settings_destroy(&s);
 }
 
+static void test_numbers_have_a_point_in_every_locale(void)
+{
+    if (!comma_open()) {
+        printf("not tried: localedef cannot make " COMMA " here (Debian: locales)\n");
+        return;
+    }
+    weft_error error;
+    write_config("rate\xa0= 0.5\n"); /* a blank of Latin-1, not of ours */
+    comma_set(true);
+    settings *s = READ(&error, "--rate", "0.125", "--max-time", "1.5h");
+    const double rate = s ? settings_real(s, "rate") : 0,
+                 time = s ? settings_seconds(s, "max-time") : 0;
+    settings_destroy(&s);
+    s = READ(&error, "--rate", "0,125");
+    const bool is_refused = s == NULL;
+    comma_set(false);
+    settings_destroy(&s);
+    CHECK_CLOSE(rate, 0.125, 0);
+    CHECK_CLOSE(time, 5400, 0);
+    CHECK(is_refused);
+    CHECK_TEXT(error.message, "\"0,125\" is not a number");
+    comma_set(true);
+    s = READ(&error, "--config", path);
+    comma_set(false);
+    check_refused(&error, s, ":1:");
+    comma_close();
+}
+
 static void test_other_defaults_give_way_to_what_was_said(void)
 {
     weft_error error;
@@ -276,6 +305,7 @@ int main(void)
         RUN(test_wrong_files_are_refused);
         RUN(test_help_fits_a_terminal);
         RUN(test_times_have_units);
+        RUN(test_numbers_have_a_point_in_every_locale);
         RUN(test_other_defaults_give_way_to_what_was_said);
         unlink(path);
     }

@@ -145,6 +145,8 @@ weft_value weft_dropout_over(weft_value x, double rate, weft_shape noise)
                                "some of x's dims",
                                noise.dims[d].name, (long long)noise.dims[d].size, has);
     }
-    const weft_value ones = weft_constant(x.graph, weft_dtype_of(x), noise, 1.0);
-    return weft_mul(x, weft_dropout(ones, rate));
+    /* What is dropped is 0, be it infinite. */
+    const weft_value ones = weft_constant(x.graph, weft_dtype_of(x), noise, 1.0),
+                     kept = weft_dropout(ones, rate), zero = number_like(x, 0.0);
+    return weft_where(weft_equal(kept, zero), zero, weft_mul(x, kept));
 }

@@ -146,14 +146,21 @@ weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim)
     return weft_sum(shape_without_all(log_p, WEFT_DIMS(dim)), weft_mul(p, apart));
 }
 
+/* Each length is divided by before they meet: their product would overflow, or vanish, where they do not. */
+static weft_value unit_along(weft_value x, weft_dim dim)
+{
+    if (x.id == 0) return x;
+    const weft_value squares = weft_sum(shape_without_all(x, WEFT_DIMS(dim)), weft_square(x));
+    return weft_mul(x, weft_rsqrt(weft_maximum(squares, number_like(squares, 1e-16))));
+}
+
 weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim)
 {
     if (a.id == 0 || !has_all(a, "cosine", WEFT_DIMS(dim))) return weft_no_value(a.graph);
-    const weft_value wide_a = weft_wide(a), wide_b = weft_wide(b), both = weft_mul(wide_a, wide_b);
+    const weft_value along_a = unit_along(weft_wide(a), dim),
+                     along_b = unit_along(weft_wide(b), dim);
+    const weft_value both = weft_mul(along_a, along_b);
     if (both.id == 0) return both;
-    const weft_value dot = weft_sum(shape_without_all(both, WEFT_DIMS(dim)), both);
-    const weft_value of_a = weft_sum(shape_without_all(a, WEFT_DIMS(dim)), weft_square(wide_a));
-    const weft_value of_b = weft_sum(shape_without_all(b, WEFT_DIMS(dim)), weft_square(wide_b));
-    const weft_value least = weft_maximum(weft_mul(of_a, of_b), number_like(dot, 1e-16));
-    return weft_cast(weft_mul(dot, weft_rsqrt(least)), weft_dtype_of(a));
+    const weft_value cosine = weft_sum(shape_without_all(both, WEFT_DIMS(dim)), both);
+    return weft_cast(cosine, weft_dtype_of(a));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "left_open.h"
 #include "op_cases.h"
 #include "ops/graph/ir.h"
 #include "ops/kernel/registry.h"
@@ -285,6 +286,52 @@ static void print_composition(const op_group *group, FILE *file)
     weft_graph_destroy(&build.graph);
 }
 
+static void print_extremes(int extremes, FILE *file)
+{
+    static const char *const names[WEFT_ORACLE_EXTREMES] = {
+        "0", "denormal", "least", "with a square that is too large", "largest", "infinite"};
+    const char *comma = "";
+    for (int e = 0; e < WEFT_ORACLE_EXTREMES; e++) {
+        if (!(extremes >> e & 1)) continue;
+        fprintf(file, "%s%s", comma, names[e]);
+        comma = ", ";
+    }
+}
+
+static void print_edges(FILE *file)
+{
+    fputs("\n"
+          "## Numbers at the edges\n"
+          "\n"
+          "Of zeros, denormal numbers, the least and largest of a dtype, numbers whose square is "
+          "too large, and infinities, an op\n"
+          "or composition gives what its definition gives: finite what is finite, infinite what is "
+          "infinite or more than the dtype\n"
+          "has, NaN what is none. And the same on every layout. The tests `oracle/extremes` and "
+          "`oracle/random_ops` hold it to that,\n"
+          "but for these, of which the order of sums decides, so that a layout or a kernel may "
+          "give a number where another gives\n"
+          "inf or NaN. NumPy and PyTorch leave the same open. A program of which factors may be "
+          "infinite says so\n"
+          "(`weft_compile_options.infinities`).\n"
+          "\n"
+          "| op or composition | of operands that are | because |\n"
+          "| --- | --- | --- |\n",
+          file);
+    for (int i = 0; i < n_left_opens; i++) {
+        const left_open *open = &left_opens[i], *next = open + 1;
+        const bool goes_on = i + 1 < n_left_opens && next->extremes == open->extremes &&
+                             strcmp(next->why, open->why) == 0;
+        const bool begins =
+            i == 0 || open[-1].extremes != open->extremes || strcmp(open[-1].why, open->why) != 0;
+        fprintf(file, "%s`%s`", begins ? "| " : ", ", open->group);
+        if (goes_on) continue;
+        fputs(" | ", file);
+        print_extremes(open->extremes, file);
+        fprintf(file, " | %s |\n", open->why);
+    }
+}
+
 static void print_kinks(FILE *file)
 {
     fputs("\n"
@@ -345,6 +392,7 @@ static void print_page(FILE *file)
           file);
     for (int g = 0; g < n_op_groups; g++)
         if (op_groups[g].op == NULL) print_composition(&op_groups[g], file);
+    print_edges(file);
     print_kinks(file);
 }
 

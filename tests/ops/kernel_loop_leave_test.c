@@ -5,7 +5,7 @@
 #include "loop.h"
 #include "weft/extend/math.h"
 
-static int n_subs, n_exps; /* calls; of one lane */
+static _Atomic int n_subs, n_exps; /* calls, of all lanes */
 
 #define BLOCKS(T, suffix)                                                                          \
     static void sub_##suffix(int64_t n, void *y, const void *const *x, const weft_block_env *e)    \

@@ -150,6 +150,18 @@ drawn drawn_of(uint64_t seed, const weft_oracle *oracle)
     return g;
 }
 
+drawn drawn_of_extremes(uint64_t seed, const weft_oracle *oracle)
+{
+    drawn g = drawn_of(seed, oracle);
+    drawn_dice d = drawn_dice_of(seed, 4);
+    g.n_ops = g.n_ops < 2 ? g.n_ops : 1 + drawn_roll(&d, 2);
+    g.derivatives = 0;
+    g.options.infinities = true;
+    g.extremes = 1 << drawn_roll(&d, WEFT_ORACLE_EXTREMES);
+    if (drawn_roll(&d, 3) == 0) g.extremes |= 1 << drawn_roll(&d, WEFT_ORACLE_EXTREMES);
+    return g;
+}
+
 void drawn_layout(const drawn *g, char *text, size_t bytes)
 {
     size_t at = 0;

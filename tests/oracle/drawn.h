@@ -46,17 +46,21 @@ typedef struct drawn {
     int n_rules;
     drawn_rule rules[DRAWN_RULES];
     uint64_t policy; /* 0: none but the usual */
+    int extremes;    /* WEFT_ORACLE_ bits of its inputs */
     weft_compile_options options;
 } drawn;
 
 typedef enum drawn_verdict {
     DRAWN_SAME,
     DRAWN_DIFFERS, /* from one rank, by more than rounding does, or it was refused there alone */
-    DRAWN_UNSTABLE, /* no more than a breath on every op does on one rank; or ops were handed what is no number */
+    /* no more than a breath on every op does on one rank; or ops were handed what is no number; or it is left open (left_open.h) */
+    DRAWN_UNSTABLE,
     DRAWN_UNBUILT /* refused on one rank */
 } drawn_verdict;
 
 drawn drawn_of(uint64_t seed, const weft_oracle *oracle);
+/* One or two ops, of inputs some of which are at the edges of their dtype; values alone. */
+drawn drawn_of_extremes(uint64_t seed, const weft_oracle *oracle);
 /* Whether cases of the group are drawn, and how many groups have such. */
 bool drawn_has(const op_group *group);
 

@@ -154,6 +154,7 @@ void drawn_print(const drawn *g, FILE *file)
     fprintf(file, "  seed %llu, mesh %s, layout \"%s\"%s, derivatives %d\n",
             (unsigned long long)g->seed, weft_mesh_text(g->mesh), layout,
             g->policy ? ", with a policy" : "", g->derivatives);
+    if (g->extremes != 0) fprintf(file, "  extremes 0x%x of inputs\n", g->extremes);
     for (int i = 0; i < g->n_ops; i++)
         print_op(&g->ops[i], i, file);
     drawn_build(&b);

@@ -120,8 +120,29 @@ weft_status weft_oracle_write(weft_program *program, weft_value value, const dou
     return status;
 }
 
+static double extreme(weft_dtype dtype, int kinds, double drawn)
+{
+    static const double of_f64[] = {0, 3e-320, 0x1p-1022, 0x1.8p512, 0x1.fp1023, INFINITY},
+                        of_f32[] = {0, 3e-42, 0x1p-126, 0x1.8p64, 0x1.fp127, INFINITY},
+                        of_bf16[] = {0, 0x1p-130, 0x1p-126, 0x1.8p64, 0x1.fp127, INFINITY},
+                        of_f16[] = {0, 0x1p-22, 0x1p-14, 0x1.8p8, 0x1.fp15, INFINITY};
+    static const double *const of[WEFT_DTYPES] = {
+        [WEFT_F64] = of_f64, [WEFT_F32] = of_f32, [WEFT_BF16] = of_bf16, [WEFT_F16] = of_f16};
+    int n = 0, kind[WEFT_ORACLE_EXTREMES];
+    for (int e = 0; e < WEFT_ORACLE_EXTREMES; e++)
+        if (kinds >> e & 1) kind[n++] = e;
+    return of[dtype][kind[(int)(drawn * n)]];
+}
+
 double weft_oracle_element(const weft_oracle_build *build, int k, int64_t i)
 {
+    const weft_dtype dtype = weft_dtype_of(build->inputs[k]);
+    const bool is_partial = build->inputs[k].id != build->operands[k].id;
+    if (build->extremes != 0 && weft_dtype_is_float(dtype) && !is_partial &&
+        weft_oracle_unit(60 + k, i) < 0.5) {
+        const double sign = build->low[k] < 0 && weft_oracle_unit(80 + k, i) < 0.5 ? -1 : 1;
+        return sign * extreme(dtype, build->extremes, weft_oracle_unit(70 + k, i));
+    }
     const double x = build->low[k] + (build->high[k] - build->low[k]) * weft_oracle_unit(k, i);
     return weft_dtype_is_float(weft_dtype_of(build->inputs[k])) ? x : floor(x);
 }
@@ -179,8 +200,10 @@ weft_status weft_oracle_run(weft_mesh *mesh, const weft_oracle_case *what,
                             const weft_oracle_placing *placing, weft_oracle_result *result,
                             weft_error *error)
 {
-    weft_oracle_build build = {
-        .graph = weft_graph_create(77), .argument = what->argument, .placing = placing};
+    weft_oracle_build build = {.graph = weft_graph_create(77),
+                               .argument = what->argument,
+                               .placing = placing,
+                               .extremes = what->extremes};
     weft_layout *layout = NULL;
     weft_program *program = NULL;
     *result = (weft_oracle_result){0};

@@ -28,6 +28,18 @@ typedef struct weft_oracle_placing {
     const char *inputs[WEFT_ORACLE_VALUES], *outputs[WEFT_ORACLE_VALUES];
 } weft_oracle_placing;
 
+/* What floats of inputs are besides numbers of their range, as bits; a range without negative numbers has none of these either.
+ * Every other element is one of those that are named, of either sign. Sums of a partial operand have none. */
+enum {
+    WEFT_ORACLE_ZERO = 1,
+    WEFT_ORACLE_DENORMAL = 2,
+    WEFT_ORACLE_TINY = 4,  /* near the least normal number            */
+    WEFT_ORACLE_ROOT = 8,  /* whose square is more than the dtype has */
+    WEFT_ORACLE_HUGE = 16, /* near the dtype's largest                */
+    WEFT_ORACLE_INFINITE = 32,
+    WEFT_ORACLE_EXTREMES = 6
+};
+
 /* A graph under construction. Filled by weft_oracle_input and weft_oracle_output. */
 typedef struct weft_oracle_build {
     weft_graph *graph;
@@ -45,7 +57,8 @@ typedef struct weft_oracle_build {
     /* What the next operand is, in place of an input of its own; NULL: an input. */
     weft_value (*give)(struct weft_oracle_build *build, weft_dtype dtype, weft_shape shape,
                        double low, double high);
-    void *giver; /* give's own */
+    void *giver;  /* give's own */
+    int extremes; /* WEFT_ORACLE_ bits */
     double low[WEFT_ORACLE_VALUES], high[WEFT_ORACLE_VALUES];
 } weft_oracle_build;
 
@@ -56,6 +69,7 @@ typedef struct weft_oracle_case {
     const char *layout; /* of the mesh runs; NULL: no rules */
     double within; /* floats are as near as that, whatever the outputs' dtypes; 0: as these are */
     const weft_compile_options *options; /* of the mesh runs; NULL: none */
+    int extremes;                        /* WEFT_ORACLE_ bits */
 } weft_oracle_case;
 
 /* Values of all outputs, as doubles. */

@@ -4,6 +4,7 @@
  *
  *     random_ops_test [SEED]    only the graph of that seed
  *     random_ops_test --many N  the seeds 1 to N
+ *     random_ops_test --extremes [SEED | --many N]    of inputs at the edges of their dtypes
  */
 #include "drawn.h"
 #include "seeds.h"
@@ -15,6 +16,7 @@
 
 static weft_oracle oracle;
 static seed_range seeds;
+static bool of_extremes; /* and of no others */
 static int n_of[DRAWN_UNBUILT + 1];
 
 /* ---- a graph that kills the process tells its seed -------------------------------------------------- */
@@ -52,10 +54,9 @@ static void tell(const drawn *graph)
     }
 }
 
-static void check_seed(uint64_t seed)
+static void check_graph(uint64_t seed, drawn graph)
 {
     char text[1000], what[1100];
-    const drawn graph = drawn_of(seed, &oracle);
     under_way = seed;
     const drawn_verdict verdict = drawn_check(&oracle, &graph, text, sizeof text);
     n_of[verdict]++;
@@ -68,9 +69,19 @@ static void check_seed(uint64_t seed)
 static void test_random_graphs_equal_one_rank(void)
 {
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
-        check_seed(seed);
+        check_graph(seed, drawn_of(seed, &oracle));
     printf("%d graphs as on one rank, %d that rounding moves as far, %d not built\n",
            n_of[DRAWN_SAME], n_of[DRAWN_UNSTABLE], n_of[DRAWN_UNBUILT]);
+}
+
+static void test_random_graphs_of_extremes_equal_one_rank(void)
+{
+    const uint64_t last = of_extremes ? seeds.last : seeds.last / 5;
+    memset(n_of, 0, sizeof n_of);
+    for (uint64_t seed = seeds.first; seed <= last; seed++)
+        check_graph(seed, drawn_of_extremes(seed, &oracle));
+    printf("%d graphs as on one rank, %d left open, %d not built\n", n_of[DRAWN_SAME],
+           n_of[DRAWN_UNSTABLE], n_of[DRAWN_UNBUILT]);
 }
 
 /* Of as many graphs as are drawn most have to say something. */
@@ -145,11 +156,15 @@ int main(int argc, char **argv)
     signal(SIGSEGV, tell_seed), signal(SIGABRT, tell_seed), signal(SIGFPE, tell_seed);
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 11, &error), error)) {
         const int quick = weft_test_cases(oracle.world.n_processes > 1 ? 60 : 1000);
-        if (!seeds_of(argc, argv, (uint64_t)quick, &seeds)) return 2;
-        RUN(test_every_op_is_drawn);
-        RUN(test_what_fails_is_made_smaller);
-        RUN(test_random_graphs_equal_one_rank);
-        RUN(test_most_graphs_are_decided);
+        of_extremes = argc > 1 && strcmp(argv[1], "--extremes") == 0;
+        if (!seeds_of(argc - of_extremes, argv + of_extremes, (uint64_t)quick, &seeds)) return 2;
+        if (!of_extremes) {
+            RUN(test_every_op_is_drawn);
+            RUN(test_what_fails_is_made_smaller);
+            RUN(test_random_graphs_equal_one_rank);
+            RUN(test_most_graphs_are_decided);
+        }
+        RUN(test_random_graphs_of_extremes_equal_one_rank);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

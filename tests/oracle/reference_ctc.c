@@ -11,7 +11,7 @@ typedef struct spelling {
     reference_point row;
     int64_t blank, n_times, n_labels, n_classes;
     int64_t label[MOST];
-    long double p[MOST][MOST]; /* of a frame, of a class */
+    long double log_p[MOST][MOST]; /* of a frame, of a class */
 } spelling;
 
 static int64_t count_of(const reference_call *call, int operand, const reference_point *row,
@@ -36,25 +36,34 @@ static void fill_row(spelling *s)
     }
     for (int64_t t = 0; t < s->n_times; t++) {
         const reference_point frame = point_set(&s->row, call->with.dim, t);
-        long double sum = 0;
+        long double sum = 0, top = -HUGE_VALL;
         for (int64_t c = 0; c < s->n_classes; c++) {
             const reference_point at = point_set(&frame, call->with.other, c);
-            sum += s->p[t][c] = expl(element_get(&call->in[0], &at));
+            s->log_p[t][c] = element_get(&call->in[0], &at);
+            top = fmaxl(top, s->log_p[t][c]); /* of inf, NaN below */
         }
         for (int64_t c = 0; c < s->n_classes; c++)
-            s->p[t][c] /= sum;
+            sum += expl(s->log_p[t][c] - top);
+        for (int64_t c = 0; c < s->n_classes; c++)
+            s->log_p[t][c] -= top + logl(sum);
     }
 }
 
-/* Of all ways on from frame t, where `last` was seen in the one before and `said` labels have been said. */
+static long double log_of_sum(long double a, long double b)
+{
+    const long double top = isnan(a) || isnan(b) ? a + b : fmaxl(a, b);
+    return isinf(top) && top < 0 ? top : top + log1pl(expl(fminl(a, b) - top));
+}
+
+/* The logarithm, of all ways on from frame t, where `last` was seen in the one before and `said` labels have been said. */
 static long double likelihood(const spelling *s, int64_t t, int64_t last, int64_t said)
 {
-    long double sum = 0;
-    if (t == s->n_times) return said == s->n_labels ? 1 : 0;
+    long double sum = -HUGE_VALL;
+    if (t == s->n_times) return said == s->n_labels ? 0 : sum;
     for (int64_t c = 0; c < s->n_classes; c++) {
         const bool says = c != s->blank && c != last;
         if (says && (said == s->n_labels || s->label[said] != c)) continue;
-        sum += s->p[t][c] * likelihood(s, t + 1, c, said + says);
+        sum = log_of_sum(sum, s->log_p[t][c] + likelihood(s, t + 1, c, said + says));
     }
     return sum;
 }
@@ -67,8 +76,8 @@ void reference_ctc_loss(const reference_call *call)
         fill_row(&s);
         const bool may_be =
             s.n_labels >= 0 && s.n_labels <= tensor_size(&call->in[1], call->with.feature);
-        const long double p = may_be ? likelihood(&s, 0, -1, 0) : 0;
-        const long double none = call->with.causal ? 0 : (long double)INFINITY;
-        element_put(&call->out[0], &row, p > 0 ? -logl(p) : none);
+        const long double log_p = may_be ? likelihood(&s, 0, -1, 0) : -HUGE_VALL;
+        const long double none = call->with.causal ? 0 : HUGE_VALL;
+        element_put(&call->out[0], &row, log_p == -HUGE_VALL ? none : -log_p);
     }
 }

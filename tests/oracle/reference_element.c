@@ -44,9 +44,14 @@ static long double gelu_inner(long double x)
 }
 ELEMENT_1(gelu, 0.5L * x * (1 + tanhl(gelu_inner(x))))
 /* Its derivative by the product rule; d tanh u = du / cosh^2 u. */
-ELEMENT_1(gelu_slope, 0.5L * (1 + tanhl(gelu_inner(x))) + 0.5L * x * sqrtl(2 / acosl(-1)) *
-                                                              (1 + 3 * 0.044715L * x * x) /
-                                                              powl(coshl(gelu_inner(x)), 2))
+static long double gelu_slope(long double x)
+{
+    if (fabsl(x) > 1000) return x > 0; /* what is left is less than any number */
+    const long double inner = gelu_inner(x);
+    return 0.5L * (1 + tanhl(inner)) +
+           0.5L * x * sqrtl(2 / acosl(-1)) * (1 + 3 * 0.044715L * x * x) / powl(coshl(inner), 2);
+}
+ELEMENT_1(gelu_slope, gelu_slope(x))
 
 void reference_where(const reference_call *call)
 {
@@ -229,12 +234,14 @@ void reference_random_categorical(const reference_call *call)
     const reference_tensor *x = &call->in[0];
     REFERENCE_EACH(row, &call->out[0])
     {
-        long double best = -HUGE_VALL;
+        long double best = -HUGE_VALL, top = -HUGE_VALL;
+        REFERENCE_EACH_IN(p, &row, x) top = fmaxl(top, element_get(x, &p));
         REFERENCE_EACH_IN(p, &row, x)
         {
-            const long double noise = -logl(-logl(fraction(call, element_index(x, &p))));
-            if (element_get(x, &p) + noise <= best) continue;
-            best = element_get(x, &p) + noise;
+            const long double noise = -logl(-logl(fraction(call, element_index(x, &p)))),
+                              log_share = element_get(x, &p) - top + noise;
+            if (log_share <= best) continue;
+            best = log_share;
             element_put(&call->out[0], &row, point_at(&p, call->with.dim));
         }
     }

@@ -9,7 +9,7 @@ static long double sigmoid(long double x)
 }
 ELEMENT_1(sigmoid, sigmoid(x))
 ELEMENT_1(silu, x *sigmoid(x))
-ELEMENT_1(softplus, log1pl(expl(x)))
+ELEMENT_1(softplus, x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)))
 ELEMENT_1(elu, x > 0 ? x : a * expm1l(x))
 ELEMENT_1(leaky_relu, x > 0 ? x : a * x)
 ELEMENT_1(selu, 1.0507009873554804934L * (x > 0 ? x : 1.6732632423543772848L * expm1l(x)))
@@ -25,15 +25,23 @@ ELEMENT_1(sign, isnan(x) ? x : (x > 0) - (x < 0))
 ELEMENT_1(clamp, isnan(x) ? x : fminl(fmaxl(x, a), b))
 ELEMENT_1(floor, floorl(x))
 ELEMENT_1(ceil, ceill(x))
-ELEMENT_1(round, x - remainderl(x, 1))
+ELEMENT_1(round, isinf(x) ? x : x - remainderl(x, 1))
 
-/* Of integers by 0: 0. */
+/* What is left of x, of y's sign; of integers by 0: 0. */
+static long double mod(long double x, long double y, weft_dtype dtype)
+{
+    if (!weft_dtype_is_float(dtype) && y == 0) return 0;
+    const long double left = fmodl(x, y);
+    return left != 0 && (left < 0) != (y < 0) ? left + y : left;
+}
 static long double floor_div(long double x, long double y, weft_dtype dtype)
 {
-    return !weft_dtype_is_float(dtype) && y == 0 ? 0 : floorl(x / y);
+    if (!weft_dtype_is_float(dtype) && y == 0) return 0;
+    if (isinf(y) && isfinite(x)) return x != 0 && (x < 0) != (y < 0) ? -1 : 0;
+    return floorl(x / y);
 }
 ELEMENT_2(floor_div, floor_div(x, y, dtype))
-ELEMENT_2(mod, !weft_dtype_is_float(dtype) && y == 0 ? 0 : x - y * floor_div(x, y, dtype))
+ELEMENT_2(mod, mod(x, y, dtype))
 
 ELEMENT_2(logical_and, x != 0 && y != 0)
 ELEMENT_2(logical_or, x != 0 || y != 0)

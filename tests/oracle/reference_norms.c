@@ -147,10 +147,11 @@ void reference_weight_norm(const reference_call *call)
 
 static long double logsumexp_of(const reference_tensor *x, const reference_point *row)
 {
-    long double sum = 0;
-    REFERENCE_EACH_IN(p, row, x)
-    sum += expl(element_get(x, &p));
-    return logl(sum);
+    long double sum = 0, top = -HUGE_VALL;
+    REFERENCE_EACH_IN(p, row, x) top = fmaxl(top, element_get(x, &p));
+    if (!isfinite(top)) return top;
+    REFERENCE_EACH_IN(p, row, x) sum += expl(element_get(x, &p) - top);
+    return top + logl(sum);
 }
 
 void reference_z_loss(const reference_call *call)
@@ -212,7 +213,7 @@ void reference_huber(const reference_call *call)
         &call->out[0], &p,
         huber(fabsl(element_get(&call->in[0], &p) - element_get(&call->in[1], &p)), call->with.a));
 }
-ELEMENT_2(sigmoid_cross_entropy, log1pl(expl(x)) - x * y)
+ELEMENT_2(sigmoid_cross_entropy, fmaxl(x, 0) - x * y + log1pl(expl(-fabsl(x))))
 
 void reference_kl_divergence(const reference_call *call)
 {
@@ -238,6 +239,7 @@ void reference_cosine(const reference_call *call)
             const long double a = element_get(&call->in[0], &p), b = element_get(&call->in[1], &p);
             both += a * b, of_a += a * a, of_b += b * b;
         }
-        element_put(&call->out[0], &row, both / fmaxl(sqrtl(of_a * of_b), 1e-8L));
+        element_put(&call->out[0], &row,
+                    both / (fmaxl(sqrtl(of_a), 1e-8L) * fmaxl(sqrtl(of_b), 1e-8L)));
     }
 }

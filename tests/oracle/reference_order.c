@@ -37,6 +37,7 @@ static void so_far(const reference_call *call, int sign)
             const long double value = sign * element_get(x, &q);
             if (value > most || isnan(value)) most = value;
         }
+        if (call->with.b != 0) most = fminl(fmaxl(most, -100), 100);
         element_put(&call->out[0], &p, sign * most);
     }
 }
@@ -74,7 +75,7 @@ static void most_of_rows(const reference_call *call, int sign)
         const reference_point to = point_set(&p, call->with.dim, id);
         if (id < 0 || id >= tensor_size(y, call->with.dim)) continue;
         const long double x = element_get(&call->in[0], &p);
-        if (sign * x > sign * element_get(y, &to)) element_put(y, &to, x);
+        if (sign * x > sign * element_get(y, &to)) element_put(y, &to, fminl(fmaxl(x, -100), 100));
     }
 }
 void reference_scatter_max(const reference_call *call)

@@ -257,7 +257,7 @@ void reference_cross_entropy(const reference_call *call)
     {
         const int64_t label = (int64_t)element_get(&call->in[1], &row);
         const long double total = logsumexp_of(logits, &row);
-        long double loss = with->b * total * total;
+        long double loss = with->b == 0 ? 0 : with->b * total * total;
         if (label < 0 || label >= n_classes) continue; /* ignored: it stays 0 */
         REFERENCE_EACH_IN(p, &row, logits)
         {
@@ -265,7 +265,7 @@ void reference_cross_entropy(const reference_call *call)
             long double target =
                 (is_label ? 1 - (long double)with->a : 0) + with->a / (long double)n_classes;
             if (with->class_weights > 0) target *= element_get(&call->in[with->class_weights], &p);
-            loss += target * (total - element_get(logits, &p));
+            if (target != 0) loss += target * (total - element_get(logits, &p));
         }
         if (with->row_weights > 0) loss *= element_get(&call->in[with->row_weights], &row);
         element_put(&call->out[0], &row, loss);
@@ -351,27 +351,33 @@ static long double score(const attending *a, const reference_point *row, int64_t
     return product + element_get(a->bias, &p);
 }
 
-/* Row `row` of softmax(scale q k' + bias), the whole of it; zeros where nothing is seen. Returns what it was divided by. */
+/* The largest of a row's scores, a NaN where there is one; -inf: it sees nothing. */
+static long double highest_score(const attending *a, const reference_point *row)
+{
+    long double top = -HUGE_VALL;
+    for (int64_t j = 0; j < tensor_size(a->k, a->memory); j++) {
+        if (!sees(a, row, j)) continue;
+        const long double x = score(a, row, j);
+        if (isnan(x)) return x;
+        top = fmaxl(top, x);
+    }
+    return top;
+}
+
+/* Row `row` of softmax(scale q k' + bias), the whole of it; zeros where nothing is seen. Returns what exponentials of what scores
+ * are below the highest were divided by. */
 static long double weights_of(const attending *a, const reference_point *row, long double *weights)
 {
     const int64_t n = tensor_size(a->k, a->memory);
+    const long double top = highest_score(a, row);
     long double sum = 0;
     for (int64_t j = 0; j < n; j++) {
-        weights[j] = sees(a, row, j) ? expl(score(a, row, j)) : 0;
+        weights[j] = sees(a, row, j) && top != -HUGE_VALL ? expl(score(a, row, j) - top) : 0;
         sum += weights[j];
     }
-    for (int64_t j = 0; j < n && sum > 0; j++)
+    for (int64_t j = 0; j < n && sum != 0; j++)
         weights[j] /= sum;
     return sum;
-}
-
-/* The largest of a row's scores; -inf: it sees nothing. */
-static long double highest_score(const attending *a, const reference_point *row)
-{
-    long double top = -INFINITY;
-    for (int64_t j = 0; j < tensor_size(a->k, a->memory); j++)
-        if (sees(a, row, j)) top = fmaxl(top, score(a, row, j));
-    return top;
 }
 
 enum { MOST_ROWS = 256 };
@@ -388,7 +394,7 @@ void reference_attention(const reference_call *call)
             const reference_point max = point_set(&p, a.feature, 0),
                                   of = point_set(&p, a.feature, 1);
             element_put(&call->out[1], &max, top);
-            element_put(&call->out[1], &of, all == 0 ? 0 : all / expl(top));
+            element_put(&call->out[1], &of, all);
         }
         for (int64_t j = 0; j < tensor_size(a.k, a.memory); j++) {
             const reference_point m = memory_point(&a, &p, j);

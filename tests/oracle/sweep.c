@@ -91,7 +91,10 @@ static const weft_oracle_result *reference(sweep *s, unsigned partial, weft_erro
         if (partial >> k & 1u) placing.inputs[k] = "part:data";
     weft_oracle_result *result = calloc(1, sizeof *result);
     if (result == NULL) return NULL;
-    const weft_oracle_case plain = {s->what->name, s->what->build, s->what->argument};
+    const weft_oracle_case plain = {.name = s->what->name,
+                                    .build = s->what->build,
+                                    .argument = s->what->argument,
+                                    .extremes = s->what->extremes};
     if (weft_oracle_run(s->oracle->alone, &plain, &placing, result, error) != WEFT_OK) {
         free(result);
         return NULL;
@@ -151,7 +154,8 @@ static int64_t list_options(sweep *s)
     for (int v = 0; v < s->n_inputs + s->n_outputs && total > 0; v++) {
         const bool is_input = v < s->n_inputs;
         const weft_value value = is_input ? build.operands[v] : build.outputs[v - s->n_inputs];
-        const bool part = is_input && weft_dtype_is_float(weft_dtype_of(value));
+        const bool part =
+            is_input && weft_dtype_is_float(weft_dtype_of(value)) && s->what->extremes == 0;
         s->options[v] = malloc(sizeof *s->options[v] * WEFT_ORACLE_PLACES);
         if (!CHECK(s->options[v] != NULL)) total = 0;
         if (total == 0) break;

@@ -3,7 +3,7 @@
  *
  *     values_test [NAME]    only cases that begin so (at least one)
  */
-#include "op_cases.h"
+#include "called.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -16,58 +16,7 @@
 
 static weft_oracle oracle;
 static const char *only = "";
-enum { SEED = 77, MOST = 2 * WEFT_ORACLE_VALUES };
-
-/* ---- a case, built ----------------------------------------------------------------------------- */
-
-typedef struct built {
-    weft_oracle_build build;
-    int n_results;
-    weft_value results[REFERENCE_OUT];
-} built;
-
-static built build_case(const op_case *what, weft_dtype dtype, weft_graph *graph,
-                        const weft_oracle_build *first)
-{
-    built c = {.build = {.graph = graph, .first = first}, .n_results = 1};
-    c.results[0] = what->build(&c.build, dtype);
-    for (int k = 0; k < c.build.n_others; k++)
-        c.results[c.n_results++] = c.build.others[k];
-    return c;
-}
-
-static reference_tensor tensor_like(weft_value value, double *data)
-{
-    return (reference_tensor){weft_dtype_of(value), *weft_shape_of(value), data};
-}
-
-static double *zeros_like(weft_value value)
-{
-    double *zeros = calloc((size_t)weft_shape_count(weft_shape_of(value)) + 1, sizeof *zeros);
-    if (zeros == NULL) exit(2);
-    return zeros;
-}
-
-/* The call that a built case makes; operands' data [n_arguments] is the caller's. */
-static reference_call call_of(const op_case *what, const built *c, double *const *arguments)
-{
-    reference_call call = {.n_in = c->build.n_arguments,
-                           .n_out = c->n_results,
-                           .with = what->with,
-                           .seed = SEED,
-                           .run = 1};
-    for (int i = 0; i < call.n_in; i++)
-        call.in[i] = tensor_like(c->build.arguments[i], arguments[i]);
-    for (int o = 0; o < call.n_out; o++)
-        call.out[o] = tensor_like(c->results[o], zeros_like(c->results[o]));
-    return call;
-}
-
-static void free_results(reference_call *call)
-{
-    for (int o = 0; o < call->n_out; o++)
-        free(call->out[o].data);
-}
+enum { SEED = CALLED_SEED, MOST = 2 * WEFT_ORACLE_VALUES };
 
 /* ---- results against the reference --------------------------------------------------------------- */
 
@@ -95,46 +44,20 @@ static bool is_right(const op_case *what, const reference_tensor *expected, cons
     return true;
 }
 
-/* A run of the case on one rank: its results, and the operands as it got them. */
-static weft_status run_case(const built *c, double **results, double **arguments, weft_error *error)
-{
-    weft_value wanted[MOST];
-    weft_layout *layout = NULL;
-    weft_program *program = NULL;
-    int n = 0;
-    for (int o = 0; o < c->n_results; o++)
-        wanted[n++] = c->results[o];
-    for (int i = 0; i < c->build.n_arguments; i++)
-        wanted[n++] = c->build.arguments[i];
-    weft_status status = weft_layout_create(NULL, &layout, error);
-    if (status == WEFT_OK)
-        status =
-            weft_compile(oracle.alone, layout, (weft_values){wanted, n}, NULL, &program, error);
-    if (status == WEFT_OK) status = weft_oracle_fill(&c->build, program, error);
-    if (status == WEFT_OK) status = weft_run(program, error);
-    for (int o = 0; o < c->n_results && status == WEFT_OK; o++)
-        status = weft_oracle_read(program, c->results[o], &results[o], error);
-    for (int i = 0; i < c->build.n_arguments && status == WEFT_OK; i++)
-        status = weft_oracle_read(program, c->build.arguments[i], &arguments[i], error);
-    weft_program_destroy(&program);
-    weft_layout_destroy(&layout);
-    return status;
-}
-
 static void check_values(const op_group *group, const op_case *what, weft_dtype dtype)
 {
     double *results[REFERENCE_OUT] = {0}, *arguments[WEFT_ORACLE_VALUES] = {0};
     char found[200] = "", text[900];
     weft_error error = {0};
-    built c = build_case(what, dtype, weft_graph_create(SEED), NULL);
-    const bool has_run = run_case(&c, results, arguments, &error) == WEFT_OK;
+    called c = called_build(what, dtype, weft_graph_create(SEED), NULL);
+    const bool has_run = called_run(oracle.alone, &c, results, arguments, &error) == WEFT_OK;
     bool right = has_run || weft_oracle_refuses(&error);
     if (has_run) {
-        reference_call call = call_of(what, &c, arguments);
+        reference_call call = called_as(what, &c, arguments);
         group->reference(&call);
         for (int o = 0; o < call.n_out && right; o++)
             right = is_right(what, &call.out[o], results[o], dtype, found, sizeof found);
-        free_results(&call);
+        called_free(&call);
     }
     snprintf(text, sizeof text, "%s of %s: %s%s", what->name, weft_dtype_name(dtype), found,
              error.message);
@@ -176,20 +99,20 @@ static void check_initial(weft_dtype dtype, const char *name, weft_initial initi
     static const weft_dim row = {"row", 37}, column = {"column", 41};
     weft_graph *graph = weft_graph_create(SEED);
     weft_value x = weft_variable(graph, name, dtype, WEFT_DIMS(row, column), initial);
-    built c = {.build = {.graph = graph}, .n_results = 1, .results = {x}};
+    called c = {.build = {.graph = graph}, .n_results = 1, .results = {x}};
     double *found[1] = {0};
     char text[400], sentence[200] = "";
     weft_error error = {0};
     const op_case what = {.with = {.a = initial.a, .b = initial.b, .stream = hash_of(name)}};
-    bool right = run_case(&c, found, NULL, &error) == WEFT_OK;
-    reference_call call = call_of(&what, &c, NULL);
+    bool right = called_run(oracle.alone, &c, found, NULL, &error) == WEFT_OK;
+    reference_call call = called_as(&what, &c, NULL);
     call.run = 0;
     expected(&call);
     right = right && is_right(&what, &call.out[0], found[0], dtype, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s of %s: %s%s", name, weft_dtype_name(dtype), sentence,
              error.message);
     weft_test_check(right, __FILE__, __LINE__, text);
-    free_results(&call);
+    called_free(&call);
     free(found[0]);
     weft_graph_destroy(&graph);
 }
@@ -235,7 +158,7 @@ static bool uses_its_op(const op_group *group)
         int dtype = 0;
         while (!(c->dtypes >> dtype & 1))
             dtype++;
-        built b = build_case(c, (weft_dtype)dtype, weft_graph_create(SEED), NULL);
+        called b = called_build(c, (weft_dtype)dtype, weft_graph_create(SEED), NULL);
         const bool has = has_node(b.build.graph, group->op);
         weft_graph_destroy(&b.build.graph);
         if (has) return true;
@@ -329,14 +252,14 @@ static bool is_close(const double *a, const double *b, const double *sum, int64_
 }
 
 /* Is f(a + b) = f(a) + f(b) where the operands of `mask` vary and the others stay? */
-static bool adds_up(const op_group *group, const op_case *what, const built *c, uint8_t mask)
+static bool adds_up(const op_group *group, const op_case *what, const called *c, uint8_t mask)
 {
     double *arguments[3][WEFT_ORACLE_VALUES] = {0};
     reference_call calls[3];
     for (int k = 0; k < c->build.n_arguments; k++) {
         const int64_t n = weft_shape_count(weft_shape_of(c->build.arguments[k]));
         for (int v = 0; v < 3; v++)
-            arguments[v][k] = zeros_like(c->build.arguments[k]);
+            arguments[v][k] = called_zeros(c->build.arguments[k]);
         for (int64_t i = 0; i < n; i++) {
             const double a = weft_oracle_element(&c->build, k, i);
             const double b = 2.0 * weft_oracle_unit(40 + k, i) - 0.7;
@@ -345,7 +268,7 @@ static bool adds_up(const op_group *group, const op_case *what, const built *c, 
         }
     }
     for (int v = 0; v < 3; v++) {
-        calls[v] = call_of(what, c, arguments[v]);
+        calls[v] = called_as(what, c, arguments[v]);
         group->reference(&calls[v]);
     }
     bool close = true;
@@ -353,7 +276,7 @@ static bool adds_up(const op_group *group, const op_case *what, const built *c, 
         close = close && is_close(calls[0].out[o].data, calls[1].out[o].data, calls[2].out[o].data,
                                   weft_shape_count(&calls[0].out[o].shape));
     for (int v = 0; v < 3; v++) {
-        free_results(&calls[v]);
+        called_free(&calls[v]);
         for (int k = 0; k < c->build.n_arguments; k++)
             free(arguments[v][k]);
     }
@@ -364,7 +287,7 @@ static bool adds_up(const op_group *group, const op_case *what, const built *c, 
 static void probe_case(const op_group *group, const op_case *what, probe *found)
 {
     if (!(what->dtypes & OP_F64)) return;
-    built c = build_case(what, WEFT_F64, weft_graph_create(SEED), NULL);
+    called c = called_build(what, WEFT_F64, weft_graph_create(SEED), NULL);
     bool plain = c.build.n_arguments == c.build.n_inputs;
     uint8_t floats = 0;
     for (int k = 0; k < c.build.n_arguments; k++) {
@@ -421,7 +344,7 @@ static bool is_random(const weft_graph *graph)
 }
 
 /* The case's results, and its gradients where it has any. */
-static int values_of(const op_case *what, weft_dtype dtype, built *c, weft_value *values)
+static int values_of(const op_case *what, weft_dtype dtype, called *c, weft_value *values)
 {
     int n = 0, n_wrt = 0;
     weft_value wrt[WEFT_ORACLE_VALUES], gradients[WEFT_ORACLE_VALUES];
@@ -448,11 +371,11 @@ static void check_twice(const op_group *group, const op_case *what, weft_dtype d
     char text[900];
     spoil_stack(0x55);
     op_cases_fresh_names();
-    built first = build_case(what, dtype, graph, NULL);
+    called first = called_build(what, dtype, graph, NULL);
     const int n = values_of(what, dtype, &first, values);
     spoil_stack(0xaa);
     op_cases_fresh_names();
-    built second = build_case(what, dtype, graph, &first.build);
+    called second = called_build(what, dtype, graph, &first.build);
     bool right = values_of(what, dtype, &second, values + n) == n;
     right = right && weft_plan_build(oracle.alone, NULL, (weft_values){values, 2 * n}, NULL, &plan,
                                      &error) == WEFT_OK;

@@ -258,7 +258,7 @@ typedef struct weft_ctc_options {
 } weft_ctc_options;
 WEFT_API weft_value weft_ctc_loss(weft_value logits, weft_value labels,
                                   const weft_ctc_options *options);
-/* cosine: of the angle between a and b along dim: a.b / (|a| |b|), the product of lengths no less than 1e-8. */
+/* cosine: of the angle between a and b along dim: a.b / (|a| |b|), each length no less than 1e-8. */
 WEFT_API weft_value weft_cosine(weft_value a, weft_value b, weft_dim dim);
 
 /* indexing: ids are i32; an id outside the dim gives zeros (and no gradient), unless ids went through weft_checked_ids */

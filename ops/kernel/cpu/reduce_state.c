@@ -304,6 +304,13 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
     EXP_RUN(exp_less_##suffix, T, weft_exp_##suffix)                                               \
     MAX_RUN(T, suffix)                                                                             \
     EXP_SUM_RUN(T, suffix)                                                                         \
+    static double count_infinite_##suffix(const T *x, int64_t n)                                   \
+    {                                                                                              \
+        double count = 0;                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            count += x[i] == (T)INFINITY;                                                          \
+        return count;                                                                              \
+    }                                                                                              \
     /* A part by itself, where a maximum is infinite or NaN. */                                    \
     static double leave_odd_lse_##suffix(double *state, const T *x, int64_t n, T *y)               \
     {                                                                                              \
@@ -312,10 +319,12 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             memset(y, 0, (size_t)n * sizeof(T));                                                   \
             return (double)m;                                                                      \
         }                                                                                          \
+        const double n_infinite = count_infinite_##suffix(x, n); /* y may be x */                  \
         exp_less_##suffix(x, n, m, y);                                                             \
         const double sum = (double)sum_##suffix(y, n, y);                                          \
         double other[C1 + 1];                                                                      \
-        other[0] = (double)m, other[C1] = m == (T)INFINITY ? 1.0 : sum;                            \
+        other[0] = (double)m;                                                                      \
+        other[C1] = m == (T)INFINITY ? n_infinite : sum;                                           \
         merge_lse(state, other, 1);                                                                \
         return (double)m;                                                                          \
     }                                                                                              \

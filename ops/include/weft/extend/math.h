@@ -373,6 +373,8 @@ WEFT_INLINE double weft_mod_f64(double x, double y)
 }
 WEFT_INLINE double weft_floor_div_f64(double x, double y)
 {
+    if (x - x == 0.0 && y == y && y - y != 0.0) /* by what is infinite */
+        return x != 0.0 && (x < 0.0) != (y < 0.0) ? -1.0 : 0.0;
     const double quotient = x / y, whole = rint((x - weft_mod_f64(x, y)) / y);
     return fabs(quotient) < 4503599627370496.0 ? whole
                                                : quotient; /* 2^52: whole already, or no number */

@@ -56,15 +56,18 @@ static weft_value all_of(app_task *task, const app_task_parts *parts, weft_value
     return beside.id == 0 ? update : weft_group(update.graph, WEFT_VALUES(update, beside));
 }
 
+static const weft_optimizer *find_rule(const app_task *task, weft_error *error)
+{
+    return weft_optimizer_find(settings_text(task->settings, "optimizer"), error);
+}
+
 /* The optimizer's token, by the options; the loss. */
 static weft_status build(app_task *task, const app_task_parts *parts, weft_value *loss,
                          weft_value *update, weft_error *error)
 {
     weft_value rate;
     const int64_t n_steps = settings_count(task->settings, "steps");
-    const weft_optimizer *rule =
-        weft_optimizer_find(settings_text(task->settings, "optimizer"), error);
-    if (!rule) return error->status;
+    const weft_optimizer *rule = find_rule(task, error);
     *loss = parts->loss(task);
     const weft_dtype dtype = app_task_dtype(task);
     WEFT_TRY(app_rate(task->settings, task->graph[APP_LEARNS], dtype, n_steps + 1, &rate, error));
@@ -77,8 +80,10 @@ static weft_status build(app_task *task, const app_task_parts *parts, weft_value
     return WEFT_OK;
 }
 
+/* An option that names nothing is told before data is looked for. */
 static weft_status begin(app_task *task, const app_task_parts *parts, weft_error *error)
 {
+    if (!find_rule(task, error)) return error->status;
     if (make_graph(task, APP_LEARNS, error) == WEFT_OK && parts->begin)
         (void)!parts->begin(task, error);
     return weft_world_agree(error); /* a file may be missing on one host only */

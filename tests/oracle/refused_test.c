@@ -96,9 +96,10 @@ static void test_every_op_in_every_dtype_is_done_or_refused_in_words(void)
 {
     op_cases_each("", visit_case, NULL);
     CHECK(n_done > 500);
-    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) /* f32 is refused nowhere, integers often */
+    /* integers are refused often, f32 once: a range of integers that it does not hold */
+    for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
         CHECK((n_refused[dtype] > 20) == !weft_dtype_is_float((weft_dtype)dtype));
-    CHECK_EQ_INT(n_refused[WEFT_F32], 0);
+    CHECK_EQ_INT(n_refused[WEFT_F32], 1);
 }
 
 int main(void)

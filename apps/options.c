@@ -1,5 +1,5 @@
 /* options: one table of settings, four sources, and a sentence for everything that does not fit. */
-#include "options.h"
+#include "options_check.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,7 @@
 
 extern char **environ;
 
-enum { MAX_OPTIONS = 96, MAX_NAME = 64, MAX_PATH = 3900 };
-static const int64_t most = INT64_C(1) << 40;
+enum { MAX_OPTIONS = 96, MAX_NAME = 64 };
 
 /* Who said it: a later origin wins over an earlier one. */
 typedef enum origin {
@@ -31,109 +30,6 @@ struct settings {
     const option_table *table;
     char *values[MAX_OPTIONS];
     origin origins[MAX_OPTIONS];
-};
-
-/* ---- checking a value --------------------------------------------------------------------------
- */
-
-/* Names of files in a folder come behind it, and the system takes no path of more than 4,095 bytes. */
-static weft_status check_path(const char *what, const char *path, weft_error *error)
-{
-    if (strlen(path) <= MAX_PATH) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s %.60s... has %zu letters; a path may have %d", what,
-                     path, strlen(path), MAX_PATH);
-}
-
-/* `said` is how the user wrote it: "--batch 0", "WEFT_BATCH=0". */
-static weft_status check_text(const option *o, const char *value, const char *said,
-                              weft_error *error)
-{
-    const bool is_path = strcmp(o->unit, "FILE") == 0 || strcmp(o->unit, "DIR") == 0;
-    (void)said;
-    return is_path ? check_path(o->unit, value, error) : WEFT_OK;
-}
-
-static weft_status check_count(const option *o, const char *value, const char *said,
-                               weft_error *error)
-{
-    char *end;
-    errno = 0;
-    const long long count = strtoll(value, &end, 10);
-    if (end == value || *end != '\0')
-        return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a whole number", said, value);
-    const long long high = o->high > 0 ? (long long)o->high : most;
-    if (errno == ERANGE || count < (long long)o->low || count > high)
-        return weft_fail(error, WEFT_USAGE, "%s: %s must be from %lld to %s%lld%s", said, o->name,
-                         (long long)o->low, high == most ? "2^40 (" : "", high,
-                         high == most ? ")" : "");
-    return WEFT_OK;
-}
-
-static weft_status check_real(const option *o, const char *value, const char *said,
-                              weft_error *error)
-{
-    double number;
-    const int length = weft_number_read(value, &number);
-    if (length == 0 || value[length] != '\0')
-        return weft_fail(error, WEFT_USAGE, "%s: \"%s\" is not a number", said, value);
-    if (!isfinite(number) || number < o->low)
-        return weft_fail(error, WEFT_USAGE, "%s: %s must be a finite number, at least %g", said,
-                         o->name, o->low);
-    return WEFT_OK;
-}
-
-static weft_status check_choice(const option *o, const char *value, const char *said,
-                                weft_error *error)
-{
-    char words[256];
-    const char *names[16];
-    int n = 0;
-    snprintf(words, sizeof words, "%s", o->choices);
-    for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && n < 16;
-         word = strtok_r(NULL, " ", &rest)) {
-        if (strcmp(word, value) == 0) return WEFT_OK;
-        names[n++] = word;
-    }
-    const char *near = weft_nearest(value, names, n);
-    return weft_fail(error, WEFT_USAGE, "%s: there is no %s \"%s\"%s%s%s; it can be one of: %s",
-                     said, o->name, value, near ? " (did you mean " : "", near ? near : "",
-                     near ? "?)" : "", o->choices);
-}
-
-static weft_status check_flag(const option *o, const char *value, const char *said,
-                              weft_error *error)
-{
-    if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s: %s is \"%s\" and must be yes or no", said, o->name,
-                     value);
-}
-
-/* "90s", "30m", "1.5h" in seconds; below 0 for anything else. */
-static double seconds_of(const char *text)
-{
-    double number;
-    const char *end = text + weft_number_read(text, &number);
-    const double unit = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
-    return end == text || unit == 0 || end[1] != '\0' || !isfinite(number) || number < 0
-               ? -1
-               : number * unit;
-}
-
-static weft_status check_time(const option *o, const char *value, const char *said,
-                              weft_error *error)
-{
-    const double seconds = seconds_of(value);
-    if (seconds > 0 || (seconds == 0 && o->low < 0)) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "%s: %s is \"%s\" and must be a number %s 0 and its unit: 90s, 30m or 2h",
-                     said, o->name, value, o->low < 0 ? "from" : "above");
-}
-
-static weft_status (*const checks[OPTION_KINDS])(const option *, const char *, const char *,
-                                                 weft_error *) = {
-    [OPTION_TEXT] = check_text, [OPTION_LIST] = check_text,     [OPTION_COUNT] = check_count,
-    [OPTION_REAL] = check_real, [OPTION_CHOICE] = check_choice, [OPTION_FLAG] = check_flag,
-    [OPTION_TIME] = check_time,
 };
 
 /* ---- finding a name ----------------------------------------------------------------------------
@@ -173,7 +69,7 @@ static weft_status set(settings *s, int i, const char *value, origin from, const
 {
     const option *o = &s->table->options[i];
     if (!(from == FROM_DEFAULT || (*value == '\0' && *o->initial == '\0')))
-        WEFT_TRY(checks[o->kind](o, value, said, error));
+        WEFT_TRY(option_check(o, value, said, error));
     if (s->values[i] && from < s->origins[i]) return WEFT_OK;
     char *copy = strdup(value);
     if (!copy) return weft_fail_memory(error, strlen(value) + 1);
@@ -229,7 +125,7 @@ int options_operands(const option_table *table, int n, char **arguments, weft_er
     if (!rest) weft_fail_memory(error, (size_t)n * sizeof *rest);
     for (int i = 0; rest && i < n; i++) {
         if (!is_option(arguments[i])) {
-            (void)!check_path("the operand", arguments[i], error);
+            (void)!option_check_path("the operand", arguments[i], error);
             arguments[n_operands++] = arguments[i];
             continue;
         }
@@ -487,7 +383,7 @@ bool settings_flag(const settings *s, const char *name)
 
 double settings_seconds(const settings *s, const char *name)
 {
-    const double seconds = seconds_of(settings_text(s, name));
+    const double seconds = option_seconds(settings_text(s, name));
     return seconds > 0 ? seconds : 0;
 }
 

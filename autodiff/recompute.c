@@ -17,18 +17,13 @@
 
 /* ---- the builders ------------------------------------------------------------------------------ */
 
-static void gradient(weft_vjp *vjp)
-{
-    vjp->din[0] = vjp->dout[0];
-}
-
 /* The value with which a part begins. Not in the table of ops: it has no kernel, and no pass but expand meets it. */
 static const weft_op op = {.name = "recompute_begin",
                            .infer = weft_same_infer,
                            .factors = weft_factors_pass,
                            .linear = 1,
                            .selects = true,
-                           .gradient = gradient,
+                           .gradient = weft_same_gradient,
                            .expand = weft_same_expand,
                            .expands = true};
 

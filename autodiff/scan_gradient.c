@@ -1,8 +1,8 @@
 /* scan_gradient.c: through a scan backwards, by a scan that makes the trips from the last to the first.
  *
- * What flows back along a carried value is carried, if anything that flows back has read it. What flows to a value from outside is summed over the trips, to one of
- * which every trip sees an element is stacked. What the body's gradients read of the body they find stacked (residuals), or
- * made anew, where that reads nothing. Whatever nobody reads the compiler drops.
+ * What flows back along a carried value is carried, if anything that flows back has read it. What flows to a value from outside
+ * is summed over the trips, to one of which every trip sees an element is stacked. What the body's gradients read of the body
+ * they find stacked (residuals), or made anew, where that reads nothing. Whatever nobody reads the compiler drops.
  */
 #include <stdlib.h>
 #include <string.h>

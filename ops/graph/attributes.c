@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ir.h"
-#include "weft/name.h"
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
@@ -22,8 +21,9 @@ static void print_text(const char *text, FILE *file)
 {
     bool is_plain = text[0] != 0;
     for (const char *c = text; *c != 0; c++)
-        is_plain = is_plain && (weft_name_length((const char[]){'a', *c, 0}) == 2 ||
-                                strchr("-./~'", *c) != NULL);
+        is_plain = is_plain && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789_-./~'",
+                                      *c) != NULL;
     if (is_plain) {
         fputs(text, file);
         return;

@@ -13,6 +13,11 @@ static inline weft_status weft_same_infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
+static inline void weft_same_gradient(weft_vjp *vjp)
+{
+    vjp->din[0] = vjp->dout[0];
+}
+
 static inline void weft_same_expand(weft_vjp *vjp)
 {
     vjp->out[0] = vjp->in[0];

@@ -7,18 +7,13 @@
 #include "same.h"
 #include "weft/ops.h"
 
-static void gradient(weft_vjp *vjp)
-{
-    vjp->din[0] = vjp->dout[0];
-}
-
 const weft_op weft_op_same = {
     .name = "same",
     .infer = weft_same_infer,
     .factors = weft_factors_pass,
     .linear = 1,
     .selects = true,
-    .gradient = gradient,
+    .gradient = weft_same_gradient,
     .expand = weft_same_expand,
     .expands = true,
 };

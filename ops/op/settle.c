@@ -2,20 +2,16 @@
  * goes. Gradient: dx = dy.
  */
 #include "element.h"
+#include "same.h"
 #include "weft/ops.h"
 
 WEFT_ELEMENT_COPY
-
-static void gradient(weft_vjp *vjp)
-{
-    vjp->din[0] = vjp->dout[0];
-}
 
 const weft_op weft_op_settle = {
     .name = "settle",
     .infer = weft_infer_same,
     .factors = weft_factors_pass,
-    .gradient = gradient,
+    .gradient = weft_same_gradient,
     .element = &element,
 };
 

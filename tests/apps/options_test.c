@@ -1,6 +1,7 @@
 /* options_test: four sources of settings, the later one wins, and nothing wrong passes unseen. */
 #define WEFT_VERSION "of the test"
 #include "apps/options.c" /* the programs' own; they are in no library */
+#include "apps/options_check.c"
 #include "apps/options_help.c"
 #include "apps/service.c"
 

@@ -332,38 +332,6 @@ static void print_edges(FILE *file)
     }
 }
 
-static void print_tried(FILE *file)
-{
-    fputs(
-        "\n"
-        "## What was tried\n"
-        "\n"
-        "| what | tried | outcome | command (`build/tests/...` unless said) |\n"
-        "| --- | --- | --- | --- |\n"
-        "| every case of operands at the edges: five mixtures, f64, f32, bf16, f16, against its "
-        "definition; f32 on meshes against one rank | 25,485 checks | all right but for the list "
-        "above | "
-        "`test_oracle_extremes` |\n"
-        "| random programs of one or two ops, of such operands, on up to 8 ranks | 20,000 | 0 "
-        "wrong, "
-        "87 differ where the list leaves it open | `test_oracle_random_ops --extremes --many "
-        "20000` |\n"
-        "| random programs of up to 24 of 111 ops in f64, on up to 8 ranks, beside PyTorch: "
-        "values, "
-        "gradients, second ones | 3,000 | 0 wrong | `./run test --long -R random_torch` |\n"
-        "| first and second derivatives of every case at zeros, ones, ties: against their limits, "
-        "Hessians turned round | 1,874 checks | all right but for the table above | "
-        "`test_autodiff_special_points` |\n"
-        "| logits that are larger, or smaller, by 1e4 to 1e16: 10 builders, f32, f64, to the "
-        "second "
-        "gradient, split and whole | 3,381 checks | within 1e-6, 1e-13 in f64 | "
-        "`test_ops_large_logits` |\n"
-        "| sum, mean, variance, dot, layer norm of 10 million f32 of mixed sizes, on 1, 2, 8 ranks "
-        "| "
-        "75 | off by at most 2 roundings of f32, PyTorch's too | the test of random programs |\n",
-        file);
-}
-
 static void print_kinks(FILE *file)
 {
     fputs("\n"
@@ -426,7 +394,6 @@ static void print_page(FILE *file)
         if (op_groups[g].op == NULL) print_composition(&op_groups[g], file);
     print_edges(file);
     print_kinks(file);
-    print_tried(file);
 }
 
 /* ---- the tests ----------------------------------------------------------------------------------------- */

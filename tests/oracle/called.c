@@ -1,7 +1,10 @@
 /* called.c: a case of the table, built, run and described to its definition. */
 #include "called.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "test.h"
 
 called called_build(const op_case *what, weft_dtype dtype, weft_graph *graph,
                     const weft_oracle_build *first)
@@ -68,4 +71,31 @@ void called_free(reference_call *call)
 {
     for (int o = 0; o < call->n_out; o++)
         free(call->out[o].data);
+}
+
+void called_check(weft_mesh *alone, const op_group *group, const op_case *what, weft_dtype dtype,
+                  int extremes, const char *mixture,
+                  bool (*is_right)(const called_result *result, char *text, size_t bytes))
+{
+    double *results[REFERENCE_OUT] = {0}, *arguments[WEFT_ORACLE_VALUES] = {0};
+    char found[200] = "", text[900];
+    weft_error error = {0};
+    called c = called_build(what, dtype, weft_graph_create(CALLED_SEED), NULL);
+    c.build.extremes = extremes;
+    const bool has_run = called_run(alone, &c, results, arguments, &error) == WEFT_OK;
+    bool right = has_run || weft_oracle_refuses(&error);
+    if (has_run) {
+        reference_call call = called_as(what, &c, arguments);
+        group->reference(&call);
+        right = is_right(&(called_result){what, dtype, &call, results}, found, sizeof found);
+        called_free(&call);
+    }
+    snprintf(text, sizeof text, "%s of %s%s: %s%s", what->name, weft_dtype_name(dtype), mixture,
+             found, error.message);
+    weft_test_check(right, __FILE__, __LINE__, text);
+    weft_graph_destroy(&c.build.graph);
+    for (int o = 0; o < REFERENCE_OUT; o++)
+        free(results[o]);
+    for (int i = 0; i < WEFT_ORACLE_VALUES; i++)
+        free(arguments[i]);
 }

@@ -20,15 +20,15 @@ static const char *only = "";
 
 /* What is mixed with numbers of the usual range. */
 static const struct {
-    const char *name;
+    const char *words; /* behind the case's name */
     int extremes;
 } mixtures[] = {
-    {"least", WEFT_ORACLE_ZERO | WEFT_ORACLE_DENORMAL | WEFT_ORACLE_TINY},
-    {"roots", WEFT_ORACLE_ROOT},
-    {"largest", WEFT_ORACLE_HUGE},
-    {"infinite", WEFT_ORACLE_INFINITE},
-    {"all", WEFT_ORACLE_ZERO | WEFT_ORACLE_TINY | WEFT_ORACLE_ROOT | WEFT_ORACLE_HUGE |
-                WEFT_ORACLE_INFINITE},
+    {", least", WEFT_ORACLE_ZERO | WEFT_ORACLE_DENORMAL | WEFT_ORACLE_TINY},
+    {", roots", WEFT_ORACLE_ROOT},
+    {", largest", WEFT_ORACLE_HUGE},
+    {", infinite", WEFT_ORACLE_INFINITE},
+    {", all", WEFT_ORACLE_ZERO | WEFT_ORACLE_TINY | WEFT_ORACLE_ROOT | WEFT_ORACLE_HUGE |
+                  WEFT_ORACLE_INFINITE},
 };
 enum { MIXTURES = sizeof mixtures / sizeof mixtures[0] };
 
@@ -48,8 +48,8 @@ static double largest_finite(const double *data, int64_t count, double least)
 
 /* The first element that is of another kind than by definition, or finite and farther off than rounding the largest number
  * that went in makes it. */
-static bool is_right(const reference_tensor *expected, const double *found, double scale,
-                     double within, char *text, size_t bytes)
+static bool is_of_kind(const reference_tensor *expected, const double *found, double scale,
+                       double within, char *text, size_t bytes)
 {
     const double most = largest_of[expected->dtype];
     const int64_t count = weft_shape_count(&expected->shape);
@@ -67,39 +67,21 @@ static bool is_right(const reference_tensor *expected, const double *found, doub
     return true;
 }
 
-static void check_values(const op_group *group, const op_case *what, weft_dtype dtype, int mixture)
+static bool is_right(const called_result *r, char *text, size_t bytes)
 {
     static const double within[WEFT_DTYPES] = {
         [WEFT_F64] = 1e-12, [WEFT_F32] = 1e-5, [WEFT_BF16] = 2e-2, [WEFT_F16] = 2e-3};
-    double *results[REFERENCE_OUT] = {0}, *arguments[WEFT_ORACLE_VALUES] = {0};
-    char found[200] = "", text[900];
-    weft_error error = {0};
-    called c = {.build.graph = weft_graph_create(CALLED_SEED)};
-    c = called_build(what, dtype, c.build.graph, NULL);
-    c.build.extremes = mixtures[mixture].extremes;
-    const bool has_run = called_run(oracle.alone, &c, results, arguments, &error) == WEFT_OK;
-    bool right = has_run || weft_oracle_refuses(&error);
-    if (has_run) {
-        reference_call call = called_as(what, &c, arguments);
-        double scale = 1;
-        group->reference(&call);
-        for (int i = 0; i < call.n_in; i++)
-            scale = largest_finite(call.in[i].data, weft_shape_count(&call.in[i].shape), scale);
-        for (int o = 0; o < call.n_out; o++)
-            scale = largest_finite(call.out[o].data, weft_shape_count(&call.out[o].shape), scale);
-        for (int o = 0; o < call.n_out && right; o++)
-            right = is_right(&call.out[o], results[o], scale,
-                             fmax(within[dtype], within[call.out[o].dtype]), found, sizeof found);
-        called_free(&call);
-    }
-    snprintf(text, sizeof text, "%s of %s, %s: %s%s", what->name, weft_dtype_name(dtype),
-             mixtures[mixture].name, found, error.message);
-    weft_test_check(right, __FILE__, __LINE__, text);
-    weft_graph_destroy(&c.build.graph);
-    for (int o = 0; o < REFERENCE_OUT; o++)
-        free(results[o]);
-    for (int i = 0; i < WEFT_ORACLE_VALUES; i++)
-        free(arguments[i]);
+    const reference_call *call = r->expected;
+    double scale = 1;
+    for (int i = 0; i < call->n_in; i++)
+        scale = largest_finite(call->in[i].data, weft_shape_count(&call->in[i].shape), scale);
+    for (int o = 0; o < call->n_out; o++)
+        scale = largest_finite(call->out[o].data, weft_shape_count(&call->out[o].shape), scale);
+    for (int o = 0; o < call->n_out; o++)
+        if (!is_of_kind(&call->out[o], r->found[o], scale,
+                        fmax(within[r->dtype], within[call->out[o].dtype]), text, bytes))
+            return false;
+    return true;
 }
 
 static void visit_values(const op_group *group, const op_case *what, void *argument)
@@ -109,7 +91,8 @@ static void visit_values(const op_group *group, const op_case *what, void *argum
         for (int m = 0; m < MIXTURES; m++)
             if ((what->dtypes >> dtype & 1) && weft_dtype_is_float((weft_dtype)dtype) &&
                 !(left_open_of(group->name) & mixtures[m].extremes))
-                check_values(group, what, (weft_dtype)dtype, m);
+                called_check(oracle.alone, group, what, (weft_dtype)dtype, mixtures[m].extremes,
+                             mixtures[m].words, is_right);
 }
 
 static void test_results_are_of_the_kind_that_the_definition_gives(void)
@@ -141,7 +124,7 @@ static void visit_placed(const op_group *group, const op_case *what, void *argum
         char name[120];
         if (!(what->dtypes >> s.dtype & 1)) continue;
         if (left_open_of(group->name) & mixtures[m].extremes) continue;
-        snprintf(name, sizeof name, "%s, %s", what->name, mixtures[m].name);
+        snprintf(name, sizeof name, "%s%s", what->name, mixtures[m].words);
         weft_oracle_sweep(&oracle,
                           &(weft_oracle_case){.name = name,
                                               .build = build_placed,

@@ -21,8 +21,8 @@ enum { SEED = CALLED_SEED, MOST = 2 * WEFT_ORACLE_VALUES };
 /* ---- results against the reference --------------------------------------------------------------- */
 
 /* The first element that is not within the case's bound, as a sentence; true: none. */
-static bool is_right(const op_case *what, const reference_tensor *expected, const double *found,
-                     weft_dtype dtype, char *text, size_t bytes)
+static bool is_near(const op_case *what, const reference_tensor *expected, const double *found,
+                    weft_dtype dtype, char *text, size_t bytes)
 {
     const int64_t count = weft_shape_count(&expected->shape);
     /* one or two roundings to 8 and 11 bits, beside what f32 does */
@@ -44,36 +44,20 @@ static bool is_right(const op_case *what, const reference_tensor *expected, cons
     return true;
 }
 
-static void check_values(const op_group *group, const op_case *what, weft_dtype dtype)
+static bool is_right(const called_result *r, char *text, size_t bytes)
 {
-    double *results[REFERENCE_OUT] = {0}, *arguments[WEFT_ORACLE_VALUES] = {0};
-    char found[200] = "", text[900];
-    weft_error error = {0};
-    called c = called_build(what, dtype, weft_graph_create(SEED), NULL);
-    const bool has_run = called_run(oracle.alone, &c, results, arguments, &error) == WEFT_OK;
-    bool right = has_run || weft_oracle_refuses(&error);
-    if (has_run) {
-        reference_call call = called_as(what, &c, arguments);
-        group->reference(&call);
-        for (int o = 0; o < call.n_out && right; o++)
-            right = is_right(what, &call.out[o], results[o], dtype, found, sizeof found);
-        called_free(&call);
-    }
-    snprintf(text, sizeof text, "%s of %s: %s%s", what->name, weft_dtype_name(dtype), found,
-             error.message);
-    weft_test_check(right, __FILE__, __LINE__, text);
-    weft_graph_destroy(&c.build.graph);
-    for (int o = 0; o < REFERENCE_OUT; o++)
-        free(results[o]);
-    for (int i = 0; i < WEFT_ORACLE_VALUES; i++)
-        free(arguments[i]);
+    for (int o = 0; o < r->expected->n_out; o++)
+        if (!is_near(r->what, &r->expected->out[o], r->found[o], r->dtype, text, bytes))
+            return false;
+    return true;
 }
 
 static void visit_values(const op_group *group, const op_case *what, void *argument)
 {
     (void)argument;
     for (int dtype = 0; dtype < WEFT_DTYPES; dtype++)
-        if (what->dtypes >> dtype & 1) check_values(group, what, (weft_dtype)dtype);
+        if (what->dtypes >> dtype & 1)
+            called_check(oracle.alone, group, what, (weft_dtype)dtype, 0, "", is_right);
 }
 
 static void test_results_are_what_the_definition_says(void)
@@ -108,7 +92,7 @@ static void check_initial(weft_dtype dtype, const char *name, weft_initial initi
     reference_call call = called_as(&what, &c, NULL);
     call.run = 0;
     expected(&call);
-    right = right && is_right(&what, &call.out[0], found[0], dtype, sentence, sizeof sentence);
+    right = right && is_near(&what, &call.out[0], found[0], dtype, sentence, sizeof sentence);
     snprintf(text, sizeof text, "%s of %s: %s%s", name, weft_dtype_name(dtype), sentence,
              error.message);
     weft_test_check(right, __FILE__, __LINE__, text);

@@ -9,16 +9,7 @@ import random
 import re
 import sys
 
-try:
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error} (Debian: python3-numpy)")
-    sys.exit(77)
-
-root = sys.argv[1]
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(root, "python"))
-import weft
+from start import np, weft
 
 ROW = weft.Dim("row", 5)
 INTEGERS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1), "u8": (0, 255)}

@@ -64,6 +64,19 @@ def with_dims(pool, dice, n=1):
     return dice.choice(found) if found else None
 
 
+def with_one_dim(pool, dice):
+    """A value, one of its dims, and the others; None: no value has a dim."""
+    x = with_dims(pool, dice)
+    if x is None:
+        return None
+    dim = dice.choice(pool.dims[x])
+    return x, dim, tuple(d for d in pool.dims[x] if d != dim)
+
+
+def has_name(dims, name):
+    return name in [n for n, _ in dims]
+
+
 # Into range, on both sides.
 def tame(x):
     return weft.tanh(x) * 1.5 if isinstance(x, weft.Value) else torch.tanh(x) * 1.5
@@ -609,11 +622,10 @@ add("stack", draw_stack, lambda v, dim: weft.stack(v, dim), torch_stack)
 
 
 def draw_concat(pool, dice):
-    x = with_dims(pool, dice)
-    if x is None:
+    found = with_one_dim(pool, dice)
+    if found is None:
         return None
-    dim = dice.choice(pool.dims[x])
-    rest = tuple(d for d in pool.dims[x] if d != dim)
+    x, dim, rest = found
     other = pool.dim("o", dice.randint(1, 3))
     out = pool.dim("j", dim[1] + other[1])
     if {out[0], other[0]} & {n for n, _ in rest}:
@@ -653,13 +665,10 @@ triangular("upper_triangle", torch.triu)
 
 
 def draw_gather(pool, dice):
-    x = with_dims(pool, dice)
-    if x is None:
+    found, own = with_one_dim(pool, dice), pool.dim("g", dice.randint(1, 4))
+    if found is None or has_name(found[2], own[0]):
         return None
-    dim, own = dice.choice(pool.dims[x]), pool.dim("g", dice.randint(1, 4))
-    rest = tuple(d for d in pool.dims[x] if d != dim)
-    if own[0] in [n for n, _ in rest]:
-        return None
+    x, dim, rest = found
     return [x, pool.ids((own,), dim[1])], (dim, own), (own,) + rest
 
 
@@ -672,11 +681,10 @@ add("gather", draw_gather, lambda v, said: weft.gather(v[0], v[1], said[0]), tor
 
 
 def draw_pick(pool, dice):
-    x = with_dims(pool, dice)
-    if x is None:
+    found = with_one_dim(pool, dice)
+    if found is None:
         return None
-    dim = dice.choice(pool.dims[x])
-    rest = tuple(d for d in pool.dims[x] if d != dim)
+    x, dim, rest = found
     return [x, pool.ids(rest, dim[1])], dim, rest
 
 
@@ -698,13 +706,10 @@ add("cross_entropy", draw_pick, lambda v, dim: weft.cross_entropy(*v, dim), torc
 
 
 def draw_scatter(pool, dice):
-    x = with_dims(pool, dice)
-    if x is None:
+    found, dim = with_one_dim(pool, dice), pool.dim("z", dice.randint(1, 5))
+    if found is None or has_name(found[2], dim[0]):
         return None
-    own, dim = dice.choice(pool.dims[x]), pool.dim("z", dice.randint(1, 5))
-    rest = tuple(d for d in pool.dims[x] if d != own)
-    if dim[0] in [n for n, _ in rest]:
-        return None
+    x, own, rest = found
     return [x, pool.ids((own,), dim[1])], (own, dim), (dim,) + rest
 
 

@@ -9,16 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error} (Debian: python3-numpy)")
-    sys.exit(77)
-
-root = sys.argv[1]
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(root, "python"))
-import weft
+from start import np, root, weft
 
 
 def test_every_struct_lies_in_memory_as_c_has_it():

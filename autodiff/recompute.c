@@ -111,8 +111,8 @@ static uint32_t scan_again(const weft_visit *visit, uint32_t scan)
 }
 
 /* The scan of the part that begins with this node; 0: none does. */
-static uint32_t begins(const weft_graph *graph, const weft_visit *visit, const weft_part *its,
-                       const weft_node *node)
+static uint32_t begins(const weft_graph *graph, const weft_visit *visit,
+                       const weft_recompute_part *its, const weft_node *node)
 {
     const weft_scan *scan = &graph->scans[node->scan];
     const bool is_begin = node->scan != its->scan && node->scan != 0 && scan->trip == node->out;
@@ -134,7 +134,7 @@ static bool is_repeated(const weft_visit *visit, const weft_node *node, uint32_t
 static void look_at_scans(weft_walk *w, uint32_t part)
 {
     weft_graph *graph = w->graph;
-    const weft_part its = graph->parts[part];
+    const weft_recompute_part its = graph->parts[part];
     weft_visit *visit = &w->visits[part];
     for (uint32_t id = its.begin; id < its.end && graph->error.status == WEFT_OK; id++) {
         const weft_node node = graph->nodes[id]; /* a copy: building moves the array */
@@ -216,7 +216,7 @@ static void repeat_node(weft_walk *w, uint32_t part, uint32_t id, uint32_t aroun
 static void repeat_all(weft_walk *w, uint32_t part)
 {
     weft_graph *graph = w->graph;
-    const weft_part its = graph->parts[part];
+    const weft_recompute_part its = graph->parts[part];
     const uint32_t around = graph->scan;
     look_at_scans(w, part);
     for (uint32_t id = its.begin; id < its.end && graph->error.status == WEFT_OK; id++) {

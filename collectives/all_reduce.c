@@ -2,7 +2,7 @@
  *
  * By exchanges that any engine has - small: everybody gets everything and combines it all: one latency; large: each rank
  * combines one slice and all gather the slices: 2 (p-1)/p bytes through a link, the least there is. Or directly, where
- * ranks see each other's memory (direct.c); or through memory that processes of one host share (window.c). The choice depends
+ * ranks see each other's memory (direct.c); or through memory that processes of one host share (shm_reduce.c). The choice depends
  * on the size and the engine only, and every element is combined as ((0 with 1) with 2) ..., so all ranks and all engines
  * get the same bits. Of a device whose memory the host does not read, the device combines what exchanges bring into staging.
  * source  Rabenseifner 2004, "Optimization of collective reduction operations" (reduce-scatter, all-gather)
@@ -223,7 +223,7 @@ static bool poll_large(weft_reduction *it, weft_error *error)
 /* The first that takes it. */
 static const weft_reduce_way ways[] = {
     {true, weft_direct_takes, 1, weft_direct_start, weft_direct_poll},
-    {true, weft_shared_window_takes, 0, weft_shared_window_start, weft_shared_window_poll},
+    {true, weft_shm_reduce_takes, 0, weft_shm_reduce_start, weft_shm_reduce_poll},
     {false, takes_small, 1, start_small, poll_small},
     {false, takes_any, 2, start_large, poll_large}};
 

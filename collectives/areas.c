@@ -17,17 +17,17 @@ static weft_status make_room(weft_areas *areas, weft_error *error)
 }
 
 /* What no other process sees needs no segment, and lies on larger pages without. */
-static weft_status share(weft_areas *areas, weft_area *area, const weft_near_peers *peers,
+static weft_status share(weft_areas *areas, weft_area *area, const weft_host_shm_peers *peers,
                          weft_error *error)
 {
     if (peers == NULL || peers->n == 1 || areas->n >= WEFT_MOST_AREAS) return WEFT_OK;
-    WEFT_TRY(weft_near_make(&area->near, peers, area->bytes, error));
+    WEFT_TRY(weft_host_shm_make(&area->near, peers, area->bytes, error));
     if (area->near.n == 0) snprintf(areas->why, sizeof areas->why, "%s", area->near.why);
-    if (area->near.n == 1) weft_near_free(&area->near);
+    if (area->near.n == 1) weft_host_shm_free(&area->near);
     return WEFT_OK;
 }
 
-weft_status weft_areas_take(weft_areas *areas, const weft_near_peers *peers, int64_t bytes,
+weft_status weft_areas_take(weft_areas *areas, const weft_host_shm_peers *peers, int64_t bytes,
                             void **memory, weft_error *error)
 {
     weft_error own = {.rank = -1};
@@ -48,7 +48,7 @@ weft_status weft_areas_take(weft_areas *areas, const weft_near_peers *peers, int
 void weft_areas_free(weft_areas *areas)
 {
     for (int i = 0; i < areas->n; i++) {
-        weft_near_free(&areas->all[i].near);
+        weft_host_shm_free(&areas->all[i].near);
         areas->device->give_staging(areas->all[i].plain, (size_t)areas->all[i].bytes);
     }
     free(areas->all);
@@ -58,7 +58,7 @@ void weft_areas_free(weft_areas *areas)
 weft_area_place weft_areas_find(const weft_areas *areas, const void *memory, int64_t bytes)
 {
     for (int i = 0; i < areas->n; i++) {
-        const weft_near *near = &areas->all[i].near;
+        const weft_host_shm *near = &areas->all[i].near;
         if (near->n == 0) continue;
         const uintptr_t at = (uintptr_t)memory - (uintptr_t)near->memory[near->self];
         if (at <= (uintptr_t)near->bytes && bytes <= near->bytes - (int64_t)at)
@@ -70,7 +70,7 @@ weft_area_place weft_areas_find(const weft_areas *areas, const void *memory, int
 char *weft_areas_at(const weft_areas *areas, weft_area_place place, int rank)
 {
     if (place.area < 0 || place.area >= areas->n) return NULL;
-    const weft_near *near = &areas->all[place.area].near;
+    const weft_host_shm *near = &areas->all[place.area].near;
     for (int k = 0; k < near->n; k++)
         if (near->peers[k] == rank) return near->memory[k] + place.at;
     return NULL;

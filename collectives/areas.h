@@ -4,14 +4,14 @@
 #ifndef WEFT_AREAS_H
 #define WEFT_AREAS_H
 
-#include "near.h"
+#include "host_shm.h"
 #include "weft/device.h"
 
 enum { WEFT_MOST_AREAS = 8 }; /* seen by others; what is taken beyond is this process's alone */
 
 typedef struct weft_area {
-    weft_near near; /* n 0: nobody else sees it */
-    void *plain;    /* then */
+    weft_host_shm near; /* n 0: nobody else sees it */
+    void *plain;        /* then */
     int64_t bytes;
 } weft_area;
 
@@ -31,7 +31,7 @@ typedef struct weft_area_place {
 
 /* weft_areas_take - of the peers, which are the ranks of the mesh, or NULL: of this process alone. Collective over them.
  * weft_areas_free - Local. */
-weft_status weft_areas_take(weft_areas *areas, const weft_near_peers *peers, int64_t bytes,
+weft_status weft_areas_take(weft_areas *areas, const weft_host_shm_peers *peers, int64_t bytes,
                             void **memory, weft_error *error);
 void weft_areas_free(weft_areas *areas);
 /* weft_areas_find - where this rank's [bytes] lie. weft_areas_at - what lies at a place of that rank of the mesh, in

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "combine_states.h"
-#include "weft/extend/clones.h"
+#include "weft/extend/target_clones.h"
 
 /* The mathematics is in combine_list.inc and combine_states.h, which other devices compile too. `out` is a or b, or neither. */
 #define COMBINE_EACH(kind, suffix, T, expression, identity)                                        \
-    WEFT_CLONES static void kind##_##suffix(void *out_, const void *a_, const void *b_,            \
-                                            int64_t n_states)                                      \
+    WEFT_TARGET_CLONES static void kind##_##suffix(void *out_, const void *a_, const void *b_,     \
+                                                   int64_t n_states)                               \
     {                                                                                              \
         T *out = out_;                                                                             \
         const T *as = a_, *bs = b_;                                                                \

@@ -38,7 +38,7 @@ enum {
 
 /* (max, sum of exp(x - max)): the smaller maximum's sum is scaled down. Two empty states stay empty. */
 #define WEFT_LSE(T, suffix, exponential)                                                           \
-    WEFT_ANYWHERE void weft_lse_state_##suffix(T *out, const T *a, const T *b)                     \
+    WEFT_HOST_DEVICE void weft_lse_state_##suffix(T *out, const T *a, const T *b)                  \
     {                                                                                              \
         const T top = a[0] > b[0] || a[0] != a[0] ? a[0] : b[0];                                   \
         const T of_a = a[0] == top ? 1 : exponential(a[0] - top);                                  \
@@ -47,7 +47,7 @@ enum {
         out[0] = top;                                                                              \
         out[1] = sum;                                                                              \
     }                                                                                              \
-    WEFT_ANYWHERE void weft_lse_empty_##suffix(T *into)                                            \
+    WEFT_HOST_DEVICE void weft_lse_empty_##suffix(T *into)                                         \
     {                                                                                              \
         into[0] = -INFINITY;                                                                       \
         into[1] = 0;                                                                               \
@@ -55,36 +55,36 @@ enum {
 WEFT_LSE(float, f32, expf)
 WEFT_LSE(double, f64, exp)
 
-WEFT_ANYWHERE int32_t weft_argmax_index_f32(const float *state)
+WEFT_HOST_DEVICE int32_t weft_argmax_index_f32(const float *state)
 {
     int32_t index;
     memcpy(&index, state + 1, sizeof index);
     return index;
 }
-WEFT_ANYWHERE void weft_argmax_put_f32(float *state, int32_t index)
+WEFT_HOST_DEVICE void weft_argmax_put_f32(float *state, int32_t index)
 {
     memcpy(state + 1, &index, sizeof index);
 }
-WEFT_ANYWHERE int32_t weft_argmax_index_f64(const double *state)
+WEFT_HOST_DEVICE int32_t weft_argmax_index_f64(const double *state)
 {
     return (int32_t)state[1];
 }
-WEFT_ANYWHERE void weft_argmax_put_f64(double *state, int32_t index)
+WEFT_HOST_DEVICE void weft_argmax_put_f64(double *state, int32_t index)
 {
     state[1] = index;
 }
-WEFT_ANYWHERE int32_t weft_argmax_index_i32(const int32_t *state)
+WEFT_HOST_DEVICE int32_t weft_argmax_index_i32(const int32_t *state)
 {
     return state[1];
 }
-WEFT_ANYWHERE void weft_argmax_put_i32(int32_t *state, int32_t index)
+WEFT_HOST_DEVICE void weft_argmax_put_i32(int32_t *state, int32_t index)
 {
     state[1] = index;
 }
 
 /* The larger value, a NaN above all; of equal ones the lower index; an empty state (index -1) loses. */
 #define WEFT_ARGMAX_STATE(T, suffix, lowest)                                                       \
-    WEFT_ANYWHERE bool weft_argmax_takes_##suffix(const T *a, const T *b)                          \
+    WEFT_HOST_DEVICE bool weft_argmax_takes_##suffix(const T *a, const T *b)                       \
     {                                                                                              \
         const int32_t at = weft_argmax_index_##suffix(a), other = weft_argmax_index_##suffix(b);   \
         if (other < 0 || at < 0) return other >= 0;                                                \
@@ -92,14 +92,14 @@ WEFT_ANYWHERE void weft_argmax_put_i32(int32_t *state, int32_t index)
         if (a_is_nan != b_is_nan) return b_is_nan;                                                 \
         return b[0] > a[0] || ((a_is_nan || b[0] == a[0]) && other < at);                          \
     }                                                                                              \
-    WEFT_ANYWHERE void weft_argmax_state_##suffix(T *out, const T *a, const T *b)                  \
+    WEFT_HOST_DEVICE void weft_argmax_state_##suffix(T *out, const T *a, const T *b)               \
     {                                                                                              \
         const T *taken = weft_argmax_takes_##suffix(a, b) ? b : a;                                 \
         const T value = taken[0], index = taken[1];                                                \
         out[0] = value;                                                                            \
         out[1] = index;                                                                            \
     }                                                                                              \
-    WEFT_ANYWHERE void weft_argmax_empty_##suffix(T *into)                                         \
+    WEFT_HOST_DEVICE void weft_argmax_empty_##suffix(T *into)                                      \
     {                                                                                              \
         into[0] = lowest;                                                                          \
         weft_argmax_put_##suffix(into, -1);                                                        \
@@ -113,7 +113,7 @@ WEFT_ARGMAX_STATE(int32_t, i32, INT32_MIN)
  * means too far apart or infinite, leaves the mean to the two weighted ones, which stay in range.
  * source  Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance" */
 #define WEFT_MOMENTS_STATE(T, suffix)                                                              \
-    WEFT_ANYWHERE void weft_moments_state_##suffix(T *out, const T *as, const T *bs)               \
+    WEFT_HOST_DEVICE void weft_moments_state_##suffix(T *out, const T *as, const T *bs)            \
     {                                                                                              \
         const double na = (double)as[0], nb = (double)bs[0], n = na + nb;                          \
         if (na == 0 || nb == 0) {                                                                  \
@@ -128,7 +128,7 @@ WEFT_ARGMAX_STATE(int32_t, i32, INT32_MIN)
         out[1] = (T)(isfinite(delta) ? a + delta * share : a * (na / n) + b * share);              \
         out[0] = (T)n;                                                                             \
     }                                                                                              \
-    WEFT_ANYWHERE void weft_moments_empty_##suffix(T *into)                                        \
+    WEFT_HOST_DEVICE void weft_moments_empty_##suffix(T *into)                                     \
     {                                                                                              \
         into[0] = into[1] = into[2] = 0;                                                           \
     }

@@ -80,9 +80,9 @@ bool weft_direct_poll(weft_reduction *it, weft_error *error)
 
 /* ---- between processes: what lies in memory that all see (areas.h) is shown in the window -------- */
 
-void weft_direct_show(weft_reduction *it, weft_shared_window *w)
+void weft_direct_show(weft_reduction *it, weft_shm_reduce *w)
 {
-    weft_shared_window_line *line = weft_shared_window_line_of(w, w->self);
+    weft_shm_reduce_line *line = weft_shm_reduce_line_of(w, w->self);
     const int64_t bytes = it->reduce->bytes;
     weft_sync_writes(&line->send);
     line->send = weft_areas_find(it->comm->areas, it->send, bytes);
@@ -93,19 +93,18 @@ void weft_direct_show(weft_reduction *it, weft_shared_window *w)
     weft_sync_store_release(&line->shown, it->base + 1);
 }
 
-bool weft_direct_all_have_come(const weft_reduction *it, const weft_shared_window *w)
+bool weft_direct_all_have_come(const weft_reduction *it, const weft_shm_reduce *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->shown) <= it->base)
-            return false;
+        if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) <= it->base) return false;
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_shared_window_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
+        if (weft_shm_reduce_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
     return true;
 }
 
 static weft_reduce_buffers see_line(const weft_reduction *it, int r)
 {
-    const weft_shared_window_line *line = weft_shared_window_line_of(it->comm->window, r);
+    const weft_shm_reduce_line *line = weft_shm_reduce_line_of(it->comm->window, r);
     const weft_areas *areas = it->comm->areas;
     weft_sync_reads(&line->send);
     return (weft_reduce_buffers){weft_areas_at(areas, line->send, line->rank),
@@ -113,21 +112,20 @@ static weft_reduce_buffers see_line(const weft_reduction *it, int r)
 }
 
 /* All ranks look at the same lines, and come to the same end: an area is seen by all of a host, or by none. */
-bool weft_direct_combine(const weft_reduction *it, const weft_shared_window *w)
+bool weft_direct_combine(const weft_reduction *it, const weft_shm_reduce *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_shared_window_line_of(w, r)->send.area < 0 ||
-            weft_shared_window_line_of(w, r)->recv.area < 0)
+        if (weft_shm_reduce_line_of(w, r)->send.area < 0 ||
+            weft_shm_reduce_line_of(w, r)->recv.area < 0)
             return false;
     weft_reduce_seen(it, see_line);
-    weft_sync_store_release(&weft_shared_window_line_of(w, w->self)->done, it->base + 1);
+    weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1);
     return true;
 }
 
-bool weft_direct_all_have_done(const weft_reduction *it, const weft_shared_window *w)
+bool weft_direct_all_have_done(const weft_reduction *it, const weft_shm_reduce *w)
 {
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_sync_load_acquire(&weft_shared_window_line_of(w, r)->done) <= it->base)
-            return false;
+        if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base) return false;
     return true;
 }

@@ -9,18 +9,18 @@
 
 #include "pending.h"
 #include "recorder.h"
-#include "window.h"
+#include "shm_reduce.h"
 #include "weft/extend/combine.h"
 #include "weft/extend/engine.h"
 
 /* An exchange as this room has it. */
-typedef struct weft_slot {
+typedef struct weft_exchange_slot {
     weft_pending pending; /* first: what a wait brings on */
     weft_comm_exchange exchange;
-    struct weft_slot *next_free;
+    struct weft_exchange_slot *next_free;
     bool is_begun;             /* since it was taken */
     _Alignas(64) char state[]; /* the engine's */
-} weft_slot;
+} weft_exchange_slot;
 
 /* Touched by its own rank only. */
 struct weft_comm {
@@ -31,11 +31,11 @@ struct weft_comm {
     weft_desk *desk; /* what the rank has under way, in all groups of the mesh */
     weft_comm *above,
         *below; /* the same end on the engine that stands on this one, and on the one that it stands on */
-    const weft_areas *areas;    /* of the mesh */
-    weft_shared_window *window; /* the engine's, for reductions; NULL: there is none */
-    weft_slot *free;            /* made for an earlier call, to be used again */
-    int64_t *numbers;           /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
-    weft_recorder *recorder;    /* of this rank; NULL or channel -1: calls are not recorded */
+    const weft_areas *areas;  /* of the mesh */
+    weft_shm_reduce *window;  /* the engine's, for reductions; NULL: there is none */
+    weft_exchange_slot *free; /* made for an earlier call, to be used again */
+    int64_t *numbers;         /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
+    weft_recorder *recorder;  /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     uint64_t chain; /* fingerprint of all calls on this group so far */
 };
@@ -69,9 +69,10 @@ weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, vo
 
 /* ---- exchange.c --------------------------------------------------------------------------------- */
 
-static inline weft_slot *weft_slot_of(weft_comm_exchange *exchange)
+static inline weft_exchange_slot *weft_slot_of(weft_comm_exchange *exchange)
 {
-    return (weft_slot *)(void *)((char *)exchange - offsetof(weft_slot, exchange));
+    return (weft_exchange_slot *)(void *)((char *)exchange -
+                                          offsetof(weft_exchange_slot, exchange));
 }
 
 /* weft_exchange_mark - it begins: nothing has gone wrong so far. weft_slots_destroy - all that are free. Local. */

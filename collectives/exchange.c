@@ -8,7 +8,7 @@
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-static void slot_destroy(weft_slot *slot)
+static void slot_destroy(weft_exchange_slot *slot)
 {
     const weft_engine *engine = slot->exchange.comm->engine;
     if (engine->exchange_destroy != NULL) engine->exchange_destroy(&slot->exchange);
@@ -17,7 +17,7 @@ static void slot_destroy(weft_slot *slot)
 
 void weft_slots_destroy(weft_comm *comm)
 {
-    for (weft_slot *slot; (slot = comm->free) != NULL;) {
+    for (weft_exchange_slot *slot; (slot = comm->free) != NULL;) {
         comm->free = slot->next_free;
         slot_destroy(slot);
     }
@@ -25,13 +25,13 @@ void weft_slots_destroy(weft_comm *comm)
 
 static bool poll_slot(weft_pending *it)
 {
-    weft_slot *slot = (weft_slot *)(void *)it;
+    weft_exchange_slot *slot = (weft_exchange_slot *)(void *)it;
     if (!weft_exchange_poll(&slot->exchange)) return false;
     weft_fail(&it->error, slot->exchange.error.status, "%s", slot->exchange.error.message);
     return true;
 }
 
-static weft_status slot_create(weft_comm *comm, weft_slot **made, weft_error *error)
+static weft_status slot_create(weft_comm *comm, weft_exchange_slot **made, weft_error *error)
 {
     const weft_engine *engine = comm->engine;
     const int64_t state_bytes = engine->exchange_bytes != NULL ? engine->exchange_bytes(comm) : 0;
@@ -39,9 +39,10 @@ static weft_status slot_create(weft_comm *comm, weft_slot **made, weft_error *er
         return weft_fail(error, WEFT_USAGE,
                          "engine %s: exchange_bytes says %lld; it is from 0 to 2^40", engine->name,
                          (long long)state_bytes);
-    const size_t line = _Alignof(weft_slot);
-    const size_t bytes = (sizeof(weft_slot) + (size_t)state_bytes + line - 1) / line * line;
-    weft_slot *slot = *made = aligned_alloc(line, bytes);
+    const size_t line = _Alignof(weft_exchange_slot);
+    const size_t bytes =
+        (sizeof(weft_exchange_slot) + (size_t)state_bytes + line - 1) / line * line;
+    weft_exchange_slot *slot = *made = aligned_alloc(line, bytes);
     if (slot == NULL) return weft_fail_memory(error, bytes);
     memset(slot, 0, bytes);
     slot->pending.poll = poll_slot;
@@ -55,7 +56,7 @@ static weft_status slot_create(weft_comm *comm, weft_slot **made, weft_error *er
 
 weft_status weft_exchange_take(weft_comm *comm, weft_comm_exchange **exchange, weft_error *error)
 {
-    weft_slot *slot;
+    weft_exchange_slot *slot;
     WEFT_GIVEN(exchange, error);
     *exchange = NULL;
     WEFT_GIVEN(comm, error);
@@ -71,7 +72,7 @@ weft_status weft_exchange_take(weft_comm *comm, weft_comm_exchange **exchange, w
 void weft_exchange_give(weft_comm_exchange *exchange)
 {
     if (exchange == NULL) return;
-    weft_slot *slot = weft_slot_of(exchange);
+    weft_exchange_slot *slot = weft_slot_of(exchange);
     slot->is_begun = false;
     slot->next_free = exchange->comm->free;
     exchange->comm->free = slot;
@@ -79,7 +80,7 @@ void weft_exchange_give(weft_comm_exchange *exchange)
 
 void weft_exchange_mark(weft_comm_exchange *exchange, uint64_t ticket, uint64_t fingerprint)
 {
-    weft_slot *slot = weft_slot_of(exchange);
+    weft_exchange_slot *slot = weft_slot_of(exchange);
     exchange->ticket = ticket;
     exchange->fingerprint = fingerprint;
     slot->is_begun = true;
@@ -108,7 +109,7 @@ bool weft_exchange_poll(weft_comm_exchange *exchange)
 weft_status weft_exchange_wait(weft_comm_exchange *exchange, weft_error *error)
 {
     WEFT_GIVEN(exchange, error);
-    weft_slot *slot = weft_slot_of(exchange);
+    weft_exchange_slot *slot = weft_slot_of(exchange);
     weft_desk_begin(exchange->comm->desk, &slot->pending);
     return weft_desk_wait(exchange->comm->desk, &slot->pending, error);
 }

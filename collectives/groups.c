@@ -320,7 +320,7 @@ weft_status weft_comms_take(weft_comms *comms, int64_t bytes, void **memory, wef
         return weft_areas_take(&comms->areas, NULL, bytes, memory, error);
     WEFT_TRY(weft_comms_prepare(comms, everybody, error));
     weft_comm *comm = weft_comm_of(comms, weft_mesh_first_local(comms->mesh), everybody);
-    const weft_near_peers peers = {comm->n_ranks, comm->self, gather, agree, comm};
+    const weft_host_shm_peers peers = {comm->n_ranks, comm->self, gather, agree, comm};
     return weft_areas_take(&comms->areas, &peers, bytes, memory, error);
 }
 

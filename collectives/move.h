@@ -5,7 +5,7 @@
 #ifndef WEFT_MOVE_H
 #define WEFT_MOVE_H
 
-#include "box_run.h"
+#include "box_span.h"
 #include "reduce.h"
 
 /* A box that goes from one rank to another. */

@@ -85,8 +85,8 @@ static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error 
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
     if (code == MPI_SUCCESS) code = MPI_Type_commit(&g->block);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "making a group of ranks", code);
-    const weft_near_peers peers = {end->n_ranks, end->self, gather, agree, g};
-    return weft_shared_window_make(&peers, &end->window, error);
+    const weft_host_shm_peers peers = {end->n_ranks, end->self, gather, agree, g};
+    return weft_shm_reduce_make(&peers, &end->window, error);
 }
 
 static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *const *ends,
@@ -119,7 +119,7 @@ static void group_destroy(weft_comm *const *ends, int n_ends)
     group *g = end->state;
     int is_over = 0;
     (void)n_ends; /* one */
-    weft_shared_window_destroy(&end->window);
+    weft_shm_reduce_destroy(&end->window);
     if (g == NULL) return;
     MPI_Finalized(&is_over);
     if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);

@@ -81,14 +81,14 @@ weft_status weft_direct_start(weft_reduction *it, weft_error *error);
 bool weft_direct_poll(weft_reduction *it, weft_error *error);
 /* In a window: tell where they lie; whether all have; do this rank's part, or false: not all lie where all see them;
  * whether all have done theirs. */
-void weft_direct_show(weft_reduction *it, weft_shared_window *window);
-bool weft_direct_all_have_come(const weft_reduction *it, const weft_shared_window *window);
-bool weft_direct_combine(const weft_reduction *it, const weft_shared_window *window);
-bool weft_direct_all_have_done(const weft_reduction *it, const weft_shared_window *window);
+void weft_direct_show(weft_reduction *it, weft_shm_reduce *window);
+bool weft_direct_all_have_come(const weft_reduction *it, const weft_shm_reduce *window);
+bool weft_direct_combine(const weft_reduction *it, const weft_shm_reduce *window);
+bool weft_direct_all_have_done(const weft_reduction *it, const weft_shm_reduce *window);
 
-/* window.c: between processes of one host. */
-bool weft_shared_window_takes(const weft_comm *comm, const weft_reduce *reduce);
-weft_status weft_shared_window_start(weft_reduction *it, weft_error *error);
-bool weft_shared_window_poll(weft_reduction *it, weft_error *error);
+/* shm_reduce.c: between processes of one host. */
+bool weft_shm_reduce_takes(const weft_comm *comm, const weft_reduce *reduce);
+weft_status weft_shm_reduce_start(weft_reduction *it, weft_error *error);
+bool weft_shm_reduce_poll(weft_reduction *it, weft_error *error);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct checking {
     int64_t n_runs;
 } checking;
 
-static const weft_placing as_it_comes;
+static const weft_check_placing as_it_comes;
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
@@ -95,7 +95,8 @@ static weft_status check_values(checking *c, weft_dtype dtype, weft_error *error
 /* ---- gradients against differences ----------------------------------------------------------- */
 
 /* The sum of weights times the result, with one element moved. */
-static weft_status sum_moved(checking *c, const weft_moved *moved, double *sum, weft_error *error)
+static weft_status sum_moved(checking *c, const weft_check_change *moved, double *sum,
+                             weft_error *error)
 {
     weft_check_result result;
     WEFT_TRY(
@@ -119,8 +120,8 @@ static weft_status check_slopes(checking *c, int k, const double *gradient, weft
         largest = fmax(largest, fabs(gradient[i]));
     for (int64_t i = 0; i < count; i += stride) {
         double above, below;
-        WEFT_TRY(sum_moved(c, &(weft_moved){k, i, by}, &above, error));
-        WEFT_TRY(sum_moved(c, &(weft_moved){k, i, -by}, &below, error));
+        WEFT_TRY(sum_moved(c, &(weft_check_change){k, i, by}, &above, error));
+        WEFT_TRY(sum_moved(c, &(weft_check_change){k, i, -by}, &below, error));
         const double slope = (above - below) / (2 * by);
         if (!(fabs(slope - gradient[i]) <= 1e-5 * largest))
             return weft_fail(error, WEFT_MISMATCH,
@@ -171,9 +172,9 @@ static int64_t list_choices(const weft_check *check, const weft_mesh *mesh, cons
 }
 
 static void choose(const weft_check *check, const choices *all, int64_t index,
-                   weft_placing *placing)
+                   weft_check_placing *placing)
 {
-    *placing = (weft_placing){{NULL}, NULL, {false}};
+    *placing = (weft_check_placing){{NULL}, NULL, {false}};
     for (int k = 0; k <= check->n_in; k++) {
         const char *text = all->texts[k][index % all->counts[k]];
         index /= all->counts[k];
@@ -185,7 +186,8 @@ static void choose(const weft_check *check, const choices *all, int64_t index,
 }
 
 static weft_status fail_placed(const checking *c, const weft_mesh *mesh,
-                               const weft_placing *placing, const char *found, weft_error *error)
+                               const weft_check_placing *placing, const char *found,
+                               weft_error *error)
 {
     char text[300];
     size_t used = 0;
@@ -197,7 +199,7 @@ static weft_status fail_placed(const checking *c, const weft_mesh *mesh,
 }
 
 static weft_status compare_runs(const checking *c, const weft_mesh *mesh,
-                                const weft_placing *placing, const weft_check_result *result,
+                                const weft_check_placing *placing, const weft_check_result *result,
                                 const weft_check_result *one, weft_error *error)
 {
     const double within =
@@ -224,7 +226,7 @@ static weft_status compare_runs(const checking *c, const weft_mesh *mesh,
 }
 
 static weft_status check_placing(checking *c, weft_mesh *mesh, weft_dtype dtype,
-                                 const weft_placing *placing, const weft_check_result *one,
+                                 const weft_check_placing *placing, const weft_check_result *one,
                                  weft_error *error)
 {
     weft_check_result result;
@@ -249,7 +251,7 @@ static weft_status check_mesh(checking *c, const char *text, weft_dtype dtype,
     weft_status status = WEFT_OK;
     for (int64_t i = 0; i < n && status == WEFT_OK; i++) {
         const double drawn = weft_check_unit(99, i) + weft_check_unit(98, i) / 1048576.0;
-        weft_placing placing;
+        weft_check_placing placing;
         choose(&c->check, all, total <= most ? i : (int64_t)(drawn * (double)total) % total,
                &placing);
         status = check_placing(c, mesh, dtype, &placing, one, error);

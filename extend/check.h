@@ -11,10 +11,10 @@ enum { WEFT_CHECK_PLACES = 128, WEFT_CHECK_TEXT = 96 };
 
 /* Where operands and the result live: texts as weft_place takes them; NULL: as it comes. is_part: an operand is the sum of
  * two parts, over a dim "part" that its text may split. */
-typedef struct weft_placing {
+typedef struct weft_check_placing {
     const char *in[WEFT_CHECK_IN], *out;
     bool is_part[WEFT_CHECK_IN];
-} weft_placing;
+} weft_check_placing;
 
 /* One run: what was computed, to be freed. gradient [n_in]: d(sum of weights times the result) / d(operand); NULL where
  * there is none. */
@@ -35,14 +35,14 @@ double weft_check_element(const weft_check *check, int k, int64_t i);
 weft_shape weft_check_shape(const weft_check *check, int k);
 
 /* weft_check_run - compile and run it once. moved: NULL, or the operand and element that is another by `by`. */
-typedef struct weft_moved {
+typedef struct weft_check_change {
     int operand;
     int64_t element;
     double by;
-} weft_moved;
+} weft_check_change;
 weft_status weft_check_run(weft_mesh *mesh, const weft_check *check, weft_dtype dtype,
-                           const weft_placing *placing, const weft_moved *moved, bool has_gradient,
-                           weft_check_result *result, weft_error *error);
+                           const weft_check_placing *placing, const weft_check_change *moved,
+                           bool has_gradient, weft_check_result *result, weft_error *error);
 void weft_check_free(weft_check_result *result);
 
 /* All ways for a tensor to live on a mesh, at most WEFT_CHECK_PLACES; with_part: also split along "part". Returns how many. */

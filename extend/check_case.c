@@ -16,7 +16,7 @@
 typedef struct under_test {
     const weft_check *check;
     weft_dtype dtype;
-    const weft_placing *placing;
+    const weft_check_placing *placing;
     weft_graph *graph;
     weft_value in[WEFT_CHECK_IN];       /* what is written      */
     weft_value operands[WEFT_CHECK_IN]; /* what the op gets     */
@@ -107,7 +107,7 @@ static double get(const void *memory, weft_dtype dtype, int64_t i)
 }
 
 /* Element i of what is written for operand k; of a partial one, two parts that add up exactly. */
-static double written(const under_test *t, int k, int64_t i, const weft_moved *moved)
+static double written(const under_test *t, int k, int64_t i, const weft_check_change *moved)
 {
     const bool is_part = t->placing->is_part[k];
     const int64_t at = is_part ? i / 2 : i;
@@ -119,7 +119,7 @@ static double written(const under_test *t, int k, int64_t i, const weft_moved *m
 }
 
 static weft_status write_value(weft_program *program, const under_test *t, int k, weft_value value,
-                               const weft_moved *moved, weft_error *error)
+                               const weft_check_change *moved, weft_error *error)
 {
     const int64_t count = weft_shape_count(weft_shape_of(value));
     const weft_dtype dtype = weft_dtype_of(value);
@@ -153,8 +153,9 @@ static weft_status read_value(weft_program *program, weft_value value, double **
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static weft_status run_program(const under_test *t, weft_program *program, const weft_moved *moved,
-                               weft_check_result *result, weft_error *error)
+static weft_status run_program(const under_test *t, weft_program *program,
+                               const weft_check_change *moved, weft_check_result *result,
+                               weft_error *error)
 {
     for (int k = 0; k < t->check->n_in; k++)
         WEFT_TRY(write_value(program, t, k, t->in[k], moved, error));
@@ -175,8 +176,9 @@ static weft_status run_program(const under_test *t, weft_program *program, const
     return WEFT_OK;
 }
 
-static weft_status compile_and_run(weft_mesh *mesh, const under_test *t, const weft_moved *moved,
-                                   weft_check_result *result, weft_error *error)
+static weft_status compile_and_run(weft_mesh *mesh, const under_test *t,
+                                   const weft_check_change *moved, weft_check_result *result,
+                                   weft_error *error)
 {
     weft_layout *layout = NULL;
     weft_program *program = NULL;
@@ -194,8 +196,8 @@ static weft_status compile_and_run(weft_mesh *mesh, const under_test *t, const w
 }
 
 weft_status weft_check_run(weft_mesh *mesh, const weft_check *check, weft_dtype dtype,
-                           const weft_placing *placing, const weft_moved *moved, bool has_gradient,
-                           weft_check_result *result, weft_error *error)
+                           const weft_check_placing *placing, const weft_check_change *moved,
+                           bool has_gradient, weft_check_result *result, weft_error *error)
 {
     under_test t = {.check = check, .dtype = dtype, .placing = placing};
     *result = (weft_check_result){0};

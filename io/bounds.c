@@ -30,7 +30,7 @@ static int64_t (*const firsts[WEFT_DTYPES])(const weft_bound *, const void *, in
 static weft_status fail(const weft_bound *b, const weft_bound_source *from, int64_t sample,
                         int64_t element, int64_t number, weft_error *error)
 {
-    const weft_field *field = &from->kind->fields[from->field];
+    const weft_input_field *field = &from->kind->fields[from->field];
     const char *ids = field->ids ? field->ids : "ids";
     char place[260], besides[48] = "";
     if (from->kind->place)

@@ -63,7 +63,7 @@ static int64_t element_of(const weft_dataset *dataset, int64_t sample)
 
 static weft_bound_source numbers_of(const weft_dataset *dataset, int field)
 {
-    const weft_field *f = &dataset->kind->fields[field];
+    const weft_input_field *f = &dataset->kind->fields[field];
     const int64_t width = !f->is_wide ? 1 : f->width_name ? f->width : dataset->found.width;
     return (weft_bound_source){dataset->kind, dataset->source, field,
                                dataset->found.samples * width};
@@ -165,7 +165,7 @@ static void list_dtypes(uint32_t dtypes, char *text, size_t bytes)
 static weft_status check_input(const weft_dataset *dataset, int field, weft_value input,
                                weft_error *error)
 {
-    const weft_field *f = &dataset->kind->fields[field];
+    const weft_input_field *f = &dataset->kind->fields[field];
     const weft_shape *shape = weft_shape_of(input);
     const char *width_name = f->width_name ? f->width_name : dataset->kind->width_name;
     const int64_t width = f->width_name ? f->width : dataset->found.width;

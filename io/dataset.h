@@ -10,7 +10,7 @@
 #include "weft/io.h"
 
 /* One tensor of a sample, which fills the program's input of the same name. */
-typedef struct weft_field {
+typedef struct weft_input_field {
     const char *name;
     bool is_wide;    /* [batch, width]; else [batch] */
     uint32_t dtypes; /* bit d: the input may have weft_dtype d */
@@ -19,7 +19,7 @@ typedef struct weft_field {
     int64_t width;
     /* where its numbers are ids: of what, and the way out of one that is none; NULL: nothing particular */
     const char *ids, *mend;
-} weft_field;
+} weft_input_field;
 
 /* Elements [begin, end) of one field of one sample of the set. */
 typedef struct weft_want {
@@ -29,8 +29,8 @@ typedef struct weft_want {
 } weft_want;
 
 typedef struct weft_dataset_kind {
-    const char *width_name;             /* of the second dim: "seq", "pixel" */
-    weft_field fields[WEFT_MAX_FIELDS]; /* as many as have a name */
+    const char *width_name;                   /* of the second dim: "seq", "pixel" */
+    weft_input_field fields[WEFT_MAX_FIELDS]; /* as many as have a name */
     weft_status (*read)(const void *source, const weft_want *want, void *to, weft_error *error);
     void (*close)(void *source);
     /* n numbers of a field from number `at` of all samples' on, each of number_bytes where they lie; NULL: there are too many */

@@ -90,11 +90,11 @@ static void take_names(samples *s, char *text, const weft_samples_options *o)
             text += strlen(text) + 1;
         }
         f->name = kept[0], f->width.name = kept[1];
-        s->kind.fields[i] = (weft_field){.name = f->name,
-                                         .is_wide = f->width.name != NULL,
-                                         .dtypes = 1u << f->dtype,
-                                         .width_name = f->width.name,
-                                         .width = f->width.size};
+        s->kind.fields[i] = (weft_input_field){.name = f->name,
+                                               .is_wide = f->width.name != NULL,
+                                               .dtypes = 1u << f->dtype,
+                                               .width_name = f->width.name,
+                                               .width = f->width.size};
     }
 }
 

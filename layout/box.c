@@ -5,7 +5,7 @@
  * of it. So any length works on any mesh, late ranks may hold nothing, and taking the innermost
  * axis away joins exactly the boxes of its ranks.
  */
-#include "sane.h"
+#include "clamp.h"
 
 /* [*begin, *end) becomes the part of its `index`-th of `n` blocks. */
 static void cut(int64_t *begin, int64_t *end, int64_t index, int64_t n)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "sane.h"
+#include "clamp.h"
 
 weft_status weft_layout_create(const char *text, weft_layout **layout, weft_error *error)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "sane.h"
+#include "clamp.h"
 
 weft_print weft_print_begin(char *text, size_t bytes)
 {

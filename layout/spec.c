@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "sane.h"
+#include "clamp.h"
 #include "weft/extend/combine.h"
 
 int weft_spec_state(const weft_spec *spec, int n_dims, int axis)

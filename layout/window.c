@@ -7,7 +7,7 @@
  * as far as the dim has them. A convolution's operand has slope `stride`, the one of its gradient slope 1 / stride: with
  * `over` both are windows.
  */
-#include "sane.h"
+#include "clamp.h"
 
 /* Ends of windows, and products of strides and leads, stay below 2^60: sums below 2^62. */
 static const int64_t most_offset = (int64_t)1 << 60;

@@ -128,7 +128,7 @@ weft_status weft_blas_reserve(int n_callers, weft_error *error)
     if (blas_memory_alloc == NULL || blas_memory_free == NULL) return WEFT_OK;
     if (n_callers > MOST_BUFFERS) n_callers = MOST_BUFFERS;
     pthread_mutex_lock(&mutex);
-    while (n < n_callers && (n < n_made || weft_has_room(BUFFER)))
+    while (n < n_callers && (n < n_made || weft_has_free_memory(BUFFER)))
         buffers[n++] = blas_memory_alloc(0);
     if (n > n_made) n_made = n;
     for (int i = 0; i < n; i++)

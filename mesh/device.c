@@ -44,7 +44,7 @@ static void *map(size_t bytes)
     return from == MAP_FAILED ? NULL : from;
 }
 
-bool weft_has_room(size_t bytes)
+bool weft_has_free_memory(size_t bytes)
 {
     void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return room != MAP_FAILED && munmap(room, bytes) == 0;
@@ -95,7 +95,7 @@ static void give_cpu(weft_stream *stream, void *memory, size_t bytes)
 static int64_t room_cpu(weft_stream *stream)
 {
     (void)stream;
-    return weft_host_room();
+    return weft_host_free_memory();
 }
 
 static void copy_cpu(weft_stream *stream, int queue, void *to, const void *from, size_t bytes)

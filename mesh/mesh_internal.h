@@ -33,20 +33,20 @@ void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *arg
 /* What a member waits for. Borrowed; read from any thread. */
 weft_wait_sign *weft_team_sign(weft_team *team, int member);
 
-/* ---- share.c: what lanes take of a loop ------------------------------------------------------- */
+/* ---- work_sharing.c: what lanes take of a loop ------------------------------------------------------- */
 
-typedef struct weft_shares weft_shares;
+typedef struct weft_work weft_work;
 /* NULL: no memory. */
-weft_shares *weft_shares_create(int n_lanes);
-void weft_shares_destroy(weft_shares *shares);
+weft_work *weft_work_create(int n_lanes);
+void weft_work_destroy(weft_work *shares);
 /* A loop of `count` items begins, a piece for each of n_lanes; nobody takes anything yet. */
-void weft_shares_begin(weft_shares *shares, int64_t count, int n_lanes);
+void weft_work_begin(weft_work *shares, int64_t count, int n_lanes);
 /* A lane's own piece. */
-void weft_shares_piece(const weft_shares *shares, int lane, int64_t *begin, int64_t *end);
+void weft_work_piece(const weft_work *shares, int lane, int64_t *begin, int64_t *end);
 /* weft_stream_take, weft_stream_again; sign: the lane's, or NULL */
-bool weft_shares_take(weft_shares *shares, int lane, int64_t most, weft_wait_sign *sign,
-                      int64_t *begin, int64_t *end);
-void weft_shares_again(weft_shares *shares, int lane);
+bool weft_work_take(weft_work *shares, int lane, int64_t most, weft_wait_sign *sign, int64_t *begin,
+                    int64_t *end);
+void weft_work_again(weft_work *shares, int lane);
 
 /* ---- stream.c, device.c, box_copy.c ---------------------------------------------------------------------- */
 
@@ -64,8 +64,8 @@ extern const weft_device weft_device_cpu;
 weft_status weft_host_take(size_t bytes, void **memory, weft_error *error);
 void weft_host_give(void *memory, size_t bytes);
 /* Whether the system would give that much, for a library that does not ask, or not live through a refusal. Local. */
-bool weft_has_room(size_t bytes);
-int64_t weft_host_room(void); /* bytes that are free; -1: the system does not say */
+bool weft_has_free_memory(size_t bytes);
+int64_t weft_host_free_memory(void); /* bytes that are free; -1: the system does not say */
 
 /* ---- topology.c, blas.c ---------------------------------------------------------------------- */
 

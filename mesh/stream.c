@@ -2,7 +2,7 @@
  *
  * Pieces are dealt out by lane number, not by who comes first, so with the same number of lanes the
  * same lane always works on the same elements: sums have the same bits, and data stays in that
- * core's cache. Bodies whose bits do not depend on who does what may let lanes help each other (share.c).
+ * core's cache. Bodies whose bits do not depend on who does what may let lanes help each other (work_sharing.c).
  */
 #include "mesh_internal.h"
 
@@ -12,7 +12,7 @@ enum { PAUSE_NS = 200000 }; /* between two pauses of lane 0, about */
 
 struct weft_stream {
     weft_team *team; /* member 0 is the owner's thread */
-    weft_shares *shares;
+    weft_work *shares;
     int n_lanes;
     char *scratch;            /* [n_lanes][WEFT_LANE_SCRATCH] */
     weft_meanwhile meanwhile; /* NULL: none */
@@ -30,7 +30,7 @@ weft_status weft_stream_create_cpu(int n_lanes, weft_stream **stream, weft_error
     weft_stream *s = *stream = calloc(1, sizeof *s);
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     s->n_lanes = n_lanes;
-    s->shares = weft_shares_create(n_lanes);
+    s->shares = weft_work_create(n_lanes);
     void *scratch = NULL;
     weft_status status = s->shares != NULL ? weft_host_take(scratch_bytes(s), &scratch, error)
                                            : weft_fail_memory(error, sizeof *s);
@@ -47,7 +47,7 @@ void weft_stream_destroy_cpu(weft_stream **stream)
     if (s == NULL) return;
     weft_team_destroy(&s->team);
     weft_host_give(s->scratch, scratch_bytes(s));
-    weft_shares_destroy(s->shares);
+    weft_work_destroy(s->shares);
     free(s);
     *stream = NULL;
 }
@@ -104,7 +104,7 @@ static void run_piece(void *argument, int lane)
 {
     const loop *l = argument;
     int64_t begin = piece_begin(l, lane), end = piece_begin(l, lane + 1);
-    if (l->is_whole && l->stream != NULL) weft_shares_piece(l->stream->shares, lane, &begin, &end);
+    if (l->is_whole && l->stream != NULL) weft_work_piece(l->stream->shares, lane, &begin, &end);
     if (!l->is_whole && has_pauses(l->stream, lane))
         run_with_pauses(l, begin, end);
     else
@@ -118,7 +118,7 @@ static void run_loop(loop *l)
     const int64_t wanted = l->grain > 1 ? l->count / l->grain : l->count;
     if (stream != NULL && wanted > 1)
         l->n_pieces = wanted < stream->n_lanes ? (int)wanted : stream->n_lanes;
-    if (stream != NULL && l->is_whole) weft_shares_begin(stream->shares, l->count, l->n_pieces);
+    if (stream != NULL && l->is_whole) weft_work_begin(stream->shares, l->count, l->n_pieces);
     if (l->n_pieces == 1)
         run_piece(l, 0);
     else
@@ -141,13 +141,13 @@ bool weft_stream_take(weft_stream *stream, int lane, int64_t most, int64_t *begi
 {
     if (stream == NULL || begin == NULL || end == NULL) return false;
     if (lane < 0 || lane >= stream->n_lanes) return false;
-    return weft_shares_take(stream->shares, lane, most, weft_team_sign(stream->team, lane), begin,
-                            end);
+    return weft_work_take(stream->shares, lane, most, weft_team_sign(stream->team, lane), begin,
+                          end);
 }
 
 void weft_stream_again(weft_stream *stream, int lane)
 {
-    if (stream != NULL) weft_shares_again(stream->shares, lane);
+    if (stream != NULL) weft_work_again(stream->shares, lane);
 }
 
 void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument)

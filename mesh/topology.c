@@ -91,7 +91,7 @@ static void read_machine(void)
 {
     weft_blas_start();
     snprintf(machine.processor, sizeof machine.processor, "unknown");
-    machine.is_read = weft_has_room(HWLOC_ROOM);
+    machine.is_read = weft_has_free_memory(HWLOC_ROOM);
     if (machine.is_read) read_topology();
     read_limits();
     machine.info.processor = machine.processor;

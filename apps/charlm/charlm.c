@@ -1,5 +1,5 @@
 /* charlm: a recurrent net, or a transformer, learns a text byte by byte, on any mesh, under any layout, and writes more of it. */
-#include "../task.h"
+#include "../training.h"
 #include "model.h"
 #include "streams.h"
 
@@ -53,19 +53,19 @@ static weft_status check_carry(const settings *s, weft_error *error)
                      name);
 }
 
-static weft_status check(app_task *task, weft_error *error)
+static weft_status check(app_training *task, weft_error *error)
 {
     const settings *s = task->settings;
     WEFT_TRY(check_carry(s, error));
-    WEFT_TRY(app_task_check_data(task, "text to learn", error));
+    WEFT_TRY(app_training_check_data(task, "text to learn", error));
     if (*settings_text(s, "prompt") != '\0' && settings_count(s, "sample") == 0)
         return weft_fail(error, WEFT_USAGE,
                          "--prompt %.60s: no text is written; say how many bytes with --sample N",
                          settings_text(s, "prompt"));
-    return settings_is(s, "model", "transformer") ? app_task_check_heads(task, error) : WEFT_OK;
+    return settings_is(s, "model", "transformer") ? app_training_check_heads(task, error) : WEFT_OK;
 }
 
-static charlm_model build(const app_task *task, int which, int64_t batch)
+static charlm_model build(const app_training *task, int which, int64_t batch)
 {
     const settings *s = task->settings;
     const charlm_shape shape = {
@@ -76,25 +76,25 @@ static charlm_model build(const app_task *task, int which, int64_t batch)
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_task_dtype(task),
+        .dtype = app_training_dtype(task),
         .carries = which == APP_LEARNS && settings_flag(s, "carry"),
     };
     return charlm_build(task->graph[which], &shape);
 }
 
-static weft_value loss(app_task *task)
+static weft_value loss(app_training *task)
 {
     const charlm_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
     ((job *)task->own)->carried = m.carried;
     return charlm_loss(task->graph[APP_LEARNS], &m);
 }
 
-static weft_value beside(app_task *task)
+static weft_value beside(app_training *task)
 {
     return ((const job *)task->own)->carried;
 }
 
-static weft_status open_data(app_task *task, weft_error *error)
+static weft_status open_data(app_training *task, weft_error *error)
 {
     job *j = task->own;
     const settings *s = task->settings;
@@ -107,11 +107,11 @@ static weft_status open_data(app_task *task, weft_error *error)
     task->mark = streams_mark(j->streams);
     WEFT_TRY(streams_dataset(j->streams, data, error));
     WEFT_TRY(weft_dataset_fact_file(*data, "text", path, error));
-    WEFT_TRY(app_task_fact(task, "seq", seq, error));
-    return app_task_fact(task, "carried rows", settings_count(s, "batch"), error);
+    WEFT_TRY(app_training_fact(task, "seq", seq, error));
+    return app_training_fact(task, "carried rows", settings_count(s, "batch"), error);
 }
 
-static void close_data(app_task *task)
+static void close_data(app_training *task)
 {
     streams_close(&((job *)task->own)->streams);
 }
@@ -132,7 +132,7 @@ static void append(window *w, unsigned char byte)
     w->bytes[w->filled++] = byte;
 }
 
-static weft_status write_text(app_task *task, window *w, weft_value tokens, weft_value next,
+static weft_status write_text(app_training *task, window *w, weft_value tokens, weft_value next,
                               weft_error *error)
 {
     weft_program *program = task->program[APP_LOOKS];
@@ -164,15 +164,15 @@ static weft_status open_window(window *w, int64_t seq, weft_error *error)
     return own.status;
 }
 
-static weft_status sample(app_task *task, weft_error *error)
+static weft_status sample(app_training *task, weft_error *error)
 {
     window w;
     if (settings_count(task->settings, "sample") == 0) return WEFT_OK;
-    WEFT_TRY(app_task_graph(task, error));
+    WEFT_TRY(app_training_graph(task, error));
     const charlm_model m = build(task, APP_LOOKS, 1);
     const double colder = 1 / settings_real(task->settings, "temperature");
     const weft_value next = weft_random_categorical(weft_scale(m.logits, colder), m.vocab);
-    WEFT_TRY(app_task_look(task, WEFT_VALUES(next), error));
+    WEFT_TRY(app_training_look(task, WEFT_VALUES(next), error));
     weft_status status = open_window(&w, m.seq.size, error);
     if (status == WEFT_OK) status = write_text(task, &w, m.tokens, next, error);
     free(w.bytes);
@@ -181,13 +181,13 @@ static weft_status sample(app_task *task, weft_error *error)
 
 int main(int n, char **arguments)
 {
-    static const app_task_parts parts = {.table = &table,
-                                         .begin = check,
-                                         .loss = loss,
-                                         .beside = beside,
-                                         .open = open_data,
-                                         .look = sample,
-                                         .close = close_data};
+    static const app_training_parts parts = {.table = &table,
+                                             .begin = check,
+                                             .loss = loss,
+                                             .beside = beside,
+                                             .open = open_data,
+                                             .look = sample,
+                                             .close = close_data};
     job own = {0};
-    return app_task_main(&parts, &own, n, arguments);
+    return app_training_main(&parts, &own, n, arguments);
 }

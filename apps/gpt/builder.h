@@ -1,4 +1,4 @@
-/* builder.h: a model while it is being written down: what its parts need, and what keeps keys and values (kept.c). */
+/* builder.h: a model while it is being written down: what its parts need, and what keeps keys and values (kv_cache.c). */
 #ifndef WEFT_APPS_GPT_BUILDER_H
 #define WEFT_APPS_GPT_BUILDER_H
 
@@ -21,7 +21,7 @@ typedef struct builder {
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;
-    /* of gpt_window and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
+    /* of gpt_context and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
      * as they will be */
     bool keeps, is_step;
     weft_value cached[GPT_N_CACHES], made[GPT_N_CACHES];

@@ -4,7 +4,7 @@
  * one rank.
  */
 #include "../rate.h"
-#include "job.h"
+#include "setup.h"
 
 #include <string.h>
 
@@ -147,7 +147,7 @@ static const option_table table = {
  */
 
 /* What the plan cannot know: of its work, how much is done on nothing. */
-static weft_status print_bubbles(const gpt_job *job, weft_error *error)
+static weft_status print_bubbles(const gpt_setup *job, weft_error *error)
 {
     const long long stages = job->shape.stages, micro = job->shape.micro;
     const long long ticks = stages + micro - 1;
@@ -161,12 +161,12 @@ static weft_status print_bubbles(const gpt_job *job, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status plan(gpt_job *job, weft_error *error)
+static weft_status plan(gpt_setup *job, weft_error *error)
 {
     const char *mesh = settings_text(job->settings, "mesh");
     WEFT_TRY(weft_mesh_plan(mesh, &job->mesh, error));
-    WEFT_TRY(gpt_job_build(job, error));
-    WEFT_TRY(gpt_job_compile(job, error));
+    WEFT_TRY(gpt_setup_build(job, error));
+    WEFT_TRY(gpt_setup_compile(job, error));
     if (settings_flag(job->settings, "json"))
         WEFT_TRY(weft_plan_json(job->program, stdout, error));
     else
@@ -179,26 +179,26 @@ static weft_status plan(gpt_job *job, weft_error *error)
 /* ---- training ----------------------------------------------------------------------------------
  */
 
-static weft_status train_and_sample(gpt_job *job, weft_error *error)
+static weft_status train_and_sample(gpt_setup *job, weft_error *error)
 {
     const int64_t bytes = settings_count(job->settings, "sample");
     WEFT_TRY(gpt_train(job, error));
     return bytes > 0 && !job->run.is_stopped ? gpt_sample(job, bytes, error) : WEFT_OK;
 }
 
-static weft_status sample(gpt_job *job, weft_error *error)
+static weft_status sample(gpt_setup *job, weft_error *error)
 {
     return gpt_sample(job, settings_count(job->settings, "sample"), error);
 }
 
-typedef weft_status (*phase)(gpt_job *, weft_error *);
+typedef weft_status (*phase)(gpt_setup *, weft_error *);
 enum { MAX_PHASES = 5 };
-static const phase training[MAX_PHASES] = {gpt_job_build, gpt_job_compile, gpt_job_data,
+static const phase training[MAX_PHASES] = {gpt_setup_build, gpt_setup_compile, gpt_setup_data,
                                            train_and_sample};
-static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_job_layout, sample};
+static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, sample};
 
 /* Whatever one process meets, all leave after the same phase. */
-static weft_status run(gpt_job *job, const phase *phases, const weft_world *world,
+static weft_status run(gpt_setup *job, const phase *phases, const weft_world *world,
                        weft_error *error)
 {
     (void)!weft_mesh_create(world, settings_text(job->settings, "mesh"), &job->mesh, error);
@@ -228,10 +228,10 @@ static weft_status agree_on_work(const settings *s, const phase *phases, weft_er
                      "give all ranks the same command");
 }
 
-static weft_status work(gpt_job *job, const phase *phases, weft_error *error)
+static weft_status work(gpt_setup *job, const phase *phases, weft_error *error)
 {
     weft_world world;
-    WEFT_TRY(gpt_job_check(job, error));
+    WEFT_TRY(gpt_setup_check(job, error));
     WEFT_TRY(app_join(&world, error));
     (void)!app_extend(job->settings, error);
     WEFT_TRY(agree_on_work(job->settings, phases, error));
@@ -256,10 +256,10 @@ static void name_options(weft_error *error)
 static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
-    gpt_job job = {.settings = s};
+    gpt_setup job = {.settings = s};
     (void)!work(&job, phases, &error);
     name_options(&error);
-    gpt_job_close(&job);
+    gpt_setup_close(&job);
     const int code =
         app_leave(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);
     return code == 0 && job.run.is_stopped ? APP_STOPPED : code;

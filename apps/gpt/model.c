@@ -380,7 +380,7 @@ static weft_value keeping(builder *b, weft_dim rows)
     return m->logits;
 }
 
-weft_value gpt_window(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
+weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
     builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
     return keeping(&b, (weft_dim){"seq", shape->seq});

@@ -35,7 +35,7 @@ typedef struct gpt_shape {
 typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
-    weft_value place, kept;     /* of gpt_window and gpt_next */
+    weft_value place, kept;     /* of gpt_context and gpt_next */
     weft_value
         logits; /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
                                     window k of the batch is in micro-batch k mod micro */
@@ -53,7 +53,7 @@ extern const char *const gpt_dims[GPT_N_DIMS];
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 
-/* gpt_window - gpt_logits of a window of which the first `place` rows (an input, i32) are text, and `kept`, a token: it keeps
+/* gpt_context - gpt_logits of a window of which the first `place` rows (an input, i32) are text, and `kept`, a token: it keeps
  * keys and values of these rows in variables of its own, "cache.*" [seq, batch, heads, kv]. gpt_next - by these the scores
  * [batch, token:1, vocab] of what follows one token, [batch, token:1], which stands at row `place`; it keeps that row too, where none
  * has been kept since the window. Of any number of layers; without stages, and
@@ -62,7 +62,7 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
  * where ranks hold them in common, and where their rows are split. */
 #define GPT_CACHE "cache."
 enum { GPT_N_CACHES = 2 };
-weft_value gpt_window(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
+weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 
 /* gpt_variables - all variables alone, into [gpt_n_variables(shape)]; gpt_loss_on - the loss of tokens and targets by these:

@@ -41,13 +41,13 @@ static json_t *settings_json(const settings *s)
 }
 
 /* What a start that continues this run takes in place of measuring again. */
-static json_t *measured_json(const gpt_job *job)
+static json_t *measured_json(const gpt_setup *job)
 {
     if (!job->link.is_measured) return json_null();
     return json_pack("{s:s, s:s}", "mesh", weft_mesh_text(job->mesh), "link", job->link.text);
 }
 
-static json_t *run_json(const gpt_job *job, const weft_usage *usage)
+static json_t *run_json(const gpt_setup *job, const weft_usage *usage)
 {
     const weft_machine *machine = weft_machine_info();
     const char *apart = weft_program_apart(job->program);
@@ -68,7 +68,7 @@ static json_t *run_json(const gpt_job *job, const weft_usage *usage)
 }
 
 /* run.json is replaced whole or not at all. */
-static weft_status write_run_json(const gpt_job *job, const weft_usage *usage, const char *folder,
+static weft_status write_run_json(const gpt_setup *job, const weft_usage *usage, const char *folder,
                                   weft_error *error)
 {
     char path[MAX_PATH], fresh[MAX_PATH];
@@ -98,7 +98,7 @@ static void say(gpt_report *report, const char *text)
 /* "2 ranks as threads, 1 core each": of lanes is spoken where somebody chose them. */
 static void say_mesh(gpt_report *report)
 {
-    const gpt_job *job = report->job;
+    const gpt_setup *job = report->job;
     const int n_ranks = weft_mesh_n_ranks(job->mesh), n_lanes = weft_mesh_lanes(job->mesh);
     const bool is_chosen = settings_count(job->settings, "lanes") > 0;
     char text[1024];
@@ -115,7 +115,7 @@ static void say_mesh(gpt_report *report)
 
 static void say_facts(gpt_report *report, const weft_usage *usage)
 {
-    const gpt_job *job = report->job;
+    const gpt_setup *job = report->job;
     const weft_machine *machine = weft_machine_info();
     char text[1024];
     say_mesh(report);
@@ -153,12 +153,12 @@ static void say_facts(gpt_report *report, const weft_usage *usage)
 }
 
 /* Of experts: 1 where the load is even; of all tokens in all layers those that no expert took. */
-static double balance_of(const gpt_job *job, const gpt_step *step)
+static double balance_of(const gpt_setup *job, const gpt_step *step)
 {
     return step->balance / (double)job->shape.layers;
 }
 
-static double dropped_of(const gpt_job *job, const gpt_step *step)
+static double dropped_of(const gpt_setup *job, const gpt_step *step)
 {
     const double tokens = (double)job->shape.batch * (double)job->shape.seq;
     return step->dropped / (tokens * (double)job->shape.layers);
@@ -177,7 +177,7 @@ static void time_left(double seconds, char text[16])
 
 static void progress(gpt_report *report, const gpt_step *step)
 {
-    const gpt_job *job = report->job;
+    const gpt_setup *job = report->job;
     const int64_t every = settings_count(job->settings, "every");
     const double tokens = (double)job->shape.batch * (double)job->shape.seq, now = app_seconds();
     const bool is_line = step->step % every == 0 || step->step == 1 || step->step == job->until;
@@ -202,7 +202,7 @@ static void progress(gpt_report *report, const gpt_step *step)
 /* ---- life --------------------------------------------------------------------------------------
  */
 
-weft_status gpt_report_open(gpt_report *report, const gpt_job *job, weft_error *error)
+weft_status gpt_report_open(gpt_report *report, const gpt_setup *job, weft_error *error)
 {
     const settings *s = job->settings;
     const char *folder = settings_text(s, "run"), *metrics = settings_text(s, "metrics");

@@ -7,7 +7,7 @@
  * each token of a model in stages, or of one whose experts have places for so many tokens of a window, which has no step of its
  * own.
  */
-#include "job.h"
+#include "setup.h"
 #include "weft/philox.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void print_token(const writer *w, int32_t token)
         app_put_byte(bytes[i]);
 }
 
-static weft_status compile(gpt_job *job, forward *f, weft_program *share, weft_error *error)
+static weft_status compile(gpt_setup *job, forward *f, weft_program *share, weft_error *error)
 {
     const weft_compile_options options = {.share = share};
     if (f->model.kept.graph == NULL)
@@ -87,12 +87,13 @@ static bool has_step(const gpt_shape *shape)
     return shape->stages <= 1 && !counts_places;
 }
 
-static weft_status open_programs(gpt_job *job, writer *w, const gpt_shape *shape, weft_error *error)
+static weft_status open_programs(gpt_setup *job, writer *w, const gpt_shape *shape,
+                                 weft_error *error)
 {
     if (!has_step(shape))
         (void)gpt_logits(shape, w->all.graph, &w->all.model);
     else
-        (void)gpt_window(shape, w->all.graph, &w->all.model);
+        (void)gpt_context(shape, w->all.graph, &w->all.model);
     w->dtype = weft_dtype_of(w->all.model.logits);
     WEFT_TRY(compile(job, &w->all, job->program, error));
     if (!job->program) WEFT_TRY(gpt_stored_restore(job, w->all.program, error));
@@ -101,7 +102,7 @@ static weft_status open_programs(gpt_job *job, writer *w, const gpt_shape *shape
     return compile(job, &w->step, w->all.program, error);
 }
 
-static weft_status open_writer(gpt_job *job, writer *w, weft_error *error)
+static weft_status open_writer(gpt_setup *job, writer *w, weft_error *error)
 {
     gpt_shape shape = job->shape;
     shape.batch = 1;
@@ -191,7 +192,7 @@ static weft_status predict(writer *w, int64_t filled, int64_t *row, weft_error *
     return run(w, &w->all, w->window, w->seq, (int32_t)filled, error);
 }
 
-static weft_status write_text(gpt_job *job, writer *w, int64_t tokens, weft_error *error)
+static weft_status write_text(gpt_setup *job, writer *w, int64_t tokens, weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(job->mesh);
     const char *prompt = settings_text(job->settings, "prompt");
@@ -209,7 +210,7 @@ static weft_status write_text(gpt_job *job, writer *w, int64_t tokens, weft_erro
 }
 
 /* Weights and their averages change places: before and after. */
-static weft_status swap(gpt_job *job, weft_error *error)
+static weft_status swap(gpt_setup *job, weft_error *error)
 {
     weft_program *program = NULL;
     const weft_compile_options shared = {.share = job->program};
@@ -221,7 +222,7 @@ static weft_status swap(gpt_job *job, weft_error *error)
     return status;
 }
 
-weft_status gpt_sample(gpt_job *job, int64_t tokens, weft_error *error)
+weft_status gpt_sample(gpt_setup *job, int64_t tokens, weft_error *error)
 {
     writer w;
     weft_status status = open_writer(job, &w, error);

@@ -5,7 +5,7 @@
  * what looks like an interrupted save. */
 #include "../json.h"
 #include "../text.h"
-#include "job.h"
+#include "setup.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error)
     return status == WEFT_OK ? app_json_status(error) : status;
 }
 
-weft_status gpt_stored_check(gpt_job *job, weft_error *error)
+weft_status gpt_stored_check(gpt_setup *job, weft_error *error)
 {
     char folder[4096];
     const char *run = settings_text(job->settings, "run");
@@ -130,7 +130,7 @@ static weft_status fill(const weft_stored *stored, weft_program *program, weft_v
 }
 
 /* The words that it writes in are those that it was trained with. */
-static weft_status check_words(const gpt_job *job, const weft_stored *stored, weft_error *error)
+static weft_status check_words(const gpt_setup *job, const weft_stored *stored, weft_error *error)
 {
     static const char name[] = "; " GPT_WORDS_FACT ": ";
     char now[BPE_TOLD], before[BPE_TOLD];
@@ -146,7 +146,7 @@ static weft_status check_words(const gpt_job *job, const weft_stored *stored, we
                      settings_text(job->settings, "tokens"), now, weft_stored_path(stored), before);
 }
 
-weft_status gpt_stored_restore(const gpt_job *job, weft_program *program, weft_error *error)
+weft_status gpt_stored_restore(const gpt_setup *job, weft_program *program, weft_error *error)
 {
     const settings *s = job->settings;
     char path[4200];

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static weft_status one_step(gpt_job *job, gpt_step *step, weft_error *error)
+static weft_status one_step(gpt_setup *job, gpt_step *step, weft_error *error)
 {
     const double begun = app_seconds();
     WEFT_TRY(weft_dataset_next(job->data, job->program, error));
@@ -31,7 +31,7 @@ static weft_status report_step(gpt_report *report, const gpt_step *step, weft_er
 }
 
 /* With a loss scale: what the optimizer did not do. */
-static void say_skipped(const gpt_job *job, gpt_report *report, int64_t step)
+static void say_skipped(const gpt_setup *job, gpt_report *report, int64_t step)
 {
     char text[120];
     if (job->shape.computes != WEFT_F16) return;
@@ -41,7 +41,7 @@ static void say_skipped(const gpt_job *job, gpt_report *report, int64_t step)
     gpt_report_say(report, text);
 }
 
-static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error)
+static weft_status all_steps(gpt_setup *job, gpt_report *report, weft_error *error)
 {
     char text[80];
     for (int64_t i = job->run.first + 1; i <= job->until && !job->run.is_stopped; i++) {
@@ -60,7 +60,7 @@ static weft_status all_steps(gpt_job *job, gpt_report *report, weft_error *error
     return app_run_finish(&job->run, error);
 }
 
-static weft_status run(gpt_job *job, gpt_report *report, weft_error *error)
+static weft_status run(gpt_setup *job, gpt_report *report, weft_error *error)
 {
     char text[1024];
     job->run.is_running = true;
@@ -71,7 +71,7 @@ static weft_status run(gpt_job *job, gpt_report *report, weft_error *error)
     return error->status;
 }
 
-weft_status gpt_train(gpt_job *job, weft_error *error)
+weft_status gpt_train(gpt_setup *job, weft_error *error)
 {
     const app_run_setup setup = {job->settings, job->program, job->data, job->until};
     gpt_report report = {0};

@@ -1,7 +1,7 @@
 /* mnist: a perceptron, or a convolutional net, learns handwritten digits, on any mesh, under any layout.
  * Learns from the first 8000 images of the 10,000-image set, counts right answers on the last 2000.
  */
-#include "../task.h"
+#include "../training.h"
 #include "model.h"
 
 enum { LEARN = 8000, TEST = 2000, TEST_BATCH = 200 };
@@ -29,7 +29,7 @@ static const option_table table = {
     "  mnist --data t10k --model cnn --mesh data:2,space:2 --layout batch:data,row:space\n",
     options, sizeof options / sizeof *options};
 
-static mnist_model build(const app_task *task, int which, int64_t batch)
+static mnist_model build(const app_training *task, int which, int64_t batch)
 {
     const settings *s = task->settings;
     const mnist_shape shape = {
@@ -38,18 +38,18 @@ static mnist_model build(const app_task *task, int which, int64_t batch)
         .channels = settings_count(s, "channels"),
         .hidden = settings_count(s, "hidden"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_task_dtype(task),
+        .dtype = app_training_dtype(task),
         .classes = *(const int64_t *)task->own,
     };
     return mnist_build(task->graph[which], &shape);
 }
 
-static weft_value loss(app_task *task)
+static weft_value loss(app_training *task)
 {
     return build(task, APP_LEARNS, settings_count(task->settings, "batch")).loss;
 }
 
-static weft_status open_part(app_task *task, int which, int64_t first, int64_t count,
+static weft_status open_part(app_training *task, int which, int64_t first, int64_t count,
                              weft_error *error)
 {
     char images[4096], labels[4096];
@@ -62,7 +62,7 @@ static weft_status open_part(app_task *task, int which, int64_t first, int64_t c
 }
 
 /* Labels that are no classes would be ignored, images learned and not learned alike. */
-static weft_status check_labels(app_task *task, weft_error *error)
+static weft_status check_labels(app_training *task, weft_error *error)
 {
     int64_t *classes = task->own;
     *classes = settings_count(task->settings, "classes");
@@ -76,7 +76,7 @@ static weft_status check_labels(app_task *task, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status open_data(app_task *task, weft_error *error)
+static weft_status open_data(app_training *task, weft_error *error)
 {
     WEFT_TRY(open_part(task, APP_LEARNS, 0, LEARN, error));
     WEFT_TRY(open_part(task, APP_LOOKS, LEARN, TEST, error));
@@ -84,7 +84,7 @@ static weft_status open_data(app_task *task, weft_error *error)
 }
 
 /* It is open; what was counted is said where it is no usual number. */
-static weft_status opened(app_task *task, weft_error *error)
+static weft_status opened(app_training *task, weft_error *error)
 {
     const long long classes = *(const int64_t *)task->own;
     (void)error;
@@ -92,12 +92,12 @@ static weft_status opened(app_task *task, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status test(app_task *task, weft_error *error)
+static weft_status test(app_training *task, weft_error *error)
 {
     double right = 0;
-    WEFT_TRY(app_task_graph(task, error));
+    WEFT_TRY(app_training_graph(task, error));
     const mnist_model m = build(task, APP_LOOKS, TEST_BATCH);
-    WEFT_TRY(app_task_look(task, WEFT_VALUES(m.right), error));
+    WEFT_TRY(app_training_look(task, WEFT_VALUES(m.right), error));
     weft_program *program = task->program[APP_LOOKS];
     (void)!weft_dataset_start(task->data[APP_LOOKS], program, error);
     WEFT_TRY(weft_world_agree(error));
@@ -114,8 +114,8 @@ static weft_status test(app_task *task, weft_error *error)
 
 int main(int n, char **arguments)
 {
-    static const app_task_parts parts = {
+    static const app_training_parts parts = {
         .table = &table, .begin = open_data, .loss = loss, .open = opened, .look = test};
     int64_t classes = 0;
-    return app_task_main(&parts, &classes, n, arguments);
+    return app_training_main(&parts, &classes, n, arguments);
 }

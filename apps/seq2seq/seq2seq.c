@@ -1,7 +1,7 @@
 /* seq2seq: an encoder and a decoder learn to write words backwards, or their letters in order, as a mark before each word says; on any
  * mesh, under any layout. Afterwards they write words of another stream, the likeliest by beam search.
  */
-#include "../task.h"
+#include "../training.h"
 #include "beam.h"
 #include "model.h"
 #include "words.h"
@@ -52,7 +52,7 @@ typedef struct job {
     words words[APP_PROGRAMS];
 } job;
 
-static weft_status begin(app_task *task, weft_error *error)
+static weft_status begin(app_training *task, weft_error *error)
 {
     job *j = task->own;
     const settings *s = task->settings;
@@ -60,10 +60,10 @@ static weft_status begin(app_task *task, weft_error *error)
     const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
     j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
     j->words[APP_LOOKS].stream = TEST_STREAM;
-    return app_task_check_heads(task, error);
+    return app_training_check_heads(task, error);
 }
 
-static seq2seq_model build(const app_task *task, int which, int64_t batch)
+static seq2seq_model build(const app_training *task, int which, int64_t batch)
 {
     const settings *s = task->settings;
     const words *w = &((const job *)task->own)->words[which];
@@ -77,24 +77,24 @@ static seq2seq_model build(const app_task *task, int which, int64_t batch)
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_task_dtype(task),
+        .dtype = app_training_dtype(task),
     };
     return seq2seq_build(task->graph[which], &shape);
 }
 
-static weft_value loss(app_task *task)
+static weft_value loss(app_training *task)
 {
     const seq2seq_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
     return seq2seq_loss(task->graph[APP_LEARNS], &m);
 }
 
-static weft_status open_data(app_task *task, weft_error *error)
+static weft_status open_data(app_training *task, weft_error *error)
 {
     const job *j = task->own;
     const words *w = &j->words[APP_LEARNS];
     WEFT_TRY(words_open(w, &task->data[APP_LEARNS], error));
-    WEFT_TRY(app_task_fact(task, "letters", w->letters, error));
-    return app_task_fact(task, "length", w->length, error);
+    WEFT_TRY(app_training_fact(task, "letters", w->letters, error));
+    return app_training_fact(task, "length", w->length, error);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ static void close_writer(writer *w)
     free(w->scores);
 }
 
-static weft_status open_writer(app_task *task, writer *w, weft_error *error)
+static weft_status open_writer(app_training *task, writer *w, weft_error *error)
 {
     const words *own = &((const job *)task->own)->words[APP_LOOKS];
     *w = (writer){.words = own, .width = settings_count(task->settings, "beam")};
@@ -140,10 +140,10 @@ static weft_status open_writer(app_task *task, writer *w, weft_error *error)
         weft_fail_memory(&mine, scores * sizeof *w->scores);
     if (weft_world_agree(&mine) != WEFT_OK) *error = mine;
     WEFT_TRY(mine.status);
-    WEFT_TRY(app_task_graph(task, error));
+    WEFT_TRY(app_training_graph(task, error));
     w->model = build(task, APP_LOOKS, rows_of(w));
     w->likely = weft_cast(weft_log_softmax(w->model.logits, w->model.vocab), WEFT_F64);
-    WEFT_TRY(app_task_look(task, WEFT_VALUES(w->likely), error));
+    WEFT_TRY(app_training_look(task, WEFT_VALUES(w->likely), error));
     w->program = task->program[APP_LOOKS];
     return WEFT_OK;
 }
@@ -199,7 +199,7 @@ static weft_status write_all(writer *w, bool is_root, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status look(app_task *task, weft_error *error)
+static weft_status look(app_training *task, weft_error *error)
 {
     writer w;
     weft_status status = open_writer(task, &w, error);
@@ -210,8 +210,8 @@ static weft_status look(app_task *task, weft_error *error)
 
 int main(int n, char **arguments)
 {
-    static const app_task_parts parts = {
+    static const app_training_parts parts = {
         .table = &table, .begin = begin, .loss = loss, .open = open_data, .look = look};
     job j = {0};
-    return app_task_main(&parts, &j, n, arguments);
+    return app_training_main(&parts, &j, n, arguments);
 }

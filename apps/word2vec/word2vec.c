@@ -1,7 +1,7 @@
 /* word2vec: words of a text get vectors by the company they keep, on any mesh, under any layout; the tables are split by vocab:model.
  * Afterwards: which words are nearest to some.
  */
-#include "../task.h"
+#include "../training.h"
 #include "corpus.h"
 #include "model.h"
 
@@ -89,7 +89,7 @@ static weft_status check_sparse(const settings *s, weft_error *error)
         optimizer, settings_real(s, "clip"));
 }
 
-static weft_status begin(app_task *task, weft_error *error)
+static weft_status begin(app_training *task, weft_error *error)
 {
     job *j = task->own;
     const settings *s = task->settings;
@@ -98,7 +98,7 @@ static weft_status begin(app_task *task, weft_error *error)
                               .negatives = settings_count(s, "negatives"),
                               .sample = settings_real(s, "thin"),
                               .seed = (uint64_t)settings_count(s, "seed")};
-    WEFT_TRY(app_task_check_data(task, "text to learn", error));
+    WEFT_TRY(app_training_check_data(task, "text to learn", error));
     WEFT_TRY(check_sparse(s, error));
     if (o.window > CORPUS_MOST_NEAR || o.negatives > CORPUS_MOST_NEAR)
         return weft_fail(error, WEFT_USAGE,
@@ -109,17 +109,17 @@ static weft_status begin(app_task *task, weft_error *error)
     return read_queries(j, settings_text(s, "nearest"), error);
 }
 
-static word2vec_shape shape_of(const app_task *task)
+static word2vec_shape shape_of(const app_training *task)
 {
     const settings *s = task->settings;
     return (word2vec_shape){.batch = settings_count(s, "batch"),
                             .vocab = corpus_words(((const job *)task->own)->corpus),
                             .embed = settings_count(s, "width"),
                             .candidates = 1 + settings_count(s, "negatives"),
-                            .dtype = app_task_dtype(task)};
+                            .dtype = app_training_dtype(task)};
 }
 
-static weft_value loss(app_task *task)
+static weft_value loss(app_training *task)
 {
     const word2vec_shape shape = shape_of(task);
     job *j = task->own;
@@ -127,7 +127,7 @@ static weft_value loss(app_task *task)
     return j->model.loss;
 }
 
-static weft_value update(app_task *task, weft_value of, weft_value rate)
+static weft_value update(app_training *task, weft_value of, weft_value rate)
 {
     const job *j = task->own;
     const word2vec_shape shape = shape_of(task);
@@ -135,14 +135,14 @@ static weft_value update(app_task *task, weft_value of, weft_value rate)
     return word2vec_step(&j->model, &shape, rate);
 }
 
-static weft_status open_data(app_task *task, weft_error *error)
+static weft_status open_data(app_training *task, weft_error *error)
 {
     const job *j = task->own;
     char told[CORPUS_TOLD];
     corpus_told(j->corpus, told);
     WEFT_TRY(corpus_pairs(j->corpus, &task->data[APP_LEARNS], error));
     WEFT_TRY(weft_dataset_fact(task->data[APP_LEARNS], "text", told, error));
-    return app_task_fact(task, "window", settings_count(task->settings, "window"), error);
+    return app_training_fact(task, "window", settings_count(task->settings, "window"), error);
 }
 
 /* How many more bytes than letters a word has: columns are filled by letters. */
@@ -169,18 +169,18 @@ static void print_nearest(const job *j, const int32_t *ids, const double *cosine
     }
 }
 
-static weft_status find_nearest(app_task *task, int32_t *ids, double *cosines, int64_t n_near,
+static weft_status find_nearest(app_training *task, int32_t *ids, double *cosines, int64_t n_near,
                                 weft_error *error)
 {
     weft_value near_ids;
     const job *j = task->own;
     const word2vec_shape shape = shape_of(task);
     const int64_t n = j->n_queries * n_near;
-    WEFT_TRY(app_task_graph(task, error));
+    WEFT_TRY(app_training_graph(task, error));
     weft_graph *graph = task->graph[APP_LOOKS];
     const weft_value cosine =
         weft_cast(word2vec_nearest(graph, &shape, j->n_queries, n_near, &near_ids), WEFT_F64);
-    WEFT_TRY(app_task_look(task, WEFT_VALUES(cosine, near_ids), error));
+    WEFT_TRY(app_training_look(task, WEFT_VALUES(cosine, near_ids), error));
     weft_program *program = task->program[APP_LOOKS];
     WEFT_TRY(weft_write(program, weft_find_input(program, "query"), WEFT_I32, j->queries,
                         j->n_queries * (int64_t)sizeof *j->queries, error));
@@ -189,7 +189,7 @@ static weft_status find_nearest(app_task *task, int32_t *ids, double *cosines, i
     return weft_read(program, cosine, WEFT_F64, cosines, n * (int64_t)sizeof *cosines, error);
 }
 
-static weft_status look(app_task *task, weft_error *error)
+static weft_status look(app_training *task, weft_error *error)
 {
     const job *j = task->own;
     const int64_t asked = 1 + settings_count(task->settings, "show"); /* itself besides */
@@ -207,20 +207,20 @@ static weft_status look(app_task *task, weft_error *error)
     return own.status;
 }
 
-static void close_corpus(app_task *task)
+static void close_corpus(app_training *task)
 {
     corpus_close(&((job *)task->own)->corpus);
 }
 
 int main(int n, char **arguments)
 {
-    static const app_task_parts parts = {.table = &table,
-                                         .begin = begin,
-                                         .loss = loss,
-                                         .update = update,
-                                         .open = open_data,
-                                         .look = look,
-                                         .close = close_corpus};
+    static const app_training_parts parts = {.table = &table,
+                                             .begin = begin,
+                                             .loss = loss,
+                                             .update = update,
+                                             .open = open_data,
+                                             .look = look,
+                                             .close = close_corpus};
     job j = {0};
-    return app_task_main(&parts, &j, n, arguments);
+    return app_training_main(&parts, &j, n, arguments);
 }

@@ -191,13 +191,13 @@ static uint64_t call_of(const weft_rank_view *view)
     return view->n_begun ^ view->call.key ^ view->call.sequence << 32;
 }
 
-void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds)
+void weft_judge_hold(weft_rank_view *views, int n, double now, weft_judge_held *holds)
 {
     const weft_bench b = {.views = views, .n = n};
     for (int i = 0; i < n; i++) {
         const bool is_held = views[i].is_waiting && weft_awaited_by(&b, &views[i]) == NULL;
         if (!is_held || holds[i].call != call_of(&views[i]))
-            holds[i] = (weft_hold){is_held ? call_of(&views[i]) : 0, now};
+            holds[i] = (weft_judge_held){is_held ? call_of(&views[i]) : 0, now};
         views[i].stalled = now - holds[i].since;
     }
 }

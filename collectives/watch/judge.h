@@ -17,14 +17,14 @@ typedef struct weft_verdict {
 } weft_verdict;
 
 /* Since when a rank has been in a call where all have arrived. */
-typedef struct weft_hold {
+typedef struct weft_judge_held {
     uint64_t call; /* which, and how many the rank has begun; 0: it is in no such call */
     double since;
-} weft_hold;
+} weft_judge_held;
 
 /* weft_judge_hold - fill `stalled` of all views. Views are taken at different moments: one that is a second old still says
  * "waits" of a call that has ended, so only what is seen for long counts. holds [n], at first 0; kept between calls. */
-void weft_judge_hold(weft_rank_view *views, int n, double now, weft_hold *holds);
+void weft_judge_hold(weft_rank_view *views, int n, double now, weft_judge_held *holds);
 
 /* weft_judge - patience: seconds; infinite to end only what can never go on. Returns whether there is a verdict. */
 bool weft_judge(const weft_rank_view *views, int n, double patience, weft_verdict *verdict);

@@ -31,7 +31,7 @@ static struct {
     _Atomic int patience_ms; /* 0: only watch */
     char folder[4000];       /* of the records; "" for none */
     double next_word;        /* about ranks that are slow */
-    weft_hold *holds;        /* [n_holds] of the ranks that are judged here */
+    weft_judge_held *holds;  /* [n_holds] of the ranks that are judged here */
     int n_holds;
     bool has_spoken;
 } watch = {.listener = -1, .wake = -1, .patience_ms = DEFAULT_PATIENCE_MS};

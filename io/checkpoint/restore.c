@@ -313,7 +313,7 @@ static weft_status read_all(restoring *r, weft_error *error)
     r->n_local = weft_mesh_n_local(mesh);
     WEFT_TRY(find_entries(r, error));
     if (weft_mesh_is_root(mesh)) WEFT_TRY(weft_stored_check_structure(r->stored, error));
-    weft_hold_wait(r->program, NULL);
+    weft_snapshot_guard_wait(r->program, NULL);
     return weft_work(weft_work_threads(mesh), r->blocks[r->n], WEFT_STRETCH_BYTES, restore_block, r,
                      error);
 }

@@ -122,7 +122,7 @@ static bool may_write(const weft_save *save, const void *memory)
            (save->snapshot.staging && weft_snapshot_has_taken(&save->snapshot, memory));
 }
 
-static void wait_taken(weft_hold *hold, const void *memory)
+static void wait_taken(weft_snapshot_guard *hold, const void *memory)
 {
     weft_save *save = (weft_save *)((char *)hold - offsetof(weft_save, hold));
     weft_lock_take(&save->lock);
@@ -427,7 +427,7 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     WEFT_TRY(weft_calls_check(save->peers.comm, error));
     WEFT_TRY(make_room(c, error));
     WEFT_TRY(make_file(c, error));
-    weft_hold_start(&save->hold, program);
+    weft_snapshot_guard_start(&save->hold, program);
     start_phase(c);
     return WEFT_OK;
 }
@@ -452,7 +452,7 @@ void weft_save_free(weft_checkpoints *c, bool is_alone)
     if (save == NULL) return;
     weft_sync_store(&save->is_cancelled, true);
     weft_save_join(save);
-    weft_hold_end(&save->hold);
+    weft_snapshot_guard_end(&save->hold);
     if (save->file >= 0) close(save->file);
     /* A committed one no longer has this name. */
     if ((!is_alone || save->peers.n == 1) && save->peers.self == 0 && save->temporary[0])

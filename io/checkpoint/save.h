@@ -15,7 +15,7 @@
 #include "../facts.h"
 #include "files.h"
 #include "frame.h"
-#include "hold.h"
+#include "snapshot_guard.h"
 #include "manifest.h"
 #include "snapshot.h"
 
@@ -40,7 +40,7 @@ typedef struct weft_save {
     int n_copying;     /* threads while the program is held; it is soon over */
     int n_threads;     /* threads after that                                  */
 
-    weft_hold hold; /* the program's variables, until is_taken */
+    weft_snapshot_guard hold; /* the program's variables, until is_taken */
     pthread_mutex_t lock;
     pthread_cond_t taken;
     bool is_taken;

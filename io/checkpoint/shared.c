@@ -18,18 +18,18 @@ weft_status weft_shared_make(weft_shared *s, const weft_peers *peers, int64_t by
 {
     bool is_short = false;
     weft_peers all = *peers;
-    const weft_near_peers near = {all.n, all.self, gather, agree, &all};
+    const weft_host_shm_peers near = {all.n, all.self, gather, agree, &all};
     if (s->is_refused) return WEFT_OK;
     WEFT_TRY(weft_world_any(s->near.n == 0 || s->near.bytes < bytes, &is_short, error));
     if (!is_short) return WEFT_OK;
-    weft_near_free(&s->near);
-    const weft_status status = weft_near_make(&s->near, &near, bytes, error);
+    weft_host_shm_free(&s->near);
+    const weft_status status = weft_host_shm_make(&s->near, &near, bytes, error);
     s->is_refused = status == WEFT_OK && s->near.n == 0;
     return status;
 }
 
 void weft_shared_free(weft_shared *s)
 {
-    weft_near_free(&s->near);
+    weft_host_shm_free(&s->near);
     *s = (weft_shared){0};
 }

@@ -7,12 +7,12 @@
 #ifndef WEFT_CHECKPOINT_SHARED_H
 #define WEFT_CHECKPOINT_SHARED_H
 
-#include "near.h"
+#include "host_shm.h"
 #include "peers.h"
 
 typedef struct weft_shared {
-    weft_near near;  /* n 0: there is no such memory */
-    bool is_refused; /* do not try again */
+    weft_host_shm near; /* n 0: there is no such memory */
+    bool is_refused;    /* do not try again */
 } weft_shared;
 
 /* weft_shared_make - at least `bytes` of our own, and everybody else's; what is large enough is kept. Collective over

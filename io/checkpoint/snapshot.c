@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold.h"
+#include "snapshot_guard.h"
 #include "manifest.h"
 #include "part.h"
 #include "runs.h"
@@ -22,7 +22,7 @@ enum { CHUNK_BYTES = 256 << 10 };
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 
-static weft_part *part_of(const weft_snapshot *s, int i, int local)
+static weft_snapshot_part *part_of(const weft_snapshot *s, int i, int local)
 {
     return &s->parts[(size_t)i * (size_t)s->n_local + (size_t)local];
 }
@@ -74,7 +74,7 @@ static void cut_box(const holders *h, int n_dims, weft_box *box)
 }
 
 /* Which part of its box a rank writes, here or elsewhere. staged grows by it. */
-static void plan_written(const weft_snapshot *s, int i, int rank, weft_part *part,
+static void plan_written(const weft_snapshot *s, int i, int rank, weft_snapshot_part *part,
                          weft_replica *replica, int64_t *staged)
 {
     enum { WORTH_SHARING = 4 * WEFT_BLOCK_BYTES };
@@ -100,7 +100,7 @@ static void plan_part(weft_snapshot *s, int i, int local)
     const int rank = weft_mesh_first_local(s->mesh) + local;
     const weft_shape *shape = weft_shape_of(s->variables[i]);
     const weft_box whole = weft_box_whole(shape);
-    weft_part *part = part_of(s, i, local);
+    weft_snapshot_part *part = part_of(s, i, local);
     weft_box box;
     plan_written(s, i, rank, part, replica_of(s, i, local), &s->bytes);
     part->memory = weft_local(s->program, s->variables[i], rank, &box);
@@ -114,7 +114,7 @@ static void number_chunks(weft_snapshot *s)
     for (int k = 0; k < s->n; k++) {
         const int64_t before = s->n_chunks;
         for (int local = 0; local < s->n_local; local++) {
-            weft_part *part = part_of(s, s->order[k], local);
+            weft_snapshot_part *part = part_of(s, s->order[k], local);
             part->chunk = s->n_chunks;
             s->n_chunks += n_chunks(part->bytes);
         }
@@ -131,7 +131,7 @@ weft_status weft_snapshot_see(weft_snapshot *s, const weft_shared *shared, weft_
     for (int k = 0; k < s->n_seen; k++) {
         int64_t staged = 0;
         for (int i = 0; i < s->n; i++) {
-            weft_part *part = &s->seen[(size_t)i * (size_t)s->n_seen + (size_t)k];
+            weft_snapshot_part *part = &s->seen[(size_t)i * (size_t)s->n_seen + (size_t)k];
             weft_replica unused;
             if (shared->near.n)
                 plan_written(s, i, shared->near.peers[k], part, &unused, &staged);
@@ -293,7 +293,7 @@ static weft_status check_finite(const weft_snapshot *s, int number, const char *
 static weft_status take_written(const weft_snapshot *s, int number, const char *chunk,
                                 int64_t first, int64_t last, weft_error *error)
 {
-    const weft_part *part = &s->parts[number];
+    const weft_snapshot_part *part = &s->parts[number];
     const int64_t begin = first > part->begin ? first : part->begin,
                   end = last < part->end ? last : part->end;
     if (begin >= end) return WEFT_OK;
@@ -318,7 +318,7 @@ static weft_status take_chunk(void *argument, int64_t chunk, void *scratch, weft
 {
     weft_snapshot *s = argument;
     const int number = find_part(s, chunk);
-    const weft_part *part = &s->parts[number];
+    const weft_snapshot_part *part = &s->parts[number];
     const int64_t begin = (chunk - part->chunk) * CHUNK_BYTES,
                   end = part->bytes - begin < CHUNK_BYTES ? part->bytes : begin + CHUNK_BYTES;
     const char *bytes;
@@ -344,7 +344,7 @@ weft_status weft_snapshot_take(weft_snapshot *s, int n_threads, weft_error *erro
     for (int i = 0; i < s->n; i++) {
         for (int local = 0; local < s->n_local; local++) {
             weft_replica *replica = replica_of(s, i, local);
-            const weft_part *part = part_of(s, i, local);
+            const weft_snapshot_part *part = part_of(s, i, local);
             if (replica->is_shared && part->bytes > 0)
                 replica->hash = weft_hash_of(&s->chunks[part->chunk],
                                              (size_t)n_chunks(part->bytes) * sizeof *s->chunks);

@@ -16,7 +16,7 @@ typedef struct weft_replica {
 } weft_replica;
 
 /* One local rank's box of one variable, and what of it this process writes. */
-typedef struct weft_part {
+typedef struct weft_snapshot_part {
     const char *memory; /* the rank's; NULL: its box is empty, or only the device sees it */
     int64_t bytes;      /* of it                                            */
     weft_box box;       /* what is written: one range of that memory,       */
@@ -24,7 +24,7 @@ typedef struct weft_part {
     int64_t at;         /* of that range in the staging memory              */
     const char *from;   /* where it is read when it is written, row-major over the box */
     int64_t chunk;      /* its first, counted over all parts                */
-} weft_part;
+} weft_snapshot_part;
 
 typedef struct weft_snapshot {
     weft_program *program;
@@ -32,16 +32,16 @@ typedef struct weft_snapshot {
     int n;       /* variables   */
     int n_local; /* local ranks */
     weft_value *variables;
-    char **names;           /* [n] copies: the graph may be gone when replicas are compared */
-    weft_part *parts;       /* [n, n_local] */
-    weft_replica *replicas; /* [n_local, n] */
-    int *order;             /* [n] the variables as they are taken: as the program writes them */
-    weft_hash *chunks;      /* [n_chunks] of replicas */
+    char **names;              /* [n] copies: the graph may be gone when replicas are compared */
+    weft_snapshot_part *parts; /* [n, n_local] */
+    weft_replica *replicas;    /* [n_local, n] */
+    int *order;                /* [n] the variables as they are taken: as the program writes them */
+    weft_hash *chunks;         /* [n_chunks] of replicas */
     int64_t n_chunks;
     int64_t bytes; /* to write, each part on a boundary of 64 */
     bool has_rows; /* some part lies in its tensor in more than one piece */
     /* [n, n_seen] all parts whose bytes can be read here: ours, or those of this host */
-    weft_part *seen;
+    weft_snapshot_part *seen;
     int n_seen;
     bool allow_nonfinite;
     bool is_open;  /* the variables can be read where they lie; else there has to be staging */

@@ -56,7 +56,7 @@ static weft_status each_piece(const weft_save *save, const place *b, piece_body 
     const int64_t element = (int64_t)weft_dtype_bytes(entry->dtype);
     const weft_box whole = weft_box_whole(&entry->tensor.shape);
     for (int k = 0; k < s->n_seen; k++) {
-        const weft_part *part = &s->seen[(size_t)b->entry * (size_t)s->n_seen + (size_t)k];
+        const weft_snapshot_part *part = &s->seen[(size_t)b->entry * (size_t)s->n_seen + (size_t)k];
         if (part->begin == part->end) continue;
         weft_box_runs runs = weft_box_runs_of(entry->tensor.shape.n_dims, &whole, &part->box);
         weft_box_runs_seek(&runs, b->begin / element);

@@ -27,7 +27,7 @@ typedef struct cuda_stream {
     weft_error error;     /* the first; nothing more is put onto queues then   */
     atomic_bool has_failed;
     CUstream copies; /* of put and get, on whatever thread, after all queues; NULL until then */
-    struct {         /* keep.c */
+    struct {         /* capture.c */
         pthread_mutex_t lock; /* held while calls are kept: put and get wait */
         bool is_on;
         weft_error error; /* the first, of what is being kept */
@@ -63,7 +63,7 @@ uint64_t cuda_done(weft_stream *stream);
 void cuda_meanwhile(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
 weft_status cuda_failed(weft_stream *stream, weft_error *error);
 
-/* ---- keep.c ---------------------------------------------------------------------------------- */
+/* ---- capture.c ---------------------------------------------------------------------------------- */
 
 bool cuda_keep_begin(weft_stream *stream, weft_error *why);
 weft_kept *cuda_keep_end(weft_stream *stream, weft_error *why);

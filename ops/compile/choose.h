@@ -11,7 +11,7 @@ typedef struct weft_holding {
     uint32_t value;
     /* operand: the state it is in */
     int8_t now[WEFT_MAX_AXES];
-    /* where it goes when it must not be partial (ahead.h: goal) */
+    /* where it goes when it must not be partial (lookahead.h: goal) */
     int8_t finished[WEFT_MAX_AXES];
     /* result: the part of the price of finishing it that it pays when it is a partial sum */
     double share[WEFT_MAX_AXES];

@@ -10,13 +10,20 @@ static const struct {
     const char *name;
     weft_pass pass;
 } passes[] = {
-    {"unroll", weft_pass_unroll},     {"expand", weft_pass_expand},
-    {"simplify", weft_pass_simplify}, {"place", weft_pass_place},
-    {"lower", weft_pass_lower},       {"accumulate", weft_pass_accumulate},
-    {"narrow", weft_pass_narrow},     {"fuse", weft_pass_fuse},
-    {"bundle", weft_pass_bundle},     {"order", weft_pass_order},
-    {"join", weft_pass_join},         {"early", weft_pass_early},
-    {"prefetch", weft_pass_prefetch}, {"schedule", weft_pass_schedule},
+    {"unroll", weft_pass_unroll},
+    {"expand", weft_pass_expand},
+    {"simplify", weft_pass_simplify},
+    {"place", weft_pass_place},
+    {"lower", weft_pass_lower},
+    {"accumulate", weft_pass_accumulate},
+    {"elide_casts", weft_pass_elide_casts},
+    {"fuse", weft_pass_fuse},
+    {"fuse_horizontal", weft_pass_fuse_horizontal},
+    {"order", weft_pass_order},
+    {"bucket", weft_pass_bucket},
+    {"hoist", weft_pass_hoist},
+    {"prefetch", weft_pass_prefetch},
+    {"schedule", weft_pass_schedule},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 

@@ -150,7 +150,7 @@ static bool reads_under_another_name(const fusing *f, const weft_step *maker, co
 static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place, weft_error *error)
 {
     weft_plan *plan = f->plan;
-    weft_link links[2][2];
+    weft_fused_op links[2][2];
     weft_step maker, step;
     *place = UINT32_MAX;
     if (plan->steps[m].phase != plan->steps[s].phase || f->regions.part[m] != f->regions.part[s])

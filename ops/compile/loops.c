@@ -69,14 +69,15 @@ static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_ro
 }
 
 /* One link: an element op, a finish, or a reduction. */
-static void one_link(weft_step *loop, weft_loop_kind kind, const uint32_t *space, weft_link *links)
+static void one_link(weft_step *loop, weft_loop_kind kind, const uint32_t *space,
+                     weft_fused_op *links)
 {
-    links[0] = (weft_link){.node = loop->node,
-                           .kind = kind,
-                           .n_in = loop->n_in,
-                           .in = {0, 1, 2},
-                           .n_out = loop->n_out,
-                           .out = {0, 1}};
+    links[0] = (weft_fused_op){.node = loop->node,
+                               .kind = kind,
+                               .n_in = loop->n_in,
+                               .in = {0, 1, 2},
+                               .n_out = loop->n_out,
+                               .out = {0, 1}};
     loop->kind = WEFT_STEP_LOOP;
     loop->n_segments = loop->n_links = 1;
     loop->space = space;
@@ -84,16 +85,17 @@ static void one_link(weft_step *loop, weft_loop_kind kind, const uint32_t *space
 }
 
 /* In front of a reduction: what it reduces is made of its operands. */
-static void reduce_each(weft_step *loop, weft_link *links)
+static void reduce_each(weft_step *loop, weft_fused_op *links)
 {
-    links[1] = (weft_link){
+    links[1] = (weft_fused_op){
         .node = loop->node, .kind = WEFT_LOOP_REDUCE, .n_in = 1, .in = {loop->n_in}, .n_out = 1};
     links[0].kind = WEFT_LOOP_ELEMENTS;
     links[0].out[0] = -1;
     loop->n_links = 2;
 }
 
-bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_link *links, weft_step *loop)
+bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_fused_op *links,
+                  weft_step *loop)
 {
     *loop = *step;
     if (step->kind == WEFT_STEP_LOOP) return step->n_segments == 1;
@@ -143,7 +145,7 @@ static bool find_space(const weft_plan *plan, const weft_step *maker, const weft
 }
 
 /* What a link is in a space: told by the dims of its result. */
-static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const weft_link *link)
+static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const weft_fused_op *link)
 {
     if (link->kind == WEFT_LOOP_REDUCE || link->kind == WEFT_LOOP_FINISH) return link->kind;
     const weft_node *node = &plan->graph->nodes[link->node];
@@ -243,7 +245,7 @@ bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_ste
 typedef struct joining {
     uint32_t *in, *out;
     int n_in, n_out, n_links;
-    weft_link *links;
+    weft_fused_op *links;
     int *slot_of; /* [operands of both] where step's, then maker's are now */
 } joining;
 
@@ -296,7 +298,7 @@ static void add_links(const weft_plan *plan, joining *j, const space *space, con
                       const int *slot_of, int first)
 {
     for (int k = 0; k < old->n_links; k++) {
-        weft_link *link = &j->links[j->n_links++];
+        weft_fused_op *link = &j->links[j->n_links++];
         *link = old->links[k];
         link->kind = kind_in(plan, space, link);
         for (int i = 0; i < link->n_in; i++) {

@@ -7,7 +7,8 @@
 /* weft_as_loop - the step as a loop: itself; an element op, a reduction of rows, the finish of their states; else false.
  *
  * links   [2] what a loop made of a kernel points to: lives as long as `loop` is used */
-bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_link *links, weft_step *loop);
+bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_fused_op *links,
+                  weft_step *loop);
 
 /* weft_can_join - could both be one loop: do they walk over the same elements, or one of them over the rows of the other,
  * and does a lane have room for what they need? `step` reads what `maker` makes. */

@@ -44,7 +44,7 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
  * become part of a loop when they join one. */
 static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_error *error)
 {
-    weft_link links[2];
+    weft_fused_op links[2];
     weft_step loop;
     const weft_op *op = plan->graph->nodes[step->node].op;
     const bool is_loop =

@@ -1,6 +1,6 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
- * Lifetimes are known, so it is packing (tight.c): each buffer at the lowest place where it meets no
+ * Lifetimes are known, so it is packing (pack_order.c): each buffer at the lowest place where it meets no
  * other that lives at the same time. What a trip of a scan makes for itself dies in it, and what it has from outside, or leaves,
  * lives through all of them (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a
  * kernel over the sum that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
@@ -215,7 +215,8 @@ static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
     const weft_memory *alike = find_alike(p->plan, all, n);
     if (alike != NULL) memory->arena_bytes = alike->arena_bytes;
     if (alike != NULL) return WEFT_OK;
-    return weft_pack_tight(all, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes, error);
+    return weft_pack_in_best_order(all, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes,
+                                   error);
 }
 
 static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)

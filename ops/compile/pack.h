@@ -17,11 +17,11 @@ typedef struct weft_buffer {
 weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, int64_t *end,
                       weft_error *error);
 
-/* weft_pack_tight - the same in the best of several orders, which it finds; `all` stays in the order it has. Bytes at one
+/* weft_pack_in_best_order - the same in the best of several orders, which it finds; `all` stays in the order it has. Bytes at one
  * time add up to *end, or a little less. Local; pure.
  *
  * arena  for what it notes */
-weft_status weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
-                            weft_arena *arena, int64_t *end, weft_error *error);
+weft_status weft_pack_in_best_order(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                    weft_arena *arena, int64_t *end, weft_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* place: decide for every op how its work is cut, and convert operands to where they have to be.
  *
- * Names want a spec for every value; weft_look_ahead says where each goes; weft_choose decides how
+ * Names want a spec for every value; weft_lookahead_run says where each goes; weft_choose decides how
  * each op is cut; versions.c has the versions that every value exists in; this pass makes the steps.
  * Of ops it knows by name those that stand for memory and those of scans (place_scan.c): of others
  * factors say all.
@@ -46,7 +46,7 @@ static void describe(const weft_placing *p, const weft_node *node, weft_choice_i
     for (int i = 0; i < node->n_in; i++) {
         const uint32_t value = node->in[i];
         weft_holding *holding = &in->in[i];
-        weft_ahead_of(plan, &p->ahead, value, holding);
+        weft_lookahead_of(plan, &p->ahead, value, holding);
         holding->readers = p->readers[value];
         const uint32_t first = p->primary[value]; /* 0: generated, and nobody has needed it yet */
         const weft_spec *spec =
@@ -55,7 +55,7 @@ static void describe(const weft_placing *p, const weft_node *node, weft_choice_i
         states_of(plan, spec, type_of(plan, value)->shape.n_dims, holding->now);
     }
     for (int o = 0; o < node->n_out; o++)
-        weft_ahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
+        weft_lookahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
     if (lies_as_operand(plan, node)) follow(plan, &in->in[0], &in->out[0]);
 }
 
@@ -97,7 +97,7 @@ static const char *dims_reason(weft_placing *p, const weft_choice_in *in, const 
 {
     const weft_mesh *mesh = p->plan->mesh;
     const char *text = NULL;
-    if (p->draft) return NULL;
+    if (p->candidate) return NULL;
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
         if (choice->factor[a] < 0) continue;
         const weft_factor *factor = &in->factors->factors[choice->factor[a]];
@@ -144,8 +144,11 @@ weft_status weft_place_op(weft_placing *p, uint32_t id)
     weft_site site;
     weft_site_of(plan->graph, node, &site);
     weft_factors factors;
-    weft_choice_in in = {
-        .plan = plan, .node = id, .site = &site, .is_draft = p->draft != NULL, .factors = &factors};
+    weft_choice_in in = {.plan = plan,
+                         .node = id,
+                         .site = &site,
+                         .is_draft = p->candidate != NULL,
+                         .factors = &factors};
     weft_choice choice;
     describe(p, node, &in);
     node->op->factors(&site, &factors);
@@ -176,7 +179,7 @@ weft_status weft_place_op(weft_placing *p, uint32_t id)
         results[o] = weft_add_version(p, node->out + (uint32_t)o, &spec, scopes.out, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
-        weft_ahead_made(&p->ahead, node->out + (uint32_t)o, &spec);
+        weft_lookahead_made(&p->ahead, node->out + (uint32_t)o, &spec);
     }
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
@@ -301,7 +304,7 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
     plan->n_placed = plan->n_steps = plan->n_decisions = 0;
     p->is_end = p->is_again = false;
     p->flops = 0;
-    WEFT_TRY(weft_look_ahead(plan, outlook, &p->ahead, p->error));
+    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
     p->stretch = 0;
     for (uint32_t id = 1, last = 1; id < graph->n_nodes; last = id++) {
         p->stretch += graph->nodes[id].phase != graph->nodes[last].phase;
@@ -315,22 +318,24 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
 /* Once more, where a sum over all trips of a scan has turned out to be one that does not stay partial. */
 static weft_status place_all(weft_placing *p, weft_outlook outlook)
 {
-    const weft_planned_draft empty = p->draft != NULL ? *p->draft : (weft_planned_draft){0};
+    const weft_planned_candidate empty =
+        p->candidate != NULL ? *p->candidate : (weft_planned_candidate){0};
     weft_place_scans_anew(p);
     WEFT_TRY(place_once(p, outlook));
     if (!p->is_again) return WEFT_OK;
-    if (p->draft != NULL) *p->draft = empty;
+    if (p->candidate != NULL) *p->candidate = empty;
     return place_once(p, outlook);
 }
 
-/* What a draft costs is added up in it. */
-static weft_status place_draft(void *placing_, weft_outlook outlook, weft_planned_draft *draft)
+/* What a candidate costs is added up in it. */
+static weft_status place_draft(void *placing_, weft_outlook outlook,
+                               weft_planned_candidate *candidate)
 {
     weft_placing *p = placing_;
-    p->draft = draft;
+    p->candidate = candidate;
     const weft_status status = place_all(p, outlook);
-    p->draft = NULL;
-    draft->work = weft_work_price(&p->plan->cost, p->flops);
+    p->candidate = NULL;
+    candidate->work = weft_work_price(&p->plan->cost, p->flops);
     return status;
 }
 
@@ -354,9 +359,9 @@ weft_status weft_pass_place(weft_plan *plan, weft_error *error)
             p.readers[graph->nodes[id].in[i]] += !weft_names_carry(&graph->nodes[id], i);
     WEFT_TRY(weft_ask_policy(plan, p.error));
     WEFT_TRY(weft_find_skipped(plan, p.error));
-    WEFT_TRY(weft_ahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
+    WEFT_TRY(weft_lookahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
     WEFT_TRY(weft_place_scans_begin(&p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
-        WEFT_TRY(weft_compare_drafts(plan, place_draft, &p, &outlook, p.error));
+        WEFT_TRY(weft_compare_candidates(plan, place_draft, &p, &outlook, p.error));
     return place_all(&p, outlook);
 }

@@ -2,13 +2,14 @@
 #ifndef WEFT_COMPILE_PLACE_H
 #define WEFT_COMPILE_PLACE_H
 
-#include "drafts.h"
+#include "candidates.h"
 #include "regions.h"
 
 typedef struct weft_placing {
     weft_plan *plan;
-    weft_ahead ahead;
-    weft_planned_draft *draft; /* what it costs is added up here; NULL: this is no draft */
+    weft_lookahead ahead;
+    weft_planned_candidate
+        *candidate; /* what it costs is added up here; NULL: this is no candidate */
     double flops;
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */

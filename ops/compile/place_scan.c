@@ -47,7 +47,7 @@ static bool begins_with_zero(const weft_graph *graph, const weft_node *carry)
 }
 
 /* Does what is carried go into its next value through sums alone, which nobody else reads? */
-static bool is_summed_up(const weft_ahead *ahead, uint32_t carry, uint32_t next)
+static bool is_summed_up(const weft_lookahead *ahead, uint32_t carry, uint32_t next)
 {
     uint32_t at = ahead->joins[carry];
     while (at != 0 && at != next)
@@ -124,7 +124,7 @@ static weft_status carry_lasting(weft_placing *p, uint32_t id)
                             .in = &from,
                             .out = &to};
     if (!to) return p->error->status;
-    weft_ahead_made(&p->ahead, node->out, &spec);
+    weft_lookahead_made(&p->ahead, node->out, &spec);
     return weft_plan_step(p->plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
 
@@ -149,7 +149,7 @@ weft_status weft_place_last(weft_placing *p, uint32_t id)
     if (!last) return p->error->status;
     plan->placed[last].shares = carried;
     plan->placed[last].reason = plan->placed[carried].reason;
-    weft_ahead_made(&p->ahead, node->out, &spec);
+    weft_lookahead_made(&p->ahead, node->out, &spec);
     return WEFT_OK;
 }
 

@@ -118,7 +118,7 @@ bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b)
            weft_same_dims(plan, a, b, x->shape.n_dims);
 }
 
-const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link)
+const weft_op *weft_link_op(const weft_plan *plan, const weft_fused_op *link)
 {
     const weft_op *op = plan->graph->nodes[link->node].op;
     return !op->element && link->kind == WEFT_LOOP_ELEMENTS ? op->row->each : op;
@@ -150,7 +150,7 @@ static double kernel_flops(const weft_plan *plan, const weft_step *step, int ran
     return node->op->flops ? node->op->flops(&site) : (double)weft_view_count(&view);
 }
 
-static double link_flops(const weft_plan *plan, const weft_link *link, const weft_view *space)
+static double link_flops(const weft_plan *plan, const weft_fused_op *link, const weft_view *space)
 {
     const weft_node *node = &plan->graph->nodes[link->node];
     weft_site site;
@@ -173,7 +173,8 @@ static double step_flops(const weft_plan *plan, const weft_step *step, int rank,
     for (int g = 0; g < step->n_segments; g++) {
         weft_view space;
         weft_placed_view(plan, step->space[g], rank, &space);
-        for (int k = 0; k < step->n_links; k++) { /* nodes are those of the first; bundle.c */
+        for (int k = 0; k < step->n_links;
+             k++) { /* nodes are those of the first; fuse_horizontal.c */
             if (!all && !nodes[step->links[k].node].repeats) continue;
             flops += g == 0 ? link_flops(plan, &step->links[k], &space)
                             : (double)weft_view_count(&space);
@@ -248,7 +249,7 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
     fputs(is_kernel ? plan->graph->nodes[step->node].op->name : "", file);
     fputs(weft_step_accumulates(plan, step) ? " accumulates" : "", file);
     for (int k = 0; k < step->n_links; k++) {
-        const weft_link *link = &step->links[k];
+        const weft_fused_op *link = &step->links[k];
         fputs(k ? " " : "  ", file);
         fputs(weft_link_op(plan, link)->name, file);
         for (int o = 0; o < link->n_out && step->n_out > 1; o++) {

@@ -37,12 +37,12 @@ typedef struct weft_placed {
 } weft_placed;
 
 /* One element op of a loop: slots as in weft_loop. */
-typedef struct weft_link {
+typedef struct weft_fused_op {
     uint32_t node;
     weft_loop_kind kind;
     int n_in, in[3];
     int n_out, out[2]; /* which results of the step they are; -1: none, it stays in the loop */
-} weft_link;
+} weft_fused_op;
 
 /* Any number of operands and results. Lists live in the plan's arena. */
 typedef struct weft_step {
@@ -52,8 +52,8 @@ typedef struct weft_step {
     uint32_t node; /* whose work it is; a conversion's: who asked for it */
     uint32_t scan; /* of graph->scans: in whose body it is, and which it begins or ends; 0: none */
     int n_in, n_out, n_links;
-    const uint32_t *in, *out; /* [n_in], [n_out] placed tensors */
-    const weft_link *links;   /* [n_links] */
+    const uint32_t *in, *out;   /* [n_in], [n_out] placed tensors */
+    const weft_fused_op *links; /* [n_links] */
     /* A loop: the tensor over whose elements it goes, which need not be in memory, and how many of its last dims are a
      * row. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
     int n_segments, n_row_dims;
@@ -122,8 +122,8 @@ typedef struct weft_plan {
     uint32_t n_steps, cap_steps;
     weft_planned_skip *skips; /* [n_skips] rules that were skipped */
     uint32_t n_skips, cap_skips;
-    weft_planned_draft drafts[WEFT_DRAFTS]; /* what place compared */
-    int n_drafts;
+    weft_planned_candidate candidates[WEFT_CANDIDATES]; /* what place compared */
+    int n_candidates;
     weft_planned_form *forms; /* [n_forms] what expand compared */
     int n_forms;
     const weft_form **
@@ -162,12 +162,12 @@ weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
-weft_status weft_pass_narrow(weft_plan *plan, weft_error *error);
+weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
-weft_status weft_pass_bundle(weft_plan *plan, weft_error *error);
+weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
-weft_status weft_pass_join(weft_plan *plan, weft_error *error);
-weft_status weft_pass_early(weft_plan *plan, weft_error *error);
+weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
+weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
 weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 
@@ -268,7 +268,7 @@ int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int r
 weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
                            weft_error *error);
 /* The op that a link applies: its node's, or what that reduces of its operands. */
-const weft_op *weft_link_op(const weft_plan *plan, const weft_link *link);
+const weft_op *weft_link_op(const weft_plan *plan, const weft_fused_op *link);
 /* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */
 bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n);
 /* Do two tensors lie in memory in the same way, so that one may be written over the other, element by element? */

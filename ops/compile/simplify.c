@@ -1,4 +1,4 @@
-/* simplify: equal nodes become one, unused ones go.
+/* simplify: common-subexpression elimination and dead-code elimination. Equal nodes become one, unused ones go.
  *
  * Two nodes are equal when op, operands, attributes and placement are, and the first is where the second can read it: not in
  * the body of another scan. Ops that stand for memory (input, variable, assign, group; what a scan carries) are never merged.

@@ -86,7 +86,7 @@ static weft_step_reason why(const weft_placing *p, const weft_placed *source,
 static const char *reason_for(weft_placing *p, uint32_t from, const weft_spec *to,
                               const weft_node *asking)
 {
-    if (p->draft) return "a draft";
+    if (p->candidate) return "a candidate";
     weft_plan *plan = p->plan;
     const weft_placed *source = &plan->placed[from];
     if (source->spec.partial && source->reason) return source->reason;
@@ -106,11 +106,11 @@ static void add_exchanges(weft_placing *p, const weft_type *type, const weft_spe
     const int n = weft_convert_plan(plan->mesh, &type->shape, from, to, steps);
     for (int s = 0; s < n; s++) {
         if (!weft_convert_exchange(plan->mesh, type, &steps[s], 0, &exchange)) continue;
-        p->draft->exchange += trips * weft_exchange_price(plan, &plan->cost, &exchange);
-        p->draft->link_bytes += trips * exchange.link_bytes;
-        p->draft->wire_bytes += (int64_t)trips * weft_convert_bytes(plan->mesh, &type->shape,
-                                                                    type->dtype, &steps[s], 0);
-        p->draft->n_exchanges++;
+        p->candidate->exchange += trips * weft_exchange_price(plan, &plan->cost, &exchange);
+        p->candidate->link_bytes += trips * exchange.link_bytes;
+        p->candidate->wire_bytes += (int64_t)trips * weft_convert_bytes(plan->mesh, &type->shape,
+                                                                        type->dtype, &steps[s], 0);
+        p->candidate->n_exchanges++;
     }
 }
 
@@ -125,7 +125,7 @@ static uint32_t convert(weft_placing *p, uint32_t from, const weft_spec *spec, u
         is_dropped_between_phases(plan, value) ? p->scan : plan->placed[from].scan;
     uint32_t to = weft_add_version(p, value, spec, scan, node->phase);
     if (!to) return 0;
-    if (p->draft)
+    if (p->candidate)
         add_exchanges(p, type_of(plan, value), &plan->placed[from].spec, spec,
                       weft_trips_of(plan->graph, scan));
     weft_step step = {.kind = WEFT_STEP_CONVERT,

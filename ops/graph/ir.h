@@ -21,7 +21,7 @@ typedef struct weft_node {
     const void *attributes;
     uint32_t attribute_bytes;
     uint32_t scan; /* of graph->scans, whose body it is in; 0: none */
-    /* On the way back through a part that is computed again (weft_part): that visit's number. Nodes of other numbers are not
+    /* On the way back through a part that is computed again (weft_recompute_part): that visit's number. Nodes of other numbers are not
      * equal, whatever they compute. 0: on no such way */
     uint32_t again;
     bool repeats; /* it computes again what a node of the part has computed */
@@ -81,11 +81,11 @@ typedef struct weft_scan {
 } weft_scan;
 
 /* A part of the graph whose values gradients compute again (weft_recompute_begin): its nodes are neighbours. */
-typedef struct weft_part {
+typedef struct weft_recompute_part {
     uint32_t parent;     /* the part that it is in; 0: none */
     uint32_t scan;       /* in whose body it begins and ends; 0: none */
     uint32_t begin, end; /* nodes; the first is its beginning's own. end UINT32_MAX: it is open */
-} weft_part;
+} weft_recompute_part;
 
 /* How far a graph had been built. */
 typedef struct weft_graph_point {
@@ -113,8 +113,8 @@ struct weft_graph {
     uint32_t n_random;
     weft_scan *scans; /* [n_scans], 0 is not used */
     uint32_t n_scans, cap_scans;
-    uint32_t scan;    /* the innermost that is open; 0: none */
-    weft_part *parts; /* [n_parts], 0 is not used; in the order of their beginnings */
+    uint32_t scan;              /* the innermost that is open; 0: none */
+    weft_recompute_part *parts; /* [n_parts], 0 is not used; in the order of their beginnings */
     uint32_t n_parts, cap_parts;
     uint32_t part;  /* the innermost that is open; 0: none */
     uint32_t again; /* of nodes now being built */

@@ -6,7 +6,7 @@ bool weft_part_open(weft_graph *graph)
     const uint32_t begin = graph->n_parts == 0 ? 1 : graph->n_parts;
     if (begin >= graph->cap_parts) { /* the old ones stay in the arena: there are few */
         const uint32_t cap = 2 * graph->cap_parts + 8;
-        weft_part *parts = weft_arena_take(graph->arena, cap * sizeof *parts);
+        weft_recompute_part *parts = weft_arena_take(graph->arena, cap * sizeof *parts);
         if (parts == NULL) {
             if (graph->error.status == WEFT_OK)
                 weft_fail_memory(&graph->error, cap * sizeof *parts);
@@ -17,7 +17,7 @@ bool weft_part_open(weft_graph *graph)
         graph->parts = parts;
         graph->cap_parts = cap;
     }
-    graph->parts[begin] = (weft_part){
+    graph->parts[begin] = (weft_recompute_part){
         .parent = graph->part, .scan = graph->scan, .begin = graph->n_nodes, .end = UINT32_MAX};
     graph->n_parts = begin + 1;
     graph->part = begin;

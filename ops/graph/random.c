@@ -9,8 +9,8 @@ enum { most_blocks = WEFT_BLOCK / 4 + 1 }; /* a run may begin and end inside a b
 
 /* words[4 b + k]: word k of block first + b. The same rounds as weft_philox, block by block in
  * lockstep. */
-WEFT_CLONES static void fill_blocks(weft_philox_key key, uint64_t first, int n_blocks,
-                                    uint32_t *words)
+WEFT_TARGET_CLONES static void fill_blocks(weft_philox_key key, uint64_t first, int n_blocks,
+                                           uint32_t *words)
 {
     WEFT_IVDEP
     for (int b = 0; b < n_blocks; b++) {
@@ -45,8 +45,8 @@ void weft_random_fill(weft_philox_key key, int64_t n, const weft_block_env *env,
 /* ---- normal numbers -------------------------------------------------------------------------- */
 
 /* Pair k: the words that say its radius and its angle; the normal numbers of its even and its odd element. */
-WEFT_CLONES static void box_muller(int n, const uint32_t *radius, const uint32_t *angle,
-                                   double *even, double *odd)
+WEFT_TARGET_CLONES static void box_muller(int n, const uint32_t *radius, const uint32_t *angle,
+                                          double *even, double *odd)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)

@@ -8,8 +8,8 @@
 
 /* in[0], of T, to out, of R. */
 #define BETWEEN(name, T, R, expression)                                                            \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         R *out_ = out;                                                                             \
         const T *x_ = in[0];                                                                       \

@@ -188,7 +188,7 @@ static int count_meetings(const weft_ring *r, int of_k, int64_t turn)
 {
     int n = 0;
     for (int of_q = 0; of_q < r->n_parts; of_q++)
-        n += weft_ring_sees_any(r, (weft_meeting){of_q, of_k, turn});
+        n += weft_ring_sees_any(r, (weft_ring_pair){of_q, of_k, turn});
     return n;
 }
 

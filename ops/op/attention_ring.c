@@ -85,7 +85,7 @@ double weft_ring_seen(const weft_ring *r, int of_q, int64_t c, int of_k, int64_t
     return seen_of(r->attributes, query, memory) * (double)query.n * (double)memory.n / all;
 }
 
-bool weft_ring_sees_any(const weft_ring *r, weft_meeting m)
+bool weft_ring_sees_any(const weft_ring *r, weft_ring_pair m)
 {
     bool any = false;
     for (int64_t c = 0; c < r->n; c++)
@@ -220,7 +220,7 @@ static writing begin_writing(weft_vjp *vjp, const weft_form *form, bool is_balan
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static weft_attention_attributes attributes_of(const writing *w, const weft_meeting *m)
+static weft_attention_attributes attributes_of(const writing *w, const weft_ring_pair *m)
 {
     const weft_ring_part *of_q = &w->r.parts[m->of_q], *of_k = &w->r.parts[m->of_k];
     weft_attention_attributes a;
@@ -237,7 +237,7 @@ static weft_attention_attributes attributes_of(const writing *w, const weft_meet
 }
 
 /* Attention of a meeting, or, after: y, what is kept of its rows and dy, its gradient. */
-static weft_value emit_turn(const writing *w, const weft_op *op, weft_value q, weft_meeting m,
+static weft_value emit_turn(const writing *w, const weft_op *op, weft_value q, weft_ring_pair m,
                             const weft_value *after)
 {
     const weft_attention_attributes a = attributes_of(w, &m);
@@ -302,7 +302,7 @@ static state attend(const writing *w, weft_value q, int of_q)
     state all = {.y = weft_no_value(q.graph)};
     for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)
         for (int of_k = 0; of_k < w->r.n_parts; of_k++) {
-            const weft_meeting m = {of_q, of_k, weft_ring_turn(i)};
+            const weft_ring_pair m = {of_q, of_k, weft_ring_turn(i)};
             if (!weft_ring_sees_any(&w->r, m)) continue;
             weft_value y = emit_turn(w, &weft_op_attention, q, m, NULL);
             all = combine(all, state_of(w, y));
@@ -352,7 +352,7 @@ static weft_value spread(const writing *w, weft_value x, int64_t turn)
     return weft_where(is_its, x, number(x, 0.0));
 }
 
-static void add_bias(const writing *w, weft_value x, weft_meeting m, slopes *d)
+static void add_bias(const writing *w, weft_value x, weft_ring_pair m, slopes *d)
 {
     weft_value like = w->scores[BIAS][m.of_q][m.of_k];
     weft_value *sum = &d->bias[m.of_q][m.of_k];
@@ -369,7 +369,7 @@ static void differentiate(const writing *w, const weft_value rows[4], int of_q, 
 {
     for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)
         for (int of_k = 0; of_k < w->r.n_parts; of_k++) {
-            const weft_meeting m = {of_q, of_k, weft_ring_turn(i)};
+            const weft_ring_pair m = {of_q, of_k, weft_ring_turn(i)};
             if (!weft_ring_sees_any(&w->r, m)) continue;
             weft_value one = emit_turn(w, &weft_op_attention_grad, rows[0], m, rows + 1);
             weft_value dk = weft_result(one, 1), dv = weft_result(one, 2);

@@ -20,15 +20,15 @@ typedef struct weft_ring {
 } weft_ring;
 
 /* A part of q and one of k and v in a turn. */
-typedef struct weft_meeting {
+typedef struct weft_ring_pair {
     int of_q, of_k;
     int64_t turn;
-} weft_meeting;
+} weft_ring_pair;
 
 weft_ring weft_ring_of(const weft_site *site, int64_t n, bool is_balanced);
 /* Of all rows of two blocks how much element c of a part of q sees of element m of one of k and v, about. */
 double weft_ring_seen(const weft_ring *r, int of_q, int64_t c, int of_k, int64_t m);
-bool weft_ring_sees_any(const weft_ring *r, weft_meeting m);
+bool weft_ring_sees_any(const weft_ring *r, weft_ring_pair m);
 int64_t weft_ring_n_turns(const weft_ring *r);
 /* Turn number i: 0, 1, -1, 2, -2, ... */
 int64_t weft_ring_turn(int64_t i);

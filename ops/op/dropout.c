@@ -12,8 +12,8 @@
 /* n0: the rate, n1: 1 / (1 - rate). A word's upper 24 bits are its place in [0, 1), as
  * weft_philox_unit says. */
 #define BLOCK(name, T)                                                                             \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         T *out_ = out;                                                                             \
         const T *x = in[0];                                                                        \

@@ -263,9 +263,9 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
         bound->run = weft_runners[bound->step->kind];
         bound->part = (weft_loop_part){0, 1};
         bound->traffic = weft_step_traffic(plan, bound->step);
-        status = weft_together_begin(rank, bound, error);
+        status = weft_shared_variables_begin(rank, bound, error);
         if (status == WEFT_OK) status = binders[bound->step->kind](rank, bound, error);
-        weft_together_end(rank, bound);
+        weft_shared_variables_end(rank, bound);
         if (status != WEFT_OK) break;
         bind_scratch(rank, s, bound);
         bind_spot(rank, known, bound);
@@ -278,7 +278,7 @@ weft_status weft_bind(weft_rank *rank, weft_error *error)
 void weft_unbind(weft_rank *rank)
 {
     if (!rank->steps) return;
-    weft_end_keeping(rank);
+    weft_end_capturing(rank);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
         weft_flight_destroy(&rank->steps[s].flight);
         weft_move_destroy(&rank->steps[s].move);

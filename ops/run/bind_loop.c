@@ -31,8 +31,8 @@ static void bind_operand(const weft_view *view, const weft_shape *space, weft_lo
 
 /* The index a block function sees, as an affine function of the space: in the whole of the op's own result, or along
  * one dim. */
-static void bind_block_index(const weft_plan *plan, const weft_link *link, const weft_view *space,
-                             weft_loop_index *index)
+static void bind_block_index(const weft_plan *plan, const weft_fused_op *link,
+                             const weft_view *space, weft_loop_index *index)
 {
     const weft_node *node = &plan->graph->nodes[link->node];
     const weft_element *element = weft_link_op(plan, link)->element;
@@ -55,7 +55,7 @@ static void bind_block_index(const weft_plan *plan, const weft_link *link, const
 }
 
 /* Argmax: the index of a row's first element along the dim that is reduced. */
-static void bind_row_index(const weft_plan *plan, const weft_link *link, const weft_view *space,
+static void bind_row_index(const weft_plan *plan, const weft_fused_op *link, const weft_view *space,
                            weft_loop_index *index)
 {
     const weft_node *node = &plan->graph->nodes[link->node];
@@ -64,7 +64,7 @@ static void bind_row_index(const weft_plan *plan, const weft_link *link, const w
     index->begin = space->box.begin[weft_shape_find(&space->shape, attributes->dim)];
 }
 
-static void bind_index(const weft_plan *plan, const weft_link *link, const weft_view *space,
+static void bind_index(const weft_plan *plan, const weft_fused_op *link, const weft_view *space,
                        weft_loop_index *index)
 {
     if (link->kind == WEFT_LOOP_REDUCE)

@@ -109,12 +109,12 @@ static void set_result(wiring *w, int link_slot, int slot, bool is_wide, weft_lo
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static weft_dtype result_dtype(const wiring *w, const weft_link *link, int o)
+static weft_dtype result_dtype(const wiring *w, const weft_fused_op *link, int o)
 {
     return w->plan->graph->tensors[w->plan->graph->nodes[link->node].out + (uint32_t)o].type.dtype;
 }
 
-static void set_env(const weft_graph *graph, const weft_link *link, const weft_op *does,
+static void set_env(const weft_graph *graph, const weft_fused_op *link, const weft_op *does,
                     weft_loop_op *op)
 {
     const weft_node *node = &graph->nodes[link->node];
@@ -126,7 +126,8 @@ static void set_env(const weft_graph *graph, const weft_link *link, const weft_o
 }
 
 /* Operands that are not read in the dtype of the last one, as conditions, are stored as they are computed with. */
-static weft_status wire_block(wiring *w, const weft_link *link, int link_slot, weft_error *error)
+static weft_status wire_block(wiring *w, const weft_fused_op *link, int link_slot,
+                              weft_error *error)
 {
     const weft_graph *graph = w->plan->graph;
     const weft_op *does = weft_link_op(w->plan, link);
@@ -155,7 +156,8 @@ static weft_status wire_block(wiring *w, const weft_link *link, int link_slot, w
     return WEFT_OK;
 }
 
-static weft_status wire_reduce(wiring *w, const weft_link *link, int link_slot, weft_error *error)
+static weft_status wire_reduce(wiring *w, const weft_fused_op *link, int link_slot,
+                               weft_error *error)
 {
     (void)error;
     const weft_node *node = &w->plan->graph->nodes[link->node];
@@ -172,7 +174,8 @@ static weft_status wire_reduce(wiring *w, const weft_link *link, int link_slot, 
     return WEFT_OK;
 }
 
-static weft_status wire_finish(wiring *w, const weft_link *link, int link_slot, weft_error *error)
+static weft_status wire_finish(wiring *w, const weft_fused_op *link, int link_slot,
+                               weft_error *error)
 {
     (void)error;
     const weft_node *node = &w->plan->graph->nodes[link->node];
@@ -194,9 +197,9 @@ static weft_status wire_finish(wiring *w, const weft_link *link, int link_slot, 
     return WEFT_OK;
 }
 
-static weft_status wire_link(wiring *w, const weft_link *link, int link_slot, weft_error *error)
+static weft_status wire_link(wiring *w, const weft_fused_op *link, int link_slot, weft_error *error)
 {
-    static weft_status (*const wires[])(wiring *, const weft_link *, int,
+    static weft_status (*const wires[])(wiring *, const weft_fused_op *, int,
                                         weft_error *) = {[WEFT_LOOP_ELEMENTS] = wire_block,
                                                          [WEFT_LOOP_REDUCE] = wire_reduce,
                                                          [WEFT_LOOP_ROWS] = wire_block,
@@ -205,7 +208,7 @@ static weft_status wire_link(wiring *w, const weft_link *link, int link_slot, we
 }
 
 /* The link that makes the first operand of this one, if it is of that op; NULL. */
-static const weft_link *maker_of(const wiring *w, const weft_link *link, const weft_op *op)
+static const weft_fused_op *maker_of(const wiring *w, const weft_fused_op *link, const weft_op *op)
 {
     const weft_step *step = w->step;
     for (int k = 0, slot = step->n_in / step->n_segments; k < step->n_links; k++) {
@@ -217,7 +220,7 @@ static const weft_link *maker_of(const wiring *w, const weft_link *link, const w
 }
 
 /* Of what the link's op resumes (weft_row): the ops, + 1, that made it; 0: it resumes nothing. */
-static void find_differences(const wiring *w, const weft_link *link, int difference[2])
+static void find_differences(const wiring *w, const weft_fused_op *link, int difference[2])
 {
     const weft_row *row = weft_link_op(w->plan, link)->row;
     for (int i = 0; i < 2 && row != NULL && row->resumes != NULL && link != NULL; i++) {
@@ -281,7 +284,7 @@ weft_status weft_bind_ops(const weft_plan *plan, const weft_step *step, weft_loo
         w.form[i] = (form){.stored = -1, .raw = -1, .wide = {-1, -1}};
     wire_operands(&w);
     for (int k = 0, slot = loop->n_in; k < step->n_links; k++) {
-        const weft_link *link = &step->links[k];
+        const weft_fused_op *link = &step->links[k];
         for (int o = 0; o < link->n_out; o++)
             w.form[slot + o].dtype = result_dtype(&w, link, o);
         WEFT_TRY(wire_link(&w, link, slot, error));

@@ -282,7 +282,7 @@ weft_status weft_plan_link_at(const weft_program *program, int step, int index,
     const weft_step *loop = &plan->steps[step];
     uint32_t n = loop->kind == WEFT_STEP_LOOP ? (uint32_t)loop->n_links : 0;
     WEFT_TRY(check_index(index, n, __func__, "op of that loop", error));
-    const weft_link *from = &loop->links[index];
+    const weft_fused_op *from = &loop->links[index];
     const weft_node *node = &plan->graph->nodes[from->node];
     *link = (weft_planned_link){.node = from->node,
                                 .op = weft_link_op(plan, from)->name,
@@ -313,18 +313,19 @@ weft_status weft_plan_skipped_at(const weft_program *program, int index, weft_pl
     return WEFT_OK;
 }
 
-int weft_plan_n_drafts(const weft_program *program)
+int weft_plan_n_candidates(const weft_program *program)
 {
-    return program ? program->plan->n_drafts : 0;
+    return program ? program->plan->n_candidates : 0;
 }
 
-weft_status weft_plan_draft_at(const weft_program *program, int index, weft_planned_draft *draft,
-                               weft_error *error)
+weft_status weft_plan_candidate_at(const weft_program *program, int index,
+                                   weft_planned_candidate *candidate, weft_error *error)
 {
     WEFT_GIVEN(program, error);
-    WEFT_GIVEN(draft, error);
-    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_drafts, __func__, "draft", error));
-    *draft = program->plan->drafts[index];
+    WEFT_GIVEN(candidate, error);
+    WEFT_TRY(
+        check_index(index, (uint32_t)program->plan->n_candidates, __func__, "candidate", error));
+    *candidate = program->plan->candidates[index];
     return WEFT_OK;
 }
 

@@ -1,6 +1,6 @@
 /* program.c: from a plan to a program: groups, memory, initial values, and the agreement of all
  * ranks. */
-#include "hold.h"
+#include "snapshot_guard.h"
 #include "outside.h"
 #include "program.h"
 #include "weft/extend/engine.h"
@@ -197,7 +197,7 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     for (int at = 0; at < program->n_local; at++) {
         weft_find_memory(&program->ranks[at]);
         WEFT_TRY(weft_bind(&program->ranks[at], error)); /* here: the arena serves one thread */
-        WEFT_TRY(weft_end_together(&program->ranks[at], error));
+        WEFT_TRY(weft_end_shared(&program->ranks[at], error));
     }
     if (program->n_local == weft_mesh_n_ranks(program->mesh)) return WEFT_OK;
     /* Flights have taken what there was; a read gathers, and must not fail on one process alone. */
@@ -281,9 +281,9 @@ static weft_status start(weft_program *program, weft_error *error)
     (void)plan_ranks(program, &own);
     (void)weft_world_agree(&own); /* memory is taken together */
     if (own.status != WEFT_OK) return weft_fail(error, own.status, "%s", own.message);
-    WEFT_TRY(weft_open_meetings(program, error));
+    WEFT_TRY(weft_open_barriers(program, error));
     WEFT_TRY(weft_find_common(program, error));
-    WEFT_TRY(weft_check_room(program, error));
+    WEFT_TRY(weft_check_memory(program, error));
     WEFT_TRY(weft_take_seen(program, error));
     return start_ranks(program, error);
 }
@@ -338,12 +338,12 @@ weft_status weft_program_destroy(weft_program **program)
     if (!p) return WEFT_OK;
     if (p->n_shared > 0) return WEFT_USAGE;
     if (p->hold) {
-        weft_hold_wait(p, NULL);
-        weft_hold_end(p->hold);
+        weft_snapshot_guard_wait(p, NULL);
+        weft_snapshot_guard_end(p->hold);
     }
     for (int at = 0; p->ranks && at < p->n_local; at++)
         release_rank(&p->ranks[at]);
-    weft_together_close(p);
+    weft_shared_variables_close(p);
     weft_comms_destroy(&p->comms);
     weft_plan_destroy(&p->plan);
     weft_arena_destroy(&p->arena);

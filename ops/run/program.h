@@ -2,7 +2,7 @@
 #ifndef WEFT_RUN_PROGRAM_H
 #define WEFT_RUN_PROGRAM_H
 
-#include "meeting.h"
+#include "barrier.h"
 #include "plan.h"
 #include "recorder.h"
 
@@ -24,14 +24,14 @@ struct weft_aside {
 
 /* A step that writes what ranks hold in common: none begins before all have read what was there, and none
  * goes on before all is written. */
-typedef struct weft_together {
-    weft_meeting *meeting;
+typedef struct weft_shared_variables {
+    weft_barrier *meeting;
     int channel;   /* where meetings with other processes are recorded; -1: they are not */
     bool is_aside; /* one does it, on all ranks alike; else each does its part */
     bool gathers; /* each part is there, and is brought to its place, by this rank if it `brings` */
     bool brings;
     weft_aside *asides;
-} weft_together;
+} weft_shared_variables;
 
 /* Memory that begins as zero, in 4 bytes. */
 typedef struct weft_zeros {
@@ -70,16 +70,16 @@ struct weft_bound_step {
     const weft_zeros *zeros; /* [step->n_out] begin: what begins as zero */
     int64_t scratch_bytes;
     const weft_step *step;
-    weft_loop_part part;             /* loop, copy: which of its work is this rank's */
-    const weft_together *together;   /* NULL: it concerns this rank alone */
-    void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
-    bool waits;                      /* kernel: for the device */
-    weft_move *move;                 /* convert */
+    weft_loop_part part;                   /* loop, copy: which of its work is this rank's */
+    const weft_shared_variables *together; /* NULL: it concerns this rank alone */
+    void (*release)(void *prepared);       /* kernel; NULL: nothing to give back */
+    bool waits;                            /* kernel: for the device */
+    weft_move *move;                       /* convert */
     weft_comm *comm;
 };
 
-/* keep.c: what the device has kept of a run, to do it again. */
-typedef struct weft_keeper weft_keeper;
+/* capture.c: what the device has kept of a run, to do it again. */
+typedef struct weft_capturer weft_capturer;
 
 struct weft_rank {
     struct weft_program *program;
@@ -100,7 +100,7 @@ struct weft_rank {
     int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
-    weft_keeper *keeper;    /* NULL: not yet looked at */
+    weft_capturer *keeper;  /* NULL: not yet looked at */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;
@@ -120,10 +120,10 @@ struct weft_program {
     /* [plan->n_placed] of a variable: the one of `share` that it is; 0: none. And the axes over which ranks hold it in
      * common; 0: each has its own */
     uint32_t *given, *common;
-    weft_meeting
-        *meetings;      /* [n_local] by their first rank, [sets of axes]; where others see them */
-    uint32_t seen;      /* the axes along which ranks see each other's memory */
-    weft_together *end; /* of a run, where processes hold something in common; else NULL */
+    weft_barrier
+        *meetings; /* [n_local] by their first rank, [sets of axes]; where others see them */
+    uint32_t seen; /* the axes along which ranks see each other's memory */
+    weft_shared_variables *end; /* of a run, where processes hold something in common; else NULL */
     int64_t runs;
     bool has_run; /* what it computes has been computed */
     /* [plan->n_placed] inputs that the host has written, or was given memory of */
@@ -131,8 +131,8 @@ struct weft_program {
     bool inputs_are_written;          /* all of them: nothing more to look at before a run */
     uint32_t n_variables, *variables; /* the user's values [n_variables] */
     uint64_t digest;                  /* of the plan, where several processes have one; else 0 */
-    uint32_t first_store;   /* the first step that writes a variable; n_steps: none does */
-    struct weft_hold *hold; /* variables must stay as they are; NULL: they need not */
+    uint32_t first_store; /* the first step that writes a variable; n_steps: none does */
+    struct weft_snapshot_guard *hold; /* variables must stay as they are; NULL: they need not */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
@@ -156,14 +156,14 @@ void weft_give_memory(weft_rank *rank);
 /* program.c: `bytes` of every rank, to all, where each process has one: *all [n_ranks], to be freed. Collective over the mesh. */
 weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
                           weft_error *error);
-/* room.c: whether what all ranks are about to take is free. Collective over the mesh. */
-weft_status weft_check_room(weft_program *program, weft_error *error);
-/* together.c: which variables ranks hold in common; the rank in whose memory one lies; the steps that write them, bound
+/* memory_check.c: whether what all ranks are about to take is free. Collective over the mesh. */
+weft_status weft_check_memory(weft_program *program, weft_error *error);
+/* shared_variables.c: which variables ranks hold in common; the rank in whose memory one lies; the steps that write them, bound
  * between _begin and _end; _leave: this rank has failed, and will not meet the others. */
 weft_status weft_find_common(weft_program *program, weft_error *error);
-weft_status weft_open_meetings(weft_program *program, weft_error *error);
-weft_status weft_end_together(weft_rank *rank, weft_error *error);
-void weft_meet_at_end(weft_rank *rank);
+weft_status weft_open_barriers(weft_program *program, weft_error *error);
+weft_status weft_end_shared(weft_rank *rank, weft_error *error);
+void weft_barrier_at_end(weft_rank *rank);
 int weft_holder_of(const weft_program *program, uint32_t placed, int rank);
 /* The first of those that differ from a rank along these axes only. */
 int weft_first_along(const weft_mesh *mesh, uint32_t axes, int rank);
@@ -171,11 +171,11 @@ static inline bool weft_has_others(const weft_program *program)
 {
     return program->n_local < weft_mesh_n_ranks(program->mesh);
 }
-weft_status weft_together_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error);
-void weft_together_end(weft_rank *rank, weft_bound_step *bound);
-void weft_together_leave(weft_program *program);
-void weft_together_close(weft_program *program);
-weft_status weft_run_together(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+weft_status weft_shared_variables_begin(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+void weft_shared_variables_end(weft_rank *rank, weft_bound_step *bound);
+void weft_shared_variables_leave(weft_program *program);
+void weft_shared_variables_close(weft_program *program);
+weft_status weft_run_shared(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* bind_kernel.c */
 weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 void weft_unbind_kernel(weft_bound_step *bound);
@@ -195,11 +195,11 @@ void weft_count_moved(weft_rank *rank, const weft_bound_step *bound);
 bool weft_before_step(weft_rank *rank, uint32_t s);
 bool weft_run_step(weft_rank *rank, uint32_t *s);
 uint32_t weft_do_step(weft_rank *rank, uint32_t s, weft_error *error);
-/* keep.c: whether this run is kept, or done again as it was; it; what is kept given back; why nothing is kept, or which step ended a
+/* capture.c: whether this run is kept, or done again as it was; it; what is kept given back; why nothing is kept, or which step ended a
  * stretch first: NULL: nothing of the kind. */
-bool weft_keeps(weft_rank *rank);
-bool weft_run_kept(weft_rank *rank);
-void weft_end_keeping(weft_rank *rank);
+bool weft_captures(weft_rank *rank);
+bool weft_run_captured(weft_rank *rank);
+void weft_end_capturing(weft_rank *rank);
 const char *weft_why_apart(const weft_rank *rank);
 /* The placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);

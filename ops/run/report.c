@@ -391,18 +391,18 @@ static const char *way_text(const weft_way *way)
     return way->kind == WEFT_WAY_CUT ? way->dim : weft_way_kind_name(way->kind);
 }
 
-static weft_status print_drafts(const weft_program *program, FILE *file, weft_error *error)
+static weft_status print_candidates(const weft_program *program, FILE *file, weft_error *error)
 {
-    if (!weft_plan_n_drafts(program)) return WEFT_OK;
+    if (!weft_plan_n_candidates(program)) return WEFT_OK;
     fputs("\ndrafts compared (prices in bytes: of exchanges, of work)\n", file);
-    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
-        weft_planned_draft draft;
-        WEFT_TRY(weft_plan_draft_at(program, i, &draft, error));
-        fprintf(file, "  by %s: %.0f + %.0f, %d exchanges%s\n", draft.name, draft.exchange,
-                draft.work, draft.n_exchanges,
-                draft.is_taken     ? ": taken"
-                : draft.is_allowed ? ""
-                                   : ": more bytes than by names");
+    for (int i = 0; i < weft_plan_n_candidates(program); i++) {
+        weft_planned_candidate candidate;
+        WEFT_TRY(weft_plan_candidate_at(program, i, &candidate, error));
+        fprintf(file, "  by %s: %.0f + %.0f, %d exchanges%s\n", candidate.name, candidate.exchange,
+                candidate.work, candidate.n_exchanges,
+                candidate.is_taken     ? ": taken"
+                : candidate.is_allowed ? ""
+                                       : ": more bytes than by names");
     }
     return WEFT_OK;
 }
@@ -448,7 +448,7 @@ static weft_status print_plan(const weft_program *program, FILE *file, weft_erro
     WEFT_TRY(print_kernels(program, file, error));
     WEFT_TRY(print_forms(program, file, error));
     if (weft_plan_n_decisions(program)) {
-        WEFT_TRY(print_drafts(program, file, error));
+        WEFT_TRY(print_candidates(program, file, error));
         print_decisions(program, file);
         WEFT_TRY(print_steps(program, file, error));
     }

@@ -209,11 +209,11 @@ static weft_status decisions_json(const weft_program *program, json_t *list, wef
     return WEFT_OK;
 }
 
-static weft_status drafts_json(const weft_program *program, json_t *list, weft_error *error)
+static weft_status candidates_json(const weft_program *program, json_t *list, weft_error *error)
 {
-    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
-        weft_planned_draft d;
-        WEFT_TRY(weft_plan_draft_at(program, i, &d, error));
+    for (int i = 0; i < weft_plan_n_candidates(program); i++) {
+        weft_planned_candidate d;
+        WEFT_TRY(weft_plan_candidate_at(program, i, &d, error));
         WEFT_TRY(add(list,
                      json_pack("{s:s, s:o, s:o, s:o, s:I, s:i, s:b, s:b}", "by", d.name, "exchange",
                                number(d.exchange), "work", number(d.work), "total", number(d.total),
@@ -314,7 +314,7 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     errno = 0;
     json_t *root = json_object(), *traffic = json_array(), *skipped = json_array();
     json_t *homes = json_array(), *versions = json_array(), *moves = json_array();
-    json_t *steps = json_array(), *decisions = json_array(), *drafts = json_array();
+    json_t *steps = json_array(), *decisions = json_array(), *candidates = json_array();
     json_t *queues = json_array(), *forms = json_array();
     weft_status status = head_json(program, root, error);
     if (status == WEFT_OK) status = traffic_json(program, traffic, error);
@@ -322,13 +322,13 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     if (status == WEFT_OK) status = tensors_json(program, homes, versions, error);
     if (status == WEFT_OK) status = steps_json(program, moves, steps, error);
     if (status == WEFT_OK) status = queues_json(program, queues, error);
-    if (status == WEFT_OK) status = drafts_json(program, drafts, error);
+    if (status == WEFT_OK) status = candidates_json(program, candidates, error);
     if (status == WEFT_OK) status = forms_json(program, forms, error);
     if (status == WEFT_OK) status = decisions_json(program, decisions, error);
     json_t *lists = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "forms", forms,
                               "queues", queues, "traffic", traffic, "skipped", skipped, "tensors",
                               homes, "collectives", moves, "versions", versions, "step_list", steps,
-                              "drafts", drafts, "decisions", decisions);
+                              "candidates", candidates, "decisions", decisions);
     if (status == WEFT_OK && (!lists || json_object_update(root, lists) != 0))
         status = weft_fail_memory(error, sizeof *traffic);
     if (status == WEFT_OK) status = write_json(root, file, error);

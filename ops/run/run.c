@@ -1,6 +1,6 @@
 /* run.c: the executor: every local rank goes through its steps. */
 #include "await.h"
-#include "hold.h"
+#include "snapshot_guard.h"
 #include "program.h"
 
 #include <string.h>
@@ -171,7 +171,7 @@ const weft_step_run weft_runners[WEFT_STEPS] = {
 /* A rank that has failed starts nothing more. What it had started the others count on, so that is seen to its end. */
 static void give_up(weft_rank *rank)
 {
-    weft_together_leave(rank->program);
+    weft_shared_variables_leave(rank->program);
     for (uint32_t s = 0; s < rank->program->plan->n_steps && rank->n_under_way > 0; s++)
         if (rank->steps[s].goes_on && weft_flight_is_started(rank->steps[s].flight))
             (void)finish_exchange(rank, &rank->steps[s], NULL);
@@ -265,7 +265,7 @@ static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
         for (int o = 0; o < plan->steps[s].n_out; o++) {
             const uint32_t owner = weft_placed_owner(plan, plan->steps[s].out[o]);
             if (plan->placed[owner].home == WEFT_VARIABLE_HOME)
-                weft_hold_wait(rank->program, rank->memory[owner]);
+                weft_snapshot_guard_wait(rank->program, rank->memory[owner]);
         }
         next = end_of(plan, s) + 1;
         is_done = run_steps(rank, s, next);
@@ -277,10 +277,11 @@ static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
 static bool run_all(weft_rank *rank)
 {
     const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
-    if (!weft_is_held(rank->program) && weft_keeps(rank)) return weft_run_kept(rank);
+    if (!weft_is_snapshot_guarded(rank->program) && weft_captures(rank))
+        return weft_run_captured(rank);
     if (!run_steps(rank, 0, first)) return false;
     if (first == n_steps) return true;
-    return (weft_is_held(rank->program) ? run_held : run_steps)(rank, first, n_steps);
+    return (weft_is_snapshot_guarded(rank->program) ? run_held : run_steps)(rank, first, n_steps);
 }
 
 static void run_rank(void *argument, int number)
@@ -296,7 +297,7 @@ static void run_rank(void *argument, int number)
     await_device(rank);
     if (rank->error.status == WEFT_OK && rank->device->failed != NULL)
         (void)!rank->device->failed(rank->stream, &rank->error);
-    if (rank->error.status == WEFT_OK) weft_meet_at_end(rank);
+    if (rank->error.status == WEFT_OK) weft_barrier_at_end(rank);
     weft_recorder_run(rank->recorder, 0);
 }
 

@@ -1,5 +1,5 @@
 /* transfer.c: whole tensors in and out of a program, and the parts that local ranks hold. */
-#include "hold.h"
+#include "snapshot_guard.h"
 #include "part.h"
 #include "program.h"
 
@@ -152,14 +152,15 @@ weft_status weft_write(weft_program *program, weft_value value, weft_dtype dtype
                          "weft_write: %s is computed; only inputs and variables can be written",
                          label_of(value));
     program->is_written[home] = true;
-    if (program->plan->placed[home].home == WEFT_VARIABLE_HOME) weft_hold_wait(program, NULL);
+    if (program->plan->placed[home].home == WEFT_VARIABLE_HOME)
+        weft_snapshot_guard_wait(program, NULL);
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         weft_view view;
         /* Of processes each writes the same, when all have come: it is there when any goes on. */
         const bool is_held = weft_holder_of(program, home, rank->rank) != rank->rank;
         if (is_held && !weft_has_others(program)) continue;
-        if (program->common[home]) weft_meet_at_end(rank);
+        if (program->common[home]) weft_barrier_at_end(rank);
         weft_placed_view(program->plan, home, rank->rank, &view);
         WEFT_TRY(write_box(rank, &view, home, data, error));
     }

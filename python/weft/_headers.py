@@ -224,7 +224,7 @@ class _Declarations:
             elif word in ("enum", "struct") and "{" in (self.peek(1), self.peek(2)):
                 self.enum() if word == "enum" else self.struct()
                 self.take(";")
-            elif word in ("static", "WEFT_INLINE", "WEFT_ANYWHERE"):
+            elif word in ("static", "WEFT_INLINE", "WEFT_HOST_DEVICE"):
                 self.inline()
             elif word == "WEFT_API":
                 self.exported()
@@ -286,7 +286,7 @@ class _Declarations:
         return name
 
     def inline(self):
-        if not (self.accept("WEFT_INLINE") or self.accept("WEFT_ANYWHERE")):  # weft/extend/math.h, half.h
+        if not (self.accept("WEFT_INLINE") or self.accept("WEFT_HOST_DEVICE")):  # weft/extend/math.h, half.h
             self.take("static")
             self.take("inline")
         field = self.declarator(self.base_type())

@@ -130,7 +130,7 @@ static void check_case(const step_case *c)
     weft_error error = {0};
     forward window = {0}, step = {0};
     if (mesh == NULL) return;
-    if (CHECK_OK(open_forward(mesh, c, gpt_window, NULL, &window, &error), error) &&
+    if (CHECK_OK(open_forward(mesh, c, gpt_context, NULL, &window, &error), error) &&
         CHECK_OK(open_forward(mesh, c, gpt_next, window.program, &step, &error), error))
         (void)CHECK_OK(write_texts(c, &window, &step, &error), error);
     close_forward(&step);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "meeting.h"
+#include "barrier.h"
 #include "mesh_internal.h"
 #include "weft/collectives.h"
 
@@ -76,7 +76,7 @@ static void measure_lanes(int n)
 /* ---- ranks -------------------------------------------------------------------------------------- */
 
 typedef struct ranks {
-    weft_meeting meeting;
+    weft_barrier meeting;
     weft_comms *comms;
     int n;
 } ranks;
@@ -85,9 +85,9 @@ static void meet(void *argument, int rank)
 {
     ranks *all = argument;
     (void)rank;
-    weft_meeting_open(&all->meeting, all->n, all->n <= weft_machine_info()->host_cores);
+    weft_barrier_open(&all->meeting, all->n, all->n <= weft_machine_info()->host_cores);
     for (int i = 0; i < times; i++)
-        (void)weft_meet(&all->meeting);
+        (void)weft_barrier_wait(&all->meeting);
 }
 
 static void reduce(void *argument, int rank)

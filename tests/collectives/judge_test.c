@@ -357,7 +357,7 @@ static void test_one_view_alone_is_not_everybody(void)
 
 static void test_hold_begins_when_the_last_arrives(void)
 {
-    weft_hold holds[3] = {{0}};
+    weft_judge_held holds[3] = {{0}};
     make_views(3);
     wait_on(0, WORLD, 0, 3, 100);
     wait_on(1, WORLD, 0, 3, 100);
@@ -379,7 +379,7 @@ static void test_hold_begins_when_the_last_arrives(void)
 /* Calls that were begun together are waited for one after the other: each wait is one of its own. */
 static void test_hold_begins_anew_with_the_next_call_under_way(void)
 {
-    weft_hold holds[2] = {{0}};
+    weft_judge_held holds[2] = {{0}};
     make_views(2);
     for (int r = 0; r < 2; r++)
         for (int calls = 0; calls < 2; calls++)

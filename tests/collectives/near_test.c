@@ -1,6 +1,6 @@
 /* Memory that processes of one host see of each other: all of it, of different sizes, and gone with them. */
 /* RANKS: 2 3 */
-#include "near.h"
+#include "host_shm.h"
 
 #include <sys/shm.h>
 
@@ -34,18 +34,18 @@ static weft_status agree(void *context, weft_error *error)
     return weft_world_agree(error);
 }
 
-static weft_near_peers peers_here(void)
+static weft_host_shm_peers peers_here(void)
 {
-    return (weft_near_peers){world_now.n_processes, world_now.process, gather, agree, NULL};
+    return (weft_host_shm_peers){world_now.n_processes, world_now.process, gather, agree, NULL};
 }
 
 static void test_everybody_sees_what_each_writes(void)
 {
-    const weft_near_peers peers = peers_here();
+    const weft_host_shm_peers peers = peers_here();
     const int64_t bytes = 5000 + 10000 * (int64_t)peers.self;
-    weft_near near;
+    weft_host_shm near;
     weft_error error = {0};
-    if (!CHECK_OK(weft_near_make(&near, &peers, bytes, &error), error)) return;
+    if (!CHECK_OK(weft_host_shm_make(&near, &peers, bytes, &error), error)) return;
     if (near.n == 0) CHECK_TEXT(near.why, "was refused memory");
     for (int64_t i = 0; near.n > 0 && i < bytes; i++) {
         CHECK(near.memory[near.self][i] == 0);
@@ -59,21 +59,21 @@ static void test_everybody_sees_what_each_writes(void)
                 CHECK_EQ_INT(near.memory[k][i], near.peers[k] + 1);
                 break;
             }
-    weft_near_free(&near);
+    weft_host_shm_free(&near);
     CHECK_EQ_INT(near.n, 0);
 }
 
 /* More than any machine has: all go on without, and say why. */
 static void test_what_is_refused_to_one_nobody_has(void)
 {
-    const weft_near_peers peers = peers_here();
+    const weft_host_shm_peers peers = peers_here();
     const int64_t bytes = peers.self == peers.n - 1 ? (int64_t)1 << 60 : 4096;
-    weft_near near;
+    weft_host_shm near;
     weft_error error = {0};
-    CHECK_OK(weft_near_make(&near, &peers, bytes, &error), error);
+    CHECK_OK(weft_host_shm_make(&near, &peers, bytes, &error), error);
     CHECK_EQ_INT(near.n, 0);
     CHECK_TEXT(near.why, "was refused memory of process");
-    weft_near_free(&near);
+    weft_host_shm_free(&near);
 }
 
 /* Memory of a mesh: the one who asked for too much has none, the others theirs, and all say why nobody sees another's. */

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "hold.h"
+#include "snapshot_guard.h"
 
 /* w1 is [7, WIDE] of f64: 17 MB and no whole number of blocks, so that copies of it are shared out
  * among their holders and rows of it are cut inside blocks. */
@@ -119,11 +119,11 @@ static void test_steps_beside_a_save_are_not_in_it(void)
  * ---------------------------------------------------------------------------------------------------
  */
 
-static weft_hold hold;
+static weft_snapshot_guard hold;
 static atomic_bool is_released, was_early;
 static atomic_int n_waits;
 
-static void wait_released(weft_hold *h, const void *memory)
+static void wait_released(weft_snapshot_guard *h, const void *memory)
 {
     (void)h, (void)memory;
     atomic_fetch_add(&n_waits, 1);
@@ -160,8 +160,8 @@ static void test_a_run_waits_before_it_writes(void)
         w1[i] = 0.25;
     CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
              error);
-    hold = (weft_hold){.wait = wait_released};
-    weft_hold_start(&hold, n.program);
+    hold = (weft_snapshot_guard){.wait = wait_released};
+    weft_snapshot_guard_start(&hold, n.program);
     CHECK_EQ_INT(pthread_create(&thread, NULL, release_later, &n), 0);
     CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
     pthread_join(thread, NULL);
@@ -207,7 +207,7 @@ static bool is_as_before(int i)
     return memcmp(memory, held.before[i], bytes) == 0;
 }
 
-static void look_at_held(weft_hold *h, const void *memory)
+static void look_at_held(weft_snapshot_guard *h, const void *memory)
 {
     size_t bytes;
     int i = 0;
@@ -243,8 +243,8 @@ static void test_a_run_waits_for_one_variable_at_a_time(void)
         if (CHECK((held.before[i] = malloc(bytes)) != NULL)) memcpy(held.before[i], memory, bytes);
     }
     weft_write_order(n.program, held.n_variables, held.order);
-    hold = (weft_hold){.wait = look_at_held};
-    weft_hold_start(&hold, n.program);
+    hold = (weft_snapshot_guard){.wait = look_at_held};
+    weft_snapshot_guard_start(&hold, n.program);
     CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
     CHECK_EQ_INT(held.n_asked, held.n_variables); /* adam writes them all */
     CHECK(!held.was_changed && !held.was_unknown && held.had_changed_others);

@@ -120,16 +120,16 @@ static void test_what_lives_together_lies_apart(void)
 
 /* Linked with --wrap: how often buffers were packed. */
 static int n_packings;
-weft_status __real_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
-                                   weft_arena *arena, int64_t *end, weft_error *error);
-weft_status __wrap_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
-                                   weft_arena *arena, int64_t *end, weft_error *error);
+weft_status __real_weft_pack_in_best_order(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                           weft_arena *arena, int64_t *end, weft_error *error);
+weft_status __wrap_weft_pack_in_best_order(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                           weft_arena *arena, int64_t *end, weft_error *error);
 
-weft_status __wrap_weft_pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
-                                   weft_arena *arena, int64_t *end, weft_error *error)
+weft_status __wrap_weft_pack_in_best_order(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                                           weft_arena *arena, int64_t *end, weft_error *error)
 {
     n_packings++;
-    return __real_weft_pack_tight(all, n, n_steps, arena, end, error);
+    return __real_weft_pack_in_best_order(all, n, n_steps, arena, end, error);
 }
 
 static bool lie_alike(const weft_plan *plan, const weft_memory *a, const weft_memory *b)

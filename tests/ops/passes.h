@@ -55,12 +55,13 @@ weft_status __wrap_weft_pass_fuse(weft_plan *plan, weft_error *error)
     return status;
 }
 
-weft_status __real_weft_pass_bundle(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_bundle(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_bundle(weft_plan *plan, weft_error *error)
+weft_status __real_weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error)
 {
     const uint32_t before = plan->n_steps;
-    const weft_status status = now->bundles ? __real_weft_pass_bundle(plan, error) : WEFT_OK;
+    const weft_status status =
+        now->bundles ? __real_weft_pass_fuse_horizontal(plan, error) : WEFT_OK;
     n_bundled += before - plan->n_steps;
     return status;
 }
@@ -88,14 +89,14 @@ static weft_status find_amounts(const weft_plan *plan, amounts *found, weft_erro
     return status;
 }
 
-weft_status __real_weft_pass_join(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_join(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_join(weft_plan *plan, weft_error *error)
+weft_status __real_weft_pass_bucket(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_bucket(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_bucket(weft_plan *plan, weft_error *error)
 {
     amounts before, after;
     if (!now->joins) return WEFT_OK;
     WEFT_TRY(find_amounts(plan, &before, error));
-    WEFT_TRY(__real_weft_pass_join(plan, error));
+    WEFT_TRY(__real_weft_pass_bucket(plan, error));
     WEFT_TRY(find_amounts(plan, &after, error));
     n_exchanges[0] += (uint64_t)before.count;
     n_exchanges[1] += (uint64_t)after.count;
@@ -104,9 +105,9 @@ weft_status __wrap_weft_pass_join(weft_plan *plan, weft_error *error)
     return WEFT_OK;
 }
 
-weft_status __real_weft_pass_early(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_early(weft_plan *plan, weft_error *error);
-weft_status __wrap_weft_pass_early(weft_plan *plan, weft_error *error)
+weft_status __real_weft_pass_hoist(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_hoist(weft_plan *plan, weft_error *error);
+weft_status __wrap_weft_pass_hoist(weft_plan *plan, weft_error *error)
 {
     amounts before, after;
     if (!now->hurries) return WEFT_OK;
@@ -115,7 +116,7 @@ weft_status __wrap_weft_pass_early(weft_plan *plan, weft_error *error)
     if (!as_built) return weft_fail_memory(error, n * sizeof *as_built);
     memcpy(as_built, plan->steps, n * sizeof *as_built);
     weft_status status = find_amounts(plan, &before, error);
-    if (status == WEFT_OK) status = __real_weft_pass_early(plan, error);
+    if (status == WEFT_OK) status = __real_weft_pass_hoist(plan, error);
     if (status == WEFT_OK) status = find_amounts(plan, &after, error);
     for (uint32_t s = 0; s < n && status == WEFT_OK; s++)
         n_moved += as_built[s].out != plan->steps[s].out;

@@ -1,4 +1,4 @@
-/* plan_shown.h: a plan's drafts and exchanges, for who wants to see why a test of them failed. */
+/* plan_shown.h: a plan's candidates and exchanges, for who wants to see why a test of them failed. */
 #ifndef TEST_PLAN_SHOWN_H
 #define TEST_PLAN_SHOWN_H
 
@@ -7,13 +7,13 @@
 
 static inline void show_plan(const weft_program *program)
 {
-    for (int i = 0; i < weft_plan_n_drafts(program); i++) {
-        weft_planned_draft draft;
+    for (int i = 0; i < weft_plan_n_candidates(program); i++) {
+        weft_planned_candidate candidate;
         weft_error error = {0};
-        if (!CHECK_OK(weft_plan_draft_at(program, i, &draft, &error), error)) return;
-        printf("  by %s: %.0f + %.0f, %d exchanges%s%s\n", draft.name, draft.exchange, draft.work,
-               draft.n_exchanges, draft.is_allowed ? "" : ", not allowed",
-               draft.is_taken ? ", taken" : "");
+        if (!CHECK_OK(weft_plan_candidate_at(program, i, &candidate, &error), error)) return;
+        printf("  by %s: %.0f + %.0f, %d exchanges%s%s\n", candidate.name, candidate.exchange,
+               candidate.work, candidate.n_exchanges, candidate.is_allowed ? "" : ", not allowed",
+               candidate.is_taken ? ", taken" : "");
     }
     for (int s = 0; s < weft_plan_n_steps(program); s++) {
         weft_planned_step step;

@@ -31,7 +31,7 @@ static int64_t pack_tight(weft_buffer *const *all, uint32_t n, uint32_t n_steps)
     weft_error error = {0};
     weft_arena *arena = weft_arena_create();
     int64_t end = -1;
-    CHECK_OK(weft_pack_tight(all, n, n_steps, arena, &end, &error), error);
+    CHECK_OK(weft_pack_in_best_order(all, n, n_steps, arena, &end, &error), error);
     weft_arena_destroy(&arena);
     return end;
 }

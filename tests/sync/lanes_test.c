@@ -10,7 +10,7 @@ enum { MOST_ITEMS = 128 };
 
 typedef struct passes {
     int n_lanes, n_items, n_passes, most;
-    weft_shares *shares;
+    weft_work *shares;
     weft_wait_sign signs[SCHEDULE_THREADS];
     int done[MOST_ITEMS]; /* passes; memory that lanes hand to each other */
 } passes;
@@ -29,8 +29,8 @@ static void go_through(void *state, int lane)
     passes *p = state;
     for (int pass = 0; pass < p->n_passes; pass++) {
         int64_t first, last;
-        if (pass > 0) weft_shares_again(p->shares, lane);
-        while (weft_shares_take(p->shares, lane, p->most, &p->signs[lane], &first, &last))
+        if (pass > 0) weft_work_again(p->shares, lane);
+        while (weft_work_take(p->shares, lane, p->most, &p->signs[lane], &first, &last))
             do_items(p, pass, first, last);
     }
 }
@@ -40,13 +40,13 @@ static void share_items(void *state)
     passes *p = state;
     memset(p->done, 0, sizeof p->done);
     memset(p->signs, 0, sizeof p->signs);
-    p->shares = weft_shares_create(p->n_lanes);
-    weft_shares_begin(p->shares, p->n_items, p->n_lanes);
+    p->shares = weft_work_create(p->n_lanes);
+    weft_work_begin(p->shares, p->n_items, p->n_lanes);
     explored_each(p->n_lanes, go_through, p);
     for (int i = 0; i < p->n_items; i++)
         if (p->done[i] != p->n_passes)
             schedule_fail("item %d is done %d times in %d passes", i, p->done[i], p->n_passes);
-    weft_shares_destroy(p->shares);
+    weft_work_destroy(p->shares);
 }
 
 static void check_passes(int n_lanes, int n_items, int n_passes, schedule_options options)

@@ -1,12 +1,12 @@
 /* meeting_test: in all orders within a bound, ranks that write together see what all have written, nobody goes on
  * before all are there, and a meeting that breaks lets everybody go. */
-#include "meeting.h"
+#include "barrier.h"
 
 #include "explored.h"
 
 typedef struct together {
     int n_ranks, n_rounds, breaker; /* -1: nobody breaks it */
-    weft_meeting meeting;
+    weft_barrier meeting;
     int numbers[SCHEDULE_THREADS]; /* each written by its rank, read by all, in turns */
 } together;
 
@@ -22,17 +22,17 @@ static void read_all(together *t, int round)
 static void write_together(void *state, int rank)
 {
     together *t = state;
-    weft_meeting_open(&t->meeting, t->n_ranks, true);
+    weft_barrier_open(&t->meeting, t->n_ranks, true);
     for (int round = 1; round <= t->n_rounds; round++) {
         if (rank == t->breaker && round == t->n_rounds) {
-            weft_meeting_break(&t->meeting);
+            weft_barrier_break(&t->meeting);
             return;
         }
         weft_sync_writes(&t->numbers[rank]);
         t->numbers[rank] = round;
-        if (!weft_meet(&t->meeting)) return;
+        if (!weft_barrier_wait(&t->meeting)) return;
         read_all(t, round);
-        if (!weft_meet(&t->meeting)) return;
+        if (!weft_barrier_wait(&t->meeting)) return;
     }
     if (t->breaker >= 0) schedule_fail("rank %d has met one that never came", rank);
 }

@@ -16,27 +16,27 @@ if(CMAKE_SCRIPT_MODE_FILE)
   endfunction()
 endif()
 
-fault(waits_for_later_passes lanes mesh/share.c "its.pass < mine.pass" "its.pass != mine.pass")
-fault(announces_after_the_claim lanes mesh/share.c
+fault(waits_for_later_passes lanes mesh/work_sharing.c "its.pass < mine.pass" "its.pass != mine.pass")
+fault(announces_after_the_claim lanes mesh/work_sharing.c
       "        weft_sync_store(&s->of[lane].helping, packed(*taken));
         if (weft_sync_replace(left, &word, packed(rest))) return true;"
       "        if (weft_sync_replace(left, &word, packed(rest))) {
             weft_sync_store(&s->of[lane].helping, packed(*taken));
             return true;
         }")
-fault(does_not_wait_for_helpers lanes mesh/share.c "    await_helpers(s, lane, taken, sign);" "    (void)await_helpers, (void)sign;")
-fault(helps_in_another_pass lanes mesh/share.c "if (rest.pass != pass || rest.first == rest.end) break;" "(void)pass;
+fault(does_not_wait_for_helpers lanes mesh/work_sharing.c "    await_helpers(s, lane, taken, sign);" "    (void)await_helpers, (void)sign;")
+fault(helps_in_another_pass lanes mesh/work_sharing.c "if (rest.pass != pass || rest.first == rest.end) break;" "(void)pass;
         if (rest.first == rest.end) break;")
 fault(does_not_wake_who_waits_for_the_team lanes mesh/team.c
       "        if (weft_sync_sub(&team->left.value, 1) == 1) weft_word_wake(&team->left, WEFT_OF_THREADS);"
       "        (void)weft_sync_sub(&team->left.value, 1);")
 fault(sleeps_without_saying_so lanes mesh/sync/sync.c "    weft_sync_add(&word->n_asleep, 1);" "    weft_sync_add(&word->n_asleep, 0);")
-fault(ends_the_round_before_it_is_empty meeting ops/run/meeting.c
+fault(ends_the_round_before_it_is_empty meeting ops/run/barrier.c
       "    weft_sync_store(&meeting->n_here, 0);
     const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);"
       "    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);
     weft_sync_store(&meeting->n_here, 0);")
-fault(breaks_off_without_a_word meeting ops/run/meeting.c
+fault(breaks_off_without_a_word meeting ops/run/barrier.c
       "    (void)weft_sync_or(&meeting->round.value, BROKEN);
     weft_word_wake(&meeting->round, WEFT_OF_PROCESSES);"
       "    (void)weft_sync_or(&meeting->round.value, BROKEN);")
@@ -51,10 +51,10 @@ fault(reads_the_bell_after_the_last_look exchange collectives/pending.c
     weft_desk_poll(desk);"
       "    weft_desk_poll(desk);
     const uint32_t seen = weft_sync_load(&desk->bell.value);")
-fault(writes_into_a_slot_that_is_read window collectives/window.c "piece < WEFT_WINDOW_SLOTS || all_have_combined" "true || all_have_combined")
-fault(combines_before_all_have_given window collectives/window.c
+fault(writes_into_a_slot_that_is_read window collectives/shm_reduce.c "piece < WEFT_WINDOW_SLOTS || all_have_combined" "true || all_have_combined")
+fault(combines_before_all_have_given window collectives/shm_reduce.c
       "             all_have_given(w, it->base + it->n_combined, it->fingerprint))" "             (all_have_given(w, it->base + it->n_combined, it->fingerprint) || w->self == 0))")
-fault(hands_over_without_release window collectives/window.c
+fault(hands_over_without_release window collectives/shm_reduce.c
       "weft_sync_store_release(&line->given, number + 1)" "weft_sync_store_relaxed(&line->given, number + 1)")
 fault(changes_a_channel_without_a_version recorder collectives/watch/recorder.c
       "    weft_guarded_open(&channel->version);" "    weft_guarded_open(&channel->version), weft_guarded_open(&channel->version);")

@@ -9,7 +9,7 @@ enum { MOST_RANKS = 3, MOST_FLOATS = 90000, REDUCTIONS = 2 };
 
 /* Each rank as a process would be: a window of its own onto the same memory. */
 typedef struct process {
-    weft_shared_window window;
+    weft_shm_reduce window;
     weft_comm comm;
     weft_areas areas;
     weft_reduce reduce;
@@ -25,8 +25,8 @@ typedef struct host {
     char *memory[MOST_RANKS];
 } host;
 
-static const int64_t memory_bytes =
-    (int64_t)sizeof(weft_shared_window_line) + (int64_t)WEFT_WINDOW_SLOTS * WEFT_WINDOW_SLOT_BYTES;
+static const int64_t memory_bytes = (int64_t)sizeof(weft_shm_reduce_line) +
+                                    (int64_t)WEFT_SHM_REDUCE_SLOTS * WEFT_SHM_REDUCE_SLOT_BYTES;
 
 static float summand(int rank, int reduction, int i)
 {
@@ -37,7 +37,7 @@ static void wait_for(weft_reduction *it)
 {
     weft_error error = {0};
     weft_waiter waiter = {"the others' pieces", WEFT_ANY, {0, 0}, NULL, 0};
-    while (!weft_shared_window_poll(it, &error))
+    while (!weft_shm_reduce_poll(it, &error))
         weft_waiter_nap(&waiter, 1);
 }
 
@@ -55,7 +55,7 @@ static void reduce_all(void *state, int rank)
                              .scratch = p->scratch};
         for (int i = 0; i < h->n_floats; i += 97)
             p->send[i] = summand(rank, k, i);
-        (void)weft_shared_window_start(&it, &error);
+        (void)weft_shm_reduce_start(&it, &error);
         wait_for(&it);
         for (int i = 0; i < h->n_floats; i += 97) {
             float sum = 0;
@@ -73,9 +73,9 @@ static void open_process(host *h, int rank)
     process *p = &h->processes[rank];
     for (int r = 0; r < h->n_ranks; r++)
         p->memory[r] = h->memory[r];
-    p->window = (weft_shared_window){.near = {.n = h->n_ranks, .self = rank, .memory = p->memory},
-                                     .n_ranks = h->n_ranks,
-                                     .self = rank};
+    p->window = (weft_shm_reduce){.near = {.n = h->n_ranks, .self = rank, .memory = p->memory},
+                                  .n_ranks = h->n_ranks,
+                                  .self = rank};
     p->areas = (weft_areas){0};
     p->comm = (weft_comm){.rank = rank,
                           .self = rank,
@@ -89,7 +89,7 @@ static void run_processes(void *state)
 {
     host *h = state;
     for (int r = 0; r < h->n_ranks; r++)
-        memset(h->memory[r], 0, sizeof(weft_shared_window_line));
+        memset(h->memory[r], 0, sizeof(weft_shm_reduce_line));
     for (int r = 0; r < h->n_ranks; r++)
         open_process(h, r);
     explored_each(h->n_ranks, reduce_all, h);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "weft/error.h"
-#include "weft/extend/anywhere.h"
+#include "weft/extend/host_device.h"
 
 WEFT_BEGIN
 
@@ -25,7 +25,7 @@ typedef struct weft_philox_key {
  * Element i of a tensor uses word i % 4 of block i / 4. The key's seed goes to Philox's key words;
  * stream and step go to the upper half of its counter.
  */
-WEFT_ANYWHERE void weft_philox(weft_philox_key key, uint64_t counter, uint32_t words[4])
+WEFT_HOST_DEVICE void weft_philox(weft_philox_key key, uint64_t counter, uint32_t words[4])
 {
     uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = key.stream, c3 = key.step;
@@ -39,7 +39,7 @@ WEFT_ANYWHERE void weft_philox(weft_philox_key key, uint64_t counter, uint32_t w
 }
 
 /* Local. A word as a number in [0, 1): the upper 24 bits, so that float and double agree exactly. */
-WEFT_ANYWHERE double weft_philox_unit(uint32_t word)
+WEFT_HOST_DEVICE double weft_philox_unit(uint32_t word)
 {
     return (double)(word >> 8) * (1.0 / 16777216.0);
 }

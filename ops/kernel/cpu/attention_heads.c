@@ -150,13 +150,13 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
 /* ---- loops over one row ---------------------------------------------------------------------- */
 
 #define ROW_MATH(T, suffix)                                                                        \
-    WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \
+    WEFT_TARGET_CLONES static T max_##suffix(const T *x, int64_t n)                                \
     {                                                                                              \
         T m = x[0];                                                                                \
         WEFT_SIMD(reduction(max : m)) for (int64_t i = 1; i < n; i++) m = x[i] > m ? x[i] : m;     \
         return m;                                                                                  \
     }                                                                                              \
-    WEFT_CLONES static T exp_##suffix(T *x, int64_t n, T max)                                      \
+    WEFT_TARGET_CLONES static T exp_##suffix(T *x, int64_t n, T max)                               \
     {                                                                                              \
         T sum = 0;                                                                                 \
         WEFT_SIMD(reduction(+ : sum)) for (int64_t i = 0; i < n; i++)                              \
@@ -181,22 +181,23 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         state->sum[i] = state->sum[i] * by + sum;                                                  \
         return by;                                                                                 \
     }                                                                                              \
-    WEFT_CLONES static double dot_##suffix(const void *a, const void *b, int64_t n)                \
+    WEFT_TARGET_CLONES static double dot_##suffix(const void *a, const void *b, int64_t n)         \
     {                                                                                              \
         const T *x = a, *y = b;                                                                    \
         T sum = 0;                                                                                 \
         _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += x[i] * y[i]; \
         return (double)sum;                                                                        \
     }                                                                                              \
-    WEFT_CLONES static void probabilities_##suffix(void *scores, int64_t n, weft_row_kept kept)    \
+    WEFT_TARGET_CLONES static void probabilities_##suffix(void *scores, int64_t n,                 \
+                                                          weft_row_kept kept)                      \
     {                                                                                              \
         T *x = scores;                                                                             \
         const T base = (T)kept.base, over = (T)kept.over;                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] = weft_exp_##suffix(x[i] - base) * over;                                          \
     }                                                                                              \
-    WEFT_CLONES static void score_gradient_##suffix(const void *p, void *dp, int64_t n,            \
-                                                    double dot)                                    \
+    WEFT_TARGET_CLONES static void score_gradient_##suffix(const void *p, void *dp, int64_t n,     \
+                                                           double dot)                             \
     {                                                                                              \
         const T *x = p;                                                                            \
         T *y = dp;                                                                                 \
@@ -211,8 +212,8 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] *= (T)by;                                                                         \
     }                                                                                              \
-    WEFT_CLONES static void store_##suffix(void *to, int64_t stride, const void *from, int64_t n,  \
-                                           double by)                                              \
+    WEFT_TARGET_CLONES static void store_##suffix(void *to, int64_t stride, const void *from,      \
+                                                  int64_t n, double by)                            \
     {                                                                                              \
         T *y = to;                                                                                 \
         const T *x = from;                                                                         \
@@ -225,7 +226,8 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         for (int64_t i = 0; i < n; i++)                                                            \
             y[i * stride] = x[i] * (T)by;                                                          \
     }                                                                                              \
-    WEFT_CLONES static void add_##suffix(void *to, const void *from, int64_t stride, int64_t n)    \
+    WEFT_TARGET_CLONES static void add_##suffix(void *to, const void *from, int64_t stride,        \
+                                                int64_t n)                                         \
     {                                                                                              \
         T *x = to;                                                                                 \
         const T *y = from;                                                                         \
@@ -238,7 +240,8 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
         for (int64_t i = 0; i < n; i++)                                                            \
             x[i] += y[i * stride];                                                                 \
     }                                                                                              \
-    WEFT_CLONES static void add_to_##suffix(void *to, int64_t stride, const void *from, int64_t n) \
+    WEFT_TARGET_CLONES static void add_to_##suffix(void *to, int64_t stride, const void *from,     \
+                                                   int64_t n)                                      \
     {                                                                                              \
         T *y = to, sum = 0;                                                                        \
         const T *x = from;                                                                         \
@@ -254,8 +257,8 @@ void weft_tile_score(const weft_heads *h, const weft_tile *tile, char *scores)
                 y[i * stride] += x[i];                                                             \
         }                                                                                          \
     }                                                                                              \
-    WEFT_CLONES static void hide_##suffix(void *data, const int32_t *mask, int64_t stride,         \
-                                          int64_t n)                                               \
+    WEFT_TARGET_CLONES static void hide_##suffix(void *data, const int32_t *mask, int64_t stride,  \
+                                                 int64_t n)                                        \
     {                                                                                              \
         T *x = data;                                                                               \
         if (stride == 1) {                                                                         \

@@ -52,8 +52,8 @@
                 dp[i] = s[i] * (dp[i] - mean[i]);                                                  \
             }                                                                                      \
     }                                                                                              \
-    WEFT_CLONES static void hides_##x(const weft_panel_part *part, const int32_t *first,           \
-                                      const int32_t *end, void *scores, int64_t width)             \
+    WEFT_TARGET_CLONES static void hides_##x(const weft_panel_part *part, const int32_t *first,    \
+                                             const int32_t *end, void *scores, int64_t width)      \
     {                                                                                              \
         T *s = (T *)scores + part->from * WIDTH;                                                   \
         if (part->vectors == 1) hide_##x(WIDTH, part->n, first, end, s, width);                    \
@@ -66,8 +66,8 @@
         for (int i = 0; i < vectors * WIDTH; i++)                                                  \
             ((T *)(void *)rows->max)[i] = (T)state->max[i];                                        \
     }                                                                                              \
-    WEFT_CLONES static void raises_##x(const weft_panel_part *part, weft_panel_rows *rows,         \
-                                       const void *scores, int64_t width)                          \
+    WEFT_TARGET_CLONES static void raises_##x(const weft_panel_part *part, weft_panel_rows *rows,  \
+                                              const void *scores, int64_t width)                   \
     {                                                                                              \
         const T *s = (const T *)scores + part->from * WIDTH;                                       \
         T *max = (T *)(void *)rows->max + part->from * WIDTH;                                      \
@@ -76,8 +76,8 @@
         if (part->vectors == 3) raise_##x(3 * WIDTH, part->n, max, s, width);                      \
         if (part->vectors == 4) raise_##x(4 * WIDTH, part->n, max, s, width);                      \
     }                                                                                              \
-    WEFT_CLONES static void settles_##x(weft_panel_state *state, weft_panel_rows *rows,            \
-                                        int vectors, double *by)                                   \
+    WEFT_TARGET_CLONES static void settles_##x(weft_panel_state *state, weft_panel_rows *rows,     \
+                                               int vectors, double *by)                            \
     {                                                                                              \
         const T *max = (const T *)(const void *)rows->max;                                         \
         T *base = (T *)(void *)rows->base, factor[WEFT_PANEL];                                     \
@@ -93,8 +93,9 @@
             state->sum[i] *= by[i];                                                                \
         }                                                                                          \
     }                                                                                              \
-    WEFT_CLONES static void enters_##x(const weft_panel_part *part, weft_panel_state *state,       \
-                                       const weft_panel_rows *rows, void *scores, int64_t width)   \
+    WEFT_TARGET_CLONES static void enters_##x(                                                     \
+        const weft_panel_part *part, weft_panel_state *state, const weft_panel_rows *rows,         \
+        void *scores, int64_t width)                                                               \
     {                                                                                              \
         const int64_t from = part->from * WIDTH;                                                   \
         T *s = (T *)scores + from;                                                                 \
@@ -115,9 +116,9 @@
             mean[i] = i < n ? (T)means[i] : 0;                                                     \
         }                                                                                          \
     }                                                                                              \
-    WEFT_CLONES static void differentiates_##x(const weft_panel_part *part,                        \
-                                               const weft_panel_rows *rows, void *scores,          \
-                                               void *gradient, int64_t width)                      \
+    WEFT_TARGET_CLONES static void differentiates_##x(const weft_panel_part *part,                 \
+                                                      const weft_panel_rows *rows, void *scores,   \
+                                                      void *gradient, int64_t width)               \
     {                                                                                              \
         const int64_t from = part->from * WIDTH, n = part->n;                                      \
         T *s = (T *)scores + from, *dp = (T *)gradient + from;                                     \

@@ -20,7 +20,7 @@ typedef struct strip {
 } strip;
 
 #define STRIDED(s, T, R, SUM, of)                                                                  \
-    WEFT_CLONES static void add_rows_##s(SUM *sum, const T *a, const T *b, const strip *x)         \
+    WEFT_TARGET_CLONES static void add_rows_##s(SUM *sum, const T *a, const T *b, const strip *x)  \
     {                                                                                              \
         for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b) {                   \
             WEFT_IVDEP                                                                             \

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "weft/extend/clones.h"
+#include "weft/extend/target_clones.h"
 #include "weft/extend/half.h"
 
 enum { CHUNK = 2048, DEPTH = 2048, ROWS = 8, DOTS = 4, LINE = 16 /* elements */ };
@@ -40,7 +40,7 @@ static inline void ask(const void *memory)
 
 #define GEMV(s, T, R, of)                                                                          \
     /* w [k, n] */                                                                                 \
-    WEFT_CLONES static void add_rows_##s(const part *p)                                            \
+    WEFT_TARGET_CLONES static void add_rows_##s(const part *p)                                     \
     {                                                                                              \
         const int64_t n = p->n, stride = p->stride;                                                \
         const R *x = p->x;                                                                         \
@@ -69,7 +69,7 @@ static inline void ask(const void *memory)
         }                                                                                          \
     }                                                                                              \
     /* w [n, k]; of fewer than DOTS results the last one is done again */                          \
-    WEFT_CLONES static void add_dots_##s(const part *p)                                            \
+    WEFT_TARGET_CLONES static void add_dots_##s(const part *p)                                     \
     {                                                                                              \
         const int64_t k = p->k, last = p->n - 1;                                                   \
         const R *x = p->x;                                                                         \

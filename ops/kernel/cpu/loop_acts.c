@@ -12,7 +12,7 @@ void weft_making_add(weft_making *m, weft_act act)
 
 /* ---- values of rows -------------------------------------------------------------------------- */
 
-static void place_rows(weft_making *m, weft_slot *v)
+static void place_rows(weft_making *m, weft_loop_slot *v)
 {
     v->rows = v->result >= 0 ? weft_making_result(m, v->result)
                              : weft_making_buffer(m, m->space->rows * v->width * v->bytes, 0);
@@ -42,7 +42,7 @@ static void make_row_op(weft_making *m, int k)
     weft_act act = {.number = k, .bytes = op->bytes, .block = op->block, .finish = op->finish};
     add_operands(m, op, &act, true);
     for (int o = 0; o < op->n_out; o++) {
-        weft_slot *v = &m->value[m->first_slot[k] + o];
+        weft_loop_slot *v = &m->value[m->first_slot[k] + o];
         place_rows(m, v);
         act.y[o] = v->rows;
     }
@@ -57,7 +57,7 @@ static void make_row_op(weft_making *m, int k)
 static void store_state(weft_making *m, int k)
 {
     const weft_loop_op *op = &m->loop->op[k];
-    weft_slot *v = &m->value[m->first_slot[k]];
+    weft_loop_slot *v = &m->value[m->first_slot[k]];
     place_rows(m, v);
     weft_making_add(m, (weft_act){.run = weft_act_store,
                                   .x[0] = m->state[k],
@@ -107,7 +107,7 @@ static void make_between(weft_making *m, int before)
 static void bring_blocks(weft_making *m, int pass)
 {
     for (int slot = 0; slot < m->loop->n_in; slot++) {
-        weft_slot *v = &m->value[slot];
+        weft_loop_slot *v = &m->value[slot];
         if (!(v->need & weft_pass_bit(pass)) || (v->elements != 0 && !v->in_blocks)) continue;
         v->elements = weft_making_bring(m, slot, true);
         v->in_blocks = v->elements != 0; /* else only numbers of it are read so far */
@@ -130,7 +130,7 @@ static void find_last(weft_making *m, int pass)
 /* Where op k puts its elements in this pass. */
 static int place_elements(weft_making *m, int k, int pass)
 {
-    weft_slot *v = &m->value[m->first_slot[k]];
+    weft_loop_slot *v = &m->value[m->first_slot[k]];
     if (v->result >= 0) return weft_making_result(m, v->result);
     if (v->keeping == WEFT_KEPT_IN_LANE && pass == v->when)
         return weft_making_buffer(m, m->space->rows * m->space->row * v->bytes, v->bytes);
@@ -172,7 +172,7 @@ static void make_element_op(weft_making *m, int k, int pass)
     const weft_loop_op *op = &m->loop->op[k];
     weft_act act = {.number = k, .bytes = op->bytes, .block = op->block, .run = weft_act_elements};
     add_operands(m, op, &act, false);
-    weft_slot *v = &m->value[m->first_slot[k]];
+    weft_loop_slot *v = &m->value[m->first_slot[k]];
     act.y[0] = v->elements = place_elements(m, k, pass);
     const bool is_in_memory =
         v->result >= 0 || (v->keeping != WEFT_ONE_PASS && v->keeping != WEFT_AGAIN);
@@ -189,7 +189,7 @@ static void place_left(weft_making *m, int k)
 {
     weft_left *left = &m->left[k];
     const weft_space *s = m->space;
-    const weft_slot *v = &m->value[m->first_slot[left->by - 1]];
+    const weft_loop_slot *v = &m->value[m->first_slot[left->by - 1]];
     const int64_t n_pieces = (s->row + s->piece - 1) / s->piece;
     const int64_t n_shifts = n_pieces > s->rows ? n_pieces : s->rows;
     left->elements = v->result >= 0 && weft_making_is_free(m, v->result, k)
@@ -201,7 +201,7 @@ static void place_left(weft_making *m, int k)
 /* Is operand `slot` read in the first pass, out of memory where the next block's elements follow this one's? */
 static bool comes_from_memory(const weft_making *m, int slot)
 {
-    const weft_slot *v = &m->value[slot];
+    const weft_loop_slot *v = &m->value[slot];
     const weft_ref *ref = &m->space->refs[v->elements];
     return slot < m->loop->n_in && v->need & weft_pass_bit(0) && v->elements != 0 && ref->data &&
            ref->step == v->bytes;
@@ -279,7 +279,7 @@ static weft_status make_pass(weft_making *m, int pass, weft_error *error)
     }
     WEFT_TRY(weft_making_relay(m, error));
     for (int o = 0; o < m->loop->n_out; o++) {
-        const weft_slot *v = &m->value[m->loop->out[o]];
+        const weft_loop_slot *v = &m->value[m->loop->out[o]];
         if (v->of_rows || v->result == o || m->wait[o] != pass) continue;
         weft_making_add(m, (weft_act){.run = weft_act_copy,
                                       .x[0] = v->elements,
@@ -292,7 +292,7 @@ static weft_status make_pass(weft_making *m, int pass, weft_error *error)
 static void copy_rows(weft_making *m)
 {
     for (int o = 0; o < m->loop->n_out; o++) {
-        const weft_slot *v = &m->value[m->loop->out[o]];
+        const weft_loop_slot *v = &m->value[m->loop->out[o]];
         if (!v->of_rows || v->result == o) continue;
         weft_making_add(m, (weft_act){.run = weft_act_copy_rows,
                                       .x[0] = v->rows,

@@ -14,7 +14,7 @@ enum { STREAMED = 8 << 20 };
 /* The passes in which op k is run on elements. */
 uint64_t weft_making_passes(const weft_making *m, int k)
 {
-    const weft_slot *v = &m->value[m->first_slot[k]];
+    const weft_loop_slot *v = &m->value[m->first_slot[k]];
     if (weft_reads_rows(&m->loop->op[k]) || m->is_idle[k]) return 0;
     return v->keeping == WEFT_AGAIN && !v->of_rows ? v->need : weft_pass_bit(v->when);
 }
@@ -24,7 +24,7 @@ static void find_need(weft_making *m)
 {
     int64_t kept = m->kept;
     for (int k = m->loop->n_ops - 1; k >= 0; k--) {
-        weft_slot *v = &m->value[m->first_slot[k]];
+        weft_loop_slot *v = &m->value[m->first_slot[k]];
         if (!v->of_rows) {
             const int64_t bytes = m->space->rows * m->space->row * v->bytes + WEFT_SKEW;
             v->need |= weft_pass_bit(v->when);
@@ -35,7 +35,7 @@ static void find_need(weft_making *m)
             kept += v->keeping == WEFT_KEPT_IN_LANE ? bytes : 0;
         }
         for (int i = 0; i < m->loop->op[k].n_in; i++) {
-            weft_slot *x = &m->value[m->loop->op[k].in[i]];
+            weft_loop_slot *x = &m->value[m->loop->op[k].in[i]];
             if (!x->of_rows) x->need |= weft_making_passes(m, k);
         }
     }
@@ -74,7 +74,7 @@ static bool hold_back(weft_making *m)
 {
     bool is_new = false;
     for (int o = 0; o < m->loop->n_out; o++) {
-        weft_slot *v = &m->value[m->loop->out[o]];
+        weft_loop_slot *v = &m->value[m->loop->out[o]];
         if (v->of_rows) continue;
         const int pass = weft_most(last_read_there(m, o) / (m->loop->n_ops + 1), v->when);
         is_new |= !(v->need & weft_pass_bit(pass));
@@ -95,14 +95,14 @@ static bool shares_any(const weft_making *m, int o)
 void weft_making_keep(weft_making *m)
 {
     for (int o = 0; o < m->loop->n_out; o++) {
-        weft_slot *v = &m->value[m->loop->out[o]];
+        weft_loop_slot *v = &m->value[m->loop->out[o]];
         if (v->result < 0 && !shares_any(m, o)) v->result = o;
     }
     do
         find_need(m);
     while (hold_back(m));
     for (int o = 0; o < m->loop->n_out; o++) {
-        weft_slot *v = &m->value[m->loop->out[o]];
+        weft_loop_slot *v = &m->value[m->loop->out[o]];
         if (v->result < 0 && !v->of_rows && weft_making_is_free(m, o, v->op)) {
             v->result = o;
             v->keeping = v->keeping == WEFT_ONE_PASS ? WEFT_ONE_PASS : WEFT_IN_RESULT;
@@ -114,7 +114,7 @@ bool weft_making_streams(const weft_making *m, int k)
 {
     const weft_space *s = m->space;
     const int slot = m->first_slot[k];
-    const weft_slot *v = &m->value[slot];
+    const weft_loop_slot *v = &m->value[slot];
     if (v->of_rows || v->result < 0 || s->n_rows * s->row * v->bytes < STREAMED) return false;
     for (int q = 0; q < m->loop->n_ops; q++)
         for (int i = 0; i < m->loop->op[q].n_in; i++)

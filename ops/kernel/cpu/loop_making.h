@@ -26,7 +26,7 @@ typedef enum weft_keeping {
 } weft_keeping;
 
 /* What is known of a slot. */
-typedef struct weft_slot {
+typedef struct weft_loop_slot {
     int op, which; /* -1: an operand. Which of the op's results. */
     bool of_rows;
     int bytes, width;
@@ -37,7 +37,7 @@ typedef struct weft_slot {
     int elements, rows;   /* refs: as a block of elements; as values of the rows; 0: not yet */
     bool in_blocks;       /* an operand that is brought for each block */
     int last;             /* the last op that reads it in the pass at hand */
-} weft_slot;
+} weft_loop_slot;
 
 /* What a reduction leaves of elements. */
 typedef struct weft_left {
@@ -52,17 +52,17 @@ typedef struct weft_making {
     weft_space *space;
     weft_arena *arena, *own; /* what stays; what does not */
     int n_slots, n_passes;
-    weft_slot *value; /* [n_slots] */
-    int *first_slot;  /* [n_ops] of an op's results */
-    int *state;       /* [n_ops] refs of reductions' states */
-    weft_left *left;  /* [n_ops] */
-    int *resumes;     /* [n_ops] the reduction, + 1, that an op on elements goes on with; 0: none */
-    bool *is_idle;    /* [n_ops] nobody asks for its result */
-    int64_t kept;     /* bytes of what reductions leave */
-    int *out;         /* [n_out] refs */
-    int *wait;        /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
-    int64_t *outer;   /* [n_in][n_outer] bytes */
-    weft_act *acts;   /* of the stage that is being made */
+    weft_loop_slot *value; /* [n_slots] */
+    int *first_slot;       /* [n_ops] of an op's results */
+    int *state;            /* [n_ops] refs of reductions' states */
+    weft_left *left;       /* [n_ops] */
+    int *resumes;   /* [n_ops] the reduction, + 1, that an op on elements goes on with; 0: none */
+    bool *is_idle;  /* [n_ops] nobody asks for its result */
+    int64_t kept;   /* bytes of what reductions leave */
+    int *out;       /* [n_out] refs */
+    int *wait;      /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
+    int64_t *outer; /* [n_in][n_outer] bytes */
+    weft_act *acts; /* of the stage that is being made */
     int n_acts, n_refs;
     int64_t scratch;               /* bytes of buffers so far */
     int64_t block;                 /* elements of the largest block */

@@ -48,7 +48,7 @@ static int operand_ref(weft_making *m, int k, int64_t step, int64_t rows)
 int weft_making_bring(weft_making *m, int k, bool in_blocks)
 {
     weft_space *s = m->space;
-    weft_slot *v = &m->value[k];
+    weft_loop_slot *v = &m->value[k];
     const int64_t *stride = s->stride[k];
     const bool is_contiguous = weft_space_row_is_even(s, stride, 1);
     const bool is_constant = weft_space_row_is_even(s, stride, 0);
@@ -74,7 +74,7 @@ int weft_making_bring(weft_making *m, int k, bool in_blocks)
 
 void weft_making_spread(weft_making *m, int slot)
 {
-    weft_slot *v = &m->value[slot];
+    weft_loop_slot *v = &m->value[slot];
     if (v->elements != 0) return;
     if (m->space->row == 1) {
         v->elements = v->rows;
@@ -91,7 +91,7 @@ void weft_making_spread(weft_making *m, int slot)
 static int operand_rows(weft_making *m, int k)
 {
     weft_space *s = m->space;
-    weft_slot *v = &m->value[k];
+    weft_loop_slot *v = &m->value[k];
     if (v->rows != 0) return v->rows;
     if (s->rows == 1 || weft_space_rows_are_even(s, s->stride[k], v->width))
         return v->rows = operand_ref(m, k, 0, v->width);
@@ -113,7 +113,7 @@ int weft_making_rows(weft_making *m, int slot)
 int weft_making_result(weft_making *m, int o)
 {
     if (m->out[o] != 0) return m->out[o];
-    const weft_slot *v = &m->value[m->loop->out[o]];
+    const weft_loop_slot *v = &m->value[m->loop->out[o]];
     const int64_t row = (v->of_rows ? v->width : m->space->row) * v->bytes;
     return m->out[o] = add_ref(m, (weft_ref){.data = m->segment->out[o],
                                              .row = row,

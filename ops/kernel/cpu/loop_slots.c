@@ -22,7 +22,7 @@ static int pass_of(const weft_making *m, const weft_loop_op *op)
 {
     int pass = weft_reads_rows(op) ? -1 : 0;
     for (int i = 0; i < op->n_in; i++) {
-        const weft_slot *x = &m->value[op->in[i]];
+        const weft_loop_slot *x = &m->value[op->in[i]];
         if (x->op < 0) continue;
         pass = weft_most(pass, x->when + (x->of_rows && !weft_reads_rows(op)));
     }
@@ -38,7 +38,7 @@ static weft_status check_op(const weft_making *m, int k, int n_slots, weft_error
         if (slot < 0 || slot >= n_slots)
             return weft_fail(error, WEFT_INTERNAL, "op %d of a loop reads slot %d of %d", k, slot,
                              n_slots);
-        const weft_slot *x = &m->value[slot];
+        const weft_loop_slot *x = &m->value[slot];
         const bool is_row_there = x->op < 0 ? is_constant_in_row(m, slot) : x->of_rows;
         if ((weft_reads_rows(op) && !is_row_there) ||
             (op->kind != WEFT_LOOP_FINISH && x->width > 1))
@@ -56,7 +56,7 @@ weft_status weft_making_describe(weft_making *m, weft_error *error)
 {
     const weft_loop *loop = m->loop;
     for (int k = 0; k < loop->n_in; k++)
-        m->value[k] = (weft_slot){
+        m->value[k] = (weft_loop_slot){
             .op = -1, .bytes = loop->in[k].bytes, .width = loop->in[k].width, .result = -1};
     int slot = loop->n_in;
     for (int k = 0; k < loop->n_ops; k++) {
@@ -67,13 +67,13 @@ weft_status weft_making_describe(weft_making *m, weft_error *error)
         m->first_slot[k] = slot;
         const int width = op->kind == WEFT_LOOP_REDUCE ? weft_combine_width(op->combine) : 1;
         for (int o = 0; o < op->n_out; o++)
-            m->value[slot++] = (weft_slot){.op = k,
-                                           .which = o,
-                                           .of_rows = is_of_rows(op),
-                                           .bytes = op->bytes,
-                                           .width = width,
-                                           .when = pass,
-                                           .result = -1};
+            m->value[slot++] = (weft_loop_slot){.op = k,
+                                                .which = o,
+                                                .of_rows = is_of_rows(op),
+                                                .bytes = op->bytes,
+                                                .width = width,
+                                                .when = pass,
+                                                .result = -1};
     }
     if (m->n_passes > MOST_PASSES)
         return weft_fail(error, WEFT_INTERNAL, "a loop of %d passes", m->n_passes);
@@ -93,7 +93,7 @@ static int64_t operand_bytes(const weft_making *m, int k)
 }
 
 /* Does operand k lie as a result with the elements of `v` does? */
-static bool lies_as(const weft_making *m, int k, const weft_slot *v)
+static bool lies_as(const weft_making *m, int k, const weft_loop_slot *v)
 {
     const weft_space *s = m->space;
     const int64_t *stride = s->stride[k];
@@ -103,7 +103,7 @@ static bool lies_as(const weft_making *m, int k, const weft_slot *v)
     return weft_space_row_is_even(s, stride, 1) && weft_space_rows_are_even(s, stride, s->row);
 }
 
-static int64_t result_bytes(const weft_making *m, const weft_slot *v)
+static int64_t result_bytes(const weft_making *m, const weft_loop_slot *v)
 {
     return m->space->n_rows * (v->of_rows ? v->width : m->space->row) * v->bytes;
 }
@@ -115,7 +115,7 @@ static bool meet(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
 
 bool weft_making_shares(const weft_making *m, int o, int k)
 {
-    const weft_slot *v = &m->value[m->loop->out[o]];
+    const weft_loop_slot *v = &m->value[m->loop->out[o]];
     return meet(m->segment->out[o], result_bytes(m, v), m->space->data[k], operand_bytes(m, k));
 }
 
@@ -126,7 +126,7 @@ weft_status weft_making_check_results(const weft_making *m, weft_error *error)
         if (loop->out[o] < loop->n_in || loop->out[o] >= m->n_slots)
             return weft_fail(error, WEFT_INTERNAL, "result %d of a loop is slot %d, no op's", o,
                              loop->out[o]);
-        const weft_slot *v = &m->value[loop->out[o]];
+        const weft_loop_slot *v = &m->value[loop->out[o]];
         for (int k = 0; k < loop->n_in; k++)
             if (weft_making_shares(m, o, k) &&
                 !(m->segment->out[o] == m->space->data[k] && lies_as(m, k, v)))

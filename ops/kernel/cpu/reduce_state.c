@@ -145,7 +145,7 @@ static int64_t part_at(const weft_run *run, int64_t at)
     typedef T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias)) vector_##suffix;     \
     typedef T __attribute__((vector_size(32))) half_##suffix;                                      \
     typedef T __attribute__((vector_size(16))) quarter_##suffix;                                   \
-    WEFT_CLONES static T sum_##suffix(const T *x, int64_t n, const T *next)                        \
+    WEFT_TARGET_CLONES static T sum_##suffix(const T *x, int64_t n, const T *next)                 \
     {                                                                                              \
         SUM_RUN(T, suffix, x, n, ADD, if (next != x) ASK(next + i), (void)0)                       \
         return sum;                                                                                \
@@ -159,7 +159,7 @@ static int64_t part_at(const weft_run *run, int64_t at)
 FLOAT_SUM(float, f32)
 FLOAT_SUM(double, f64)
 
-WEFT_CLONES static int64_t sum_i32(const int32_t *x, int64_t n)
+WEFT_TARGET_CLONES static int64_t sum_i32(const int32_t *x, int64_t n)
 {
     int64_t sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -175,7 +175,7 @@ static void row_sum_i32(double *state, const weft_run *run)
 
 /* Products of floats in double, four at a time. Integers, which wrap around, are not for doubles (reduce_whole.c). */
 #define FLOAT_PROD(T, suffix)                                                                      \
-    WEFT_CLONES static double prod_##suffix(const T *x, int64_t n)                                 \
+    WEFT_TARGET_CLONES static double prod_##suffix(const T *x, int64_t n)                          \
     {                                                                                              \
         double p[4] = {1, 1, 1, 1};                                                                \
         for (; n >= 4; n -= 4, x += 4)                                                             \
@@ -194,7 +194,7 @@ FLOAT_PROD(float, f32)
 FLOAT_PROD(double, f64)
 
 #define ROWS(T, suffix, LOW, HIGH)                                                                 \
-    WEFT_CLONES static T max_##suffix(const T *x, int64_t n)                                       \
+    WEFT_TARGET_CLONES static T max_##suffix(const T *x, int64_t n)                                \
     {                                                                                              \
         T best = LOW;                                                                              \
         int nan = 0;                                                                               \
@@ -205,7 +205,7 @@ FLOAT_PROD(double, f64)
         }                                                                                          \
         return nan ? NAN_##suffix : best;                                                          \
     }                                                                                              \
-    WEFT_CLONES static T min_##suffix(const T *x, int64_t n)                                       \
+    WEFT_TARGET_CLONES static T min_##suffix(const T *x, int64_t n)                                \
     {                                                                                              \
         T best = HIGH;                                                                             \
         int nan = 0;                                                                               \
@@ -257,14 +257,14 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
  * exp((x - maximum) - log_sum) = exp(x - shift) exp((shift - maximum) - log_sum), a factor that is no number below the least normal one;
  * where shift and maximum are inf, they are the same. */
 #define EXP_RUN(name, T, of)                                                                       \
-    WEFT_CLONES static void name(const T *x, int64_t n, T m, T *y)                                 \
+    WEFT_TARGET_CLONES static void name(const T *x, int64_t n, T m, T *y)                          \
     {                                                                                              \
         WEFT_SIMD() for (int64_t i = 0; i < n; i++) y[i] = of(x[i] - m);                           \
     }
 /* The largest, where none is NaN; else any of them, or -inf. Quarters side by side, since one comparison with the best waits
  * for the one before it; the best alone is looked for in a vector at the end. */
 #define MAX_RUN(T, suffix)                                                                         \
-    WEFT_CLONES static T max_of_numbers_##suffix(const T *x, int64_t n)                            \
+    WEFT_TARGET_CLONES static T max_of_numbers_##suffix(const T *x, int64_t n)                     \
     {                                                                                              \
         const int64_t q = n / 4;                                                                   \
         T best = (T)-INFINITY;                                                                     \
@@ -293,8 +293,8 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                     weft_exp_low_##suffix(x[k] - m))                                               \
         return sum;                                                                                \
     }                                                                                              \
-    WEFT_CLONES static void exp_sums_##suffix(const weft_run *run, const double *shift, T *y,      \
-                                              double *sum)                                         \
+    WEFT_TARGET_CLONES static void exp_sums_##suffix(const weft_run *run, const double *shift,     \
+                                                     T *y, double *sum)                            \
     {                                                                                              \
         const T *x = run->x;                                                                       \
         EACH_PART(run, at, n)                                                                      \
@@ -389,15 +389,15 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         const double exact = exp(apart - (double)*(const T *)log_sum);                             \
         return exact < LEAST_##suffix ? 0 : exact;                                                 \
     }                                                                                              \
-    WEFT_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,              \
-                                                double factor)                                     \
+    WEFT_TARGET_CLONES static void resume_lse_##suffix(int64_t n, void *y, const void *left,       \
+                                                       double factor)                              \
     {                                                                                              \
         const T by = (T)factor, *x = left;                                                         \
         T *to = y;                                                                                 \
         for (int64_t i = 0; i < n; i++)                                                            \
             to[i] = x[i] * by;                                                                     \
     }                                                                                              \
-    WEFT_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean, const T *next)         \
+    WEFT_TARGET_CLONES static T sum_square_##suffix(const T *x, int64_t n, T mean, const T *next)  \
     {                                                                                              \
         SUM_RUN(T, suffix, x, n, ADD_SQUARE, if (next != x) ASK_EARLY(next + i), (void)0)          \
         return sum;                                                                                \
@@ -443,8 +443,8 @@ FLOAT_ROWS(double, f64)
 /* ---- one element into each column ------------------------------------------------------------ */
 
 #define COLUMN(name, T, step)                                                                      \
-    WEFT_CLONES static void name(double *restrict state, const void *data, int64_t n,              \
-                                 int64_t index)                                                    \
+    WEFT_TARGET_CLONES static void name(double *restrict state, const void *data, int64_t n,       \
+                                        int64_t index)                                             \
     {                                                                                              \
         const T *restrict x = data;                                                                \
         (void)index;                                                                               \

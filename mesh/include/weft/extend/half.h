@@ -12,16 +12,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "weft/extend/anywhere.h"
+#include "weft/extend/host_device.h"
 
-WEFT_ANYWHERE uint32_t weft_bits_of_f32(float x)
+WEFT_HOST_DEVICE uint32_t weft_bits_of_f32(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-WEFT_ANYWHERE float weft_f32_of_bits(uint32_t bits)
+WEFT_HOST_DEVICE float weft_f32_of_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -30,12 +30,12 @@ WEFT_ANYWHERE float weft_f32_of_bits(uint32_t bits)
 
 /* ---- bf16: the upper half of an f32 ---------------------------------------------------------- */
 
-WEFT_ANYWHERE float weft_f32_of_bf16(uint16_t bits)
+WEFT_HOST_DEVICE float weft_f32_of_bf16(uint16_t bits)
 {
     return weft_f32_of_bits((uint32_t)bits << 16);
 }
 
-WEFT_ANYWHERE uint16_t weft_bf16_of_f32(float x)
+WEFT_HOST_DEVICE uint16_t weft_bf16_of_f32(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x);
     const uint32_t rounded = bits + 0x7FFFu + (bits >> 16 & 1u); /* carries into the exponent */
@@ -43,7 +43,7 @@ WEFT_ANYWHERE uint16_t weft_bf16_of_f32(float x)
 }
 
 /* The same number in f32, for what goes on in f32. */
-WEFT_ANYWHERE float weft_bf16_round(float x)
+WEFT_HOST_DEVICE float weft_bf16_round(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x);
     const uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
@@ -52,7 +52,7 @@ WEFT_ANYWHERE float weft_bf16_round(float x)
 
 /* ---- f16: a sign, 5 bits of exponent, 10 of fraction ----------------------------------------- */
 
-WEFT_ANYWHERE float weft_f32_of_f16(uint16_t bits)
+WEFT_HOST_DEVICE float weft_f32_of_f16(uint16_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, rest = bits & 0x7FFFu;
     const uint32_t normal = (rest << 13) + (112u << 23), odd = (rest << 13) | 0x7F800000u;
@@ -61,7 +61,7 @@ WEFT_ANYWHERE float weft_f32_of_f16(uint16_t bits)
 }
 
 /* Below the least normal f16 (2^-14) an addition of 1/2 leaves the fraction rounded in the last bits. */
-WEFT_ANYWHERE uint16_t weft_f16_of_f32(float x)
+WEFT_HOST_DEVICE uint16_t weft_f16_of_f32(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x), sign = bits >> 16 & 0x8000u,
                    rest = bits & 0x7FFFFFFFu;
@@ -72,7 +72,7 @@ WEFT_ANYWHERE uint16_t weft_f16_of_f32(float x)
     return (uint16_t)(sign | (rest >= 0x477FF000u ? odd : finite));
 }
 
-WEFT_ANYWHERE float weft_f16_round(float x)
+WEFT_HOST_DEVICE float weft_f16_round(float x)
 {
     return weft_f32_of_f16(weft_f16_of_f32(x));
 }
@@ -82,7 +82,7 @@ WEFT_ANYWHERE float weft_f16_round(float x)
 /* The f32 next to x towards 0, its last bit set where that is not x itself: what is rounded from it to fewer bits is rounded as
  * if from x. source  Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
  * odd" */
-WEFT_ANYWHERE float weft_f32_odd(double x)
+WEFT_HOST_DEVICE float weft_f32_odd(double x)
 {
     const float near = (float)x;
     const uint32_t bits = weft_bits_of_f32(near);
@@ -92,12 +92,12 @@ WEFT_ANYWHERE float weft_f32_odd(double x)
     return weft_f32_of_bits(exact ? bits : (bits - (uint32_t)past) | 1u);
 }
 
-WEFT_ANYWHERE uint16_t weft_bf16_of_f64(double x)
+WEFT_HOST_DEVICE uint16_t weft_bf16_of_f64(double x)
 {
     return weft_bf16_of_f32(weft_f32_odd(x));
 }
 
-WEFT_ANYWHERE uint16_t weft_f16_of_f64(double x)
+WEFT_HOST_DEVICE uint16_t weft_f16_of_f64(double x)
 {
     return weft_f16_of_f32(weft_f32_odd(x));
 }

@@ -18,8 +18,8 @@
 #include "weft/extend/relay.h"
 
 #define WEFT_BLOCK_1(name, T, R, expression)                                                       \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         R *out_ = out;                                                                             \
         const T *x_ = in[0];                                                                       \
@@ -33,8 +33,8 @@
     }
 
 #define WEFT_BLOCK_2(name, T, R, expression)                                                       \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         R *out_ = out;                                                                             \
         const T *x_ = in[0], *y_ = in[1];                                                          \
@@ -49,8 +49,8 @@
 
 /* No operand: the expression sees `index`. */
 #define WEFT_BLOCK_0(name, R, expression)                                                          \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         R *out_ = out;                                                                             \
         const double n0 = env->number[0], n1 = env->number[1];                                     \
@@ -64,8 +64,8 @@
 
 /* A choice: condition c (i32), then x and y. */
 #define WEFT_BLOCK_3(name, T, R, expression)                                                       \
-    WEFT_CLONES static void name(int64_t n, void *out, const void *const *in,                      \
-                                 const weft_block_env *env)                                        \
+    WEFT_TARGET_CLONES static void name(int64_t n, void *out, const void *const *in,               \
+                                        const weft_block_env *env)                                 \
     {                                                                                              \
         R *out_ = out;                                                                             \
         const int32_t *c_ = in[0];                                                                 \

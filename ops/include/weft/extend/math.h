@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "weft/extend/anywhere.h"
-#include "weft/extend/clones.h"
+#include "weft/extend/host_device.h"
+#include "weft/extend/target_clones.h"
 
 /* WEFT_SIMD(reduction(max : m)): before a loop that clang 14 cannot vectorise and would warn about:
  * max, min, exp. */
@@ -24,7 +24,7 @@
 #define WEFT_SIMD(clause) WEFT_PRAGMA(omp simd clause)
 #endif
 #ifdef __CUDACC__
-#define WEFT_INLINE WEFT_ANYWHERE
+#define WEFT_INLINE WEFT_HOST_DEVICE
 #elif defined(__GNUC__)
 #define WEFT_INLINE static inline __attribute__((always_inline))
 #else

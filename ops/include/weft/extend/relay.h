@@ -5,13 +5,13 @@
  * jump. So ops of any number, in any order, are one pass over a block, and each is compiled by itself from its own
  * expression: the bits are those of its block function.
  *
- * How vectors are passed depends on their width, so there are legs for the width of each instruction set of WEFT_CLONES;
+ * How vectors are passed depends on their width, so there are legs for the width of each instruction set of WEFT_TARGET_CLONES;
  * where there are no clones, of 16 bytes alone. Only f32: the dtype that loops have most of.
  */
 #ifndef WEFT_EXTEND_RELAY_H
 #define WEFT_EXTEND_RELAY_H
 
-#include "weft/extend/clones.h"
+#include "weft/extend/target_clones.h"
 #include "weft/extend/kernel.h"
 
 /* data: what the leg reads or writes beside the tile: block, element `at` is data[at]; or one number. */

@@ -220,13 +220,13 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_skipped_at(const weft_program *pr
 WEFT_API int weft_plan_n_decisions(const weft_program *program);
 WEFT_API const weft_decision *weft_plan_decision_at(const weft_program *program, int index);
 
-/* ---- drafts ---------------------------------------------------------------------------------- */
+/* ---- candidates ---------------------------------------------------------------------------------- */
 
 /* Op by op, the cheapest way depends on two things that are known only at the end: where the readers of a result will
  * need it, and whether a partial result goes on into a sum that is finished once. So the whole program is placed several
- * times, each time as if this or that were so, and the cheapest draft becomes the plan. */
-enum { WEFT_DRAFTS = 5 };
-typedef struct weft_planned_draft {
+ * times, each time as if this or that were so, and the cheapest candidate becomes the plan. */
+enum { WEFT_CANDIDATES = 5 };
+typedef struct weft_planned_candidate {
     /* "names": every result goes where its names want it, and is finished there. "sums": partial results share the
      * price of finishing the sum they go into. "readers": results go where all of their readers ask for them.
      * "readers and sums": both. "what is held": both, and readers ask as if what others make came to them for nothing, so that
@@ -241,13 +241,13 @@ typedef struct weft_planned_draft {
      * its price */
     bool is_allowed;
     bool is_taken;
-} weft_planned_draft;
+} weft_planned_candidate;
 
 /* "names" is the first, then "readers and sums", and where that is not allowed, either alone. None on one rank. */
-WEFT_API int weft_plan_n_drafts(const weft_program *program);
-WEFT_API WEFT_MUST_CHECK weft_status weft_plan_draft_at(const weft_program *program, int index,
-                                                        weft_planned_draft *draft,
-                                                        weft_error *error);
+WEFT_API int weft_plan_n_candidates(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_candidate_at(const weft_program *program, int index,
+                                                            weft_planned_candidate *candidate,
+                                                            weft_error *error);
 
 /* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or is
  * a ring. The forms of an op, with the gradient that reads its results, stand one

@@ -1,0 +1,349 @@
+/* setup: from settings to a program ready to run. */
+#include "setup.h"
+
+#include "../rate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_LAYERS = GPT_MOST_STAGES };
+/* Of gradients in f16: what it begins with, and after how many updates in a row it is doubled. */
+enum { FIRST_SCALE = 65536, SCALE_GROWTH = 2000 };
+
+static weft_status check_stages(const settings *s, weft_error *error)
+{
+    const long long layers = settings_count(s, "layers"), stages = settings_count(s, "stages");
+    const long long batch = settings_count(s, "batch"), micro = settings_count(s, "micro");
+    const long long parts = settings_count(s, "accumulate");
+    const bool is_halved = settings_flag(s, "halves");
+    if (layers % stages != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "layers %lld and stages %lld: stages have as many layers each, so stages "
+                         "must divide layers",
+                         layers, stages);
+    if (stages == 1 && micro > 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "micro %lld and stages 1: micro-batches go through stages; give --stages "
+                         "too, or --accumulate %lld for a batch in parts",
+                         micro, micro);
+    if (stages > 1 && settings_flag(s, "scan-layers"))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "stages %lld and scan-layers: a scan goes through all layers, one after the "
+            "other, and stages compute at once; leave one of the two away",
+            stages);
+    if (stages == 1 && is_halved)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--halves and stages 1: halves of micro-batches go through stages in turn; "
+            "give --stages too");
+    if (batch % parts != 0) return WEFT_OK; /* has its own sentence */
+    if (is_halved && batch / parts % (2 * micro) != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld%s and --halves of micro %lld: %lld halves share the windows "
+                         "equally, so twice micro must divide them",
+                         batch / parts, parts > 1 ? " a part" : "", micro, 2 * micro);
+    if (batch / parts % micro == 0) return WEFT_OK;
+    if (parts > 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld in %lld parts and micro %lld: micro-batches share the %lld "
+                         "windows of a part equally, so micro must divide them",
+                         batch, parts, micro, batch / parts);
+    return weft_fail(error, WEFT_USAGE,
+                     "batch %lld and micro %lld: micro-batches share the windows of a step "
+                     "equally, so micro must divide batch",
+                     batch, micro);
+}
+
+static weft_status check_heads(const settings *s, weft_error *error)
+{
+    const long long width = settings_count(s, "width"), heads = settings_count(s, "heads");
+    const long long shared = settings_count(s, "kv-heads");
+    if (width % heads != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "width %lld and heads %lld: the heads share the width equally, so "
+                         "heads must divide it",
+                         width, heads);
+    if (shared > 0 && heads % shared != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "heads %lld and kv-heads %lld: as many heads each share keys and values, "
+                         "so kv-heads must divide heads",
+                         heads, shared);
+    if (settings_flag(s, "rope") && width / heads % 2 != 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "width %lld and heads %lld: a head has %lld numbers, and --rope turns them "
+            "in pairs, so width / heads must be even",
+            width, heads, width / heads);
+    return WEFT_OK;
+}
+
+static weft_status check_experts(const settings *s, weft_error *error)
+{
+    const long long experts = settings_count(s, "experts"), top_k = settings_count(s, "top-k");
+    const long long stages = settings_count(s, "stages");
+    const bool experts_choose = settings_is(s, "route", "experts");
+    if (top_k > experts)
+        return weft_fail(error, WEFT_USAGE,
+                         "experts %lld and top-k %lld: a token goes through different experts, so "
+                         "top-k is at most as many as there are; give --experts %lld, or more",
+                         experts, top_k, top_k);
+    if (experts == 1 && experts_choose)
+        return weft_fail(error, WEFT_USAGE,
+                         "--route experts and experts 1: there is nobody to choose; give --experts "
+                         "too");
+    if (experts > 1 && stages > 1)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "experts %lld and stages %lld: what stages compute on nothing, in bubbles, "
+            "would count as load of the experts; leave one of the two away",
+            experts, stages);
+    if (experts_choose && settings_real(s, "capacity") == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--route experts and capacity 0: experts take as many tokens as they have "
+                         "places; give --capacity 1");
+    return WEFT_OK;
+}
+
+/* Tokens are bytes, or words of a vocabulary, in which the text is then written. */
+static weft_status open_words(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const char *folder = settings_text(s, "tokens");
+    job->shape.vocab = GPT_VOCAB;
+    if (!*folder) return WEFT_OK;
+    WEFT_TRY(bpe_open(folder, &job->words, error));
+    job->shape.vocab = bpe_n_words(job->words);
+    return WEFT_OK;
+}
+
+static weft_status check_parts(const settings *s, weft_error *error)
+{
+    const long long batch = settings_count(s, "batch"), parts = settings_count(s, "accumulate");
+    if (batch % parts != 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "batch %lld and accumulate %lld: micro-batches share the windows of a "
+                         "step equally, so accumulate must divide batch",
+                         batch, parts);
+    if (parts > 1 && settings_is(s, "dtype", "f16"))
+        return weft_fail(error, WEFT_USAGE,
+                         "accumulate %lld and dtype f16: its loss scale is for gradients of a "
+                         "whole batch; take --dtype bf16, or f32",
+                         parts);
+    return WEFT_OK;
+}
+
+static weft_status check_plan_options(const settings *s, weft_error *error)
+{
+    if (settings_flag(s, "json") && !settings_flag(s, "dry-run"))
+        return weft_fail(error, WEFT_USAGE,
+                         "--json is a form of the plan; give --dry-run as well, or use "
+                         "--metrics FILE for a run's numbers");
+    if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
+        return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
+    return WEFT_OK;
+}
+
+static weft_status check_options(const settings *s, weft_error *error)
+{
+    const long long layers = settings_count(s, "layers");
+    const double dropout = settings_real(s, "dropout");
+    WEFT_TRY(check_heads(s, error));
+    if (layers > MAX_LAYERS)
+        return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", layers,
+                         MAX_LAYERS);
+    WEFT_TRY(check_parts(s, error));
+    WEFT_TRY(check_stages(s, error));
+    WEFT_TRY(check_experts(s, error));
+    if (dropout >= 1)
+        return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
+                         dropout);
+    return check_plan_options(s, error);
+}
+
+static gpt_mixture mixture_of(const settings *s)
+{
+    return (gpt_mixture){.experts = settings_count(s, "experts"),
+                         .top_k = settings_count(s, "top-k"),
+                         .capacity = settings_real(s, "capacity"),
+                         .experts_choose = settings_is(s, "route", "experts"),
+                         .balance = settings_real(s, "balance")};
+}
+
+/* But for the vocabulary. */
+static gpt_shape shape_of(const settings *s)
+{
+    const weft_dtype dtype = weft_dtype_find(settings_text(s, "dtype"));
+    return (gpt_shape){
+        .batch = settings_count(s, "batch"),
+        .seq = settings_count(s, "seq"),
+        .layers = settings_count(s, "layers"),
+        .width = settings_count(s, "width"),
+        .heads = settings_count(s, "heads"),
+        .hidden = 4 * settings_count(s, "width"),
+        .dropout = settings_real(s, "dropout"),
+        .stages = settings_count(s, "stages"),
+        .micro = settings_count(s, "micro"),
+        .turns = settings_flag(s, "halves") ? 2 : 1,
+        .recomputes = settings_flag(s, "recompute"),
+        .scans = settings_flag(s, "scan-layers"),
+        .mixture = mixture_of(s),
+        .kv_heads = settings_count(s, "kv-heads"),
+        .ropes = settings_flag(s, "rope"),
+        .is_rms = settings_is(s, "norm", "rms"),
+        .ties = settings_flag(s, "tie"),
+        .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
+        .computes = dtype,
+    };
+}
+
+weft_status gpt_setup_check(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const int64_t until = settings_count(s, "until");
+    WEFT_TRY(check_options(s, error));
+    job->shape = shape_of(s);
+    WEFT_TRY(open_words(job, error));
+    WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &job->groups, error));
+    job->parts = settings_count(s, "accumulate");
+    job->steps = settings_count(s, "steps");
+    job->until = until > 0 && until < job->steps ? until : job->steps;
+    return WEFT_OK;
+}
+
+static weft_status build_update(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const weft_optimizer *optimizer = weft_optimizer_find(settings_text(s, "optimizer"), error);
+    if (!optimizer) return error->status;
+    if (job->shape.computes == WEFT_F16)
+        (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
+    const int n = job->variables ? gpt_n_variables(&job->shape) : 0;
+    WEFT_TRY(app_rate(s, job->graph, job->shape.dtype, job->steps, &job->rate, error));
+    job->update =
+        weft_at(optimizer->name, WEFT_HERE,
+                optimizer->build(job->loss, &(weft_optimizer_options){
+                                                .rate_value = job->rate,
+                                                .clip = settings_real(s, "clip"),
+                                                .clip_by = settings_text(s, "clip-by"),
+                                                .gradient_norm = &job->norm,
+                                                .variables = {job->variables, n},
+                                                .gradients = {job->gradients, n},
+                                                .groups = {job->groups.list, job->groups.n},
+                                            }));
+    const weft_average_options average = {.decay = settings_real(s, "average")};
+    if (average.decay > 0) job->update = weft_average(job->update, &average);
+    return WEFT_OK;
+}
+
+weft_status gpt_setup_layout(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
+    WEFT_TRY(weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch", error));
+    return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
+}
+
+static weft_status build_loss(gpt_setup *job, weft_error *error)
+{
+    if (job->parts == 1) {
+        job->loss = gpt_loss(&job->shape, job->graph, &job->model);
+        return WEFT_OK;
+    }
+    const size_t n = (size_t)gpt_n_variables(&job->shape);
+    const bool is_stored = weft_layout_stage(job->layout) >= 2;
+    job->variables = calloc(2 * n, sizeof *job->variables);
+    if (!job->variables) return weft_fail_memory(error, 2 * n * sizeof *job->variables);
+    job->gradients = job->variables + n;
+    job->loss = gpt_accumulate(&job->shape, job->parts, is_stored, job->graph, &job->model,
+                               job->variables, job->gradients);
+    if (job->loss.id == 0 && weft_graph_error(job->graph)->status == WEFT_OK)
+        return weft_fail_memory(error, n * sizeof *job->variables);
+    return WEFT_OK;
+}
+
+weft_status gpt_setup_build(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    WEFT_TRY(gpt_setup_layout(job, error));
+    job->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
+    if (!job->graph) return weft_fail_memory(error, 0);
+    WEFT_TRY(build_loss(job, error));
+    return build_update(job, error);
+}
+
+weft_status gpt_setup_compile(gpt_setup *job, weft_error *error)
+{
+    const char *dump = settings_text(job->settings, "dump");
+    const weft_compile_options options = {
+        .strict = settings_flag(job->settings, "strict"),
+        .dump = *dump ? dump : NULL,
+        .synchronous = settings_flag(job->settings, "synchronous"),
+        .link = job->link.text,
+        .precision = weft_precision_find(settings_text(job->settings, "precision")),
+        .unroll = job->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
+        .explain = settings_flag(job->settings, "explain")};
+    const weft_value values[] = {job->loss,
+                                 job->norm,
+                                 job->rate,
+                                 job->update,
+                                 job->model.facts.balance,
+                                 job->model.facts.dropped};
+    const int n = job->shape.mixture.experts > 1 ? 6 : 4;
+    WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
+    return weft_compile(job->mesh, job->layout, (weft_values){values, n}, &options, &job->program,
+                        error);
+}
+
+/* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */
+static void packed_corpus(char *path, size_t bytes)
+{
+    char self[2048] = "";
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash = n > 0 ? strrchr(self, '/') : NULL;
+    if (slash) *slash = '\0';
+    snprintf(path, bytes, "%s/../share/weft/corpus.txt", slash ? self : ".");
+    char *real = realpath(path, NULL);
+    if (real) snprintf(path, bytes, "%s", real);
+    free(real);
+}
+
+weft_status gpt_setup_data(gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    const uint64_t seed = (uint64_t)settings_count(s, "seed");
+    const char *path = settings_text(s, "data");
+    if (job->words && !*path)
+        return weft_fail(error, WEFT_USAGE,
+                         "--tokens %s and no --data: name a text in its words; weft tokens encode "
+                         "makes one",
+                         settings_text(s, "tokens"));
+    if (*path)
+        snprintf(job->data_path, sizeof job->data_path, "%s", path);
+    else
+        packed_corpus(job->data_path, sizeof job->data_path);
+    if (job->words)
+        WEFT_TRY(weft_tokens_open(job->data_path, job->shape.vocab, job->shape.seq, seed,
+                                  &job->data, error));
+    else
+        WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, seed, &job->data, error));
+    if (job->words) {
+        char told[BPE_TOLD];
+        bpe_told(job->words, told);
+        WEFT_TRY(weft_dataset_fact(job->data, GPT_WORDS_FACT, told, error));
+    }
+    return weft_dataset_start(job->data, job->program, error);
+}
+
+void gpt_setup_close(gpt_setup *job)
+{
+    app_run_close(&job->run);
+    bpe_close(&job->words);
+    weft_dataset_close(&job->data);
+    free(job->variables);
+    weft_program_destroy(&job->program);
+    weft_graph_destroy(&job->graph);
+    weft_layout_destroy(&job->layout);
+    weft_mesh_destroy(&job->mesh);
+}

@@ -1,0 +1,189 @@
+/* elide_casts: casts around kernels that read and write 16-bit numbers themselves are left out.
+ *
+ * What adds up has operands of f32: a program of bf16 makes f32 of its numbers before attention, and bf16 of the result. Where a
+ * program lets products be computed in bf16, a kernel may round its operands to that itself (`narrows`); then both casts are steps
+ * for nothing. Such an operand is read as it was before it was cast, or as what it is cast to, if that is there by then; a result
+ * that nobody reads but a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
+ */
+#include "plan.h"
+
+typedef struct narrowing {
+    weft_plan *plan;
+    uint32_t *maker;   /* [n_placed] step + 1; 0: it is there before the run, or the trip */
+    uint32_t *n_reads; /* [n_placed] of its memory; an output has one more */
+    uint32_t *cast;    /* [n_placed] the first step + 1 that makes bf16 of it; 0: none */
+    bool *is_gone;     /* [n_steps] */
+} narrowing;
+
+static bool is_carried(const weft_plan *plan, uint32_t placed)
+{
+    return plan->placed[placed].carried != 0 || plan->placed[placed].shares != 0;
+}
+
+/* One cast and nothing else, between numbers that lie alike. */
+static bool is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from, weft_dtype to)
+{
+    if (step->kind != WEFT_STEP_LOOP || step->n_links != 1 || step->n_segments != 1 ||
+        step->n_in != 1 || step->n_out != 1)
+        return false;
+    const weft_placed *in = &plan->placed[step->in[0]], *out = &plan->placed[step->out[0]];
+    return weft_link_op(plan, &step->links[0])->recodes && in->type.dtype == from &&
+           out->type.dtype == to && out->type.shape.n_dims == in->type.shape.n_dims &&
+           weft_same_dims(plan, step->in[0], step->out[0], in->type.shape.n_dims);
+}
+
+static weft_status count_uses(narrowing *n, weft_error *error)
+{
+    const weft_plan *plan = n->plan;
+    const size_t bytes = plan->n_placed * sizeof(uint32_t);
+    n->maker = weft_arena_take(plan->arena, bytes);
+    n->n_reads = weft_arena_take(plan->arena, bytes);
+    n->cast = weft_arena_take(plan->arena, bytes);
+    n->is_gone = weft_arena_take(plan->arena, plan->n_steps + 1);
+    if (!n->maker || !n->n_reads || !n->cast || !n->is_gone) return weft_fail_memory(error, bytes);
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const weft_step *step = &plan->steps[s];
+        for (int i = 0; i < step->n_in; i++)
+            n->n_reads[weft_placed_owner(plan, step->in[i])]++;
+        for (int o = 0; o < step->n_out; o++)
+            if (plan->placed[step->out[o]].carried == 0) n->maker[step->out[o]] = s + 1;
+        if (is_cast(plan, step, WEFT_F32, WEFT_BF16) && !n->cast[step->in[0]])
+            n->cast[step->in[0]] = s + 1;
+    }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        n->n_reads[weft_placed_owner(plan, id)] += plan->placed[id].is_output;
+    return WEFT_OK;
+}
+
+/* ---- whether ------------------------------------------------------------------------------------- */
+
+/* Would every rank's kernel do the step, and do so with numbers of either kind? */
+static bool all_narrow(const weft_plan *plan, const weft_step *step)
+{
+    bool all = true;
+    for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh) && all; rank++) {
+        weft_call call;
+        weft_kernel_choice choice;
+        weft_step_call(plan, step, rank, &call);
+        all =
+            weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK && choice.kernel->narrows;
+    }
+    return all;
+}
+
+/* Where the same numbers stand in bf16 when step s begins; 0: nowhere. */
+static uint32_t narrow_operand(const narrowing *n, uint32_t s, uint32_t placed)
+{
+    const weft_plan *plan = n->plan;
+    const uint32_t m = n->maker[placed], c = n->cast[placed];
+    if (is_carried(plan, placed)) return 0;
+    if (m && is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32) &&
+        plan->steps[m - 1].scan == plan->steps[s].scan)
+        return plan->steps[m - 1].in[0];
+    const bool is_there = c && c - 1 < s && plan->steps[c - 1].scan == plan->steps[s].scan;
+    return is_there && !is_carried(plan, plan->steps[c - 1].out[0]) ? plan->steps[c - 1].out[0] : 0;
+}
+
+/* The cast that alone reads a result, by step + 1; 0: others do. */
+static uint32_t only_cast(const narrowing *n, const weft_step *step, int o)
+{
+    const weft_plan *plan = n->plan;
+    const uint32_t placed = step->out[o], c = n->cast[placed];
+    const bool is_only = c && n->n_reads[placed] == 1 && !is_carried(plan, placed) &&
+                         plan->steps[c - 1].scan == step->scan &&
+                         plan->steps[c - 1].phase == step->phase &&
+                         plan->placed[placed].home == WEFT_TEMPORARY &&
+                         plan->placed[plan->steps[c - 1].out[0]].home == WEFT_TEMPORARY &&
+                         !is_carried(plan, plan->steps[c - 1].out[0]);
+    return is_only ? c : 0;
+}
+
+/* ---- what is done -------------------------------------------------------------------------------- */
+
+/* One reader less; a cast that nobody reads any more goes. */
+static void let_go(narrowing *n, uint32_t placed)
+{
+    const weft_plan *plan = n->plan;
+    const uint32_t m = n->maker[placed];
+    if (--n->n_reads[placed] > 0 || !m || plan->steps[m - 1].kind != WEFT_STEP_LOOP) return;
+    if (!is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32)) return;
+    n->is_gone[m - 1] = true;
+    n->n_reads[weft_placed_owner(plan, plan->steps[m - 1].in[0])]--;
+}
+
+/* A list of a step's own, which others do not share. */
+static uint32_t *own_list(const weft_plan *plan, const uint32_t *list, int n, weft_error *error)
+{
+    uint32_t *own = weft_arena_take(plan->arena, (size_t)n * sizeof *own);
+    if (!own) weft_fail_memory(error, (size_t)n * sizeof *own);
+    for (int i = 0; i < n && own; i++)
+        own[i] = list[i];
+    return own;
+}
+
+static weft_status narrow_operands(narrowing *n, uint32_t s, weft_error *error)
+{
+    weft_plan *plan = n->plan;
+    weft_step *step = &plan->steps[s];
+    uint32_t *in = own_list(plan, step->in, step->n_in, error);
+    if (!in) return WEFT_MEMORY;
+    const weft_step before = *step;
+    step->in = in;
+    for (int i = 0; i < step->n_in; i++) {
+        const uint32_t to = narrow_operand(n, s, before.in[i]);
+        if (!to) continue;
+        in[i] = to;
+        if (!all_narrow(plan, step)) {
+            in[i] = before.in[i];
+            continue;
+        }
+        n->n_reads[weft_placed_owner(plan, to)]++;
+        let_go(n, before.in[i]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status narrow_results(narrowing *n, uint32_t s, weft_error *error)
+{
+    weft_plan *plan = n->plan;
+    weft_step *step = &plan->steps[s];
+    uint32_t *out = own_list(plan, step->out, step->n_out, error);
+    if (!out) return WEFT_MEMORY;
+    const weft_step before = *step;
+    step->out = out;
+    for (int o = 0; o < step->n_out; o++) {
+        const uint32_t c = only_cast(n, &before, o);
+        if (!c) continue;
+        out[o] = plan->steps[c - 1].out[0];
+        if (!all_narrow(plan, step)) {
+            out[o] = before.out[o];
+            continue;
+        }
+        n->maker[out[o]] = s + 1;
+        n->is_gone[c - 1] = true;
+    }
+    return WEFT_OK;
+}
+
+static bool may_narrow(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, step) &&
+           all_narrow(plan, step);
+}
+
+/* Operands of all steps first: a gradient reads what its op gave, which a cast alone should. */
+weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
+{
+    narrowing n = {.plan = plan};
+    uint32_t kept = 0;
+    if (plan->precision != WEFT_PRECISION_BF16) return WEFT_OK;
+    WEFT_TRY(count_uses(&n, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (may_narrow(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (may_narrow(plan, &plan->steps[s])) WEFT_TRY(narrow_results(&n, s, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        if (!n.is_gone[s]) plan->steps[kept++] = plan->steps[s];
+    plan->n_steps = kept;
+    return WEFT_OK;
+}

@@ -1,0 +1,339 @@
+/* lookahead: before anything is decided, the graph is read from its end: where does each value go?
+ *
+ * Every op is asked which way it would take if its operands lay where their names want them. What it would need then is
+ * what it asks of its operands, and as readers are asked before makers, a chain of element ops hands on what is asked at
+ * its end. Where all readers of a value ask the same, it goes there; where they disagree, or it has a placement, or is
+ * read after the run, it goes where its names want it.
+ *
+ * A partial result that only a linear or additive op reads can stay partial: it becomes a part of another value, which
+ * is finished for all its addends at once. So it pays its share: what finishing that value costs, divided by the addends
+ * that can be partial, if that is less than finishing it here. Once one addend is partial, the others add nothing.
+ */
+#include "lookahead.h"
+#include "regions.h"
+
+#include <string.h>
+
+#include "weft/extend/combine.h"
+
+enum { NOT_ASKED = -8, DISAGREE = -9 };
+
+typedef struct looking {
+    weft_plan *plan;
+    weft_lookahead *ahead;
+    weft_outlook outlook;
+    const bool *is_output;
+    int n_axes;
+    uint8_t *can_be_partial; /* [n_tensors] bit a: a sum over axis a may leave it so        */
+    uint16_t (
+        *addends)[WEFT_MAX_AXES]; /* [n_tensors] that can be partial, itself counted as one      */
+    int8_t (*ask)[WEFT_MAX_AXES]; /* [n_tensors] the state its readers need; DISAGREE            */
+    weft_error *error;
+} looking;
+
+static const weft_type *type_of(const weft_plan *plan, uint32_t value)
+{
+    return &plan->graph->tensors[value].type;
+}
+
+bool weft_is_generated(const weft_plan *plan, uint32_t value)
+{
+    const weft_node *node = weft_node_of(plan->graph, value);
+    return node->n_in == 0 && node->op->element != NULL;
+}
+
+/* Ops that stand for memory lie where they lie, and what reads nothing is made anywhere. */
+static bool is_decided(const weft_node *node)
+{
+    return node->op->makes_token || node->n_in == 0;
+}
+
+/* An input, a variable, or one in another dtype. */
+static bool is_held(const weft_plan *plan, uint32_t value)
+{
+    const weft_node *node = weft_node_of(plan->graph, value);
+    while (node->op->recodes)
+        node = weft_node_of(plan->graph, node->in[0]);
+    return is_decided(node);
+}
+
+static bool can_take_partial(const weft_plan *plan, const weft_node *node, int i)
+{
+    return node->n_out == 1 &&
+           (weft_is_linear_in(plan, node, i) || (node->op->additive >> i & 1)) &&
+           weft_may_be_partial(node->op, type_of(plan, node->out)->dtype);
+}
+
+static void states_of(const looking *l, const weft_spec *spec, uint32_t value, int8_t *states)
+{
+    for (int a = 0; a < l->n_axes; a++)
+        states[a] = (int8_t)weft_spec_state(spec, type_of(l->plan, value)->shape.n_dims, a);
+}
+
+void weft_spec_of_states(const weft_plan *plan, const weft_shape *shape, const int8_t *states,
+                         weft_spec *spec)
+{
+    memset(spec, 0, sizeof *spec);
+    for (int d = 0; d < shape->n_dims; d++) {
+        uint32_t axes = 0;
+        for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
+            if (states[a] == d) axes |= 1u << a;
+        if (axes != 0)
+            spec->n_split[d] = (int8_t)weft_layout_order(plan->layout, plan->mesh,
+                                                         shape->dims[d].name, axes, spec->split[d]);
+    }
+}
+
+/* ---- from the first node: what can be partial ------------------------------------------------ */
+
+/* The axes over which a sum would leave the results of `node` partial, if its operands lay where names want them. */
+static uint8_t contracted_axes(const looking *l, const weft_node *node, const weft_site *site)
+{
+    weft_factors factors;
+    uint8_t axes = 0;
+    node->op->factors(site, &factors);
+    for (int f = 0; f < factors.n_factors; f++) {
+        const weft_factor *factor = &factors.factors[f];
+        if (factor->out[0] >= 0 || !weft_combine_adds((weft_combine)factor->combine)) continue;
+        for (int i = 0; i < node->n_in; i++) {
+            const weft_spec *spec = &l->ahead->wanted[node->in[i]];
+            for (int k = 0; factor->in[i] >= 0 && k < spec->n_split[factor->in[i]]; k++)
+                axes |= (uint8_t)(1u << spec->split[factor->in[i]][k]);
+        }
+    }
+    return axes;
+}
+
+/* A value with one reader joins what that makes of it; with others it will be whole anyway. */
+static void find_joins(looking *l, const int *readers)
+{
+    const weft_graph *graph = l->plan->graph;
+    for (uint32_t id = 1; id < graph->n_nodes; id++) {
+        const weft_node *node = &graph->nodes[id];
+        for (int i = 0; i < node->n_in; i++) {
+            const uint32_t value = node->in[i];
+            const weft_tensor *tensor = &graph->tensors[value];
+            if (readers[value] == 1 && can_take_partial(l->plan, node, i) &&
+                !weft_names_carry(node, i) && !l->ahead->is_output[value] && !tensor->placement &&
+                !tensor->place_as)
+                l->ahead->joins[value] = node->out;
+        }
+    }
+}
+
+static void count_addends(looking *l, const weft_node *node)
+{
+    weft_site site;
+    weft_site_of(l->plan->graph, node, &site);
+    uint8_t axes = contracted_axes(l, node, &site);
+    uint16_t sum[WEFT_MAX_AXES] = {0};
+    for (int i = 0; i < node->n_in; i++) {
+        const uint32_t value = node->in[i];
+        if (l->ahead->joins[value] != node->out) continue;
+        axes |= l->ahead->can_be_partial[value];
+        for (int a = 0; a < l->n_axes; a++)
+            if (sum[a] + l->ahead->addends[value][a] <= UINT16_MAX)
+                sum[a] = (uint16_t)(sum[a] + l->ahead->addends[value][a]);
+    }
+    for (uint32_t o = 0; o < node->n_out; o++) {
+        l->ahead->can_be_partial[node->out + o] = axes;
+        for (int a = 0; a < l->n_axes; a++)
+            if (axes >> a & 1) l->ahead->addends[node->out + o][a] = sum[a] ? sum[a] : 1;
+    }
+}
+
+/* ---- from the last node: what is asked ------------------------------------------------------- */
+
+static void ask(looking *l, uint32_t value, const int8_t *states)
+{
+    for (int a = 0; a < l->n_axes; a++) {
+        int8_t *asked = &l->ahead->asked[value][a];
+        if (states[a] == WEFT_PARTIAL) continue; /* whatever it is, that costs nothing */
+        if (*asked == NOT_ASKED)
+            *asked = states[a];
+        else if (*asked != states[a])
+            *asked = DISAGREE;
+    }
+}
+
+static void set_goal(looking *l, uint32_t value)
+{
+    const weft_tensor *tensor = &l->plan->graph->tensors[value];
+    weft_spec *goal = &l->ahead->goal[value];
+    int8_t states[WEFT_MAX_AXES];
+    bool is_other = false;
+    *goal = l->ahead->wanted[value];
+    if (!l->outlook.readers || tensor->placement || tensor->place_as || l->ahead->is_output[value])
+        return;
+    states_of(l, goal, value, states);
+    for (int a = 0; a < l->n_axes; a++) {
+        const int8_t asked = l->ahead->asked[value][a];
+        if (asked == NOT_ASKED || asked == DISAGREE || asked == states[a]) continue;
+        states[a] = asked;
+        is_other = true;
+    }
+    if (is_other) weft_spec_of_states(l->plan, &tensor->type.shape, states, goal);
+}
+
+/* What finishing a value over `axis` costs, when it is partial there and at its goal elsewhere. */
+static double finishing(const looking *l, uint32_t value, int axis)
+{
+    const weft_mesh *mesh = l->plan->mesh;
+    const weft_type *type = type_of(l->plan, value);
+    double bytes = (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
+    int8_t states[WEFT_MAX_AXES];
+    states_of(l, &l->ahead->goal[value], value, states);
+    for (int a = 0; a < l->n_axes; a++)
+        if (a != axis && states[a] >= 0) bytes /= weft_mesh_axis_size(mesh, a);
+    return weft_state_cost(WEFT_PARTIAL, states[axis], weft_mesh_axis_size(mesh, axis), bytes);
+}
+
+static void set_share(looking *l, uint32_t value)
+{
+    const uint32_t sum = l->ahead->joins[value];
+    for (int a = 0; a < l->n_axes; a++) {
+        l->ahead->share[value][a] = 1;
+        if (!l->outlook.sums || !sum || !l->ahead->addends[sum][a] || !l->ahead->addends[value][a])
+            continue;
+        const double here = finishing(l, value, a), there = finishing(l, sum, a);
+        const double part = (double)l->ahead->addends[value][a] / l->ahead->addends[sum][a];
+        if (here > 0 && there * l->ahead->share[sum][a] * part < here)
+            l->ahead->share[value][a] = there * l->ahead->share[sum][a] * part / here;
+    }
+}
+
+static weft_status ask_operands(looking *l, uint32_t id)
+{
+    weft_plan *plan = l->plan;
+    const weft_node *node = &plan->graph->nodes[id];
+    weft_site site;
+    weft_site_of(plan->graph, node, &site);
+    weft_factors factors;
+    weft_choice_in in = {
+        .plan = plan, .node = id, .site = &site, .is_draft = true, .factors = &factors};
+    weft_choice choice;
+    for (int i = 0; i < node->n_in; i++) {
+        const uint32_t value = node->in[i];
+        l->ahead->goal[value] = l->ahead->wanted[value]; /* until it is its turn */
+        weft_lookahead_of(plan, l->ahead, value, &in.in[i]);
+        memcpy(in.in[i].now, in.in[i].finished, sizeof in.in[i].now);
+        if (node->op->element && !is_decided(weft_node_of(plan->graph, value)))
+            in.in[i].is_free = true; /* hands on what is asked of it */
+        if (l->outlook.held && !is_held(plan, value)) in.in[i].is_free = true;
+    }
+    for (int o = 0; o < node->n_out; o++)
+        weft_lookahead_of(plan, l->ahead, node->out + (uint32_t)o, &in.out[o]);
+    node->op->factors(&site, &factors);
+    WEFT_TRY(weft_choose(&in, &choice, l->error));
+    for (int i = 0; i < node->n_in; i++)
+        ask(l, node->in[i], choice.need[i]);
+    return WEFT_OK;
+}
+
+/* A variable gets its new value where it is kept. */
+static weft_status ask_of_store(looking *l, const weft_node *node)
+{
+    weft_spec home;
+    int8_t states[WEFT_MAX_AXES];
+    WEFT_TRY(weft_home_spec(l->plan, node->in[0], &home, l->error));
+    states_of(l, &home, node->in[1], states);
+    ask(l, node->in[1], states);
+    return WEFT_OK;
+}
+
+/* What is carried gets its next value where it is. */
+static void ask_of_next(looking *l, const weft_node *node)
+{
+    int8_t states[WEFT_MAX_AXES];
+    states_of(l, &l->ahead->wanted[node->in[0]], node->in[1], states);
+    ask(l, node->in[1], states);
+}
+
+static weft_status look_at(looking *l, uint32_t id)
+{
+    const weft_node *node = &l->plan->graph->nodes[id];
+    for (uint32_t o = 0; o < node->n_out; o++) {
+        set_goal(l, node->out + o);
+        set_share(l, node->out + o);
+    }
+    if (!l->outlook.readers) return WEFT_OK;
+    if (node->op == &weft_op_assign) return ask_of_store(l, node);
+    if (node->op == &weft_op_scan_next) ask_of_next(l, node);
+    return is_decided(node) ? WEFT_OK : ask_operands(l, id);
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint32_t value,
+                       weft_holding *holding)
+{
+    const weft_type *type = &plan->graph->tensors[value].type;
+    holding->value = value;
+    holding->is_free = holding->is_generated = weft_is_generated(plan, value);
+    holding->bytes = (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
+    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++) {
+        const uint32_t sum = ahead->joins[value];
+        const bool costs_nothing = sum && ahead->share[value][a] < 1 && ahead->lasts[sum] >> a & 1;
+        holding->finished[a] = (int8_t)weft_spec_state(&ahead->goal[value], type->shape.n_dims, a);
+        holding->share[a] = costs_nothing ? 0 : ahead->share[value][a];
+    }
+}
+
+void weft_lookahead_made(weft_lookahead *ahead, uint32_t value, const weft_spec *spec)
+{
+    uint8_t axes = weft_combine_adds((weft_combine)spec->combine) ? spec->partial : 0;
+    while (axes && ahead->joins[value]) {
+        for (int a = 0; a < WEFT_MAX_AXES; a++)
+            if (axes >> a & 1 && !(ahead->share[value][a] < 1)) axes &= (uint8_t) ~(1u << a);
+        value = ahead->joins[value];
+        ahead->lasts[value] |= axes;
+    }
+}
+
+static weft_status take_room(weft_arena *arena, size_t n, weft_lookahead *ahead, weft_error *error)
+{
+    ahead->wanted = weft_arena_take(arena, n * sizeof *ahead->wanted);
+    ahead->joins = weft_arena_take(arena, n * sizeof *ahead->joins);
+    ahead->can_be_partial = weft_arena_take(arena, n * sizeof *ahead->can_be_partial);
+    ahead->addends = weft_arena_take(arena, n * sizeof *ahead->addends);
+    ahead->asked = weft_arena_take(arena, n * sizeof *ahead->asked);
+    ahead->goal = weft_arena_take(arena, n * sizeof *ahead->goal);
+    ahead->share = weft_arena_take(arena, n * sizeof *ahead->share);
+    ahead->lasts = weft_arena_take(arena, n * sizeof *ahead->lasts);
+    if (ahead->wanted && ahead->joins && ahead->can_be_partial && ahead->addends && ahead->asked &&
+        ahead->goal && ahead->share && ahead->lasts)
+        return WEFT_OK;
+    return weft_fail_memory(error, n * sizeof *ahead->wanted);
+}
+
+weft_status weft_lookahead_begin(weft_plan *plan, const bool *is_output, const int *readers,
+                                 weft_lookahead *ahead, weft_error *error)
+{
+    const weft_graph *graph = plan->graph;
+    looking l = {.plan = plan, .ahead = ahead, .n_axes = weft_mesh_n_axes(plan->mesh)};
+    *ahead = (weft_lookahead){.is_output = is_output};
+    WEFT_TRY(take_room(plan->arena, graph->n_tensors, ahead, error));
+    for (uint32_t value = 1; value < graph->n_tensors; value++)
+        if (!weft_node_of(graph, value)->op->makes_token)
+            WEFT_TRY(weft_wanted_spec(plan, value, &ahead->wanted[value], error));
+    find_joins(&l, readers);
+    for (uint32_t id = 1; id < graph->n_nodes; id++)
+        if (!is_decided(&graph->nodes[id])) count_addends(&l, &graph->nodes[id]);
+    return WEFT_OK;
+}
+
+weft_status weft_lookahead_run(weft_plan *plan, weft_outlook outlook, weft_lookahead *ahead,
+                               weft_error *error)
+{
+    const size_t n = plan->graph->n_tensors;
+    looking l = {.plan = plan,
+                 .ahead = ahead,
+                 .outlook = outlook,
+                 .n_axes = weft_mesh_n_axes(plan->mesh),
+                 .error = error};
+    memset(ahead->asked, NOT_ASKED, n * sizeof *ahead->asked);
+    memset(ahead->lasts, 0, n * sizeof *ahead->lasts);
+    for (uint32_t id = plan->graph->n_nodes; id-- > 1;)
+        WEFT_TRY(look_at(&l, id));
+    return WEFT_OK;
+}

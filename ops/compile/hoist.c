@@ -8,7 +8,7 @@
  * What waits for an exchange stays where it is, and so does the exchange: there ranks wait for each other, which costs least
  * where they have most to do meanwhile (schedule), and what comes from others is not in the cache.
  *
- * Steps are never joined or parted here, and none is later than it was among those that do not move, so what bundle and join
+ * Steps are never joined or parted here, and none is later than it was among those that do not move, so what fuse_horizontal and bucket
  * have made stays: a step of many parts comes when the last of its operands is there. The arena does not grow: where it
  * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
  * largest, so that the order of exchanges is one on all ranks.

@@ -318,8 +318,8 @@ int weft_plan_n_candidates(const weft_program *program)
     return program ? program->plan->n_candidates : 0;
 }
 
-weft_status weft_plan_candidate_at(const weft_program *program, int index,
-                                   weft_planned_candidate *candidate, weft_error *error)
+weft_status weft_plan_draft_at(const weft_program *program, int index,
+                               weft_planned_candidate *candidate, weft_error *error)
 {
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(candidate, error);

@@ -51,7 +51,7 @@ fault(reads_the_bell_after_the_last_look exchange collectives/pending.c
     weft_desk_poll(desk);"
       "    weft_desk_poll(desk);
     const uint32_t seen = weft_sync_load(&desk->bell.value);")
-fault(writes_into_a_slot_that_is_read window collectives/shm_reduce.c "piece < WEFT_WINDOW_SLOTS || all_have_combined" "true || all_have_combined")
+fault(writes_into_a_slot_that_is_read window collectives/shm_reduce.c "piece < WEFT_SHM_REDUCE_SLOTS || all_have_combined" "true || all_have_combined")
 fault(combines_before_all_have_given window collectives/shm_reduce.c
       "             all_have_given(w, it->base + it->n_combined, it->fingerprint))" "             (all_have_given(w, it->base + it->n_combined, it->fingerprint) || w->self == 0))")
 fault(hands_over_without_release window collectives/shm_reduce.c

@@ -14,6 +14,7 @@
  * So is a variable that the sum is stored into, and that nobody reads as it was from there on: rows that scatter_add adds to a table
  * are all that is touched of it.
  */
+#include "passes.h"
 #include "regions.h"
 
 typedef struct accumulating {

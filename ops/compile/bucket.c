@@ -10,6 +10,7 @@
  * otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the largest, so that the order
  * of exchanges is one on all ranks.
  */
+#include "passes.h"
 #include "regions.h"
 
 #include <stdlib.h>

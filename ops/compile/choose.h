@@ -3,7 +3,7 @@
 #ifndef WEFT_CHOOSE_H
 #define WEFT_CHOOSE_H
 
-#include "plan.h"
+#include "passes.h"
 
 /* One operand or result, as place knows it before it decides. States are weft_spec_state's: a dim,
  * WEFT_REPLICATED or WEFT_PARTIAL. */

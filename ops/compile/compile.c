@@ -1,6 +1,5 @@
 /* compile: the table of passes, run in turn over one plan. */
-#include "plan.h"
-
+#include "passes.h"
 #include "rewrite.h"
 
 #include <stdlib.h>
@@ -35,11 +34,13 @@ static weft_status check_dump(const char *dump, weft_error *error)
         if (!dump || strcmp(dump, names[i]) == 0) return WEFT_OK;
     }
     const char *near = weft_nearest(dump, names, n_passes);
-    return weft_fail(
-        error, WEFT_USAGE,
-        "there is no pass \"%s\"%s%s%s; the passes are unroll, expand, simplify, place, lower, "
-        "accumulate, narrow, fuse, bundle, order, join, early, prefetch, schedule",
-        dump, near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "");
+    char all[256];
+    size_t length = 0;
+    for (int i = 0; i < n_passes; i++)
+        length +=
+            (size_t)snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", names[i]);
+    return weft_fail(error, WEFT_USAGE, "there is no pass \"%s\"%s%s%s; the passes are %s", dump,
+                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"" : "", all);
 }
 
 static weft_status copy_layout(const weft_layout *layout, weft_layout **copy, weft_error *error)
@@ -227,19 +228,4 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
     if (status != WEFT_OK) weft_plan_destroy(&made);
     *plan = made;
     return status;
-}
-
-void weft_plan_destroy(weft_plan **plan)
-{
-    weft_plan *p = *plan;
-    if (!p) return;
-    weft_graph_like_destroy(&p->graph);
-    weft_layout_destroy(&p->layout);
-    weft_arena_destroy(&p->arena);
-    free(p->placed);
-    free(p->steps);
-    free(p->skips);
-    free(p->decisions);
-    free(p);
-    *plan = NULL;
 }

@@ -5,7 +5,7 @@
  * for nothing. Such an operand is read as it was before it was cast, or as what it is cast to, if that is there by then; a result
  * that nobody reads but a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
  */
-#include "plan.h"
+#include "passes.h"
 
 typedef struct narrowing {
     weft_plan *plan;

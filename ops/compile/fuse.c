@@ -8,6 +8,7 @@
  * that are alive anywhere. Stores of variables do not count as readers: order puts them where they may be, or drops them.
  */
 #include "loops.h"
+#include "passes.h"
 #include "regions.h"
 
 typedef struct fusing {

@@ -6,6 +6,7 @@
  * in variables are taken, and only where order can still have each made in its variable's own memory: so nothing lives
  * longer than it did, and what only they read lives shorter. No segment reads what another one writes.
  */
+#include "passes.h"
 #include "regions.h"
 
 #include <string.h>

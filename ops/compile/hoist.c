@@ -13,6 +13,7 @@
  * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
  * largest, so that the order of exchanges is one on all ranks.
  */
+#include "passes.h"
 #include "regions.h"
 #include "sequence.h"
 

@@ -3,7 +3,7 @@
  * A value's own placement comes first, then the storage of the variable it is placed as, then the
  * layout's rules. ZeRO is the storage spec: slots from stage 1 on, parameters from stage 3 on.
  */
-#include "plan.h"
+#include "passes.h"
 
 #include <string.h>
 

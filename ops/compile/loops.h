@@ -2,7 +2,7 @@
 #ifndef WEFT_LOOPS_H
 #define WEFT_LOOPS_H
 
-#include "plan.h"
+#include "passes.h"
 
 /* weft_as_loop - the step as a loop: itself; an element op, a reduction of rows, the finish of their states; else false.
  *

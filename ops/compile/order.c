@@ -5,6 +5,7 @@
  * Everything else keeps the order it was built in: forward, backward in reverse, updates. A store
  * that is gone costs neither a copy nor a temporary as large as the parameter.
  */
+#include "passes.h"
 #include "regions.h"
 
 #include <stdlib.h>

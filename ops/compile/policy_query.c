@@ -1,7 +1,7 @@
 /* policy_query: where the plan differs from what was asked for: placements that a policy wants, and layout rules that were
  * skipped.
  */
-#include "plan.h"
+#include "passes.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
  * Taken is what leaves least of the exchange to be waited for, by the prices of the cost function, the copies counted. The
  * arena of rank 0 grows by a quarter at most: what gains least is left as it was.
  */
+#include "passes.h"
 #include "regions.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef WEFT_REWRITE_H
 #define WEFT_REWRITE_H
 
-#include "plan.h"
+#include "passes.h"
 
 /* A rewriting under way: the plan's graph is read, `to` is written. */
 typedef struct weft_rewrite {
@@ -22,9 +22,5 @@ void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to);
 /* Put the new graph in the old one's place and translate the plan's value table. Also frees, on
  * failure. */
 weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error);
-
-/* A graph that takes its names from the arena of `like`. */
-weft_graph *weft_graph_like(const weft_graph *like);
-void weft_graph_like_destroy(weft_graph **graph);
 
 #endif

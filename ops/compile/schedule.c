@@ -13,6 +13,7 @@
  * runs. Whatever is under way keeps its memory: where most is alive, exchanges end that should be over by then; where the
  * arena would grow by more than a quarter, exchanges are waited for as soon as they should be over, or less is taken ahead.
  */
+#include "passes.h"
 #include "sequence.h"
 
 #include <math.h>

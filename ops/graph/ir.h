@@ -260,6 +260,10 @@ enum { WEFT_MOST_VALUES = 1 << 20 }; /* of a list */
 /* find.c: whether all of a user's list are values of this graph; if not, that is its error, which begins with `call`. */
 bool weft_graph_takes(weft_graph *graph, const char *call, const char *list, weft_values values);
 
+/* copy.c: an empty graph that takes its names from the arena of `like`. */
+weft_graph *weft_graph_like(const weft_graph *like);
+void weft_graph_like_destroy(weft_graph **graph);
+
 /* A copy of a node into another graph (for passes): operands already translated. Returns its first
  * result id there. */
 uint32_t weft_node_copy(weft_graph *to, const weft_graph *from, const weft_node *node,

@@ -1,4 +1,5 @@
 /* facts.c: the plan as data: what a step, a tensor, a decision is, as a rank sees it. */
+#include "passes.h"
 #include "program.h"
 #include "regions.h"
 
@@ -318,8 +319,8 @@ int weft_plan_n_candidates(const weft_program *program)
     return program ? program->plan->n_candidates : 0;
 }
 
-weft_status weft_plan_draft_at(const weft_program *program, int index,
-                               weft_planned_candidate *candidate, weft_error *error)
+weft_status weft_plan_candidate_at(const weft_program *program, int index,
+                                   weft_planned_candidate *candidate, weft_error *error)
 {
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(candidate, error);

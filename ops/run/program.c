@@ -2,6 +2,7 @@
  * ranks. */
 #include "snapshot_guard.h"
 #include "outside.h"
+#include "passes.h"
 #include "program.h"
 #include "weft/extend/engine.h"
 

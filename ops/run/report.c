@@ -397,7 +397,7 @@ static weft_status print_candidates(const weft_program *program, FILE *file, wef
     fputs("\ndrafts compared (prices in bytes: of exchanges, of work)\n", file);
     for (int i = 0; i < weft_plan_n_candidates(program); i++) {
         weft_planned_candidate candidate;
-        WEFT_TRY(weft_plan_draft_at(program, i, &candidate, error));
+        WEFT_TRY(weft_plan_candidate_at(program, i, &candidate, error));
         fprintf(file, "  by %s: %.0f + %.0f, %d exchanges%s\n", candidate.name, candidate.exchange,
                 candidate.work, candidate.n_exchanges,
                 candidate.is_taken     ? ": taken"

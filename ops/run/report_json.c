@@ -213,7 +213,7 @@ static weft_status candidates_json(const weft_program *program, json_t *list, we
 {
     for (int i = 0; i < weft_plan_n_candidates(program); i++) {
         weft_planned_candidate d;
-        WEFT_TRY(weft_plan_draft_at(program, i, &d, error));
+        WEFT_TRY(weft_plan_candidate_at(program, i, &d, error));
         WEFT_TRY(add(list,
                      json_pack("{s:s, s:o, s:o, s:o, s:I, s:i, s:b, s:b}", "by", d.name, "exchange",
                                number(d.exchange), "work", number(d.work), "total", number(d.total),

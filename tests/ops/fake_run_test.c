@@ -5,7 +5,7 @@
 #include "apps/gpt/model.h"
 #include "gpt_layouts.h"
 #include "mesh/fake_device.h"
-#include "ops/compile/plan.h"
+#include "ops/plan/plan.h"
 #include "oracle.h"
 #include "weft/optim.h"
 

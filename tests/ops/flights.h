@@ -5,7 +5,7 @@
 #ifndef TEST_FLIGHTS_H
 #define TEST_FLIGHTS_H
 
-#include "ops/compile/plan.h"
+#include "ops/plan/plan.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #define TEST_GPT_PLAN_H
 
 #include "apps/gpt/model.h"
-#include "ops/compile/plan.h"
+#include "ops/compile/passes.h"
 #include "weft/optim.h"
 
 #include "test.h"

@@ -1,6 +1,6 @@
 /* pack_test: buffers that live at the same time lie apart, each at the lowest place there is, as looking at all pairs
  * finds it. */
-#include "ops/compile/pack.h"
+#include "ops/plan/pack.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@ static inline void show_plan(const weft_program *program)
     for (int i = 0; i < weft_plan_n_candidates(program); i++) {
         weft_planned_candidate candidate;
         weft_error error = {0};
-        if (!CHECK_OK(weft_plan_draft_at(program, i, &candidate, &error), error)) return;
+        if (!CHECK_OK(weft_plan_candidate_at(program, i, &candidate, &error), error)) return;
         printf("  by %s: %.0f + %.0f, %d exchanges%s%s\n", candidate.name, candidate.exchange,
                candidate.work, candidate.n_exchanges, candidate.is_allowed ? "" : ", not allowed",
                candidate.is_taken ? ", taken" : "");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/compile/plan.h"
+#include "ops/compile/passes.h"
 #include "test.h"
 #include "weft/autodiff.h"
 

@@ -245,9 +245,9 @@ typedef struct weft_planned_candidate {
 
 /* "names" is the first, then "readers and sums", and where that is not allowed, either alone. None on one rank. */
 WEFT_API int weft_plan_n_candidates(const weft_program *program);
-WEFT_API WEFT_MUST_CHECK weft_status weft_plan_draft_at(const weft_program *program, int index,
-                                                        weft_planned_candidate *candidate,
-                                                        weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_candidate_at(const weft_program *program, int index,
+                                                            weft_planned_candidate *candidate,
+                                                            weft_error *error);
 
 /* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or is
  * a ring. The forms of an op, with the gradient that reads its results, stand one

@@ -1,6 +1,6 @@
 /* pack.h (private): places in one piece of memory for buffers whose lifetimes are known. */
-#ifndef WEFT_COMPILE_PACK_H
-#define WEFT_COMPILE_PACK_H
+#ifndef WEFT_PLAN_PACK_H
+#define WEFT_PLAN_PACK_H
 
 #include <stdint.h>
 

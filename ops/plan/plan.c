@@ -17,6 +17,21 @@ static bool grow(void **entries, size_t bytes, uint32_t n, uint32_t *cap)
     return true;
 }
 
+void weft_plan_destroy(weft_plan **plan)
+{
+    weft_plan *p = *plan;
+    if (!p) return;
+    weft_graph_like_destroy(&p->graph);
+    weft_layout_destroy(&p->layout);
+    weft_arena_destroy(&p->arena);
+    free(p->placed);
+    free(p->steps);
+    free(p->skips);
+    free(p->decisions);
+    free(p);
+    *plan = NULL;
+}
+
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
 {
     void *all = plan->placed;

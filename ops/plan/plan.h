@@ -1,10 +1,7 @@
-/* plan.h: a program before it has memory: steps over placed tensors, the same list on every rank.
+/* plan.h (private): a program before it has memory: steps over placed tensors, the same list on every rank.
  *
- * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
- * lives and where it has to be converted, lower turns conversions into collectives, accumulate gives sums to the kernels
- * that make a summand, narrow takes casts from around kernels that round, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they
- * may happen, join makes one exchange of several, early moves steps to what they end, prefetch gathers for the trip after,
- * schedule lets exchanges go on while steps compute, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * The passes of ops/compile fill it in. This room has what they, the report and the run read off it: its kernels, its costs,
+ * its memory. Memory is laid out for one rank at a time, since boxes differ.
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -146,30 +143,99 @@ typedef struct weft_plan {
     uint32_t queues[1 << WEFT_MAX_AXES], n_queues;
 } weft_plan;
 
-/* ---- the passes ------------------------------------------------------------------------------ */
-
-/* weft_plan_build - run all passes. Local; pure.
- * dump   a pass's name: what it made is printed to stderr; NULL: nothing */
-weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
-                            const weft_compile_options *options, weft_plan **plan,
-                            weft_error *error);
 void weft_plan_destroy(weft_plan **plan);
 
-typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
-weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
-weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
-weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
-weft_status weft_pass_place(weft_plan *plan, weft_error *error);
-weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
-weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
-weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error);
-weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
-weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
-weft_status weft_pass_order(weft_plan *plan, weft_error *error);
-weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
-weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
-weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
-weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
+/* ---- plan.c: lists, and what can be read off a step or a placed tensor -------------------------- */
+
+/* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
+ * grow. */
+uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
+/* The step's lists are copied into the plan's arena: the caller's may be on the stack. */
+weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
+weft_planned_skip *weft_plan_skip(weft_plan *plan);
+weft_decision *weft_plan_decision(weft_plan *plan);
+
+int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank); /* of the rank's box */
+void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
+                      weft_view *view); /* data NULL */
+/* The placed tensor that owns the memory of this one. */
+uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
+/* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */
+bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n);
+/* Do two tensors lie in memory in the same way, so that one may be written over the other, element by element? */
+bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b);
+/* The op that a link applies: its node's, or what that reduces of its operands. */
+const weft_op *weft_link_op(const weft_plan *plan, const weft_fused_op *link);
+/* The flops of a step's node with one rank's sizes; and those of them that repeat others in the backward pass. */
+double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
+double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int rank);
+/* Has a kernel step an operand more than its op: the sum so far? */
+static inline bool weft_step_accumulates(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_KERNEL && step->n_in > plan->graph->nodes[step->node].n_in;
+}
+/* The last step during which step `s` goes on: itself, but for exchanges. */
+static inline uint32_t weft_step_end(const weft_step *step, uint32_t s)
+{
+    return step->kind == WEFT_STEP_CONVERT && step->until > s ? step->until - 1 : s;
+}
+void weft_plan_dump(const weft_plan *plan, FILE *file);
+/* Equal on all ranks that run the same program. */
+uint64_t weft_plan_digest(const weft_plan *plan);
+
+/* ---- kernels.c: which kernel does a step -------------------------------------------------------- */
+
+/* A kernel step's call on a rank, as it is before there is memory: data, stream, prepared and scratch are NULL. */
+void weft_step_call(const weft_plan *plan, const weft_step *step, int rank, weft_call *call);
+/* The kernel that does it; WEFT_USAGE, with the place in the program, when there is none. */
+weft_status weft_step_kernel(const weft_plan *plan, const weft_step *step, const weft_call *call,
+                             weft_kernel_choice *choice, weft_error *error);
+weft_status weft_kernel_scratch(const char *op, const weft_kernel *kernel, const weft_call *call,
+                                int64_t *bytes, weft_error *error);
+
+/* ---- links.c: what the links of the machine cost ------------------------------------------------ */
+
+/* weft_read_links - the text of weft_compile_options.link; NULL or empty: the usual. weft_link_over - the slowest. */
+weft_status weft_read_links(weft_plan *plan, const char *text, weft_error *error);
+weft_link_price weft_link_over(const weft_plan *plan, uint32_t axes);
+
+/* ---- cost.c: the cost model. Prices are in bytes through one rank's link ------------------------- */
+
+double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
+                           const weft_exchange *exchange);
+double weft_work_price(const weft_cost *cost, double flops);
+/* What a step costs that exchanges nothing, on rank 0: reading and writing memory, or computing, whatever takes longer. */
+double weft_step_work(const weft_plan *plan, const weft_step *step);
+/* The latency of an exchange over these axes, as a price. */
+double weft_latency_price(const weft_plan *plan, uint32_t axes);
+/* The default latency, whatever the links; bucketing uses it. A long latency passes beside work, unless all waits for one
+ * exchange at the end. */
+double weft_usual_latency(const weft_cost *cost);
+/* What a conversion step does to operand k. */
+weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k);
+/* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
+bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
+                           const weft_convert_step *convert, int rank, weft_exchange *exchange);
+bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
+                        weft_exchange *exchange);
+/* The bytes that a conversion step puts on the wire, as `rank` counts them (weft_convert_bytes). */
+int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank);
+/* A conversion step made ready for a rank; the caller destroys it. */
+weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
+                           weft_error *error);
+
+/* ---- scratch.c: memory that a step needs while it runs ------------------------------------------ */
+
+/* Scratch bytes of a step on a rank: of conversions, and of kernels that ask for some. */
+weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
+                              int64_t *bytes, weft_error *error);
+/* The same, kept for all steps that move alike: in `moves`, of its rank, which lives as long as its arena. */
+weft_status weft_known_moves_open(weft_arena *arena, int rank, weft_known_moves **moves,
+                                  weft_error *error);
+weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, const weft_step *step,
+                              int64_t *bytes, weft_error *error);
+
+/* ---- memory.c: where temporaries lie ------------------------------------------------------------ */
 
 /* weft_plan_memory - lay out one rank's temporaries. memory's arrays live in `arena`, or as long as the plan. Local;
  * pure. */
@@ -185,103 +251,14 @@ weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, w
 weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
                             int64_t *bytes, int64_t *alive, weft_error *error);
 
-/* ---- what passes share ----------------------------------------------------------------------- */
+/* ---- index.c, queues.c: what is looked up in a plan that is done -------------------------------- */
 
-/* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
- * grow. */
-uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
-/* The step's lists are copied into the plan's arena: the caller's may be on the stack. */
-weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
-weft_planned_skip *weft_plan_skip(weft_plan *plan);
-weft_decision *weft_plan_decision(weft_plan *plan);
-
-int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank); /* of the rank's box */
-void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
-                      weft_view *view); /* data NULL */
-/* The placed tensor that owns the memory of this one. */
-uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
-/* Has a kernel step an operand more than its op: the sum so far? */
-static inline bool weft_step_accumulates(const weft_plan *plan, const weft_step *step)
-{
-    return step->kind == WEFT_STEP_KERNEL && step->n_in > plan->graph->nodes[step->node].n_in;
-}
-/* A kernel step's call on a rank, as it is before there is memory: data, stream, prepared and scratch are NULL. */
-void weft_step_call(const weft_plan *plan, const weft_step *step, int rank, weft_call *call);
-/* The kernel that does it; WEFT_USAGE, with the place in the program, when there is none. */
-weft_status weft_step_kernel(const weft_plan *plan, const weft_step *step, const weft_call *call,
-                             weft_kernel_choice *choice, weft_error *error);
-weft_status weft_kernel_scratch(const char *op, const weft_kernel *kernel, const weft_call *call,
-                                int64_t *bytes, weft_error *error);
-/* Scratch bytes of a step on a rank: of conversions, and of kernels that ask for some. */
-weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int rank,
-                              int64_t *bytes, weft_error *error);
-/* The same, kept for all steps that move alike: in `moves`, of its rank, which lives as long as its arena. */
-weft_status weft_known_moves_open(weft_arena *arena, int rank, weft_known_moves **moves,
-                                  weft_error *error);
-weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, const weft_step *step,
-                              int64_t *bytes, weft_error *error);
-/* The site of a step's node with one rank's sizes: for flops. */
-double weft_step_flops(const weft_plan *plan, const weft_step *step, int rank);
-/* The same of steps [begin, end) of a plan that is done: of rank 0 without going through them. */
-double weft_flops_between(const weft_plan *plan, uint32_t begin, uint32_t end, int rank);
-/* Of these, those of nodes that repeat others on the way back. */
-double weft_step_again_flops(const weft_plan *plan, const weft_step *step, int rank);
-/* weft_ask_policy - where the policy wants values: placements of the plan's graph from then on. */
-weft_status weft_ask_policy(weft_plan *plan, weft_error *error);
-/* weft_find_skipped - fill plan->skips; WEFT_USAGE for the first when the plan is strict. */
-weft_status weft_find_skipped(weft_plan *plan, weft_error *error);
-/* weft_plan_index - what is looked up in a plan that is done: user's values, versions, lifetimes,
- * kinds of traffic, queues. */
+/* weft_plan_index - the user's values, versions, lifetimes, kinds of traffic, queues. */
 weft_status weft_plan_index(weft_plan *plan, weft_error *error);
 weft_status weft_find_queues(weft_plan *plan, weft_error *error);
 /* The kind of traffic that a step makes, in plan->traffic; -1: it makes none. */
 int weft_step_traffic(const weft_plan *plan, const weft_step *step);
-/* Prices by a cost function, all bytes through one rank's link. */
-double weft_exchange_price(const weft_plan *plan, const weft_cost *cost,
-                           const weft_exchange *exchange);
-double weft_work_price(const weft_cost *cost, double flops);
-/* What a step costs that exchanges nothing, on rank 0: reading and writing memory, or computing, whatever takes longer. */
-double weft_step_work(const weft_plan *plan, const weft_step *step);
-/* What a conversion step exchanges, as `rank` sees it; false: it exchanges nothing. */
-bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
-                           const weft_convert_step *convert, int rank, weft_exchange *exchange);
-bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
-                        weft_exchange *exchange);
-/* What begins with every exchange over these axes, as a price. */
-double weft_latency_price(const weft_plan *plan, uint32_t axes);
-/* The same, whatever is said of links: what is joined is decided by it, since a latency that is long goes by beside work,
- * unless all waits for one exchange at the end. */
-double weft_usual_latency(const weft_cost *cost);
-/* weft_read_links - the text of weft_compile_options.link; NULL or empty: the usual. weft_link_over - the slowest. */
-weft_status weft_read_links(weft_plan *plan, const char *text, weft_error *error);
-weft_link_price weft_link_over(const weft_plan *plan, uint32_t axes);
-/* What a conversion step does to operand k. */
-weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k);
-/* The last step during which step `s` goes on: itself, but for exchanges. */
-static inline uint32_t weft_step_end(const weft_step *step, uint32_t s)
-{
-    return step->kind == WEFT_STEP_CONVERT && step->until > s ? step->until - 1 : s;
-}
-/* The bytes that a conversion step puts on the wire, as `rank` counts them (weft_convert_bytes). */
-int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank);
-/* A conversion step made ready for a rank; the caller destroys it. */
-weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
-                           weft_error *error);
-/* The op that a link applies: its node's, or what that reduces of its operands. */
-const weft_op *weft_link_op(const weft_plan *plan, const weft_fused_op *link);
-/* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */
-bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n);
-/* Do two tensors lie in memory in the same way, so that one may be written over the other, element by element? */
-bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b);
-void weft_plan_dump(const weft_plan *plan, FILE *file);
-/* Equal on all ranks that run the same program. */
-uint64_t weft_plan_digest(const weft_plan *plan);
-/* The spec that names give a value: its placement, else the storage of the variable it is placed
- * as, else the rules. */
-weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
-                             weft_error *error);
-/* Where a variable keeps its elements between runs. */
-weft_status weft_home_spec(const weft_plan *plan, uint32_t variable, weft_spec *spec,
-                           weft_error *error);
+/* The flops of steps [begin, end): those of rank 0 without going through them. */
+double weft_flops_between(const weft_plan *plan, uint32_t begin, uint32_t end, int rank);
 
 #endif

@@ -1,8 +1,8 @@
-/* early_test: what ends a value stands where that value is finished: update rules behind their gradients, and behind all who
+/* hoist_test: what ends a value stands where that value is finished: update rules behind their gradients, and behind all who
  * read the variable's old value; what needs all gradients still comes after all. (That the numbers are the same to the bit,
  * and nothing grows: fuse_test.)
  */
-#include "ops/compile/plan.h"
+#include "ops/compile/passes.h"
 #include "weft/autodiff.h"
 #include "weft/ops.h"
 #include "weft/optim.h"

@@ -2,8 +2,8 @@
  *
  * None goes past where a scan's body begins or ends. Who reads memory comes after who wrote it; who writes it, after who wrote it before and after all who read what that was.
  */
-#ifndef WEFT_COMPILE_SEQUENCE_H
-#define WEFT_COMPILE_SEQUENCE_H
+#ifndef WEFT_PLAN_SEQUENCE_H
+#define WEFT_PLAN_SEQUENCE_H
 
 #include "plan.h"
 

@@ -4,8 +4,8 @@
  * the scan that they stand around. A GUARD within may leave the trip. All three are *fences*: no pass moves a step past one, or joins it with one beyond. The steps
  * between two fences are a *part*: among them a pass does as in a plan without regions.
  */
-#ifndef WEFT_COMPILE_REGIONS_H
-#define WEFT_COMPILE_REGIONS_H
+#ifndef WEFT_PLAN_REGIONS_H
+#define WEFT_PLAN_REGIONS_H
 
 #include "plan.h"
 

@@ -1,0 +1,48 @@
+/* passes.h (private): the compiler: passes that fill in a plan, one after the other, and what they ask of the user's policy and
+ * annotations.
+ */
+#ifndef WEFT_COMPILE_PASSES_H
+#define WEFT_COMPILE_PASSES_H
+
+#include "plan.h"
+
+/* weft_plan_build - run all passes. Local; pure.
+ * dump   a pass's name: what it made is printed to stderr; NULL: nothing */
+weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
+                            const weft_compile_options *options, weft_plan **plan,
+                            weft_error *error);
+
+typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
+weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
+weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
+weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
+weft_status weft_pass_place(weft_plan *plan, weft_error *error);
+weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
+weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
+weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error);
+weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
+weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
+weft_status weft_pass_order(weft_plan *plan, weft_error *error);
+weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
+weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
+weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
+weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
+
+/* ---- policy_query.c -------------------------------------------------------------------------- */
+
+/* weft_ask_policy - where the policy wants values: placements of the plan's graph from then on. */
+weft_status weft_ask_policy(weft_plan *plan, weft_error *error);
+/* weft_find_skipped - fill plan->skips; WEFT_USAGE for the first when the plan is strict. */
+weft_status weft_find_skipped(weft_plan *plan, weft_error *error);
+
+/* ---- home_spec.c ------------------------------------------------------------------------------ */
+
+/* The spec that names give a value: its placement, else the storage of the variable it is placed
+ * as, else the rules. */
+weft_status weft_wanted_spec(const weft_plan *plan, uint32_t value, weft_spec *spec,
+                             weft_error *error);
+/* Where a variable keeps its elements between runs. */
+weft_status weft_home_spec(const weft_plan *plan, uint32_t variable, weft_spec *spec,
+                           weft_error *error);
+
+#endif

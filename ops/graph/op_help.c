@@ -407,19 +407,6 @@ weft_dim weft_state_dim(weft_graph *graph, weft_combine combine)
     return (weft_dim){weft_graph_intern(graph, WEFT_STATE_DIM), weft_combine_width(combine)};
 }
 
-weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x)
-{
-    x = weft_wide(x);
-    weft_shape out = weft_shape_without(weft_shape_of(x), dim);
-    out.dims[out.n_dims++] = weft_state_dim(x.graph, combine);
-    weft_reduced_attributes attributes;
-    memset(&attributes, 0, sizeof attributes);
-    if (!weft_graph_shape(x.graph, op->name, &out, &attributes.out)) return weft_no_value(x.graph);
-    attributes.reduce.combine = combine;
-    attributes.reduce.dim = weft_graph_intern(x.graph, dim);
-    return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
-}
-
 int weft_values_given(weft_values values)
 {
     return values.values == NULL || values.n_values < 0 ? 0 : values.n_values;

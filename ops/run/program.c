@@ -66,57 +66,13 @@ static weft_status describe_mismatch(const identity *all, int n, weft_error *err
     return WEFT_OK;
 }
 
-static uint32_t all_axes(const weft_program *program)
-{
-    return (1u << weft_mesh_n_axes(program->mesh)) - 1;
-}
-
-/* One exchange of the group is free from now on: the next call takes no memory for it. */
-static weft_status reserve(weft_comm *comm, weft_error *error)
-{
-    weft_comm_exchange *exchange;
-    WEFT_TRY(weft_exchange_take(comm, &exchange, error));
-    weft_exchange_give(exchange);
-    return WEFT_OK;
-}
-
-weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
-                          weft_error *error)
-{
-    const int n = weft_mesh_n_ranks(program->mesh), first = weft_mesh_first_local(program->mesh);
-    const size_t n_places = 2 * (size_t)n * sizeof(int64_t), room = n_places + (size_t)(n * bytes);
-    weft_comm *comm = weft_comm_of(program->comms, first, all_axes(program));
-    weft_error refused = WEFT_NO_ERROR;
-    int64_t *places = calloc(1, room);
-    *all = NULL;
-    if (!places) weft_fail_memory(&refused, room);
-    (void)!reserve(comm, &refused);
-    (void)weft_world_agree(&refused); /* nobody waits for a rank that has no room to listen */
-    weft_status status = refused.status;
-    if (status != WEFT_OK) {
-        free(places);
-        return weft_fail(error, status, "%s", refused.message);
-    }
-    for (int r = 0; r < n; r++) {
-        places[r] = bytes;
-        places[n + r] = r * bytes;
-    }
-    char *heard = (char *)(places + 2 * n);
-    weft_request request;
-    status = weft_all_gather_start(comm, own, bytes, heard, places, places + n, &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
-    memmove(places, heard, (size_t)(n * bytes));
-    *all = places;
-    return status;
-}
-
 /* Collective over the world, when there is more than one process. */
 static weft_status compare_digests(weft_program *program, weft_error *error)
 {
     const int n = weft_mesh_n_ranks(program->mesh);
     if (program->n_local == n) return WEFT_OK; /* one process: one plan */
     program->digest = weft_plan_digest(program->plan);
-    WEFT_TRY(weft_comms_prepare(program->comms, all_axes(program), error));
+    WEFT_TRY(weft_comms_prepare(program->comms, weft_all_axes(program), error));
     identity own = {.digest = program->digest, .stage = weft_layout_stage(program->plan->layout)};
     snprintf(own.mesh, sizeof own.mesh, "%s", weft_mesh_text(program->mesh));
     snprintf(own.layout, sizeof own.layout, "%s", weft_layout_text(program->plan->layout));
@@ -135,7 +91,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
 static weft_status prepare_groups(weft_program *program, weft_error *error)
 {
     uint64_t done = 0; /* one bit per set of axes */
-    const uint32_t everybody = all_axes(program);
+    const uint32_t everybody = weft_all_axes(program);
     WEFT_TRY(weft_comms_prepare(program->comms, everybody, error));
     done |= 1ull << everybody;
     for (uint32_t s = 0; s < program->plan->n_steps; s++) {
@@ -202,7 +158,8 @@ static weft_status start_ranks(weft_program *program, weft_error *error)
     }
     if (program->n_local == weft_mesh_n_ranks(program->mesh)) return WEFT_OK;
     /* Flights have taken what there was; a read gathers, and must not fail on one process alone. */
-    return reserve(weft_comm_of(program->comms, program->ranks[0].rank, all_axes(program)), error);
+    return weft_reserve_exchange(
+        weft_comm_of(program->comms, program->ranks[0].rank, weft_all_axes(program)), error);
 }
 
 static bool writes_variable(const weft_plan *plan, const weft_step *step)
@@ -374,4 +331,15 @@ int64_t weft_runs(const weft_program *program)
 void weft_set_runs(weft_program *program, int64_t runs)
 {
     if (program && runs >= 0) program->runs = runs;
+}
+
+const char *weft_program_layout(const weft_program *program)
+{
+    return program ? weft_layout_text(program->plan->layout) : "";
+}
+
+uint64_t weft_program_digest(const weft_program *program)
+{
+    if (!program) return 0;
+    return program->digest ? program->digest : weft_plan_digest(program->plan);
 }

@@ -141,6 +141,11 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
     return at >= 0 && at < program->n_local ? &program->ranks[at] : NULL;
 }
 
+static inline uint32_t weft_all_axes(const weft_program *program)
+{
+    return (1u << weft_mesh_n_axes(program->mesh)) - 1;
+}
+
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
 weft_status weft_bind(weft_rank *rank, weft_error *error);
 void weft_unbind(weft_rank *rank);
@@ -153,7 +158,9 @@ weft_status weft_take_seen(weft_program *program, weft_error *error);
 weft_status weft_take_memory(weft_rank *rank, weft_error *error);
 void weft_find_memory(weft_rank *rank);
 void weft_give_memory(weft_rank *rank);
-/* program.c: `bytes` of every rank, to all, where each process has one: *all [n_ranks], to be freed. Collective over the mesh. */
+/* hear.c: one exchange of the group is free from now on, so that the next call takes no memory for it. */
+weft_status weft_reserve_exchange(weft_comm *comm, weft_error *error);
+/* hear.c: `bytes` of every rank, to all, where each process has one: *all [n_ranks], to be freed. Collective over the mesh. */
 weft_status weft_hear_all(weft_program *program, const void *own, int64_t bytes, void **all,
                           weft_error *error);
 /* memory_check.c: whether what all ranks are about to take is free. Collective over the mesh. */
@@ -187,21 +194,27 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
 weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                             const weft_view *view, const weft_device *device, weft_stream *stream,
                             weft_error *error);
-/* run.c: how a step of each kind is run; and an exchange counted, as it is run. */
+/* step.c: how a step of each kind is run. An exchange counted, as it is run. Exchanges under way brought on; one brought to its end, and
+ * all in a list (weft_bound_step.ends). */
 extern const weft_step_run weft_runners[WEFT_STEPS];
 void weft_count_moved(weft_rank *rank, const weft_bound_step *bound);
-/* Before a step: what it waits for ends, and what is under way goes on; then step *s, and *s is the one that comes after it. false: it
- * failed, and the rank has given up. Step s alone: returns the one that comes after it. */
+void weft_bring_on(void *rank);
+weft_status weft_finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error);
+weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *error);
+/* walk.c: before a step: what it waits for ends, and what is under way goes on; then step *s, and *s is the one that comes after it.
+ * false: it failed, and the rank has given up. Step s alone: returns the one that comes after it. A rank that gives up starts nothing
+ * more; what it has started the others count on, so that is brought to its end. */
 bool weft_before_step(weft_rank *rank, uint32_t s);
 bool weft_run_step(weft_rank *rank, uint32_t *s);
 uint32_t weft_do_step(weft_rank *rank, uint32_t s, weft_error *error);
+void weft_give_up(weft_rank *rank);
 /* capture.c: whether this run is kept, or done again as it was; it; what is kept given back; why nothing is kept, or which step ended a
  * stretch first: NULL: nothing of the kind. */
 bool weft_captures(weft_rank *rank);
 bool weft_run_captured(weft_rank *rank);
 void weft_end_capturing(weft_rank *rank);
 const char *weft_why_apart(const weft_rank *rank);
-/* The placed tensor that keeps a user's value; 0: it is not kept. */
+/* values.c: the placed tensor that keeps a user's value; 0: it is not kept. */
 uint32_t weft_home_of(const weft_program *program, weft_value value);
 
 #endif

@@ -215,13 +215,13 @@ static int64_t ahead_of(const weft_lane *lane, const weft_act *act)
 }
 
 /* What row r of the block gives a reduction. */
-static weft_run run_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
+static weft_span run_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
 {
-    return (weft_run){.x = lane->at[act->x[0]] + r * lane->run * act->bytes,
-                      .n = lane->run,
-                      .part = s->piece,
-                      .index = s->index_begin[act->number] + lane->skip,
-                      .ahead = ahead_of(lane, act)};
+    return (weft_span){.x = lane->at[act->x[0]] + r * lane->run * act->bytes,
+                       .n = lane->run,
+                       .part = s->piece,
+                       .index = s->index_begin[act->number] + lane->skip,
+                       .ahead = ahead_of(lane, act)};
 }
 
 /* Row r of the group is column r of the state. */
@@ -229,7 +229,7 @@ void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     double *state = (double *)(void *)lane->at[act->y[0]];
     for (int64_t r = 0; r < lane->n_rows; r++) {
-        const weft_run run = run_of(s, lane, act, r);
+        const weft_span run = run_of(s, lane, act, r);
         weft_reducers[act->combine].row[act->dtype](state + r, &run);
     }
 }
@@ -245,7 +245,7 @@ void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)
     double *state = (double *)(void *)lane->at[act->y[0]];
     const int64_t bytes = lane->run * act->bytes;
     for (int64_t r = 0; r < lane->n_rows && lane->run > 0; r++) {
-        const weft_run run = run_of(s, lane, act, r);
+        const weft_span run = run_of(s, lane, act, r);
         weft_reducers[act->combine].leave[act->dtype](
             state + r, &run, lane->at[act->y[1]] + r * bytes, shift_of(s, lane, act, r));
     }

@@ -106,10 +106,10 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
         const int64_t index =
             r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
         for (; r->rows && i < stop; i += most)
-            r->reducer->row[r->dtype](state, &(weft_run){.x = x + (size_t)i * r->bytes,
-                                                         .n = stop - i < most ? stop - i : most,
-                                                         .part = r->part,
-                                                         .index = index + i});
+            r->reducer->row[r->dtype](state, &(weft_span){.x = x + (size_t)i * r->bytes,
+                                                          .n = stop - i < most ? stop - i : most,
+                                                          .part = r->part,
+                                                          .index = index + i});
         for (; i < stop; i++)
             r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n,
                                          index + i);

@@ -94,7 +94,7 @@ static void merge_moments(double *state, const double *other, int64_t n)
     for (int64_t at = 0, count; at < (run)->n && (count = part_at(run, at), true);                 \
          at += (run)->part)
 
-static int64_t part_at(const weft_run *run, int64_t at)
+static int64_t part_at(const weft_span *run, int64_t at)
 {
     return run->n - at < run->part ? run->n - at : run->part;
 }
@@ -150,7 +150,7 @@ static int64_t part_at(const weft_run *run, int64_t at)
         SUM_RUN(T, suffix, x, n, ADD, if (next != x) ASK(next + i), (void)0)                       \
         return sum;                                                                                \
     }                                                                                              \
-    static void row_sum_##suffix(double *state, const weft_run *run)                               \
+    static void row_sum_##suffix(double *state, const weft_span *run)                              \
     {                                                                                              \
         const T *x = run->x;                                                                       \
         EACH_PART(run, at, n)                                                                      \
@@ -167,7 +167,7 @@ WEFT_TARGET_CLONES static int64_t sum_i32(const int32_t *x, int64_t n)
     return sum;
 }
 
-static void row_sum_i32(double *state, const weft_run *run)
+static void row_sum_i32(double *state, const weft_span *run)
 {
     EACH_PART(run, at, n)
     state[0] += (double)sum_i32((const int32_t *)run->x + at, n);
@@ -185,7 +185,7 @@ static void row_sum_i32(double *state, const weft_run *run)
             p[k] *= (double)x[k];                                                                  \
         return p[0] * p[1] * (p[2] * p[3]);                                                        \
     }                                                                                              \
-    static void row_prod_##suffix(double *state, const weft_run *run)                              \
+    static void row_prod_##suffix(double *state, const weft_span *run)                             \
     {                                                                                              \
         EACH_PART(run, at, n)                                                                      \
         state[0] *= prod_##suffix((const T *)run->x + at, n);                                      \
@@ -216,17 +216,17 @@ FLOAT_PROD(double, f64)
         }                                                                                          \
         return nan ? NAN_##suffix : best;                                                          \
     }                                                                                              \
-    static void row_max_##suffix(double *state, const weft_run *run)                               \
+    static void row_max_##suffix(double *state, const weft_span *run)                              \
     {                                                                                              \
         EACH_PART(run, at, n)                                                                      \
         merge_max(state, &(double){(double)max_##suffix((const T *)run->x + at, n)}, 1);           \
     }                                                                                              \
-    static void row_min_##suffix(double *state, const weft_run *run)                               \
+    static void row_min_##suffix(double *state, const weft_span *run)                              \
     {                                                                                              \
         EACH_PART(run, at, n)                                                                      \
         merge_min(state, &(double){(double)min_##suffix((const T *)run->x + at, n)}, 1);           \
     }                                                                                              \
-    static void row_argmax_##suffix(double *state, const weft_run *run)                            \
+    static void row_argmax_##suffix(double *state, const weft_span *run)                           \
     {                                                                                              \
         EACH_PART(run, at, n)                                                                      \
         {                                                                                          \
@@ -293,7 +293,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
                     weft_exp_low_##suffix(x[k] - m))                                               \
         return sum;                                                                                \
     }                                                                                              \
-    WEFT_TARGET_CLONES static void exp_sums_##suffix(const weft_run *run, const double *shift,     \
+    WEFT_TARGET_CLONES static void exp_sums_##suffix(const weft_span *run, const double *shift,    \
                                                      T *y, double *sum)                            \
     {                                                                                              \
         const T *x = run->x;                                                                       \
@@ -344,13 +344,13 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         double sum;                                                                                \
         *shift = LARGER(state[0], m);                                                              \
         if (*shift - *shift == 0) {                                                                \
-            exp_sums_##suffix(&(weft_run){.x = x, .n = n, .part = n}, shift, y, &sum);             \
+            exp_sums_##suffix(&(weft_span){.x = x, .n = n, .part = n}, shift, y, &sum);            \
             add_lse_##suffix(state, sum, shift);                                                   \
         } else {                                                                                   \
             *shift = leave_odd_lse_##suffix(state, x, n, y);                                       \
         }                                                                                          \
     }                                                                                              \
-    static void leave_lse_##suffix(double *state, const weft_run *run, void *left, double *shift)  \
+    static void leave_lse_##suffix(double *state, const weft_span *run, void *left, double *shift) \
     {                                                                                              \
         const T *x = run->x;                                                                       \
         T *y = left;                                                                               \
@@ -372,15 +372,15 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
         EACH_PART(run, at, n)                                                                      \
         leave_alone_lse_##suffix(state, x + at, n, y + at, &shift[p++]);                           \
     }                                                                                              \
-    static void row_lse_##suffix(double *state, const weft_run *run)                               \
+    static void row_lse_##suffix(double *state, const weft_span *run)                              \
     {                                                                                              \
         const T *x = run->x;                                                                       \
         T left[WEFT_BLOCK];                                                                        \
         double shift;                                                                              \
         EACH_PART(run, at, n)                                                                      \
         leave_lse_##suffix(state,                                                                  \
-                           &(weft_run){.x = x + at, .n = n, .part = n, .ahead = run->ahead}, left, \
-                           &shift);                                                                \
+                           &(weft_span){.x = x + at, .n = n, .part = n, .ahead = run->ahead},      \
+                           left, &shift);                                                          \
     }                                                                                              \
     static double factor_lse_##suffix(double shift, const void *maximum, const void *log_sum)      \
     {                                                                                              \
@@ -410,7 +410,7 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
             mean += (double)x[i] / (double)n;                                                      \
         return mean;                                                                               \
     }                                                                                              \
-    static void row_moments_##suffix(double *state, const weft_run *run)                           \
+    static void row_moments_##suffix(double *state, const weft_span *run)                          \
     {                                                                                              \
         const T *x = run->x;                                                                       \
         double mean[WEFT_PARTS], square[WEFT_PARTS], other[C2 + 1];                                \

@@ -12,27 +12,27 @@ enum { WEFT_COLUMNS = 256, WEFT_STATE = 3, WEFT_PARTS = 8 };
 
 /* What enters a state at once: contiguous elements, in parts that enter one after the other, each of at most WEFT_BLOCK. What
  * can be done to all parts before the state is touched is, so that no part waits for the one before it. */
-typedef struct weft_run {
+typedef struct weft_span {
     const void *x;   /* [n] */
     int64_t n, part; /* n <= WEFT_PARTS * part; the last part may be shorter */
     int64_t index;   /* element i is number index + i of the reduced range */
     int64_t
         ahead; /* what is read next lies so many elements behind x: memory is asked for it; 0: it is not */
-} weft_run;
+} weft_span;
 
 typedef struct weft_reducer {
     double identity[WEFT_STATE];
     void (*merge)(double *state, const double *other,
-                  int64_t n_columns);                             /* other comes after state */
-    void (*row[WEFT_DTYPES])(double *state, const weft_run *run); /* into column 0 */
-    bool asks[WEFT_DTYPES];                                       /* does row heed `ahead`? */
+                  int64_t n_columns);                              /* other comes after state */
+    void (*row[WEFT_DTYPES])(double *state, const weft_span *run); /* into column 0 */
+    bool asks[WEFT_DTYPES];                                        /* does row heed `ahead`? */
     bool asks_late; /* once all of the run has been read */
     /* one element enters each of n columns; it is number index of the reduced range */
     void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, which may be x, and the shift by which it did, one a part:
      * lse leaves exp(x - shift). factor: of the shift, and of both numbers of the finished state of all runs of the row, what
      * resume takes. resume: of what was left, y = exp((x - maximum) - log_sum); y may be left. NULL: there is no such thing */
-    void (*leave[WEFT_DTYPES])(double *state, const weft_run *run, void *left, double *shift);
+    void (*leave[WEFT_DTYPES])(double *state, const weft_span *run, void *left, double *shift);
     double (*factor[WEFT_DTYPES])(double shift, const void *maximum, const void *log_sum);
     void (*resume[WEFT_DTYPES])(int64_t n, void *y, const void *left, double factor);
 } weft_reducer;

@@ -1,4 +1,4 @@
-/* facts.c: the plan as data: what a step, a tensor, a decision is, as a rank sees it. */
+/* plan_facts: the plan as data: what a step, a tensor, a decision is, as a rank sees it. */
 #include "passes.h"
 #include "program.h"
 #include "regions.h"

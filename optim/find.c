@@ -1,4 +1,4 @@
-/* find.c: optimizers by name: Weft's own, and those from outside.
+/* find.c: update rules by name: Weft's own, and those from outside.
  *
  * Nothing is ever taken out, so readers need no lock: an entry is written before the count that lets them see it.
  */
@@ -9,63 +9,38 @@
 
 #include "update.h"
 #include "weft/extend/size.h"
-#include "weft/name.h"
 
 static weft_optimizer outside[WEFT_MAX_OUTSIDE_OPTIMIZERS];
 static weft_optimizer_rule outside_rules[WEFT_MAX_OUTSIDE_OPTIMIZERS]; /* theirs */
 static atomic_int n_outside;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
-const weft_optimizer *weft_optimizer_at(int index)
+const weft_optimizer *weft_outside_optimizer_at(int index)
 {
-    if (index < 0 || index >= weft_n_optimizers + atomic_load(&n_outside)) return NULL;
-    return index < weft_n_optimizers ? &weft_optimizers[index]
-                                     : &outside[index - weft_n_optimizers];
+    return index >= 0 && index < atomic_load(&n_outside) ? &outside[index] : NULL;
 }
 
-/* "sgd, momentum, adam or adamw" */
-static void print_names(const char *const *names, int n, char *text, size_t bytes)
+/* Weft's own, then those from outside; NULL: no such number. */
+static const weft_optimizer_rule *rule_at(int index)
 {
-    int used = 0;
-    for (int i = 0; i < n && used < (int)bytes; i++)
-        used += snprintf(text + used, bytes - (size_t)used, "%s%s",
-                         i == 0      ? ""
-                         : i + 1 < n ? ", "
-                                     : " or ",
-                         names[i]);
+    if (index < weft_n_rules) return &weft_rules[index];
+    return index < weft_n_rules + atomic_load(&n_outside) ? &outside_rules[index - weft_n_rules]
+                                                          : NULL;
 }
 
-weft_status weft_fail_unknown(const char *what, const char *name, const char *const *names, int n,
-                              weft_error *error)
-{
-    char all[300];
-    const char *near = weft_nearest(name, names, n);
-    print_names(names, n, all, sizeof all);
-    return weft_fail(error, WEFT_USAGE, "there is no %s %.100s; %s%s%s", what, name,
-                     near == NULL ? "choose " : "did you mean ", near == NULL ? all : near,
-                     near == NULL ? "" : "?");
-}
-
-const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)
+const weft_optimizer_rule *weft_rule_find(const char *name, weft_error *error)
 {
     const char *names[32 + WEFT_MAX_OUTSIDE_OPTIMIZERS];
-    const weft_optimizer *at;
+    const weft_optimizer_rule *at;
     int n = 0;
-    if (weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK) return NULL;
-    for (; (at = weft_optimizer_at(n)) != NULL; n++) {
+    if (weft_check_given(name != NULL, "weft_optimizer_find", "name", error) != WEFT_OK)
+        return NULL;
+    for (; (at = rule_at(n)) != NULL; n++) {
         names[n] = at->name;
         if (strcmp(name, at->name) == 0) return at;
     }
     (void)!weft_fail_unknown("optimizer", name, names, n, error);
     return NULL;
-}
-
-const weft_optimizer_rule *weft_rule_find(const char *name, weft_error *error)
-{
-    const weft_optimizer *found = weft_optimizer_find(name, error);
-    if (found == NULL) return NULL;
-    const bool is_own = found >= weft_optimizers && found < weft_optimizers + weft_n_optimizers;
-    return is_own ? &weft_rules[found - weft_optimizers] : &outside_rules[found - outside];
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -86,8 +61,8 @@ weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_opti
 static weft_status add(const weft_optimizer_rule *rule, weft_error *error)
 {
     const int n = atomic_load(&n_outside);
-    const weft_optimizer *at;
-    for (int i = 0; (at = weft_optimizer_at(i)) != NULL; i++)
+    const weft_optimizer_rule *at;
+    for (int i = 0; (at = rule_at(i)) != NULL; i++)
         if (strcmp(at->name, rule->name) == 0)
             return weft_fail(error, WEFT_USAGE,
                              "there is an optimizer %s already; give this one another name",

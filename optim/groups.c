@@ -1,13 +1,35 @@
 /* groups.c: which variables are updated otherwise than the others: by patterns of their names, the first that matches. */
 #include <fnmatch.h>
 #include <math.h>
+#include <string.h>
 
 #include "update.h"
+#include "weft/name.h"
 
 static const char *name_of(const weft_update *u, weft_value variable)
 {
     const char *name = u->graph->tensors[variable.id].name;
     return name != NULL ? name : "";
+}
+
+/* What a text could have been meant for: the names, and their parts up to each point. */
+const char *weft_selection_nearest(const weft_update *u, const weft_selection *s, const char *text,
+                                   bool *is_near)
+{
+    enum { most = 512 };
+    const char *starts[most];
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        const char *name = name_of(u, s->variables[i]);
+        for (const char *at = strchr(name, '.'); at != NULL && n < most; at = strchr(at + 1, '.')) {
+            const char *start = weft_arena_text(u->graph->arena, "%.*s", (int)(at - name), name);
+            if (start != NULL) starts[n++] = start;
+        }
+        if (n < most) starts[n++] = name;
+    }
+    const char *near = weft_nearest(text, starts, n);
+    *is_near = near != NULL;
+    return *is_near ? near : name_of(u, s->variables[0]);
 }
 
 static bool has(const weft_optimizer_group *group, const char *name)

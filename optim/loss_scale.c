@@ -49,14 +49,6 @@ weft_value weft_loss_scale(weft_graph *graph, double first, int64_t growth)
     return scale;
 }
 
-weft_value weft_step_number(weft_graph *graph)
-{
-    if (graph != NULL && graph->loss_scale.scale != 0)
-        return (weft_value){graph, graph->loss_scale.step};
-    return weft_run_number(graph, WEFT_F64);
-}
-
-/* The loss in place of the sum of its elements: times the scale. */
 void weft_scaled_gradients(weft_value loss, weft_values variables, weft_value *gradients)
 {
     weft_graph *graph = loss.graph;

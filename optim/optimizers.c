@@ -76,44 +76,6 @@ static bool take_rate(weft_update *u, weft_value like, const char *what)
     return true;
 }
 
-/* ---- for rules ------------------------------------------------------------------------------- */
-
-weft_value weft_scalar_for(weft_value scalar, weft_value like)
-{
-    return weft_cast(scalar, weft_dtype_of(like));
-}
-
-void weft_update_at(const weft_update *u, weft_value variable)
-{
-    if (u == NULL || u->graph == NULL) return;
-    u->graph->place_as =
-        variable.graph == u->graph && variable.id < u->graph->n_tensors ? variable.id : 0;
-}
-
-weft_value weft_update_slot(const weft_update *u, weft_value variable, const char *name,
-                            const weft_shape *shape)
-{
-    if (u == NULL || weft_graph_status(u->graph) != WEFT_OK)
-        return weft_no_value(u == NULL ? NULL : u->graph);
-    if (!weft_graph_takes(u->graph, u->name, "variable", (weft_values){&variable, 1}))
-        return weft_no_value(u->graph);
-    if (name == NULL || shape == NULL)
-        return weft_graph_fail(u->graph, "%s: a slot of %s without a %s", u->name,
-                               u->graph->tensors[variable.id].name,
-                               name == NULL ? "name" : "shape");
-    const weft_node *other = weft_slot_called(variable, name);
-    if (other == NULL) return weft_slot_of(variable, name, *shape, weft_constant_of(0.0));
-    char where[160] = "before";
-    if (other->origin.file != NULL)
-        snprintf(where, sizeof where, "at %s:%d", other->origin.file, other->origin.line);
-    return weft_graph_fail(u->graph,
-                           "%s: %s is updated by another optimizer already: its slot %s was made "
-                           "%s; give each optimizer variables of its own, by options.variables or "
-                           "options.prefix",
-                           u->name, u->graph->tensors[variable.id].name,
-                           u->graph->tensors[other->out].name, where);
-}
-
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 static bool is_placed(weft_value value)

@@ -9,11 +9,14 @@
 weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_optimizer_rule *rule,
                                      weft_error *error);
 
-/* rules.c: Weft's own, as weft_optimizers; find.c: those and others by name, as weft_optimizer_find. */
+/* rules.c: Weft's own; find.c: those and others by name, as weft_optimizer_find; the optimizer that was made of an outside rule; NULL: no
+ * such number. */
 extern const weft_optimizer_rule weft_rules[];
+extern const int weft_n_rules;
 const weft_optimizer_rule *weft_rule_find(const char *name, weft_error *error);
+const weft_optimizer *weft_outside_optimizer_at(int index);
 
-/* find.c: "there is no optimizer adamm; did you mean adam?" WEFT_USAGE. */
+/* update.c: "there is no optimizer adamm; did you mean adam?" WEFT_USAGE. */
 weft_status weft_fail_unknown(const char *what, const char *name, const char *const *names, int n,
                               weft_error *error);
 
@@ -43,8 +46,10 @@ bool weft_check_lists(const weft_update *u, weft_value loss);
 /* A gradient that was handed in comes to where its variable is stored, unless it was told where to live. */
 void weft_bring_home(weft_value variable, weft_value gradient);
 
+/* update.c: f64: what schedules and corrections count by. */
+weft_value weft_step_number(weft_graph *graph);
+
 /* loss_scale.c: nothing but the gradients of the loss where the graph has no loss scale. */
-weft_value weft_step_number(weft_graph *graph); /* f64: what schedules and corrections count by */
 void weft_scaled_gradients(weft_value loss, weft_values variables, weft_value *gradients);
 void weft_unscale(const weft_update *u, const weft_selection *selection);
 /* What is assigned from here on is only if the norm of the gradients is finite. */

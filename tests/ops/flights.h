@@ -5,7 +5,7 @@
 #ifndef TEST_FLIGHTS_H
 #define TEST_FLIGHTS_H
 
-#include "ops/plan/plan.h"
+#include "ops/compile/passes.h"
 
 #include <stdio.h>
 

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""prose_test: the prose of the project is plain English: short sentences, none of the constructions below.
+
+    prose_test.py [ROOT [FILE...]]    lists what breaks a rule, as "file:line: rule: sentence"; exit status 1 if there is any
+
+It reads *.md, every comment of the public headers, and the comment at the head of every other C file. Code, in fences, in
+backquotes and indented, is no prose. A new rule is one line of RULES, with its reason.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SENTENCE = 40  # words. A longer one holds two thoughts, and is read twice.
+CELL = 30  # words of a table's cell. A longer one is a paragraph and belongs under the table.
+WORD = re.compile(r"[^\W_]")
+
+# A pattern, what to write in its place, and why. A pattern sees one sentence, without its code.
+RULES = [
+    (r"^(What|Who|Whoever|Whatever) [^?]*$", "name the subject", "a relative clause as the subject: the reader waits for its verb"),
+    (r"\bwhat (is|was|are|were) (\w+ )?(is|was|are|were)\b", "name the subject", "two verbs side by side, and one of them ends a clause"),
+    (r"^(Of|By|To) (a|an|the|what|whom|these|those|each) [^,]* (is|are|has|have|was|were)\b", "subject first", "inverted: the subject comes after the verb, or is missed"),
+    (r"\b(of|to|by) whom\b|\bof which\b|\bbehind which\b", "two sentences", "a clause turned round: split it, or say \"whose\""),
+    (r"\bwhose \w+ (is|are)\b", "two sentences", "the clause has its own verb, so it is a sentence"),
+    (r"\b(the|and its|and their|and the) like\b", "name them", "the reader cannot know which ones"),
+    (r"\bbut for\b", "except for", "\"but for\" is read as \"but\" first"),
+    (r"\b(he|she|him|his|himself)\b", "name it", "a rank, a file or a reader is no man"),
+    (r"\bsuch (a one|ones)\b", "name it", "the noun is clearer"),
+]
+COMPILED = [(re.compile(pattern), instead, why) for pattern, instead, why in RULES]
+
+
+# ---- text, as pieces of prose with the line of each ------------------------------------------------------
+
+
+def paragraphs(lines):
+    """(line number, text, is_cell) of each paragraph, item and cell of Markdown. Headings are no sentences."""
+    kept, first, is_code, is_blank = [], 0, False, True
+    for number, line in enumerate(lines + [""], 1):
+        text = line.strip()
+        if text.startswith("```"):
+            is_code = not is_code
+            text = ""
+        elif is_code or text.startswith("<!--"):
+            text = ""
+        elif line.startswith("    ") and is_blank:
+            is_blank = True
+            continue
+        begins = text == "" or re.match(r"([-*+]|\d+\.|#+|\|) ?", text)
+        if begins and kept:
+            yield first, " ".join(kept), False
+            kept = []
+        if text.startswith("|"):
+            for cell in re.split(r"(?<!\\)\|", text.strip("|")):
+                yield number, cell.strip(), True
+        elif text and not text.startswith("#"):
+            if not kept:
+                first = number
+            kept.append(re.sub(r"^([-*+]|\d+\.) ", "", text))
+        is_blank = text == ""
+
+
+def comments(text, is_head):
+    """(line number, text, False) of each paragraph of C comments; of the first alone where is_head."""
+    for match in re.finditer(r"/\*.*?\*/", text, re.S):
+        if is_head and text[: match.start()].strip():
+            return
+        number = text.count("\n", 0, match.start()) + 1
+        kept, first = [], number
+        for line in match.group()[2:-2].split("\n") + [""]:
+            indented = re.match(r"\s*\*?\s{4,}\S", line)
+            body = line.strip().lstrip("*").strip()
+            if body == "" or indented or re.match(r"-? ?\w+(, \w+)*  +\S|- ", body):
+                if kept:
+                    yield first, " ".join(kept), False
+                kept = []
+            if body and not indented:
+                if not kept:
+                    first = number
+                kept.append(body)
+            number += 1
+        if is_head:
+            return
+
+
+def sentences(text):
+    text = re.sub(r"``.*?``|`[^`]*`", "`", text)  # code is one word
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    text = re.sub(r"\*\*", "", text)
+    return [s for s in re.split(r"(?<=[.!?])[)\"]?\s+(?=[\"(]?[A-Z`*\[])", text.strip()) if s]
+
+
+def n_words(sentence):
+    return sum(1 for word in sentence.split() if WORD.search(word) or "`" in word)
+
+
+# ---- the rules, over one piece ------------------------------------------------------------------------------
+
+
+def faults_of(text, is_cell):
+    if is_cell:
+        if n_words(re.sub(r"`[^`]*`", "`", text)) > CELL:
+            yield f"{n_words(re.sub(r'`[^`]*`', '`', text))} words in a cell, more than {CELL}", text
+    for sentence in sentences(text):
+        if not is_cell and n_words(sentence) > SENTENCE:
+            yield f"{n_words(sentence)} words, more than {SENTENCE}", sentence
+        for pattern, instead, why in COMPILED:
+            if pattern.search(sentence):
+                yield f"{instead} ({why})", sentence
+
+
+def read(path, name):
+    text = path.read_text()
+    if name.endswith(".md"):
+        return paragraphs(text.split("\n"))
+    return comments(text, "include/weft" not in name)
+
+
+def covered(root):
+    listed = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True)
+    names = listed.stdout.split("\n") if listed.returncode == 0 else [str(p.relative_to(root)) for p in root.rglob("*")]
+    return sorted(n for n in names if n.endswith((".md", ".h", ".c")) and not n.startswith("build"))
+
+
+def main(arguments):
+    root = Path(arguments[0] if arguments else Path(__file__).parents[2])
+    n = 0
+    for name in arguments[1:] or covered(root):
+        for line, text, is_cell in read(root / name, name):
+            for fault, sentence in faults_of(text, is_cell):
+                print(f"{name}:{line}: {fault}: {sentence}")
+                n += 1
+    print(f"{n} faults")
+    return 1 if n else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -87,7 +87,7 @@ def sentences(text):
     text = re.sub(r"``.*?``|`[^`]*`", "`", text)  # code is one word
     text = re.sub(r"\]\([^)]*\)", "]", text)
     text = re.sub(r"\*\*", "", text)
-    return [s for s in re.split(r"(?<![A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\.\.)(?<=[.!?)])(?<![^.!?]\))\s+", text.strip()) if s]
+    return [s for s in re.split(r"(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\.\.)(?<=[.!?)])(?<![^.!?]\))\s+", text.strip()) if s]
 
 
 def n_words(sentence):

@@ -83,11 +83,20 @@ def comments(text, is_head):
             return
 
 
+CODE = re.compile(r"``.*?``|`[^`]*`|\[[^\]]*:\d[^\]]*\]")  # code is one word, and so is a type: [batch:3, seq:5]
+END = re.compile(r"(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\.\.)(?<=[.!?)])(?<![^.!?]\))\s+")
+
+
 def sentences(text):
-    text = re.sub(r"``.*?``|`[^`]*`", "`", text)  # code is one word
-    text = re.sub(r"\]\([^)]*\)", "]", text)
-    text = re.sub(r"\*\*", "", text)
-    return [s for s in re.split(r"(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\.\.)(?<=[.!?)])(?<![^.!?]\))\s+", text.strip()) if s]
+    """(as written, without its code) of each."""
+    masked = CODE.sub(lambda code: "`" + "x" * (len(code.group()) - 1), text)
+    begin = 0
+    for end in [*END.finditer(masked), None]:
+        until = end.start() if end else len(text)
+        written = text[begin:until].strip()
+        if written:
+            yield written, re.sub(r"\]\([^)]*\)", "]", CODE.sub("`", written)).replace("**", "")
+        begin = until
 
 
 def n_words(sentence):
@@ -98,15 +107,16 @@ def n_words(sentence):
 
 
 def faults_of(text, is_cell):
-    if is_cell:
-        if n_words(re.sub(r"`[^`]*`", "`", text)) > CELL:
-            yield f"{n_words(re.sub(r'`[^`]*`', '`', text))} words in a cell, more than {CELL}", text
-    for sentence in sentences(text):
-        if not is_cell and n_words(sentence) > SENTENCE:
-            yield f"{n_words(sentence)} words, more than {SENTENCE}", sentence
+    parts = list(sentences(text))
+    n = sum(n_words(bare) for _, bare in parts)
+    if is_cell and n > CELL:
+        yield f"{n} words in a cell, more than {CELL}", text
+    for written, bare in parts:
+        if not is_cell and n_words(bare) > SENTENCE:
+            yield f"{n_words(bare)} words, more than {SENTENCE}", written
         for pattern, instead, why in COMPILED:
-            if pattern.search(sentence):
-                yield f"{instead} ({why})", sentence
+            if pattern.search(bare):
+                yield f"{instead} ({why})", written
 
 
 def read(path, name):

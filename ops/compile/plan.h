@@ -1,10 +1,11 @@
 /* plan.h: a program before it has memory: steps over placed tensors, the same list on every rank.
  *
- * The passes fill it in turn: expand and simplify make the graph, place decides where every tensor
- * lives and where it has to be converted, lower turns conversions into collectives, accumulate gives sums to the kernels
- * that make a summand, narrow takes casts from around kernels that round, fuse joins element ops, bundle joins small loops that do the same, order moves stores to where they
- * may happen, join makes one exchange of several, early moves steps to what they end, prefetch gathers for the trip after,
- * schedule lets exchanges go on while steps compute, memory lays the temporaries out (for one rank at a time, since boxes differ).
+ * The passes fill it in turn. unroll, expand and simplify make the graph. place decides where every tensor lives and
+ * where it has to be converted, and lower turns conversions into collectives. accumulate gives sums to the kernels
+ * that make a summand, and narrow takes casts from around kernels that round. fuse joins element ops, bundle joins
+ * small loops of one kind, and order moves stores to their earliest place. join makes one exchange of several, early
+ * hoists steps that free memory, prefetch gathers for the next trip, and schedule overlaps exchanges. memory lays the
+ * temporaries out, for one rank at a time, since boxes differ.
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

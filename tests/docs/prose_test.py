@@ -24,7 +24,7 @@ RULES = [
     (r"\bwhose \w+ (is|are)\b", "two sentences", "the clause has its own verb, so it is a sentence"),
     (r"\b(the|and its|and their|and the) like\b", "name them", "the reader cannot know which ones"),
     (r"\bbut for\b", "except for", "\"but for\" is read as \"but\" first"),
-    (r"\b(he|she|him|his|himself)\b", "name it", "a rank, a file or a reader is no man"),
+    (r"\b(he|she|him|his|himself)\b(?!:)", "name it", "a rank, a file or a reader is no man"),
     (r"\bsuch (a one|ones)\b", "name it", "the noun is clearer"),
 ]
 COMPILED = [(re.compile(pattern), instead, why) for pattern, instead, why in RULES]
@@ -68,7 +68,7 @@ def comments(text, is_head):
         number = text.count("\n", 0, match.start()) + 1
         kept, first = [], number
         for line in match.group()[2:-2].split("\n") + [""]:
-            indented = re.match(r"\s*\*?\s{4,}\S", line)
+            indented = re.match(r"\s*\*\s{4,}\S", line)
             body = line.strip().lstrip("*").strip()
             if body == "" or indented or re.match(r"-? ?\w+(, \w+)*  +\S|- ", body):
                 if kept:

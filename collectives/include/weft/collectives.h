@@ -6,7 +6,7 @@
  *     WEFT_TRY(weft_all_reduce(comm, WEFT_SUM, WEFT_F32, send, recv, count, scratch, &error));
  *
  * Engines behind one table: threads (all ranks in this process), MPI (one rank a process), and those from outside
- * (weft/extend/engine.h). Whatever moves the bytes, parts are combined in rank order, so results are equal bit by bit.
+ * (weft/extend/engine.h). On every engine parts are combined in rank order, so results are equal bit by bit.
  */
 #ifndef WEFT_COLLECTIVES_H
 #define WEFT_COLLECTIVES_H
@@ -47,9 +47,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_world_any(bool mine, bool *any, weft_e
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_engine_choose(const char *text, weft_error *error);
 
-/* weft_sums_in_order - whether sums between ranks are added up in the order of the ranks always, as Weft's own engines do it: also
- * where a device would do it by itself (NCCL), faster, and in an order that depends on the machine. At first they are not.
- * All processes of a job alike, before groups are made. Local. */
+/* weft_sums_in_order - whether sums between ranks are always added up in the order of the ranks, as Weft's own
+ * engines do it. A device's own sums (NCCL) are faster, and in an order that depends on the machine. The default is
+ * false. All processes of a job alike, before groups are made. Local. */
 WEFT_API void weft_sums_in_order(bool always);
 
 typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
@@ -192,7 +192,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
                                                       const weft_shape *shape, weft_dtype dtype,
                                                       const weft_convert_step *step, int rank,
                                                       weft_move **move, weft_error *error);
-/* One tensor of a move: its step, of which only `kind`, `axes`, `from` and `to` count. */
+/* One tensor of a move, and its step: only `kind`, `axes`, `from` and `to` count. */
 typedef struct weft_move_part {
     const weft_shape *shape;
     weft_convert_step step;

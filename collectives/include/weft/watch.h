@@ -76,7 +76,7 @@ WEFT_API void weft_postmortem_close(weft_postmortem **postmortem);
 WEFT_API const char *weft_postmortem_text(const weft_postmortem *postmortem);
 /* The exit status that the job ended with, or would have: 0 when every rank left the job. */
 WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);
-/* Ranks of which there are records. */
+/* The number of ranks with records. */
 WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem);
 WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem,
                                                          int index);

@@ -1,4 +1,4 @@
-/* io.h: datasets: samples in one global order, of which every rank reads only its own boxes.
+/* io.h: datasets: samples in one global order; every rank reads only its own boxes.
  *
  *     WEFT_TRY(weft_text_open("book.txt", 64, seed, &data, error));       inputs "tokens", "targets" [batch, seq]
  *     WEFT_TRY(weft_dataset_start(data, program, error));
@@ -16,7 +16,7 @@ WEFT_BEGIN
 
 typedef struct weft_dataset weft_dataset; /* opaque */
 
-/* What a reader wants of a file. */
+/* The kind of file that a reader wants. */
 typedef enum weft_file_use {
     WEFT_FILE_TEXT, /* any bytes but those that are certainly no text: archives, UTF-16, formats of their own */
     WEFT_FILE_LINES, /* settings, pairs of words */
@@ -37,8 +37,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_file_check(const char *path, weft_file
                                                      weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_bytes_check(const void *bytes, size_t n, const char *path,
                                                       weft_file_use use, weft_error *error);
-/* weft_text_mark - bytes of UTF-8's byte order mark at the begin of a text [n]: 3, or 0. It is no part of what JSON or
- * settings say. Of a text to learn from it is: bytes stay what they are. Local. */
+/* weft_text_mark - bytes of UTF-8's byte order mark at the begin of a text [n]: 3, or 0. JSON and settings skip it. A
+ * text to learn from keeps it: bytes stay unchanged. Local. */
 WEFT_API size_t weft_text_mark(const void *bytes, size_t n);
 
 /* weft_text_open - the bytes of a file as windows of seq + 1: tokens = bytes 0..seq-1, targets = bytes 1..seq. Local.
@@ -46,10 +46,11 @@ WEFT_API size_t weft_text_mark(const void *bytes, size_t n);
  * than one window (with both sizes), is certainly no text (weft_file_check), or seq < 1. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
                                                     weft_dataset **dataset, weft_error *error);
-/* weft_tokens_open - the same of a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one: llm.c's
- * format, WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens, zeros) and the tokens, of 16 bits each, all little
- * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that
- * is none of tokens; WEFT_USAGE for a token that is no word, with its place: weft_dataset_bound is called. */
+/* weft_tokens_open - the same for a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one.
+ * It has llm.c's format, all little endian: WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens,
+ * zeros), then the tokens, of 16 bits each. Inputs "tokens", "targets" are i32 or i64. Local. Besides what
+ * weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that is none of tokens; WEFT_USAGE for a token that is no
+ * word, with its place: weft_dataset_bound is called. */
 enum { WEFT_TOKENS_HEAD = 256, WEFT_TOKENS_MAGIC = 20240520, WEFT_TOKENS_VERSION = 1 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_tokens_open(const char *path, int64_t n_words,
                                                       int64_t seq, uint64_t seed,
@@ -68,7 +69,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const cha
  *     const weft_sample_field fields[] = {{"source", {"letter", 8}, WEFT_I32}, {"label", {NULL, 0}, WEFT_I32}};
  *     weft_samples_open(&(weft_samples_options){fields, 2, 1000000, draw, words}, &data, error);
  *
- * What is copied: fields and their names. returns WEFT_USAGE for options that cannot be. */
+ * Fields and their names are copied. returns WEFT_USAGE for options that cannot be. */
 enum { WEFT_MAX_FIELDS = 4 };
 typedef struct weft_sample_field {
     const char *name; /* of the input that it fills */
@@ -116,7 +117,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact_file(weft_dataset *datase
  * outside that may be there too (-1); 0: none. A graph does not complain: cross_entropy ignores a label that is no class, a gather
  * gives zeros. Before weft_dataset_start. Local.
  *
- * What is in a file is looked at now (of more than 64 MiB the blocks that are hashed), and everything again when it is read, where
+ * The ids of a file are checked now (beyond 64 MiB only the hashed blocks), and all again when they are read, where
  * weft_dataset_next fails. returns WEFT_USAGE with file, place, number and n */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_bound(weft_dataset *dataset, const char *name,
                                                         int64_t n, int64_t ignored,
@@ -133,8 +134,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_agree(weft_dataset *dataset,
 /* weft_dataset_start - bind to a program's inputs by name and start the reading thread. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset,
                                                         weft_program *program, weft_error *error);
-/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). Processes whose
- * sets are not the same get WEFT_MISMATCH from the first. */
+/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). Where
+ * processes have different sets, all get WEFT_MISMATCH from the first call. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program,
                                                        weft_error *error);
 /* The global number of the next sample to be delivered; set it to continue or restart. Local. */

@@ -61,10 +61,10 @@ typedef enum weft_combine {
 WEFT_API const char *weft_combine_name(weft_combine combine);
 WEFT_API int weft_combine_width(weft_combine combine);
 
-/* Which elements of a dim go with those of another one, the lead, along which work is cut: with element i of `lead` elements
- * all j for which stride i + low <= over j <= stride i + high, as far as the dim has them. A dim that is split through a
- * window has on every rank what goes with the rank's block of the lead, and what lies between: boxes that may overlap. So
- * a tensor is read, and never made. lead 0: no window, the dim itself is cut. */
+/* Which elements of a dim go with those of another one, the lead, along which work is cut. With element i of `lead`
+ * elements go all j for which stride i + low <= over j <= stride i + high, as far as the dim has them. A rank of a
+ * dim split through a window has the elements for its block of the lead, and those between: boxes may overlap. So
+ * such specs are read-only. lead 0: no window, the dim itself is cut. */
 typedef struct weft_window {
     int64_t lead, low, high;
     int32_t stride, over; /* stride below 0: the other way round; over: at least 1 */
@@ -223,12 +223,12 @@ typedef struct weft_convert_step {
 
 /* weft_convert_plan - the steps from one spec to another, cheapest first choice.
  *
- * Slices come first of all; a value that is partial over several axes is finished by one reduction over their set (two
- * where some axes split and others do not); what begins to be partial does so last; what fits no fast path is one
- * WEFT_MOVE. Over axes on which both are partial they have the same combine.
- * To windows leads one WEFT_BORDER, which asks only along axes that split what is there; what is replicated is cut
- * where it is, and what is partial ends first. From a dim with a window no way leads but to the same: of boxes that
- * overlap, an element would come twice.
+ * Slices come first of all. A value that is partial over several axes is finished by one reduction over their set
+ * (two where some axes split and others do not). Conversions to partial come last. Anything without a fast path is
+ * one WEFT_MOVE. Over axes on which both are partial they have the same combine. One WEFT_BORDER leads to windows. It
+ * communicates only along axes that split the value. A replicated value is cut in place, and a partial one is
+ * finished first. From a dim with a window no conversion leads except to the same: boxes overlap, so an element would
+ * come twice.
  * steps   [WEFT_MAX_CONVERT]
  * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */
@@ -240,20 +240,20 @@ WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,
 /* weft_move_sends - the piece, in global coordinates, that `source_rank` gives `destination_rank` in a step;
  * source == destination: what it keeps of its own (or its own summand). Any kind of step. Local.
  *
- * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes
- * that `from` splits, and along axes partial in `from` but not in `to` (each adds its summand); along other
- * axes only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
- * block, and what is replicated counts on coordinate 0. The pieces of one destination (of all along such axes together)
- * cover its box in `to` exactly once (once per summand); what no piece covers is the combine's identity.
+ * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes that
+ * `from` splits. It also asks along axes partial in `from` but not in `to` (each adds its summand). Along other axes
+ * it asks only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
+ * block, and what is replicated counts on coordinate 0. The pieces of one destination (of all along such axes
+ * together) cover its box in `to` exactly once (once per summand); what no piece covers is the combine's identity.
  * returns false, and an undefined piece, when there is nothing to give
  */
 WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
                               const weft_convert_step *step, int source_rank, int destination_rank,
                               weft_box *piece);
 
-/* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
- * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
- * its box in `from`; all_to_all, move and border: what it sends to other ranks; slice and count_once: 0. */
+/* weft_convert_bytes - the bytes a step sends as `rank` counts them, one definition for plan and measurement.
+ * all_reduce: its box. all_gather: the gathered box (`to`). reduce_scatter: its box in `from`. all_to_all, move and
+ * border: the part that goes to other ranks. slice and count_once: 0. */
 WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape,
                                     weft_dtype dtype, const weft_convert_step *step, int rank);
 

@@ -1,7 +1,7 @@
 /* dtype.h: the element types of tensors.
  *
- * An element is *stored* as its dtype says and *computed with* in another where that one is too narrow: bf16 and f16 in f32,
- * u8 in i32. What is made is rounded to the nearest, ties to even; integers wrap around.
+ * An element is *stored* as its dtype says and *computed with* in another where that one is too narrow: bf16 and f16
+ * in f32, u8 in i32. Results are rounded to the nearest, ties to even; integers wrap around.
  */
 #ifndef WEFT_DTYPE_H
 #define WEFT_DTYPE_H
@@ -32,7 +32,8 @@ WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
 /* Local. Has it fractions, and gradients? Of what is no dtype: false. */
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
-/* Local. What it is computed with: f32 for bf16 and f16, i32 for u8, itself for the others. Of what is no dtype: itself. */
+/* Local. The dtype it is computed with: f32 for bf16 and f16, i32 for u8, itself for the others. Of what is no dtype:
+ * itself. */
 WEFT_API weft_dtype weft_dtype_computes(weft_dtype dtype);
 /* Local. All names, as a sentence has them: "f32, f64, i32, bf16, f16, i64 and u8". */
 WEFT_API const char *weft_dtype_names(void);
@@ -46,7 +47,7 @@ WEFT_API weft_dtype weft_dtype_find(const char *name);
 WEFT_API double weft_dtype_get(weft_dtype dtype, const void *data, int64_t index);
 WEFT_API void weft_dtype_put(weft_dtype dtype, void *data, int64_t index, double number);
 
-/* What products of f32 numbers may be computed with: f32; or operands rounded to 11 bits (tf32) or to 8 (bf16) on devices that
+/* The precision of products of f32 numbers: f32; or operands rounded to 11 bits (tf32) or to 8 (bf16) on devices that
  * are faster so, and added up in f32 all the same. Products of other dtypes are computed as those dtypes say. */
 typedef enum weft_precision {
     WEFT_PRECISION_F32 = 0,

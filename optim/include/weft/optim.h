@@ -51,9 +51,9 @@ typedef struct weft_optimizer_options {
     double epsilon;        /* added to what divides, or its least */
     double scale_floor;    /* adafactor: the least size of a variable that steps are relative to */
     double step_limit;     /* adafactor: the largest root mean square of a step */
-    /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the step that
-     * its norms are of. Negative means none. Applied to variables of 2 dims and more (of several as one:
-     * weft_variable_of_rows, to those of which each has 2) */
+    /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the
+     * step that its norms are of. Negative means none. Applied to variables of 2 dims and more (where several are
+     * one, weft_variable_of_rows: if each has 2) */
     double weight_decay;
     double clip; /* what gradients are made smaller by, as clip_by says; 0: by nothing */
     weft_value *gradient_norm; /* out, may be NULL: the global norm before clipping, a scalar */
@@ -142,7 +142,7 @@ WEFT_API weft_value weft_accumulate_clear(weft_values kept);
  * Weights after an update count, the first of them alone, then each as 1/n, number n of them; with a decay as 1 - decay, once
  * that is more.
  *
- * update   what optimizers returned, weft_group too. What it assigns is averaged
+ * update   what optimizers returned, weft_group too. The variables it assigns are averaged
  * returns  a token of both
  * memory   as much as the weights, stored as they are */
 typedef struct weft_average_options {

@@ -3,9 +3,9 @@
  *     weft_value grads[2];
  *     weft_gradients(loss, WEFT_VALUES(w1, w2), grads, 0);
  *
- * Gradients are values like any other, made of ops: take gradients of them again as you like. Several losses share one
- * forward pass: weft_gradients of each, and weft_add; what both need is computed once, and random masks are the same in
- * all of them. A failed call leaves nothing in the graph but its error. All functions are Local.
+ * Gradients are values like any other, made of ops: take gradients of them again as you like. Several losses share
+ * one forward pass: weft_gradients of each, and weft_add. Their common nodes are computed once, and random masks are
+ * the same in all of them. A failed call leaves nothing in the graph but its error. All functions are Local.
  */
 #ifndef WEFT_AUTODIFF_H
 #define WEFT_AUTODIFF_H

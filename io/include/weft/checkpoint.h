@@ -96,7 +96,8 @@ WEFT_API const char *weft_checkpoints_skipped(const weft_checkpoints *checkpoint
  * Local. */
 WEFT_API const char *weft_checkpoints_data(const weft_checkpoints *checkpoints);
 
-/* weft_check_replicas - hash what is replicated on all its holders; names the odd rank and the variable. Collective over the mesh. */
+/* weft_check_replicas - hash replicated variables on all their holders; names the odd rank and the variable.
+ * Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_check_replicas(weft_program *program, weft_error *error);
 
 /* ---- looking at checkpoints on disk: no program, no mesh. All Local. ------------------------------------------- */

@@ -28,10 +28,11 @@ typedef enum weft_file_use {
     WEFT_FILE_CHECKPOINT,
     WEFT_FILE_USES /* how many there are */
 } weft_file_use;
-/* weft_file_check - refuse a file that is of another kind than is wanted, by its first bytes: "model.safetensors is no
- * safetensors file: it is a pointer of Git LFS, not the file itself; git lfs pull fetches that". One that is of no kind that
- * is known passes: its reader says what is wrong with it. weft_bytes_check - the same of the n bytes of a file that was read
- * or of its beginning, at most 2^40; bytes may be NULL when n is 0. Local. All readers here ask it before they judge.
+/* weft_file_check - refuse a file that is of another kind than is wanted, by its first bytes: "model.safetensors is
+ * no safetensors file: it is a pointer of Git LFS, not the file itself; git lfs pull fetches that". A file of no
+ * known kind passes: its reader says what is wrong with it. weft_bytes_check - the same of the n bytes of a file that
+ * was read or of its beginning, at most 2^40; bytes may be NULL when n is 0. Local. All readers here ask it before
+ * they judge.
  * returns  WEFT_IO for a file that cannot be read or is no regular one; WEFT_USAGE for one of another kind */
 WEFT_API WEFT_MUST_CHECK weft_status weft_file_check(const char *path, weft_file_use use,
                                                      weft_error *error);
@@ -99,10 +100,10 @@ WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
 /* weft_dataset_facts - what the samples are, in words: "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64". Two sets with the same
  * words have the same samples, in an order that the seed decides. For weft_checkpoint_options.data.
  *
- * A file is told by its length and its bytes, wherever it is and whatever it is called, compressed or not. Up to 64 MiB all of
- * them are hashed as it is opened, of a longer one 64 blocks of 64 KiB, from its first to its last byte: what changes between
- * them, without another length, is not noticed. Of samples that a function makes only their number is known; say more
- * with weft_dataset_fact. Borrowed until the next fact; "" for NULL. Local. */
+ * A file is identified by its length and its bytes, wherever it is and whatever it is called, compressed or not. Up
+ * to 64 MiB all of them are hashed when it is opened, of a longer one 64 blocks of 64 KiB, from its first to its last
+ * byte: changes between them, without another length, are not noticed. For samples that a function makes only their
+ * number is known; say more with weft_dataset_fact. Borrowed until the next fact; "" for NULL. Local. */
 WEFT_API const char *weft_dataset_facts(const weft_dataset *dataset);
 /* weft_dataset_fact - say one more, or another value of it: which words the tokens are of, what a function reads. Before the set
  * delivers. name without ": ", value without "; ". returns WEFT_USAGE where it cannot be written so, or there are more than 1023

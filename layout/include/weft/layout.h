@@ -4,9 +4,9 @@
  *     weft_layout_spec(layout, mesh, &shape, &spec);            batch is split over data, ...
  *     weft_spec_box(&spec, mesh, &shape, rank, &box);           what this rank holds
  *
- * The algebra is in docs/layouts.md. Everything in this room is Local and pure. Of nothing (NULL), of a dim, axis or rank
- * that is not there, and of counts that are none, functions without a status say what is empty: 0, false, "", or a box
- * without elements.
+ * The algebra is in docs/layouts.md. Everything in this room is Local and pure. For NULL, for a dim, axis or rank
+ * that does not exist, and for impossible counts, functions without a status return an empty answer: 0, false, "", or
+ * a box without elements.
  */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
@@ -97,8 +97,8 @@ WEFT_API bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims
 WEFT_API int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                              char *text, size_t bytes);
 
-/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; through a window what goes with those of
- * the lead; may be empty (begin == end, both within the dim). */
+/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; through a window the elements that go
+ * with those of the lead; may be empty (begin == end, both within the dim). */
 WEFT_API void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                             int rank, weft_box *box);
 WEFT_API int64_t weft_box_count(const weft_box *box, int n_dims);
@@ -114,8 +114,9 @@ WEFT_API int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims,
  * WEFT_MAX_STRIDE, low <= high, both at most 2^60 from 0. */
 WEFT_API bool weft_window_is_valid(const weft_window *window);
 WEFT_API bool weft_window_equal(const weft_window *a, const weft_window *b);
-/* weft_window_image - the interval that has what goes with [*begin, *end) of the lead, of a dim of `size` elements, written
- * over them. Nothing goes with nothing. Of no window, or one that is not valid: the interval, as far as the dim has it. */
+/* weft_window_image - the interval of elements that go with [*begin, *end) of the lead, for a dim of `size` elements,
+ * written over them. Nothing goes with nothing. Without a window, or with an invalid one: the interval, as far as the
+ * dim has it. */
 WEFT_API void weft_window_image(const weft_window *window, int64_t size, int64_t *begin,
                                 int64_t *end);
 /* weft_window_is_within - whether every rank has, of dim `dim`, all that the spec's window shows it without it: in its block
@@ -243,9 +244,9 @@ WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,
  * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes that
  * `from` splits. It also asks along axes partial in `from` but not in `to` (each adds its summand). Along other axes
  * it asks only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
- * block, and what is replicated counts on coordinate 0. The pieces of one destination (of all along such axes
- * together) cover its box in `to` exactly once (once per summand); what no piece covers is the combine's identity.
- * returns false, and an undefined piece, when there is nothing to give
+ * block, and a replicated value counts on coordinate 0. The pieces of one destination (of all along such axes
+ * together) cover its box in `to` exactly once (once per summand); elsewhere is the combine's identity. returns
+ * false, and an undefined piece, when there is nothing to give
  */
 WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
                               const weft_convert_step *step, int source_rank, int destination_rank,

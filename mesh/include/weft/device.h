@@ -20,7 +20,7 @@
 
 WEFT_BEGIN
 
-/* Numbers of devices are places in weft_devices; what is not there yet is NULL. */
+/* Numbers of devices are places in weft_devices; devices not added yet are NULL. */
 typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 8 } weft_device_kind;
 
 typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has queues */
@@ -30,7 +30,7 @@ typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has 
  * axes that they go over, so few are used. */
 enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 64 };
 
-/* Opaque: what a device has kept of what was put onto a queue. */
+/* Opaque: commands that a device has kept, once put onto a queue. */
 typedef struct weft_kept weft_kept;
 
 /* All that was put onto a queue before. number 0: nothing. */
@@ -117,8 +117,8 @@ typedef struct weft_device {
     bool (*is_done)(weft_stream *stream, weft_event event);
     void (*wait)(weft_stream *stream, weft_event event);
     void (*finish)(weft_stream *stream);
-    /* How much of what was put onto all queues is done by now: it grows as long as the device goes on. Never waits. NULL:
-     * nobody knows. */
+    /* The amount of finished work of all queues: it grows as long as the device goes on. Never waits. NULL: nobody
+     * knows. */
     uint64_t (*done)(weft_stream *stream);
     /* This memory is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
     void (*touch)(weft_stream *stream, void *memory, size_t bytes);
@@ -177,8 +177,8 @@ WEFT_API int weft_stream_lanes(const weft_stream *stream);
 typedef void (*weft_meanwhile)(void *argument);
 WEFT_API void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument);
 
-/* weft_stream_pause - what is done meanwhile has its turn, if lane is 0 and it is time. Takes as long as a look at a clock.
- * Local. */
+/* weft_stream_pause - the stream's `meanwhile` has its turn, if lane is 0 and it is time. Takes as long as a look at
+ * a clock. Local. */
 WEFT_API void weft_stream_pause(weft_stream *stream, int lane);
 /* weft_parallel_whole - weft_parallel for a body that does much for its whole piece, as packing what all of it reads: the
  * piece is one call, during which the body calls weft_stream_pause now and then. Local. */

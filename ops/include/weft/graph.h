@@ -35,10 +35,10 @@ WEFT_API weft_graph *weft_graph_create(uint64_t seed);
 WEFT_API weft_status weft_graph_destroy(weft_graph **graph);
 /* The first failure of a builder; status WEFT_OK when there is none. Borrowed. */
 WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
-/* weft_graph_clear_error - forget the error and go on: nothing of the failed builder is left, every value made before
- * stays as it is, and what is built next is what it would have been without the failure, random numbers included.
+/* weft_graph_clear_error - forget the error and go on. Nothing of the failed builder is left, and every earlier value
+ * stays unchanged. Later nodes are as they would have been without the failure, random numbers included.
  *
- * Where a builder ends is told by its macro (weft_at), and by weft_compile. A program that builds without the macros
+ * Its macro (weft_at) marks where a builder ends, and so does weft_compile. A program that builds without the macros
  * and never calls weft_at keeps the nodes that a composition had made before it failed. They have no reader, and
  * weft_compile drops them. Errors of weft_compile are not the graph's: they need no clearing.
  */

@@ -295,9 +295,9 @@ struct weft_experts_options {
     double capacity;
     /* no places: every expert computes every token, by a gate of 0 for those that did not choose it */
     bool is_dropless;
-    /* of is_dropless: a token is multiplied with its own experts' matrices alone (weft_pick_product), experts / top_k times less work
-     * and memory. For experts that every rank has whole: where they are split, what is inside of them goes over ranks. On the CPU
-     * alone yet */
+    /* of is_dropless: a token is multiplied with its own experts' matrices alone (weft_pick_product), experts / top_k
+     * times less work and memory. For experts that every rank has whole: where they are split, values inside of them
+     * go over ranks. On the CPU alone yet */
     bool is_picked;
     /* a token's gates are divided by their sum, of several experts; else they are shares as they are */
     bool normalizes;

@@ -165,7 +165,7 @@ WEFT_API weft_value weft_min(weft_shape out, weft_value x);
 /* prod: the product; integers wrap around. Its gradient is right where elements are 0, too. */
 WEFT_API weft_value weft_prod(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean_over(weft_shape out, weft_value x);
-/* variance: the sum of the squares of what is apart from the mean, by their number less `correction` (0, or 1: unbiased). */
+/* variance: the sum of the squared distances from the mean, by their number less `correction` (0, or 1: unbiased). */
 WEFT_API weft_value weft_variance(weft_shape out, weft_value x, double correction);
 /* i32: 1 where any element, or every one, is not 0. */
 WEFT_API weft_value weft_any(weft_shape out, weft_value x);
@@ -285,8 +285,8 @@ WEFT_API weft_value weft_pick_product(weft_value x, weft_value w, weft_value ids
 WEFT_API weft_value weft_scatter_max(weft_value rows, weft_value ids, weft_dim dim);
 WEFT_API weft_value weft_scatter_min(weft_value rows, weft_value ids, weft_dim dim);
 WEFT_API weft_value weft_segment_mean(weft_value rows, weft_value ids, weft_dim dim);
-/* histogram: i32 [out, bins]: how many elements of x, over the dims that `out` lacks, lie in each of bins.size equal parts of [low,
- * high], whose last has `high` too; what is outside, and NaN, is not counted. */
+/* histogram: i32 [out, bins]: how many elements of x, over the dims that `out` lacks, lie in each of bins.size equal
+ * parts of [low, high], the last with `high` too; elements outside, and NaN, are not counted. */
 WEFT_API weft_value weft_histogram(weft_shape out, weft_value x, double low, double high,
                                    weft_dim bins);
 /* embedding_bag: the sum over bag, a dim of the ids, of rows of the table, by weights with dims of the ids ({0}: 1); is_mean: by
@@ -385,8 +385,8 @@ WEFT_API weft_value weft_concat(weft_value a, weft_value b, weft_dim a_dim, weft
 
 /* stack: values of the same dims along a new one, dim, the result's first; dim.size of them. */
 WEFT_API weft_value weft_stack(weft_values values, weft_dim dim);
-/* pad: `before` elements of `value` before x, and as many behind it as `to` has room for. pad_reflect: x continued as a mirror
- * at its first and last elements would, which stand once. dilate: zeros between, step - 1 of them. */
+/* pad: `before` elements of `value` before x, and after it as many as `to` has room for. pad_reflect: x continued as
+ * a mirror at its first and last elements would, which stand once. dilate: zeros between, step - 1 of them. */
 WEFT_API weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_dim to, double value);
 WEFT_API weft_value weft_pad_reflect(weft_value x, weft_dim dim, int64_t before, weft_dim to);
 WEFT_API weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to);
@@ -433,8 +433,8 @@ WEFT_API weft_value weft_dropout_over(weft_value x, double rate, weft_shape nois
  *     weft_value l = weft_cholesky(a, row, column);
  *     l = weft_require(l, weft_all(WEFT_SCALAR, weft_is_finite(l)), none, "the covariance is not positive definite");
  *
- * checked_ids: ids as they are, for who would rather stop than go on with zeros: where one is none of dim's, that is the sentence, with
- * the largest of them.
+ * checked_ids: ids unchanged, for programs that would rather stop than go on with zeros: an id outside dim ends the
+ * run with a sentence, with the largest of them.
  *
  *     rows = weft_gather(table, weft_checked_ids(ids, vocab), vocab);
  *

@@ -1,4 +1,4 @@
-/* scan.h: a part of a program that is built once and done many times: a *scan*, whose every turn is a *trip*.
+/* scan.h: a part of a program that is built once and done many times: a *scan*. Each time is a *trip*.
  *
  *     weft_value trip = weft_scan_begin(g, time.size);
  *     weft_value h = weft_scan_carry(h0), x = weft_scan_each(xs, time);
@@ -7,13 +7,13 @@
  *     weft_scan_end(trip);
  *     weft_value hs = weft_scan_stack(next, time), last = weft_scan_last(h);
  *
- * The nodes that builders make between begin and end are the *body*. It reads what was made before as it likes, and
- * is read from outside through weft_scan_last and weft_scan_stack alone. Scans may stand in scans. Inputs and
- * variables belong to no body, and nothing is assigned in one. Random ops give other numbers in every trip.
+ * The nodes that builders make between begin and end are the *body*. It may read all earlier values, and is read from
+ * outside through weft_scan_last and weft_scan_stack alone. Scans may stand in scans. Inputs and variables belong to
+ * no body, and nothing is assigned in one. Random ops give other numbers in every trip.
  *
- * weft_gradients goes through scans: in a scan that makes the trips backwards and reads, stacked, what they left: so values of a
- * body that it reads have at most 7 dims (WEFT_MAX_DIMS less one). All Local;
- * errors are the graph's, as those of every builder.
+ * weft_gradients goes through scans: by a scan that makes the trips backwards and reads their residuals, stacked. So
+ * values of a body that it reads have at most 7 dims (WEFT_MAX_DIMS less one). All Local; errors are the graph's, as
+ * those of every builder.
  */
 #ifndef WEFT_SCAN_H
 #define WEFT_SCAN_H
@@ -40,8 +40,8 @@ WEFT_API weft_value weft_scan_end(weft_value trip);
 /* weft_scan_carry - a value that goes from trip to trip: in the first one `initial`, in each other what weft_scan_next gave
  * it in the one before. Of the innermost open scan. */
 WEFT_API weft_value weft_scan_carry(weft_value initial);
-/* weft_scan_next - what a carried value is in the next trip: once for each, in the body that it belongs to, with its dims (in
- * any order) and its dtype. Returns carry. */
+/* weft_scan_next - the value of a carried value in the next trip: once for each, in the body that it belongs to, with
+ * its dims (in any order) and its dtype. Returns carry. */
 WEFT_API weft_value weft_scan_next(weft_value carry, weft_value next);
 /* weft_scan_each - x without `dim`: trip t sees element t; dim's size is the number of trips. */
 WEFT_API weft_value weft_scan_each(weft_value x, weft_dim dim);

@@ -42,7 +42,7 @@ struct weft_comm_exchange {
     weft_error error; /* how it went, as poll leaves it with weft_fail */
 };
 
-/* Where a device does something when it comes to it: after all that is on the queue, and before what is put there later. */
+/* A place in a device's queue: after all commands that are on it, and before later ones. */
 typedef struct weft_device_queue {
     weft_stream *stream; /* of the end's rank */
     int queue;
@@ -61,7 +61,7 @@ typedef struct weft_device_reduce {
 /* Functions are called on the thread of the exchange's or end's rank, those of groups on the controlling thread. */
 typedef struct weft_engine {
     size_t size;      /* sizeof(weft_engine) */
-    const char *name; /* what it is chosen by, and what reports call it */
+    const char *name; /* its name in choices and reports */
     /* An engine that stands on another one, by whose exchanges it moves its bytes: its name; "": on the one that Weft would
      * take without it, so on any mesh; NULL: it stands alone. */
     const char *below;
@@ -96,9 +96,9 @@ typedef struct weft_engine {
      * group; and this rank has done with all of them. */
     const weft_comm_exchange *(*peer)(const weft_comm_exchange *exchange, int r);
     void (*release)(weft_comm_exchange *exchange);
-    /* Devices that exchange among themselves: parts in the memory of a device that is not open go from queue to queue, each
-     * rank's own to itself too. It returns when they are on the queue. NULL: what lies in staging is exchanged by `start`. All four,
-     * or none; groups of all ranks are made before others. */
+    /* Devices that exchange among themselves: parts in the memory of a device that is not open go from queue to
+     * queue, each rank's own to itself too. It returns when they are on the queue. NULL: `start` exchanges data in
+     * staging. All four, or none; groups of all ranks are made before others. */
     weft_status (*put)(weft_comm *comm, const weft_device_queue *on, const weft_parts *send,
                        const weft_parts *recv, weft_error *error);
     /* Whether it has a reduction of its own, in whatever order, that gives all ranks the same bits; and one put onto the queue. */
@@ -123,7 +123,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_extend_engine(const weft_engine *engin
                                                         weft_error *error);
 
 /* Facts that an engine asks of an end of a group; for NULL they are -1, NULL and nothing. Its place in the group and
- * their number are weft_comm_self and weft_comm_n_ranks; who else is in it says weft_mesh_group. */
+ * their number are weft_comm_self and weft_comm_n_ranks; weft_mesh_group has the other ranks. */
 WEFT_API int weft_comm_rank(const weft_comm *comm);    /* of the mesh */
 WEFT_API void *weft_comm_state(const weft_comm *comm); /* the engine's own; NULL at first */
 WEFT_API void weft_comm_set_state(weft_comm *comm, void *state);

@@ -56,9 +56,9 @@ typedef struct weft_call {
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
     weft_precision precision; /* what products of f32 may be computed with: that, or better */
-    /* Where a kernel that knows at once (the CPU's, and who `waits`) says (weft_fail) that the call is not to be done: the run ends
-     * there, with the place in the program before the sentence. Only what all ranks find alike, as in what all of them have whole: who goes on waits for those
-     * that do not. NULL: nobody hears it */
+    /* Where a kernel that knows at once (the CPU's, and who `waits`) says (weft_fail) that the call is not to be
+     * done: the run ends there, with the place in the program before the sentence. Only a condition that all ranks
+     * have whole: a rank that goes on waits for those that do not. NULL: nobody hears it */
     weft_error *error;
 } weft_call;
 typedef void (*weft_launch)(const weft_call *call);
@@ -105,8 +105,8 @@ typedef struct weft_kernel {
 #define WEFT_WIDE_DTYPES (WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32) | WEFT_DTYPE_BIT(WEFT_I64))
 #define WEFT_ANY_DTYPE   ((1u << WEFT_DTYPES) - 1)
 
-/* A loop: what element ops, and reductions between them, do to the same elements in one pass. Opaque: what is in it belongs
- * to the very Weft that made it. */
+/* A loop: what element ops, and reductions between them, do to the same elements in one pass. Opaque: its contents
+ * belong to the very Weft that made it. */
 typedef struct weft_loop weft_loop;
 
 /* The units of a loop are shared out among `count` parts, and this is number `index`; {0, 1}: all units. Each element

@@ -1,5 +1,5 @@
-/* math.h: exp, log, tanh, erf and what is made of them that vectorise, and the macros that compile a loop for several
- * instruction sets.
+/* math.h: exp, log, tanh, erf and functions made of them that vectorise, and the macros that compile a loop for
+ * several instruction sets.
  *
  * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math
  * (which would optimise the rounding trick below away). double: libm; correctness is what double is

@@ -1,4 +1,4 @@
-/* op.h: what an op has to say about itself: one weft_op, the table that Weft's own ops are.
+/* op.h: the description of an op: one weft_op, the table that Weft's own ops are.
  *
  *     static const weft_op softsign = {sizeof softsign, "softsign", 1, .infer = weft_infer_same,
  *                                      .factors = weft_factors_pass, .gradient = gradient, .element = &element};
@@ -271,8 +271,9 @@ WEFT_API void weft_factors_whole(const weft_site *site, const char *name, weft_f
 /* A factor that runs through nothing yet, for those built by hand; NULL when there are WEFT_MAX_FACTORS. */
 WEFT_API weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine);
 
-/* weft_factor_show - the last factor's operand `operand`, which has the direction, is seen through a window: when the work is
- * cut, a rank gets what goes with its block of the lead. One that shows just that block is none. */
+/* weft_factor_show - the last factor's operand `operand`, which has the direction, is read through a window: when the
+ * work is cut, a rank gets the elements that go with its block of the lead. One that shows just that block is
+ * none. */
 WEFT_API void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
                                const weft_window *window);
 
@@ -291,8 +292,9 @@ WEFT_API bool weft_shape_same_order(const weft_shape *a, const weft_shape *b);
 
 /* weft_extend_op - make an op known: from then on weft_emit takes it.
  *
- * Any thread, any time before its first use; for the rest of the process. Every process of a job registers the same ops:
- * name, version and attributes are compared before the first run, and who lacks one fails when it builds its graph.
+ * Any thread, any time before its first use; for the rest of the process. Every process of a job registers the same
+ * ops: name, version and attributes are compared before the first run, and a process that lacks one fails when it
+ * builds its graph.
  * op      its address is how weft_emit knows it: the struct stays where it is, unchanged. It is copied up to op->size: what
  *         a newer Weft knows more of is 0, and what this one does not know must be.
  * refused a name that is none or that an op has already; without size, infer or factors; `expands` without `expand`;

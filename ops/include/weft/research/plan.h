@@ -250,9 +250,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_candidate_at(const weft_program *
                                                             weft_planned_candidate *candidate,
                                                             weft_error *error);
 
-/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or is
- * a ring. The forms of an op, with the gradient that reads its results, stand one
- * behind the other; the cheapest is taken. */
+/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and
+ * values, or is a ring. The forms of an op, with the gradient that reads its results, stand one after the other; the
+ * cheapest is taken. */
 typedef struct weft_planned_form {
     const char *op, *builder, *file; /* the place in the program */
     int line;

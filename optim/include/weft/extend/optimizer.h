@@ -76,8 +76,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_extend_optimizer(const weft_optimizer_
  * both places otherwise. It is stored as the variable is. */
 WEFT_API weft_value weft_update_slot(const weft_update *u, weft_value variable, const char *name,
                                      const weft_shape *shape);
-/* weft_update_at - what is built from here on lives as `variable` (or a slot of it) is stored, where it has its dims. Rules
- * begin so with their variable. */
+/* weft_update_at - values built from here on live as `variable` (or a slot of it) is stored, where they have its
+ * dims. Rules begin so with their variable. */
 WEFT_API void weft_update_at(const weft_update *u, weft_value variable);
 /* weft_scalar_for - a scalar of f64, such as u->rate, in the dtype of `like`. */
 WEFT_API weft_value weft_scalar_for(weft_value scalar, weft_value like);

@@ -1,10 +1,9 @@
 /* lock: a lock of the kernel on DIR/lock.
  *
- * Not the file is the lock but flock() on it: a process that was killed, and a host that has gone
- * (its NFS or Lustre client is dropped by the server), hold none. What is written in the file is
- * for the sentence only. Where the file system has no locks (Lustre mounted without -o flock), the
- * run goes on and the log says so: guessing by the age of a file would keep out the next job after
- * every crash.
+ * Not the file is the lock but flock() on it: a process that was killed, and a host that has gone (its NFS or Lustre
+ * client is dropped by the server), hold none. The text in the file is for the sentence only. Where the file system
+ * has no locks (Lustre mounted without -o flock), the run goes on and the log says so: guessing by the age of a file
+ * would keep out the next job after every crash.
  */
 #include "lock.h"
 

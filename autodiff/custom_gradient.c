@@ -1,6 +1,6 @@
 /* custom_gradient: a value as it is, with gradients that the user's own function builds.
  *
- * One node, whose operands are the value and what it was made from. Going back, it asks the user's rule for the
+ * One node; its operands are the value and those it was made from. Going back, it asks the user's rule for the
  * gradients of the latter and gives none to the former, so the forward pass is not differentiated. The compiler never
  * sees it: it expands to its first operand.
  */

@@ -1,7 +1,8 @@
 /* jacobian: all derivatives of a value, and products of second ones with vectors: gradients with seeds.
  *
- * A Jacobian is as many gradients as the value has elements, each with a seed that is 1 at one of them: a scan with a trip for
- * each, whose body is one walk back, so the plan is as long for a thousand elements as for two, and the forward pass is done once.
+ * A Jacobian is as many gradients as the value has elements, each with a seed that is 1 at one of them. It is a scan
+ * with a trip for each, and the body is one backward walk. So the plan is as long for a thousand elements as for two,
+ * and the forward pass is done once.
  */
 #include "ir.h"
 #include "walk.h"

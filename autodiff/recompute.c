@@ -1,13 +1,14 @@
 /* recompute.c: parts of a program whose values the way back computes again, in place of keeping them.
  *
- * When a walk comes into a part from behind, it copies the part's nodes. What gradients of the part read of it they find in
- * these copies, which read as they are the values that enter the part; what enters from a part around, in its copies. Copies and
- * what gradients build from them carry the number of the visit (weft_node.again), by which the compiler knows that they are not
- * what they repeat. They are where the walk was: behind the gradient that arrives. What nobody reads is dropped.
+ * When a walk comes into a part from behind, it copies the part's nodes. Gradients of the part read these copies in
+ * place of its nodes. The copies read the values that enter the part unchanged, and values from a part around in its
+ * copies. Copies and what gradients build from them carry the number of the visit (weft_node.again), by which the
+ * compiler knows that they are not what they repeat. They are where the walk was: behind the gradient that arrives.
+ * Copies without a reader are dropped.
  *
- * Scans in the part are copied with their bodies, and the way back through one reads what the copy has left (scan_gradient.c): so
- * of a scan in a part in the body of a scan only the parts' trips are kept. Variables and inputs are not computed again, nor
- * what the scan around carries or sees.
+ * Scans in the part are copied with their bodies, and the backward pass of one reads the copy's residuals
+ * (scan_gradient.c). So for a scan in a part in the body of a scan, only the parts' trips are kept. Variables and
+ * inputs are not computed again, nor what the scan around carries or sees.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* scan_gradient.c: through a scan backwards, by a scan that makes the trips from the last to the first.
  *
- * What flows back along a carried value is carried, if anything that flows back has read it. What flows to a value from outside
- * is summed over the trips, to one of which every trip sees an element is stacked. What the body's gradients read of the body
- * they find stacked (residuals), or made anew, where that reads nothing. Whatever nobody reads the compiler drops.
+ * The gradient of a carried value is carried, if any gradient has read it. The gradient of an outside value is summed
+ * over the trips; that of a value seen element by element is stacked. Values of the body that its gradients read are
+ * stacked (residuals), or recomputed where they read nothing. The compiler drops values without a reader.
  */
 #include <stdlib.h>
 #include <string.h>

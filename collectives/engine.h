@@ -1,6 +1,6 @@
 /* engine.h (private): one rank's end of a group as all of this room sees it, and the exchanges behind the public ones.
  *
- * What an engine is: weft/extend/engine.h. Weft's own are tables as any other.
+ * weft/extend/engine.h says what an engine is. Weft's own are tables as any other.
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H

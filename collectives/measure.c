@@ -1,10 +1,11 @@
 /* measure: how fast the links over the axes of a mesh are.
  *
- * Every rank gathers from all of its group at once, as training does, and all groups over an axis do so at the same time. The
- * latency is what eight bytes take; the rate is that of the bytes that one rank sends, in gathers that grow until they
- * take long enough for the clock. Several are timed as one, since a single one seems short to whoever came last: what it waits
- * for is there already. Of a few such the fastest counts, as others may be using the links or the cores, and of all ranks
- * the slowest, since an exchange waits for it. What all ranks are told is computed by each from the same numbers.
+ * Every rank gathers from all of its group at once, as training does, and all groups over an axis do so at the same
+ * time. The latency is what eight bytes take; the rate is that of the bytes that one rank sends, in gathers that grow
+ * until they take long enough for the clock. Several are timed as one, since a single one seems short to whoever came
+ * last: what it waits for is there already. Of a few such the fastest counts, as others may be using the links or the
+ * cores, and of all ranks the slowest, since an exchange waits for it. Each rank computes the result from the same
+ * numbers, so all have the same.
  */
 #include "reduce.h"
 #include "text.h"

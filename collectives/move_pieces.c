@@ -1,10 +1,10 @@
 /* move_pieces: which boxes a rank sends to each other and gets, and where they lie while they travel.
  *
- * weft_move_sends says which box each rank of the group gives each other; pieces are packed (unless they are contiguous
- * where they lie), exchanged, and copied or combined into place. A destination gets one summand of every element from
- * each coordinate of the partial axes; for one element the senders differ in those coordinates only, so in the group's
- * order coordinate 0 comes first: it is copied, the others are combined, and the order of addition is the same
- * everywhere.
+ * weft_move_sends says which box each rank of the group gives each other; pieces are packed (unless they are
+ * contiguous where they lie), exchanged, and copied or combined into place. A destination gets one summand of every
+ * element from each coordinate of the partial axes. For one element the senders differ in those coordinates only. So
+ * in the group's order coordinate 0 comes first: it is copied, the others are combined, and the order of addition is
+ * the same everywhere.
  *
  * Several tensors are packed, and what one rank has for another is one message: tensor after tensor. From memory that
  * the host does not read all is packed, into staging, and out of it, unless devices exchange among themselves.

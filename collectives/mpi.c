@@ -1,12 +1,11 @@
 /* mpi: the engine for one rank a process.
  *
- * An exchange is one receive and one send for each peer that has something: what MPI's own
- * non-blocking all_to_all and all_gather do inside (Open MPI's libnbc, linear), but peers without
- * bytes cost nothing and no count has to fit an int: what does not is sent as many blocks of a
- * megabyte, and a rest. A message's tag comes from the fingerprint of the call that it belongs to:
- * ranks that make different calls wait for each other, which the watch sees, and never take each
- * other's bytes for their own. Requests have their room in the exchange: nothing is allocated
- * during a run.
+ * An exchange is one receive and send for each peer that has something. MPI's own non-blocking all_to_all and
+ * all_gather do the same inside (Open MPI's libnbc, linear). But here peers without bytes cost nothing and no count
+ * has to fit an int: larger data are sent as many blocks of a megabyte, and a rest. A message's tag comes from the
+ * fingerprint of the call that it belongs to: ranks that make different calls wait for each other, which the watch
+ * sees, and never take each other's bytes for their own. Requests have their room in the exchange: nothing is
+ * allocated during a run.
  */
 #include "engine.h"
 #include "mpi_world.h"

@@ -1,10 +1,10 @@
 /* pending: waiting for one thing while all that a rank has under way goes on.
  *
- * There may be many more ranks than cores: a waiter looks for a while - long only where every rank of the host has a
- * core of its own -, then lets others run, and sleeps in the kernel only when the wait is long (measured: sleeping early
- * costs 8 to 10 times at 4 bytes). Others may be strangers, who want the core for as long as they are given it: whoever
- * yields to them waits for his turn, a few milliseconds, and that in every wait. Who sleeps, if for a moment only, is let in
- * when he wakes (4 processes on 2 cores beside two busy loops: steps of 61 ms, not of 247).
+ * There may be many more ranks than cores. A waiter polls for a while, long only where every rank of the host has a
+ * core of its own. Then it yields, and it sleeps in the kernel only when the wait is long (measured: sleeping early
+ * costs 8 to 10 times at 4 bytes). Other processes may be unrelated and keep the core for their whole time slice: a
+ * rank that yields to them waits a few milliseconds, in every wait. A sleeper, if only for a moment, runs as soon as
+ * it wakes (4 processes on 2 cores beside two busy loops: steps of 61 ms, not of 247).
  */
 #include "pending.h"
 

@@ -1,7 +1,7 @@
 /* pending.h (private): what a rank has under way, and waiting for it.
  *
- * Whatever a rank waits for, all that it has under way goes on meanwhile. So ranks may wait for several things in
- * different orders: each needs from the others only that they have started, and all start in one order.
+ * In every wait of a rank, all its exchanges under way go on. So ranks may wait for several things in different
+ * orders: each needs from the others only that they have started, and all start in one order.
  */
 #ifndef WEFT_PENDING_H
 #define WEFT_PENDING_H

@@ -3,8 +3,8 @@
  * been put it settles them, in the order in which they were put: there it waits in a call, in sight of the watch, and is told what
  * went wrong.
  *
- * The device's own reductions add up in an order of their own. What they do not know, and all where weft_sums_in_order says so,
- * is exchanged and combined in the order of the ranks: the same bits as on every other engine.
+ * The device's own reductions add up in an order of their own. Other exchanges, and all where weft_sums_in_order says
+ * so, are combined in the order of the ranks: the same bits as on every other engine.
  */
 #include "flight.h"
 

@@ -1,13 +1,13 @@
 /* shm_reduce: all_reduce between processes of one host, through memory that they share.
  *
- * A large buffer is shown: where it lies in memory that all see each combines its slice right there (direct.c). Else it
- * goes through in pieces that stay in cache. Of each piece a rank *gives* what others combine: it copies it into
- * its slot. When all have given it *combines* its slice of the piece, in rank order, and puts the sum into the slots of
- * all, where the summands were. When all have combined it *takes* the rest of the sum out of its own slot. While one piece
- * is combined the next ones are given. Two ranks would read as much of each other's memory if each combined everything,
- * and so they do: pieces are given whole, everybody combines all of them, and there is nothing to take; and so do more
- * ranks where a buffer is so small that latency is all. What a rank has done it tells in two counters that it alone writes
- * and that only grow; its slot is used again when all have combined the piece that was in it.
+ * A large buffer is shown: where it lies in memory that all see each combines its slice right there (direct.c). Else
+ * it goes through in pieces that stay in cache. Of each piece a rank *gives* what others combine: it copies it into
+ * its slot. When all have given it *combines* its slice of the piece, in rank order, and puts the sum into the slots
+ * of all, where the summands were. When all have combined it *takes* the rest of the sum out of its own slot. While
+ * one piece is combined the next ones are given. Two ranks would read as much of each other's memory if each combined
+ * everything, and so they do: pieces are given whole, every rank combines all of them, and there is nothing to take.
+ * More ranks do so too, where a buffer is so small that latency is all. A rank shows its progress in two counters
+ * that it alone writes and that only grow; its slot is used again when all have combined the piece that was in it.
  *
  * Ranks that make other calls see it in the slot's fingerprint, take nothing, and wait: the watch says who differs. A rank
  * that ended is waited for in the same way, and found in the same way.

@@ -1,11 +1,11 @@
 /* threads: the engine for ranks that are threads of one process.
  *
- * A rank shows where its data lie; each copies its parts straight from the memory of those that have shown theirs, and
- * counts on their exchange that it has; an exchange is over when it has got everything and all have counted. A rank's
- * exchange is shown under its ticket in one of SHOWN places, which the others read without a lock; one whose place
- * is still taken by an exchange under way goes on a list behind a lock. So any number may be under way, and nothing is
- * allocated for it. What others may look at stays as it is until they all have counted: a place or an entry of the list
- * that bears the ticket that a rank looks for cannot go away under its eyes.
+ * A rank shows the addresses of its data. Each copies its parts straight from the memory of those that have shown
+ * theirs, and counts on their exchange. An exchange is over when it has got everything and all have counted. A rank's
+ * exchange is shown under its ticket in one of SHOWN places, which the others read without a lock. If an exchange
+ * under way still has the place, the new one goes on a list behind a lock. So any number may be under way, and
+ * nothing is allocated for it. Shown data stay unchanged until all ranks have counted: a place or an entry of the
+ * list with the wanted ticket cannot vanish while a rank reads it.
  */
 #include "engine.h"
 #include "view.h"

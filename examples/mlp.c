@@ -3,7 +3,7 @@
  *     mlp [MESH [LAYOUT]]              mlp data:2,model:2 batch:data,hidden:model
  *
  * The program never mentions ranks: which rank holds which part of batch and hidden is the layout's business. So the
- * losses are those of one rank on every mesh, but for the last digits of its sums.
+ * losses are those of one rank on every mesh, except for the last digits of its sums.
  */
 #include <math.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  *
  *     placement_policy [MESH [LAYOUT]]         placement_policy data:4 batch:data
  *
- * The idea: weights stay where they are, and what was computed travels. `wants` spreads each weight over all axes, along
- * its largest dim, whatever the layout says. `pick` chooses, of the ways to cut an op, the cheapest in which nothing that
- * has a name moves. The program computes the same numbers; what it keeps and what it sends is another matter, and the
- * plan tells both.
+ * The idea: weights stay where they are, and what was computed travels. `wants` spreads each weight over all axes,
+ * along its largest dim, whatever the layout says. `pick` chooses, of the ways to cut an op, the cheapest in which
+ * nothing that has a name moves. The program computes the same numbers. It keeps and sends other bytes, and the plan
+ * tells both.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* fingerprint.h (private): what bytes are told by: how many they are, and a hash: of all of them up to WEFT_PRINT_WHOLE; of more, of
- * WEFT_PRINT_BLOCKS blocks at even distances, from the first to the last, so that 10 GB cost what 4 MiB do. Bytes that change between
- * two of those blocks are not noticed then, if there are as many as before.
+/* fingerprint.h (private): the identity of bytes: their number and a hash. Up to WEFT_PRINT_WHOLE it is of all of
+ * them; beyond, of WEFT_PRINT_BLOCKS blocks at even distances, from the first to the last, so that 10 GB cost what 4
+ * MiB do. Bytes that change between two of those blocks are not noticed then, if there are as many as before.
  *
  *     weft_fingerprint_begin(&print, bytes);
  *     while (...) weft_fingerprint_add(&print, some, n);        all of them, in their order

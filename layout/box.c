@@ -1,9 +1,8 @@
 /* box: what a rank holds of a tensor.
  *
- * A dim that axes split is cut in nested ceil blocks, outermost axis first: with n ranks left to
- * cut an interval of length L, a block is ceil(L / n) and rank i takes [i * block, (i + 1) * block)
- * of it. So any length works on any mesh, late ranks may hold nothing, and taking the innermost
- * axis away joins exactly the boxes of its ranks.
+ * A dim that axes split is cut in nested ceil blocks, outermost axis first. With n ranks left to cut an interval of
+ * length L, a block is ceil(L / n) and rank i takes [i * block, (i + 1) * block) of it. So any length works on any
+ * mesh, late ranks may hold nothing, and taking the innermost axis away joins exactly the boxes of its ranks.
  */
 #include "clamp.h"
 

@@ -1,11 +1,10 @@
 /* convert: the steps from one spec to another, and what each puts on the wire.
  *
- * Axes change at the innermost end of a dim's list: appending an axis there, or taking the last one
- * away, changes the boxes of that axis's ranks only, uneven and empty ones too. Slices come first
- * (they make everything after them smaller), then reductions, each over all axes that end in the
- * same way, then moves between dims, then gathers. What begins to be partial does so last, since
- * that is local and makes boxes larger. A list that would have to change in its middle is left to
- * one general move.
+ * Axes change at the innermost end of a dim's list: appending an axis there, or taking the last one away, changes the
+ * boxes of that axis's ranks only, uneven and empty ones too. Slices come first (they make everything after them
+ * smaller), then reductions, each over all axes that end in the same way, then moves between dims, then gathers.
+ * Conversions to partial come last, since they are local and make boxes larger. A list that would have to change in
+ * its middle is left to one general move.
  *
  * A dim that is to be split through a window is not sliced first, since a border would be asked for again. Where all that it
  * needs is there, it is cut there; else one border step brings what is lacking, after reductions.

@@ -1,5 +1,5 @@
-/* move: who sends which elements to whom in a conversion step: the one rule that the mover executes
- * and weft_convert_bytes counts.
+/* move: which elements go from rank to rank in a conversion step: the one rule that the mover executes and
+ * weft_convert_bytes counts.
  *
  * Along an axis that `from` splits, all ranks are asked: their boxes are disjoint, so each has its
  * part. Along an axis over which `from` is partial and `to` is not, all ranks are asked too: each

@@ -1,6 +1,6 @@
 /* device: the CPU's memory and copies, and its table.
  *
- * What is put onto a queue of the CPU's is done when the call returns, so its events are over as soon as they are there.
+ * A command on a queue of the CPU's is done when the call returns, so its events are over as soon as they are there.
  *
  * Large pieces come straight from the system: zeroed without being touched, so each page lands near
  * the core that first writes it, and on huge pages where the system has them.

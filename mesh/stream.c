@@ -1,8 +1,8 @@
 /* stream: the CPU's stream: a team of lanes that cuts a loop into one contiguous piece a lane.
  *
- * Pieces are dealt out by lane number, not by who comes first, so with the same number of lanes the
- * same lane always works on the same elements: sums have the same bits, and data stays in that
- * core's cache. Bodies whose bits do not depend on who does what may let lanes help each other (work_sharing.c).
+ * Pieces are dealt out by lane number, not by order of arrival, so with the same number of lanes the same lane always
+ * works on the same elements: sums have the same bits, and data stays in that core's cache. Bodies whose bits do not
+ * depend on who does what may let lanes help each other (work_sharing.c).
  */
 #include "mesh_internal.h"
 

@@ -1,11 +1,11 @@
 /* work_sharing: the lanes of a rank share the items of a loop. Each does its own piece, then steals from the others' (work
  * stealing).
  *
- * A lane takes from the front of its piece, who helps it from the back, so each stays where its data are for as long as all
- * are equally fast. Both change one word: the pass, the first item that is left, and where they end. What a lane is doing
- * of another's piece it says in a word of its own before it takes it: nobody begins with these items in a later pass before
- * that is done. Who waits so waits for a lane in an earlier pass than his own, never in a later one, so there are no
- * circles. Lanes in later passes need not be waited for: what they took they took when this lane's was already
+ * A lane takes from the front of its piece, who helps it from the back, so each stays where its data are for as long
+ * as all are equally fast. Both change one word: the pass, the first item that is left, and where they end. A lane
+ * that works on another's piece says so in a word of its own before it takes items: no lane begins with these items
+ * in a later pass before that is done. Such a wait is for a lane in an earlier pass, never in a later one, so there
+ * are no circles. Lanes in later passes need not be waited for: what they took they took when this lane's was already
  * claimed, and they wait for it.
  */
 #include "mesh_internal.h"

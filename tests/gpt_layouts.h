@@ -1,4 +1,5 @@
-/* gpt_layouts.h: the gpt layouts that tests run (apps/gpt_layouts_test.c) and whose plans are guarded (guards/plans.c). */
+/* gpt_layouts.h: the gpt layouts that tests run (apps/gpt_layouts_test.c); their plans are guarded
+ * (guards/plans.c). */
 #ifndef TEST_GPT_LAYOUTS_H
 #define TEST_GPT_LAYOUTS_H
 

@@ -1,8 +1,8 @@
 /* train: the words of a vocabulary, learned from a text.
  *
- * The text is a list of different pieces, each with how often it occurs. A pair of words knows how often it stands in them,
- * and in which it has been seen. The pair that is counted most is joined in those; what changes is counted again. Counts in the
- * heap may be old: a pair is in it with its newest count too, and an old one is passed over.
+ * The text is a list of different pieces, each with how often it occurs. A pair of words knows how often it stands in
+ * them, and in which it has been seen. The most frequent pair is joined in those; changed counts are made again.
+ * Counts in the heap may be old: a pair is in it with its newest count too, and an old one is passed over.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* streams.h: a text cut into as many parts as a batch has rows, each gone along from its first window to its last: what follows a
- * row's window is in that row of the next batch, so a state can be carried there.
+/* streams.h: a text cut into as many parts as a batch has rows. Each part is read from its first window to its last.
+ * The next batch has the window after a row's window in that row, so a state can be carried there.
  *
  *     WEFT_TRY(streams_open("book.txt", batch, seq, &streams, error));
  *     WEFT_TRY(streams_dataset(streams, &data, error));        inputs "tokens", "targets" [batch, seq], "goes_on" [batch], all i32

@@ -1,4 +1,4 @@
-/* experts: what comes of blocks whose MLP is a mixture of experts.
+/* experts: results of blocks with a mixture of experts as their MLP.
  *
  * A group is a window: who is taken depends on a window alone, so parts of a batch have the numbers of the batch. Where a token has
  * several experts their gates add up to 1; of one the gate is its share, as through it the router learns.

@@ -1,5 +1,5 @@
-/* experts.h: in place of a block's MLP a mixture of them, of which each token goes through few; and what comes of that beside the
- * residual stream, summed over the blocks.
+/* experts.h: in place of a block's MLP a mixture of them, few for each token; and its results beside the residual
+ * stream, summed over the blocks.
  */
 #ifndef WEFT_APPS_GPT_EXPERTS_H
 #define WEFT_APPS_GPT_EXPERTS_H

@@ -1,5 +1,6 @@
-/* pipe.h: layers in stages. A batch goes through in micro-batches, one behind the other: in each tick all stages do their layers
- * on what they hold, and what they made goes on by one stage. What a stage is, is a dim; who has which stage, a layout says.
+/* pipe.h: layers in stages. A batch goes through in micro-batches, one behind the other: in each tick all stages do
+ * their layers on what they hold, and what they made goes on by one stage. Stages are a dim; a layout says which rank
+ * has which stage.
  */
 #ifndef WEFT_APPS_GPT_PIPE_H
 #define WEFT_APPS_GPT_PIPE_H

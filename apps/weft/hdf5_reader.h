@@ -1,5 +1,5 @@
-/* hdf5_reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file
- * which nobody vouches for. What is not taken ends it: refuse. */
+/* hdf5_reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file which nobody vouches
+ * for. Anything it does not take ends it: refuse. */
 #ifndef WEFT_APPS_HDF5_READER_H
 #define WEFT_APPS_HDF5_READER_H
 

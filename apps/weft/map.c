@@ -1,7 +1,7 @@
-/* map: a map laid over a file: a source whose tensors are those that the file's become.
+/* map: a map laid over a file: a source with the tensors that the file's become.
  *
- * They come in the order of the file's, so that each of those is read once, and the file may be one that comes through a
- * pipe. What is left is never looked at; what has to be zero is read too.
+ * They come in the order of the file's, so that each of those is read once, and the file may be one that comes
+ * through a pipe. A tensor that is left is never looked at; one that has to be zero is read too.
  */
 #include "map.h"
 

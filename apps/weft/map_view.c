@@ -1,7 +1,7 @@
 /* map_view: where the elements of one tensor of ours lie in one of the file's.
  *
  * Every dim of the file's is one or several of ours, the last the fastest ("heads*kv"). One of them may be cut into
- * parts, each of which is one or several again. What is left is put into an order. All of it changes sizes and strides
+ * parts, and each part is one or several again. The rest is put into an order. All of it changes sizes and strides
  * only; the elements are copied once.
  */
 #include <stdarg.h>

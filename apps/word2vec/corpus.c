@@ -1,5 +1,5 @@
-/* corpus: words are counted in a table by hash, ranked, and the text is kept as their numbers. What is left out and what is drawn is a
- * function of the seed and of places alone, so all ranks have the same.
+/* corpus: words are counted in a table by hash, ranked, and the text is kept as their numbers. The words left out and
+ * drawn are a function of the seed and of positions alone, so all ranks have the same.
  */
 #include "corpus.h"
 #include "letters.h"

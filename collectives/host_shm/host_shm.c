@@ -1,4 +1,4 @@
-/* host_shm: memory that all processes of a host share: each sees everybody's segment. */
+/* near: memory of all processes of a host; each sees that of all. */
 #include "host_shm.h"
 
 #include <errno.h>

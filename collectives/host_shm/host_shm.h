@@ -1,4 +1,4 @@
-/* host_shm.h (private): memory that all processes of a host share: each sees everybody's segment.
+/* host_shm.h (private): memory of all processes of a host; each sees that of all.
  *
  * One segment for each process, made and attached together, so that all have it or none of the job has: where the system
  * refuses it to one, everybody goes on without.

@@ -1,8 +1,8 @@
 /* await: waiting for a device in sight of the watch.
  *
- * The thread looks, yields the core, then sleeps for moments, longer ones the longer it takes: it must not look like one
- * that computes, and who is held up in a device's own wait could neither say that the device goes on nor bring on what is
- * under way between ranks.
+ * The thread polls, yields the core, then sleeps for moments, longer ones the longer it takes: it must not look like
+ * one that computes. A thread inside a device's own wait could neither say that the device goes on nor advance
+ * exchanges between ranks.
  */
 #include "await.h"
 

@@ -1,11 +1,11 @@
 /* judge: who is at fault, from what is known of all ranks.
  *
- * A rank that waits in a call waits for every rank of the call's group that has not begun as many
- * calls on that channel. Everything here follows from that relation. Views are taken at different
- * moments, but a view's calls are read before its counts, and counts only grow: so if a waits for b
- * in one view and b for a in the other, both really do, and will for ever. No time limit is needed
- * to be sure of it, nor of two fingerprints that differ after equally many calls. One that is far ahead is asked what its
- * own was then (weft_views_ask): who sends a broadcast need not wait for anybody.
+ * A rank that waits in a call waits for every rank of the call's group that has not begun as many calls on that
+ * channel. Everything here follows from that relation. Views are taken at different moments, but a view's calls are
+ * read before its counts, and counts only grow. So if a waits for b in one view and b for a in the other, both really
+ * do, and will for ever. No time limit is needed to be sure of it, nor of two fingerprints that differ after equally
+ * many calls. One that is far ahead is asked what its own was then (weft_views_ask): who sends a broadcast need not
+ * wait for anybody.
  */
 #include "judge_parts.h"
 

@@ -1,9 +1,9 @@
 /* look: the ranks of this process, as its watching thread sees them.
  *
- * A rank is at work when its process uses the processor (a twentieth of one core, over a second), when one of its threads
- * could run (there may be many more threads than cores) or is held up in a call that reads or writes (a slow disk, a
- * terminal that somebody has stopped), or when it is marked busy. A process
- * that only polls for messages uses the processor too, but then the rank is in a call, and that is known.
+ * A rank is at work in four cases. Its process uses the processor (a twentieth of one core, over a second). One of
+ * its threads could run (there may be many more threads than cores). One is held up in a call that reads or writes (a
+ * slow disk, a stopped terminal). Or it is marked busy. A process that only polls for messages uses the processor
+ * too, but then the rank is in a call, and that is known.
  */
 #include "look.h"
 

@@ -3,11 +3,12 @@
  *     gpt train --plugin liblink.so --engine link:50us,1GB --mesh data:4 --layout batch:data
  *     gpt train --plugin liblink.so --engine link:50us,1GB,report ...      and a line about it at the end
  *
- * It stands on the engine that Weft would take, which moves the bytes at once; it says that they have come when they would
- * have. Each rank has one line out and one line in, of the given bandwidth. What a rank sends leaves when its line out is
- * free, and is at the other end a latency after its last byte; there it passes the line in. A line goes on while its rank
- * computes, as a network card does, so what is not waited for costs nothing. Senders tell when their last byte leaves in a
- * second exchange, of 8 bytes: clocks of several machines do not agree, so all ranks are on one.
+ * It stands on the engine that Weft would take, which moves the bytes at once; it says that they have come when they
+ * would have. Each rank has one line out and one line in, of the given bandwidth. A message leaves when the rank's
+ * line out is free, and is at the other end a latency after its last byte; there it passes the line in. A line goes
+ * on while its rank computes, as a network card does, so what is not waited for costs nothing. Senders tell when
+ * their last byte leaves in a second exchange, of 8 bytes: clocks of several machines do not agree, so all ranks are
+ * on one.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "link.h"

@@ -1,12 +1,13 @@
 /* manifest.h (private): what a checkpoint says about itself: manifest.json, as structs and as text.
  *
- *     {"format": 1, "step": 1000, "sample": 64000, "seed": "1234", "mesh": "data:2", "layout":
- * "batch:data", "data": "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64", "weft": "0.1.0", "program": "<16 digits>", "library": "<16 digits>", "block_bytes": 4194304, "files": [{"name": "state.h5", "bytes":
- * 81920, "structure": "<hash of all bytes outside tensors>"}], "tensors": [{"name": "w", "kind":
- * "parameter", "dtype": "f32", "dims": [["pixel", 784], ["hidden", 64]], "dataset":
- * "/parameters/w", "file": "state.h5", "offset": 4096, "bytes": 200704, "hashes": ["<hash of its
- * first 4 MiB>", ...]}], "hash": "<of this text, keys sorted, without spaces and without this
- * member>"}
+ *     {"format": 1, "step": 1000, "sample": 64000, "seed": "1234", "mesh": "data:2", "layout": "batch:data",
+ *      "data": "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64",
+ *      "weft": "0.1.0", "program": "<16 digits>", "library": "<16 digits>", "block_bytes": 4194304,
+ *      "files": [{"name": "state.h5", "bytes": 81920, "structure": "<hash of all bytes outside tensors>"}],
+ *      "tensors": [{"name": "w", "kind": "parameter", "dtype": "f32", "dims": [["pixel", 784], ["hidden", 64]],
+ *                   "dataset": "/parameters/w", "file": "state.h5", "offset": 4096, "bytes": 200704,
+ *                   "hashes": ["<hash of its first 4 MiB>", ...]}],
+ *      "hash": "<of this text, keys sorted, without spaces and without this member>"}
  *
  * Hashes are XXH3-128: they find accidents, not attacks, so every field is checked as if it were
  * hostile.

@@ -3,9 +3,9 @@
  * Order: the text is JSON without repeated keys; its own hash is right; then types, ranges and
  * names; then that no two tensors share a byte of a file.
  *
- * Out of memory, Jansson takes good text for bad, or loses a part of it. So the hash is looked at
- * twice: over the bytes, which needs nothing of Jansson, and over what Jansson has made of them. A
- * text whose bytes are right is never called damaged because it could not be read.
+ * Out of memory, Jansson takes good text for bad, or loses a part of it. So the hash is looked at twice: over the
+ * bytes, which needs nothing of Jansson, and over what Jansson has made of them. A text with the right bytes is never
+ * called damaged because it could not be read.
  */
 #include "manifest.h"
 

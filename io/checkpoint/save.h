@@ -1,10 +1,10 @@
 /* save.h (private): one save under way, from the step boundary to the rename that makes it be.
  *
- * Phases, each run by one thread a process while the program goes on: copy the variables, which the program holds as
- * they are until then, and write and fsync them, hashing each block that is whole here; when all processes have, hash
- * a share of the other blocks as they are on disk; at the root, manifest and rename. Between phases and at the end,
- * processes agree (weft_checkpoints_poll). The thread makes no call that another process must answer; alone there is
- * nobody to agree with, and it goes through all phases.
+ * Phases, each run by one thread a process while the program goes on. First, copy the variables, which the program
+ * holds unchanged until then, and write and fsync them, hashing each block that is whole here. When all processes
+ * have, hash a share of the other blocks from the disk. At the root, write the manifest and rename. Between phases
+ * and at the end, processes agree (weft_checkpoints_poll). The thread makes no call that another process must answer;
+ * alone there is nobody to agree with, and it goes through all phases.
  */
 #ifndef WEFT_CHECKPOINT_SAVE_H
 #define WEFT_CHECKPOINT_SAVE_H

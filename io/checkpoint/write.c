@@ -1,9 +1,9 @@
 /* write: from parts of tensors to whole blocks of the file, hashed on the way.
  *
- * A block that is whole here, or on this host, is put together, hashed and written in one go, and
- * never read again. Of a block that other processes have parts of, ours are written where they
- * belong; it is hashed later, from the file. Pages are handed to the disk as they come, so that it
- * works while the next ones are made, and the fsync at the end finds little to do.
+ * A block that is whole here, or on this host, is put together, hashed and written in one go, and never read again.
+ * Where other processes have parts of a block, ours are written to their place; it is hashed later, from the file.
+ * Pages are handed to the disk as they come, so that it works while the next ones are made, and the fsync at the end
+ * finds little to do.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  *         for (int64_t i = THREAD; i < work.n; i += THREADS) x[i] *= work.by;
  *     }
  *
- * What is written so is C and C++ at once. Pointers of the struct go through GLOBAL before they are used.
+ * Code written so is C and C++ at once. Pointers of the struct go through GLOBAL before they are used.
  */
 #ifndef WEFT_KERNEL_SOURCE_H
 #define WEFT_KERNEL_SOURCE_H

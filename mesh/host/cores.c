@@ -1,9 +1,9 @@
-/* cores: the cores of a mask. Two hardware threads of one core share its arithmetic, so cores are what is counted; a
- * core whose threads are in two masks is in both.
+/* cores: the cores of a mask. Two hardware threads of one core share its arithmetic, so cores are counted; a core
+ * with threads in two masks is in both.
  *
- * On a processor with fast and slow cores, all count. Loops that are dealt out evenly take as long on the 8 fast
- * cores of 8 fast and 8 slow ones of half the speed as on all 16; products of matrices, whose lanes take from each
- * other what is left (weft_stream_take), are half as fast again on all.
+ * On a processor with fast and slow cores, all count. Evenly cut loops take as long on the 8 fast cores of 8 fast and
+ * 8 slow ones of half the speed as on all 16. Products of matrices are half as fast again on all, since their lanes
+ * take work from each other (weft_stream_take).
  */
 #include "cores.h"
 

@@ -1,9 +1,9 @@
 /* share: which part of its host is a process's.
  *
- * A core that the masks of several processes have is shared by them evenly; what a process is bound to alone is its
- * own. So unbound processes get the host's cores divided by their number, bound ones the cores of their binding, and
- * those bound to a socket in threes a third of it. What is left over stays idle: ranks meet at every exchange, and a
- * rank with one lane more would only wait for the others.
+ * Processes share evenly a core that the masks of several have; a core that one process alone is bound to is its own.
+ * So unbound processes get the host's cores divided by their number, bound ones the cores of their binding, and those
+ * bound to a socket in threes a third of it. The remainder stays idle: ranks meet at every exchange, and a rank with
+ * one lane more would only wait for the others.
  */
 #include "host.h"
 

@@ -1,7 +1,7 @@
 /* text.h: text that is written the same under every locale; weft/number.h reads it.
  *
- * Whatever has a number with a fraction, and whatever other ranks compare, is printed by these: ranks of one job, and the
- * programs that read what it wrote, need not have one locale.
+ * These functions print all texts with a fraction, and all texts that other ranks compare: ranks of one job, and the
+ * programs that read their output, need not have one locale.
  */
 #ifndef WEFT_MESH_TEXT_H
 #define WEFT_MESH_TEXT_H

@@ -7,9 +7,10 @@
  * It is done where the kernel stands: the other summand is there by then, nobody else reads it or what the kernel makes,
  * and all three lie alike, so that memory writes the result over it. So less is alive at every step.
  *
- * A sum that is carried from trip to trip of a scan is there when a trip begins, and what its readers behind the scan find is
- * another: so a product adds a trip's part of a weight's gradient to all that the trips before gave. No fusion spares the
- * pass over such a sum, as it does over others: so there are kernels that accumulate what is carried alone (`carried_alone`).
+ * A sum carried from trip to trip of a scan is ready when a trip begins, and its readers after the scan find another
+ * value. So a product adds a trip's part of a weight's gradient to the sum of the trips before. No fusion spares the
+ * pass over such a sum, as it does over others: so there are kernels that accumulate what is carried alone
+ * (`carried_alone`).
  *
  * So is a variable that the sum is stored into, and that nobody reads as it was from there on: rows that scatter_add adds to a table
  * are all that is touched of it.

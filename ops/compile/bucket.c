@@ -1,9 +1,9 @@
-/* bucket: small exchanges of one group that are ready together become one exchange (bucketing of collectives).
+/* join: small exchanges of one group that are ready together are one exchange.
  *
- * A small exchange costs little but latency, so it may wait: from where its operand is made to where its result is first
- * needed. There all that are ready and of its kind (the same collective, axes, dtype, combine and phase) go with it, if
- * that is cheaper by the cost function: each exchange that is saved is a latency saved, and what goes together is packed
- * and unpacked. Large ones stay alone and where they are.
+ * A small exchange is all latency, so it waits for company: from where its operand is made to where its result is
+ * first needed. There all exchanges that are ready and of its kind (the same collective, axes, dtype, combine and
+ * phase) go with it, if that is cheaper by the cost function. Each saved exchange is a saved latency, and joined data
+ * are packed and unpacked. Large ones stay alone and where they are.
  *
  * Nothing grows: an exchange moves only where what then lives longer is no more than what no longer does, and a joined one
  * has no more in memory beside it than the plan has elsewhere. Where the arena is larger all the same, since its gaps lie

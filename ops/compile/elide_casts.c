@@ -1,9 +1,10 @@
 /* elide_casts: casts around kernels that read and write 16-bit numbers themselves are left out.
  *
- * What adds up has operands of f32: a program of bf16 makes f32 of its numbers before attention, and bf16 of the result. Where a
- * program lets products be computed in bf16, a kernel may round its operands to that itself (`narrows`); then both casts are steps
- * for nothing. Such an operand is read as it was before it was cast, or as what it is cast to, if that is there by then; a result
- * that nobody reads but a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
+ * Ops that add up have operands of f32: a program of bf16 makes f32 of its numbers before attention, and bf16 of the
+ * result. Where a program lets products be computed in bf16, a kernel may round its operands to that itself
+ * (`narrows`); then both casts are steps for nothing. Such an operand is read as it was before it was cast, or as
+ * what it is cast to, if that is there by then; a result that nobody reads but a cast comes out as what that gives.
+ * The bits are those of a kernel that rounds at its edges.
  */
 #include "passes.h"
 

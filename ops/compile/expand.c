@@ -1,12 +1,12 @@
-/* expand: ops that say so of themselves become the simpler ops that they consist of, whatever kernels a device has; some of them
- * where their operands are split in a way in which the kernel would need all of them (`is_apart`), or in the form that costs least
+/* expand: ops that say so become the simpler ops that they consist of, whatever kernels a device has. Some do so
+ * where their operands are split in a way that the kernel could not use (`is_apart`), or in the form that costs least
  * (`forms`, forms.c).
  *
  * normalizer turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
  *
- * An op that is only another value of its own (same) goes, and leaves a copy where the two can be told apart: where one is read
- * after the run and the other is memory that may be written before, or where they are to live in two places.
+ * An op that is only a rename (same) goes, and leaves a copy where the two can be told apart. That is where one is
+ * read after the run and the other is memory that may be written before, or where they are to live in two places.
  */
 #include "forms.h"
 #include "rewrite.h"

@@ -2,9 +2,9 @@
  * fusion). The update rules of biases and norms are such loops. To start a step costs more than to go through so few
  * elements, and where ranks write a variable together each step costs a barrier.
  *
- * All stand where the first of them stood, so what each reads has to be there by then. Only loops whose results are stored
- * in variables are taken, and only where order can still have each made in its variable's own memory: so nothing lives
- * longer than it did, and what only they read lives shorter. No segment reads what another one writes.
+ * All stand where the first of them stood, so what each reads has to be there by then. Only loops with results stored
+ * in variables are taken, and only where order can still have each made in its variable's own memory. So nothing
+ * lives longer than it did, and operands of theirs alone live shorter. No segment reads what another one writes.
  */
 #include "passes.h"
 #include "regions.h"

@@ -1,17 +1,17 @@
 /* hoist: a step that frees more memory than it allocates moves up to where its operands are ready.
  *
- * A program is built phase by phase, so what ends a value may stand far behind all that it needs: an update rule ends a
- * gradient, and needs only that nobody reads the variable's old value any more. There the gradient is still in the cache,
- * and its memory is free again for the next one. What little is missing comes along (a rate that all rules read), if all
- * together make no more than they end.
+ * A program is built phase by phase, so what ends a value may stand far behind all that it needs: an update rule ends
+ * a gradient, and needs only that nobody reads the variable's old value any more. There the gradient is still in the
+ * cache, and its memory is free again for the next one. Small missing operands come along (a rate that all rules
+ * read), if all together allocate no more than they free.
  *
- * What waits for an exchange stays where it is, and so does the exchange: there ranks wait for each other, which costs least
- * where they have most to do meanwhile (schedule), and what comes from others is not in the cache.
+ * A step that waits for an exchange stays in place, and so does the exchange. There ranks wait for each other, which
+ * costs least where they have most to do meanwhile (schedule), and received data are not in the cache.
  *
- * Steps are never joined or parted here, and none is later than it was among those that do not move, so what fuse_horizontal and bucket
- * have made stays: a step of many parts comes when the last of its operands is there. The arena does not grow: where it
- * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the
- * largest, so that the order of exchanges is one on all ranks.
+ * Steps are never joined or parted here, and among those that do not move none gets later. So the work of fuse_horizontal
+ * and bucket stays: a step of many parts comes when the last of its operands is ready. The arena does not grow: where it
+ * would, since its gaps lie otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are
+ * the largest, so that the order of exchanges is one on all ranks.
  */
 #include "passes.h"
 #include "regions.h"

@@ -1,9 +1,9 @@
 /* lookahead: before anything is decided, the graph is read from its end: where does each value go?
  *
- * Every op is asked which way it would take if its operands lay where their names want them. What it would need then is
- * what it asks of its operands, and as readers are asked before makers, a chain of element ops hands on what is asked at
- * its end. Where all readers of a value ask the same, it goes there; where they disagree, or it has a placement, or is
- * read after the run, it goes where its names want it.
+ * Every op is asked which way it would take if its operands lay where their names want them. The spec it would need
+ * then is its request to its operands. Readers are asked before makers, so a chain of element ops hands on the
+ * request at its end. Where all readers of a value ask the same, it goes there; where they disagree, or it has a
+ * placement, or is read after the run, it goes where its names want it.
  *
  * A partial result that only a linear or additive op reads can stay partial: it becomes a part of another value, which
  * is finished for all its addends at once. So it pays its share: what finishing that value costs, divided by the addends

@@ -1,16 +1,16 @@
 /* place_scan: bodies of scans that stay, placed once.
  *
- * What is carried has one version that goes from trip to trip: memory of its own, which begins as a copy of the initial value and
- * gets the next one at the end of each trip, as a variable does at the end of a run. What comes out is that memory after the last
- * trip. What is stacked is put into the whole, an element in each trip.
+ * A carried value has one version that goes from trip to trip. It has memory of its own, which begins as a copy of
+ * the initial value and gets the next one at the end of each trip, as a variable does at the end of a run. The scan's
+ * result is that memory after the last trip. Each trip puts its element into the stack.
  *
  * A guard is a fence: what is made before it is made in every trip, the rest, with all that a trip leaves, in those that it lets
  * go on.
  *
- * Conversions of what is outside are made outside (weft_placed.scan), and stand before the body.
+ * Conversions of outside values are made outside (weft_placed.scan), and stand before the body.
  *
- * A carried sum that begins with zero, and that nobody in the body reads but the sum itself, stays partial over all trips where what is
- * added can be partial: it is finished once, by who reads it after the scan.
+ * A carried sum that begins with zero, with the sum as its only reader in the body, stays partial over all trips if
+ * the addend can be partial: it is finished once, by its reader after the scan.
  */
 #include "place.h"
 

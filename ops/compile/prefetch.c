@@ -1,9 +1,9 @@
 /* prefetch: what a trip of a scan brings from outside by an exchange is brought for the trip after it while this one computes.
  *
- * Of a stack of weights that ZeRO 3 stores split, each trip sees an element and gathers it, which waits for nothing but the
- * number of the trip. So such a *chain*, from scan_each to the conversion that the body reads, stands twice: in front of the
- * region, for its first trip; and in it, for the trip after (weft_step.is_ahead), which the last trip leaves out: as many
- * exchanges and bytes as before. In the body there are two places for it:
+ * Of a stack of weights that ZeRO 3 stores split, each trip sees an element and gathers it, which waits for nothing
+ * but the number of the trip. So such a *chain*, from scan_each to the conversion that the body reads, stands twice.
+ * Before the region it serves the first trip. In it, it serves the next trip (weft_step.is_ahead), and the last trip
+ * leaves it out: as many exchanges and bytes as before. In the body there are two places for it:
  *
  * - behind the last step that reads what this trip has, in the same memory, which is nobody else's any more;
  * - where it stood, into memory of its own, from which it is copied when the next trip gets there.

@@ -7,11 +7,11 @@
  *
  * - an exchange starts as soon as its operands are there; but where that takes memory (weights that are gathered for the
  *   next layer) only so early that nobody waits for it;
- * - a step whose operand is still under way lets those behind it go first, as long as it would have to wait anyway.
+ * - a step that waits for an operand under way lets later steps go first, as long as it would have to wait anyway.
  *
  * So the order of exchanges stays one on all ranks (all is decided by rank 0's boxes), and nothing is decided when it
- * runs. Whatever is under way keeps its memory: where most is alive, exchanges end that should be over by then; where the
- * arena would grow by more than a quarter, exchanges are waited for as soon as they should be over, or less is taken ahead.
+ * runs. An exchange under way keeps its memory. Where memory peaks, due exchanges end first; where the arena would
+ * grow by more than a quarter, exchanges finish as soon as they are due, or fewer start ahead.
  */
 #include "passes.h"
 #include "sequence.h"

@@ -1,9 +1,9 @@
 /* simplify: common-subexpression elimination and dead-code elimination. Equal nodes become one, unused ones go.
  *
- * Two nodes are equal when op, operands, attributes and placement are, and the first is where the second can read it: not in
- * the body of another scan. Ops that stand for memory (input, variable, assign, group; what a scan carries) are never merged.
- * Gradients rely on this: they ask again for what the forward pass has, and get it. What they want computed again says so of
- * itself (weft_node.again).
+ * Two nodes are equal when op, operands, attributes and placement are, and the first is where the second can read it:
+ * not in the body of another scan. Ops that stand for memory (input, variable, assign, group; what a scan carries)
+ * are never merged. Gradients rely on this: they ask again for what the forward pass has, and get it. Nodes that are
+ * to be computed again say so (weft_node.again).
  */
 #include "rewrite.h"
 

@@ -1,13 +1,14 @@
-/* unroll: a scan of few trips becomes the nodes of its body as often as there are trips; another stays, its body in one place,
- * as does one of which it is not known before it runs which trips are made (scan_guard).
+/* unroll: a scan of few trips becomes the nodes of its body as often as there are trips. Another stays, its body in
+ * one place, and so does one with trips that depend on computed values (scan_guard).
  *
- * Of what is written down, what is carried is the value that the trip before made, what a trip sees of a tensor is a slice, and
- * what is stacked is put together behind the last trip. A body's nodes need not be neighbours: gradients append to it. They
- * are all translated where the scan begins, since nothing in it reads what was made after that but itself.
+ * In an unrolled body a carried value is the value that the trip before made, an element seen of a tensor is a slice,
+ * and a stack is put together after the last trip. A body's nodes need not be neighbours: gradients append to it.
+ * They are all translated where the scan begins, since nothing in it reads what was made after that but itself.
  *
- * A scan that stays is a new one in the new graph, once for each trip of those around it that are written down. Its nodes are
- * neighbours there, behind its trip, which only says that it begins: the number of the trip is what a trip sees of all
- * numbers. What is seen element by element has that dim first, so that an element is one piece of memory.
+ * A scan that stays is a new one in the new graph, once for each trip of those around it that are written down. Its
+ * nodes are neighbours there, behind its trip, which only says that it begins: the number of the trip is what a trip
+ * sees of all numbers. A tensor seen element by element has that dim first, so that an element is one piece of
+ * memory.
  */
 #include "rewrite.h"
 

@@ -1,8 +1,8 @@
 /* versions: the specs in which a value exists: its first one, and what is made of it by conversion steps.
  *
- * A partial value is finished once, into the spec it goes to, the first time that somebody cannot use it as it is; what ops without
- * operands make is made in every spec that is needed. A version is found again by who may read it: everybody, or the body of the
- * scan that it is of; a phase alone, where it is not kept.
+ * A partial value is finished once, into the spec it goes to, the first time that a reader cannot use it as it is;
+ * ops without operands are made in every spec that is needed. A version is found again by its possible readers: all,
+ * or the body of the scan that it is of; a phase alone, where it is not kept.
  */
 #include "place.h"
 

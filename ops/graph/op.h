@@ -1,4 +1,4 @@
-/* op.h: the ops of the tree, and what only they may use. What an op says about itself is weft/extend/op.h. */
+/* op.h: the ops of the tree, and what only they may use. weft/extend/op.h has the table of an op. */
 #ifndef WEFT_OP_H
 #define WEFT_OP_H
 

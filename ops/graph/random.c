@@ -1,7 +1,7 @@
 /* random.c: random numbers of a run of elements, so many at a time that the arithmetic vectorises.
  *
- * What one of them is: random_math.h. All arithmetic is exactly rounded, one operation at a time, so every instruction set
- * gives the same bits.
+ * random_math.h defines one of them. All arithmetic is exactly rounded, one operation at a time, so every instruction
+ * set gives the same bits.
  */
 #include "random.h"
 

@@ -1,5 +1,5 @@
-/* same.h: ops whose result is the value that they are given. `expand` puts that in their place, so no later pass meets them; where the
- * two can be told apart, the compiler makes a copy (ops/compile/expand.c). */
+/* same.h: ops that return the value that they are given. `expand` puts that in their place, so no later pass meets
+ * them; where the two can be told apart, the compiler makes a copy (ops/compile/expand.c). */
 #ifndef WEFT_SAME_H
 #define WEFT_SAME_H
 

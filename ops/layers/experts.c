@@ -1,9 +1,10 @@
-/* experts: a mixture of experts: a router says who goes to whom, pick brings tokens to the experts' places, unpick what experts made of
- * them back.
+/* experts: a mixture of experts: a router assigns tokens to experts, pick brings tokens to the experts' places,
+ * unpick brings the experts' results back.
  *
- * Places are counted within a group, that is along one dim of x: so no layout changes who sits where. What the router computes has a
- * dim of its own name, `route`: it is small, and whole on every rank; it is called experts where tokens go. A rule for experts that
- * takes the axis of the batch then finds [experts, batch, place, feature] made along the batch, and read along the experts.
+ * Places are counted within a group, that is along one dim of x: so no layout changes who sits where. The router's
+ * values have a dim of their own name, `route`: they are small, and whole on every rank; it is called experts where
+ * tokens go. A rule for experts that takes the axis of the batch then finds [experts, batch, place, feature] made
+ * along the batch, and read along the experts.
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* recurrent: layers with a state: one scan over the elements of a dim. What x gives to the gates is one product before the scan; a trip
- * adds what the state gives. Both directions are one scan, too: along a dim of two elements, of which the second is turned round. */
+/* recurrent: layers with a state: one scan over the elements of a dim. The contribution of x to the gates is one
+ * product before the scan; a trip adds that of the state. Both directions are one scan, too: along a dim of two
+ * elements, the second reversed. */
 #include <math.h>
 
 #include "layer.h"

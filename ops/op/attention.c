@@ -1,9 +1,9 @@
-/* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query
- * row see, one op, never a whole query x memory matrix; and of each row the maximum of its scores and the sum of exp(score - maximum)
- * (of a row that sees nothing: -inf and 0). Two numbers, not their logsumexp: where all scores of a row share an offset, a bias of
- * -1e9 say, that would round the sum away.
+/* attention: softmax(scale q.k + bias) v over the memory rows that causal, window and mask let a query row see, one
+ * op, never a whole query x memory matrix. Its second result has the maximum of each row's scores and the sum of
+ * exp(score - maximum) (for a row that sees nothing: -inf and 0). Two numbers, not their logsumexp: where all scores
+ * of a row share an offset, a bias of -1e9 say, that would round the sum away.
  *
- * Roles: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
+ * Factors: the dims shared by name pass; rows of q can be cut while k and v are whole along theirs, and so can dims of heads that
  * q alone has; memory and feature are whole. Where many memory rows are split and few query rows look at them, it becomes
  * simpler ops, which can be cut along the memory. Query and memory may be one name, so the factors are made by hand,
  * and bias and mask call the memory rows by a name of their own, `column`.

@@ -1,6 +1,7 @@
-/* attention_forms: the forms in which attention and its gradient can be written where rows of k and v are split, and what each costs the
- * rank that has most to do. Where those of q are split over the same axes, blocks of k and v can go round, or heads and rows change
- * places; be they or not, k and v can be gathered, or stay where they are, and what is found of them is combined.
+/* attention_forms: the forms in which attention and its gradient can be written where rows of k and v are split, and
+ * what each costs the rank that has most to do. Where those of q are split over the same axes, blocks of k and v can
+ * go round, or heads and rows change places. In any case k and v can be gathered, or stay in place with their partial
+ * results combined.
  */
 #include <math.h>
 #include <stdio.h>

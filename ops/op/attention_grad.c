@@ -1,10 +1,10 @@
 /* attention_grad: from attention's operands, its results y and what is kept of rows, and dy the gradients dq, dk, dv of attention, and dbias
  * where it is asked for, tile by tile.
  *
- * Roles as attention's; cut along the rows of q, or along heads that q alone has, dk and dv come out as partial sums, and so does
- * dbias along what it lacks.
- * Its own gradient goes through the same written with einsum and softmax, query x memory matrices
- * and all, in which y and what is kept are made of the others: nothing flows to them.
+ * Factors as attention's; cut along the rows of q, or along heads that q alone has, dk and dv come out as partial sums,
+ * and so does dbias along what it lacks. Its own gradient goes through the same written with einsum and softmax,
+ * query x memory matrices and all. There y and the kept values are made from the other operands: no gradient flows to
+ * them.
  */
 #include <math.h>
 #include <string.h>

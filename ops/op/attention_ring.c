@@ -1,11 +1,12 @@
 /* attention_ring: attention where rows of q and rows of k and v are split over the same axes, without gathering k and v.
  *
- * Rows become [blocks, rows of a block], and the blocks are what is split; what the last blocks lack is filled up with rows that
- * nobody sees. A turn is attention of each block of q with the block of k and v that lies so many before it, which is seen
- * through a window: so it comes by a border, while an earlier turn is computed, and is gone after it. A bias or a mask of memory rows comes as they do; one of query rows has its blocks where these
- * are, with all columns. A turn leaves a result, and the maximum and sum of its rows, and these are combined; the gradient's dk and dv go
- * back to where their rows are. Turns in which no block of q sees anything there are not: of causal rows those that lie behind, with
- * a window those that it does not reach.
+ * Rows become [blocks, rows of a block], and the blocks are split; the last blocks are filled up with masked rows. A
+ * turn is attention of each block of q with the block of k and v that is so many before it, read through a window. So
+ * it comes by a border, while an earlier turn is computed, and is gone after it. A bias or a mask of memory rows
+ * comes as they do; one of query rows has its blocks where these are, with all columns. A turn leaves a result, and
+ * the maximum and sum of its rows, and these are combined; the gradient's dk and dv go back to where their rows are.
+ * Turns in which no block of q sees anything there are not: of causal rows those that lie behind, with a window those
+ * that it does not reach.
  *
  * In a causal ring the last rank sees everything and the first only itself. Balanced, rank c of n has blocks c and 2n - 1 - c of
  * 2n, a part of each: then all see as much. q, k, v, the result and their gradients go there and back.

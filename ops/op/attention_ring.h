@@ -1,4 +1,5 @@
-/* attention_ring.h: blocks of rows as a ring has them, and what is written of it (attention_ring.c); what it costs is attention_forms.c. */
+/* attention_ring.h: blocks of rows as a ring has them, and their use (attention_ring.c); attention_forms.c has the
+ * cost. */
 #ifndef WEFT_ATTENTION_RING_H
 #define WEFT_ATTENTION_RING_H
 

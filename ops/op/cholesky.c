@@ -1,9 +1,9 @@
 /* cholesky: of symmetric, positive definite matrices a [.., row, column] the lower triangular l [.., row, column] with l l' = a.
  *
- * What stands above the diagonal of a is not read. A matrix that is not positive definite has an l of NaN alone.
- * Cut along the batch. Not linear.
- * Gradient: with s = l^-T phi(l' dl) l^-1, phi the lower triangle with half the diagonal, da is (s + s') / 2: that of a
- * symmetric matrix.  source  Murray, Differentiation of the Cholesky decomposition (2016)
+ * Elements above the diagonal of a are not read. A matrix that is not positive definite has an l of NaN alone. Cut
+ * along the batch. Not linear. Gradient: with s = l^-T phi(l' dl) l^-1, phi the lower triangle with half the
+ * diagonal, da is (s + s') / 2: that of a symmetric matrix.  source  Murray, Differentiation of the Cholesky
+ * decomposition (2016)
  */
 #include "linear.h"
 #include "weft/ops.h"

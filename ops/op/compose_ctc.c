@@ -1,9 +1,10 @@
 /* compose_ctc.c: connectionist temporal classification: the likelihood of a row of labels over all ways to spread it over time, as a
  * scan along time.
  *
- * The labels with a blank before, between and behind them are states. A state's number is the log-likelihood of all ways that
- * have come so far and stand there: a trip adds up those that stay, come from the state before, or skip the blank between two
- * different labels. What nobody reaches has the number NEVER, which is finite, as the gradients of what it goes into then are.
+ * The labels with a blank before, between and behind them are states. A state's number is the log-likelihood of all
+ * ways that have come so far and stand there: a trip adds up those that stay, come from the state before, or skip the
+ * blank between two different labels. An unreachable state has the number NEVER, which is finite, and so are the
+ * gradients of its readers.
  * source  Graves et al., Connectionist temporal classification (2006)
  */
 #include <math.h>

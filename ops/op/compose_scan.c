@@ -1,4 +1,4 @@
-/* compose_scan: one of two bodies, as two scans of one trip at most, of which one makes it (scan_guard). */
+/* compose_scan: one of two bodies, as two scans of one trip at most; one of them makes it (scan_guard). */
 #include "ir.h"
 #include "weft/ops.h"
 #include "weft/scan.h"

@@ -1,9 +1,10 @@
-/* conv: the product of x and w, summed over every dim that the result lacks, with x read through windows: with element o of a
- * dim of the result and element t of one of w goes element (stride o + dilation t + offset) / over of one of x.
+/* conv: the product of x and w, summed over every dim that the result lacks, with x read through windows. With
+ * element o of a dim of the result and element t of one of w goes element (stride o + dilation t + offset) / over of
+ * one of x.
  *
  * Convolution, its gradient to the data and its gradient to the filter are all three this op: the equation
  * over j = stride o + dilation t + offset is solved for another of j, o, t. So gradients of gradients are it, too.
- * Roles: other dims by name, as einsum's. Along o the result is cut, and x shown through a window; along t w is cut, x shown
+ * Factors: other dims by name, as einsum's. Along o the result is cut, and x shown through a window; along t w is cut, x shown
  * through another, and the result partial. So a dim of x can be cut by one of the two.
  * Linear in each operand. Of bf16 and f16 it is done in f32.
  */

@@ -1,9 +1,8 @@
 /* cumsum: element i of a dim is the sum of those before it, with its own or without; or of those behind it. Linear.
  *
- * The op itself runs along a dim that is whole. What is long is cut into blocks by its builder: sums within each, which any axis
- * may cut, sums of blocks, of which all ranks need all, and one added to the other. So over ranks goes one slab for each block,
- * and numbers do not depend on the layout.
- * Gradient: the same the other way round.
+ * The op itself runs along a dim that is whole. The builder cuts a long dim into blocks. There are sums within each,
+ * which any axis may cut, and sums of blocks, which all ranks need, and one is added to the other. So over ranks goes
+ * one slab for each block, and numbers do not depend on the layout. Gradient: the same the other way round.
  */
 #include <string.h>
 

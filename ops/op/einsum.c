@@ -1,8 +1,8 @@
 /* einsum: the product of two operands, summed over every dim that the result lacks.
  *
- * Of bf16 and f16 the op's result is f32, so what is partial is summed in f32; the builder rounds it.
- * Roles follow from the names: a dim that the result lacks is reduced (sum). Linear in each
- * operand. Gradient: da = einsum(dims of a; dy, b), db = einsum(dims of b; dy, a).
+ * For bf16 and f16 the op's result is f32, so partial values are summed in f32; the builder rounds it. Factors follow
+ * from the names: a dim that the result lacks is reduced (sum). Linear in each operand. Gradient: da = einsum(dims of
+ * a; dy, b), db = einsum(dims of b; dy, a).
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* erfinv: y whose erf is x; infinite at -1 and 1, NaN outside.
+/* erfinv: y with erf(y) = x; infinite at -1 and 1, NaN outside.
  *
  * Gradient: dx = dy sqrt(pi) / 2 exp(y^2).
  */

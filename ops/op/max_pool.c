@@ -1,7 +1,7 @@
-/* max_pool: the largest of the elements of x that a window shows, and which tap that was; ties: the first, a NaN before all. What
- * is not in x is left out; of nothing the largest is -inf, and no tap.
+/* max_pool: the largest of the elements of x that a window shows, and which tap that was; ties: the first, a NaN
+ * before all. Elements outside x are left out; the largest of none is -inf, and it has no tap.
  *
- * Roles: dims pass by place; those of the windows are seen through them. Not linear.
+ * Factors: dims pass by place; those of the windows are seen through them. Not linear.
  * Gradient: unpool, by the taps.
  */
 #include <string.h>

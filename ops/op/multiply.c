@@ -1,10 +1,10 @@
 /* multiply.c: products along a dim as a tree of multiplications.
  *
- * Nothing is divided and nothing depends on what an element is, so a gradient through it is the product of the others where
- * elements are 0, however many are, and where the product of all is beyond what a float has; and so is every further gradient.
- * One that divides the product by the element, and knows of zeros, has the right value there and is the wrong function.
- * Neighbours are multiplied, so halves of a split dim are made where they lie. source  Blelloch 1990, "Prefix sums and their
- * applications", of the tree
+ * Nothing is divided and nothing depends on the value of an element. So a gradient through it is the product of the
+ * others where elements are 0, however many are, and where the product of all is beyond the range of a float. The
+ * same holds for every further gradient. One that divides the product by the element, and knows of zeros, has the
+ * right value there and is the wrong function. Neighbours are multiplied, so halves of a split dim are made where
+ * they lie. source  Blelloch 1990, "Prefix sums and their applications", of the tree
  */
 #include "multiply.h"
 

@@ -1,8 +1,9 @@
 /* order: the indices (i32) of the elements along a dim in the order of the elements: all of them, or the first few, the least or
  * the largest first. A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, both ways.
  *
- * The dim is whole: what is long is cut into blocks by a builder that wants few (compose_order.c), and what is long and split over
- * many ranks goes by columns (order_columns.c). No gradient: that goes through pick, by which elements are taken.
+ * The dim is whole. A builder that wants few cuts a long dim into blocks (compose_order.c). A long dim that is split
+ * over many ranks goes by columns (order_columns.c). No gradient: that goes through pick, by which elements are
+ * taken.
  */
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* order_columns.c: a split dim in order, without anybody who has all of it: by columns, which ranks share.
  *
- * n elements in s columns of r, one behind the other. Each column is put in order by whom it belongs to; all are dealt out, element i
- * to column i mod s, put in order, and collected as they were dealt; put in order, moved half a column down, put in order, and
- * moved back. Then all are in order, whatever they were, if s divides r and r is at least 2 (s-1)^2. What goes over ranks is
- * what dealing, collecting and half a column are: of each rank twice its part, however many ranks there are, in places that are known
- * beforehand. An element goes with its index, which tells equal ones apart: so the result is the one of a rank that has all.
+ * n elements in s columns of r, one behind the other. Each column's owner orders it. All are dealt out, element i to
+ * column i mod s, ordered, and collected in the reverse way; they are ordered, moved half a column down, ordered, and
+ * moved back. Then all are in order, whatever they were, if s divides r and r is at least 2 (s-1)^2. Only dealing,
+ * collecting and half a column go over ranks: twice each rank's part, however many ranks there are, in places that
+ * are known beforehand. An element goes with its index, which tells equal ones apart: so the result is the one of a
+ * rank that has all.
  * source  Leighton, Tight bounds on the complexity of parallel sorting (1985)
  */
 #include "order.h"

@@ -1,6 +1,6 @@
 /* relu: y = max(x, 0), element by element. A NaN is kept.
  *
- * Roles: every dim passes. Not linear: a partial sum is finished first.
+ * Factors: every dim passes. Not linear: a partial sum is finished first.
  * Gradient: dx = dy where x > 0, else 0. At x = 0 there is no slope; we choose 0. It is read off y
  * (y > 0 where x > 0), which the next layer keeps anyway.
  */

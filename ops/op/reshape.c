@@ -1,6 +1,6 @@
 /* reshape: neighbouring dims merge, or a dim splits; the row-major order of elements stays. Linear.
  *
- * Roles: walking both shapes from the left, the shortest groups of equal product belong together. A
+ * Factors: walking both shapes from the left, the shortest groups of equal product belong together. A
  * group of one dim on both sides passes. In a merged or split group only the outermost dims can be
  * cut, and only evenly: then a rank's part is the same run of elements on both sides. Dims of size
  * 1 belong to no group; one that both sides have, by name, passes. Gradient: dy in x's shape.

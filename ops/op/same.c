@@ -1,8 +1,8 @@
 /* same: y = x, a value of its own. Gradient: dx = dy.
  *
- * The compiler puts x in its place wherever nobody can tell the two apart, and a copy elsewhere (ops/compile/expand.c). Builders
- * that have nothing to do return what they got, which costs those nothing that are made of them; what the program gets of them is
- * this (weft_built).
+ * The compiler puts x in its place wherever nobody can tell the two apart, and a copy elsewhere
+ * (ops/compile/expand.c). Builders that have nothing to do return their operand, which costs nothing in builders made
+ * of them; the program gets this op from them (weft_built).
  */
 #include "same.h"
 #include "weft/ops.h"

@@ -1,8 +1,8 @@
 /* scan_guard: the trip goes on only where operand 0, a number that every rank has whole, is not 0. No kernel: the compiler
  * knows it.
  *
- * What was made before it in the body is made in any case: it is what the number comes of. Of a trip that does not go on,
- * what is carried stays as it is, and what is stacked is 0. The result is a token, as that of scan_next.
+ * Nodes before it in the body run in any case: the number is made from them. In a trip that does not go on, carried
+ * values stay unchanged, and stacked ones are 0. The result is a token, as that of scan_next.
  *
  * The gradient's scan has one too, which reads the same number of the same trip, stacked: so trips that were not made are not
  * gone back through.

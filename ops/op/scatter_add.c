@@ -1,9 +1,9 @@
-/* scatter_add: y[dim, rest...] = the sum of rows[ids..., rest...] whose id is the coordinate along
- * dim; an id outside the dim is dropped.
+/* scatter_add: y[dim, rest...] = the sum of the rows[ids..., rest...] with the coordinate along dim as their id; an
+ * id outside the dim is dropped.
  *
- * Rows split along a dim of the ids give partial sums; a result split along dim takes the rows it
- * owns. Linear in rows. Gradient: drows = gather(dy, ids). What it is added to it may begin with: a table that is read as
- * well as multiplied by has a gradient of few rows on top of one of all.
+ * Rows split along a dim of the ids give partial sums; a result split along dim takes the rows it owns. Linear in
+ * rows. Gradient: drows = gather(dy, ids). It may begin with the value it is added to: a table that is read as well
+ * as multiplied by has a gradient of few rows on top of one of all.
  */
 #include <string.h>
 

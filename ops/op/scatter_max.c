@@ -1,5 +1,5 @@
-/* scatter_max: y[dim, rest...] = the largest of the rows[ids..., rest...] whose id is the coordinate along dim; where there is none
- * -inf, or the least integer.
+/* scatter_max: y[dim, rest...] = the largest of the rows[ids..., rest...] with the coordinate along dim as their id;
+ * without any -inf, or the least integer.
  *
  * As scatter_add, with largest elements of parts where rows are split along a dim of the ids. Gradient: dy, shared equally by the
  * rows that are the largest.

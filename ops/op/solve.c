@@ -1,4 +1,4 @@
-/* solve: the x [.., column, rest] of which a x = b, for any regular matrices a [.., row, column].
+/* solve: x [.., column, rest] with a x = b, for any regular matrices a [.., row, column].
  *
  * By elimination with the largest pivot of each column. A matrix that is singular to the last bit has an x of NaN alone; one that
  * is nearly so has large errors, and nothing tells.

@@ -1,9 +1,8 @@
-/* triangular_solve: the x [.., column, rest] of which a x = b, a [.., row, column] being lower, or upper, triangular.
+/* triangular_solve: x [.., column, rest] with a x = b, a [.., row, column] being lower, or upper, triangular.
  *
- * What stands on the other side of the diagonal is not read; a 0 on it gives infinities or NaN. With the names of the two sides
- * in each other's place it is a' x = b, of the other triangle.
- * Cut along the batch, and along b's own dims. Linear in b.
- * Gradient: a' db = dx; da = -db x', of the triangle.
+ * Elements on the other side of the diagonal are not read; a 0 on it gives infinities or NaN. With the names of the
+ * two sides in each other's place it is a' x = b, of the other triangle. Cut along the batch, and along b's own dims.
+ * Linear in b. Gradient: a' db = dx; da = -db x', of the triangle.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* unpick: what pick takes is put back: y[..., c] = the sum of the x[...] whose id is c, over the dims that y lacks. As scatter_add,
- * but that ids may have dims that y has: each of their elements has a row of its own.
+/* unpick: the adjoint of pick: y[..., c] = the sum of the x[...] with id c, over the dims that y lacks. As
+ * scatter_add, but that ids may have dims that y has: each of their elements has a row of its own.
  *
  * Split along a dim that y lacks it is a partial sum; split along the dim of the ids a rank takes what it owns. Linear in x.
  * Gradient: dx = pick(dy, ids).

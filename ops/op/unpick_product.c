@@ -1,5 +1,5 @@
-/* unpick_product: dw[dim, in, out] = the sum over rows whose id is the coordinate along dim of x[.., in] dy[.., out]: what pick_product
- * gives back to its matrices.
+/* unpick_product: dw[dim, in, out] = the sum, over rows with the coordinate along dim as their id, of x[.., in]
+ * dy[.., out]: the gradient of pick_product to its matrices.
  *
  * Cut along rows with a partial sum, along in, out, and the dim: then a rank sums the rows of its own matrices. Linear in both.
  * Gradient: of x and of dy, pick_product with what comes back to the matrices.

@@ -1,5 +1,6 @@
-/* unpool: each element of y put to where x had it, as max_pool says which tap it was; what comes to one place is added up. Linear
- * in y. A block of the result is seen of y and the taps through the windows' adjoint, of slope 1 / stride.
+/* unpool: each element of y put to its place in x, which is the tap that max_pool names; elements with one place are
+ * added up. Linear in y. A block of the result is seen of y and the taps through the windows' adjoint, of slope 1 /
+ * stride.
  *
  * Gradient: pool_pick.
  */

@@ -1,7 +1,8 @@
 /* links: how fast the links over each axis are said to be, as prices.
  *
- * What is stated is the same on all ranks and at any time, so it gives one plan; what is measured would not. The unit of
- * prices stays: a byte through a link of the usual speed. An exchange over several axes is as fast as the slowest of them.
+ * Stated speeds are the same on all ranks and at any time, so they give one plan; measured ones would not. The unit
+ * of prices stays: a byte through a link of the usual speed. An exchange over several axes is as fast as the slowest
+ * of them.
  */
 #include "plan.h"
 #include "weft/number.h"

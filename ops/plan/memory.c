@@ -1,9 +1,9 @@
 /* memory: every temporary gets its place in one arena before anything runs.
  *
- * Lifetimes are known, so it is packing (pack_order.c): each buffer at the lowest place where it meets no
- * other that lives at the same time. What a trip of a scan makes for itself dies in it, and what it has from outside, or leaves,
- * lives through all of them (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a
- * kernel over the sum that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
+ * Lifetimes are known, so it is packing (pack_order.c): each buffer at the lowest place where it meets no other that lives
+ * at the same time. A trip's own values die in it; its outside values and its results live through all trips
+ * (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a kernel over the sum
+ * that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
 #include "pack.h"
 #include "regions.h"

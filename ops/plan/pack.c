@@ -1,9 +1,9 @@
 /* pack: the lowest place for one buffer after the other, beside those that live at the same time.
  *
- * Of many buffers most live side by side without a gap, so what is taken at a time is a few long spans. A tree over the
- * steps keeps them: a node stands for a range of steps, and knows what is taken at some step of it (`ever`), and what is
- * taken by buffers that live through all of it, but not through all of the node above (`always`). A lifetime is two dozen
- * nodes at most, below which `ever` says everything, and above which `always` does.
+ * Of many buffers most live side by side without a gap, so what is taken at a time is a few long spans. A tree over
+ * the steps keeps them. A node stands for a range of steps. It knows the memory used at any step of it (`ever`), and
+ * the memory of buffers that live through all of it, but not through all of the node above (`always`). A lifetime is
+ * two dozen nodes at most, below which `ever` says everything, and above which `always` does.
  */
 #include "pack.h"
 

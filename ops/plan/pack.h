@@ -1,4 +1,4 @@
-/* pack.h (private): places in one piece of memory for buffers whose lifetimes are known. */
+/* pack.h (private): places in one piece of memory for buffers with known lifetimes. */
 #ifndef WEFT_PLAN_PACK_H
 #define WEFT_PLAN_PACK_H
 

@@ -1,10 +1,11 @@
 /* pack_order: the order in which buffers are packed, so that the arena is small.
  *
- * No arena is smaller than what is alive at the fullest step, its *floor*. One of three orders comes to it for most plans:
- * largest first; those of the fullest step first, the longest lived at the bottom, so that what lives as the layers of a
- * model do (made forward, read backward, one inside the other) leaves no gaps at that step; and these, largest first.
- * Where none does, what ends above the floor is placed earlier, a few times, in each of them: first in that which comes to
- * the floor most often. The lowest end wins; of equal ones the first.
+ * No arena is smaller than what is alive at the fullest step, its *floor*. One of three orders reaches it for most
+ * plans. One is largest first. One takes the buffers of the fullest step first, the longest lived at the bottom.
+ * Values that live as the layers of a model do (made forward, read backward, nested) then leave no gaps at that step.
+ * The third takes these, largest first. Where none does, buffers that end above the floor are placed earlier, a few
+ * times, in each of them: first in the order that comes to the floor most often. The lowest end wins; of equal ones
+ * the first.
  */
 #include "pack.h"
 

@@ -1,7 +1,7 @@
 /* plan.h (private): a program before it has memory: steps over placed tensors, the same list on every rank.
  *
- * The passes of ops/compile fill it in. This room has what they, the report and the run read off it: its kernels, its costs,
- * its memory. Memory is laid out for one rank at a time, since boxes differ.
+ * The passes of ops/compile fill it in. This room computes its kernels, costs and memory for them, for the report and for the
+ * run. Memory is laid out for one rank at a time, since boxes differ.
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

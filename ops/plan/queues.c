@@ -1,10 +1,10 @@
 /* queues: on which queue each step is, and for which steps of others it waits.
  *
- * What computes is one queue, and exchanges over each set of axes are one. A queue does its steps in the order of the list,
- * one after the other; queues know of each other by waits alone. What has to be over when a step begins is what the list
- * promises, and the arena is laid out by: all that computes before an exchange, and every exchange that is finished by
- * then. Waits that others imply are left out: a queue knows what its steps have waited for, and with each of those what
- * that one's queue knew.
+ * Computation is one queue, and the exchanges over each set of axes are one. A queue does its steps in the order of
+ * the list, one after the other; queues know of each other by waits alone. Before a step begins, the list and the
+ * arena require two things to be over: all computation before an exchange, and every exchange that is finished by
+ * then. Waits that others imply are left out: a queue knows what its steps have waited for, and with each of those
+ * what that one's queue knew.
  *
  * That assumes queues in order, as streams are: of each queue the latest step that has to be over stands for all before it, here
  * and in what a queue knows. A device whose queue may begin a step before the one ahead of it is over would have to be told

@@ -1,8 +1,9 @@
 /* regions.h (private): the parts of a plan that are done many times: bodies of scans that unroll has left.
  *
- * A region is the steps between a BEGIN and its END. Every step says of which scan it is (weft_step.scan); BEGIN and END are of
- * the scan that they stand around. A GUARD within may leave the trip. All three are *fences*: no pass moves a step past one, or joins it with one beyond. The steps
- * between two fences are a *part*: among them a pass does as in a plan without regions.
+ * A region is the steps between a BEGIN and its END. Every step names its scan (weft_step.scan); BEGIN and END are of
+ * the scan that they stand around. A GUARD within may leave the trip. All three are *fences*: no pass moves a step
+ * past one, or joins it with one beyond. The steps between two fences are a *part*: among them a pass does as in a
+ * plan without regions.
  */
 #ifndef WEFT_PLAN_REGIONS_H
 #define WEFT_PLAN_REGIONS_H

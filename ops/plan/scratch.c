@@ -1,9 +1,9 @@
 /* scratch: the memory that a step needs while it runs, beside its operands and results.
  *
- * What a conversion needs is known once its move is made, and a move lists what a rank and each other of its group have for
- * each other: on thousands of ranks that takes longer than all else. Several passes ask, and the layers of a model move
- * alike. So it is kept, by all that a move depends on: of rank 0, by which passes decide, as long as the plan; of another
- * rank while its memory is laid out.
+ * The scratch of a conversion is known once its move is made. A move lists the data between a rank and each other of
+ * its group: on thousands of ranks that takes longer than all else. Several passes ask, and the layers of a model
+ * move alike. So it is kept, by all that a move depends on: of rank 0, by which passes decide, as long as the plan;
+ * of another rank while its memory is laid out.
  */
 #include "plan.h"
 

@@ -1,6 +1,7 @@
 /* sequence.h (private): which steps of a plan have to come after which, whatever else changes their order.
  *
- * None goes past where a scan's body begins or ends. Who reads memory comes after who wrote it; who writes it, after who wrote it before and after all who read what that was.
+ * None goes past where a scan's body begins or ends. A reader of memory comes after its writer. A writer comes after
+ * the writer before it, and after all readers of the old value.
  */
 #ifndef WEFT_PLAN_SEQUENCE_H
 #define WEFT_PLAN_SEQUENCE_H

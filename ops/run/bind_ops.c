@@ -1,9 +1,9 @@
 /* bind_ops.c: what a loop does, of the links of a step.
  *
- * Where all dtypes are computed with as they are stored, a link is an op. A number of 16 bits, or a u8, is *widened* by an op
- * of its own where it is first read, and *narrowed* where it is a result; what goes on in the loop is *rounded* as if it had
- * been stored. So a value is the same whether or not its maker and its reader are one loop, and ops in between run over
- * registers in f32.
+ * Where all dtypes are computed with as they are stored, a link is an op. A number of 16 bits, or a u8, is *widened*
+ * by an op of its own where it is first read, and *narrowed* where it is a result. A value that goes on in the loop
+ * is *rounded* as if it had been stored. So a value is the same whether or not its maker and its reader are one loop,
+ * and ops in between run over registers in f32.
  */
 #include "bind_loop.h"
 

@@ -1,12 +1,12 @@
 /* capture: stretches of steps are recorded on the device (as CUDA graphs are), and each is started by one call from then on.
  * A run of a thousand kernels then costs the host a few calls.
  *
- * A stretch is what lies between steps in which the host takes part: exchanges, which it brings on, steps that other ranks take part
- * in, and kernels of which it reads something. It has an end besides, so that whoever waits for long sees the device go on. All else of
- * a run is as in the run before, but for the run's number, so the n-th stretch of one is the n-th of the next. Where a scan may stop
- * early it is not, and nothing is kept; nor of a run with very many steps, trips counted, each of which would take memory. The first
- * run in this process makes what is made when it is first used; the second is kept. Where the device cannot keep a stretch, its steps
- * are done one by one.
+ * A stretch is the steps between two in which the host takes part. These are exchanges, which it advances, steps that
+ * other ranks take part in, and kernels with a result that it reads. It has an end besides, so that whoever waits for
+ * long sees the device go on. Except for the run's number, a run is as the run before, so the n-th stretch of one is
+ * the n-th of the next. Where a scan may stop early that does not hold, and nothing is kept. Nor is a run with very
+ * many steps, trips counted, since each would take memory. The first run in this process makes what is made when it
+ * is first used; the second is kept. Where the device cannot keep a stretch, its steps are done one by one.
  */
 #include "program.h"
 

@@ -1,8 +1,8 @@
 /* homes.c: a rank's memory: its arena, and the homes of what lives between runs.
  *
- * A variable that another program keeps is found there. One that ranks hold in common (shared_variables.c) lies where the first of
- * them has it. Where ranks are processes, all of it is memory that those of one host see of each other: what is exchanged
- * is read and written where it lies, on large pages where the system makes them (segment.c).
+ * A variable that another program keeps is found there. One that ranks hold in common (shared_variables.c) lies where the
+ * first of them has it. Where ranks are processes, all of it is memory that those of one host see of each other.
+ * Exchanged data are read and written in place, on large pages where the system makes them (segment.c).
  */
 #include "program.h"
 

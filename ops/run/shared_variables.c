@@ -1,16 +1,16 @@
 /* shared_variables: variables of which the ranks of one host keep a single copy.
  *
  * Where ranks see each other's memory - threads, and processes of one host -, those that would hold equal copies of a
- * variable hold it once. What writes it is then done once: each rank does its part of the work, as its lanes do theirs, so
- * there are the same bits. An update rule of replicated parameters costs what it does on one rank, whatever the number of
- * ranks, and so do their bytes in memory.
+ * variable hold it once. Its writers then run once: each rank does its part of the work, as its lanes do theirs, so
+ * there are the same bits. An update rule of replicated parameters costs what it does on one rank, whatever the
+ * number of ranks, and so do their bytes in memory.
  *
- * That can be done where a variable is written by loops, copies and all_gathers alone, all of whose results are variables that
- * the same ranks hold in common; each rank keeps its own where it cannot. Of a gathered one each rank brings its own part, and
- * nobody copies the others': so the parameters of ZeRO 1 are there once. Which it is the program decides that takes the
- * memory. Where the host does not see the device's memory, ranks do not see each other's. One that shares its variables may
- * write them otherwise: then one rank does the step where they lie, and the others in copies made before, so that what else it
- * makes is made on all.
+ * That can be done where a variable is written by loops, copies and all_gathers alone, if all their results are
+ * variables that the same ranks hold in common; each rank keeps its own where it cannot. Of a gathered one each rank
+ * brings its own part, and nobody copies the others': so the parameters of ZeRO 1 are there once. Which it is the
+ * program decides that takes the memory. Where the host does not see the device's memory, ranks do not see each
+ * other's. One that shares its variables may write them otherwise: then one rank does the step where they lie, and
+ * the others in copies made before, so that what else it makes is made on all.
  */
 #include "program.h"
 

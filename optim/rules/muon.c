@@ -1,5 +1,6 @@
-/* muon: of a matrix, b = mu b + (1 - mu) g; step = mu b + (1 - mu) g with all singular values brought near 1; p -= 0.2 rate
- * sqrt(longer side) step, which is as large as a step of AdamW's. What is no matrix goes by AdamW, at the same rate.
+/* muon: of a matrix, b = mu b + (1 - mu) g; step = mu b + (1 - mu) g with all singular values brought near 1; p -=
+ * 0.2 rate sqrt(longer side) step, which is as large as a step of AdamW's. Other variables go by AdamW, at the same
+ * rate.
  *
  * Singular values are brought near 1 by an odd polynomial of the matrix, five times: products alone, no decomposition.
  * Dims that these have beside the matrix's are called muon_a and muon_b, and a layout may split them.

@@ -1,10 +1,12 @@
-/* shampoo: of a variable of k dims, k at least 2, a running mean of what gradients multiplied with themselves are along each dim,
- * s = b2 s + (1 - b2) g g'; the gradient's mean m is multiplied, along each dim, by the 2k-th root of the inverse of s / |s| + 1e-6,
- * and is then made as long as Adam's step: p = decayed p - m |adam| / |m|. What has one dim or none goes by Adam.
+/* shampoo: a variable of k dims, k at least 2, has along each dim a running mean of products of its gradient with
+ * itself, s = b2 s + (1 - b2) g g'. The gradient's mean m is multiplied, along each dim, by the inverse 2k-th root of
+ * s / |s| + 1e-6. It is then made as long as Adam's step: p = decayed p - m |adam| / |m|. A variable of one dim or
+ * none goes by Adam.
  *
- * The length of m says nothing then, so neither do corrections of the means. Of a dim of more than MOST elements the diagonal of s
- * is kept. Roots are found by Newton's iteration for the root and what is left of the matrix together, products alone, every
- * so many updates. Matrices have dims shampoo_a and shampoo_b, and their products shampoo_c, which a layout may split.
+ * The length of m says nothing then, so neither do corrections of the means. For a dim of more than MOST elements the
+ * diagonal of s is kept. Roots are found by Newton's iteration for the root and what is left of the matrix together,
+ * products alone, every so many updates. Matrices have dims shampoo_a and shampoo_b, and their products shampoo_c,
+ * which a layout may split.
  * source  Gupta et al. 2018, "Shampoo"; length, running means, the iteration: Anil et al. 2020, "Scalable second order optimization";
  *         Guo and Higham 2006, "A Schur-Newton method for the matrix pth root"
  */

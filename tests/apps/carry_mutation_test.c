@@ -1,7 +1,6 @@
-/* carry_mutation_test: files with random damage, in this very process: HDF5 files (through the
- * process that reads them), headers of safetensors files, maps, manifests. Whatever comes of it, this
- * process lives, every answer is one of the statuses that are meant for it, and nothing
- * half-written stays.
+/* carry_mutation_test: files with random damage, in this very process: HDF5 files (through the process that reads
+ * them), headers of safetensors files, maps, manifests. In every case this process lives, every answer is one of the
+ * statuses that are meant for it, and nothing half-written stays.
  *
  *     carry_mutation_test                some of each
  *     carry_mutation_test --many 20000   so many of each; --seed 2 behind it: others

@@ -1,5 +1,6 @@
-/* data_test: a run goes on with the data that it has learned from: another file, window or vocabulary is refused with both, unless
- * --data-changed says that it is meant; the same bytes under another name are the same, and ranks with other files do not begin.
+/* data_test: a run continues with the data that it has learned from. Another file, window or vocabulary is refused
+ * with both, unless --data-changed allows it. The same bytes under another name are the same, and ranks with other
+ * files do not begin.
  */
 #include "text_folder.h"
 

@@ -1,8 +1,8 @@
 /* errors_test: every user's mistake gets exit status 2 and one sentence with both facts, at once,
  * alone and on two ranks.
  *
- * The programs are run as a user runs them (a hang ends after 30 s and fails); what a C program can
- * get wrong is in the last test.
+ * The programs are run as a user runs them (a hang ends after 30 s and fails); mistakes of a C program are in the
+ * last test.
  */
 #include "command.h"
 #include "weft/collectives.h"

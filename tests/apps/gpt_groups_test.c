@@ -1,4 +1,5 @@
-/* gpt_groups_test: gpt --groups: weights that go otherwise, by patterns of their names; what is no group is refused. */
+/* gpt_groups_test: gpt --groups: weights with other options, by patterns of their names; an invalid group is
+ * refused. */
 #include "text_folder.h"
 
 #include "apps/gpt/groups.h"

@@ -1,5 +1,5 @@
-/* hdf5_hostile.h: HDF5 files of which something must not be taken, one function each. Everything that is added is closed by
- * the one who made the file. */
+/* hdf5_hostile.h: HDF5 files with something that must not be taken, one function each. Everything that is added is
+ * closed by the one who made the file. */
 #ifndef TEST_HDF5_HOSTILE_H
 #define TEST_HDF5_HOSTILE_H
 

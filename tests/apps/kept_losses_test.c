@@ -1,7 +1,7 @@
-/* kept_losses_test: a few steps of the programs end with the losses that they had on x86-64 with AVX-512, but for the
- * rounding of f32: on another processor, by other kernels and another BLAS, too.
+/* kept_losses_test: a few steps of the programs end with the losses that they had on x86-64 with AVX-512, except for
+ * the rounding of f32: on another processor, by other kernels and another BLAS, too.
  *
- * Who changes a model, its initial values or its batches on purpose takes the losses that a failed check prints.
+ * After an intended change of a model, its initial values or its batches, take the losses that a failed check prints.
  */
 #include "losses.h"
 #include "text_folder.h"

@@ -1,5 +1,5 @@
-/* locale_test: programs of which something, as a plug-in may, has set a locale with a decimal comma: options, schedules and links
- * are read, and logs, metrics and reports written, as without it.
+/* locale_test: programs with a part, such as a plug-in, that sets a locale with a decimal comma: options, schedules
+ * and links are read, and logs, metrics and reports written, as without it.
  */
 #include "command.h"
 #include "comma.h"

@@ -1,5 +1,6 @@
-/* memory_test: the programs, as a user starts them, with memory refused at one allocation, or at it and all after: exit
- * status 1 and a sentence, or none was needed; the run directory is as good as before, and goes on to the same end.
+/* memory_test: the programs, as a user starts them, with memory refused at one allocation, or at it and all after.
+ * They exit with status 1 and a sentence, or need none. The run directory is as good as before, and continues to the
+ * same end.
  */
 #include "command.h"
 

@@ -1,6 +1,6 @@
-/* tasks_test: what programs made by apps/training.c have in common: one that is stopped and started again ends with the loss of one that
- * was not, to the bit, on threads and under MPI; what is told wrongly is a sentence; --help has every option. And what each does
- * with what it learned.
+/* tasks_test: common behaviour of programs made by apps/training.c. One that is stopped and started again ends with the
+ * loss of one that was not, to the bit, on threads and under MPI. A mistake is a sentence; --help has every option.
+ * And what each does with what it learned.
  */
 #include "text_folder.h"
 

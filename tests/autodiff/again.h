@@ -1,4 +1,4 @@
-/* again.h: a net whose parts are computed again, or are not there, and the comparison of both. */
+/* again.h: a net with recomputed parts, or without, and the comparison of both. */
 #ifndef TEST_AGAIN_H
 #define TEST_AGAIN_H
 

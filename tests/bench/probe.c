@@ -1,5 +1,5 @@
-/* bench_probe: what the machine gives at this moment, with nothing of Weft in it: a product of matrices that stay in
- * cache, and a stream through memory (a triad over three arrays of the size of the rows that memory bounds). One thread
+/* bench_probe: the machine's speed at this moment, with nothing of Weft in it: a product of matrices that stay in
+ * cache, and a stream through memory (a triad over three arrays as large as the rows that memory bounds). One thread
  * on every core that the process may use. bench.py asks before and after a row.
  */
 #include <pthread.h>

@@ -6,7 +6,7 @@
  *     time BLOCKS CALLS    {"wall": [0.002, 0.0019]}         seconds of each block of CALLS
  *     close                {}
  *
- * What goes wrong is {"error": "sentence"}. One row is open at a time. workers.py says the same for Python's workers.
+ * A failure is {"error": "sentence"}. One row is open at a time. workers.py says the same for Python's workers.
  */
 #ifndef BENCH_PROTOCOL_H
 #define BENCH_PROTOCOL_H

@@ -1,6 +1,6 @@
-/* combine: the monoids by hand-worked cases, their neutral states, and the numbers that are none; then lists
- * of extreme numbers, cut into parts in any way, some of them empty: what is combined is what the list as a
- * whole says, in long double.
+/* combine: the monoids by hand-worked cases, their neutral states, and the numbers that are none. Then lists of
+ * extreme numbers, cut into parts in any way, some of them empty: the combined result is that of the whole list, in
+ * long double.
  */
 #include "engine.h"
 #include "test.h"

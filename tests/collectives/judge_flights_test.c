@@ -1,5 +1,6 @@
-/* judge_flights_test: ranks that have any number of calls in flight and wait for them in any order, and for their devices in
- * between: through random histories with a known truth nobody is accused who is not at fault, and who is at fault is found.
+/* judge_flights_test: ranks that have any number of calls in flight and wait for them in any order, and for their
+ * devices in between. Through random histories with a known truth no innocent rank is accused, and every faulty one
+ * is found.
  */
 #include "judge_views.h"
 

@@ -1,4 +1,4 @@
-/* judge_views.h: views of ranks that were made up, for tests of who is at fault. */
+/* judge_views.h: made-up views of ranks, for tests of the verdict. */
 #ifndef JUDGE_VIEWS_H
 #define JUDGE_VIEWS_H
 

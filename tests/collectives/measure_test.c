@@ -1,5 +1,5 @@
-/* measure_test: what is measured of links is the same on all ranks, is what links are stated by, and says nothing of an axis of one
- * rank; two digits of any speed and time are printed so that they can be read again.
+/* measure_test: measured links are the same on all ranks, serve as stated links, and have no entry for an axis of one
+ * rank. Two digits of any speed and time are printed so that they can be read again.
  */
 /* RANKS: 2 4 */
 #include "weft/collectives.h"

@@ -1,5 +1,6 @@
-/* dnn_test: every graph that attention and convolutions make for cuDNN becomes a plan: validated, given to an engine, compiled for an H200 that
- * is described and not there. Nothing runs. What no engine does is known to have none, so that the plain kernels do it.
+/* dnn_test: every graph that attention and convolutions make for cuDNN becomes a plan: validated, given to an engine,
+ * compiled for an H200 that is described and not there. Nothing runs. Graphs without an engine are known, so that the
+ * plain kernels do them.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* emulation_test: the emulated GPU finds what it is there to find: threads that do not meet, memory past its end, pointers that
- * are not the GPU's; and what the driver refuses becomes a sentence, of a stream and of a run. */
+/* emulation_test: the emulated GPU finds its kinds of faults: threads that do not meet, memory past its end, pointers
+ * that are not the GPU's. An error of the driver becomes a sentence, of a stream and of a run. */
 #include "child.h"
 #include "driver/faults.h"
 #include "mesh/cuda/parts.h"

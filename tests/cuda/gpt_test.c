@@ -1,5 +1,5 @@
-/* gpt_test: gpt and mnist train on the device cuda, to the losses that they have on the CPU, under every kind of layout, with ranks
- * in a process and with MPI; and go on, from a checkpoint, on the other device. */
+/* gpt_test: gpt and mnist train on the device cuda, to the losses that they have on the CPU, under every kind of
+ * layout, with ranks in a process and with MPI. They continue, from a checkpoint, on the other device. */
 #include "apps/text_folder.h"
 
 #include <math.h>

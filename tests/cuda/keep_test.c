@@ -1,5 +1,5 @@
-/* keep_test: runs that the device keeps, and does again as one thing: the numbers are those of runs whose kernels are called one by one,
- * random ones, trips of scans and exchanges too; what cannot be kept is named, and done as before.
+/* keep_test: runs that the device keeps and repeats as one thing. The numbers are those of runs that call kernels one
+ * by one, random ones, trips of scans and exchanges too. Steps that cannot be kept are named, and done as before.
  *
  * On the emulated GPU, which ends a program that asks for anything while it captures; or on one.
  */

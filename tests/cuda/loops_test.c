@@ -1,5 +1,5 @@
-/* loops_test: loops compiled on the device cuda: to the CPU's numbers, as CUDA C where the toolkit's compiler is, kept on disk
- * whatever is done to the files; and faults in what is generated are found. */
+/* loops_test: loops compiled on the device cuda: to the CPU's numbers, as CUDA C where the toolkit's compiler is,
+ * kept on disk whatever is done to the files; and faults in the generated text are found. */
 #include "child.h"
 #include "mesh/cuda/parts.h"
 #include "mesh/devices.h"

@@ -1,6 +1,6 @@
-/* narrow_test: numbers of bf16 go into attention and convolutions by cuDNN, and their gradients, as they are, and come out of them so,
- * where a program lets products be computed in bf16; the bits are those that a program of f32 has of the same numbers. In f32 nothing is
- * cast less.
+/* narrow_test: numbers of bf16 go unchanged into and out of attention and convolutions by cuDNN, and their gradients,
+ * where a program lets products be computed in bf16. The bits are those of a program of f32 with the same numbers. In
+ * f32 nothing is cast less.
  */
 #include "calls.h"
 #include "ops/run/program.h"

@@ -1,5 +1,6 @@
-/* nccl_test: gpt by the engine nccl, on an emulated libnccl that adds up in an order of its own: the losses of the CPU in every layout, between
- * processes and between threads; with --deterministic the bits of the other engines; what is missing or fails, in one sentence. */
+/* nccl_test: gpt by the engine nccl, on an emulated libnccl that adds up in an order of its own. It has the losses of
+ * the CPU in every layout, between processes and between threads; with --deterministic the bits of the other engines.
+ * A missing or failing piece is one sentence. */
 #include "apps/text_folder.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* ops_test: every kernel of the device cuda against the CPU's, on numbers, dtypes, boxes and strides of every kind, and whole
- * programs on meshes; on a driver that does things late and blocks in any order, or on a GPU where there is one. */
+/* ops_test: every kernel of the device cuda against the CPU's, on numbers, dtypes, boxes and strides of every kind,
+ * and whole programs on meshes. It runs on a driver that does things late and blocks in any order, or on a GPU where
+ * there is one. */
 #include "calls.h"
 #include "weft/ops.h"
 #include "weft/program.h"

@@ -1,6 +1,6 @@
-/* products_test: einsum by cuBLASLt: products of every order and number of dims against the CPU's, copied first where strides
- * do not allow them, summed onto what is there, and in less than f32 where a program says so; and what is described wrongly is
- * found. On the emulated GPU by an emulated library, which multiplies as it is told. */
+/* products_test: einsum by cuBLASLt: products of every order and number of dims against the CPU's, copied first where
+ * strides do not allow them, summed onto a value, and in less than f32 where a program says so. Wrong descriptions
+ * are found. On the emulated GPU by an emulated library, which multiplies as it is told. */
 #include "calls.h"
 #include "child.h"
 #include "weft/ops.h"

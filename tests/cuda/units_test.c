@@ -1,6 +1,6 @@
-/* units_test: ranks over several GPUs, in one process and in several: each has one of its own, or shares one where the user says
- * so, else all get one sentence; and so they do where the program needs more memory than there is on one of them.
- * RANKS: 2 4
+/* units_test: ranks over several GPUs, in one process and in several. Each has one of its own, or shares one where
+ * the user says so, else all get one sentence. The same holds where the program needs more memory than one of them
+ * has. RANKS: 2 4
  */
 #include "mesh/devices.h"
 #include "ops/kernel/cuda/plugin.h"

@@ -300,24 +300,28 @@ static void print_extremes(int extremes, FILE *file)
 
 static void print_edges(FILE *file)
 {
-    fputs("\n"
-          "## Numbers at the edges\n"
-          "\n"
-          "Of zeros, denormal numbers, the least and largest of a dtype, numbers whose square is "
-          "too large, and infinities, an op\n"
-          "or composition gives what its definition gives: finite what is finite, infinite what is "
-          "infinite or more than the dtype\n"
-          "has, NaN what is none. And the same on every layout. The tests `oracle/extremes` and "
-          "`oracle/random_ops` hold it to that,\n"
-          "but for these, of which the order of sums decides, so that a layout or a kernel may "
-          "give a number where another gives\n"
-          "inf or NaN. NumPy and PyTorch leave the same open. A program of which factors may be "
-          "infinite says so\n"
-          "(`weft_compile_options.infinities`).\n"
-          "\n"
-          "| op or composition | of operands that are | because |\n"
-          "| --- | --- | --- |\n",
-          file);
+    fputs(
+        "\n"
+        "## Numbers at the edges\n"
+        "\n"
+        "An op or composition gives what its definition gives, also for zeros, denormal numbers, "
+        "the "
+        "least and largest of a dtype,\n"
+        "numbers with a square that is too large, and infinities. A finite result is finite, an "
+        "infinite one, or one past the dtype's\n"
+        "range, is infinite, and an undefined one is NaN. The result is the same on every layout. "
+        "The "
+        "tests `oracle/extremes` and\n"
+        "`oracle/random_ops` check that, except for the rows below. There the order of sums "
+        "decides, "
+        "so a layout or a kernel may give\n"
+        "a number where another gives inf or NaN. NumPy and PyTorch leave the same open. A program "
+        "with factors that may be infinite\n"
+        "says so (`weft_compile_options.infinities`).\n"
+        "\n"
+        "| op or composition | of operands that are | because |\n"
+        "| --- | --- | --- |\n",
+        file);
     for (int i = 0; i < n_left_opens; i++) {
         const left_open *open = &left_opens[i], *next = open + 1;
         const bool goes_on = i + 1 < n_left_opens && next->extremes == open->extremes &&
@@ -339,7 +343,7 @@ static void print_kinks(FILE *file)
           "\n"
           "Everywhere else gradients are those of the function, at zeros and ties too, and so are "
           "gradients of gradients: second ones are\n"
-          "symmetric. The test `autodiff/special_points` compares all ops with what they do close "
+          "symmetric. The test `autodiff/special_points` compares all ops with their values close "
           "by.\n"
           "\n"
           "| op | at | its gradient |\n"
@@ -357,31 +361,33 @@ static void print_kinks(FILE *file)
 
 static void print_page(FILE *file)
 {
-    fputs("# Ops\n"
-          "\n"
-          "Every op of the table (`ops/op/op_list.inc`), and every builder of `weft/ops.h` that is "
-          "made of them: as the table, the\n"
-          "kernels and the oracle's cases have them. The test `docs/ops` fails where this page "
-          "says something else;\n"
-          "`test_docs_ops --update`, in the build's folder `tests`, writes it anew.\n"
-          "\n"
-          "- *example*: the operands and results of the first of its cases "
-          "(`tests/oracle/cases_*.c`); f64 unless it says otherwise.\n"
-          "- *cut along*: the directions in which its work can be split over ranks, "
-          "[factors](ARCHITECTURE.md#factors), in that\n"
-          "  example. In **bold** what results then are until they are finished. A dim that is not "
-          "named is whole on every rank.\n"
-          "- *partial*: operands, counted from 1, that may be sums that are not finished: one of "
-          "them, or all together.\n"
-          "- *gradient*: whether one flows; *flops*: whether it counts its own.\n"
-          "- *kernels*: on which devices; *loops*: an element op, which a device compiles or runs "
-          "together with its neighbours, on all.\n"
-          "\n"
-          "## The table\n"
-          "\n"
-          "| op | example | cut along | partial | gradient | flops | kernels |\n"
-          "| --- | --- | --- | --- | --- | --- | --- |\n",
-          file);
+    fputs(
+        "# Ops\n"
+        "\n"
+        "This page has every op of the table (`ops/op/op_list.inc`), and every builder of "
+        "`weft/ops.h` that is made of them. It is made\n"
+        "from the table, the kernels and the oracle's cases. The test `docs/ops` fails where they "
+        "differ; `test_docs_ops --update`, in the\n"
+        "build's folder `tests`, writes it anew.\n"
+        "\n"
+        "- *example*: the operands and results of the first of its cases "
+        "(`tests/oracle/cases_*.c`); f64 unless it says otherwise.\n"
+        "- *cut along*: the directions in which its work can be split over ranks, "
+        "[factors](ARCHITECTURE.md#factors), in that\n"
+        "  example. In **bold** the partial state of results until they are finished. A dim that "
+        "is not "
+        "named is whole on every rank.\n"
+        "- *partial*: operands, counted from 1, that may be sums that are not finished: one of "
+        "them, or all together.\n"
+        "- *gradient*: whether one flows; *flops*: whether it counts its own.\n"
+        "- *kernels*: on which devices; *loops*: an element op, which a device compiles or runs "
+        "together with its neighbours, on all.\n"
+        "\n"
+        "## The table\n"
+        "\n"
+        "| op | example | cut along | partial | gradient | flops | kernels |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n",
+        file);
     for (int g = 0; g < n_op_groups; g++)
         if (op_groups[g].op != NULL) print_op(&op_groups[g], file);
     fputs("\n"

@@ -1,5 +1,5 @@
 /* waits_test: threads wait for each other in sight. Futexes, yields, conditions and atomics are named in mesh/sync
- * alone, so that each wait says for whom it is and each order is tried (tests/sync); elsewhere only tables that are
+ * alone, so that each wait names its partner and each order is tried (tests/sync). Elsewhere only tables that are
  * written once and then read have atomics and locks of their own.
  */
 #include "source_lines.h"

@@ -4,9 +4,9 @@
  *   delay_line DEVICE DELAY_US [BYTES_A_SECOND]   makes the tap device and keeps it until it is ended
  *   delay_line check                              exit status 77, with the reason, where this machine has no such devices
  *
- * Frames stay as large as TCP makes them (a tap with segmentation offload: up to 64 KiB), and each is copied in and out
- * once. While some wait it sleeps by its clock alone, a whole delay at a time, so that a fast stream does not wake it
- * for every frame; a frame is thus late or early by half of the delay at most. Both cores may be computing:
+ * Frames stay as large as TCP makes them (a tap with segmentation offload: up to 64 KiB), and each is copied in and
+ * out once. While some wait it sleeps by its clock alone, a whole delay at a time, so that a fast stream does not
+ * wake it for every frame. A frame is thus late or early by half of the delay at most. Both cores may be computing:
  * what it takes of them is what it disturbs. SIGTERM ends it, with a line of what it carried and what that cost.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* checkpoint_crash_test: a process dies at every call that changes the disk during a save: before
- * it, after it, in the middle of a write. The next one finds the state before or the new one,
- * whichever is due there, to the bit; what was left over goes, and saving goes on. */
+/* checkpoint_crash_test: a process dies at every call that changes the disk during a save: before it, after it, in
+ * the middle of a write. The next one finds the state before or the new one, whichever is due there, to the bit;
+ * remains are removed, and saving goes on. */
 #include "crash_net.h"
 
 static void check_outcome(const trial *t, int64_t due, const char *what)

@@ -1,6 +1,6 @@
-/* checkpoint_full_test: every call of a save fails once, and every call from the n-th on: no room,
- * no quota, a disk that fails, half a write. The process goes on and ends as it should, one
- * sentence names the path, what was saved is there, and the next save works. */
+/* checkpoint_full_test: every call of a save fails once, and every call from the n-th on: no room, no quota, a disk
+ * that fails, half a write. The process goes on and ends as it should, one sentence names the path, the saved state
+ * is there, and the next save works. */
 #include "crash_net.h"
 
 #include <sys/mount.h>

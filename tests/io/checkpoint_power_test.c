@@ -1,6 +1,6 @@
-/* checkpoint_power_test: the power fails during saves, also during the one after a crash or a
- * failed call. Of what was not synced, any part may be on the disk. What a save has promised is
- * restored to the bit, or what a later one was about to; nothing else is accepted.
+/* checkpoint_power_test: the power fails during saves, also during the one after a crash or a failed call. Any part
+ * of the unsynced bytes may be on the disk. A promised state is restored to the bit, or the state of a later save;
+ * nothing else is accepted.
  *
  * --states N: how many states of the disk.
  */

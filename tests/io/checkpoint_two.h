@@ -1,4 +1,4 @@
-/* checkpoint_two.h: a directory with two steps, the newest of which is about to be damaged. */
+/* checkpoint_two.h: a directory with two steps; the newest is about to be damaged. */
 #ifndef TEST_CHECKPOINT_TWO_H
 #define TEST_CHECKPOINT_TWO_H
 

@@ -1,9 +1,8 @@
 /* disk.h: a model of a disk that loses power: what of a record of calls is on it afterwards.
  *
- * What was written is there for certain only after fsync of that file, and a name only after fsync
- * of its directory. Before, each write and each change of a name may be there or not, alone or
- * after those before it; of a write, some sectors of 512 bytes; of a file, a length whose bytes
- * have not come.
+ * Written bytes are certain only after fsync of that file, and a name only after fsync of its directory. Before, each
+ * write and each change of a name may be there or not, alone or after those before it; of a write, some sectors of
+ * 512 bytes; of a file, a length whose bytes have not come.
  */
 #ifndef WEFT_TESTS_DISK_H
 #define WEFT_TESTS_DISK_H

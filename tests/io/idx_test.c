@@ -1,7 +1,6 @@
 /* idx_test: IDX files, plain and compressed, are read as they are and refused when they lie.
  *
- * What was read is looked at through dataset.h, piece by piece; through a program in
- * dataset_test.c.
+ * Its results are checked through dataset.h, piece by piece; through a program in dataset_test.c.
  */
 #include "dataset.h"
 

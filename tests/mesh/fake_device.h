@@ -1,11 +1,11 @@
 /* fake_device.h: a device for tests, behind the same table as any other, that does all that a device may do:
  *
- * - The host cannot read its memory. One file in memory is mapped twice: what is handed out is the alias that nobody may
- *   touch, and what is launched is moved by a constant to the other one when it is executed.
+ * - The host cannot read its memory. One file in memory is mapped twice. Callers get the alias that nobody may touch,
+ *   and a launched command is moved by a constant to the other one when it is executed.
  * - What is put onto a queue is copied and done later: when somebody waits, in a random order among all that are legal.
  * - Fresh memory is full of NaNs, and is never handed out again.
- * - Every command's memory has to be taken when it is done, and two commands that no event puts in an order must not use
- *   the same bytes if one of them writes: who forgets an event is found, whatever the order happened to be.
+ * - Every command's memory has to be allocated when it is done. Two commands that no event puts in an order must not
+ *   use the same bytes if one of them writes: a forgotten event is found, whatever the order happened to be.
  *
  * Its kernels and loops are the CPU's. A program that links fake_device.c makes its meshes on it when the environment has
  * TEST_DEVICE=fake, and ends with status 1 when something was found wrong.

@@ -6,8 +6,8 @@
  *
  * weft_shortage has functions of the names of libc's allocators, of mmap and of pthread_create. A test links it, or a
  * program is run with it in LD_PRELOAD and the plan in the environment. A call counts when Weft made it, or a library
- * that Weft called (shortage.c has the lists); what Open MPI takes for itself goes straight through, and so does what
- * no program can survive being refused: `shortage_spared` counts it.
+ * that Weft called (shortage.c has the lists). Open MPI's own memory goes straight through, and so do requests that
+ * no program can survive being refused: `shortage_spared` counts them.
  */
 #ifndef WEFT_TESTS_SHORTAGE_H
 #define WEFT_TESTS_SHORTAGE_H

@@ -1,6 +1,6 @@
-/* fake_run_test: gpt trains on a device whose memory the host cannot read and that does things later, to the same bits as
- * on the CPU; and what would be wrong there is found: an event that nobody waits for, memory that is used again too early,
- * the host's hands in the device's memory.
+/* fake_run_test: gpt trains on a device with memory that the host cannot read and with late execution, to the same
+ * bits as on the CPU. Its possible faults are found: an event that nothing waits for, memory that is used again too
+ * early, the host's hands in the device's memory.
  */
 #include "apps/gpt/model.h"
 #include "gpt_layouts.h"

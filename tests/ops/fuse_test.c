@@ -1,5 +1,6 @@
-/* fuse_test: a program that fuse and bucket have worked on gives the same bits as one without them, in memory that is full of NaN before
- * each run: random graphs with their gradients under random layouts, and gpt's training under every layout of its own.
+/* fuse_test: a program that fuse and bucket have worked on gives the same bits as one without them, in memory that is
+ * full of NaN before each run. It takes random graphs with their gradients under random layouts, and gpt's training
+ * under every layout of its own.
  *
  * Equal bits, not nearly equal ones: every number goes through the same operations in the same order, alone and joined.
  *

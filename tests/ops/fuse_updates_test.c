@@ -1,6 +1,6 @@
-/* fuse_updates_test: networks whose variables are shared out at random among optimizers, under random layouts and ZeRO
- * stages: a program that fuse and bucket have worked on gives the bits of one without them, in memory that is full of NaN before each run.
- * Here results are stored, in place, and read again by the next run.
+/* fuse_updates_test: networks with variables shared out at random among optimizers, under random layouts and ZeRO
+ * stages. A program that fuse and bucket have worked on gives the bits of one without them, in memory that is full of
+ * NaN before each run. Here results are stored, in place, and read again by the next run.
  *
  *     fuse_updates_test [SEED]    only the case of that seed, as a failure prints it
  */

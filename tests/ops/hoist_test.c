@@ -1,6 +1,6 @@
-/* hoist_test: what ends a value stands where that value is finished: update rules behind their gradients, and behind all who
- * read the variable's old value; what needs all gradients still comes after all. (That the numbers are the same to the bit,
- * and nothing grows: fuse_test.)
+/* hoist_test: a step that ends a value stands where that value is finished: update rules after their gradients, and
+ * after all readers of the variable's old value. A step that needs all gradients still comes after all. (That the
+ * numbers are the same to the bit, and nothing grows: fuse_test.)
  */
 #include "ops/compile/passes.h"
 #include "weft/autodiff.h"

@@ -1,5 +1,6 @@
-/* kernel_chosen_test: rows times chosen matrices, and what comes back to these, against sums one by one: more rows of a matrix than are
- * taken at a time, matrices that nobody chose, that are elsewhere, or none at all; of one lane and of two the same bits. */
+/* kernel_chosen_test: rows times chosen matrices, and the gradient of these, against sums one by one. There are more
+ * rows of a matrix than are taken at a time, matrices that no row chose, matrices that are elsewhere, or none at all.
+ * The bits are the same with one lane and with two. */
 #include "kernel_views.h"
 
 extern const weft_kernel weft_kernel_pick_product, weft_kernel_unpick_product;

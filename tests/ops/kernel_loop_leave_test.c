@@ -1,5 +1,5 @@
-/* What a reduction leaves of elements: a softmax has one exp an element, the same bits on any number of lanes and in
- * place, and numbers that the definition gives, of rows of every length and of infinite elements. */
+/* The elements that a reduction leaves: a softmax has one exp an element. It has the same bits on any number of lanes
+ * and in place, and the numbers of the definition, for rows of every length and infinite elements. */
 #include "kernel_lanes.h"
 
 #include "loop.h"

@@ -1,4 +1,4 @@
-/* plan_shown.h: a plan's candidates and exchanges, for who wants to see why a test of them failed. */
+/* plan_shown.h: a plan's candidates and exchanges, to see why a test of them failed. */
 #ifndef TEST_PLAN_SHOWN_H
 #define TEST_PLAN_SHOWN_H
 

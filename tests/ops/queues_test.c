@@ -1,8 +1,8 @@
 /* queues_test: steps whose queues go on beside each other, and wait for what the plan says and nothing else, do not touch
  * each other's memory; no wait is implied by others; and a wait that is left out is found.
  *
- * The check knows nothing of how waits are found: of every two steps of which one writes what the other touches, one has
- * to come after the other by queues and waits.
+ * The check knows nothing of how waits are found: where one of two steps writes memory that the other touches, one
+ * has to come after the other by queues and waits.
  */
 #include "flights.h"
 #include "gpt_plan.h"

@@ -1,5 +1,5 @@
-/* rounded_test: where what is rounded to 16 bits lies, and what it costs to send: of gpt's training under each of its layouts,
- * and of values of which the right place is plain. Nothing runs.
+/* rounded_test: where values rounded to 16 bits are, and what they cost to send: in gpt's training under each of its
+ * layouts, and for values with a plain right place. Nothing runs.
  */
 #include "apps/gpt/model.h"
 #include "gpt_layouts.h"

@@ -1,5 +1,5 @@
-/* tight_test: packed in the best of several orders, buffers that live at the same time still lie apart, the arena is never
- * larger than the order of sizes makes it, and where lifetimes are nested it is what is alive at the fullest step.
+/* tight_test: packed in the best of several orders, buffers that live at the same time still lie apart. The arena is
+ * never larger than the order of sizes makes it, and for nested lifetimes it is the live memory of the fullest step.
  */
 #define main pack_main
 #include "pack_test.c"

@@ -1,4 +1,4 @@
-/* cases_element.c: ops whose results are made element by element. */
+/* cases_element.c: ops with results made element by element. */
 #include "cases_element.h"
 
 /* ---- element by element ---------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* drawn.h: graphs drawn from the table of cases: whatever op, and whatever composition, has a case that is placed is drawn, of
- * sizes, dtypes, meshes and layouts that are drawn, too. What one op makes is fitted to what another asks for.
+/* drawn.h: graphs drawn from the table of cases: whatever op, and whatever composition, has a case that is placed is
+ * drawn, of sizes, dtypes, meshes and layouts that are drawn, too. The result of one op is fitted to the operand of
+ * another.
  *
  *     drawn graph = drawn_of(seed, &oracle);
  *     if (drawn_check(&oracle, &graph, text, sizeof text) == DRAWN_DIFFERS) graph = drawn_shrunk(...);

@@ -15,7 +15,7 @@
     }
 #define PRODUCTS(group)                                                                            \
     {                                                                                              \
-#group, UNBOUNDED, "the same, and 0 meets what is infinite"                                \
+#group, UNBOUNDED, "the same, and 0 times infinity"                                        \
     }
 #define SQUARES(group)                                                                             \
     {                                                                                              \
@@ -60,7 +60,7 @@ const left_open left_opens[] = {
     SQUARES(weight_norm),
     SQUARES(cosine),
     SQUARES(z_loss),
-    {"ctc_loss", UNBOUNDED, "what is less likely than e^-1e29 is impossible"},
+    {"ctc_loss", UNBOUNDED, "a likelihood below e^-1e29 counts as 0"},
     {"histogram", LITTLE, "a number is nearer to an edge than rounding"},
     {"random_categorical", WEFT_ORACLE_INFINITE, "several classes are certain"},
 };

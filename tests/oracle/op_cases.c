@@ -64,14 +64,13 @@ weft_value case_with(build_t *b, weft_dtype dtype, weft_shape shape, double limi
         (void)call;                                                                                \
     }
 NO_VALUES(input, "the host gives its values: every operand of every case is one")
-NO_VALUES(variable,
-          "it keeps what was assigned; its first values are a test of their own, in values_test.c")
-NO_VALUES(assign, "its result is a token; what the variable holds then is tests/ops/program's")
+NO_VALUES(variable, "it keeps its last assignment; values_test.c tests its first values")
+NO_VALUES(assign, "its result is a token; tests/ops/program checks the variable")
 NO_VALUES(group, "its result is a token")
 
 #define OF_A_SCAN(op)                                                                              \
-    NO_VALUES(op, "the compiler writes scans down; tests/autodiff/scan compares them with what "   \
-                  "is written down")
+    NO_VALUES(op,                                                                                  \
+              "the compiler unrolls scans; tests/autodiff/scan compares them with unrolled ones")
 OF_A_SCAN(scan_trip)
 OF_A_SCAN(scan_carry)
 OF_A_SCAN(scan_next)

@@ -1,5 +1,5 @@
-/* reference_ctc.c: the likelihood of labels: of every way through the classes, one frame after the other, what it says once equal
- * neighbours are one and blanks are gone, and how likely it is. */
+/* reference_ctc.c: the likelihood of labels: of every way through the classes, one frame after the other, its labels
+ * once equal neighbours are one and blanks are gone, and its likelihood. */
 #include "reference.h"
 
 #include <math.h>

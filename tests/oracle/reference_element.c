@@ -1,4 +1,4 @@
-/* reference_element.c: ops whose results are made element by element, random numbers among them. */
+/* reference_element.c: ops with results made element by element, random numbers among them. */
 #include "reference_element.h"
 
 #include <float.h>

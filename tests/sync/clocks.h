@@ -1,8 +1,8 @@
 /* clocks.h: what each thread of a run knows of what the others have done, by the orders that accesses name.
  *
- * Each thread has a clock with a count for every thread: up to there it knows what that one did. Who releases an
- * address leaves its clock there, who acquires it learns that. So memory that is not atomic is handed over, or it is
- * not, whatever the order in which a run went by.
+ * Each thread has a clock with a count for every thread: up to there it knows what that one did. A release of an
+ * address leaves the thread's clock there, an acquire of it takes that clock. So memory that is not atomic is handed
+ * over, or it is not, whatever the order in which a run went by.
  */
 #ifndef WEFT_TEST_CLOCKS_H
 #define WEFT_TEST_CLOCKS_H

@@ -5,11 +5,11 @@
  *     schedule_report report;
  *     CHECK(schedule_explore(body, &state, &(schedule_options){.n_preemptions = 2}, &report));
  *
- * What is tried is the code of the library, compiled with WEFT_SCHEDULED (mesh/sync/sync.h): each atomic access, wait
- * and lock comes here first. Threads are fibers of one thread, so a run is the same whenever its choices are. A run
- * begins with `body` as thread 0. Between two accesses nobody else goes on, so what is tried are the sequentially
- * consistent orders; that an order is named which is too weak is found by clocks, for memory that threads hand to
- * each other (weft_sync_reads, weft_sync_writes).
+ * The code under test is the library's, compiled with WEFT_SCHEDULED (mesh/sync/sync.h): each atomic access, wait and
+ * lock comes here first. Threads are fibers of one thread, so a run is the same whenever its choices are. A run
+ * begins with `body` as thread 0. Between two accesses no other thread runs, so the tried orders are the sequentially
+ * consistent ones. Clocks find a memory order that is too weak, for memory that threads hand to each other
+ * (weft_sync_reads, weft_sync_writes).
  *
  * A thread that looks at a word again and again is put aside until somebody else has written something. So threads that
  * only wait for each other are found: nobody can go on. So is a sleeper that nobody wakes.

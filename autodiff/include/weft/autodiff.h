@@ -3,9 +3,9 @@
  *     weft_value grads[2];
  *     weft_gradients(loss, WEFT_VALUES(w1, w2), grads, 0);
  *
- * Gradients are values like any other, made of ops: take gradients of them again as you like. Several losses share one
- * forward pass: weft_gradients of each, and weft_add; what both need is computed once, and random masks are the same in
- * all of them. A failed call leaves nothing in the graph but its error. All functions are Local.
+ * Gradients are values like any other, made of ops: take gradients of them again as you like. Several losses share
+ * one forward pass: weft_gradients of each, and weft_add. Their common nodes are computed once, and random masks are
+ * the same in all of them. A failed call leaves nothing in the graph but its error. All functions are Local.
  */
 #ifndef WEFT_AUTODIFF_H
 #define WEFT_AUTODIFF_H
@@ -74,7 +74,8 @@ WEFT_API weft_value weft_hessian_vector(weft_value of, weft_values with_respect_
 /* weft_gradient_rule - a user's own gradient: build d(sum of dout out) / d(in[i]) and put it into din[i].
  *
  * in, out  as handed to weft_custom_gradient; dout has out's dims
- * din      [in.n_values] all invalid at the call; each to have in[i]'s dims (in any order) and dtype. What stays invalid
+ * din      [in.n_values] all invalid at the call; each to have in[i]'s dims (in any order) and dtype. One left
+ * invalid
  *          gets no gradient.
  */
 typedef void (*weft_gradient_rule)(void *argument, weft_values in, weft_value out, weft_value dout,
@@ -89,17 +90,18 @@ typedef void (*weft_gradient_rule)(void *argument, weft_values in, weft_value ou
 WEFT_API weft_value weft_custom_gradient(weft_values in, weft_value out, weft_gradient_rule rule,
                                          void *argument);
 
-/* weft_recompute_begin, weft_recompute_end - what is built between them is a *part*, whose values are not kept for the way
- * back: there they are computed again, from what enters the part.
+/* weft_recompute_begin, weft_recompute_end - the values built between them are a *part*: they are not kept for the
+ * backward pass, but computed there again, from the part's inputs.
  *
  *     for (int i = 0; i < n_blocks; i++)
  *         x = weft_recompute_end(block(i, weft_recompute_begin(x)));
  *
- * Numbers are the same, random ones too, up to the last digit of sums, where loops come to join other ops. A part may read, and hand out, as many values as it likes;
- * those that it hands out are kept. Parts may stand in parts, whose values are then computed once more by each around, and in
- * the body of a scan, where the part begins and ends. Scans may stand in a part: they are made again. So of a long scan, as one
- * over chunks whose body is a part around a scan over the trips of a chunk, what enters each chunk is kept, and what the trips
- * of one chunk leave. Nothing is assigned in a part. weft_usage has what a part spares, and what it costs.
+ * Numbers are the same, random ones too, up to the last digit of sums, where loops come to join other ops. A part may
+ * read, and hand out, as many values as it likes; those that it hands out are kept. Parts may stand in parts: each
+ * part around one computes its values once more. They may stand in the body of a scan, where the part begins and
+ * ends. Scans may stand in a part: they are made again. Take a long scan as a scan over chunks, with a body that is a
+ * part around a scan over the trips of a chunk. Then only the inputs of each chunk are kept, and the residuals of one
+ * chunk's trips. Nothing is assigned in a part. weft_usage has what a part spares, and what it costs.
  *
  * begin    x as the part finds it: a value from before
  * end      of the innermost part that is open; returns `value`, which it has made */

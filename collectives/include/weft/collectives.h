@@ -6,7 +6,7 @@
  *     WEFT_TRY(weft_all_reduce(comm, WEFT_SUM, WEFT_F32, send, recv, count, scratch, &error));
  *
  * Engines behind one table: threads (all ranks in this process), MPI (one rank a process), and those from outside
- * (weft/extend/engine.h). Whatever moves the bytes, parts are combined in rank order, so results are equal bit by bit.
+ * (weft/extend/engine.h). On every engine parts are combined in rank order, so results are equal bit by bit.
  */
 #ifndef WEFT_COLLECTIVES_H
 #define WEFT_COLLECTIVES_H
@@ -39,17 +39,17 @@ WEFT_API weft_status weft_world_agree(weft_error *error);
  * the job; alone *any is `mine`. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_world_any(bool mine, bool *any, weft_error *error);
 
-/* weft_engine_choose - by which engine groups are made from now on, of whatever mesh: its name, and behind a colon what it
- * is to be told, if it takes that: "threads", "link:50us,1GB". NULL or "": for each mesh the one of Weft's own that can,
- * as it is at first. All processes of a job choose the same; groups are refused where they do not. Local.
+/* weft_engine_choose - the engine of all groups made from now on, of whatever mesh: its name, and after a colon its
+ * settings, if it takes any: "threads", "link:50us,1GB". NULL or "", the default: for each mesh the first of Weft's
+ * own that can carry it. All processes of a job choose the same; groups are refused where they do not. Local.
  *
  * returns WEFT_USAGE for an engine that is not there (with the nearest name), or settings that it does not take
  */
 WEFT_API WEFT_MUST_CHECK weft_status weft_engine_choose(const char *text, weft_error *error);
 
-/* weft_sums_in_order - whether sums between ranks are added up in the order of the ranks always, as Weft's own engines do it: also
- * where a device would do it by itself (NCCL), faster, and in an order that depends on the machine. At first they are not.
- * All processes of a job alike, before groups are made. Local. */
+/* weft_sums_in_order - whether sums between ranks are always added up in the order of the ranks, as Weft's own
+ * engines do it. A device's own sums (NCCL) are faster, and in an order that depends on the machine. The default is
+ * false. All processes of a job alike, before groups are made. Local. */
 WEFT_API void weft_sums_in_order(bool always);
 
 typedef struct weft_comms weft_comms; /* all groups of a mesh, for the local ranks */
@@ -71,13 +71,13 @@ WEFT_API int weft_comm_n_ranks(const weft_comm *comm);
 WEFT_API int weft_comm_self(const weft_comm *comm);
 WEFT_API const char *weft_comms_engine(const weft_comms *comms); /* "threads", "mpi", ... */
 
-/* weft_comms_are_queued - whether what is exchanged goes from queue to queue of the mesh's device, and not through staging that the
- * host reads. false of NULL. Local. */
+/* weft_comms_are_queued - whether exchanged data go from queue to queue of the mesh's device, and not through staging
+ * that the host reads. false of NULL. Local. */
 WEFT_API bool weft_comms_are_queued(const weft_comms *comms);
 
-/* weft_comms_take - memory of this process's ranks. Where other processes are on its host they see it, if the system grants
- * that: what is reduced from there to there they read and write themselves, as threads do, and it goes through no copies.
- * Collective over the mesh, from the thread that compiles.
+/* weft_comms_take - memory of this process's ranks. Other processes on its host see it, if the system grants that:
+ * they read and write reduced data there themselves, as threads do, without copies. Collective over the mesh, from
+ * the thread that compiles.
  *
  * bytes   for all of this process's ranks; other processes may ask for more or less
  * memory  zeros, aligned to 64; lives as long as comms
@@ -116,11 +116,12 @@ WEFT_API weft_status weft_all_gather_start(weft_comm *comm, const void *send, in
                                            const int64_t *recv_at, weft_request *request,
                                            weft_error *error);
 WEFT_API weft_status weft_wait(weft_request *request, weft_error *error);
-/* weft_comms_apart - why processes of this host do not see each other's memory although it was asked for: who was refused whose,
- * and what the system said; "": nothing was refused. The same on all processes. Lives as long as comms. Local. */
+/* weft_comms_apart - why processes of this host do not see each other's memory although it was asked for: the refused
+ * process, the owner of the memory, and the system's reason; "": nothing was refused. The same on all processes.
+ * Lives as long as comms. Local. */
 WEFT_API const char *weft_comms_apart(const weft_comms *comms);
-/* weft_comms_poll - what a local rank has under way goes on as far as it can without waiting: for who computes meanwhile.
- * From the rank's thread. Local. */
+/* weft_comms_poll - advance all exchanges under way of a local rank, as far as possible without waiting: for a caller
+ * that computes meanwhile. From the rank's thread. Local. */
 WEFT_API void weft_comms_poll(weft_comms *comms, int rank);
 
 /* The links over one axis, as a rank of it sees them: what one rank sends a second, and what an exchange takes before
@@ -130,9 +131,9 @@ typedef struct weft_link_speed {
     bool is_between_hosts; /* some of its groups are on several */
 } weft_link_speed;
 
-/* weft_comms_measure - how fast the links over each axis are, while all groups over it exchange at once: some hundred ms. All ranks
- * are told the same, the slowest of what they saw; another time it is something else, so a plan is made of it only where
- * somebody says so, and keeps the text. Collective over the mesh, from the thread that compiles.
+/* weft_comms_measure - how fast the links over each axis are, while all groups over it exchange at once: some hundred
+ * ms. All ranks get the same numbers, the slowest of all; another measurement gives others, so a plan is made of it
+ * only on request, and keeps the text. Collective over the mesh, from the thread that compiles.
  *
  * speeds  [WEFT_MAX_AXES] by axis
  */
@@ -192,13 +193,13 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create(const weft_mesh *mesh,
                                                       const weft_shape *shape, weft_dtype dtype,
                                                       const weft_convert_step *step, int rank,
                                                       weft_move **move, weft_error *error);
-/* One tensor of a move: its step, of which only `kind`, `axes`, `from` and `to` count. */
+/* One tensor of a move, and its step: only `kind`, `axes`, `from` and `to` count. */
 typedef struct weft_move_part {
     const weft_shape *shape;
     weft_convert_step step;
 } weft_move_part;
 
-/* weft_move_create_joined - several tensors in one exchange: what is small costs an exchange's latency once, not once
+/* weft_move_create_joined - several tensors in one exchange: small tensors pay an exchange's latency once, not once
  * for each. Every element goes where it would alone, and is combined as it would be alone, to the bit. Local; pure.
  *
  * parts   [n_parts] their steps have one kind, the same axes, and partial results that end by one combine
@@ -220,9 +221,9 @@ typedef struct weft_move_memory {
     void *to;
 } weft_move_memory;
 
-/* weft_move_bring - of an all_gather whose result all ranks of the group have in one memory: the rank's own part is put where it
- * belongs there, and nothing else is touched. When all have done so it is carried out. Nobody waits here: who calls sees to it
- * that all have read what was there, and that none reads before all is there. Local.
+/* weft_move_bring - of an all_gather whose result all ranks of the group have in one memory: the rank's own part is
+ * put where it belongs there, and nothing else is touched. When all have done so it is carried out. This never waits:
+ * the caller makes sure that all have read the old data before, and that none reads before all is there. Local.
  *
  * memory  [of its tensors]
  */

@@ -30,9 +30,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_watch_record(const char *folder, weft_
  * Local. */
 WEFT_API void weft_watch_patience(double seconds);
 
-/* weft_watch_device_patience - seconds that a device may do nothing of what was put onto it while a rank waits for it, as in
- * one long kernel, before the job is ended. Default 60, at least 3, and never less than the patience of ranks; 0: for ever;
- * NaN changes nothing. Set the same everywhere. Local. */
+/* weft_watch_device_patience - seconds that a device may make no progress in its queued work while a rank waits for
+ * it, as in one long kernel, before the job is ended. Default 60, at least 3, and never less than the patience of
+ * ranks; 0: for ever; NaN changes nothing. Set the same everywhere. Local. */
 WEFT_API void weft_watch_device_patience(double seconds);
 
 /* weft_watch_busy - this rank is about to do something of the user's that may take long without using the processor;
@@ -72,11 +72,11 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_postmortem_open(const char *path,
 WEFT_API void weft_postmortem_close(weft_postmortem **postmortem);
 /* Of NULL, and of an index that is not there, the following say "", 0 or NULL.
  *
- * The paragraph: what ended the job, as it was said then, or else as the records tell. Borrowed. */
+ * The paragraph: the reason why the job ended, as it was said then, or else as the records tell. Borrowed. */
 WEFT_API const char *weft_postmortem_text(const weft_postmortem *postmortem);
 /* The exit status that the job ended with, or would have: 0 when every rank left the job. */
 WEFT_API int weft_postmortem_status(const weft_postmortem *postmortem);
-/* Ranks of which there are records. */
+/* The number of ranks with records. */
 WEFT_API int weft_postmortem_n_ranks(const weft_postmortem *postmortem);
 WEFT_API const weft_rank_report *weft_postmortem_rank_at(const weft_postmortem *postmortem,
                                                          int index);

@@ -33,7 +33,7 @@ typedef struct weft_checkpoint_options {
     bool other_data; /* go on with other data, from its first sample */
 } weft_checkpoint_options;
 
-/* What continues besides the variables. */
+/* The state that continues besides the variables. */
 typedef struct weft_checkpoint_state {
     int64_t step;   /* runs done: weft_runs                              */
     int64_t sample; /* next global sample: weft_dataset_position; restored for other data: 0 */
@@ -89,13 +89,15 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_checkpoints_restore(weft_checkpoints *
                                                               weft_program *program, int64_t step,
                                                               weft_checkpoint_state *state,
                                                               weft_error *error);
-/* What the last restore found damaged: a line for each, with the reason; "" for nothing. Borrowed. Local. */
+/* Damage that the last restore found: a line for each, with the reason; "" for nothing. Borrowed. Local. */
 WEFT_API const char *weft_checkpoints_skipped(const weft_checkpoints *checkpoints);
-/* What is to be told of the data of the last restore: that it is other data (options.other_data), or that the checkpoint does not say
- * which it was, as of earlier versions; "": it is the same, or options.data was not given. Borrowed. Local. */
+/* A note about the data of the last restore: that it is other data (options.other_data), or that the checkpoint does
+ * not name its data, as earlier versions did not. "": it is the same, or options.data was not given. Borrowed.
+ * Local. */
 WEFT_API const char *weft_checkpoints_data(const weft_checkpoints *checkpoints);
 
-/* weft_check_replicas - hash what is replicated on all its holders; names the odd rank and the variable. Collective over the mesh. */
+/* weft_check_replicas - hash replicated variables on all their holders; names the odd rank and the variable.
+ * Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_check_replicas(weft_program *program, weft_error *error);
 
 /* ---- looking at checkpoints on disk: no program, no mesh. All Local. ------------------------------------------- */
@@ -118,7 +120,7 @@ WEFT_API const char *weft_stored_path(const weft_stored *stored);
 WEFT_API void weft_stored_state(const weft_stored *stored, weft_checkpoint_state *state);
 WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
 WEFT_API const char *weft_stored_layout(const weft_stored *stored);
-/* What it has learned from (weft_checkpoint_options.data); "" where it is not said. */
+/* The data it has learned from */
 WEFT_API const char *weft_stored_data(const weft_stored *stored);
 /* Digests of the program and of the build of Weft that wrote it, 16 digits; "" where they are not said. */
 WEFT_API const char *weft_stored_program(const weft_stored *stored);

@@ -1,4 +1,4 @@
-/* io.h: datasets: samples in one global order, of which every rank reads only its own boxes.
+/* io.h: datasets: samples in one global order; every rank reads only its own boxes.
  *
  *     WEFT_TRY(weft_text_open("book.txt", 64, seed, &data, error));       inputs "tokens", "targets" [batch, seq]
  *     WEFT_TRY(weft_dataset_start(data, program, error));
@@ -16,7 +16,7 @@ WEFT_BEGIN
 
 typedef struct weft_dataset weft_dataset; /* opaque */
 
-/* What a reader wants of a file. */
+/* The kind of file that a reader wants. */
 typedef enum weft_file_use {
     WEFT_FILE_TEXT, /* any bytes but those that are certainly no text: archives, UTF-16, formats of their own */
     WEFT_FILE_LINES, /* settings, pairs of words */
@@ -28,17 +28,18 @@ typedef enum weft_file_use {
     WEFT_FILE_CHECKPOINT,
     WEFT_FILE_USES /* how many there are */
 } weft_file_use;
-/* weft_file_check - refuse a file that is of another kind than is wanted, by its first bytes: "model.safetensors is no
- * safetensors file: it is a pointer of Git LFS, not the file itself; git lfs pull fetches that". One that is of no kind that
- * is known passes: its reader says what is wrong with it. weft_bytes_check - the same of the n bytes of a file that was read
- * or of its beginning, at most 2^40; bytes may be NULL when n is 0. Local. All readers here ask it before they judge.
+/* weft_file_check - refuse a file that is of another kind than is wanted, by its first bytes: "model.safetensors is
+ * no safetensors file: it is a pointer of Git LFS, not the file itself; git lfs pull fetches that". A file of no
+ * known kind passes: its reader says what is wrong with it. weft_bytes_check - the same of the n bytes of a file that
+ * was read or of its beginning, at most 2^40; bytes may be NULL when n is 0. Local. All readers here ask it before
+ * they judge.
  * returns  WEFT_IO for a file that cannot be read or is no regular one; WEFT_USAGE for one of another kind */
 WEFT_API WEFT_MUST_CHECK weft_status weft_file_check(const char *path, weft_file_use use,
                                                      weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_bytes_check(const void *bytes, size_t n, const char *path,
                                                       weft_file_use use, weft_error *error);
-/* weft_text_mark - bytes of UTF-8's byte order mark at the begin of a text [n]: 3, or 0. It is no part of what JSON or
- * settings say. Of a text to learn from it is: bytes stay what they are. Local. */
+/* weft_text_mark - bytes of UTF-8's byte order mark at the begin of a text [n]: 3, or 0. JSON and settings skip it. A
+ * text to learn from keeps it: bytes stay unchanged. Local. */
 WEFT_API size_t weft_text_mark(const void *bytes, size_t n);
 
 /* weft_text_open - the bytes of a file as windows of seq + 1: tokens = bytes 0..seq-1, targets = bytes 1..seq. Local.
@@ -46,10 +47,11 @@ WEFT_API size_t weft_text_mark(const void *bytes, size_t n);
  * than one window (with both sizes), is certainly no text (weft_file_check), or seq < 1. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed,
                                                     weft_dataset **dataset, weft_error *error);
-/* weft_tokens_open - the same of a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one: llm.c's
- * format, WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens, zeros) and the tokens, of 16 bits each, all little
- * endian. Inputs "tokens", "targets" are i32 or i64. Local. Besides what weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that
- * is none of tokens; WEFT_USAGE for a token that is no word, with its place: weft_dataset_bound is called. */
+/* weft_tokens_open - the same for a file of tokens of n_words words, 1 to 65536, as `weft tokens encode` writes one.
+ * It has llm.c's format, all little endian: WEFT_TOKENS_HEAD numbers of 32 bits (magic, version, how many tokens,
+ * zeros), then the tokens, of 16 bits each. Inputs "tokens", "targets" are i32 or i64. Local. Besides what
+ * weft_text_open returns: WEFT_USAGE or WEFT_IO for a file that is none of tokens; WEFT_USAGE for a token that is no
+ * word, with its place: weft_dataset_bound is called. */
 enum { WEFT_TOKENS_HEAD = 256, WEFT_TOKENS_MAGIC = 20240520, WEFT_TOKENS_VERSION = 1 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_tokens_open(const char *path, int64_t n_words,
                                                       int64_t seq, uint64_t seed,
@@ -68,7 +70,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const cha
  *     const weft_sample_field fields[] = {{"source", {"letter", 8}, WEFT_I32}, {"label", {NULL, 0}, WEFT_I32}};
  *     weft_samples_open(&(weft_samples_options){fields, 2, 1000000, draw, words}, &data, error);
  *
- * What is copied: fields and their names. returns WEFT_USAGE for options that cannot be. */
+ * Fields and their names are copied. returns WEFT_USAGE for options that cannot be. */
 enum { WEFT_MAX_FIELDS = 4 };
 typedef struct weft_sample_field {
     const char *name; /* of the input that it fills */
@@ -98,10 +100,10 @@ WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
 /* weft_dataset_facts - what the samples are, in words: "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64". Two sets with the same
  * words have the same samples, in an order that the seed decides. For weft_checkpoint_options.data.
  *
- * A file is told by its length and its bytes, wherever it is and whatever it is called, compressed or not. Up to 64 MiB all of
- * them are hashed as it is opened, of a longer one 64 blocks of 64 KiB, from its first to its last byte: what changes between
- * them, without another length, is not noticed. Of samples that a function makes only their number is known; say more
- * with weft_dataset_fact. Borrowed until the next fact; "" for NULL. Local. */
+ * A file is identified by its length and its bytes, wherever it is and whatever it is called, compressed or not. Up
+ * to 64 MiB all of them are hashed when it is opened, of a longer one 64 blocks of 64 KiB, from its first to its last
+ * byte: changes between them, without another length, are not noticed. For samples that a function makes only their
+ * number is known; say more with weft_dataset_fact. Borrowed until the next fact; "" for NULL. Local. */
 WEFT_API const char *weft_dataset_facts(const weft_dataset *dataset);
 /* weft_dataset_fact - say one more, or another value of it: which words the tokens are of, what a function reads. Before the set
  * delivers. name without ": ", value without "; ". returns WEFT_USAGE where it cannot be written so, or there are more than 1023
@@ -116,7 +118,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_fact_file(weft_dataset *datase
  * outside that may be there too (-1); 0: none. A graph does not complain: cross_entropy ignores a label that is no class, a gather
  * gives zeros. Before weft_dataset_start. Local.
  *
- * What is in a file is looked at now (of more than 64 MiB the blocks that are hashed), and everything again when it is read, where
+ * The ids of a file are checked now (beyond 64 MiB only the hashed blocks), and all again when they are read, where
  * weft_dataset_next fails. returns WEFT_USAGE with file, place, number and n */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_bound(weft_dataset *dataset, const char *name,
                                                         int64_t n, int64_t ignored,
@@ -133,8 +135,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_agree(weft_dataset *dataset,
 /* weft_dataset_start - bind to a program's inputs by name and start the reading thread. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_start(weft_dataset *dataset,
                                                         weft_program *program, weft_error *error);
-/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). Processes whose
- * sets are not the same get WEFT_MISMATCH from the first. */
+/* weft_dataset_next - the next batch into the program's inputs. Collective over the mesh (agrees on failure). Where
+ * processes have different sets, all get WEFT_MISMATCH from the first call. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program,
                                                        weft_error *error);
 /* The global number of the next sample to be delivered; set it to continue or restart. Local. */

@@ -4,9 +4,9 @@
  *     weft_layout_spec(layout, mesh, &shape, &spec);            batch is split over data, ...
  *     weft_spec_box(&spec, mesh, &shape, rank, &box);           what this rank holds
  *
- * The algebra is in docs/layouts.md. Everything in this room is Local and pure. Of nothing (NULL), of a dim, axis or rank
- * that is not there, and of counts that are none, functions without a status say what is empty: 0, false, "", or a box
- * without elements.
+ * The algebra is in docs/layouts.md. Everything in this room is Local and pure. For NULL, for a dim, axis or rank
+ * that does not exist, and for impossible counts, functions without a status return an empty answer: 0, false, "", or
+ * a box without elements.
  */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
@@ -61,10 +61,10 @@ typedef enum weft_combine {
 WEFT_API const char *weft_combine_name(weft_combine combine);
 WEFT_API int weft_combine_width(weft_combine combine);
 
-/* Which elements of a dim go with those of another one, the lead, along which work is cut: with element i of `lead` elements
- * all j for which stride i + low <= over j <= stride i + high, as far as the dim has them. A dim that is split through a
- * window has on every rank what goes with the rank's block of the lead, and what lies between: boxes that may overlap. So
- * a tensor is read, and never made. lead 0: no window, the dim itself is cut. */
+/* Which elements of a dim go with those of another one, the lead, along which work is cut. With element i of `lead`
+ * elements go all j for which stride i + low <= over j <= stride i + high, as far as the dim has them. A rank of a
+ * dim split through a window has the elements for its block of the lead, and those between: boxes may overlap. So
+ * such specs are read-only. lead 0: no window, the dim itself is cut. */
 typedef struct weft_window {
     int64_t lead, low, high;
     int32_t stride, over; /* stride below 0: the other way round; over: at least 1 */
@@ -97,8 +97,8 @@ WEFT_API bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims
 WEFT_API int weft_spec_print(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                              char *text, size_t bytes);
 
-/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; through a window what goes with those of
- * the lead; may be empty (begin == end, both within the dim). */
+/* weft_spec_box - the box of `rank`: nested ceil blocks, outermost axis first; through a window the elements that go
+ * with those of the lead; may be empty (begin == end, both within the dim). */
 WEFT_API void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape,
                             int rank, weft_box *box);
 WEFT_API int64_t weft_box_count(const weft_box *box, int n_dims);
@@ -114,8 +114,9 @@ WEFT_API int64_t weft_box_meet(const weft_box *a, const weft_box *b, int n_dims,
  * WEFT_MAX_STRIDE, low <= high, both at most 2^60 from 0. */
 WEFT_API bool weft_window_is_valid(const weft_window *window);
 WEFT_API bool weft_window_equal(const weft_window *a, const weft_window *b);
-/* weft_window_image - the interval that has what goes with [*begin, *end) of the lead, of a dim of `size` elements, written
- * over them. Nothing goes with nothing. Of no window, or one that is not valid: the interval, as far as the dim has it. */
+/* weft_window_image - the interval of elements that go with [*begin, *end) of the lead, for a dim of `size` elements,
+ * written over them. Nothing goes with nothing. Without a window, or with an invalid one: the interval, as far as the
+ * dim has it. */
 WEFT_API void weft_window_image(const weft_window *window, int64_t size, int64_t *begin,
                                 int64_t *end);
 /* weft_window_is_within - whether every rank has, of dim `dim`, all that the spec's window shows it without it: in its block
@@ -223,12 +224,12 @@ typedef struct weft_convert_step {
 
 /* weft_convert_plan - the steps from one spec to another, cheapest first choice.
  *
- * Slices come first of all; a value that is partial over several axes is finished by one reduction over their set (two
- * where some axes split and others do not); what begins to be partial does so last; what fits no fast path is one
- * WEFT_MOVE. Over axes on which both are partial they have the same combine.
- * To windows leads one WEFT_BORDER, which asks only along axes that split what is there; what is replicated is cut
- * where it is, and what is partial ends first. From a dim with a window no way leads but to the same: of boxes that
- * overlap, an element would come twice.
+ * Slices come first of all. A value that is partial over several axes is finished by one reduction over their set
+ * (two where some axes split and others do not). Conversions to partial come last. Anything without a fast path is
+ * one WEFT_MOVE. Over axes on which both are partial they have the same combine. One WEFT_BORDER leads to windows. It
+ * communicates only along axes that split the value. A replicated value is cut in place, and a partial one is
+ * finished first. From a dim with a window no conversion leads except to the same: boxes overlap, so an element would
+ * come twice.
  * steps   [WEFT_MAX_CONVERT]
  * returns how many; 0 when the specs are equal; -1 when there is no way, or one of them is not valid for mesh and shape
  */
@@ -240,20 +241,20 @@ WEFT_API int weft_convert_plan(const weft_mesh *mesh, const weft_shape *shape,
 /* weft_move_sends - the piece, in global coordinates, that `source_rank` gives `destination_rank` in a step;
  * source == destination: what it keeps of its own (or its own summand). Any kind of step. Local.
  *
- * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes
- * that `from` splits, and along axes partial in `from` but not in `to` (each adds its summand); along other
- * axes only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
- * block, and what is replicated counts on coordinate 0. The pieces of one destination (of all along such axes together)
- * cover its box in `to` exactly once (once per summand); what no piece covers is the combine's identity.
- * returns false, and an undefined piece, when there is nothing to give
+ * The one rule of the mover and of weft_convert_bytes: a destination asks all ranks of the group along axes that
+ * `from` splits. It also asks along axes partial in `from` but not in `to` (each adds its summand). Along other axes
+ * it asks only ranks with its own coordinate. Along axes partial in `to` but not in `from` a rank keeps its own
+ * block, and a replicated value counts on coordinate 0. The pieces of one destination (of all along such axes
+ * together) cover its box in `to` exactly once (once per summand); elsewhere is the combine's identity. returns
+ * false, and an undefined piece, when there is nothing to give
  */
 WEFT_API bool weft_move_sends(const weft_mesh *mesh, const weft_shape *shape,
                               const weft_convert_step *step, int source_rank, int destination_rank,
                               weft_box *piece);
 
-/* weft_convert_bytes - the bytes a step puts on the wire as `rank` counts them, the plan's and the
- * measurement's one definition: all_reduce: its box; all_gather: the gathered box (`to`); reduce_scatter:
- * its box in `from`; all_to_all, move and border: what it sends to other ranks; slice and count_once: 0. */
+/* weft_convert_bytes - the bytes a step sends as `rank` counts them, one definition for plan and measurement.
+ * all_reduce: its box. all_gather: the gathered box (`to`). reduce_scatter: its box in `from`. all_to_all, move and
+ * border: the part that goes to other ranks. slice and count_once: 0. */
 WEFT_API int64_t weft_convert_bytes(const weft_mesh *mesh, const weft_shape *shape,
                                     weft_dtype dtype, const weft_convert_step *step, int rank);
 

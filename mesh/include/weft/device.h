@@ -20,17 +20,17 @@
 
 WEFT_BEGIN
 
-/* Numbers of devices are places in weft_devices; what is not there yet is NULL. */
+/* Numbers of devices are places in weft_devices; devices not added yet are NULL. */
 typedef enum weft_device_kind { WEFT_CPU = 0, WEFT_DEVICES = 8 } weft_device_kind;
 
 typedef struct weft_stream weft_stream; /* opaque; belongs to one rank, and has queues */
 
-/* What is put onto a queue is done in that order, when it may be: queues of a stream know nothing of each other, but for
- * events. Kernels and loops are put onto WEFT_COMPUTE. Exchanges have the others: a queue's number is the set of axes that
- * they go over, so few are used. */
+/* A queue does its commands in order, when events allow it. Queues of a stream are independent of each other, except
+ * for events. Kernels and loops are put onto WEFT_COMPUTE. Exchanges have the others: a queue's number is the set of
+ * axes that they go over, so few are used. */
 enum { WEFT_COMPUTE = 0, WEFT_QUEUES = 64 };
 
-/* Opaque: what a device has kept of what was put onto a queue. */
+/* Opaque: commands that a device has kept, once put onto a queue. */
 typedef struct weft_kept weft_kept;
 
 /* All that was put onto a queue before. number 0: nothing. */
@@ -72,7 +72,7 @@ typedef struct weft_device_unit {
     uint64_t id;        /* the same in all processes, and no other unit's */
     bool may_be_shared; /* by several ranks: the user has said so */
     char name[48];      /* as its device counts it: "cuda 1 (NVIDIA H200)" */
-    char way_out[40];   /* how he says so: "set WEFT_SHARE_GPU=1" */
+    char way_out[40];   /* how the user says so: "set WEFT_SHARE_GPU=1" */
 } weft_device_unit;
 
 /* Memory is the device's (take) or staging (take_staging), and `bytes` or elements are at least 1, unless said otherwise.
@@ -117,22 +117,22 @@ typedef struct weft_device {
     bool (*is_done)(weft_stream *stream, weft_event event);
     void (*wait)(weft_stream *stream, weft_event event);
     void (*finish)(weft_stream *stream);
-    /* How much of what was put onto all queues is done by now: it grows as long as the device goes on. Never waits. NULL:
-     * nobody knows. */
+    /* The amount of finished work of all queues: it grows as long as the device goes on. Never waits. NULL: nobody
+     * knows. */
     uint64_t (*done)(weft_stream *stream);
-    /* What was taken is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
+    /* This memory is about to be used, all of it: its pages may be made now, by all lanes. memory may be NULL. */
     void (*touch)(weft_stream *stream, void *memory, size_t bytes);
-    /* From now on this is called in the middle of long kernels, a few times a millisecond, by the owner's thread: for what
-     * must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing.
-     * Who is open only: no thread of the host's is in the kernels of others. */
+    /* From now on this is called in the middle of long kernels, a few times a millisecond, by the owner's thread: for
+     * what must not wait until a kernel is done, as messages. It may not use the stream. NULL: nothing. Only open
+     * devices have it: no thread of the host's is in the kernels of others. */
     void (*meanwhile)(weft_stream *stream, void (*meanwhile)(void *argument), void *argument);
     /* The first thing that went wrong on the stream since it was made, as a sentence; functions that return nothing leave it
      * here, and do nothing from then on. NULL: nothing can. */
     weft_status (*failed)(weft_stream *stream, weft_error *error);
-    /* What is put onto WEFT_COMPUTE between keep_begin and keep_end is not done but kept, to be done as one thing (keep_run), any
-     * number of times, with the number of the run that it is part of. In between nothing else is asked of the stream. keep_begin
-     * false, keep_end NULL: it is not kept, and `why` says why, in a part of a sentence; nothing of it was done. NULL, all four: the
-     * device keeps nothing. */
+    /* Commands put onto WEFT_COMPUTE between keep_begin and keep_end are not done but kept, to be done as one thing
+     * (keep_run), any number of times, with the number of the run that it is part of. In between nothing else is
+     * asked of the stream. keep_begin false, keep_end NULL: it is not kept, and `why` says why, in a part of a
+     * sentence; nothing of it was done. NULL, all four: the device keeps nothing. */
     bool (*keep_begin)(weft_stream *stream, weft_error *why);
     weft_kept *(*keep_end)(weft_stream *stream, weft_error *why);
     void (*keep_run)(weft_stream *stream, weft_kept *kept, uint32_t run);
@@ -147,7 +147,7 @@ WEFT_API extern const weft_device *weft_devices[WEFT_DEVICES];
 /* weft_device_choose - meshes that are created from now on are on this device: "cpu", "cuda", or "auto", which is cuda where
  * there is one and the CPU elsewhere. Local; the same on all processes.
  *
- * What runs on a device other than the CPU is a library beside libweft.so (libweft_cuda.so), or in the folder that the
+ * The code of a device other than the CPU is a library beside libweft.so (libweft_cuda.so), or in the folder that the
  * environment's WEFT_DEVICE_PATH names. It is loaded when it is first asked for, and stays.
  * errors  USAGE, in a sentence that says whether the library, the driver or the device is not there
  */
@@ -177,18 +177,18 @@ WEFT_API int weft_stream_lanes(const weft_stream *stream);
 typedef void (*weft_meanwhile)(void *argument);
 WEFT_API void weft_stream_meanwhile(weft_stream *stream, weft_meanwhile meanwhile, void *argument);
 
-/* weft_stream_pause - what is done meanwhile has its turn, if lane is 0 and it is time. Takes as long as a look at a clock.
- * Local. */
+/* weft_stream_pause - the stream's `meanwhile` has its turn, if lane is 0 and it is time. Takes as long as a look at
+ * a clock. Local. */
 WEFT_API void weft_stream_pause(weft_stream *stream, int lane);
 /* weft_parallel_whole - weft_parallel for a body that does much for its whole piece, as packing what all of it reads: the
  * piece is one call, during which the body calls weft_stream_pause now and then. Local. */
 WEFT_API void weft_parallel_whole(weft_stream *stream, int64_t count, int64_t grain,
                                   weft_piece body, void *argument);
-/* weft_stream_take - what this lane does next of the loop of weft_parallel_whole that it is in the body of: at most `most`
- * items of its own piece while there are any, then of the piece of a lane that has not come as far. false: none are left.
- * What it took before is done by then. weft_stream_again, after that, begins with its piece once more, in another pass, as
- * all lanes do equally often: it takes nothing of which the pass before is not done. For bodies whose bits do not depend on
- * who does what; a body that never takes does its piece. Local. */
+/* weft_stream_take - the next items for this lane, in the body of a loop of weft_parallel_whole. At most `most` items
+ * come from its own piece while there are any, then from the piece of a lane that is further behind. false: none are
+ * left. The call finishes the items taken before. weft_stream_again, after that, begins with its piece once more, in
+ * another pass. All lanes do so equally often. An item is taken only when the pass before has finished it. For bodies
+ * whose bits do not depend on who does what; a body that never takes does its piece. Local. */
 WEFT_API bool weft_stream_take(weft_stream *stream, int lane, int64_t most, int64_t *begin,
                                int64_t *end);
 WEFT_API void weft_stream_again(weft_stream *stream, int lane);

@@ -36,7 +36,7 @@
 
 WEFT_BEGIN
 
-/* What kind of failure; the name says who has to act. Values are stable: they travel between ranks. */
+/* The kind of a failure; its name says who has to act. Values are stable: they travel between ranks. */
 typedef enum weft_status {
     WEFT_OK = 0,
     WEFT_USAGE = 1,  /* the caller's or user's mistake: a name, a size, a file that is not right */

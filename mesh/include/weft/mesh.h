@@ -61,8 +61,8 @@ WEFT_API weft_status weft_mesh_destroy(weft_mesh **mesh);
 WEFT_API void weft_mesh_keep(weft_mesh *mesh);
 WEFT_API void weft_mesh_release(weft_mesh *mesh);
 
-/* All Local. Names are borrowed; an axis is an index in the order written. Of no mesh (NULL), and of an axis or rank that
- * it has not, these say 0, "", -1 or NULL. */
+/* All Local. Names are borrowed; an axis is an index in the order written. Without a mesh (NULL), and for an axis or
+ * rank that it has not, these return 0, "", -1 or NULL. */
 WEFT_API const char *weft_mesh_text(const weft_mesh *mesh); /* canonical: "data:2,model:2" */
 WEFT_API int weft_mesh_n_axes(const weft_mesh *mesh);
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int axis);
@@ -99,8 +99,8 @@ WEFT_API weft_device_kind weft_mesh_device(const weft_mesh *mesh);
 WEFT_API weft_stream *weft_mesh_stream(weft_mesh *mesh, int rank);
 WEFT_API int weft_mesh_lanes(const weft_mesh *mesh);
 
-/* weft_mesh_crowding - what is wasteful in where the lanes of this host run, and the way out, a sentence; "":
- * nothing. Local.
+/* weft_mesh_crowding - a sentence about wasted cores or crowded lanes of this host, with the way out; "": nothing.
+ * Local.
  *
  * text  [room] gets it
  */

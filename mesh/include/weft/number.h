@@ -3,7 +3,7 @@
  *     double rate;
  *     if (weft_number_read(text, &rate) == 0) return weft_fail(error, WEFT_USAGE, "\"%s\" is no number", text);
  *
- * A program that has called setlocale may have a decimal comma, of which strtod would read "0.5" as 0. Options, links,
+ * A program that has called setlocale may have a decimal comma. strtod would then read "0.5" as 0. Options, links,
  * schedules, layouts, plans and sentences are read and written with a point all the same, by every function of Weft.
  */
 #ifndef WEFT_NUMBER_H

@@ -35,12 +35,12 @@ WEFT_API weft_graph *weft_graph_create(uint64_t seed);
 WEFT_API weft_status weft_graph_destroy(weft_graph **graph);
 /* The first failure of a builder; status WEFT_OK when there is none. Borrowed. */
 WEFT_API const weft_error *weft_graph_error(const weft_graph *graph);
-/* weft_graph_clear_error - forget the error and go on: nothing of the failed builder is left, every value made before
- * stays as it is, and what is built next is what it would have been without the failure, random numbers included.
+/* weft_graph_clear_error - forget the error and go on. Nothing of the failed builder is left, and every earlier value
+ * stays unchanged. Later nodes are as they would have been without the failure, random numbers included.
  *
- * Where a builder ends is told by its macro (weft_at), and by weft_compile. Who builds without the macros and never calls weft_at keeps
- * what a composition had made before it failed: nodes without a reader, which weft_compile drops.
- * Errors of weft_compile are not the graph's: they need no clearing.
+ * Its macro (weft_at) marks where a builder ends, and so does weft_compile. A program that builds without the macros
+ * and never calls weft_at keeps the nodes that a composition had made before it failed. They have no reader, and
+ * weft_compile drops them. Errors of weft_compile are not the graph's: they need no clearing.
  */
 WEFT_API void weft_graph_clear_error(weft_graph *graph);
 /* Of a valid value. Borrowed. */
@@ -152,9 +152,9 @@ WEFT_API weft_value weft_at(const char *builder, const char *file, int line, wef
  * back what it got (a cast to the same dtype), this is that value's weft_same. Builders that are there to hand back what
  * they get (weft_place, weft_name, weft_scan_end, ...) say so in their comments, and do.
  *
- * Every builder (what returns a weft_value) of graph.h, ops.h, autodiff.h and optim.h is a macro around the function of
- * its name, which says this; the macros are in <name>_here.h, made from the prototypes. Who calls builders through
- * pointers, or from another language, says it himself.
+ * Every builder (what returns a weft_value) of graph.h, ops.h, autodiff.h and optim.h is a macro around the function
+ * of its name, which says this; the macros are in <name>_here.h, made from the prototypes. A program that calls
+ * builders through pointers, or from another language, calls it itself.
  */
 WEFT_API weft_value weft_built(const char *builder, const char *file, int line, weft_value value);
 

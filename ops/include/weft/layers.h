@@ -4,10 +4,11 @@
  *                                                            .activation = "relu"});
  *     weft_value logits = weft_dense(h, &(weft_dense_options){.name = "last", .in = WEFT_DIMS(hidden), .out = WEFT_DIMS(digit)});
  *
- * Nothing here is known to the compiler: a layer is what one would write with ops.h and scan.h, and every layout is right for
- * it. Variables are called "<name>/weight" and the like, and are of the dtype that x is computed with (f32 for bf16 and f16, in
- * which what products read is rounded). Layers of one name in one graph have the same ones: so two places share weights.
- * docs/layers.md has all layers on a page. All Local; errors are the graph's, as those of every builder.
+ * Nothing here is known to the compiler: a layer is what one would write with ops.h and scan.h, and every layout is
+ * right for it. Variables are called "<name>/weight", "<name>/bias" and so on. They have the computing dtype of x
+ * (f32 for bf16 and f16; operands of products are then rounded). Layers of one name in one graph have the same ones:
+ * so two places share weights. docs/layers.md has all layers on a page. All Local; errors are the graph's, as those
+ * of every builder.
  */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
@@ -76,7 +77,7 @@ typedef struct weft_convolution_options {
     weft_spatials spatial; /* as of weft_conv: WEFT_SPATIAL(rows, columns) */
     weft_dim channel;      /* x's dim that is summed over; {0}: none */
     weft_dim features;     /* of the result, in place of channel */
-    weft_dim group;        /* x's dim of which each element has filters of its own; {0}: none */
+    weft_dim group;        /* x's dim with filters of its own for each element; {0}: none */
     const char *activation, *initializer; /* as of weft_dense_options */
     const weft_initial *weights, *biases;
     bool lacks_bias;
@@ -102,11 +103,10 @@ WEFT_API weft_value weft_norm(weft_value x, const weft_norm_options *options);
 /* weft_embedding_options - of rows of a table. Variables: "<name>/weight" [entry, embed]; "<name>/places" [over, embed]. */
 typedef struct weft_embedding_options {
     const char *name;
-    weft_dim entry; /* what ids are of */
-    weft_dim embed; /* a row's dim */
-    weft_dim
-        over; /* ids' dim of which each place has a row of its own, which is added; {0}: none */
-    weft_dtype dtype;        /* of the result; variables' by it */
+    weft_dim entry;   /* what ids are of */
+    weft_dim embed;   /* a row's dim */
+    weft_dim over;    /* ids' dim with a row of its own for each place, which is added; {0}: none */
+    weft_dtype dtype; /* of the result; variables' by it */
     const char *initializer; /* NULL: normal */
     const weft_initial *weights;
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
@@ -249,7 +249,7 @@ WEFT_API weft_value weft_gru(weft_value x, const weft_recurrent_options *options
  * does not have the same. The last two are state: no gradient flows to them, and weft_trainable has them not among what to train. */
 typedef struct weft_batch_norm_options {
     const char *name; /* of the variables */
-    weft_dim channel; /* x's dim of which each element is normalized by itself */
+    weft_dim channel; /* x's dim; each element of it is normalized by itself */
     bool is_fixed;    /* by the running averages, as after training, not by what the batch has */
     double momentum;  /* how much of a batch goes into the averages; 0: 0.1, as in PyTorch */
     double epsilon;   /* is added to the variance; 0: 1e-5 */
@@ -268,7 +268,7 @@ typedef struct weft_batch_norm_options {
 WEFT_API weft_value weft_batch_norm(weft_value x, const weft_batch_norm_options *options,
                                     weft_value *update);
 
-/* weft_experts_options - of a layer of many small networks, experts, of which each token goes through few.
+/* weft_experts_options - of a layer of many small networks, experts. Each token goes through few of them.
  *
  * Variables, of the dtype that x is computed with: "<name>/router" [feature, route], "<name>/up" [experts, feature, hidden] and
  * "<name>/down" [experts, hidden, feature]. An expert is activation(x up) down.
@@ -295,9 +295,9 @@ struct weft_experts_options {
     double capacity;
     /* no places: every expert computes every token, by a gate of 0 for those that did not choose it */
     bool is_dropless;
-    /* of is_dropless: a token is multiplied with its own experts' matrices alone (weft_pick_product), experts / top_k times less work
-     * and memory. For experts that every rank has whole: where they are split, what is inside of them goes over ranks. On the CPU
-     * alone yet */
+    /* of is_dropless: a token is multiplied with its own experts' matrices alone (weft_pick_product), experts / top_k
+     * times less work and memory. For experts that every rank has whole: where they are split, values inside of them
+     * go over ranks. On the CPU alone yet */
     bool is_picked;
     /* a token's gates are divided by their sum, of several experts; else they are shares as they are */
     bool normalizes;
@@ -308,18 +308,18 @@ struct weft_experts_options {
     const weft_experts_weights *given;
     const weft_layer_source
         *source; /* of its variables, as of dense layers; NULL: they are its own */
-    /* the router reads x times numbers from 1 - jitter to 1 + jitter, others in each run and the same in every layout, so that choices
-     * that are close go now this way, now that: for training; from 0, none, to below 1 */
+    /* the router reads x times numbers from 1 - jitter to 1 + jitter, others in each run and the same in every
+     * layout. So close choices alternate: for training; from 0, none, to below 1 */
     double jitter;
 };
 
-/* What is to be added to a loss, by weights of one's own, or looked at; scalars. */
+/* Scalars to be added to a loss, with weights of your own, or looked at. */
 struct weft_experts_facts {
     /* mean over groups of experts sum_e (e's part of all choices) (mean share of e): 1 where the load is even, up to `experts`
      * where all choose one. Where experts choose, 1 */
     weft_value balance;
     weft_value z;           /* mean of logsumexp(logits)^2: keeps the router's logits small */
-    weft_value dropped;     /* i32: tokens that no expert took, whose result is 0 */
+    weft_value dropped;     /* i32: tokens that no expert took; their result is 0 */
     weft_value turned_away; /* i32: choices of tokens for which there was no place */
 };
 

@@ -20,10 +20,10 @@ enum { WEFT_MAX_EINSUM = 12 };
 WEFT_API weft_value weft_einsum(weft_shape out, weft_value a, weft_value b);
 WEFT_API weft_value weft_einsum_n(weft_shape out, weft_values operands);
 
-/* conv: as einsum, but that x is read through windows: along each dim of space, with element o of the result and tap t goes
- * element stride o + dilation t - before of x, or 0 where x has none. Taps are not turned round. What is a channel, a group or
- * the batch follows from names: `channel` in x and w alone is summed, `group` in all three is kept apart. At most 3 dims of
- * space; their names in x, w and the result may be the same. Any dtype that einsum has.
+/* conv: as einsum, but that x is read through windows: along each dim of space, with element o of the result and tap
+ * t goes element stride o + dilation t - before of x, or 0 where x has none. Taps are not turned round. Channels,
+ * groups and the batch follow from names: `channel` in x and w alone is summed, `group` in all three is kept apart.
+ * At most 3 dims of space; their names in x, w and the result may be the same. Any dtype that einsum has.
  *
  *     weft_spatial rows = weft_spatial_same(row, tap_row, "row", 1, 1), columns = weft_spatial_same(column, tap_column, "column", 1, 1);
  *     weft_value y = weft_conv(WEFT_DIMS(batch, rows.out, columns.out, features), x, w, WEFT_SPATIAL(rows, columns));
@@ -62,9 +62,10 @@ WEFT_API weft_spatial weft_spatial_valid(weft_dim in, weft_dim tap, const char *
 WEFT_API weft_spatial weft_spatial_same(weft_dim in, weft_dim tap, const char *out, int64_t stride,
                                         int64_t dilation);
 
-/* max_pool: the largest of the elements of x in each window; dims of space as in weft_conv, but that there is no filter: of `tap`
- * the size alone counts. What is outside of x is left out. Its gradient goes to the first of the largest.
- * average_pool: their mean, of float dtypes; counts_outside: divided by all taps, else by those within x (NaN where there are none). */
+/* max_pool: the largest of the elements of x in each window; dims of space as in weft_conv, but that there is no
+ * filter: of `tap` the size alone counts. Elements outside of x are left out. Its gradient goes to the first of the
+ * largest. average_pool: their mean, of float dtypes; counts_outside: divided by all taps, else by those within x
+ * (NaN where there are none). */
 WEFT_API weft_value weft_max_pool(weft_value x, weft_spatials spatial);
 WEFT_API weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside);
 
@@ -127,7 +128,7 @@ WEFT_API weft_value weft_logical_and(weft_value a, weft_value b);
 WEFT_API weft_value weft_logical_or(weft_value a, weft_value b);
 WEFT_API weft_value weft_logical_xor(weft_value a, weft_value b);
 WEFT_API weft_value weft_logical_not(weft_value x);
-WEFT_API weft_value weft_is_finite(weft_value x); /* i32: 1 but for infinities and NaN */
+WEFT_API weft_value weft_is_finite(weft_value x); /* i32: 1 except for infinities and NaN */
 WEFT_API weft_value weft_is_nan(weft_value x);
 /* where: a where condition (i32) is not 0, else b; a NaN in the other branch does not leak. */
 WEFT_API weft_value weft_where(weft_value condition, weft_value a, weft_value b);
@@ -164,7 +165,7 @@ WEFT_API weft_value weft_min(weft_shape out, weft_value x);
 /* prod: the product; integers wrap around. Its gradient is right where elements are 0, too. */
 WEFT_API weft_value weft_prod(weft_shape out, weft_value x);
 WEFT_API weft_value weft_mean_over(weft_shape out, weft_value x);
-/* variance: the sum of the squares of what is apart from the mean, by their number less `correction` (0, or 1: unbiased). */
+/* variance: the sum of the squared distances from the mean, by their number less `correction` (0, or 1: unbiased). */
 WEFT_API weft_value weft_variance(weft_shape out, weft_value x, double correction);
 /* i32: 1 where any element, or every one, is not 0. */
 WEFT_API weft_value weft_any(weft_shape out, weft_value x);
@@ -187,10 +188,10 @@ WEFT_API weft_value weft_cummax(weft_value x, weft_dim dim, bool exclusive, bool
 WEFT_API weft_value weft_cummin(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_softmax(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_log_softmax(weft_value x, weft_dim dim);
-/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim], in the dtype
- * that logits are computed with: f32 of bf16 and f16, so that a mean of it loses nothing.
- * A row whose label is outside dim (-1, -100, but a class too many as well) is ignored: 0, without gradient. Labels are compared with
- * the classes by weft_dataset_bound where they are data, by weft_checked_ids in the graph. */
+/* cross_entropy: -log_softmax(logits over dim) at labels (i32, logits' dims without dim); [logits' dims without dim],
+ * in the dtype that logits are computed with: f32 of bf16 and f16, so that a mean of it loses nothing. A row with a
+ * label outside dim (-1, -100, but a class too many as well) is ignored: 0, without gradient. Labels are compared
+ * with the classes by weft_dataset_bound where they are data, by weft_checked_ids in the graph. */
 WEFT_API weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 /* weft_cross_entropy_with: of a row with logits x, label y and p = softmax(x) over the C classes of dim,
  *
@@ -216,9 +217,9 @@ WEFT_API weft_value weft_cross_entropy_with(weft_value logits, weft_value labels
 WEFT_API weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim);
 /* rms_norm: x / sqrt(mean of x^2 + 1e-5) * gain; gain [dim]. */
 WEFT_API weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim);
-/* group_norm: (x - mean) / sqrt(variance + epsilon) * gain + bias; mean and variance over the dims `over` (rows, columns) and the
- * channels of a group, of which there are n_groups in channel, one behind the other. instance_norm: over `over` alone. gain and
- * bias [channel], or other dims of x. */
+/* group_norm: (x - mean) / sqrt(variance + epsilon) * gain + bias; mean and variance over the dims `over` (rows,
+ * columns) and the channels of a group. channel has n_groups groups, one after the other. instance_norm: over `over`
+ * alone. gain and bias [channel], or other dims of x. */
 WEFT_API weft_value weft_group_norm(weft_value x, weft_value gain, weft_value bias,
                                     weft_dim channel, int64_t n_groups, weft_shape over,
                                     double epsilon);
@@ -237,17 +238,18 @@ WEFT_API weft_value weft_huber(weft_value prediction, weft_value target, double 
 WEFT_API weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets);
 /* kl_divergence: the sum over dim of p (log p - log q). */
 WEFT_API weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim);
-/* soft_cross_entropy: the sum over dim of labels (-log softmax(logits)): labels are shares of the classes [.., dim]. smooth_labels:
- * such labels, of which `by` (0 to 1) is spread evenly. z_loss: logsumexp(logits)^2, a term that keeps it near 0. soft_cross_entropy,
- * z_loss and ctc_loss are f32 of bf16 and f16, as cross_entropy is. */
+/* soft_cross_entropy: the sum over dim of labels (-log softmax(logits)): labels are shares of the classes [.., dim].
+ * smooth_labels: such labels, with a share `by` (0 to 1) of them spread evenly. z_loss: logsumexp(logits)^2, a term
+ * that keeps it near 0. soft_cross_entropy, z_loss and ctc_loss are f32 of bf16 and f16, as cross_entropy is. */
 WEFT_API weft_value weft_soft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim);
 WEFT_API weft_value weft_smooth_labels(weft_value labels, weft_dim dim, double by);
 WEFT_API weft_value weft_z_loss(weft_value logits, weft_dim dim);
-/* ctc_loss: -log of the likelihood of each row's labels, over all ways to spread them over the frames of `time` with blanks between:
- * logits [.., time, classes], of which it takes the log_softmax; labels i32 [.., label]. [logits' dims without time and classes]
- * A row whose labels no way has (fewer frames than labels and the blanks between equal ones; a label that is no class, or the blank; a
- * number of labels below 0 or above label's size) has an infinite loss and no gradient. Of frames a number below 0 counts none, and
- * one above time's size all. A scan along time, which is whole for it; the cost goes with time x label. */
+/* ctc_loss: -log of the likelihood of each row's labels, over all ways to spread them over the frames of `time` with
+ * blanks between. logits [.., time, classes] go through log_softmax; labels are i32 [.., label]. [logits' dims
+ * without time and classes] A row with impossible labels has an infinite loss and no gradient. These are fewer frames
+ * than labels and the blanks between equal ones; a label that is no class, or the blank; a number of labels below 0
+ * or above label's size. Of frames a number below 0 counts none, and one above time's size all. A scan along time,
+ * which is whole for it; the cost goes with time x label. */
 typedef struct weft_ctc_options {
     weft_dim time, classes, label;
     /* i32, of some of the result's dims: how many of a row's frames, and of its labels, count; the others are not looked at. {0}:
@@ -266,11 +268,12 @@ WEFT_API weft_value weft_gather(weft_value table, weft_value ids,
                                 weft_dim dim); /* [ids..., rest...] */
 WEFT_API weft_value weft_scatter_add(weft_value rows, weft_value ids,
                                      weft_dim dim); /* [dim, rest...] */
-/* pick: y[.., own] = x[.., ids[.., own]]: of each row one element, or as many as dims of the ids' own say; x without dim, then
- * those. ids may be along dim itself. Ids with dims of their own may lack some of x's, whose elements are then taken together, as
- * one row: the ids' dims, then those. */
+/* pick: y[.., own] = x[.., ids[.., own]]: of each row one element, or as many as dims of the ids' own say; x without
+ * dim, then those. ids may be along dim itself. Ids with dims of their own may lack some of x's. These are then taken
+ * together, as one row: the ids' dims, then those. */
 WEFT_API weft_value weft_pick(weft_value x, weft_value ids, weft_dim dim);
-/* unpick: the other way: y [out], which has dim, is 0 but for y[.., ids[.., own]], to which x[.., own] is added. */
+/* unpick: the other way: y [out], which has dim, is 0 except for y[.., ids[.., own]], to which x[.., own] is
+ * added. */
 WEFT_API weft_value weft_unpick(weft_shape out, weft_value x, weft_value ids, weft_dim dim);
 
 /* pick_product: y[.., own, out] = the sum over in of x[.., in] w[ids[.., own], in, out]: each row of x times the matrix, or the matrices,
@@ -282,8 +285,8 @@ WEFT_API weft_value weft_pick_product(weft_value x, weft_value w, weft_value ids
 WEFT_API weft_value weft_scatter_max(weft_value rows, weft_value ids, weft_dim dim);
 WEFT_API weft_value weft_scatter_min(weft_value rows, weft_value ids, weft_dim dim);
 WEFT_API weft_value weft_segment_mean(weft_value rows, weft_value ids, weft_dim dim);
-/* histogram: i32 [out, bins]: how many elements of x, over the dims that `out` lacks, lie in each of bins.size equal parts of [low,
- * high], whose last has `high` too; what is outside, and NaN, is not counted. */
+/* histogram: i32 [out, bins]: how many elements of x, over the dims that `out` lacks, lie in each of bins.size equal
+ * parts of [low, high], the last with `high` too; elements outside, and NaN, are not counted. */
 WEFT_API weft_value weft_histogram(weft_shape out, weft_value x, double low, double high,
                                    weft_dim bins);
 /* embedding_bag: the sum over bag, a dim of the ids, of rows of the table, by weights with dims of the ids ({0}: 1); is_mean: by
@@ -293,13 +296,13 @@ WEFT_API weft_value weft_embedding_bag(weft_value table, weft_value ids, weft_di
 /* count_outside: i32, a scalar: how many ids are none of dim's. weft_checked_ids: the run fails where there are any. */
 WEFT_API weft_value weft_count_outside(weft_value ids, weft_dim dim);
 
-/* order: a NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending and descending.
- * argsort: i32, the indices in that order. sort: the elements; *ids, NULL for none: their indices. order: of the first `to` alone.
- * dim is whole for these; where it is split, another dim takes the axis, or it is gathered, or, if it is long and the ranks are
- * many, it is ordered by columns, with static exchanges of twice a rank's part (docs/layouts.md).
- * top_k, bottom_k: the to.size largest, the largest first, or least, the least first. A dim of 96 elements or more, of which not
- * more than a part of 96 is asked for, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share: what goes over ranks is 48 to.size
- * elements a row, and the result is the same in every layout. */
+/* order: a NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, ascending and
+ * descending. argsort: i32, the indices in that order. sort: the elements; *ids, NULL for none: their indices. order:
+ * of the first `to` alone. dim is whole for these. Where it is split, another dim takes the axis, or it is gathered.
+ * If it is long and the ranks are many, it is ordered by columns, with static exchanges of twice a rank's part
+ * (docs/layouts.md). top_k, bottom_k: the to.size largest, the largest first, or least, the least first. A dim of 96
+ * elements or more, with to.size at most a 96th of it, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share. 48
+ * to.size elements a row go over ranks, and the result is the same in every layout. */
 WEFT_API weft_value weft_order(weft_value x, weft_dim dim, weft_dim to, bool descending);
 WEFT_API weft_value weft_argsort(weft_value x, weft_dim dim, bool descending);
 WEFT_API weft_value weft_sort(weft_value x, weft_dim dim, bool descending, weft_value *ids);
@@ -310,14 +313,13 @@ WEFT_API weft_value weft_bottom_k(weft_value x, weft_dim dim, weft_dim to, weft_
 WEFT_API weft_value weft_quantile(weft_value x, weft_dim dim, double q);
 WEFT_API weft_value weft_median(weft_value x, weft_dim dim);
 
-/* square matrices, of two dims of one size; all other dims number matrices, and may be split; the two sides are whole on every
- * rank. In the equations a, l have [row, column], b has row and, instead of it, x column: so with the two sides exchanged it is the
- * transposed matrix. Dims that b alone has number its columns. Float dtypes; of 16 bits in f32.
- * cholesky: l, lower triangular, with l l' = x, of which what is above the diagonal is not read; its gradient is that of a
- * symmetric matrix. One that is not positive definite has an l of NaN alone.
- * triangular_solve: a x = b of a lower, or upper, triangle; the rest of a is not read.
- * solve: a x = b by elimination with pivots; NaN for a matrix that is singular to the bit. solve_positive: of a symmetric,
- * positive definite a, by cholesky. */
+/* square matrices, of two dims of one size; all other dims number matrices, and may be split; the two sides are whole
+ * on every rank. In the equations a, l have [row, column], b has row and, instead of it, x column: so with the two
+ * sides exchanged it is the transposed matrix. Dims that b alone has number its columns. Float dtypes; of 16 bits in
+ * f32. cholesky: l, lower triangular, with l l' = x; x is not read above the diagonal. Its gradient is that of a
+ * symmetric matrix. One that is not positive definite has an l of NaN alone. triangular_solve: a x = b of a lower, or
+ * upper, triangle; the rest of a is not read. solve: a x = b by elimination with pivots; NaN for a matrix that is
+ * singular to the bit. solve_positive: of a symmetric, positive definite a, by cholesky. */
 WEFT_API weft_value weft_cholesky(weft_value x, weft_dim row, weft_dim column);
 WEFT_API weft_value weft_triangular_solve(weft_value a, weft_value b, weft_dim row, weft_dim column,
                                           bool is_upper);
@@ -338,11 +340,11 @@ WEFT_API weft_value weft_attention(weft_value q, weft_value k, weft_value v, wef
  *     y = weft_attention_with(q, k, v, &(weft_attention_options){.query = seq, .memory = seq, .feature = kv,
  *                                                                .column = key, .bias = bias, .mask = mask});
  *
- * bias and mask have any of the dims of the scores: q's dims but feature, and the memory rows, which
- * they call `column`. A tensor cannot have one dim twice: so where query and memory are the same dim, column must be
- * given when bias or mask has the memory rows (weft_rename them). Else it is memory, unless it is given.
- * window w: query row i sees the memory rows i-w+1..i when causal, else those with |i - j| < w. What nobody of a block
- * of rows sees, for causal, window or mask, is not computed: the cost goes with query x window. */
+ * bias and mask have any of the dims of the scores: q's dims but feature, and the memory rows, which they call
+ * `column`. A tensor cannot have one dim twice: so where query and memory are the same dim, column must be given when
+ * bias or mask has the memory rows (weft_rename them). Else it is memory, unless it is given. window w: query row i
+ * sees the memory rows i-w+1..i when causal, else those with |i - j| < w. Scores that no row of a block sees, for
+ * causal, window or mask, are not computed: the cost goes with query x window. */
 typedef struct weft_attention_options {
     weft_dim query, memory,
         feature;     /* as in weft_attention                                              */
@@ -383,14 +385,14 @@ WEFT_API weft_value weft_concat(weft_value a, weft_value b, weft_dim a_dim, weft
 
 /* stack: values of the same dims along a new one, dim, the result's first; dim.size of them. */
 WEFT_API weft_value weft_stack(weft_values values, weft_dim dim);
-/* pad: `before` elements of `value` before x, and as many behind it as `to` has room for. pad_reflect: x continued as a mirror
- * at its first and last elements would, which stand once. dilate: zeros between, step - 1 of them. */
+/* pad: `before` elements of `value` before x, and after it as many as `to` has room for. pad_reflect: x continued as
+ * a mirror at its first and last elements would, which stand once. dilate: zeros between, step - 1 of them. */
 WEFT_API weft_value weft_pad(weft_value x, weft_dim dim, int64_t before, weft_dim to, double value);
 WEFT_API weft_value weft_pad_reflect(weft_value x, weft_dim dim, int64_t before, weft_dim to);
 WEFT_API weft_value weft_dilate(weft_value x, weft_dim dim, int64_t step, weft_dim to);
-/* along dim of n elements, y[i] is: flip: x[n - 1 - i]; roll: x[(i - by) mod n]; shift_along: x[i - by], or 0 where there is
- * none (by above -n and below n). shift_by: as shift_along, or if it wraps as roll, by numbers that are computed: i32, one for all or of
- * dims of x, each row by its own; as pick, of which it is made, goes through x. */
+/* along dim of n elements, y[i] is: flip: x[n - 1 - i]; roll: x[(i - by) mod n]; shift_along: x[i - by], or 0 where
+ * there is none (by above -n and below n). shift_by: as shift_along, or if it wraps as roll, by computed numbers:
+ * i32, one for all or of dims of x, each row by its own. It is made of pick, and goes through x as pick does. */
 WEFT_API weft_value weft_flip(weft_value x, weft_dim dim);
 WEFT_API weft_value weft_roll(weft_value x, weft_dim dim, int64_t by);
 WEFT_API weft_value weft_shift_along(weft_value x, weft_dim dim, int64_t by);
@@ -431,8 +433,8 @@ WEFT_API weft_value weft_dropout_over(weft_value x, double rate, weft_shape nois
  *     weft_value l = weft_cholesky(a, row, column);
  *     l = weft_require(l, weft_all(WEFT_SCALAR, weft_is_finite(l)), none, "the covariance is not positive definite");
  *
- * checked_ids: ids as they are, for who would rather stop than go on with zeros: where one is none of dim's, that is the sentence, with
- * the largest of them.
+ * checked_ids: ids unchanged, for programs that would rather stop than go on with zeros: an id outside dim ends the
+ * run with a sentence, with the largest of them.
  *
  *     rows = weft_gather(table, weft_checked_ids(ids, vocab), vocab);
  *
@@ -442,8 +444,9 @@ WEFT_API weft_value weft_require(weft_value x, weft_value holds, weft_value numb
 WEFT_API weft_value weft_checked_ids(weft_value ids, weft_dim dim);
 /* identity forward, no gradient */
 WEFT_API weft_value weft_stop_gradient(weft_value x);
-/* weft_same - x as it is, as a value of its own: with its own name, placement and gradient. Read after a run, it is what x was in
- * that run, also where x is a variable that has been assigned since. Nothing is copied but for that, and to live elsewhere than x. */
+/* weft_same - x as it is, as a value of its own: with its own name, placement and gradient. Read after a run, it is
+ * what x was in that run, also where x is a variable that has been assigned since. Nothing is copied except for that,
+ * and to live elsewhere than x. */
 WEFT_API weft_value weft_same(weft_value x);
 /* weft_settle - x as it is, but no partial sum: one that would be left to go on into other sums is finished here, into where this
  * value goes (weft_place, weft_place_as). */

@@ -26,8 +26,8 @@ typedef struct weft_compile_options {
        box on every rank (the same layout gives that; on one rank every layout does). It must outlive the new one.
        NULL: none */
     weft_program *share;
-    /* a pass ("unroll", "expand", "simplify", "place", "lower", "accumulate", "elide_casts", "fuse", "fuse_horizontal", "order", "bucket", "hoist",
-     * "prefetch", "schedule") whose result is printed to stderr; NULL: none */
+    /* a pass ("unroll", "expand", "simplify", "place", "lower", "accumulate", "elide_casts", "fuse", "fuse_horizontal", "order",
+     * "bucket", "hoist", "prefetch", "schedule"): its result is printed to stderr; NULL: none */
     const char *dump;
     /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
     const weft_policy *policy;
@@ -35,19 +35,20 @@ typedef struct weft_compile_options {
     bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
     bool
         synchronous; /* each exchange is finished before the next step, in place of going on while others compute */
-    /* Bytes a second through a rank's link, of all axes or of some, and perhaps what an exchange takes before its first byte
-     * is there: "125MB+1ms", "data:125MB+1ms,model:10GB". It is stated and not measured, so that all ranks, and a plan made
-     * elsewhere, come to the same. An axis of which nothing is said, and NULL: 3GB+5us. Where `cost` has a function for
-     * exchanges, or a latency, that counts */
+    /* Bytes a second through a rank's link, of all axes or of some, and perhaps what an exchange takes before its
+     * first byte is there: "125MB+1ms", "data:125MB+1ms,model:10GB". It is stated and not measured, so that all
+     * ranks, and a plan made elsewhere, come to the same. An axis without an entry, and NULL: 3GB+5us. Where `cost`
+     * has a function for exchanges, or a latency, that counts */
     const char *link;
     weft_precision
         precision; /* what products of f32 may be computed with; 0: f32. The CPU has f32 alone */
     /* A scan of at most so many trips (weft/scan.h) is written down trip by trip; the body of one of more is compiled once. 0:
      * WEFT_UNROLL. Results are the same numbers */
     int64_t unroll;
-    /* Factors may be infinite, and products are to be what they are on one rank: an infinity, or no number. So a sum of which
-     * ranks have parts is finished before it is multiplied by another tensor, or divided. Else its parts are, where that sends
-     * less, and infinities of both signs can meet in what was one product: a matter of the layout, of infinite factors alone */
+    /* Factors may be infinite, and products are to be what they are on one rank: an infinity, or no number. So a sum
+     * split over ranks is finished before it is multiplied by another tensor, or divided. Else its parts are, where
+     * that sends less, and infinities of both signs can meet in what was one product: a matter of the layout, of
+     * infinite factors alone */
     bool infinities;
 } weft_compile_options;
 
@@ -150,21 +151,21 @@ typedef struct weft_usage {
      * (weft_recompute_begin): how many more it would leave without them, and the flops that they cost, of `flops` */
     int64_t kept_bytes, spared_bytes;
     double again_flops;
-    /* measured: steps, of n_steps, that the device did as parts of what it had kept of an earlier run; and which step the host takes
-     * part in, so that what is kept ends there, or why nothing is kept: NULL, or lives as long as the program */
+    /* measured: steps, of n_steps, that the device did as parts of kept ones of an earlier run; and the step with the
+     * host's part, which ends them, or why nothing is kept: NULL, or lives as long as the program */
     int n_kept;
     const char *why_apart;
 } weft_usage;
 
-/* weft_plan_usage - what one run needs of `rank`, before it ever runs: of all trips of a scan, where weft_scan_while and its like
- * may make fewer. Local. */
+/* weft_plan_usage - the needs of one run of `rank`, before it ever runs. They count all trips of a scan, where
+ * weft_scan_while and weft_scan_if may make fewer. Local. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_usage(const weft_program *program, int rank,
                                                      weft_usage *usage, weft_error *error);
 /* weft_measured_usage - what the last run of a local rank really did: the steps, and the highest byte of the arena
  * touched (arena_bytes). All 0 for another rank. Local. */
 WEFT_API void weft_measured_usage(const weft_program *program, int rank, weft_usage *usage);
 
-/* What one rank moves over one set of axes with one collective in one run. */
+/* The traffic of one rank over one set of axes with one collective in one run. */
 typedef struct weft_traffic {
     uint32_t axes;
     weft_convert_kind kind;

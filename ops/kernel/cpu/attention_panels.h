@@ -1,11 +1,11 @@
 /* attention_panels.h: what attention and its gradient share where a processor has kernels of ours (gemm.h).
  *
- * A panel is some query rows of one head, as many as WEFT_PANEL_VECTORS vectors have elements. Its scores are kept turned,
- * S^T [memory, query]: what is done with a row of the softmax is then done with all query rows of the panel side by side,
- * and every product has one operand that lies as a tile reads it and another of which single elements are read. Memory
- * rows are copied together, as many as a lane's scratch holds, once for all panels; they and their gradients are then
- * close by, in whole tiles, wherever the tensors have them. What a mask leaves of a panel is computed by parts: rows of a
- * tile, and the vectors that see any of them.
+ * A panel is some query rows of one head, as many as WEFT_PANEL_VECTORS vectors have elements. Its scores are kept
+ * transposed, S^T [memory, query]. So the softmax works on all query rows of the panel side by side. In every product
+ * one operand is stored as a tile reads it, and of the other single elements are read. Memory rows are copied
+ * together, as many as a lane's scratch holds, once for all panels; they and their gradients are then close by, in
+ * whole tiles, wherever the tensors have them. The unmasked part of a panel is computed by parts: rows of a tile, and
+ * the vectors that see any of them.
  */
 #ifndef WEFT_ATTENTION_PANELS_H
 #define WEFT_ATTENTION_PANELS_H

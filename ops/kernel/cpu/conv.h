@@ -1,7 +1,8 @@
 /* conv.h: a product of two tensors, one of them read through windows, as conv.c has worked it out, for the two ways to do it.
  *
- * y[g, m, n] = sum over k of x[g, m, k] w[g, k, n], as in einsum, where x is not there: each direction of space has one dim in x,
- * and m and k have one of it each, of which element i of m and element t of k go with (stride i + dilation t + offset) / over.
+ * y[g, m, n] = sum over k of x[g, m, k] w[g, k, n], as in einsum, except that this x does not exist. Each direction
+ * of space has one dim in x, and m and k have one of it each. Element i of m and element t of k go with element
+ * (stride i + dilation t + offset) / over of x's dim.
  */
 #ifndef WEFT_CONV_H
 #define WEFT_CONV_H

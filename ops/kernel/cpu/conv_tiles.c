@@ -1,5 +1,6 @@
-/* conv_tiles.c: a convolution as matrix products. Of x unfolded, [m, k], a tile at a time is laid out in a lane's scratch, where
- * it stays in cache, and multiplied with a matrix of w: all of x unfolded, which is x as often as there are taps, is nowhere.
+/* conv_tiles.c: a convolution as matrix products. A tile at a time of unfolded x, [m, k], is laid out in a lane's
+ * scratch, where it stays in cache, and multiplied with a matrix of w. All of unfolded x, which is x as often as
+ * there are taps, never exists.
  *
  * Tiles follow from shapes alone, and k is cut in the same pieces for all of them.
  * source  Chellapilla, Puri and Simard 2006 for unfolding; Chetlur et al. 2014, "cuDNN", for doing so tile by tile

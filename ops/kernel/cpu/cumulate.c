@@ -1,6 +1,6 @@
 /* cumulate.c: sums and products along a dim that is whole, in its order or against it; kept in double for floats.
  *
- * Both tensors are [outer, dim, inner]; a lane does stretches of inner, each of which goes along the dim in one pass.
+ * Both tensors are [outer, dim, inner]; a lane does stretches of inner, and goes along the dim in one pass for each.
  */
 #include "cpu/nest.h"
 

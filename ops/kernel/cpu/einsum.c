@@ -1,9 +1,9 @@
 /* einsum.c: the product of two tensors over named dims, as matrix products wherever strides allow.
  *
- * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k
- * (a, b). Of m, n and k the largest loop that BLAS can walk becomes the matrix direction; what does
- * not collapse into it is looped over: batch, m and n as independent products, k by adding up.
- * Where no unit stride can be found strided loops do the work.
+ * Each dim name belongs to a group by where it occurs: batch (a, b, out), m (a, out), n (b, out), k (a, b). The
+ * largest loop of m, n and k that BLAS can walk becomes the matrix direction. Other loops that do not collapse into
+ * it stay outside: batch, m and n as independent products, k by adding up. Where no unit stride can be found strided
+ * loops do the work.
  *
  * All of that is worked out once, and with it which way does the work: our own packed kernels (gemm.h), those of a vector and
  * a matrix (gemv.h), BLAS, plain loops where the matrices are tiny, or strided ones. The result has the same bits on any number

@@ -1,12 +1,12 @@
 /* gemm.c: c = alpha a b, by blocks that stay in cache.
  *
- * k is cut into depths by its own size alone, and each element is summed up along a depth in one register, so the bits of
- * c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once and stays in
- * L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie one after the
- * other, by the first tile that reads a panel: its arithmetic hides the copying. What is packed next is fetched while tiles
- * are computed. Rows that one panel goes past are not packed. Lanes that share a product pack what stays, each for itself,
- * and take what flows.
- * bf16 and f16 are widened as they are packed, and computed with in f32.
+ * k is cut into depths by its own size alone, and each element is summed up along a depth in one register, so the
+ * bits of c do not depend on how m and n are cut. At each depth the side with fewer rows or columns is packed once
+ * and stays in L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie
+ * one after the other, by the first tile that reads a panel: its arithmetic hides the copying. The next operands to
+ * pack are prefetched while tiles are computed. Rows that one panel goes past are not packed. Lanes that share a
+ * product pack what stays, each for itself, and take what flows. bf16 and f16 are widened as they are packed, and
+ * computed with in f32.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"

@@ -1,9 +1,9 @@
 /* gemv.c: a vector times a matrix, where nothing is read twice but the vector: it goes as fast as memory brings the matrix.
  *
- * A chunk of the results has its sums side by side in the first-level cache. Where results are neighbours in the matrix, so many
- * rows of it at a time are added to them; where what is summed is, so many results at a time are dots. Either way the processor
- * sees several short streams, of which it does not fetch enough by itself: the rows that come next are asked for, to L2.
- * bf16 and f16 are widened as they are read, and added up in f32.
+ * A chunk of the results has its sums side by side in the first-level cache. Where results are neighbours in the
+ * matrix, several rows of it at a time are added to them. Where summed elements are neighbours, several results at a
+ * time are dots. Either way there are several short streams, and the processor does not prefetch enough by itself:
+ * the next rows are prefetched to L2. bf16 and f16 are widened as they are read, and added up in f32.
  */
 #include "cpu/gemv.h"
 

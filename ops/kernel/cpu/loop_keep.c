@@ -1,8 +1,8 @@
 /* loop_keep.c: what is kept of a loop's values from pass to pass, and which results are written in place. See
  * loop_making.h.
  *
- * A result is written where it belongs by its op, unless that memory is an operand that is read after the op: then it is
- * copied there at the end of the block, in the last pass that reads the operand (`hold_back`).
+ * An op writes its result to its place, unless that memory is an operand that is read after the op. Then it is copied
+ * there at the end of the block, in the last pass that reads the operand (`hold_back`).
  */
 #include "cpu/loop_making.h"
 

@@ -1,9 +1,9 @@
 /* loop_leave.c: which reductions leave something behind of each element, for the op that goes on with it. See
  * loop_making.h.
  *
- * exp((x - f) - g), where f and g are what a finish makes of the state of x's own row, needs no exp: the reduction has
- * computed exp(x - shift) already, and a factor for each block makes the one of the other. It leaves that in the memory of
- * the result that it becomes, else in the lane's scratch; the differences are not computed if nobody else asks for them.
+ * exp((x - f) - g) needs no exp, if a finish makes f and g from the state of x's own row. The reduction has computed
+ * exp(x - shift) already, and a factor for each block turns one into the other. It leaves that in the memory of the
+ * result that it becomes, else in the lane's scratch; the differences are not computed if nobody else asks for them.
  */
 #include "cpu/loop_making.h"
 

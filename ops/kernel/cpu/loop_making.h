@@ -1,12 +1,12 @@
 /* loop_making.h: a loop while it is being prepared: what is known of its slots, and the acts of the stage at hand.
  *
- * A *pass* goes over the blocks of a group once. An op on elements belongs to the first pass in which its operands are
- * there: one that reads what a reduction of pass p gives belongs to pass p + 1. What later passes need of a value is
- * read from its result in memory, or kept in the lane's scratch, or computed again there (`need`).
+ * A *pass* goes over the blocks of a group once. An op on elements belongs to the first pass in which its operands
+ * are there: one that reads what a reduction of pass p gives belongs to pass p + 1. Later passes read a value from
+ * its result in memory, or from the lane's scratch, or compute it again (`need`).
  *
- * The order of things: slots are described and results checked (loop_slots.c); it is decided what is kept from pass to
- * pass and which results are written in place (loop_keep.c); acts are made (loop_acts.c), each of which finds what it
- * reads and writes through refs (loop_refs.c).
+ * The order: slots are described and results checked (loop_slots.c). Then come the choices: values kept from pass to
+ * pass, and results written in place (loop_keep.c). Then acts are made (loop_acts.c), and find their operands and
+ * results through refs (loop_refs.c).
  */
 #ifndef WEFT_LOOP_MAKING_H
 #define WEFT_LOOP_MAKING_H

@@ -1,11 +1,11 @@
 /* loop_prepared.h: what a loop is between weft_loop_prepare and weft_loop_run.
  *
- * The space, collapsed, is rows; rows are taken in *groups* (one long row, or several short ones), and a group is cut
- * into *blocks* of elements that are contiguous in the space: at most WEFT_BLOCK, or where rows are reduced, as many pieces
- * of that as the lane's buffers have room for (so that a reduction has more to do at a time; it adds up piece by piece).
- * What is done is a list of acts in stages: the even ones once for a group, the odd ones for each of its blocks. So a loop
- * with two reductions one after the other has seven: once, blocks (they end with the first reduction), once, blocks, once,
- * blocks, once.
+ * The space, collapsed, is rows. Rows are taken in *groups* (one long row, or several short ones), and a group is cut
+ * into *blocks* of elements that are contiguous in the space. A block has at most WEFT_BLOCK elements. Where rows are
+ * reduced, it has as many pieces of that as the lane's buffers have room for, so that a reduction has more to do at a
+ * time; it adds up piece by piece. The work is a list of acts in stages: the even ones once for a group, the odd ones
+ * for each of its blocks. So a loop with two reductions one after the other has seven: once, blocks (they end with
+ * the first reduction), once, blocks, once, blocks, once.
  *
  * Lanes share out *units*: groups; the blocks of rows that nobody reduces; of a few long rows that one pass reduces,
  * as many elements as a chunk of the reduction's kernel has. The states of such units are kept in lane 0's scratch, merged in

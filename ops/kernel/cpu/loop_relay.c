@@ -1,10 +1,10 @@
 /* loop_relay.c: which acts on elements become one act over registers. See loop_making.h.
  *
- * An op goes on with the tile of the one before it where that is one of its operands, and the other is a block, or one number
- * of the row. What more is done with a value in between than going on is a store. An op that goes on with something else has
- * its operand loaded into the tile, once what was there is stored: so all ops of a pass go through a tile before the next
- * one, and those that a core does slowly (a root, a division) go on while others load and store. Asking for the next block
- * is done on the way. A relay is worth it from two ops on, or where it saves spreading a number along the row.
+ * An op goes on with the tile of the one before it where that is one of its operands, and the other is a block, or
+ * one number of the row. The only other use of a value in between is a store. An op with another operand loads it
+ * into the tile, once the old value is stored. So all ops of a pass go through a tile before the next one, and slow
+ * instructions (a root, a division) overlap with loads and stores. Asking for the next block is done on the way. A
+ * relay is worth it from two ops on, or where it saves spreading a number along the row.
  */
 #include "cpu/loop_making.h"
 #include "cpu/relay.h"

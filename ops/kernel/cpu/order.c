@@ -1,8 +1,9 @@
 /* order.c: the indices of a row's elements in the order of the elements: all of them, or the first few.
  *
- * An element's key is an unsigned number that is the larger the later the element comes; of equal keys the lower index comes
- * first. Few are kept in a heap, whose top is the last of those found so far; else all are sorted by the bytes of their keys,
- * from the lowest on, which keeps the order of what is equal.  source  Knuth, The Art of Computer Programming 3, 5.2.5
+ * An element's key is an unsigned number that is the larger the later the element comes; of equal keys the lower
+ * index comes first. Few are kept in a heap with the last of those found so far on top. Else all are sorted by the
+ * bytes of their keys, from the lowest on, which keeps the order of equal ones.  source  Knuth, The Art of Computer
+ * Programming 3, 5.2.5
  */
 #include "cpu/kernels.h"
 #include "cpu/nest.h"

@@ -1,10 +1,9 @@
 /* reduce.c: an operand reduced over the dims that the result lacks.
  *
- * The direction whose neighbours are neighbours in memory is either reduced (rows: SIMD along a
- * run) or kept (columns: many results side by side); the rest of the dims, in any interleaving, are
- * loops around that. Lanes share out the kept elements; when there are few of those the reduced
- * range is cut into chunks, by shape alone, merged in order: the result has the same bits on any
- * number of lanes.
+ * The direction with neighbours in memory is either reduced (rows: SIMD along a run) or kept (columns: many results
+ * side by side); the rest of the dims, in any interleaving, are loops around that. Lanes share out the kept elements;
+ * when there are few of those the reduced range is cut into chunks, by shape alone, merged in order: the result has
+ * the same bits on any number of lanes.
  */
 #include "cpu/nest.h"
 #include "cpu/reduce_state.h"

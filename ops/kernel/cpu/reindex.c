@@ -1,8 +1,8 @@
 /* reindex.c: elements at other coordinates along one dim, among zeros. Any dtype, by its bytes.
  *
- * Both tensors are [outer, dim, inner]. What is read is a run with steps in both (reindex.h); where it goes upwards the device
- * copies it as one box, else rows are copied one after the other. What lies between the elements of a run is cleared, all of
- * the result then, as are its margins.
+ * Both tensors are [outer, dim, inner]. The read elements are a run with steps in both (reindex.h). Where it goes
+ * upwards, the device copies it as one box, else rows are copied one after the other. The gaps between the elements
+ * of a run are cleared, with all of the result then, and so are its margins.
  */
 #include "cpu/nest.h"
 #include "reindex.h"

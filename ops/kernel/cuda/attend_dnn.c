@@ -1,6 +1,6 @@
-/* attend_dnn: attention and its gradient on the device cuda by cuDNN, where a program lets products of f32 be computed in bf16: what
- * they read and write in f32 is rounded to that on its way, and what is bf16 goes in and comes out as it is. Without bias, mask and
- * window; rows numbered alike where it is causal.
+/* attend_dnn: attention and its gradient on the device cuda by cuDNN, where a program lets products of f32 be
+ * computed in bf16. Numbers of f32 are rounded to that on their way, and those of bf16 go in and come out unchanged.
+ * Without bias, mask and window; rows numbered alike where it is causal.
  *
  * The gradient is given the result and what is kept of each row. The library's is one number, the logsumexp, which it calls stats,
  * numbered by batch and heads before rows: it is kept as a maximum, and a sum of 1.

@@ -1,5 +1,6 @@
-/* conv_dnn: convolutions of f32, and their gradients, on the device cuda by cuDNN, where an engine does them as a program wants it: in f32,
- * or better. Where products may be computed in bf16, what they read and write in f32 is rounded to that on its way. */
+/* conv_dnn: convolutions of f32, and their gradients, on the device cuda by cuDNN, where an engine does them as a
+ * program wants it: in f32, or better. Where products may be computed in bf16, operands and results in f32 are
+ * rounded to that on their way. */
 #include "conv_graph.h"
 #include "kernels.h"
 

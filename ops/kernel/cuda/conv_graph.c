@@ -1,6 +1,7 @@
-/* conv_graph: see conv_graph.h. A call is a product of two tensors over what the result lacks, one of them read through windows; which of
- * the library's three operations that is, the windows say: where they stand between elements, or go backwards, it makes data; where the
- * second operand is larger along them than the result, it makes a filter. */
+/* conv_graph: see conv_graph.h. A call is a product of two tensors over the dims that the result lacks, one of them
+ * read through windows. The windows say which of the library's three operations that is. Where they stand between
+ * elements, or go backwards, it makes data. Where the second operand is larger along them than the result, it makes a
+ * filter. */
 #include "conv_graph.h"
 
 #include "kernels.h"

@@ -1,6 +1,7 @@
 /* loop_source.h: what generated loops are written in (loop_text.c): the words of their argument, and all that expressions call.
  *
- * A loop's argument is an array of words: pointers, sizes, strides, numbers. What stands where is written into the loop.
+ * A loop's argument is an array of words: pointers, sizes, strides, numbers. The place of each value is written into
+ * the loop.
  */
 #ifndef WEFT_CUDA_LOOP_SOURCE_H
 #define WEFT_CUDA_LOOP_SOURCE_H

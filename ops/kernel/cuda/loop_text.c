@@ -1,8 +1,8 @@
 /* loop_text: a loop becomes the text of one kernel. Ops are blocks of their expressions, values are variables: e7 is slot 7 of an
  * element, r7 of a row.
  *
- * Without rows a thread has elements, one after the other. With rows a block has a row, and goes through it once for each
- * reduction that needs another's result; what is needed of an element is computed again each time. Results are stored in the
+ * Without rows a thread has elements, one after the other. With rows a block has a row, and goes through it once for
+ * each reduction that needs another's result; needed elements are computed again each time. Results are stored in the
  * last pass, so what lies where an operand lies is written after it was read for the last time.
  */
 #include "loop_text.h"

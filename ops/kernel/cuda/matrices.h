@@ -4,9 +4,10 @@
  *     matrices plan;
  *     if (!cuda_matrices_plan(&call, &plan)) ...                     it is no such product
  *
- * Dims that both operands and the result have are the batch. Dims of a group that lie as one walk, in both tensors that have
- * them, are one index; outer dims of the batch that do not are loops. A tensor whose dims are no such walks, or of which no index
- * has neighbours, lies in scratch instead, its dims in the plan's order. Of all ways the one that moves least.
+ * Dims that both operands and the result have are the batch. Dims of a group that lie as one walk, in both tensors
+ * that have them, are one index; outer dims of the batch that do not are loops. A tensor with dims that are no such
+ * walks, or without an index of neighbours, is in scratch instead, its dims in the plan's order. Of all ways the one
+ * that moves least.
  */
 #ifndef WEFT_CUDA_MATRICES_H
 #define WEFT_CUDA_MATRICES_H

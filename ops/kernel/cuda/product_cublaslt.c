@@ -1,5 +1,5 @@
-/* product_cublaslt: einsum on the device cuda as products of matrices by cuBLASLt (matrices.h): of the float dtypes, where the
- * library is. What does not lie as it needs is copied into scratch before, and out of it behind. */
+/* product_cublaslt: einsum on the device cuda as products of matrices by cuBLASLt (matrices.h): of the float dtypes,
+ * where the library is. A tensor with unsuitable strides is copied into scratch before, or out of it afterwards. */
 #include "cublaslt.h"
 #include "kernels.h"
 

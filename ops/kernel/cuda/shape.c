@@ -1,5 +1,5 @@
-/* shape: elements move, none changes: transpose, copy, slice, reindex, concat, all of them boxes that are copied, but
- * for what is reindexed backwards. */
+/* shape: elements move, none changes: transpose, copy, slice, reindex, concat. All of them copy boxes, except reindex
+ * backwards. */
 #include "images.h"
 #include "kernels.h"
 #include "reindex.h"

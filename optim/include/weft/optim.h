@@ -3,7 +3,7 @@
  *     weft_value rate = weft_warmup_cosine(g, WEFT_F32, 1e-3, 100, 2000, 1e-4);
  *     weft_value update = weft_adamw(loss, &(weft_optimizer_options){.rate_value = rate, .clip = 1.0});
  *
- * Two optimizers, each with variables of its own, in one program; what no optimizer lists is frozen:
+ * Two optimizers, each with variables of its own, in one program; a variable that no optimizer lists is frozen:
  *
  *     weft_value slow = weft_sgd(loss, &(weft_optimizer_options){.prefix = "embed"});
  *     weft_value fast = weft_adam(loss, &(weft_optimizer_options){.prefix = "block", .clip = 1.0});
@@ -51,9 +51,9 @@ typedef struct weft_optimizer_options {
     double epsilon;        /* added to what divides, or its least */
     double scale_floor;    /* adafactor: the least size of a variable that steps are relative to */
     double step_limit;     /* adafactor: the largest root mean square of a step */
-    /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the step that
-     * its norms are of. Negative means none. Applied to variables of 2 dims and more (of several as one:
-     * weft_variable_of_rows, to those of which each has 2) */
+    /* p (1 - rate decay) before the step, of any optimizer, seen by none of its slots; lamb: decay p is part of the
+     * step that its norms are of. Negative means none. Applied to variables of 2 dims and more (where several are
+     * one, weft_variable_of_rows: if each has 2) */
     double weight_decay;
     double clip; /* what gradients are made smaller by, as clip_by says; 0: by nothing */
     weft_value *gradient_norm; /* out, may be NULL: the global norm before clipping, a scalar */
@@ -69,8 +69,8 @@ typedef struct weft_optimizer_options {
         every; /* shampoo: roots of matrices are made in the first update and every so many after it */
 } weft_optimizer_options;
 
-/* How gradients g are clipped, after they have come to where their variables p are stored. Norms of what stands for several
- * variables are of each.
+/* How gradients g are clipped, after they have come to where their variables p are stored. Several variables in one
+ * have a norm each.
  *
  *     global_norm  g min(1, clip / |all gradients of what is updated|)
  *     norm         g min(1, clip / |g|), of each variable
@@ -142,7 +142,7 @@ WEFT_API weft_value weft_accumulate_clear(weft_values kept);
  * Weights after an update count, the first of them alone, then each as 1/n, number n of them; with a decay as 1 - decay, once
  * that is more.
  *
- * update   what optimizers returned, weft_group too. What it assigns is averaged
+ * update   what optimizers returned, weft_group too. The variables it assigns are averaged
  * returns  a token of both
  * memory   as much as the weights, stored as they are */
 typedef struct weft_average_options {
@@ -169,8 +169,8 @@ WEFT_API const weft_optimizer *weft_optimizer_at(int index);
 /* NULL and WEFT_USAGE with the nearest name when there is none. */
 WEFT_API const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error);
 
-/* weft_loss_scale - dynamic loss scaling, for a model that computes in f16: what is built afterwards in this graph, schedules and
- * one optimizer, goes by it.
+/* weft_loss_scale - dynamic loss scaling, for a model that computes in f16: schedules and one optimizer, built
+ * afterwards in this graph, follow it.
  *
  *     weft_value scale = weft_loss_scale(g, 65536, 2000);     then the schedule, then the optimizer
  *

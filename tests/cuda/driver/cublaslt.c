@@ -1,6 +1,6 @@
-/* cublaslt: a libcublasLt.so of the emulated driver: the functions that Weft calls. It believes descriptions alone, refuses those
- * that contradict themselves, and multiplies as they say, some time, on the stream. What it was told that it may work in is full of
- * ones behind it. An algorithm does for what it was asked for alone, and for memory so aligned.
+/* cublaslt: a libcublasLt.so of the emulated driver: the functions that Weft calls. It believes descriptions alone,
+ * refuses those that contradict themselves, and multiplies as they say, some time, on the stream. Its workspace is
+ * full of ones afterwards. An algorithm does for what it was asked for alone, and for memory so aligned.
  *
  * The environment: TEST_CUBLASLT_FAULT: what of a description is misread: "turn", "ld", "stride", "batch", "depth", "begin",
  * "precision", for tests of what comparing finds.

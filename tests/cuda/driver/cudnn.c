@@ -1,6 +1,6 @@
-/* cudnn: a libcudnn.so of the emulated driver: the functions that Weft calls. A graph is kept as it is described, and done operation by
- * operation, some time, on the stream: tensors lie as their strides say, in memory or in between, and are rounded to their types. What
- * it was told that it may work in is full of ones behind it.
+/* cudnn: a libcudnn.so of the emulated driver: the functions that Weft calls. A graph is kept as it is described, and
+ * done operation by operation, some time, on the stream: tensors lie as their strides say, in memory or in between,
+ * and are rounded to their types. Its workspace is full of ones afterwards.
  *
  * The environment: TEST_CUDNN_FAULT: what of a description is misread: "stride", "scale", "mask", "padding", for tests of what comparing finds.
  */

@@ -1,7 +1,7 @@
 /* emulate.h: kernels (mesh/cuda/kernel_source.h) compiled for the host, and run as a GPU may run them.
  *
- * Blocks come in any order, and so do the threads of a block. A kernel that nobody but emulated_launch calls is known by its
- * name. What is in the GPU's memory is found through GLOBAL alone: who forgets it is ended by a signal.
+ * Blocks come in any order, and so do the threads of a block. A kernel that nobody but emulated_launch calls is known
+ * by its name. The GPU's memory is found through GLOBAL alone: a kernel without it is ended by a signal.
  */
 #ifndef EMULATE_H
 #define EMULATE_H

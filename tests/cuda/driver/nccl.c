@@ -1,8 +1,9 @@
 /* nccl: a libnccl.so.2 of the emulated driver: the functions that Weft calls, between threads and between processes of this host.
  *
- * Communicators do not block: what was asked is done some looks at ncclCommGetAsyncError later, and a call that comes before is a
- * fault; kernels are on the stream only then. Sums are added up in an order of their own, another for each stretch of elements and the
- * same on all ranks. Ranks that make different calls are found. Two ranks on one GPU of one host (NCCL_HOSTID) are refused.
+ * Communicators do not block. A call is done some polls of ncclCommGetAsyncError later, and a call that comes before
+ * is a fault; kernels are on the stream only then. Sums are added up in an order of their own, another for each
+ * stretch of elements and the same on all ranks. Ranks that make different calls are found. Two ranks on one GPU of
+ * one host (NCCL_HOSTID) are refused.
  *
  * The environment: TEST_NCCL_VERSION: what ncclGetVersion says. TEST_NCCL_FAIL: "ncclAllReduce:3": what the third call of it put is
  * never done, and ncclCommGetAsyncError then says ncclRemoteError. TEST_NCCL_TELL: at the end a line on stderr: how often each was called.

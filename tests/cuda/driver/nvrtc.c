@@ -1,8 +1,8 @@
 /* nvrtc: a libnvrtc.so of the emulated driver: the functions that Weft calls. It compiles the same source, with the same headers,
  * by the C compiler, to a library that the emulated driver loads as a module.
  *
- * With TEST_NVRTC_ALSO=128 what is compiled is compiled by the toolkit's NVRTC too, for sm_80 and sm_90; what that warns of, more
- * than 128 registers and numbers that are spilled to memory are errors here. Where it is not there, a line on stderr says so.
+ * With TEST_NVRTC_ALSO=128 the toolkit's NVRTC compiles each text too, for sm_80 and sm_90. Its warnings are errors
+ * here, and so are more than 128 registers and spills to memory. Where it is not there, a line on stderr says so.
  *
  * Its version is 0.1, so that nobody takes for a GPU's what it made. The environment: TEST_NVRTC_FAULT: "SYNC();=": each of
  * these in the headers is replaced by what stands behind the = (none), for tests of what the emulation finds.

@@ -36,13 +36,13 @@ struct weft_comm_exchange {
     /* All ranks of a group take tickets in one order; and make the call of that fingerprint, or there is a mistake. */
     uint64_t ticket, fingerprint;
     weft_parts send, recv; /* recv.bytes is never NULL, unless is_direct */
-    /* Nothing is copied: the caller looks at the peers' buffers himself, when all have come (has_all_come), and says
-     * when he has done with them (release). Only where the engine has `peer`. */
+    /* Nothing is copied: the caller reads the peers' buffers when all have come (has_all_come), and says when it has
+     * done with them (release). Only where the engine has `peer`. */
     bool is_direct, has_all_come;
     weft_error error; /* how it went, as poll leaves it with weft_fail */
 };
 
-/* Where a device does something when it comes to it: after all that is on the queue, and before what is put there later. */
+/* A place in a device's queue: after all commands that are on it, and before later ones. */
 typedef struct weft_device_queue {
     weft_stream *stream; /* of the end's rank */
     int queue;
@@ -61,14 +61,14 @@ typedef struct weft_device_reduce {
 /* Functions are called on the thread of the exchange's or end's rank, those of groups on the controlling thread. */
 typedef struct weft_engine {
     size_t size;      /* sizeof(weft_engine) */
-    const char *name; /* what it is chosen by, and what reports call it */
+    const char *name; /* its name in choices and reports */
     /* An engine that stands on another one, by whose exchanges it moves its bytes: its name; "": on the one that Weft would
      * take without it, so on any mesh; NULL: it stands alone. */
     const char *below;
-    /* Whoever brings an exchange on for another rank calls weft_comm_wake, so that waiting ranks may sleep. */
+    /* It calls weft_comm_wake when it advances an exchange of another rank, so that waiting ranks may sleep. */
     bool wakes;
-    /* What was written behind the name when it was chosen, as "50us,1GB" of "slow:50us,1GB"; "": nothing. NULL: there is
-     * nothing to be said. */
+    /* Takes the text after the name when it was chosen, as "50us,1GB" of "slow:50us,1GB"; "": nothing. NULL: it has
+     * no settings. */
     weft_status (*set)(const char *settings, weft_error *error);
     /* Whether it can carry a mesh with ranks in this process: WEFT_OK, or the sentence why not. NULL: any that the one
      * below can. */
@@ -92,13 +92,13 @@ typedef struct weft_engine {
      * an exchange in which the root has something for all. */
     weft_status (*broadcast)(weft_comm_exchange *exchange, int root, void *data, int64_t bytes,
                              weft_error *error);
-    /* Where ranks see each other's memory, else NULL. Of a direct exchange to which all have come: rank r's of the group;
-     * and this rank has done with all of them. */
+    /* Where ranks see each other's memory, else NULL. For a direct exchange to which all have come: rank r's of the
+     * group; and this rank has done with all of them. */
     const weft_comm_exchange *(*peer)(const weft_comm_exchange *exchange, int r);
     void (*release)(weft_comm_exchange *exchange);
-    /* Devices that exchange among themselves: parts in the memory of a device that is not open go from queue to queue, each
-     * rank's own to itself too. It returns when they are on the queue. NULL: what lies in staging is exchanged by `start`. All four,
-     * or none; groups of all ranks are made before others. */
+    /* Devices that exchange among themselves: parts in the memory of a device that is not open go from queue to
+     * queue, each rank's own to itself too. It returns when they are on the queue. NULL: `start` exchanges data in
+     * staging. All four, or none; groups of all ranks are made before others. */
     weft_status (*put)(weft_comm *comm, const weft_device_queue *on, const weft_parts *send,
                        const weft_parts *recv, weft_error *error);
     /* Whether it has a reduction of its own, in whatever order, that gives all ranks the same bits; and one put onto the queue. */
@@ -122,8 +122,8 @@ enum { WEFT_MAX_OUTSIDE_ENGINES = 16 };
 WEFT_API WEFT_MUST_CHECK weft_status weft_extend_engine(const weft_engine *engine,
                                                         weft_error *error);
 
-/* What an engine asks of an end of a group; of NULL they say -1, NULL and nothing. Its place in the group and their number
- * are weft_comm_self and weft_comm_n_ranks; who else is in it says weft_mesh_group. */
+/* Facts that an engine asks of an end of a group; for NULL they are -1, NULL and nothing. Its place in the group and
+ * their number are weft_comm_self and weft_comm_n_ranks; weft_mesh_group has the other ranks. */
 WEFT_API int weft_comm_rank(const weft_comm *comm);    /* of the mesh */
 WEFT_API void *weft_comm_state(const weft_comm *comm); /* the engine's own; NULL at first */
 WEFT_API void weft_comm_set_state(weft_comm *comm, void *state);

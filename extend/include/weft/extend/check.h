@@ -22,7 +22,7 @@ WEFT_BEGIN
 
 enum { WEFT_CHECK_IN = 8 };
 
-/* What one operand is. Its elements are spread over [low, high), by a formula that is the same everywhere. */
+/* One operand. Its elements are spread over [low, high), by a formula that is the same everywhere. */
 typedef struct weft_check_operand {
     const weft_dim *dims; /* [n_dims], borrowed */
     int n_dims;
@@ -48,7 +48,7 @@ typedef struct weft_check {
     const char *name; /* for sentences */
     /* The op's result for these operands: the builder under test. */
     weft_value (*build)(weft_graph *graph, const weft_value *in, void *argument);
-    /* What it must be: straight from the mathematics, in scalar arithmetic. out->data is zeros. */
+    /* The result that it must have: straight from the mathematics, in scalar arithmetic. out->data is zeros. */
     void (*reference)(const weft_check_tensor *in, weft_check_tensor *out, void *argument);
     void *argument; /* handed to both */
     int n_in;

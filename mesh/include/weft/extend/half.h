@@ -42,7 +42,7 @@ WEFT_HOST_DEVICE uint16_t weft_bf16_of_f32(float x)
     return (uint16_t)((x != x ? bits | 0x400000u : rounded) >> 16);
 }
 
-/* The same number in f32, for what goes on in f32. */
+/* The same number in f32, for later ops in f32. */
 WEFT_HOST_DEVICE float weft_bf16_round(float x)
 {
     const uint32_t bits = weft_bits_of_f32(x);
@@ -79,8 +79,8 @@ WEFT_HOST_DEVICE float weft_f16_round(float x)
 
 /* ---- from double ----------------------------------------------------------------------------- */
 
-/* The f32 next to x towards 0, its last bit set where that is not x itself: what is rounded from it to fewer bits is rounded as
- * if from x. source  Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
+/* The f32 next to x towards 0, its last bit set where that is not x itself: rounding it to fewer bits is rounding x.
+ * source  Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
  * odd" */
 WEFT_HOST_DEVICE float weft_f32_odd(double x)
 {

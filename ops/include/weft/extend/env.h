@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* What a block function may need beside its operands. */
+/* Facts that a block function may need beside its operands. */
 typedef struct weft_block_env {
     double number[4]; /* the op's numbers                                            */
     uint64_t seed;    /* of the graph: Philox key                                    */

@@ -43,7 +43,7 @@ static inline int64_t weft_view_count(const weft_view *view) /* local elements *
     return weft_box_count(&view->box, view->shape.n_dims);
 }
 
-/* One application of a kernel by one rank. Outputs never share memory with inputs, but for the sum so far. */
+/* One application of a kernel by one rank. Outputs never share memory with inputs, except the sum so far. */
 typedef struct weft_call {
     weft_stream *stream;
     int n_in, n_out;
@@ -56,9 +56,9 @@ typedef struct weft_call {
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
     weft_precision precision; /* what products of f32 may be computed with: that, or better */
-    /* Where a kernel that knows at once (the CPU's, and who `waits`) says (weft_fail) that the call is not to be done: the run ends
-     * there, with the place in the program before the sentence. Only what all ranks find alike, as in what all of them have whole: who goes on waits for those
-     * that do not. NULL: nobody hears it */
+    /* Where a kernel that knows at once (the CPU's, and who `waits`) says (weft_fail) that the call is not to be
+     * done: the run ends there, with the place in the program before the sentence. Only a condition that all ranks
+     * have whole: a rank that goes on waits for those that do not. NULL: nobody hears it */
     weft_error *error;
 } weft_call;
 typedef void (*weft_launch)(const weft_call *call);
@@ -105,12 +105,12 @@ typedef struct weft_kernel {
 #define WEFT_WIDE_DTYPES (WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_I32) | WEFT_DTYPE_BIT(WEFT_I64))
 #define WEFT_ANY_DTYPE   ((1u << WEFT_DTYPES) - 1)
 
-/* A loop: what element ops, and reductions between them, do to the same elements in one pass. Opaque: what is in it belongs
- * to the very Weft that made it. */
+/* A loop: what element ops, and reductions between them, do to the same elements in one pass. Opaque: its contents
+ * belong to the very Weft that made it. */
 typedef struct weft_loop weft_loop;
 
-/* The units of a loop are shared out among `count`, of which this is number `index`; {0, 1}: all are one's own. Each
- * element is somebody's, in whatever order they are done. */
+/* The units of a loop are shared out among `count` parts, and this is number `index`; {0, 1}: all units. Each element
+ * is in one part, in whatever order they are done. */
 typedef struct weft_loop_part {
     int index, count;
 } weft_loop_part;
@@ -119,7 +119,7 @@ typedef struct weft_loop_part {
 typedef struct weft_loop_driver {
     size_t size; /* sizeof(weft_loop_driver) */
     weft_device_kind device;
-    /* What has been prepared of a part, for one stream; the arena lives as long as it. The loop is not needed afterwards. */
+    /* Prepares a part for one stream; the arena lives as long as `bound`. The loop is not needed afterwards. */
     weft_status (*bind)(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
                         weft_arena *arena, void **bound, weft_error *error);
     /* Put onto the stream; allocates nothing. `trip` is that of the scan over a dim in whose body it is; else 0. */
@@ -147,12 +147,13 @@ typedef struct weft_attention_attributes {
     const char *column; /* what bias and mask call the memory rows; query's name: nothing  */
     int bias, mask;     /* which operands they are; 0: there is none                       */
     bool bias_gradient; /* attention_grad: with a fourth result, dbias                     */
-    /* Of blocks of rows that stand apart from each other (ops/op/attention_ring.c). With element c of the dim `blocks` of q goes
-     * element c - turn of `memory_blocks` of k and v, of which there are as many; with one that is not there goes nothing. query
-     * and memory then number the rows of a block: element c begins at row query_first + query_step c, or memory_first +
-     * memory_step c, times their number. NULL: rows are all there are. dk, dv and dbias have `blocks`. Where bias and mask have the
-     * memory rows they have `column_blocks`, too: with both dims of blocks of the scores whole, a call reads what has to do with its
-     * own. From row memory_end on there are none: what fills up the last block; 0: all are there */
+    /* Of blocks of rows that stand apart from each other (ops/op/attention_ring.c). With element c of the dim
+     * `blocks` of q goes element c - turn of `memory_blocks` of k and v, which have as many; an element outside goes
+     * with nothing. query and memory then number the rows of a block: element c begins at row query_first +
+     * query_step c, or memory_first + memory_step c, times their number. NULL: rows are all there are. dk, dv and
+     * dbias have `blocks`. Where bias and mask have the memory rows they have `column_blocks`, too: with both dims of
+     * blocks of the scores whole, a call reads what has to do with its own. From row memory_end on there are none:
+     * what fills up the last block; 0: all are there */
     const char *blocks, *memory_blocks, *column_blocks;
     int64_t n_blocks, turn, query_first, query_step, memory_first, memory_step, memory_end;
 } weft_attention_attributes;
@@ -170,9 +171,10 @@ typedef struct weft_reindex_attributes {
     int64_t offset, stride, over;
 } weft_reindex_attributes;
 
-/* A product summed over what the result lacks, as einsum's, in which x is read through windows: with element o of dim y of the
- * result and element t of dim w of the second operand goes element (stride o + dilation t + offset) / over of dim x of the
- * first, where that is whole and x has it. stride and dilation are not 0, over is above 0. Other dims are matched by name. */
+/* A product summed over the dims that the result lacks, as einsum's, with x read through windows. Take element o of
+ * dim y of the result and element t of dim w of the second operand. With them goes element (stride o + dilation t +
+ * offset) / over of dim x of the first, where that is whole and x has it. stride and dilation are not 0, over is
+ * above 0. Other dims are matched by name. */
 enum { WEFT_CONV_WINDOWS = 3 };
 typedef struct weft_conv_window {
     const char *x, *w, *y;

@@ -1,5 +1,5 @@
-/* math.h: exp, log, tanh, erf and what is made of them that vectorise, and the macros that compile a loop for several
- * instruction sets.
+/* math.h: exp, log, tanh, erf and functions made of them that vectorise, and the macros that compile a loop for
+ * several instruction sets.
  *
  * float: own polynomials, 1-2 ulp, branch-free, so a plain loop becomes SIMD without -ffast-math
  * (which would optimise the rounding trick below away). double: libm; correctness is what double is
@@ -262,8 +262,8 @@ WEFT_INLINE double weft_erf_f64(double x)
     return erf(x);
 }
 
-/* y whose erf is x: of a normal distribution where (1 + x) / 2 of it lies below y sqrt(2), as quotients of polynomials: around the
- * middle, beside it, and far out, in r = sqrt(-log of what lies beyond). Within 1e-15.  source  Wichura 1988, AS 241 */
+/* The inverse of erf: y with erf(y) = x, by quotients of polynomials: around the middle, beside it, and far out, in r
+ * = sqrt(-log of the tail beyond y). Within 1e-15.  source  Wichura 1988, AS 241 */
 WEFT_INLINE double weft_normal_middle(double q)
 {
     const double r = 0.180625 - q * q;

@@ -1,4 +1,4 @@
-/* op.h: what an op has to say about itself: one weft_op, the table that Weft's own ops are.
+/* op.h: the description of an op: one weft_op, the table that Weft's own ops are.
  *
  *     static const weft_op softsign = {sizeof softsign, "softsign", 1, .infer = weft_infer_same,
  *                                      .factors = weft_factors_pass, .gradient = gradient, .element = &element};
@@ -53,12 +53,12 @@ typedef struct weft_factor {
 typedef struct weft_factors {
     int n_factors;
     weft_factor factors[WEFT_MAX_FACTORS];
-    /* What of operand i goes with a block of factor f; lead 0: its own block. Then the factor's length is the lead, the size
-     * of the dim that results, and operands without a window, have along it (weft_factor_show) */
+    /* The part of operand i that goes with a block of factor f; lead 0: its own block. Then the factor's length is
+     * the lead, the size of the dim that results, and operands without a window, have along it (weft_factor_show) */
     weft_window window[WEFT_MAX_FACTORS][WEFT_MAX_IN];
 } weft_factors;
 
-/* What a gradient rule gets and gives. */
+/* Arguments and results of a gradient rule. */
 typedef struct weft_vjp {
     const weft_site *site;
     weft_graph *graph;
@@ -71,7 +71,7 @@ typedef struct weft_vjp {
 
 /* ---- attributes: what an op must know beside its operands ------------------------------------ */
 
-/* What a field of attributes can be. The kind follows from its C type. */
+/* The type of a field of attributes. The kind follows from its C type. */
 typedef struct weft_field_kind {
     size_t bytes;
     bool (*take)(weft_graph *graph, void *to,
@@ -142,12 +142,13 @@ struct weft_op {
     const char *name;
     uint32_t
         version; /* of what it computes: ranks whose versions differ are refused; Weft's own: 0 */
-    /* What its attributes are made of. NULL: it has none; of an element op: weft_element_attributes. */
+    /* The fields of its attributes. NULL: it has none; for an element op: weft_element_attributes. */
     const weft_attributes *attributes;
     /* Fill n_out and out[] from in[], n_in and the attributes; or say in one sentence why not
      * (without "op at file:line: ", which is put before it). */
     weft_status (*infer)(weft_site *site, weft_error *error);
-    /* Fill factors, of which nothing is set: by weft_factors_by_name and the like, or from n_factors = 0 by weft_factor_new. */
+    /* Fill factors, which are empty: by weft_factors_by_name and other helpers, or from n_factors = 0 by
+     * weft_factor_new. */
     void (*factors)(const weft_site *site, weft_factors *factors);
     /* Operands that may be partial sums: `linear`: any one of them, the others whole on that axis;
      * `additive`: all of them together. The results are then partial sums too. Bit i: operand i. */
@@ -165,17 +166,17 @@ struct weft_op {
      * ops alone */
     bool makes_token, takes_tokens;
     const weft_element *element; /* element by element; then it has no kernel */
-    /* Of an element op without operands: whether the result is all zeros, which are a partial sum of zero as they are.
-     * NULL: it is not */
+    /* For an element op without operands: whether the result is all zeros, which are a partial sum of zero as they
+     * are. NULL: it is not */
     bool (*is_zero)(const weft_site *site);
     /* what it is in a loop over rows, beside its kernel; NULL: no part of one. Of Weft's own ops alone */
     const weft_row *row;
     /* An element op, add: what is done by it to the op's one result and to another value can be done by the op's kernel,
      * which begins with that value and writes over it (weft_call.accumulates). NULL: nothing. Of Weft's own ops alone */
     const weft_op *accumulates;
-    /* Nothing is added up: an element of a result comes of one element at most of the operands that may be partial. So where
-     * one rank alone has something, the result's partial sums are exact in any dtype. What does not say so has partial sums
-     * of 16 bits nowhere: those would be rounded on every rank */
+    /* Nothing is added up: an element of a result comes of one element at most of the operands that may be partial.
+     * So where one rank alone has something, the result's partial sums are exact in any dtype. An op without it has
+     * partial sums of 16 bits nowhere: those would be rounded on every rank */
     bool selects;
     /* The same elements in another dtype: they lie where operand 0 does, whatever the names of the result want, as one that
      * needed no other dtype would. So a value that is rounded goes to where its readers need it as it would unrounded */
@@ -208,7 +209,7 @@ WEFT_API weft_value weft_emit(weft_graph *graph, const weft_op *op, const weft_v
 /* weft_emit_element - of an element op, with two numbers that its expression sees. `graph` is the operands'. */
 WEFT_API weft_value weft_emit_element(const weft_op *op, const weft_value *in, int n_in, double n0,
                                       double n1);
-/* weft_emit_dim - of an op of one named dim, whose attributes are weft_dim_attributes. */
+/* weft_emit_dim - for an op of one named dim, with weft_dim_attributes. */
 WEFT_API weft_value weft_emit_dim(const weft_op *op, const weft_value *in, int n_in, weft_dim dim);
 /* weft_result - result `index` of the node whose first result is `first`; the invalid value if it has not so many. */
 WEFT_API weft_value weft_result(weft_value first, int index);
@@ -270,8 +271,9 @@ WEFT_API void weft_factors_whole(const weft_site *site, const char *name, weft_f
 /* A factor that runs through nothing yet, for those built by hand; NULL when there are WEFT_MAX_FACTORS. */
 WEFT_API weft_factor *weft_factor_new(weft_factors *factors, weft_combine combine);
 
-/* weft_factor_show - the last factor's operand `operand`, which has the direction, is seen through a window: when the work is
- * cut, a rank gets what goes with its block of the lead. One that shows just that block is none. */
+/* weft_factor_show - the last factor's operand `operand`, which has the direction, is read through a window: when the
+ * work is cut, a rank gets the elements that go with its block of the lead. One that shows just that block is
+ * none. */
 WEFT_API void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
                                const weft_window *window);
 
@@ -290,8 +292,9 @@ WEFT_API bool weft_shape_same_order(const weft_shape *a, const weft_shape *b);
 
 /* weft_extend_op - make an op known: from then on weft_emit takes it.
  *
- * Any thread, any time before its first use; for the rest of the process. Every process of a job registers the same ops:
- * name, version and attributes are compared before the first run, and who lacks one fails when it builds its graph.
+ * Any thread, any time before its first use; for the rest of the process. Every process of a job registers the same
+ * ops: name, version and attributes are compared before the first run, and a process that lacks one fails when it
+ * builds its graph.
  * op      its address is how weft_emit knows it: the struct stays where it is, unchanged. It is copied up to op->size: what
  *         a newer Weft knows more of is 0, and what this one does not know must be.
  * refused a name that is none or that an op has already; without size, infer or factors; `expands` without `expand`;

@@ -9,9 +9,9 @@
  *     }
  *     WEFT_TRY(weft_plan_cost(program, 0, NULL, &cost, error));
  *
- * Everything is Local and works for any rank of the mesh, here or elsewhere. What the structs point to is borrowed and
- * lives as long as the program. weft_plan_print and weft_plan_json are written from this alone. The structs grow at
- * their ends from version to version.
+ * Everything is Local and works for any rank of the mesh, here or elsewhere. Memory behind the structs' pointers is
+ * borrowed and lives as long as the program. weft_plan_print and weft_plan_json are written from this alone. The
+ * structs grow at their ends from version to version.
  */
 #ifndef WEFT_RESEARCH_PLAN_H
 #define WEFT_RESEARCH_PLAN_H
@@ -93,8 +93,9 @@ typedef enum weft_step_kind {
     WEFT_STEP_LOOP,   /* element ops and reductions of rows in one pass: see weft_plan_link_at */
     WEFT_STEP_CONVERT, /* one conversion step, of in[i] to out[i]: several small ones may be one exchange */
     WEFT_STEP_COPY, /* copy in[0] to out[0]; a variable's is a store; of scan_each and scan_stack: the trip's element */
-    WEFT_STEP_BEGIN, /* what is between this and its end is done `trips` times: a scan's body (weft/scan.h); with
-                        a guard in it, what is stacked is out, and begins with zeros */
+    WEFT_STEP_BEGIN, /* the steps between this and its end are done `trips` times: a scan's body
+                      * (weft/scan.h); with a guard in it, a stack is a result, and begins with
+                      * zeros */
     WEFT_STEP_GUARD, /* the rest of the trip is done where in[0], a number, is not 0; and trips after it, of scan_while */
     WEFT_STEP_END,
     WEFT_STEPS
@@ -161,8 +162,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_step_at(const weft_program *progr
                                                        int rank, weft_planned_step *step,
                                                        weft_error *error);
 
-/* A queue does its steps in the order of their numbers, one after the other. Queues go on beside each other, but for the
- * waits of their steps: one computes, and one for each set of axes exchanges over them. */
+/* A queue does its steps in the order of their numbers, one after the other. Queues run beside each other, except for
+ * the waits of their steps: one computes, and one for each set of axes exchanges over them. */
 typedef struct weft_planned_queue {
     int index;     /* from 0 */
     uint32_t axes; /* over which it exchanges; 0: it computes. The first does, and no other */
@@ -249,9 +250,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_candidate_at(const weft_program *
                                                             weft_planned_candidate *candidate,
                                                             weft_error *error);
 
-/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and values, or is
- * a ring. The forms of an op, with the gradient that reads its results, stand one
- * behind the other; the cheapest is taken. */
+/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and
+ * values, or is a ring. The forms of an op, with the gradient that reads its results, stand one after the other; the
+ * cheapest is taken. */
 typedef struct weft_planned_form {
     const char *op, *builder, *file; /* the place in the program */
     int line;

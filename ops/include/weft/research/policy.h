@@ -9,9 +9,9 @@
  *     static const weft_policy policy = {.name = "batch first", .pick = keep_batch};
  *     weft_compile_options options = {.policy = &policy};
  *
- * Compiling decides op after op, in the order of the graph, and axis after axis, in the order of the mesh, along which
- * direction the op's work is cut. Each time it lists the ways there are, prices them, and takes the cheapest, or the
- * one that the policy picks. Whatever it picks, the program computes the same numbers: conversions follow from it.
+ * Compiling decides op after op, in the order of the graph, and axis after axis, in the order of the mesh, along
+ * which direction the op's work is cut. Each time it lists the ways there are, prices them, and takes the cheapest,
+ * or the one that the policy picks. No choice changes the numbers of the program: conversions follow from it.
  *
  * A policy and a cost function are pure: what they return depends on what they are handed alone, never on the rank, the
  * time or memory. Ranks that decide otherwise are found before the first run (the digest sees the plan). Both are
@@ -49,10 +49,10 @@ struct weft_cost {
     /* The price of `flops` done by one rank, 0 or more. NULL: flops / flops_per_byte */
     double (*work)(void *context, double flops);
     void *context; /* handed to both */
-    /* Bytes that would be through a link in the time that an exchange takes whatever it moves: until all have come and
-     * the first byte is there. 0: as links are said to have, else WEFT_LATENCY. Not a part of an exchange's price, since
-     * placing differs by it in hardly anything; exchanges that are ready together become one where the latencies saved are
-     * more than what the one exchange's price is above theirs, and what is copied to pack and unpack. */
+    /* Bytes that would be through a link in the time that an exchange takes whatever it moves: until all have come
+     * and the first byte is there. 0: as links are said to have, else WEFT_LATENCY. Not a part of an exchange's
+     * price, since placing hardly depends on it. Exchanges that are ready together become one where the saved
+     * latencies cost more than the difference in price and the copies to pack and unpack. */
     double latency;
 };
 enum {

@@ -10,9 +10,9 @@
  *     static weft_value build(weft_value loss, const weft_optimizer_options *o) { return weft_optimize(&rule, loss, o); }
  *     WEFT_TRY(weft_extend_optimizer(&rule, error));             weft_optimizer_find("sign", ...) finds it
  *
- * A rule sees one variable and its gradient and says how the variable and its slots change; which variables, gradients
- * taken or handed in, clipping, the rate are the same for all rules. What it computes is placed as the variable is stored,
- * so that it need not know of ZeRO. All Local.
+ * A rule sees one variable and its gradient and says how the variable and its slots change; which variables,
+ * gradients taken or handed in, clipping, the rate are the same for all rules. Its values are placed as the variable
+ * is stored, so that it need not know of ZeRO. All Local.
  */
 #ifndef WEFT_EXTEND_OPTIMIZER_H
 #define WEFT_EXTEND_OPTIMIZER_H
@@ -21,7 +21,7 @@
 
 WEFT_BEGIN
 
-/* What a rule needs beside the variable. Made by Weft; grows at its end. */
+/* A rule's inputs beside the variable. Made by Weft; grows at its end. */
 typedef struct weft_update {
     const char *name; /* of the optimizer, for sentences */
     weft_graph *graph;
@@ -46,7 +46,7 @@ typedef struct weft_optimizer_rule {
     size_t size; /* sizeof(weft_optimizer_rule) */
     const char *name;
     weft_update_rule rule;
-    /* What programs call that choose by name: hands this table to weft_optimize. */
+    /* For programs that choose by name: hands this table to weft_optimize. */
     weft_value (*build)(weft_value loss, const weft_optimizer_options *options);
     weft_optimizer_options defaults; /* numbers that stand where a user gives 0; rate above 0 */
 } weft_optimizer_rule;
@@ -76,8 +76,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_extend_optimizer(const weft_optimizer_
  * both places otherwise. It is stored as the variable is. */
 WEFT_API weft_value weft_update_slot(const weft_update *u, weft_value variable, const char *name,
                                      const weft_shape *shape);
-/* weft_update_at - what is built from here on lives as `variable` (or a slot of it) is stored, where it has its dims. Rules
- * begin so with their variable. */
+/* weft_update_at - values built from here on live as `variable` (or a slot of it) is stored, where they have its
+ * dims. Rules begin so with their variable. */
 WEFT_API void weft_update_at(const weft_update *u, weft_value variable);
 /* weft_scalar_for - a scalar of f64, such as u->rate, in the dtype of `like`. */
 WEFT_API weft_value weft_scalar_for(weft_value scalar, weft_value like);

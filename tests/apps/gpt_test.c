@@ -264,6 +264,18 @@ static void check_text(const char *launcher, const char *arguments, char *expect
     CHECK(strcmp(r.text, expected) == 0);
 }
 
+/* At temperature 0 no seed changes anything; `moved`: a file of the run that is away meanwhile. */
+static void check_likeliest(const char *moved, char *expected)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, "cd %s/model && mv %s kept", folder, moved);
+    CHECK_EQ_INT(system(line), 0);
+    check_text("", "--temperature 0 --seed 1", expected);
+    check_text("", "--temperature 0 --seed 2", expected);
+    snprintf(line, sizeof line, "cd %s/model && mv kept %s", folder, moved);
+    CHECK_EQ_INT(system(line), 0);
+}
+
 static void test_sample_is_the_same_everywhere(void)
 {
     static const char *const models[] = {"", "--heads 4 --kv-heads 2 --rope --norm rms --tie",
@@ -280,6 +292,10 @@ static void test_sample_is_the_same_everywhere(void)
         if (WEFT_TEST_MPIEXEC[0] != '\0')
             check_text(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe",
                        "--mesh model:2 --layout heads:model,hidden:model,vocab:model", text);
+        char likeliest[200] = "";
+        check_likeliest("log.txt", likeliest);
+        CHECK(strcmp(likeliest, text) != 0);
+        if (i == 0) check_likeliest("run.json", likeliest); /* tensors say the model's options */
         if (i + 1 == sizeof models / sizeof *models) break;
         snprintf(line, sizeof line, "rm -r %s/model", folder);
         CHECK_EQ_INT(command_run_all(line).status, 0);
@@ -293,7 +309,33 @@ static void test_sample_refuses_another_model(void)
     const command_result r = command_run(line);
     CHECK_EQ_INT(r.status, 2);
     CHECK_EQ_INT(command_lines(r.text, "gpt: "), 1);
-    CHECK_TEXT(r.text, "--width");
+    CHECK_TEXT(r.text, "[vocab:256, embed:24]");
+    CHECK_TEXT(r.text, "[vocab:256, embed:48]; what the run has is taken without --width\n");
+}
+
+/* As after an import: no run.json. Nobody said an option, so none is to be left away. */
+static void test_sample_of_a_checkpoint_alone(void)
+{
+    char line[TEXT];
+    static const char *const form = "--heads 4 --kv-heads 2 --rope --norm rms --tie";
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/alone " SMALL
+                           "%s && rm %s/alone/run.json",
+             folder, folder, form, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --sample 9 --run %s/alone", folder);
+    command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 0);
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/several " SMALL
+                           "--scan-layers && rm %s/several/run.json",
+             folder, folder, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --sample 9 --run %s/several", folder);
+    r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, "give options of the model as it was trained with");
+    CHECK(strstr(r.text, "without") == NULL);
 }
 
 static void test_sample_wants_a_trained_model(void)
@@ -324,6 +366,7 @@ int main(void)
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);
         RUN(test_sample_refuses_another_model);
+        RUN(test_sample_of_a_checkpoint_alone);
         RUN(test_sample_wants_a_trained_model);
         text_folder_close();
     }

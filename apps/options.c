@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options_pages.h"
 #include "service.h"
 #include "text.h"
 #include "weft/collectives.h"
@@ -92,7 +93,7 @@ typedef struct spelling {
 
 static bool is_option(const char *word)
 {
-    return strncmp(word, "--", 2) == 0;
+    return strncmp(word, "--", 2) == 0 || strcmp(word, "-h") == 0;
 }
 
 static spelling spell(const option_table *table, const char *word)
@@ -307,17 +308,19 @@ static weft_status read_all(settings *s, int n, char **arguments, weft_error *er
     return WEFT_OK;
 }
 
-/* Questions about the program itself; true when one was answered. */
-static bool answer(const option_table *table, int n, char **arguments)
+/* Questions about the program itself; true when one was answered, or refused. */
+static bool answer(const option_table *table, int n, char **arguments, weft_error *error)
 {
+    const option_family alone = {table->program, table->about, &table, 1};
     for (int i = 0; i < n; i++) {
-        const bool is_help = strcmp(arguments[i], "--help") == 0;
-        if (!is_help && strcmp(arguments[i], "--version") != 0) continue;
-        if (!weft_world_is_root()) return true;
-        if (is_help)
-            options_help(table, stdout);
-        else
-            printf("%s (weft %s)\n", table->program, WEFT_VERSION);
+        const char *word = arguments[i];
+        if (strcmp(word, "--version") == 0) {
+            if (weft_world_is_root()) printf("%s (weft %s)\n", table->program, WEFT_VERSION);
+            return true;
+        }
+        const bool is_plain = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+        if (!is_plain && strncmp(word, "--help=", strlen("--help=")) != 0) continue;
+        (void)!options_tell(&alone, is_plain ? "" : word + strlen("--help="), error);
         return true;
     }
     return false;
@@ -325,7 +328,7 @@ static bool answer(const option_table *table, int n, char **arguments)
 
 settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error)
 {
-    if (answer(table, n, arguments)) return NULL;
+    if (answer(table, n, arguments, error)) return NULL;
     settings *s = calloc(1, sizeof *s);
     if (!s) {
         weft_fail_memory(error, sizeof *s);

@@ -36,7 +36,12 @@ static const option_table table = {
     "\n"
     "  charlm --data book.txt --model lstm --mesh data:2,model:2 \\\n"
     "      --layout batch:data,hidden:model,vocab:model --sample 500\n",
-    options, sizeof options / sizeof *options};
+    options,
+    sizeof options / sizeof *options,
+    "learn a text byte by byte by a recurrent net or a transformer, and write more of it",
+    "data mesh layout zero model layers width seq steps batch optimizer rate run "
+    "save-every sample prompt config",
+    NULL};
 
 /* What a run that carries its states has besides. */
 typedef struct job {

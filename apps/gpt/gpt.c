@@ -132,15 +132,17 @@ static const option options[] = {
 
 static const option_table table = {
     .program = "gpt",
-    .usage =
-        "gpt train [options]    train a transformer over bytes or words; again, to continue it\n"
-        "gpt sample [options]   print text by the model that was trained into --run DIR\n"
-        "gpt --help, --version\n"
-        "\n"
-        "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
-        "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
+    .usage = "gpt train [options]    train a transformer on a text; again, to continue\n"
+             "gpt sample [options]   print text by the model that was trained into --run DIR\n"
+             "\n"
+             "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
+             "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "train a transformer over bytes or words on any mesh, and let it write",
+    .first = "data mesh layout zero layers width heads seq steps batch optimizer rate run sample "
+             "dry-run config",
+    .commands = "train sample",
 };
 
 /* ---- the plan ----------------------------------------------------------------------------------
@@ -308,7 +310,9 @@ static int run_command(const command *c, int n, char **arguments, weft_error *er
 int main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
+    char help[] = "--help";
+    if (n >= 2 && strcmp(arguments[1], "help") == 0) arguments[1] = help;
+    if (n >= 2 && arguments[1][0] != '-') {
         const command *c = find_command(arguments[1], &error);
         return c ? run_command(c, n - 2, arguments + 2, &error)
                  : app_leave(table.program, APP_STARTING, &error);

@@ -2,9 +2,12 @@
 #define WEFT_VERSION "of the test"
 #include "apps/options.c" /* the programs' own; they are in no library */
 #include "apps/options_check.c"
+#include "apps/options_complete.c"
 #include "apps/options_help.c"
+#include "apps/options_man.c"
 #include "apps/service.c"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "comma.h"
@@ -207,20 +210,76 @@ static void test_wrong_files_are_refused(void)
     CHECK_EQ_INT(error.status, WEFT_IO);
 }
 
-static void test_help_fits_a_terminal(void)
+/* What --help=KIND prints of `t`; the caller's. */
+static char *told(void (*print)(const option_family *, FILE *), const option_table *t)
 {
     char *text = NULL;
-    size_t bytes = 0, longest = 0;
+    size_t bytes = 0;
+    const option_family family = {t->program, t->about, &t, 1};
     FILE *file = open_memstream(&text, &bytes);
-    if (!CHECK(file != NULL)) return;
-    options_help(&table, file);
+    if (!CHECK(file != NULL)) exit(1);
+    print(&family, file);
     fclose(file);
+    return text;
+}
+
+static void test_help_fits_a_terminal(void)
+{
+    size_t longest = 0;
+    char *text = told(options_help_all, &table);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         longest = strcspn(line, "\n") > longest ? strcspn(line, "\n") : longest;
     CHECK(longest <= 80);
     for (int i = 0; i < table.n_options; i++)
         CHECK_TEXT(text, some[i].name);
     free(text);
+}
+
+static void test_short_help_has_what_most_want(void)
+{
+    option_table few = table;
+    few.first = "batch dry-run";
+    char *text = told(options_help, &few);
+    CHECK_TEXT(text, "--batch N");
+    CHECK_TEXT(text, "--dry-run");
+    CHECK_TEXT(text, "8 options more");
+    CHECK_TEXT(text, "test --help=all");
+    CHECK(strstr(text, "--rate") == NULL && strstr(text, "--data") == NULL);
+    free(text);
+}
+
+/* Each option once, with what it takes. */
+static void test_pages_and_completion_have_every_option(void)
+{
+    option_table pages = table;
+    pages.about = "tries 'quotes', [brackets]: and .dots";
+    pages.commands = "begin end";
+    char *man = told(options_man, &pages), *bash = told(options_bash, &pages),
+         *zsh = told(options_zsh, &pages);
+    for (int i = 0; i < table.n_options; i++) {
+        char name[64];
+        snprintf(name, sizeof name, " --%s ", some[i].name);
+        name[strlen(name) - 1] = '\0';
+        CHECK_TEXT(bash, name);
+        snprintf(name, sizeof name, "'--%s%s[", some[i].name,
+                 some[i].kind == OPTION_FLAG ? "" : "=");
+        CHECK_TEXT(zsh, name);
+    }
+    CHECK_TEXT(man, "\\fB\\-\\-dry\\-run\\fR\n");
+    CHECK_TEXT(man, "\\fB\\-\\-batch\\fR \\fIN\\fR\nrows (16)\n");
+    CHECK_TEXT(bash, "--dtype) COMPREPLY=($(compgen -W 'f32 f64'");
+    CHECK_TEXT(bash, "compgen -W 'begin end'");
+    CHECK_TEXT(zsh, "'--dtype=[numbers]:TYPE:(f32 f64)'");
+    CHECK_TEXT(zsh, "'--data=[text]:FILE:_files'");
+    free(man), free(bash), free(zsh);
+}
+
+static void test_help_of_another_kind_is_refused(void)
+{
+    weft_error error;
+    CHECK(READ(&error, "--help=al") == NULL);
+    CHECK_EQ_INT(error.status, WEFT_USAGE);
+    CHECK_TEXT(error.message, "one of all, man, bash, zsh");
 }
 
 static void test_times_have_units(void)
@@ -305,6 +364,9 @@ int main(void)
         RUN(test_services_of_a_cluster_are_no_options);
         RUN(test_wrong_files_are_refused);
         RUN(test_help_fits_a_terminal);
+        RUN(test_short_help_has_what_most_want);
+        RUN(test_pages_and_completion_have_every_option);
+        RUN(test_help_of_another_kind_is_refused);
         RUN(test_times_have_units);
         RUN(test_numbers_have_a_point_in_every_locale);
         RUN(test_other_defaults_give_way_to_what_was_said);

@@ -381,7 +381,7 @@ bool settings_is(const settings *s, const char *name, const char *text)
 
 bool settings_flag(const settings *s, const char *name)
 {
-    return settings_is(s, name, "yes");
+    return *settings_text(s, name) != '\0' && !settings_is(s, name, "no"); /* yes, or a choice */
 }
 
 double settings_seconds(const settings *s, const char *name)
@@ -415,18 +415,15 @@ const option *settings_option(const settings *s, int i)
 
 void settings_print(const settings *s, FILE *file)
 {
-    int column = LINE_WIDTH;
+    int column = fprintf(file, "settings:"), n = 0;
     for (int i = 0; i < s->table->n_options; i++) {
         char text[1024];
-        const char *mark = s->origins[i] == FROM_DEFAULT ? "" : "*";
-        const int used = snprintf(text, sizeof text, "%s%s=%s", mark, s->table->options[i].name,
+        if (s->origins[i] == FROM_DEFAULT) continue;
+        const int used = snprintf(text, sizeof text, "%s=%s", s->table->options[i].name,
                                   *s->values[i] ? s->values[i] : "none");
-        if (column + 2 + used > LINE_WIDTH) {
-            fprintf(file, "%s ", i > 0 ? "\n" : "");
-            column = 1;
-        }
-        fprintf(file, " %s", text);
-        column += 1 + used;
+        if (column + 1 + used > LINE_WIDTH) column = fprintf(file, "\n ") - 1;
+        column += fprintf(file, " %s", text);
+        n++;
     }
-    fputs("\n", file);
+    fprintf(file, "%s\n", n > 0 ? "" : " all defaults");
 }

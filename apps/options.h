@@ -27,7 +27,7 @@ typedef enum option_kind {
     OPTION_COUNT,  /* an integer from `low` to `high` */
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
-    OPTION_FLAG,   /* --name, --no-name             */
+    OPTION_FLAG,   /* --name, --no-name; of `choices` one too: --name=all */
     OPTION_TIME,   /* a number and s, m or h: 90s; 0s only where low is below 0 */
     OPTION_KINDS
 } option_kind;
@@ -81,8 +81,8 @@ const char *settings_origin(const settings *s, const char *name);
 /* The i-th option of the table; NULL past the end. */
 const option *settings_option(const settings *s, int i);
 
-/* settings_print - every setting as name=value, what is not a default marked with *, at most 80
- * columns. */
+/* settings_print - as name=value those that somebody has said: what is not among them is a default. At most 80 columns, but for a
+ * longer value. */
 void settings_print(const settings *s, FILE *file);
 
 #endif

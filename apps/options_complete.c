@@ -27,7 +27,11 @@ static void put_identifier(const char *program, FILE *file)
 static void put_names(const option_table *table, FILE *file)
 {
     for (int i = 0; i < table->n_options; i++)
-        fprintf(file, "--%s ", table->options[i].name);
+        if (table->options[i].kind == OPTION_FLAG && table->options[i].choices)
+            fprintf(file, "--%s --%s=%s ", table->options[i].name, table->options[i].name,
+                    table->options[i].choices);
+        else
+            fprintf(file, "--%s ", table->options[i].name);
     fputs("--help --help=all --version", file);
 }
 
@@ -129,9 +133,14 @@ static void put_zsh_text(const char *text, FILE *file)
 
 static void put_zsh_option(const option *o, FILE *file)
 {
-    fprintf(file, " \\\n    '--%s%s[", o->name, o->kind == OPTION_FLAG ? "" : "=");
+    const bool has_part = o->kind == OPTION_FLAG && o->choices;
+    fprintf(file, " \\\n    '--%s%s[", o->name,
+            has_part                 ? "=-"
+            : o->kind == OPTION_FLAG ? ""
+                                     : "=");
     put_zsh_text(o->help, file);
     fputc(']', file);
+    if (has_part) fprintf(file, "::more:(%s)", o->choices);
     if (o->kind != OPTION_FLAG) {
         fputc(':', file);
         put_zsh_text(o->unit, file);

@@ -32,12 +32,13 @@ static void print_wrapped(const char *text, FILE *file)
 static void print_option(const option *o, bool is_brief, FILE *file)
 {
     char left[HELP_COLUMN * 2], right[512];
-    const int used =
-        snprintf(left, sizeof left, "  --%s%s%s", o->name, o->kind == OPTION_FLAG ? "" : " ",
-                 o->kind == OPTION_FLAG ? "" : o->unit);
+    const bool is_flag = o->kind == OPTION_FLAG, has_part = is_flag && o->choices;
+    const int used = snprintf(left, sizeof left, "  --%s%s%s%s", o->name, is_flag ? "" : " ",
+                              is_flag ? "" : o->unit, has_part ? o->unit : "");
     const int n_help = (int)(is_brief ? strcspn(o->help, ";") : strlen(o->help));
-    snprintf(right, sizeof right, "%.*s%s%s (%s)", n_help, o->help, o->choices ? ": " : "",
-             o->choices ? o->choices : "", *o->initial ? o->initial : "none");
+    snprintf(right, sizeof right, "%.*s%s%s (%s)", n_help, o->help,
+             o->choices && !is_flag ? ": " : "", o->choices && !is_flag ? o->choices : "",
+             *o->initial ? o->initial : "none");
     if (used >= HELP_COLUMN)
         fprintf(file, "%s\n%*s", left, HELP_COLUMN, "");
     else

@@ -52,10 +52,12 @@ static void put_option(const option *o, FILE *file)
         fputs(" \\fI", file);
         put(o->unit, file);
         fputs("\\fR", file);
+    } else if (o->choices) {
+        put(o->unit, file);
     }
     fputc('\n', file);
     put(o->help, file);
-    if (o->choices) {
+    if (o->choices && o->kind != OPTION_FLAG) {
         fputs(": ", file);
         put(o->choices, file);
     }

@@ -4,6 +4,7 @@
  * one rank.
  */
 #include "../rate.h"
+#include "advice.h"
 #include "setup.h"
 
 #include <string.h>
@@ -119,8 +120,9 @@ static const option options[] = {
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
-    {"dry-run", OPTION_FLAG, "no", "", "Output",
-     "print the plan of a step; needs no ranks and no data"},
+    {"dry-run", OPTION_FLAG, "no", "[=all]", "Output",
+     "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
+     "all"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -163,17 +165,27 @@ static weft_status print_bubbles(const gpt_setup *job, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status print_plan(const gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    if (settings_flag(s, "json")) return weft_plan_json(job->program, stdout, error);
+    const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
+    if (is_whole)
+        WEFT_TRY(weft_plan_print(job->program, stdout, error));
+    else
+        WEFT_TRY(weft_plan_summary(job->program, stdout, error));
+    WEFT_TRY(print_bubbles(job, error));
+    if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
+    return gpt_advise(job, error);
+}
+
 static weft_status plan(gpt_setup *job, weft_error *error)
 {
     const char *mesh = settings_text(job->settings, "mesh");
     WEFT_TRY(weft_mesh_plan(mesh, &job->mesh, error));
     WEFT_TRY(gpt_setup_build(job, error));
     WEFT_TRY(gpt_setup_compile(job, error));
-    if (settings_flag(job->settings, "json"))
-        WEFT_TRY(weft_plan_json(job->program, stdout, error));
-    else
-        WEFT_TRY(weft_plan_print(job->program, stdout, error));
-    if (!settings_flag(job->settings, "json")) WEFT_TRY(print_bubbles(job, error));
+    WEFT_TRY(print_plan(job, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
 }

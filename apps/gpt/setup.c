@@ -207,6 +207,7 @@ weft_status gpt_setup_check(gpt_setup *job, weft_error *error)
     WEFT_TRY(open_words(job, error));
     WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &job->groups, error));
     job->parts = settings_count(s, "accumulate");
+    job->zero = (int)settings_count(s, "zero");
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
     return WEFT_OK;
@@ -241,7 +242,7 @@ weft_status gpt_setup_layout(gpt_setup *job, weft_error *error)
 {
     const settings *s = job->settings;
     WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
-    WEFT_TRY(weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch", error));
+    WEFT_TRY(weft_layout_store(job->layout, job->zero, "batch", error));
     return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
 }
 

@@ -26,6 +26,7 @@ typedef struct gpt_setup {
     gpt_model model;
     gpt_groups groups;
     int64_t parts;                     /* micro-batches a step; 1: the batch at once */
+    int zero;                          /* the stage of sharded storage */
     weft_value *variables, *gradients; /* [gpt_n_variables] of parts, in one block; else NULL */
     weft_value loss, norm, rate, update;
     weft_program *program;

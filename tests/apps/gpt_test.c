@@ -199,7 +199,7 @@ static void test_plan_for_512_ranks(void)
     char line[TEXT];
     snprintf(line, sizeof line,
              WEFT_TEST_BIN
-             "/gpt train --dry-run --mesh data:64,model:8 --batch 512 --zero 1 "
+             "/gpt train --dry-run=all --mesh data:64,model:8 --batch 512 --zero 1 "
              "--layout batch:data,hidden:model,heads:model,vocab:model --heads 8 2>&1");
     const command_result r = command_run_all(line);
     CHECK_EQ_INT(r.status, 0);
@@ -207,6 +207,77 @@ static void test_plan_for_512_ranks(void)
     CHECK_TEXT(r.text, "block0.up");
     CHECK_TEXT(r.text, "all_reduce");
     CHECK_TEXT(r.text, "model");
+}
+
+/* How many columns the widest line has. */
+static int width_of(const char *text)
+{
+    int widest = 0, column = 0;
+    for (; *text; text++) {
+        column = *text == '\n' ? 0 : column + (((unsigned char)*text & 0xC0) != 0x80);
+        if (column > widest) widest = column;
+    }
+    return widest;
+}
+
+/* However many layers; and it says where to read the rest. */
+static void test_plan_fits_a_screen(void)
+{
+    const command_result r = command_run_all(
+        WEFT_TEST_BIN
+        "/gpt train --dry-run --layers 30 --width 8 --seq 8 --zero 1 --mesh "
+        "data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model,embed:model 2>&1");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(command_lines(r.text, "") <= 40);
+    CHECK_TEXT(r.text, "rules skipped");
+    CHECK_TEXT(r.text, "optimizer slots");
+    CHECK_TEXT(r.text, "all_reduce");
+    CHECK_TEXT(r.text, "--dry-run=all");
+    CHECK(strstr(r.text, "block0.up/m") == NULL && strstr(r.text, "planned with") == NULL);
+}
+
+/* What is advised is what a plan by the advice says. */
+static void test_plan_advises_where_memory_does_not_suffice(void)
+{
+    static const char *const large = "--layers 96 --width 12288 --heads 96 --seq 2048 --batch 512 "
+                                     "--scan-layers --mesh data:8 --layout batch:data";
+    char line[TEXT], other[TEXT] = "", *end;
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train --dry-run %s 2>&1", large);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    const char *advice = strstr(r.text, "planned with other options:\n");
+    if (!CHECK(advice != NULL)) return;
+    CHECK_TEXT(advice, "\n  --recompute --accumulate 8 ");
+    CHECK_TEXT(advice, "\n  --recompute --accumulate 8 --zero 3 ");
+    const char *first = strstr(advice, "  --recompute --accumulate 8 ");
+    if (first == NULL) return;
+    snprintf(other, sizeof other, "%.*s", (int)strlen("  --recompute --accumulate 8 "), first);
+    const double told = strtod(first + strlen(other), &end);
+    CHECK_TEXT(end, " GiB");
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --dry-run %s %s | awk '/^  peak/ { print $2, $3; exit }'",
+             large, other);
+    const command_result planned = command_run_all(line);
+    CHECK_CLOSE(strtod(planned.text, NULL), told, 1e-3 * told);
+}
+
+/* Settings that were said, each line within 120 columns, whatever the layout's length. */
+static void test_what_a_run_tells_first(void)
+{
+    char line[4 * TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN
+             "/gpt train --data %s/text.txt --run %s/told --layers 1 --width 8 --heads 2 "
+             "--seq 8 --batch 4 --steps 2 --mesh data:2,model:2,sequence:1 --layout "
+             "batch:data,hidden:model,heads:model,vocab:model,seq:sequence 2>&1",
+             folder, folder);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(width_of(r.text) <= 120);
+    CHECK(command_lines(r.text, "") <= 16);
+    CHECK_TEXT(r.text, " steps=2 batch=4 ");
+    CHECK(strstr(r.text, "optimizer=") == NULL);
+    CHECK_TEXT(r.text, "others have their defaults; ");
 }
 
 /* The bytes in brackets of a line of the plan; -1 where there is none. */
@@ -361,6 +432,9 @@ int main(void)
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);
+        RUN(test_plan_fits_a_screen);
+        RUN(test_plan_advises_where_memory_does_not_suffice);
+        RUN(test_what_a_run_tells_first);
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_of_70_billion_parameters);
         RUN(test_plan_as_json);

@@ -274,6 +274,50 @@ static void test_pages_and_completion_have_every_option(void)
     free(man), free(bash), free(zsh);
 }
 
+/* What was said, and nothing else. */
+static void test_settings_are_told_shortly(void)
+{
+    weft_error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    settings *s = READ(&error, "--data", "a/path/of/some/more/length/with/a/file/at/its/end",
+                       "--batch", "32", "--dry-run", "--max-time=90s");
+    FILE *file = open_memstream(&text, &bytes);
+    if (!CHECK(s != NULL && file != NULL)) return;
+    settings_print(s, file);
+    fclose(file);
+    CHECK(strcmp(text,
+                 "settings: batch=32 dry-run=yes\n"
+                 "  data=a/path/of/some/more/length/with/a/file/at/its/end max-time=90s\n") == 0);
+    free(text);
+    settings_destroy(&s);
+}
+
+/* A flag of which there is more: --name=all. */
+static void test_a_flag_may_have_a_choice(void)
+{
+    static const option plan[] = {
+        {"plan", OPTION_FLAG, "no", "[=all]", "G", "it; all: whole", "all"}};
+    const option_table flags = {"test", "usage\n", plan, 1};
+    static const char *const words[][2] = {
+        {"--no-plan", "no"}, {"--plan", "yes"}, {"--plan=all", "all"}};
+    for (int i = 0; i < 3; i++) {
+        char *word = (char *)words[i][0];
+        weft_error error = {.rank = -1};
+        settings *s = settings_read(&flags, 1, &word, &error);
+        if (!CHECK_OK(error.status, error) || !s) continue;
+        CHECK(settings_is(s, "plan", words[i][1]));
+        CHECK_EQ_INT(settings_flag(s, "plan"), i > 0);
+        settings_destroy(&s);
+    }
+    char *word = (char *)"--plan=some";
+    weft_error error = {.rank = -1};
+    check_refused(&error, settings_read(&flags, 1, &word, &error), "must be all, yes or no");
+    char *text = told(options_help_all, &flags);
+    CHECK_TEXT(text, "  --plan[=all]           it; all: whole (no)");
+    free(text);
+}
+
 static void test_help_of_another_kind_is_refused(void)
 {
     weft_error error;
@@ -366,6 +410,8 @@ int main(void)
         RUN(test_help_fits_a_terminal);
         RUN(test_short_help_has_what_most_want);
         RUN(test_pages_and_completion_have_every_option);
+        RUN(test_settings_are_told_shortly);
+        RUN(test_a_flag_may_have_a_choice);
         RUN(test_help_of_another_kind_is_refused);
         RUN(test_times_have_units);
         RUN(test_numbers_have_a_point_in_every_locale);

@@ -5,6 +5,7 @@
  */
 #include "../rate.h"
 #include "advice.h"
+#include "held.h"
 #include "setup.h"
 
 #include <string.h>
@@ -14,6 +15,10 @@ static const option options[] = {
      "text to learn, read as bytes; without it, Weft's own sources"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
      "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
+    {"held-out", OPTION_TEXT, "", "FILE", "Data",
+     "such a text that nothing is learned from; its loss is told at the end"},
+    {"look-every", OPTION_COUNT, "0", "N", "Data",
+     "steps between two looks at the loss of --held-out; 0: only at the end"},
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},
 
@@ -142,7 +147,7 @@ static const option_table table = {
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "train a transformer over bytes or words on any mesh, and let it write",
-    .first = "data mesh layout zero layers width heads seq steps batch optimizer rate run sample "
+    .first = "data held-out mesh layout zero layers width heads seq steps batch rate run sample "
              "dry-run config",
     .commands = "train sample",
 };
@@ -206,9 +211,9 @@ static weft_status sample(gpt_setup *job, weft_error *error)
 }
 
 typedef weft_status (*phase)(gpt_setup *, weft_error *);
-enum { MAX_PHASES = 5 };
+enum { MAX_PHASES = 6 };
 static const phase training[MAX_PHASES] = {gpt_setup_build, gpt_setup_compile, gpt_setup_data,
-                                           train_and_sample};
+                                           gpt_held_open, train_and_sample};
 static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, sample};
 
 /* Whatever one process meets, all leave after the same phase. */

@@ -226,6 +226,14 @@ static void progress(gpt_report *report, const gpt_step *step)
         fprintf(stderr, "\r\033[K%s", text);
 }
 
+static void say_held(gpt_report *report, const gpt_step *step)
+{
+    char text[120];
+    snprintf(text, sizeof text, "%8lld  %8.4f  of the text that was held out",
+             (long long)step->step, step->held_out);
+    say(report, text);
+}
+
 /* ---- life --------------------------------------------------------------------------------------
  */
 
@@ -275,9 +283,11 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
         json_object_set_new(line, "balance", number(balance_of(report->job, step)));
         json_object_set_new(line, "dropped", number(dropped_of(report->job, step)));
     }
+    if (!isnan(step->held_out)) json_object_set_new(line, "held_out", number(step->held_out));
     const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
     json_decref(line);
     progress(report, step);
+    if (!isnan(step->held_out)) say_held(report, step);
     WEFT_TRY(app_json_status(error));
     if (failed || fputc('\n', report->metrics) == EOF || fflush(report->metrics) != 0)
         return weft_fail(error, WEFT_IO, "cannot write the metrics of step %lld: %s",

@@ -1,5 +1,5 @@
 /* setup: from settings to a program ready to run. */
-#include "setup.h"
+#include "held.h"
 
 #include "../rate.h"
 
@@ -340,6 +340,7 @@ weft_status gpt_setup_data(gpt_setup *job, weft_error *error)
 void gpt_setup_close(gpt_setup *job)
 {
     app_run_close(&job->run);
+    gpt_held_close(job);
     bpe_close(&job->words);
     weft_dataset_close(&job->data);
     free(job->variables);

@@ -280,6 +280,59 @@ static void test_what_a_run_tells_first(void)
     CHECK_TEXT(r.text, "others have their defaults; ");
 }
 
+/* The losses that were measured of the text that is held out, into losses [2]; returns how many. */
+static int held_losses(const char *launcher, const char *arguments, double losses[2])
+{
+    char line[4 * TEXT];
+    snprintf(
+        line, sizeof line,
+        "rm -rf %s/held; %s " WEFT_TEST_BIN
+        "/gpt train --data %s/text.txt --held-out %s/text.txt --look-every 15 --run %s/held " SMALL
+        "%s && sed -n 's/.*\"held_out\":\\([^,}]*\\).*/\\1/p' %s/held/metrics.jsonl",
+        folder, launcher, folder, folder, folder, arguments, folder);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    return sscanf(r.text, "%lf %lf", &losses[0], &losses[1]);
+}
+
+/* Of the text that is learned it falls with the loss; one number on any layout; and it changes nothing that is learned. */
+static void test_held_out_loss(void)
+{
+    double alone[STEPS] = {0}, held[2], other[2];
+    static const char *const layouts[] = {
+        "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 3",
+        "--accumulate 3 --recompute", "--mesh data:2 --layout batch:data"};
+    if (!CHECK_EQ_INT(held_losses("", "", held), 2)) return;
+    CHECK(held[1] < held[0] && held[0] < 6);
+    for (int i = 0; i < 3; i++) {
+        const bool is_mpi = i == 2;
+        if (is_mpi && WEFT_TEST_MPIEXEC[0] == '\0') break;
+        if (!CHECK_EQ_INT(held_losses(is_mpi ? WEFT_TEST_MPIEXEC " -n 2 --oversubscribe" : "",
+                                      layouts[i], other),
+                          2))
+            return;
+        CHECK_CLOSE(other[0], held[0],
+                    i == 1 ? 1e-2 : 1e-10); /* in smaller batches fewer windows are left out */
+        CHECK_CLOSE(other[1], held[1], i == 1 ? 1e-2 : 1e-10);
+    }
+    train("", "", alone);
+    double with[STEPS] = {0};
+    char more[TEXT];
+    snprintf(more, sizeof more, "--held-out %s/text.txt --look-every 2", folder);
+    train("", more, with);
+    for (int i = 0; i < STEPS; i++)
+        CHECK(with[i] == alone[i]);
+    snprintf(more, sizeof more, "printf 'short, but a window' >%s/short", folder);
+    CHECK_EQ_INT(system(more), 0);
+    char line[TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --held-out %s/short --run %s/no " SMALL,
+             folder, folder, folder);
+    const command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, "1 windows, and a batch takes 6");
+}
+
 /* The bytes in brackets of a line of the plan; -1 where there is none. */
 static int64_t bytes_of(const char *plan, const char *line)
 {
@@ -432,6 +485,7 @@ int main(void)
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);
+        RUN(test_held_out_loss);
         RUN(test_plan_fits_a_screen);
         RUN(test_plan_advises_where_memory_does_not_suffice);
         RUN(test_what_a_run_tells_first);

@@ -6,6 +6,7 @@
 #include "model.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { LEARN = 8000, TEST = 2000, TEST_BATCH = 200 };
 static const option options[] = {
@@ -87,9 +88,24 @@ static weft_status check_labels(app_training *task, weft_error *error)
     return WEFT_OK;
 }
 
+/* Files that are not there can be had. */
+static void say_draw(const app_training *task, weft_error *error)
+{
+    char images[4200];
+    static const char way[] = "; mnist draw DIR draws some";
+    const size_t used = strlen(error->message);
+    snprintf(images, sizeof images, "%.4000s/t10k-images-idx3-ubyte",
+             settings_text(task->settings, "data"));
+    if (error->status == WEFT_IO && access(images, F_OK) != 0)
+        snprintf(error->message + used, sizeof error->message - used, "%s", way);
+}
+
 static weft_status open_data(app_training *task, weft_error *error)
 {
-    WEFT_TRY(open_part(task, APP_LEARNS, 0, LEARN, error));
+    if (open_part(task, APP_LEARNS, 0, LEARN, error) != WEFT_OK) {
+        say_draw(task, error);
+        return error->status;
+    }
     WEFT_TRY(open_part(task, APP_LOOKS, LEARN, TEST, error));
     return check_labels(task, error);
 }

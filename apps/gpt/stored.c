@@ -51,12 +51,23 @@ static int64_t size_of(const weft_stored_tensor *t, const char *dim)
     return 1;
 }
 
+/* Of one layer; of all of them, as --scan-layers has them. */
+static const weft_stored_tensor *tensor_in_block(const weft_stored *stored, const char *name)
+{
+    char one[64], all[64];
+    snprintf(one, sizeof one, "block0.%s", name);
+    snprintf(all, sizeof all, "layer.block0.%s", name);
+    const weft_stored_tensor *t = tensor_of(stored, one);
+    return t ? t : tensor_of(stored, all);
+}
+
 static int64_t count_blocks(const weft_stored *stored)
 {
     char name[64];
+    const weft_stored_tensor *all = tensor_of(stored, "layer.block0.query");
     for (int64_t n = 0;; n++) {
         snprintf(name, sizeof name, "block%lld.query", (long long)n);
-        if (find_tensor(stored, name) < 0) return n;
+        if (find_tensor(stored, name) < 0) return all ? size_of(all, "layer") : n;
     }
 }
 
@@ -70,7 +81,7 @@ static weft_status take_count(settings *s, const char *name, int64_t count, weft
 /* Where no training has written down its options, as after an import, tensors say what they are of. */
 static weft_status take_shape(settings *s, const weft_stored *stored, weft_error *error)
 {
-    const weft_stored_tensor *query = tensor_of(stored, "block0.query"),
+    const weft_stored_tensor *query = tensor_in_block(stored, "query"),
                              *places = tensor_of(stored, "places");
     const int64_t shared = size_of(query, "heads");
     WEFT_TRY(take_count(s, "layers", count_blocks(stored), error));
@@ -78,12 +89,14 @@ static weft_status take_shape(settings *s, const weft_stored *stored, weft_error
     WEFT_TRY(take_count(s, "heads", shared * size_of(query, "group"), error));
     WEFT_TRY(take_count(s, "kv-heads", shared, error));
     WEFT_TRY(
-        take_count(s, "experts", size_of(tensor_of(stored, "block0.router"), "experts"), error));
+        take_count(s, "experts", size_of(tensor_in_block(stored, "router"), "experts"), error));
     if (query && strcmp(query->dtype, "f64") == 0)
         WEFT_TRY(settings_default(s, "dtype", "f64", error));
     if (places) WEFT_TRY(take_count(s, "seq", size_of(places, "seq"), error));
     WEFT_TRY(settings_default(s, "rope", places ? "no" : "yes", error));
     WEFT_TRY(settings_default(s, "norm", tensor_of(stored, "norm.bias") ? "layer" : "rms", error));
+    WEFT_TRY(settings_default(s, "scan-layers",
+                              tensor_of(stored, "layer.block0.query") ? "yes" : "no", error));
     return settings_default(s, "tie", tensor_of(stored, "head") ? "no" : "yes", error);
 }
 
@@ -93,7 +106,7 @@ static weft_status take_stored(settings *s, weft_error *error)
     weft_stored *stored = NULL;
     weft_status status = WEFT_OK;
     find_path(s, path, sizeof path);
-    if (weft_stored_open(path, &stored, NULL) == WEFT_OK && tensor_of(stored, "block0.query"))
+    if (weft_stored_open(path, &stored, NULL) == WEFT_OK && tensor_in_block(stored, "query"))
         status = take_shape(s, stored, error);
     weft_stored_close(&stored);
     return status; /* what cannot be opened gpt_stored_check tells of */

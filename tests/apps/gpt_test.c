@@ -419,7 +419,7 @@ static void test_sample_is_the_same_everywhere(void)
         char likeliest[200] = "";
         check_likeliest("log.txt", likeliest);
         CHECK(strcmp(likeliest, text) != 0);
-        if (i == 0) check_likeliest("run.json", likeliest); /* tensors say the model's options */
+        if (i != 1) check_likeliest("run.json", likeliest); /* tensors say the model's options */
         if (i + 1 == sizeof models / sizeof *models) break;
         snprintf(line, sizeof line, "rm -r %s/model", folder);
         CHECK_EQ_INT(command_run_all(line).status, 0);
@@ -452,7 +452,7 @@ static void test_sample_of_a_checkpoint_alone(void)
     CHECK_EQ_INT(r.status, 0);
     snprintf(line, sizeof line,
              WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/several " SMALL
-                           "--scan-layers && rm %s/several/run.json",
+                           "--stages 2 && rm %s/several/run.json",
              folder, folder, folder);
     CHECK_EQ_INT(command_run_all(line).status, 0);
     snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --sample 9 --run %s/several", folder);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options_pages.h"
 #include "service.h"
 #include "text.h"
 #include "weft/collectives.h"
@@ -92,7 +93,7 @@ typedef struct spelling {
 
 static bool is_option(const char *word)
 {
-    return strncmp(word, "--", 2) == 0;
+    return strncmp(word, "--", 2) == 0 || strcmp(word, "-h") == 0;
 }
 
 static spelling spell(const option_table *table, const char *word)
@@ -307,17 +308,19 @@ static weft_status read_all(settings *s, int n, char **arguments, weft_error *er
     return WEFT_OK;
 }
 
-/* Questions about the program itself; true when one was answered. */
-static bool answer(const option_table *table, int n, char **arguments)
+/* Questions about the program itself; true when one was answered, or refused. */
+static bool answer(const option_table *table, int n, char **arguments, weft_error *error)
 {
+    const option_family alone = {table->program, table->about, &table, 1};
     for (int i = 0; i < n; i++) {
-        const bool is_help = strcmp(arguments[i], "--help") == 0;
-        if (!is_help && strcmp(arguments[i], "--version") != 0) continue;
-        if (!weft_world_is_root()) return true;
-        if (is_help)
-            options_help(table, stdout);
-        else
-            printf("%s (weft %s)\n", table->program, WEFT_VERSION);
+        const char *word = arguments[i];
+        if (strcmp(word, "--version") == 0) {
+            if (weft_world_is_root()) printf("%s (weft %s)\n", table->program, WEFT_VERSION);
+            return true;
+        }
+        const bool is_plain = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+        if (!is_plain && strncmp(word, "--help=", strlen("--help=")) != 0) continue;
+        (void)!options_tell(&alone, is_plain ? "" : word + strlen("--help="), error);
         return true;
     }
     return false;
@@ -325,7 +328,7 @@ static bool answer(const option_table *table, int n, char **arguments)
 
 settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error)
 {
-    if (answer(table, n, arguments)) return NULL;
+    if (answer(table, n, arguments, error)) return NULL;
     settings *s = calloc(1, sizeof *s);
     if (!s) {
         weft_fail_memory(error, sizeof *s);
@@ -378,7 +381,7 @@ bool settings_is(const settings *s, const char *name, const char *text)
 
 bool settings_flag(const settings *s, const char *name)
 {
-    return settings_is(s, name, "yes");
+    return *settings_text(s, name) != '\0' && !settings_is(s, name, "no"); /* yes, or a choice */
 }
 
 double settings_seconds(const settings *s, const char *name)
@@ -412,18 +415,15 @@ const option *settings_option(const settings *s, int i)
 
 void settings_print(const settings *s, FILE *file)
 {
-    int column = LINE_WIDTH;
+    int column = fprintf(file, "settings:"), n = 0;
     for (int i = 0; i < s->table->n_options; i++) {
         char text[1024];
-        const char *mark = s->origins[i] == FROM_DEFAULT ? "" : "*";
-        const int used = snprintf(text, sizeof text, "%s%s=%s", mark, s->table->options[i].name,
+        if (s->origins[i] == FROM_DEFAULT) continue;
+        const int used = snprintf(text, sizeof text, "%s=%s", s->table->options[i].name,
                                   *s->values[i] ? s->values[i] : "none");
-        if (column + 2 + used > LINE_WIDTH) {
-            fprintf(file, "%s ", i > 0 ? "\n" : "");
-            column = 1;
-        }
-        fprintf(file, " %s", text);
-        column += 1 + used;
+        if (column + 1 + used > LINE_WIDTH) column = fprintf(file, "\n ") - 1;
+        column += fprintf(file, " %s", text);
+        n++;
     }
-    fputs("\n", file);
+    fprintf(file, "%s\n", n > 0 ? "" : " all defaults");
 }

@@ -27,7 +27,7 @@ typedef enum option_kind {
     OPTION_COUNT,  /* an integer from `low` to `high` */
     OPTION_REAL,   /* a finite number from `low`    */
     OPTION_CHOICE, /* one of `choices`              */
-    OPTION_FLAG,   /* --name, --no-name             */
+    OPTION_FLAG,   /* --name, --no-name; of `choices` one too: --name=all */
     OPTION_TIME,   /* a number and s, m or h: 90s; 0s only where low is below 0 */
     OPTION_KINDS
 } option_kind;
@@ -45,9 +45,13 @@ typedef struct option {
 
 typedef struct option_table {
     const char *program; /* "gpt" */
-    const char *usage;   /* what --help prints above the options */
+    const char *usage;   /* what --help prints above the options, at most 80 columns */
     const option *options;
     int n_options;
+    const char *about; /* what it does, in a line */
+    const char
+        *first; /* the options that --help tells of: "data mesh"; NULL: all, as --help=all does */
+    const char *commands; /* the words that come before the options: "train sample"; NULL: none */
 } option_table;
 
 typedef struct settings settings; /* opaque */
@@ -59,7 +63,7 @@ int options_operands(const option_table *table, int n, char **arguments, weft_er
 /* settings_read - all sources, checked. arguments [n]: without the program's name and subcommand.
  * Local. returns NULL and WEFT_USAGE with one sentence for the first setting that is wrong; NULL
  * and WEFT_OK after
- *         --help or --version, which it has answered. Own it: settings_destroy. */
+ *         --help, -h, --help=all (options_pages.h) or --version, which it has answered. Own it: settings_destroy. */
 settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error);
 void settings_destroy(settings **s);
 
@@ -77,10 +81,8 @@ const char *settings_origin(const settings *s, const char *name);
 /* The i-th option of the table; NULL past the end. */
 const option *settings_option(const settings *s, int i);
 
-/* options_help - usage and every option with its default, at most 80 columns. */
-void options_help(const option_table *table, FILE *file);
-/* settings_print - every setting as name=value, what is not a default marked with *, at most 80
- * columns. */
+/* settings_print - as name=value those that somebody has said: what is not among them is a default. At most 80 columns, but for a
+ * longer value. */
 void settings_print(const settings *s, FILE *file);
 
 #endif

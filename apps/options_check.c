@@ -78,8 +78,9 @@ static weft_status check_flag(const option *o, const char *value, const char *sa
                               weft_error *error)
 {
     if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%s: %s is \"%s\" and must be yes or no", said, o->name,
-                     value);
+    if (o->choices && strcmp(value, o->choices) == 0) return WEFT_OK; /* there is one */
+    return weft_fail(error, WEFT_USAGE, "%s: %s is \"%s\" and must be %s%syes or no", said, o->name,
+                     value, o->choices ? o->choices : "", o->choices ? ", " : "");
 }
 
 double option_seconds(const char *text)

@@ -27,8 +27,8 @@ static const option options[] = {
     APP_CONTINUE_OPTIONS("runs/charlm"),
     {"sample", OPTION_COUNT, "0", "N", "Output", "bytes of text to write when it has learned"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
-    {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
-     NULL, 1e-3},
+    {"temperature", OPTION_REAL, "0.8", "X", "Output",
+     "below 1 the text is safer, above it wilder; 0: always the likeliest"},
 };
 static const option_table table = {
     "charlm",
@@ -36,7 +36,12 @@ static const option_table table = {
     "\n"
     "  charlm --data book.txt --model lstm --mesh data:2,model:2 \\\n"
     "      --layout batch:data,hidden:model,vocab:model --sample 500\n",
-    options, sizeof options / sizeof *options};
+    options,
+    sizeof options / sizeof *options,
+    "learn a text byte by byte by a recurrent net or a transformer, and write more of it",
+    "data mesh layout zero model layers width seq steps batch optimizer rate run "
+    "save-every sample prompt config",
+    NULL};
 
 /* What a run that carries its states has besides. */
 typedef struct job {
@@ -170,8 +175,10 @@ static weft_status sample(app_training *task, weft_error *error)
     if (settings_count(task->settings, "sample") == 0) return WEFT_OK;
     WEFT_TRY(app_training_graph(task, error));
     const charlm_model m = build(task, APP_LOOKS, 1);
-    const double colder = 1 / settings_real(task->settings, "temperature");
-    const weft_value next = weft_random_categorical(weft_scale(m.logits, colder), m.vocab);
+    const double temperature = settings_real(task->settings, "temperature");
+    const weft_value next =
+        temperature > 1e-3 ? weft_random_categorical(weft_scale(m.logits, 1 / temperature), m.vocab)
+                           : weft_argmax(m.logits, m.vocab);
     WEFT_TRY(app_training_look(task, WEFT_VALUES(next), error));
     weft_status status = open_window(&w, m.seq.size, error);
     if (status == WEFT_OK) status = write_text(task, &w, m.tokens, next, error);

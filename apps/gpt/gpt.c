@@ -4,6 +4,8 @@
  * one rank.
  */
 #include "../rate.h"
+#include "advice.h"
+#include "held.h"
 #include "setup.h"
 
 #include <string.h>
@@ -13,6 +15,10 @@ static const option options[] = {
      "text to learn, read as bytes; without it, Weft's own sources"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
      "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
+    {"held-out", OPTION_TEXT, "", "FILE", "Data",
+     "such a text that nothing is learned from; its loss is told at the end"},
+    {"look-every", OPTION_COUNT, "0", "N", "Data",
+     "steps between two looks at the loss of --held-out; 0: only at the end"},
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},
 
@@ -117,10 +123,11 @@ static const option options[] = {
     {"sample", OPTION_COUNT, "0", "N", "Output",
      "bytes of text to write, or words; gpt sample: 500"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
-    {"temperature", OPTION_REAL, "0.8", "X", "Output", "below 1 the text is safer, above it wilder",
-     NULL, 1e-3},
-    {"dry-run", OPTION_FLAG, "no", "", "Output",
-     "print the plan of a step; needs no ranks and no data"},
+    {"temperature", OPTION_REAL, "0.8", "X", "Output",
+     "below 1 the text is safer, above it wilder; 0: always the likeliest"},
+    {"dry-run", OPTION_FLAG, "no", "[=all]", "Output",
+     "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
+     "all"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -132,15 +139,17 @@ static const option options[] = {
 
 static const option_table table = {
     .program = "gpt",
-    .usage =
-        "gpt train [options]    train a transformer over bytes or words; again, to continue it\n"
-        "gpt sample [options]   print text by the model that was trained into --run DIR\n"
-        "gpt --help, --version\n"
-        "\n"
-        "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
-        "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
+    .usage = "gpt train [options]    train a transformer on a text; again, to continue\n"
+             "gpt sample [options]   print text by the model that was trained into --run DIR\n"
+             "\n"
+             "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
+             "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "train a transformer over bytes or words on any mesh, and let it write",
+    .first = "data held-out mesh layout zero layers width heads seq steps batch rate run sample "
+             "dry-run config",
+    .commands = "train sample",
 };
 
 /* ---- the plan ----------------------------------------------------------------------------------
@@ -161,17 +170,27 @@ static weft_status print_bubbles(const gpt_setup *job, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status print_plan(const gpt_setup *job, weft_error *error)
+{
+    const settings *s = job->settings;
+    if (settings_flag(s, "json")) return weft_plan_json(job->program, stdout, error);
+    const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
+    if (is_whole)
+        WEFT_TRY(weft_plan_print(job->program, stdout, error));
+    else
+        WEFT_TRY(weft_plan_summary(job->program, stdout, error));
+    WEFT_TRY(print_bubbles(job, error));
+    if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
+    return gpt_advise(job, error);
+}
+
 static weft_status plan(gpt_setup *job, weft_error *error)
 {
     const char *mesh = settings_text(job->settings, "mesh");
     WEFT_TRY(weft_mesh_plan(mesh, &job->mesh, error));
     WEFT_TRY(gpt_setup_build(job, error));
     WEFT_TRY(gpt_setup_compile(job, error));
-    if (settings_flag(job->settings, "json"))
-        WEFT_TRY(weft_plan_json(job->program, stdout, error));
-    else
-        WEFT_TRY(weft_plan_print(job->program, stdout, error));
-    if (!settings_flag(job->settings, "json")) WEFT_TRY(print_bubbles(job, error));
+    WEFT_TRY(print_plan(job, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
 }
@@ -192,9 +211,9 @@ static weft_status sample(gpt_setup *job, weft_error *error)
 }
 
 typedef weft_status (*phase)(gpt_setup *, weft_error *);
-enum { MAX_PHASES = 5 };
+enum { MAX_PHASES = 6 };
 static const phase training[MAX_PHASES] = {gpt_setup_build, gpt_setup_compile, gpt_setup_data,
-                                           train_and_sample};
+                                           gpt_held_open, train_and_sample};
 static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, sample};
 
 /* Whatever one process meets, all leave after the same phase. */
@@ -308,7 +327,9 @@ static int run_command(const command *c, int n, char **arguments, weft_error *er
 int main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    if (n >= 2 && strncmp(arguments[1], "--", 2) != 0) {
+    char help[] = "--help";
+    if (n >= 2 && strcmp(arguments[1], "help") == 0) arguments[1] = help;
+    if (n >= 2 && arguments[1][0] != '-') {
         const command *c = find_command(arguments[1], &error);
         return c ? run_command(c, n - 2, arguments + 2, &error)
                  : app_leave(table.program, APP_STARTING, &error);

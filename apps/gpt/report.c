@@ -88,11 +88,38 @@ static weft_status write_run_json(const gpt_setup *job, const weft_usage *usage,
 /* ---- what a person sees ------------------------------------------------------------------------
  */
 
+/* A line, broken between words where it would get too long; a letter is one column. */
+static void print_broken(const char *text, FILE *file)
+{
+    enum { WIDTH = 120 };
+    int column = 0;
+    while (*text) {
+        const size_t blanks = strspn(text, " "), n = strcspn(text + blanks, " \n");
+        int word = (int)blanks;
+        for (size_t i = blanks; i < blanks + n; i++)
+            word += ((unsigned char)text[i] & 0xC0) != 0x80;
+        if (column > 0 && column + word > WIDTH) {
+            column = fprintf(file, "\n  ") - 1 + word - (int)blanks;
+            fwrite(text + blanks, 1, n, file);
+        } else {
+            column += word;
+            fwrite(text, 1, blanks + n, file);
+        }
+        text += blanks + n;
+        if (*text != '\n') continue;
+        fputc(*text++, file);
+        column = 0;
+    }
+    fputc('\n', file);
+}
+
 /* To the log, and to stderr unless quiet. */
 static void say(gpt_report *report, const char *text)
 {
-    if (report->log) fprintf(report->log, "%s\n", text);
-    if (!report->is_quiet) fprintf(stderr, "%s%s\n", report->is_terminal ? "\r\033[K" : "", text);
+    if (report->log) print_broken(text, report->log);
+    if (report->is_quiet) return;
+    if (report->is_terminal) fputs("\r\033[K", stderr);
+    print_broken(text, stderr);
 }
 
 /* "2 ranks as threads, 1 core each": of lanes is spoken where somebody chose them. */
@@ -199,6 +226,14 @@ static void progress(gpt_report *report, const gpt_step *step)
         fprintf(stderr, "\r\033[K%s", text);
 }
 
+static void say_held(gpt_report *report, const gpt_step *step)
+{
+    char text[120];
+    snprintf(text, sizeof text, "%8lld  %8.4f  of the text that was held out",
+             (long long)step->step, step->held_out);
+    say(report, text);
+}
+
 /* ---- life --------------------------------------------------------------------------------------
  */
 
@@ -222,6 +257,10 @@ weft_status gpt_report_open(gpt_report *report, const gpt_setup *job, weft_error
     WEFT_TRY(open_file(*metrics ? metrics : path, "ae", &report->metrics, error));
     settings_print(s, report->log);
     if (!report->is_quiet) settings_print(s, stderr);
+    snprintf(path, sizeof path,
+             "others have their defaults; %.4000s/run.json has all, and where each came from",
+             folder);
+    say(report, path);
     say_facts(report, &usage);
     return WEFT_OK;
 }
@@ -244,9 +283,11 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
         json_object_set_new(line, "balance", number(balance_of(report->job, step)));
         json_object_set_new(line, "dropped", number(dropped_of(report->job, step)));
     }
+    if (!isnan(step->held_out)) json_object_set_new(line, "held_out", number(step->held_out));
     const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
     json_decref(line);
     progress(report, step);
+    if (!isnan(step->held_out)) say_held(report, step);
     WEFT_TRY(app_json_status(error));
     if (failed || fputc('\n', report->metrics) == EOF || fflush(report->metrics) != 0)
         return weft_fail(error, WEFT_IO, "cannot write the metrics of step %lld: %s",

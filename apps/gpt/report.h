@@ -16,6 +16,7 @@ typedef struct gpt_report {
 typedef struct gpt_step {
     int64_t step;
     double loss, norm, rate, seconds;
+    double held_out;         /* loss of --held-out, where it was measured; else NaN */
     double balance, dropped; /* of experts, summed over layers */
 } gpt_step;
 

@@ -41,11 +41,21 @@ static double logit(const writer *w, int64_t row, int64_t token)
     return weft_dtype_get(w->dtype, w->logits, row * w->vocab + token);
 }
 
+/* The first of those with the highest logit: what softmax(logits / temperature) draws as the temperature goes to 0. */
+static int32_t likeliest(const writer *w, int64_t row)
+{
+    int64_t best = 0;
+    for (int64_t t = 1; t < w->vocab; t++)
+        if (logit(w, row, t) > logit(w, row, best)) best = t;
+    return (int32_t)best;
+}
+
 /* Draw a token with probability softmax(logits / temperature). */
 static int32_t draw(const writer *w, int64_t row, uint64_t counter)
 {
     double highest = -INFINITY, sum = 0;
     uint32_t words[4];
+    if (w->temperature == 0) return likeliest(w, row);
     for (int64_t t = 0; t < w->vocab; t++)
         highest = fmax(highest, logit(w, row, t));
     for (int64_t t = 0; t < w->vocab; t++) {

@@ -1,5 +1,5 @@
 /* setup: from settings to a program ready to run. */
-#include "setup.h"
+#include "held.h"
 
 #include "../rate.h"
 
@@ -207,6 +207,7 @@ weft_status gpt_setup_check(gpt_setup *job, weft_error *error)
     WEFT_TRY(open_words(job, error));
     WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &job->groups, error));
     job->parts = settings_count(s, "accumulate");
+    job->zero = (int)settings_count(s, "zero");
     job->steps = settings_count(s, "steps");
     job->until = until > 0 && until < job->steps ? until : job->steps;
     return WEFT_OK;
@@ -241,7 +242,7 @@ weft_status gpt_setup_layout(gpt_setup *job, weft_error *error)
 {
     const settings *s = job->settings;
     WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
-    WEFT_TRY(weft_layout_store(job->layout, (int)settings_count(s, "zero"), "batch", error));
+    WEFT_TRY(weft_layout_store(job->layout, job->zero, "batch", error));
     return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
 }
 
@@ -339,6 +340,7 @@ weft_status gpt_setup_data(gpt_setup *job, weft_error *error)
 void gpt_setup_close(gpt_setup *job)
 {
     app_run_close(&job->run);
+    gpt_held_close(job);
     bpe_close(&job->words);
     weft_dataset_close(&job->data);
     free(job->variables);

@@ -15,6 +15,14 @@
 enum { GPT_VOCAB = 256 /* bytes */ };
 #define GPT_WORDS_FACT "words" /* of --tokens, among what is said of the data */
 
+typedef struct gpt_held { /* held.h; no data: there is none */
+    weft_graph *graph;
+    weft_program *program;
+    weft_dataset *data;
+    weft_value loss;
+    int64_t batch, n_batches;
+} gpt_held;
+
 typedef struct gpt_setup {
     const settings *settings; /* borrowed */
     gpt_shape shape;
@@ -26,10 +34,12 @@ typedef struct gpt_setup {
     gpt_model model;
     gpt_groups groups;
     int64_t parts;                     /* micro-batches a step; 1: the batch at once */
+    int zero;                          /* the stage of sharded storage */
     weft_value *variables, *gradients; /* [gpt_n_variables] of parts, in one block; else NULL */
     weft_value loss, norm, rate, update;
     weft_program *program;
     weft_dataset *data;
+    gpt_held held;
     char data_path[4096];
     app_run run;
     app_link link;

@@ -17,14 +17,111 @@ static const char *const model_options[] = {
     "layers", "width",    "heads", "seq",  "dtype", "seed",    "stages", "scan-layers", "average",
     "tokens", "kv-heads", "rope",  "norm", "tie",   "experts", "top-k",  "capacity",    "route"};
 
+static int find_tensor(const weft_stored *stored, const char *name)
+{
+    const int n = weft_stored_n_tensors(stored);
+    for (int i = 0; i < n; i++)
+        if (strcmp(weft_stored_tensor_at(stored, i)->name, name) == 0) return i;
+    return -1;
+}
+
+/* The checkpoint to read: the newest, or that of --resume STEP. */
+static void find_path(const settings *s, char *path, size_t bytes)
+{
+    char folder[4096];
+    const long long step = strtoll(settings_text(s, "resume"), NULL, 10);
+    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    if (step > 0)
+        snprintf(path, bytes, "%.4000s/step_%08lld", folder, step);
+    else
+        snprintf(path, bytes, "%s", folder);
+}
+
+static const weft_stored_tensor *tensor_of(const weft_stored *stored, const char *name)
+{
+    const int i = find_tensor(stored, name);
+    return i < 0 ? NULL : weft_stored_tensor_at(stored, i);
+}
+
+/* 1 where a tensor, or the dim in it, is not there. */
+static int64_t size_of(const weft_stored_tensor *t, const char *dim)
+{
+    for (int d = 0; t && d < t->shape.n_dims; d++)
+        if (strcmp(t->shape.dims[d].name, dim) == 0) return t->shape.dims[d].size;
+    return 1;
+}
+
+/* Of one layer; of all of them, as --scan-layers has them. */
+static const weft_stored_tensor *tensor_in_block(const weft_stored *stored, const char *name)
+{
+    char one[64], all[64];
+    snprintf(one, sizeof one, "block0.%s", name);
+    snprintf(all, sizeof all, "layer.block0.%s", name);
+    const weft_stored_tensor *t = tensor_of(stored, one);
+    return t ? t : tensor_of(stored, all);
+}
+
+static int64_t count_blocks(const weft_stored *stored)
+{
+    char name[64];
+    const weft_stored_tensor *all = tensor_of(stored, "layer.block0.query");
+    for (int64_t n = 0;; n++) {
+        snprintf(name, sizeof name, "block%lld.query", (long long)n);
+        if (find_tensor(stored, name) < 0) return all ? size_of(all, "layer") : n;
+    }
+}
+
+static weft_status take_count(settings *s, const char *name, int64_t count, weft_error *error)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)count);
+    return settings_default(s, name, text, error);
+}
+
+/* Where no training has written down its options, as after an import, tensors say what they are of. */
+static weft_status take_shape(settings *s, const weft_stored *stored, weft_error *error)
+{
+    const weft_stored_tensor *query = tensor_in_block(stored, "query"),
+                             *places = tensor_of(stored, "places");
+    const int64_t shared = size_of(query, "heads");
+    WEFT_TRY(take_count(s, "layers", count_blocks(stored), error));
+    WEFT_TRY(take_count(s, "width", size_of(query, "embed"), error));
+    WEFT_TRY(take_count(s, "heads", shared * size_of(query, "group"), error));
+    WEFT_TRY(take_count(s, "kv-heads", shared, error));
+    WEFT_TRY(
+        take_count(s, "experts", size_of(tensor_in_block(stored, "router"), "experts"), error));
+    if (query && strcmp(query->dtype, "f64") == 0)
+        WEFT_TRY(settings_default(s, "dtype", "f64", error));
+    if (places) WEFT_TRY(take_count(s, "seq", size_of(places, "seq"), error));
+    WEFT_TRY(settings_default(s, "rope", places ? "no" : "yes", error));
+    WEFT_TRY(settings_default(s, "norm", tensor_of(stored, "norm.bias") ? "layer" : "rms", error));
+    WEFT_TRY(settings_default(s, "scan-layers",
+                              tensor_of(stored, "layer.block0.query") ? "yes" : "no", error));
+    return settings_default(s, "tie", tensor_of(stored, "head") ? "no" : "yes", error);
+}
+
+static weft_status take_stored(settings *s, weft_error *error)
+{
+    char path[4200];
+    weft_stored *stored = NULL;
+    weft_status status = WEFT_OK;
+    find_path(s, path, sizeof path);
+    if (weft_stored_open(path, &stored, NULL) == WEFT_OK && tensor_in_block(stored, "query"))
+        status = take_shape(s, stored, error);
+    weft_stored_close(&stored);
+    return status; /* what cannot be opened gpt_stored_check tells of */
+}
+
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
     char path[4096];
     json_t *all = NULL;
     weft_status status = settings_default(s, "sample", "500", error);
     snprintf(path, sizeof path, "%.4000s/run.json", settings_text(s, "run"));
-    if (status == WEFT_OK && access(path, F_OK) == 0)
+    const bool is_told = access(path, F_OK) == 0;
+    if (status == WEFT_OK && is_told)
         status = app_json_read(path, "options of the run", &all, error);
+    if (status == WEFT_OK && !is_told) status = take_stored(s, error);
     json_t *stored = json_object_get(all, "settings");
     for (size_t i = 0; i < sizeof model_options / sizeof *model_options; i++) {
         const json_t *value = json_object_get(json_object_get(stored, model_options[i]), "value");
@@ -47,26 +144,6 @@ weft_status gpt_stored_check(gpt_setup *job, weft_error *error)
     if (n > 0) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "there is no checkpoint in %s; train first: gpt train --run %s", folder, run);
-}
-
-/* The checkpoint to read: the newest, or that of --resume STEP. */
-static void find_path(const settings *s, char *path, size_t bytes)
-{
-    char folder[4096];
-    const long long step = strtoll(settings_text(s, "resume"), NULL, 10);
-    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
-    if (step > 0)
-        snprintf(path, bytes, "%.4000s/step_%08lld", folder, step);
-    else
-        snprintf(path, bytes, "%s", folder);
-}
-
-static int find_tensor(const weft_stored *stored, const char *name)
-{
-    const int n = weft_stored_n_tensors(stored);
-    for (int i = 0; i < n; i++)
-        if (strcmp(weft_stored_tensor_at(stored, i)->name, name) == 0) return i;
-    return -1;
 }
 
 static bool fits(const weft_stored_tensor *t, weft_value variable)
@@ -100,21 +177,47 @@ static bool is_cache(weft_value variable)
     return strncmp(weft_name_of(variable), GPT_CACHE, strlen(GPT_CACHE)) == 0;
 }
 
-static weft_status fill(const weft_stored *stored, weft_program *program, weft_value variable,
-                        bool is_average, weft_error *error)
+/* " --layers --width": of the model's options those that were said, here, in a file or in the environment. */
+static void list_said(const settings *s, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof model_options / sizeof *model_options && used < bytes; i++) {
+        const char *name = model_options[i], *origin = settings_origin(s, name);
+        if (strcmp(name, "seed") == 0 || strcmp(origin, "default") == 0 ||
+            strcmp(origin, "run.json") == 0)
+            continue;
+        used += (size_t)snprintf(text + used, bytes - used, " --%s", name);
+    }
+}
+
+/* t: NULL: there is none of that name */
+static weft_status fail_other(const settings *s, const weft_stored *stored, const char *name,
+                              const weft_stored_tensor *t, weft_value variable, weft_error *error)
+{
+    char said[160], there[100] = "not there", wanted[100];
+    list_said(s, said, sizeof said);
+    if (t) weft_shape_print(&t->shape, there, sizeof there);
+    weft_shape_print(weft_shape_of(variable), wanted, sizeof wanted);
+    return weft_fail(error, WEFT_USAGE, "%.60s of %.100s is %s, and these options make it %s; %s%s",
+                     name, weft_stored_path(stored), there, wanted,
+                     *said ? "what the run has is taken without"
+                     : settings_is(s, "tokens", "")
+                         ? "give options of the model as it was trained with, and "
+                           "--tokens DIR where it writes words"
+                         : "give options of the model as it was trained with",
+                     said);
+}
+
+static weft_status fill(const settings *s, const weft_stored *stored, weft_program *program,
+                        weft_value variable, weft_error *error)
 {
     char name[WEFT_MAX_PATH + 16];
+    const bool is_average = settings_real(s, "average") > 0;
     snprintf(name, sizeof name, "%s%s", weft_name_of(variable), is_average ? "/average" : "");
     const int index = find_tensor(stored, name);
-    if (index < 0 || !fits(weft_stored_tensor_at(stored, index), variable))
-        return weft_fail(
-            error, WEFT_USAGE,
-            "%s in %.200s is not what these options make: leave --layers, --width, "
-            "--kv-heads, --rope, --norm, --tie, --experts, --seq, --tokens, --dtype and --average "
-            "away, so that "
-            "those of the run are taken",
-            name, weft_stored_path(stored));
-    const weft_stored_tensor *t = weft_stored_tensor_at(stored, index);
+    const weft_stored_tensor *t = index < 0 ? NULL : weft_stored_tensor_at(stored, index);
+    if (!t || !fits(t, variable)) return fail_other(s, stored, name, t, variable, error);
     const weft_dtype dtype = weft_dtype_of(variable);
     const int64_t bytes = weft_shape_count(&t->shape) * (int64_t)weft_dtype_bytes(dtype);
     void *raw = malloc((size_t)t->bytes + 1), *buffer = malloc((size_t)bytes + 1);
@@ -157,8 +260,7 @@ weft_status gpt_stored_restore(const gpt_setup *job, weft_program *program, weft
     weft_status status = weft_stored_open(path, &stored, &own);
     if (status == WEFT_OK) status = check_words(job, stored, &own);
     for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
-        if (!is_cache(variable))
-            status = fill(stored, program, variable, settings_real(s, "average") > 0, &own);
+        if (!is_cache(variable)) status = fill(s, stored, program, variable, &own);
     weft_stored_close(&stored);
     if (weft_world_agree(&own) != WEFT_OK) *error = own;
     return own.status;

@@ -1,5 +1,6 @@
 /* train: the steps: next batch, run, read three numbers, report, and whatever a run that can be
  * continued does between steps. */
+#include "held.h"
 #include "report.h"
 
 #include <math.h>
@@ -45,8 +46,9 @@ static weft_status all_steps(gpt_setup *job, gpt_report *report, weft_error *err
 {
     char text[80];
     for (int64_t i = job->run.first + 1; i <= job->until && !job->run.is_stopped; i++) {
-        gpt_step step = {.step = i};
+        gpt_step step = {.step = i, .held_out = NAN};
         WEFT_TRY(one_step(job, &step, error));
+        if (gpt_held_is_due(job, i)) WEFT_TRY(gpt_held_loss(job, &step.held_out, error));
         WEFT_TRY(report_step(report, &step, error));
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(job, report, i);
         if (stop_watch_news(&job->run.watch, text, sizeof text)) gpt_report_say(report, text);

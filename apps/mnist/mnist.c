@@ -2,11 +2,16 @@
  * Learns from the first 8000 images of the 10,000-image set, counts right answers on the last 2000.
  */
 #include "../training.h"
+#include "draw.h"
 #include "model.h"
+
+#include <string.h>
+#include <unistd.h>
 
 enum { LEARN = 8000, TEST = 2000, TEST_BATCH = 200 };
 static const option options[] = {
-    {"data", OPTION_TEXT, ".", "DIR", "Data", "folder of the t10k-* files, plain or .gz"},
+    {"data", OPTION_TEXT, ".", "DIR", "Data",
+     "folder of the t10k-* files, plain or .gz; mnist draw DIR makes some"},
     {"classes", OPTION_COUNT, "0", "N", "Data",
      "that labels are of, at most 256; 0: one more than the largest label", NULL, 0, 256},
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights and the order of images"},
@@ -24,10 +29,17 @@ static const option options[] = {
 };
 static const option_table table = {
     "mnist",
-    "mnist [options]   learn digits\n"
+    "mnist [options]   learn digits from MNIST's t10k files, in --data DIR\n"
+    "mnist draw DIR    write such files there, of digits drawn by a pen of ours\n"
     "\n"
-    "  mnist --data t10k --model cnn --mesh data:2,space:2 --layout batch:data,row:space\n",
-    options, sizeof options / sizeof *options};
+    "  mnist --data t10k --model cnn --mesh data:2,space:2 \\\n"
+    "      --layout batch:data,row:space\n",
+    options,
+    sizeof options / sizeof *options,
+    "learn handwritten digits by a perceptron or a convolutional net",
+    "data mesh layout zero model hidden channels dropout steps batch optimizer rate run save-every "
+    "config",
+    "draw"};
 
 static mnist_model build(const app_training *task, int which, int64_t batch)
 {
@@ -76,9 +88,24 @@ static weft_status check_labels(app_training *task, weft_error *error)
     return WEFT_OK;
 }
 
+/* Files that are not there can be had. */
+static void say_draw(const app_training *task, weft_error *error)
+{
+    char images[4200];
+    static const char way[] = "; mnist draw DIR draws some";
+    const size_t used = strlen(error->message);
+    snprintf(images, sizeof images, "%.4000s/t10k-images-idx3-ubyte",
+             settings_text(task->settings, "data"));
+    if (error->status == WEFT_IO && access(images, F_OK) != 0)
+        snprintf(error->message + used, sizeof error->message - used, "%s", way);
+}
+
 static weft_status open_data(app_training *task, weft_error *error)
 {
-    WEFT_TRY(open_part(task, APP_LEARNS, 0, LEARN, error));
+    if (open_part(task, APP_LEARNS, 0, LEARN, error) != WEFT_OK) {
+        say_draw(task, error);
+        return error->status;
+    }
     WEFT_TRY(open_part(task, APP_LOOKS, LEARN, TEST, error));
     return check_labels(task, error);
 }
@@ -112,10 +139,21 @@ static weft_status test(app_training *task, weft_error *error)
     return WEFT_OK;
 }
 
+static int draw(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    if (n != 1 || arguments[0][0] == '-')
+        weft_fail(&error, WEFT_USAGE, "draw wants one folder, which it makes: mnist draw DIR");
+    else if (weft_world_is_root() && mnist_draw(arguments[0], &error) == WEFT_OK)
+        printf("%s: 10000 digits; to learn them: mnist --data %s\n", arguments[0], arguments[0]);
+    return app_leave(table.program, APP_STARTING, &error);
+}
+
 int main(int n, char **arguments)
 {
     static const app_training_parts parts = {
         .table = &table, .begin = open_data, .loss = loss, .open = opened, .look = test};
     int64_t classes = 0;
+    if (n > 1 && strcmp(arguments[1], "draw") == 0) return draw(n - 2, arguments + 2);
     return app_training_main(&parts, &classes, n, arguments);
 }

@@ -41,11 +41,16 @@ static const option options[] = {
 };
 static const option_table table = {
     "seq2seq",
-    "seq2seq [options]   learn to write words backwards, or in order; again, to continue\n"
+    "seq2seq [options]   learn to write words backwards; again, to continue\n"
     "\n"
     "  seq2seq --model lstm --mesh data:2,model:2 \\\n"
     "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
-    options, sizeof options / sizeof *options};
+    options,
+    sizeof options / sizeof *options,
+    "learn to write words backwards or in order by an encoder and a decoder",
+    "letters mesh layout zero model layers width steps batch optimizer rate run "
+    "save-every beam config",
+    NULL};
 
 /* Words to learn from, and others. */
 typedef struct job {

@@ -20,7 +20,7 @@ static const option options[] = {
      "import: sizes of dims that --map or --dims have in one dim of the file, as heads*kv"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
-static const option_table table = {
+const option_table ckpt_table = {
     .program = "weft ckpt",
     .usage = "weft ckpt list DIR                   the checkpoints of a run\n"
              "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
@@ -33,6 +33,8 @@ static const option_table table = {
              "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "checkpoints on disk: list, show, verify, diff, export, import",
+    .commands = "list show verify diff export import",
 };
 
 enum { MAX_PATH = 4096 };
@@ -310,17 +312,17 @@ int ckpt_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
     ckpt_call c = {0};
-    const int n_operands = options_operands(&table, n, arguments, &error);
+    const int n_operands = options_operands(&ckpt_table, n, arguments, &error);
     const int which = n_operands > 0 ? find_subcommand(arguments[0], &error) : -1;
     settings *s = error.status == WEFT_OK
-                      ? settings_read(&table, n - n_operands, arguments + n_operands, &error)
+                      ? settings_read(&ckpt_table, n - n_operands, arguments + n_operands, &error)
                       : NULL;
     if (s && which >= 0)
         (void)!answer(which, n_operands - 1, arguments + 1, s, &c, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "ckpt what? weft ckpt --help lists what there is");
     settings_destroy(&s);
-    const int code = app_leave(table.program, APP_STARTING, &error);
+    const int code = app_leave(ckpt_table.program, APP_STARTING, &error);
     weft_world_close();
     return code != 0 ? code : c.code;
 }

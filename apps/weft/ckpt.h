@@ -10,6 +10,7 @@
 
 /* ckpt_main - arguments [n]: from the subcommand on. returns the exit status. */
 int ckpt_main(int n, char **arguments);
+extern const option_table ckpt_table; /* of its options */
 
 /* What a subcommand is given, and what it gives. */
 typedef struct ckpt_call {

@@ -23,12 +23,13 @@ static const option options[] = {
     {"device-path", OPTION_TEXT, "", "DIR", "Options",
      "where libweft_cuda.so is; without it, beside libweft.so"},
 };
-static const option_table table = {
+const option_table doctor_table = {
     .program = "weft doctor",
-    .usage = "weft doctor [options]   whether this node can do what Weft needs; under mpirun or "
-             "srun all\n                        nodes, and what differs between them\n",
+    .usage = "weft doctor [options]   whether this node can do what Weft needs; under mpirun\n"
+             "                        or srun all nodes, and what differs between them\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "whether a node can do what Weft needs, and the way out where not",
 };
 
 const doctor_check doctor_checks[DOCTOR_CHECKS] = {
@@ -315,10 +316,10 @@ int doctor_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
     signal(SIGXFSZ, SIG_IGN); /* a file that gets too long is a finding, not the end */
-    settings *s = settings_read(&table, n, arguments, &error);
+    settings *s = settings_read(&doctor_table, n, arguments, &error);
     if (s) app_device_path(s);
     const bool has_failed = s && visit(s, &error);
     settings_destroy(&s);
-    const int code = app_leave(table.program, APP_STARTING, &error);
+    const int code = app_leave(doctor_table.program, APP_STARTING, &error);
     return code == 0 && has_failed ? 2 : code;
 }

@@ -6,6 +6,7 @@
 
 /* doctor_main - arguments [n]: the options. returns the exit status: 0, or 2 when a check fails. */
 int doctor_main(int n, char **arguments);
+extern const option_table doctor_table; /* of its options */
 
 typedef enum verdict {
     DOCTOR_NONE, /* does not apply here: no line */

@@ -12,14 +12,14 @@ static const option options[] = {
     {"calls", OPTION_COUNT, "0", "N", "Options", "the last N calls of every rank too"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
-static const option_table table = {
+const option_table postmortem_table = {
     .program = "weft postmortem",
-    .usage =
-        "weft postmortem DIR [options]   what ended the job in run directory DIR, and where its "
-        "ranks were\n"
-        "                                (DIR/recorder.last: the job before it)\n",
+    .usage = "weft postmortem DIR [options]   what ended the job in run directory DIR, and\n"
+             "                                where its ranks were (DIR/recorder.last: the job\n"
+             "                                before it)\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "what ended a job, and where its ranks were",
 };
 
 /* ---- for a person ---------------------------------------------------------------------------- */
@@ -110,14 +110,14 @@ static weft_status show(const char *path, const settings *s, weft_error *error)
 int postmortem_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    const int n_paths = options_operands(&table, n, arguments, &error);
+    const int n_paths = options_operands(&postmortem_table, n, arguments, &error);
     settings *s = error.status == WEFT_OK
-                      ? settings_read(&table, n - n_paths, arguments + n_paths, &error)
+                      ? settings_read(&postmortem_table, n - n_paths, arguments + n_paths, &error)
                       : NULL;
     if (s && n_paths == 1)
         (void)!show(arguments[0], s, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "of which job? weft postmortem DIR, as given with --run");
     settings_destroy(&s);
-    return app_leave(table.program, APP_STARTING, &error);
+    return app_leave(postmortem_table.program, APP_STARTING, &error);
 }

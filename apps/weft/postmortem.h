@@ -6,5 +6,6 @@
 
 /* postmortem_main - arguments [n]: after the subcommand. returns the exit status. */
 int postmortem_main(int n, char **arguments);
+extern const option_table postmortem_table; /* of its options */
 
 #endif

@@ -20,7 +20,7 @@ static const option options[] = {
     {"special", OPTION_FLAG, "no", "", "Options",
      "encode: a special word that stands in the text, as <|endoftext|>, is one token of its own"},
 };
-static const option_table table = {
+const option_table tokens_table = {
     .program = "weft tokens",
     .usage = "weft tokens train TEXT DIR                 a vocabulary, as GPT-2 keeps it\n"
              "weft tokens encode TEXT FILE --tokens DIR [--special]\n"
@@ -36,6 +36,8 @@ static const option_table table = {
              "each.\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .about = "a text in words: train, encode, decode",
+    .commands = "train encode decode",
 };
 
 enum {
@@ -329,17 +331,17 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
 int tokens_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    const int n_operands = options_operands(&table, n, arguments, &error);
+    const int n_operands = options_operands(&tokens_table, n, arguments, &error);
     const int which = n_operands > 0 ? find_subcommand(arguments[0], &error) : -1;
     settings *s = error.status == WEFT_OK
-                      ? settings_read(&table, n - n_operands, arguments + n_operands, &error)
+                      ? settings_read(&tokens_table, n - n_operands, arguments + n_operands, &error)
                       : NULL;
     if (s && which >= 0)
         (void)!answer(which, n_operands - 1, arguments + 1, s, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "tokens what? weft tokens --help lists what there is");
     settings_destroy(&s);
-    const int code = app_leave(table.program, APP_STARTING, &error);
+    const int code = app_leave(tokens_table.program, APP_STARTING, &error);
     weft_world_close();
     return code;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../links.h"
+#include "../options_pages.h"
 #include "ckpt.h"
 #include "doctor.h"
 #include "postmortem.h"
@@ -20,9 +21,10 @@ static const option info_options[] = {
 };
 static const option_table info_table = {
     .program = "weft info",
-    .usage = "weft info [options]   the machine, the engines, the BLAS kernel in use, the ranks\n",
+    .usage = "weft info [options]   the machine, the engines, the BLAS in use, the ranks\n",
     .options = info_options,
     .n_options = sizeof info_options / sizeof *info_options,
+    .about = "the machine, the engines, the BLAS kernel in use, the ranks",
 };
 
 /* ---- info --------------------------------------------------------------------------------------
@@ -225,44 +227,74 @@ static int info(int n, char **arguments)
  */
 
 typedef struct command {
-    const char *name, *help;
+    const option_table *table;
     int (*run)(int n, char **arguments);
 } command;
 
-static const command commands[] = {
-    {"info", "the machine, the engines, the BLAS kernel in use, the ranks", info},
-    {"ckpt", "checkpoints on disk: list, show, verify, diff, export, import", ckpt_main},
-    {"tokens", "words of a text: learn a vocabulary, write a text in it: train, encode, decode",
-     tokens_main},
-    {"postmortem", "what ended a job, and where its ranks were", postmortem_main},
-    {"doctor", "whether a node can do what Weft needs, and the way out where not", doctor_main},
-};
+static const command commands[] = {{&info_table, info},
+                                   {&ckpt_table, ckpt_main},
+                                   {&tokens_table, tokens_main},
+                                   {&postmortem_table, postmortem_main},
+                                   {&doctor_table, doctor_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-static int help(void)
+static void help(void)
 {
-    if (!weft_world_is_root()) return 0;
+    if (!weft_world_is_root()) return;
     printf("weft COMMAND [options]; weft COMMAND --help tells more\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].help);
-    printf("\nweft --version says which this is. The programs beside it: gpt, mnist, charlm, "
+        printf("  %-10s %s\n", options_command(commands[i].table), commands[i].table->about);
+    printf("\nweft --version says which this is. The programs beside it: gpt, mnist, charlm,\n"
            "seq2seq, word2vec.\n");
-    return 0;
+}
+
+/* --help=man and the like, of all commands. */
+static weft_status tell(const char *kind, weft_error *error)
+{
+    const option_table *tables[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++)
+        tables[i] = commands[i].table;
+    if (strcmp(kind, "all") != 0)
+        return options_tell(&(option_family){"weft",
+                                             "looks at machines, checkpoints, texts and ended jobs",
+                                             tables, N_COMMANDS},
+                            kind, error);
+    help();
+    return WEFT_OK;
+}
+
+static bool is_help(const char *word)
+{
+    static const char *const words[] = {"", "help", "-h", "--help"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) return true;
+    return false;
+}
+
+static weft_status fail_unknown(const char *name, weft_error *error)
+{
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++)
+        names[i] = options_command(commands[i].table);
+    const char *near = weft_nearest(name, names, N_COMMANDS);
+    return weft_fail(error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
+                     near ? "did you mean " : "weft --help lists what there is", near ? near : "",
+                     near ? "?" : "");
 }
 
 int main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    const char *names[N_COMMANDS], *name = n > 1 ? arguments[1] : "";
-    if (strcmp(name, "--help") == 0) return help();
+    const char *name = n > 1 ? arguments[1] : "";
     if (strcmp(name, "--version") == 0) return printf("weft %s\n", WEFT_VERSION) < 0;
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(n - 2, arguments + 2);
-        names[i] = commands[i].name;
-    }
-    const char *near = weft_nearest(name, names, N_COMMANDS);
-    weft_fail(&error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
-              near ? "did you mean " : "weft --help lists what there is", near ? near : "",
-              near ? "?" : "");
-    return app_leave("weft", APP_STARTING, &error);
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, options_command(commands[i].table)) == 0)
+            return commands[i].run(n - 2, arguments + 2);
+    if (is_help(name))
+        help();
+    else if (strncmp(name, "--help=", strlen("--help=")) == 0)
+        (void)!tell(name + strlen("--help="), &error);
+    else
+        (void)!fail_unknown(name, &error);
+    return error.status == WEFT_OK ? 0 : app_leave("weft", APP_STARTING, &error);
 }

@@ -37,7 +37,12 @@ static const option_table table = {
     "\n"
     "  word2vec --data book.txt --nearest king,love --mesh data:2,model:2 \\\n"
     "      --layout batch:data,vocab:model\n",
-    options, sizeof options / sizeof *options};
+    options,
+    sizeof options / sizeof *options,
+    "learn vectors of a text's words by the company they keep",
+    "data words window mesh layout zero width steps batch optimizer rate run save-every nearest "
+    "config",
+    NULL};
 
 typedef struct job {
     corpus *corpus;

@@ -3,6 +3,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,8 +119,9 @@ static void print_head(const weft_program *program, FILE *file)
         fprintf(file, "apart   each process has its own memory: %s\n", weft_program_apart(program));
 }
 
-/* A line for each value that rules were skipped for. */
-static weft_status print_skipped(const weft_program *program, FILE *file, weft_error *error)
+/* A line for each value that rules were skipped for, at most so many. */
+static weft_status print_skipped(const weft_program *program, int most, FILE *file,
+                                 weft_error *error)
 {
     const weft_mesh *mesh = weft_program_mesh(program);
     uint32_t last = 0;
@@ -129,6 +131,10 @@ static weft_status print_skipped(const weft_program *program, FILE *file, weft_e
         weft_planned_skip skip;
         char shape[200];
         WEFT_TRY(weft_plan_skipped_at(program, i, &skip, error));
+        if (skip.value != last && most-- == 0) {
+            fprintf(file, "\nand %d more", n - i);
+            break;
+        }
         weft_shape_print(skip.shape, shape, sizeof shape);
         if (skip.value != last)
             fprintf(file, "%s%s %s: ", last ? "\n" : "", skip.name, shape);
@@ -438,7 +444,7 @@ weft_status weft_report_fail(weft_error *error)
 static weft_status print_plan(const weft_program *program, FILE *file, weft_error *error)
 {
     print_head(program, file);
-    WEFT_TRY(print_skipped(program, file, error));
+    WEFT_TRY(print_skipped(program, INT_MAX, file, error));
     WEFT_TRY(print_homes(program, file, error));
     WEFT_TRY(print_usage(program, file, error));
     WEFT_TRY(print_scans(program, file, error));
@@ -455,13 +461,58 @@ static weft_status print_plan(const weft_program *program, FILE *file, weft_erro
     return ferror(file) ? weft_report_fail(error) : WEFT_OK;
 }
 
+/* What grows with layers is counted. */
+static weft_status print_counts(const weft_program *program, FILE *file, weft_error *error)
+{
+    weft_planned_tensor tensor;
+    int n_homes = 0, n_moves = 0;
+    for (int id = 1; id <= weft_plan_n_tensors(program); id++) {
+        WEFT_TRY(weft_plan_tensor_at(program, (uint32_t)id, 0, &tensor, error));
+        n_homes += tensor.kind != WEFT_TENSOR_TEMPORARY;
+    }
+    for (int s = 0; s < weft_plan_n_steps(program); s++) {
+        weft_planned_step step;
+        WEFT_TRY(weft_plan_step_at(program, s, 0, &step, error));
+        n_moves += weft_report_exchanges(&step);
+    }
+    fprintf(file, "\n%d variables and inputs, %d exchange%s\n", n_homes, n_moves,
+            n_moves == 1 ? "" : "s");
+    return WEFT_OK;
+}
+
+static weft_status print_summary(const weft_program *program, FILE *file, weft_error *error)
+{
+    enum { SKIPPED = 2 /* lines of rules */ };
+    print_head(program, file);
+    WEFT_TRY(print_skipped(program, SKIPPED, file, error));
+    WEFT_TRY(print_usage(program, file, error));
+    WEFT_TRY(print_scans(program, file, error));
+    WEFT_TRY(print_traffic(program, file, error));
+    if (weft_plan_n_queues(program) > 1) WEFT_TRY(print_queues(program, file, error));
+    WEFT_TRY(print_counts(program, file, error));
+    return ferror(file) ? weft_report_fail(error) : WEFT_OK;
+}
+
+static weft_status print_plainly(weft_status (*print)(const weft_program *, FILE *, weft_error *),
+                                 const weft_program *program, FILE *file, weft_error *error)
+{
+    errno = 0;
+    const locale_t before = weft_text_plain();
+    const weft_status status = print(program, file, error);
+    weft_text_end(before);
+    return status;
+}
+
 weft_status weft_plan_print(const weft_program *program, FILE *file, weft_error *error)
 {
     WEFT_GIVEN(program, error);
     WEFT_GIVEN(file, error);
-    errno = 0;
-    const locale_t before = weft_text_plain();
-    const weft_status status = print_plan(program, file, error);
-    weft_text_end(before);
-    return status;
+    return print_plainly(print_plan, program, file, error);
+}
+
+weft_status weft_plan_summary(const weft_program *program, FILE *file, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(file, error);
+    return print_plainly(print_summary, program, file, error);
 }

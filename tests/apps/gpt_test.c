@@ -199,7 +199,7 @@ static void test_plan_for_512_ranks(void)
     char line[TEXT];
     snprintf(line, sizeof line,
              WEFT_TEST_BIN
-             "/gpt train --dry-run --mesh data:64,model:8 --batch 512 --zero 1 "
+             "/gpt train --dry-run=all --mesh data:64,model:8 --batch 512 --zero 1 "
              "--layout batch:data,hidden:model,heads:model,vocab:model --heads 8 2>&1");
     const command_result r = command_run_all(line);
     CHECK_EQ_INT(r.status, 0);
@@ -207,6 +207,130 @@ static void test_plan_for_512_ranks(void)
     CHECK_TEXT(r.text, "block0.up");
     CHECK_TEXT(r.text, "all_reduce");
     CHECK_TEXT(r.text, "model");
+}
+
+/* How many columns the widest line has. */
+static int width_of(const char *text)
+{
+    int widest = 0, column = 0;
+    for (; *text; text++) {
+        column = *text == '\n' ? 0 : column + (((unsigned char)*text & 0xC0) != 0x80);
+        if (column > widest) widest = column;
+    }
+    return widest;
+}
+
+/* However many layers; and it says where to read the rest. */
+static void test_plan_fits_a_screen(void)
+{
+    const command_result r = command_run_all(
+        WEFT_TEST_BIN
+        "/gpt train --dry-run --layers 30 --width 8 --seq 8 --zero 1 --mesh "
+        "data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model,embed:model 2>&1");
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(command_lines(r.text, "") <= 40);
+    CHECK_TEXT(r.text, "rules skipped");
+    CHECK_TEXT(r.text, "optimizer slots");
+    CHECK_TEXT(r.text, "all_reduce");
+    CHECK_TEXT(r.text, "--dry-run=all");
+    CHECK(strstr(r.text, "block0.up/m") == NULL && strstr(r.text, "planned with") == NULL);
+}
+
+/* What is advised is what a plan by the advice says. */
+static void test_plan_advises_where_memory_does_not_suffice(void)
+{
+    static const char *const large = "--layers 96 --width 12288 --heads 96 --seq 2048 --batch 512 "
+                                     "--scan-layers --mesh data:8 --layout batch:data";
+    char line[TEXT], other[TEXT] = "", *end;
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt train --dry-run %s 2>&1", large);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    const char *advice = strstr(r.text, "planned with other options:\n");
+    if (!CHECK(advice != NULL)) return;
+    CHECK_TEXT(advice, "\n  --recompute --accumulate 8 ");
+    CHECK_TEXT(advice, "\n  --recompute --accumulate 8 --zero 3 ");
+    const char *first = strstr(advice, "  --recompute --accumulate 8 ");
+    if (first == NULL) return;
+    snprintf(other, sizeof other, "%.*s", (int)strlen("  --recompute --accumulate 8 "), first);
+    const double told = strtod(first + strlen(other), &end);
+    CHECK_TEXT(end, " GiB");
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --dry-run %s %s | awk '/^  peak/ { print $2, $3; exit }'",
+             large, other);
+    const command_result planned = command_run_all(line);
+    CHECK_CLOSE(strtod(planned.text, NULL), told, 1e-3 * told);
+}
+
+/* Settings that were said, each line within 120 columns, whatever the layout's length. */
+static void test_what_a_run_tells_first(void)
+{
+    char line[4 * TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN
+             "/gpt train --data %s/text.txt --run %s/told --layers 1 --width 8 --heads 2 "
+             "--seq 8 --batch 4 --steps 2 --mesh data:2,model:2,sequence:1 --layout "
+             "batch:data,hidden:model,heads:model,vocab:model,seq:sequence 2>&1",
+             folder, folder);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    CHECK(width_of(r.text) <= 120);
+    CHECK(command_lines(r.text, "") <= 16);
+    CHECK_TEXT(r.text, " steps=2 batch=4 ");
+    CHECK(strstr(r.text, "optimizer=") == NULL);
+    CHECK_TEXT(r.text, "others have their defaults; ");
+}
+
+/* The losses that were measured of the text that is held out, into losses [2]; returns how many. */
+static int held_losses(const char *launcher, const char *arguments, double losses[2])
+{
+    char line[4 * TEXT];
+    snprintf(
+        line, sizeof line,
+        "rm -rf %s/held; %s " WEFT_TEST_BIN
+        "/gpt train --data %s/text.txt --held-out %s/text.txt --look-every 15 --run %s/held " SMALL
+        "%s && sed -n 's/.*\"held_out\":\\([^,}]*\\).*/\\1/p' %s/held/metrics.jsonl",
+        folder, launcher, folder, folder, folder, arguments, folder);
+    const command_result r = command_run_all(line);
+    CHECK_EQ_INT(r.status, 0);
+    return sscanf(r.text, "%lf %lf", &losses[0], &losses[1]);
+}
+
+/* Of the text that is learned it falls with the loss; one number on any layout; and it changes nothing that is learned. */
+static void test_held_out_loss(void)
+{
+    double alone[STEPS] = {0}, held[2], other[2];
+    static const char *const layouts[] = {
+        "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model --zero 3",
+        "--accumulate 3 --recompute", "--mesh data:2 --layout batch:data"};
+    if (!CHECK_EQ_INT(held_losses("", "", held), 2)) return;
+    CHECK(held[1] < held[0] && held[0] < 6);
+    for (int i = 0; i < 3; i++) {
+        const bool is_mpi = i == 2;
+        if (is_mpi && WEFT_TEST_MPIEXEC[0] == '\0') break;
+        if (!CHECK_EQ_INT(held_losses(is_mpi ? WEFT_TEST_MPIEXEC " -n 2 --oversubscribe" : "",
+                                      layouts[i], other),
+                          2))
+            return;
+        CHECK_CLOSE(other[0], held[0],
+                    i == 1 ? 1e-2 : 1e-10); /* in smaller batches fewer windows are left out */
+        CHECK_CLOSE(other[1], held[1], i == 1 ? 1e-2 : 1e-10);
+    }
+    train("", "", alone);
+    double with[STEPS] = {0};
+    char more[TEXT];
+    snprintf(more, sizeof more, "--held-out %s/text.txt --look-every 2", folder);
+    train("", more, with);
+    for (int i = 0; i < STEPS; i++)
+        CHECK(with[i] == alone[i]);
+    snprintf(more, sizeof more, "printf 'short, but a window' >%s/short", folder);
+    CHECK_EQ_INT(system(more), 0);
+    char line[TEXT];
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --held-out %s/short --run %s/no " SMALL,
+             folder, folder, folder);
+    const command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, "1 windows, and a batch takes 6");
 }
 
 /* The bytes in brackets of a line of the plan; -1 where there is none. */
@@ -264,6 +388,18 @@ static void check_text(const char *launcher, const char *arguments, char *expect
     CHECK(strcmp(r.text, expected) == 0);
 }
 
+/* At temperature 0 no seed changes anything; `moved`: a file of the run that is away meanwhile. */
+static void check_likeliest(const char *moved, char *expected)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, "cd %s/model && mv %s kept", folder, moved);
+    CHECK_EQ_INT(system(line), 0);
+    check_text("", "--temperature 0 --seed 1", expected);
+    check_text("", "--temperature 0 --seed 2", expected);
+    snprintf(line, sizeof line, "cd %s/model && mv kept %s", folder, moved);
+    CHECK_EQ_INT(system(line), 0);
+}
+
 static void test_sample_is_the_same_everywhere(void)
 {
     static const char *const models[] = {"", "--heads 4 --kv-heads 2 --rope --norm rms --tie",
@@ -280,6 +416,10 @@ static void test_sample_is_the_same_everywhere(void)
         if (WEFT_TEST_MPIEXEC[0] != '\0')
             check_text(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe",
                        "--mesh model:2 --layout heads:model,hidden:model,vocab:model", text);
+        char likeliest[200] = "";
+        check_likeliest("log.txt", likeliest);
+        CHECK(strcmp(likeliest, text) != 0);
+        if (i != 1) check_likeliest("run.json", likeliest); /* tensors say the model's options */
         if (i + 1 == sizeof models / sizeof *models) break;
         snprintf(line, sizeof line, "rm -r %s/model", folder);
         CHECK_EQ_INT(command_run_all(line).status, 0);
@@ -293,7 +433,33 @@ static void test_sample_refuses_another_model(void)
     const command_result r = command_run(line);
     CHECK_EQ_INT(r.status, 2);
     CHECK_EQ_INT(command_lines(r.text, "gpt: "), 1);
-    CHECK_TEXT(r.text, "--width");
+    CHECK_TEXT(r.text, "[vocab:256, embed:24]");
+    CHECK_TEXT(r.text, "[vocab:256, embed:48]; what the run has is taken without --width\n");
+}
+
+/* As after an import: no run.json. Nobody said an option, so none is to be left away. */
+static void test_sample_of_a_checkpoint_alone(void)
+{
+    char line[TEXT];
+    static const char *const form = "--heads 4 --kv-heads 2 --rope --norm rms --tie";
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/alone " SMALL
+                           "%s && rm %s/alone/run.json",
+             folder, folder, form, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --sample 9 --run %s/alone", folder);
+    command_result r = command_run(line);
+    CHECK_EQ_INT(r.status, 0);
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/several " SMALL
+                           "--stages 2 && rm %s/several/run.json",
+             folder, folder, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, WEFT_TEST_BIN "/gpt sample --sample 9 --run %s/several", folder);
+    r = command_run(line);
+    CHECK_EQ_INT(r.status, 2);
+    CHECK_TEXT(r.text, "give options of the model as it was trained with");
+    CHECK(strstr(r.text, "without") == NULL);
 }
 
 static void test_sample_wants_a_trained_model(void)
@@ -319,11 +485,16 @@ int main(void)
         RUN(test_stages_and_micro_batches_divide);
         RUN(test_plan_says_what_bubbles_are);
         RUN(test_plan_says_what_is_computed_again);
+        RUN(test_held_out_loss);
+        RUN(test_plan_fits_a_screen);
+        RUN(test_plan_advises_where_memory_does_not_suffice);
+        RUN(test_what_a_run_tells_first);
         RUN(test_plan_for_512_ranks);
         RUN(test_plan_of_70_billion_parameters);
         RUN(test_plan_as_json);
         RUN(test_sample_is_the_same_everywhere);
         RUN(test_sample_refuses_another_model);
+        RUN(test_sample_of_a_checkpoint_alone);
         RUN(test_sample_wants_a_trained_model);
         text_folder_close();
     }

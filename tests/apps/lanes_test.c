@@ -71,7 +71,7 @@ static void test_every_program_has_it(void)
                                            "seq2seq", "word2vec", "weft info"};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         char line[1024];
-        snprintf(line, sizeof line, WEFT_TEST_BIN "/%s --help", programs[i]);
+        snprintf(line, sizeof line, WEFT_TEST_BIN "/%s --help=all", programs[i]);
         const command_result *r = run_line(line);
         check_that(strstr(r->text, "--lanes N ") != NULL && strstr(r->text, "0: as many") != NULL,
                    __LINE__, line, r);

@@ -2,9 +2,12 @@
 #define WEFT_VERSION "of the test"
 #include "apps/options.c" /* the programs' own; they are in no library */
 #include "apps/options_check.c"
+#include "apps/options_complete.c"
 #include "apps/options_help.c"
+#include "apps/options_man.c"
 #include "apps/service.c"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "comma.h"
@@ -207,20 +210,120 @@ static void test_wrong_files_are_refused(void)
     CHECK_EQ_INT(error.status, WEFT_IO);
 }
 
-static void test_help_fits_a_terminal(void)
+/* What --help=KIND prints of `t`; the caller's. */
+static char *told(void (*print)(const option_family *, FILE *), const option_table *t)
 {
     char *text = NULL;
-    size_t bytes = 0, longest = 0;
+    size_t bytes = 0;
+    const option_family family = {t->program, t->about, &t, 1};
     FILE *file = open_memstream(&text, &bytes);
-    if (!CHECK(file != NULL)) return;
-    options_help(&table, file);
+    if (!CHECK(file != NULL)) exit(1);
+    print(&family, file);
     fclose(file);
+    return text;
+}
+
+static void test_help_fits_a_terminal(void)
+{
+    size_t longest = 0;
+    char *text = told(options_help_all, &table);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         longest = strcspn(line, "\n") > longest ? strcspn(line, "\n") : longest;
     CHECK(longest <= 80);
     for (int i = 0; i < table.n_options; i++)
         CHECK_TEXT(text, some[i].name);
     free(text);
+}
+
+static void test_short_help_has_what_most_want(void)
+{
+    option_table few = table;
+    few.first = "batch dry-run";
+    char *text = told(options_help, &few);
+    CHECK_TEXT(text, "--batch N");
+    CHECK_TEXT(text, "--dry-run");
+    CHECK_TEXT(text, "8 options more");
+    CHECK_TEXT(text, "test --help=all");
+    CHECK(strstr(text, "--rate") == NULL && strstr(text, "--data") == NULL);
+    free(text);
+}
+
+/* Each option once, with what it takes. */
+static void test_pages_and_completion_have_every_option(void)
+{
+    option_table pages = table;
+    pages.about = "tries 'quotes', [brackets]: and .dots";
+    pages.commands = "begin end";
+    char *man = told(options_man, &pages), *bash = told(options_bash, &pages),
+         *zsh = told(options_zsh, &pages);
+    for (int i = 0; i < table.n_options; i++) {
+        char name[64];
+        snprintf(name, sizeof name, " --%s ", some[i].name);
+        name[strlen(name) - 1] = '\0';
+        CHECK_TEXT(bash, name);
+        snprintf(name, sizeof name, "'--%s%s[", some[i].name,
+                 some[i].kind == OPTION_FLAG ? "" : "=");
+        CHECK_TEXT(zsh, name);
+    }
+    CHECK_TEXT(man, "\\fB\\-\\-dry\\-run\\fR\n");
+    CHECK_TEXT(man, "\\fB\\-\\-batch\\fR \\fIN\\fR\nrows (16)\n");
+    CHECK_TEXT(bash, "--dtype) COMPREPLY=($(compgen -W 'f32 f64'");
+    CHECK_TEXT(bash, "compgen -W 'begin end'");
+    CHECK_TEXT(zsh, "'--dtype=[numbers]:TYPE:(f32 f64)'");
+    CHECK_TEXT(zsh, "'--data=[text]:FILE:_files'");
+    free(man), free(bash), free(zsh);
+}
+
+/* What was said, and nothing else. */
+static void test_settings_are_told_shortly(void)
+{
+    weft_error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    settings *s = READ(&error, "--data", "a/path/of/some/more/length/with/a/file/at/its/end",
+                       "--batch", "32", "--dry-run", "--max-time=90s");
+    FILE *file = open_memstream(&text, &bytes);
+    if (!CHECK(s != NULL && file != NULL)) return;
+    settings_print(s, file);
+    fclose(file);
+    CHECK(strcmp(text,
+                 "settings: batch=32 dry-run=yes\n"
+                 "  data=a/path/of/some/more/length/with/a/file/at/its/end max-time=90s\n") == 0);
+    free(text);
+    settings_destroy(&s);
+}
+
+/* A flag of which there is more: --name=all. */
+static void test_a_flag_may_have_a_choice(void)
+{
+    static const option plan[] = {
+        {"plan", OPTION_FLAG, "no", "[=all]", "G", "it; all: whole", "all"}};
+    const option_table flags = {"test", "usage\n", plan, 1};
+    static const char *const words[][2] = {
+        {"--no-plan", "no"}, {"--plan", "yes"}, {"--plan=all", "all"}};
+    for (int i = 0; i < 3; i++) {
+        char *word = (char *)words[i][0];
+        weft_error error = {.rank = -1};
+        settings *s = settings_read(&flags, 1, &word, &error);
+        if (!CHECK_OK(error.status, error) || !s) continue;
+        CHECK(settings_is(s, "plan", words[i][1]));
+        CHECK_EQ_INT(settings_flag(s, "plan"), i > 0);
+        settings_destroy(&s);
+    }
+    char *word = (char *)"--plan=some";
+    weft_error error = {.rank = -1};
+    check_refused(&error, settings_read(&flags, 1, &word, &error), "must be all, yes or no");
+    char *text = told(options_help_all, &flags);
+    CHECK_TEXT(text, "  --plan[=all]           it; all: whole (no)");
+    free(text);
+}
+
+static void test_help_of_another_kind_is_refused(void)
+{
+    weft_error error;
+    CHECK(READ(&error, "--help=al") == NULL);
+    CHECK_EQ_INT(error.status, WEFT_USAGE);
+    CHECK_TEXT(error.message, "one of all, man, bash, zsh");
 }
 
 static void test_times_have_units(void)
@@ -305,6 +408,11 @@ int main(void)
         RUN(test_services_of_a_cluster_are_no_options);
         RUN(test_wrong_files_are_refused);
         RUN(test_help_fits_a_terminal);
+        RUN(test_short_help_has_what_most_want);
+        RUN(test_pages_and_completion_have_every_option);
+        RUN(test_settings_are_told_shortly);
+        RUN(test_a_flag_may_have_a_choice);
+        RUN(test_help_of_another_kind_is_refused);
         RUN(test_times_have_units);
         RUN(test_numbers_have_a_point_in_every_locale);
         RUN(test_other_defaults_give_way_to_what_was_said);

@@ -162,6 +162,8 @@ static void test_charlm_writes_what_it_has_learned(void)
     CHECK_TEXT(said, "the quick brown fox jumps over the lazy dog; the quick");
     snprintf(more, sizeof more, "%s --mesh model:2 --layout hidden:model,vocab:model", options);
     CHECK_TEXT(start(&tasks[0], "", "text", more)->text, said);
+    snprintf(more, sizeof more, "%s --temperature 0", options);
+    CHECK_TEXT(start(&tasks[0], "", "text", more)->text, "the quick brown fox jumps over the ");
 }
 
 static double loss_of(const char *more)

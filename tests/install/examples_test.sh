@@ -37,6 +37,14 @@ for program in gpt mnist charlm seq2seq word2vec weft; do
         die "bin/$program does not load the libweft.so.0 that was installed with it: $(ldd "$prefix/bin/$program")"
     if ldd "$prefix/bin/$program" | grep 'not found'; then die "bin/$program misses libraries"; fi
 done
+for file in "$prefix"/bin/* "$library"/*.so; do # nor does the loader look where it was built
+    path=$(readelf -d "$file" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p')
+    for folder in ${path//:/ }; do
+        [[ $folder = \$ORIGIN* ]] || [ -z "$(ldconfig -p 2>/dev/null | sed -n "s,.*=> \($folder/.*\),\1,p")" ] ||
+            die "$(basename "$file") looks for libraries in $folder, where the loader looks anyway"
+        [[ $folder != *"$build"* ]] || die "$(basename "$file") looks for libraries in $folder"
+    done
+done
 version=$("$prefix/bin/weft" --version)
 "$prefix/bin/gpt" train --layers 1 --width 8 --heads 1 --seq 8 --batch 2 --steps 2 --quiet --run "$work/run" ||
     die "the installed gpt does not train on the installed corpus"
@@ -67,10 +75,10 @@ names=$(cd "$examples" && basename -s .c ./*.c)
 [ "$(wc -w <<<"$names")" -ge 6 ] || die "only these examples were installed: $names"
 for name in $names; do
     source=$examples/$name.c
-    cc -std=c99 "${strict[@]}" "${flags[@]}" "$source" -o "$work/pkgconfig/$name" "${use[@]}" -lm \
-        "-Wl,-rpath,$library" || die "$name does not build by pkg-config"
+    cc -std=c99 "${strict[@]}" "${flags[@]}" "$source" -o "$work/pkgconfig/$name" "${use[@]}" -lm ||
+        die "$name does not build by pkg-config"
     [ ${#flags[@]} = 0 ] || continue
-    g++ -std=c++17 "${strict[@]}" -xc++ "$source" -xnone -o "$work/cxx/$name" "${use[@]}" "-Wl,-rpath,$library" ||
+    g++ -std=c++17 "${strict[@]}" -xc++ "$source" -xnone -o "$work/cxx/$name" "${use[@]}" ||
         die "$name does not build as C++"
 done
 if [ ${#flags[@]} = 0 ]; then

@@ -18,7 +18,7 @@ library=$(dirname "$(find "$prefix" -name libweft.so)")
 export PKG_CONFIG_PATH=$library/pkgconfig
 read -ra use < <(pkg-config --cflags --libs weft)
 cc -std=c11 -O1 -Wall -Wextra -Werror -Wno-missing-field-initializers "$source"/{register,softsign,product,signum,train}.c \
-    -o "$work/train" "${use[@]}" -lm "-Wl,-rpath,$library" || die "the plug-in does not build by pkg-config"
+    -o "$work/train" "${use[@]}" -lm || die "the plug-in does not build by pkg-config"
 
 "$work/cmake/check" || die "the oracle"
 "$work/train" >"$work/one" || die "train"

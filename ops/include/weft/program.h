@@ -188,6 +188,9 @@ WEFT_API int weft_measured_traffic(const weft_program *program, int rank, weft_t
  * as data, of any rank. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_print(const weft_program *program, FILE *file,
                                                      weft_error *error);
+/* weft_plan_summary - of that text what fits a screen: memory, work, traffic, and how many the rest are. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_summary(const weft_program *program, FILE *file,
+                                                       weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_json(const weft_program *program, FILE *file,
                                                     weft_error *error);
 

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "rewrite.h"
+#include "trials.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,7 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
         WEFT_TRY(passes[i].pass(plan, error));
         if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
     }
+    WEFT_TRY(weft_keep_memory(plan, error));
     plan->policy = NULL; /* both were borrowed */
     plan->cost = (weft_cost){0};
     return weft_plan_index(plan, error);
@@ -233,6 +235,7 @@ void weft_plan_destroy(weft_plan **plan)
 {
     weft_plan *p = *plan;
     if (!p) return;
+    weft_trials_end(p);
     weft_graph_like_destroy(&p->graph);
     weft_layout_destroy(&p->layout);
     weft_arena_destroy(&p->arena);

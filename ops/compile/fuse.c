@@ -250,7 +250,7 @@ static weft_status count_alive(fusing *f, weft_error *error)
     add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         int64_t scratch = 0;
-        WEFT_TRY(weft_step_scratch(plan, &plan->steps[s], 0, &scratch, error));
+        WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &scratch, error));
         f->alive[s] += (scratch + 63) / 64 * 64;
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }

@@ -329,8 +329,32 @@ weft_status weft_lookahead_run(weft_plan *plan, weft_outlook outlook, weft_looka
                  .n_axes = weft_mesh_n_axes(plan->mesh),
                  .error = error};
     memset(ahead->asked, NOT_ASKED, n * sizeof *ahead->asked);
-    memset(ahead->lasts, 0, n * sizeof *ahead->lasts);
     for (uint32_t id = plan->graph->n_nodes; id-- > 1;)
         WEFT_TRY(look_at(&l, id));
     return WEFT_OK;
+}
+
+void weft_ahead_anew(const weft_plan *plan, weft_lookahead *ahead)
+{
+    memset(ahead->lasts, 0, plan->graph->n_tensors * sizeof *ahead->lasts);
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
+{
+    const char *at = data;
+    for (size_t i = 0; i + sizeof hash <= bytes; i += sizeof hash) {
+        uint64_t word;
+        memcpy(&word, at + i, sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+uint64_t weft_ahead_fingerprint(const weft_plan *plan, const weft_lookahead *ahead)
+{
+    const size_t n = plan->graph->n_tensors;
+    _Static_assert(sizeof *ahead->goal % sizeof(uint64_t) == 0, "mixed whole");
+    return mix(mix(0, ahead->goal, n * sizeof *ahead->goal), ahead->share,
+               n * sizeof *ahead->share);
 }

@@ -44,6 +44,10 @@ weft_status weft_lookahead_begin(weft_plan *plan, struct weft_sites *sites, cons
 /* weft_lookahead_run - read the graph from its end, before anything is decided. Local; pure. */
 weft_status weft_lookahead_run(weft_plan *plan, weft_outlook outlook, weft_lookahead *ahead,
                                weft_error *error);
+/* weft_ahead_anew - nothing has been placed yet. */
+void weft_ahead_anew(const weft_plan *plan, weft_lookahead *ahead);
+/* weft_ahead_fingerprint - of all that placing asks of an outlook. Local; pure. */
+uint64_t weft_ahead_fingerprint(const weft_plan *plan, const weft_lookahead *ahead);
 
 /* What is known of a value beside where it is: fills all of `holding` but `now`, `combine` and `readers`. */
 void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint32_t value,

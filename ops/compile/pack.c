@@ -2,8 +2,9 @@
  *
  * Of many buffers most live side by side without a gap, so what is taken at a time is a few long spans. A tree over the
  * steps keeps them: a node stands for a range of steps, and knows what is taken at some step of it (`ever`), and what is
- * taken by buffers that live through all of it, but not through all of the node above (`always`). A lifetime is two dozen
- * nodes at most, below which `ever` says everything, and above which `always` does.
+ * taken by buffers that live through all of it, but not through all of the node above (`always`). A lifetime is a few nodes a
+ * level, below which `ever` says everything, and above which `always` does. With four parts a node both are found soonest: two
+ * make more levels, eight more nodes of one.
  */
 #include "pack.h"
 
@@ -71,15 +72,16 @@ static bool add_span(spans *s, span new, weft_arena *arena)
 
 /* ---- a tree over the steps ------------------------------------------------------------------- */
 
-enum { MOST_NEAR = 4 * 33 };
+enum { PARTS_SHIFT = 2, PARTS = 1 << PARTS_SHIFT, MOST_NEAR = 2 * PARTS * 17 };
 
 typedef struct moment {
     spans always, ever;
 } moment;
 
 struct weft_timeline {
-    moment *nodes;     /* node i has the halves 2 i and 2 i + 1; node 1 is everything */
-    uint32_t width;    /* moments of node 1: a power of two                           */
+    moment *nodes; /* [n_nodes] node i has the parts PARTS i + 1 and on; node 0 is everything */
+    uint32_t n_nodes;
+    int shift;         /* of the moments of node 0: 2^shift                           */
     uint32_t *moments; /* [n_steps] of which a step is                                */
     uint32_t n_steps;
     weft_arena *arena;
@@ -93,17 +95,30 @@ typedef struct life {
     uint32_t first, last;
 } life;
 
-static void look(timeline *t, uint32_t node, uint32_t from, uint32_t width, life b)
+/* Which parts of [from, from + PARTS << shift) it lives in, one of them at least. */
+static inline life parts_of(life b, uint32_t from, int shift)
+{
+    const uint32_t last = (b.last - from) >> shift;
+    return (life){b.first > from ? (b.first - from) >> shift : 0, last < PARTS ? last : PARTS - 1};
+}
+
+static inline bool is_all(life b, uint32_t from, int shift)
+{
+    return b.first <= from && from + (1u << shift) - 1 <= b.last;
+}
+
+static void look(timeline *t, uint32_t node, uint32_t from, int shift, life b)
 {
     const moment *m = &t->nodes[node];
-    const bool is_inside = b.first <= from && from + width - 1 <= b.last;
+    const bool is_inside = is_all(b, from, shift);
     const spans *taken = is_inside ? &m->ever : &m->always;
     if (m->ever.n == 0) return; /* nothing below either */
     if (taken->n > 0) t->near[t->n_near++] = taken;
     if (is_inside) return;
-    const uint32_t half = width / 2;
-    if (b.first < from + half) look(t, 2 * node, from, half, b);
-    if (b.last >= from + half) look(t, 2 * node + 1, from + half, half, b);
+    shift -= PARTS_SHIFT;
+    const life parts = parts_of(b, from, shift);
+    for (uint32_t c = parts.first; c <= parts.last; c++)
+        look(t, PARTS * node + 1 + c, from + (c << shift), shift, b);
 }
 
 static int64_t lowest_place(const timeline *t, int64_t bytes)
@@ -124,14 +139,16 @@ static int64_t lowest_place(const timeline *t, int64_t bytes)
     return at;
 }
 
-static bool enter(timeline *t, uint32_t node, uint32_t from, uint32_t width, life b, span taken)
+static bool enter(timeline *t, uint32_t node, uint32_t from, int shift, life b, span taken)
 {
     moment *m = &t->nodes[node];
     if (!is_within_first(&m->ever, taken) && !add_span(&m->ever, taken, t->arena)) return false;
-    if (b.first <= from && from + width - 1 <= b.last) return add_span(&m->always, taken, t->arena);
-    const uint32_t half = width / 2;
-    if (b.first < from + half && !enter(t, 2 * node, from, half, b, taken)) return false;
-    return b.last < from + half || enter(t, 2 * node + 1, from + half, half, b, taken);
+    if (is_all(b, from, shift)) return add_span(&m->always, taken, t->arena);
+    shift -= PARTS_SHIFT;
+    const life parts = parts_of(b, from, shift);
+    for (uint32_t c = parts.first; c <= parts.last; c++)
+        if (!enter(t, PARTS * node + 1 + c, from + (c << shift), shift, b, taken)) return false;
+    return true;
 }
 
 /* Steps are one moment up to the first at which a buffer begins after another has ended: who meets whom stays the same. */
@@ -168,13 +185,13 @@ weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timelin
  * their room. */
 static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
 {
-    for (uint32_t node = 0; t->nodes != NULL && node < 2 * t->width; node++)
+    for (uint32_t node = 0; t->nodes != NULL && node < t->n_nodes; node++)
         t->nodes[node].always.n = t->nodes[node].ever.n = 0;
     if (t->nodes != NULL) return WEFT_OK;
     const uint32_t n_moments = find_moments(t, order, n);
-    for (t->width = 1; t->width < n_moments;)
-        t->width *= 2;
-    const size_t bytes = 2 * (size_t)t->width * sizeof *t->nodes;
+    for (t->n_nodes = 1, t->shift = 0; (uint64_t)1 << t->shift < n_moments; t->shift += PARTS_SHIFT)
+        t->n_nodes = PARTS * t->n_nodes + 1;
+    const size_t bytes = t->n_nodes * sizeof *t->nodes;
     t->nodes = weft_arena_take(t->arena, bytes);
     return t->nodes ? WEFT_OK : weft_fail_memory(error, bytes);
 }
@@ -188,10 +205,10 @@ weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n
         weft_buffer *b = order[i];
         const life lives = {t->moments[b->first], t->moments[b->last]};
         t->n_near = 0;
-        look(t, 1, 0, t->width, lives);
+        look(t, 0, 0, t->shift, lives);
         b->offset = lowest_place(t, b->bytes);
         const span taken = {b->offset, b->offset + b->bytes};
-        if (!enter(t, 1, 0, t->width, lives, taken))
+        if (!enter(t, 0, 0, t->shift, lives, taken))
             return weft_fail_memory(error, n * sizeof(span));
         if (taken.end > *end) *end = taken.end;
     }

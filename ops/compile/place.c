@@ -303,7 +303,7 @@ static weft_status place_outputs(weft_placing *p)
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static weft_status place_once(weft_placing *p, weft_outlook outlook)
+static weft_status place_once(weft_placing *p)
 {
     weft_plan *plan = p->plan;
     const weft_graph *graph = plan->graph;
@@ -313,7 +313,7 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
     plan->n_placed = plan->n_steps = plan->n_decisions = 0;
     p->is_end = p->is_again = false;
     p->flops = 0;
-    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    weft_ahead_anew(plan, &p->ahead);
     p->stretch = 0;
     for (uint32_t id = 1, last = 1; id < graph->n_nodes; last = id++) {
         p->stretch += graph->nodes[id].phase != graph->nodes[last].phase;
@@ -325,24 +325,31 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
 }
 
 /* Once more, where a sum over all trips of a scan has turned out to be one that does not stay partial. */
-static weft_status place_all(weft_placing *p, weft_outlook outlook)
+static weft_status place_all(weft_placing *p)
 {
     const weft_planned_candidate empty =
         p->candidate != NULL ? *p->candidate : (weft_planned_candidate){0};
     weft_place_scans_anew(p);
-    WEFT_TRY(place_once(p, outlook));
+    WEFT_TRY(place_once(p));
     if (!p->is_again) return WEFT_OK;
     if (p->candidate != NULL) *p->candidate = empty;
-    return place_once(p, outlook);
+    return place_once(p);
+}
+
+static weft_status look_ahead(void *placing_, weft_outlook outlook, uint64_t *beliefs)
+{
+    weft_placing *p = placing_;
+    WEFT_TRY(weft_lookahead_run(p->plan, outlook, &p->ahead, p->error));
+    *beliefs = weft_ahead_fingerprint(p->plan, &p->ahead);
+    return WEFT_OK;
 }
 
 /* What a candidate costs is added up in it. */
-static weft_status place_draft(void *placing_, weft_outlook outlook,
-                               weft_planned_candidate *candidate)
+static weft_status place_draft(void *placing_, weft_planned_candidate *candidate)
 {
     weft_placing *p = placing_;
     p->candidate = candidate;
-    const weft_status status = place_all(p, outlook);
+    const weft_status status = place_all(p);
     p->candidate = NULL;
     candidate->work = weft_work_price(&p->plan->cost, p->flops);
     return status;
@@ -370,8 +377,9 @@ static weft_status place(weft_placing *p)
     WEFT_TRY(weft_lookahead_begin(plan, p->sites, is_output, p->readers, &p->ahead, p->error));
     WEFT_TRY(weft_place_scans_begin(p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
-        WEFT_TRY(weft_compare_candidates(plan, place_draft, p, &outlook, p->error));
-    return place_all(p, outlook);
+        WEFT_TRY(weft_compare_candidates(plan, look_ahead, place_draft, p, &outlook, p->error));
+    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    return place_all(p);
 }
 
 weft_status weft_pass_place(weft_plan *plan, weft_error *error)

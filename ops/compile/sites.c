@@ -1,6 +1,7 @@
 /* sites: ops that are alike are decided once. See sites.h. */
 #include "sites.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {

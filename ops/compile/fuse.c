@@ -103,8 +103,9 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     const weft_step *step = &f->plan->steps[s];
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
+        if (!made_at(f, step->in[i])) continue; /* it may have many readers */
         const readers r = readers_beside(f, step->in[i], m, s);
-        if (made_at(f, step->in[i]) && !(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
+        if (!(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
     }
     for (int o = 0; o < step->n_out; o++)
         bytes += bytes_of(f, step->out[o]);

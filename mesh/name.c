@@ -40,6 +40,7 @@ static weft_status refuse(const char *what, const char *name, const char *rule, 
                           weft_error *error)
 {
     char text[80];
+    if (error == NULL) return WEFT_USAGE; /* nobody reads the sentence */
     if (name == NULL)
         return weft_fail(error, WEFT_USAGE, "%s: it has no name; everything needs one of its own",
                          what);

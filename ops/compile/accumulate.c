@@ -100,10 +100,10 @@ static bool is_read_before(const accumulating *a, uint32_t placed, uint32_t make
 static bool is_own_variable(const accumulating *a, uint32_t placed, uint32_t sum, uint32_t maker)
 {
     const weft_placed *p = &a->plan->placed[placed], *its = &a->plan->placed[sum];
-    return p->home == WEFT_VARIABLE_HOME && a->stored[sum] == placed &&
-           is_read_before(a, placed, maker) && !p->shares && its->home == WEFT_TEMPORARY &&
-           !its->shares && !its->is_output && its->carried == 0 && its->scan == 0 &&
-           p->type.dtype == its->type.dtype && weft_lie_alike(a->plan, placed, sum);
+    return p->home == WEFT_VARIABLE_HOME && a->stored[sum] == placed && !p->shares &&
+           its->home == WEFT_TEMPORARY && !its->shares && !its->is_output && its->carried == 0 &&
+           its->scan == 0 && p->type.dtype == its->type.dtype &&
+           weft_lie_alike(a->plan, placed, sum) && is_read_before(a, placed, maker);
 }
 
 /* Would the kernel that does the step alone do it so as well, and begin with `other`? That of rank 0 speaks for all. */
@@ -117,19 +117,19 @@ static bool has_kernel(const weft_plan *plan, const weft_step *step, uint32_t ot
            (plan->placed[other].carried != 0 || !choice.kernel->carried_alone);
 }
 
-/* Can the maker of summand i do the whole sum, at its own place? */
+/* Can the maker of summand i do the whole sum, at its own place? Who else reads a variable is looked for at last: it takes long. */
 static bool can_take(const accumulating *a, const weft_step *sum, int i)
 {
     const weft_plan *plan = a->plan;
     const uint32_t made = sum->in[i], other = sum->in[1 - i], m = a->maker[made];
     if (!m || !is_summand(a, made, sum->out[0])) return false;
-    if (!is_summand(a, other, sum->out[0]) && !is_own_variable(a, other, sum->out[0], m - 1))
-        return false;
     const weft_step *maker = &plan->steps[m - 1];
     return maker->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, maker) &&
            maker->n_in < WEFT_MAX_IN && maker->phase == sum->phase &&
            plan->graph->nodes[maker->node].op->accumulates == op_of_sum(plan, sum) &&
-           a->maker[other] < m && has_kernel(plan, maker, other);
+           a->maker[other] < m &&
+           (is_summand(a, other, sum->out[0]) || is_own_variable(a, other, sum->out[0], m - 1)) &&
+           has_kernel(plan, maker, other);
 }
 
 static weft_status take_sum(accumulating *a, weft_step *sum, int i, weft_error *error)

@@ -12,6 +12,7 @@
  */
 #include "passes.h"
 #include "regions.h"
+#include "trials.h"
 
 #include <stdlib.h>
 
@@ -378,24 +379,39 @@ static weft_status open_joining(joining *j)
     return weft_find_regions(plan, plan->arena, &j->regions, j->error);
 }
 
+/* Whether the new order fits; if not, there is less room from now on. */
+static weft_status try_order(joining *j, weft_trial *before, int n_left, bool *fits)
+{
+    weft_trial *after;
+    int64_t had, has;
+    WEFT_TRY(weft_trial_open(j->plan, j->ordered, j->n_ordered, &after, j->error));
+    WEFT_TRY(weft_trial_fits(after, before, (weft_allowance){0}, fits, j->error));
+    if (!*fits) {
+        WEFT_TRY(weft_trial_bytes(before, &had, j->error));
+        WEFT_TRY(weft_trial_bytes(after, &has, j->error));
+        const int64_t least = had >> n_left; /* at last a half */
+        j->room -= has - had > least ? has - had : least;
+    }
+    weft_trial_close(&after);
+    return WEFT_OK;
+}
+
 /* Try until the arena is no larger than it was; false: it always is, or there is nothing to join. */
 static weft_status find_order(joining *j, bool *is_found)
 {
-    int64_t before, after, alive;
+    weft_trial *before;
     *is_found = false;
     j->room = INT64_MAX;
     WEFT_TRY(order_steps(j));
     if (!j->has_joined) return WEFT_OK;
-    WEFT_TRY(
-        weft_plan_arena(j->plan, j->plan->steps, j->plan->n_steps, &before, &j->room, j->error));
+    WEFT_TRY(weft_trial_open(j->plan, j->plan->steps, j->plan->n_steps, &before, j->error));
+    j->room = before->packing.floor;
     for (int i = 0; i < MOST_TRIES && !*is_found; i++) {
         WEFT_TRY(order_steps(j));
-        if (!j->has_joined) return WEFT_OK;
-        WEFT_TRY(weft_plan_arena(j->plan, j->ordered, j->n_ordered, &after, &alive, j->error));
-        *is_found = after <= before;
-        const int64_t least = before >> (MOST_TRIES - i); /* at last a half */
-        j->room -= after - before > least ? after - before : least;
+        if (!j->has_joined) break;
+        WEFT_TRY(try_order(j, before, MOST_TRIES - i, is_found));
     }
+    weft_trial_close(&before);
     return WEFT_OK;
 }
 

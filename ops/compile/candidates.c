@@ -52,7 +52,7 @@ static weft_status make_draft(weft_plan *plan, weft_candidate_place place, void 
         return weft_fail_memory(error, sizeof *candidate);
     }
     *candidate = (weft_planned_candidate){.name = outlooks[which].name};
-    const weft_status status = place(placing, outlooks[which].outlook, candidate);
+    const weft_status status = place(placing, candidate);
     if (status == WEFT_OK) candidate->peak_bytes = peak_of(plan);
     weft_arena_destroy(&plan->arena);
     plan->arena = own;
@@ -82,17 +82,33 @@ static bool is_better(const weft_planned_candidate *candidate, const weft_planne
     return candidate->n_exchanges < than->n_exchanges;
 }
 
+/* The first with these beliefs. */
+static int find_same(const uint64_t *beliefs, int which)
+{
+    int at = 0;
+    while (beliefs[at] != beliefs[which])
+        at++;
+    return at;
+}
+
 /* The cheapest of those that take no more than the first, in each measure. Where nothing has to be moved by names,
  * nothing can be better; where all that is believed of the future may be, half of it is not tried. */
-weft_status weft_compare_candidates(weft_plan *plan, weft_candidate_place place, void *placing,
-                                    weft_outlook *taken, weft_error *error)
+weft_status weft_compare_candidates(weft_plan *plan, weft_draft_look look,
+                                    weft_candidate_place place, void *placing, weft_outlook *taken,
+                                    weft_error *error)
 {
     weft_planned_candidate *candidates = plan->candidates;
+    uint64_t beliefs[WEFT_CANDIDATES];
     int best = 0;
     for (int i = 0; i < WEFT_CANDIDATES; i++) {
         if (i == 1 && candidates[0].n_exchanges == 0) break;
         if (i == 3 && candidates[1].is_allowed) break;
-        WEFT_TRY(make_draft(plan, place, placing, i, error));
+        WEFT_TRY(look(placing, outlooks[i].outlook, &beliefs[i]));
+        const int same = find_same(beliefs, i);
+        if (same == i)
+            WEFT_TRY(make_draft(plan, place, placing, i, error));
+        else
+            candidates[i] = candidates[same], candidates[i].name = outlooks[i].name;
         candidates[i].is_allowed = is_allowed(&candidates[i], &candidates[0]);
         if (candidates[i].is_allowed && is_better(&candidates[i], &candidates[best])) best = i;
         plan->n_candidates = i + 1;

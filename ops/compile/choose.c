@@ -549,6 +549,12 @@ static double flops_of(const weft_site *site)
     return site->n_out ? (double)weft_shape_count(&site->out[0].shape) : 0;
 }
 
+bool weft_is_shown(const weft_choice_in *in)
+{
+    const weft_plan *plan = in->plan;
+    return !in->is_draft && (plan->is_explained || (plan->policy && plan->policy->pick));
+}
+
 weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error)
 {
     const weft_plan *plan = in->plan;
@@ -556,8 +562,7 @@ weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_erro
                   .choice = choice,
                   .error = error,
                   .n_axes = weft_mesh_n_axes(plan->mesh),
-                  .is_shown = !in->is_draft &&
-                              (plan->is_explained || (plan->policy && plan->policy->pick))};
+                  .is_shown = weft_is_shown(in)};
     memset(choice, 0, sizeof *choice);
     c.decision = (weft_decision){.mesh = plan->mesh,
                                  .node = in->node,

@@ -50,6 +50,9 @@ typedef struct weft_choice {
  */
 weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_error *error);
 
+/* Whether somebody looks at the decision: a policy, or who asked to have it kept. Local. */
+bool weft_is_shown(const weft_choice_in *in);
+
 /* Whether a result of this dtype may come out as a partial sum. In 16 bits every rank's summand would be rounded, and what is
  * combined once more: the error would grow with the ranks. Only where nothing is added up is none made. Local. */
 bool weft_may_be_partial(const weft_op *op, weft_dtype dtype);

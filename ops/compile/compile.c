@@ -1,6 +1,7 @@
 /* compile: the table of passes, run in turn over one plan. */
 #include "passes.h"
 #include "rewrite.h"
+#include "trials.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,7 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
         WEFT_TRY(passes[i].pass(plan, error));
         if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
     }
+    WEFT_TRY(weft_keep_memory(plan, error));
     plan->policy = NULL; /* both were borrowed */
     plan->cost = (weft_cost){0};
     return weft_plan_index(plan, error);

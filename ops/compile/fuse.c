@@ -104,8 +104,9 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     const weft_step *step = &f->plan->steps[s];
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
+        if (!made_at(f, step->in[i])) continue; /* it may have many readers */
         const readers r = readers_beside(f, step->in[i], m, s);
-        if (made_at(f, step->in[i]) && !(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
+        if (!(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
     }
     for (int o = 0; o < step->n_out; o++)
         bytes += bytes_of(f, step->out[o]);
@@ -251,7 +252,7 @@ static weft_status count_alive(fusing *f, weft_error *error)
     add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         int64_t scratch = 0;
-        WEFT_TRY(weft_step_scratch(plan, &plan->steps[s], 0, &scratch, error));
+        WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &scratch, error));
         f->alive[s] += (scratch + 63) / 64 * 64;
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }

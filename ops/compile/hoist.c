@@ -16,6 +16,7 @@
 #include "passes.h"
 #include "regions.h"
 #include "sequence.h"
+#include "trials.h"
 
 #include <stdlib.h>
 
@@ -41,8 +42,6 @@ typedef struct hurrying {
     uint32_t stamp;
     int64_t alive, most; /* bytes of temporaries behind the last step, and the most so far */
     int64_t room;        /* the most there may be                                          */
-    int64_t before;      /* the arena as it was; until it is exact no more than that       */
-    bool is_exact;
 } hurrying;
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
@@ -278,44 +277,42 @@ static bool has_moved(const hurrying *h)
     return false;
 }
 
-/* By how much the arena is larger than it was. No arena is smaller than what is alive at once: that mostly settles it, and
- * the old one is packed only where it does not. */
-static weft_status compare(hurrying *h, weft_step *ordered, weft_arena *arena, int64_t *growth)
+/* Whether the new order fits; if not, there is less room from now on. No arena is smaller than what is alive at once, so in the
+ * first try that is enough. */
+static weft_status try_order(hurrying *h, weft_step *ordered, weft_trial *before, int i, bool *fits)
 {
-    weft_plan *plan = h->plan;
-    weft_memory memory;
-    int64_t alive;
-    WEFT_TRY(weft_plan_memory_of(plan, ordered, h->n_order, arena, &memory, h->error));
-    if (memory.arena_bytes > h->before && !h->is_exact) {
-        h->is_exact = true;
-        WEFT_TRY(weft_plan_arena(plan, plan->steps, h->n_order, &h->before, &alive, h->error));
+    weft_trial *after;
+    int64_t had, has;
+    const weft_allowance allowance = {.least = i == 0 ? h->room : 0};
+    WEFT_TRY(weft_trial_open(h->plan, ordered, h->n_order, &after, h->error));
+    WEFT_TRY(weft_trial_fits(after, before, allowance, fits, h->error));
+    if (!*fits) {
+        WEFT_TRY(weft_trial_bytes(before, &had, h->error));
+        WEFT_TRY(weft_trial_bytes(after, &has, h->error));
+        const int64_t least = had >> (MOST_TRIES - i); /* at last a half */
+        h->room -= has - had > least ? has - had : least;
     }
-    *growth = memory.arena_bytes - h->before;
-    if (*growth > 0) return WEFT_OK; /* else the program's memory is this: nothing moves any more */
-    return weft_memory_copy(plan, &memory, &plan->packed, h->error);
+    weft_trial_close(&after);
+    return WEFT_OK;
 }
 
 /* Try until the arena is no larger than it was; false: it always is, or nothing moves. */
 static weft_status find_order(hurrying *h, weft_step *ordered, bool *is_found)
 {
+    weft_trial *before = NULL;
     *is_found = false;
     order_steps(h, false);
-    h->room = h->before = h->most;
+    h->room = h->most;
     for (int i = 0; i < MOST_TRIES && !*is_found; i++) {
-        int64_t growth = 0;
         order_steps(h, true);
-        if (!has_moved(h)) return WEFT_OK;
+        if (!has_moved(h)) break;
         for (uint32_t s = 0; s < h->n_order; s++)
             ordered[s] = h->plan->steps[h->order[s]];
-        weft_arena *arena = weft_arena_create();
-        const weft_status status = arena ? compare(h, ordered, arena, &growth)
-                                         : weft_fail_memory(h->error, sizeof *ordered);
-        weft_arena_destroy(&arena);
-        WEFT_TRY(status);
-        *is_found = growth <= 0;
-        const int64_t least = h->before >> (MOST_TRIES - i); /* at last a half */
-        h->room -= growth > least ? growth : least;
+        if (before == NULL)
+            WEFT_TRY(weft_trial_open(h->plan, h->plan->steps, h->n_order, &before, h->error));
+        WEFT_TRY(try_order(h, ordered, before, i, is_found));
     }
+    weft_trial_close(&before);
     return WEFT_OK;
 }
 

@@ -11,6 +11,7 @@
  */
 #include "lookahead.h"
 #include "regions.h"
+#include "sites.h"
 
 #include <string.h>
 
@@ -87,13 +88,11 @@ void weft_spec_of_states(const weft_plan *plan, const weft_shape *shape, const i
 /* ---- from the first node: what can be partial ------------------------------------------------ */
 
 /* The axes over which a sum would leave the results of `node` partial, if its operands lay where names want them. */
-static uint8_t contracted_axes(const looking *l, const weft_node *node, const weft_site *site)
+static uint8_t contracted_axes(const looking *l, const weft_node *node, const weft_factors *factors)
 {
-    weft_factors factors;
     uint8_t axes = 0;
-    node->op->factors(site, &factors);
-    for (int f = 0; f < factors.n_factors; f++) {
-        const weft_factor *factor = &factors.factors[f];
+    for (int f = 0; f < factors->n_factors; f++) {
+        const weft_factor *factor = &factors->factors[f];
         if (factor->out[0] >= 0 || !weft_combine_adds((weft_combine)factor->combine)) continue;
         for (int i = 0; i < node->n_in; i++) {
             const weft_spec *spec = &l->ahead->wanted[node->in[i]];
@@ -121,11 +120,12 @@ static void find_joins(looking *l, const int *readers)
     }
 }
 
-static void count_addends(looking *l, const weft_node *node)
+static weft_status count_addends(looking *l, uint32_t id)
 {
-    weft_site site;
-    weft_site_of(l->plan->graph, node, &site);
-    uint8_t axes = contracted_axes(l, node, &site);
+    const weft_node *node = &l->plan->graph->nodes[id];
+    const weft_alike *alike = weft_alike_of(l->ahead->sites, id);
+    if (!alike) return weft_fail_memory(l->error, sizeof(weft_site));
+    uint8_t axes = contracted_axes(l, node, alike->factors);
     uint16_t sum[WEFT_MAX_AXES] = {0};
     for (int i = 0; i < node->n_in; i++) {
         const uint32_t value = node->in[i];
@@ -140,6 +140,7 @@ static void count_addends(looking *l, const weft_node *node)
         for (int a = 0; a < l->n_axes; a++)
             if (axes >> a & 1) l->ahead->addends[node->out + o][a] = sum[a] ? sum[a] : 1;
     }
+    return WEFT_OK;
 }
 
 /* ---- from the last node: what is asked ------------------------------------------------------- */
@@ -206,12 +207,8 @@ static weft_status ask_operands(looking *l, uint32_t id)
 {
     weft_plan *plan = l->plan;
     const weft_node *node = &plan->graph->nodes[id];
-    weft_site site;
-    weft_site_of(plan->graph, node, &site);
-    weft_factors factors;
-    weft_choice_in in = {
-        .plan = plan, .node = id, .site = &site, .is_draft = true, .factors = &factors};
-    weft_choice choice;
+    weft_choice_in in = {.plan = plan, .node = id, .is_draft = true};
+    weft_decided *decided;
     for (int i = 0; i < node->n_in; i++) {
         const uint32_t value = node->in[i];
         l->ahead->goal[value] = l->ahead->wanted[value]; /* until it is its turn */
@@ -223,10 +220,9 @@ static weft_status ask_operands(looking *l, uint32_t id)
     }
     for (int o = 0; o < node->n_out; o++)
         weft_lookahead_of(plan, l->ahead, node->out + (uint32_t)o, &in.out[o]);
-    node->op->factors(&site, &factors);
-    WEFT_TRY(weft_choose(&in, &choice, l->error));
+    WEFT_TRY(weft_decide(l->ahead->sites, &in, &decided, l->error));
     for (int i = 0; i < node->n_in; i++)
-        ask(l, node->in[i], choice.need[i]);
+        ask(l, node->in[i], decided->choice->need[i]);
     return WEFT_OK;
 }
 
@@ -306,19 +302,20 @@ static weft_status take_room(weft_arena *arena, size_t n, weft_lookahead *ahead,
     return weft_fail_memory(error, n * sizeof *ahead->wanted);
 }
 
-weft_status weft_lookahead_begin(weft_plan *plan, const bool *is_output, const int *readers,
-                                 weft_lookahead *ahead, weft_error *error)
+weft_status weft_lookahead_begin(weft_plan *plan, weft_sites *sites, const bool *is_output,
+                                 const int *readers, weft_lookahead *ahead, weft_error *error)
 {
     const weft_graph *graph = plan->graph;
-    looking l = {.plan = plan, .ahead = ahead, .n_axes = weft_mesh_n_axes(plan->mesh)};
-    *ahead = (weft_lookahead){.is_output = is_output};
+    looking l = {
+        .plan = plan, .ahead = ahead, .n_axes = weft_mesh_n_axes(plan->mesh), .error = error};
+    *ahead = (weft_lookahead){.sites = sites, .is_output = is_output};
     WEFT_TRY(take_room(plan->arena, graph->n_tensors, ahead, error));
     for (uint32_t value = 1; value < graph->n_tensors; value++)
         if (!weft_node_of(graph, value)->op->makes_token)
             WEFT_TRY(weft_wanted_spec(plan, value, &ahead->wanted[value], error));
     find_joins(&l, readers);
     for (uint32_t id = 1; id < graph->n_nodes; id++)
-        if (!is_decided(&graph->nodes[id])) count_addends(&l, &graph->nodes[id]);
+        if (!is_decided(&graph->nodes[id])) WEFT_TRY(count_addends(&l, id));
     return WEFT_OK;
 }
 
@@ -332,8 +329,32 @@ weft_status weft_lookahead_run(weft_plan *plan, weft_outlook outlook, weft_looka
                  .n_axes = weft_mesh_n_axes(plan->mesh),
                  .error = error};
     memset(ahead->asked, NOT_ASKED, n * sizeof *ahead->asked);
-    memset(ahead->lasts, 0, n * sizeof *ahead->lasts);
     for (uint32_t id = plan->graph->n_nodes; id-- > 1;)
         WEFT_TRY(look_at(&l, id));
     return WEFT_OK;
+}
+
+void weft_ahead_anew(const weft_plan *plan, weft_lookahead *ahead)
+{
+    memset(ahead->lasts, 0, plan->graph->n_tensors * sizeof *ahead->lasts);
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
+{
+    const char *at = data;
+    for (size_t i = 0; i + sizeof hash <= bytes; i += sizeof hash) {
+        uint64_t word;
+        memcpy(&word, at + i, sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+uint64_t weft_ahead_fingerprint(const weft_plan *plan, const weft_lookahead *ahead)
+{
+    const size_t n = plan->graph->n_tensors;
+    _Static_assert(sizeof *ahead->goal % sizeof(uint64_t) == 0, "mixed whole");
+    return mix(mix(0, ahead->goal, n * sizeof *ahead->goal), ahead->share,
+               n * sizeof *ahead->share);
 }

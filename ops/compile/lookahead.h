@@ -14,6 +14,7 @@ typedef struct weft_outlook {
 
 typedef struct weft_lookahead {
     /* Of the graph: */
+    struct weft_sites *sites;
     const bool *is_output; /* [n_tensors] read after the run */
     weft_spec *wanted;     /* [n_tensors] where names want the value */
     uint32_t
@@ -33,15 +34,20 @@ typedef struct weft_lookahead {
 
 /* weft_lookahead_begin - what of the graph does not depend on an outlook.
  *
+ * sites      borrowed
  * is_output  [n_tensors] borrowed
  * readers    [n_tensors] how many operands of ops a value is
  * Arrays live in the plan's arena. Local; pure. */
-weft_status weft_lookahead_begin(weft_plan *plan, const bool *is_output, const int *readers,
-                                 weft_lookahead *ahead, weft_error *error);
+weft_status weft_lookahead_begin(weft_plan *plan, struct weft_sites *sites, const bool *is_output,
+                                 const int *readers, weft_lookahead *ahead, weft_error *error);
 
 /* weft_lookahead_run - read the graph from its end, before anything is decided. Local; pure. */
 weft_status weft_lookahead_run(weft_plan *plan, weft_outlook outlook, weft_lookahead *ahead,
                                weft_error *error);
+/* weft_ahead_anew - nothing has been placed yet. */
+void weft_ahead_anew(const weft_plan *plan, weft_lookahead *ahead);
+/* weft_ahead_fingerprint - of all that placing asks of an outlook. Local; pure. */
+uint64_t weft_ahead_fingerprint(const weft_plan *plan, const weft_lookahead *ahead);
 
 /* What is known of a value beside where it is: fills all of `holding` but `now`, `combine` and `readers`. */
 void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint32_t value,

@@ -97,7 +97,6 @@ static const char *dims_reason(weft_placing *p, const weft_choice_in *in, const 
 {
     const weft_mesh *mesh = p->plan->mesh;
     const char *text = NULL;
-    if (p->candidate) return NULL;
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
         if (choice->factor[a] < 0) continue;
         const weft_factor *factor = &in->factors->factors[choice->factor[a]];
@@ -136,24 +135,35 @@ static const char *both_reasons(weft_placing *p, const char *own, const char *in
     return all;
 }
 
+/* Where operands have to be, and results come to be: of all that are decided so. */
+static weft_status find_specs(weft_placing *p, const weft_choice_in *in, weft_decided *decided)
+{
+    const weft_choice *choice = decided->choice;
+    const int n_in = in->site->n_in, n_out = in->site->n_out;
+    if (decided->in) return WEFT_OK;
+    weft_spec *specs =
+        weft_arena_take(weft_sites_arena(p->sites), (size_t)(n_in + n_out) * sizeof *specs);
+    if (!specs) return weft_fail_memory(p->error, (size_t)(n_in + n_out) * sizeof *specs);
+    for (int i = 0; i < n_in; i++)
+        spec_from(in, choice, i, choice->need[i], &specs[i]);
+    for (int o = 0; o < n_out; o++)
+        spec_from(in, choice, -1, choice->make[o], &specs[n_in + o]);
+    decided->in = specs;
+    decided->out = specs + n_in;
+    return WEFT_OK;
+}
+
 weft_status weft_place_op(weft_placing *p, uint32_t id)
 {
     weft_plan *plan = p->plan;
     const weft_node *node = &plan->graph->nodes[id];
     const weft_scopes scopes = weft_scopes_of(plan->graph, node);
-    weft_site site;
-    weft_site_of(plan->graph, node, &site);
-    weft_factors factors;
-    weft_choice_in in = {.plan = plan,
-                         .node = id,
-                         .site = &site,
-                         .is_draft = p->candidate != NULL,
-                         .factors = &factors};
-    weft_choice choice;
+    weft_choice_in in = {.plan = plan, .node = id, .is_draft = p->candidate != NULL};
+    weft_decided *decided;
     describe(p, node, &in);
-    node->op->factors(&site, &factors);
-    WEFT_TRY(weft_choose(&in, &choice, p->error));
-    p->flops += choice.flops * weft_trips_of(plan->graph, scopes.work);
+    WEFT_TRY(weft_decide(p->sites, &in, &decided, p->error));
+    WEFT_TRY(find_specs(p, &in, decided));
+    p->flops += decided->choice->flops * weft_trips_of(plan->graph, scopes.work);
 
     uint32_t operands[WEFT_MAX_IN], results[WEFT_MAX_OUT];
     weft_step step = {.kind = scopes.kind,
@@ -164,22 +174,21 @@ weft_status weft_place_op(weft_placing *p, uint32_t id)
                       .n_out = node->n_out,
                       .in = operands,
                       .out = results};
-    const char *reason = dims_reason(p, &in, &choice);
+    if (!p->candidate && !decided->reason) decided->reason = dims_reason(p, &in, decided->choice);
+    const char *reason = p->candidate ? NULL : decided->reason;
     p->scan = scopes.in;
     for (int i = 0; i < node->n_in; i++) {
-        weft_spec spec;
-        spec_from(&in, &choice, i, choice.need[i], &spec);
-        operands[i] = weft_want(p, node->in[i], &spec, id);
+        const weft_spec *spec = &decided->in[i];
+        operands[i] = weft_want(p, node->in[i], spec, id);
         if (!operands[i]) return p->error->status;
-        if (spec.partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
+        if (spec->partial) reason = both_reasons(p, reason, plan->placed[operands[i]].reason);
     }
     for (int o = 0; o < node->n_out; o++) {
-        weft_spec spec;
-        spec_from(&in, &choice, -1, choice.make[o], &spec);
-        results[o] = weft_add_version(p, node->out + (uint32_t)o, &spec, scopes.out, node->phase);
+        const weft_spec *spec = &decided->out[o];
+        results[o] = weft_add_version(p, node->out + (uint32_t)o, spec, scopes.out, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
-        weft_lookahead_made(&p->ahead, node->out + (uint32_t)o, &spec);
+        weft_lookahead_made(&p->ahead, node->out + (uint32_t)o, spec);
     }
     return weft_plan_step(plan, &step) ? WEFT_OK : weft_fail_memory(p->error, sizeof step);
 }
@@ -294,7 +303,7 @@ static weft_status place_outputs(weft_placing *p)
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static weft_status place_once(weft_placing *p, weft_outlook outlook)
+static weft_status place_once(weft_placing *p)
 {
     weft_plan *plan = p->plan;
     const weft_graph *graph = plan->graph;
@@ -304,7 +313,7 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
     plan->n_placed = plan->n_steps = plan->n_decisions = 0;
     p->is_end = p->is_again = false;
     p->flops = 0;
-    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    weft_ahead_anew(plan, &p->ahead);
     p->stretch = 0;
     for (uint32_t id = 1, last = 1; id < graph->n_nodes; last = id++) {
         p->stretch += graph->nodes[id].phase != graph->nodes[last].phase;
@@ -316,52 +325,69 @@ static weft_status place_once(weft_placing *p, weft_outlook outlook)
 }
 
 /* Once more, where a sum over all trips of a scan has turned out to be one that does not stay partial. */
-static weft_status place_all(weft_placing *p, weft_outlook outlook)
+static weft_status place_all(weft_placing *p)
 {
     const weft_planned_candidate empty =
         p->candidate != NULL ? *p->candidate : (weft_planned_candidate){0};
     weft_place_scans_anew(p);
-    WEFT_TRY(place_once(p, outlook));
+    WEFT_TRY(place_once(p));
     if (!p->is_again) return WEFT_OK;
     if (p->candidate != NULL) *p->candidate = empty;
-    return place_once(p, outlook);
+    return place_once(p);
+}
+
+static weft_status look_ahead(void *placing_, weft_outlook outlook, uint64_t *beliefs)
+{
+    weft_placing *p = placing_;
+    WEFT_TRY(weft_lookahead_run(p->plan, outlook, &p->ahead, p->error));
+    *beliefs = weft_ahead_fingerprint(p->plan, &p->ahead);
+    return WEFT_OK;
 }
 
 /* What a candidate costs is added up in it. */
-static weft_status place_draft(void *placing_, weft_outlook outlook,
-                               weft_planned_candidate *candidate)
+static weft_status place_draft(void *placing_, weft_planned_candidate *candidate)
 {
     weft_placing *p = placing_;
     p->candidate = candidate;
-    const weft_status status = place_all(p, outlook);
+    const weft_status status = place_all(p);
     p->candidate = NULL;
     candidate->work = weft_work_price(&p->plan->cost, p->flops);
     return status;
 }
 
-weft_status weft_pass_place(weft_plan *plan, weft_error *error)
+static weft_status place(weft_placing *p)
 {
-    weft_error own = {0};
+    weft_plan *plan = p->plan;
     const weft_graph *graph = plan->graph;
     weft_outlook outlook = {0};
-    weft_placing p = {.plan = plan, .error = error ? error : &own};
-    p.primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.primary);
-    p.readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.readers);
-    p.writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p.writer);
+    p->primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->primary);
+    p->readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->readers);
+    p->writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->writer);
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
-    if (!p.primary || !p.readers || !p.writer || !is_output)
-        return weft_fail_memory(error, graph->n_tensors * sizeof *p.primary);
+    if (!p->primary || !p->readers || !p->writer || !is_output)
+        return weft_fail_memory(p->error, graph->n_tensors * sizeof *p->primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++)
         is_output[value] =
             plan->kept[value] != 0; /* until now a mark; from now on a placed tensor */
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         for (int i = 0; i < graph->nodes[id].n_in; i++)
-            p.readers[graph->nodes[id].in[i]] += !weft_names_carry(&graph->nodes[id], i);
-    WEFT_TRY(weft_ask_policy(plan, p.error));
-    WEFT_TRY(weft_find_skipped(plan, p.error));
-    WEFT_TRY(weft_lookahead_begin(plan, is_output, p.readers, &p.ahead, p.error));
-    WEFT_TRY(weft_place_scans_begin(&p));
+            p->readers[graph->nodes[id].in[i]] += !weft_names_carry(&graph->nodes[id], i);
+    WEFT_TRY(weft_ask_policy(plan, p->error));
+    WEFT_TRY(weft_find_skipped(plan, p->error));
+    WEFT_TRY(weft_lookahead_begin(plan, p->sites, is_output, p->readers, &p->ahead, p->error));
+    WEFT_TRY(weft_place_scans_begin(p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
-        WEFT_TRY(weft_compare_candidates(plan, place_draft, &p, &outlook, p.error));
-    return place_all(&p, outlook);
+        WEFT_TRY(weft_compare_candidates(plan, look_ahead, place_draft, p, &outlook, p->error));
+    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    return place_all(p);
+}
+
+weft_status weft_pass_place(weft_plan *plan, weft_error *error)
+{
+    weft_error own = {0};
+    weft_placing p = {.plan = plan, .error = error ? error : &own};
+    WEFT_TRY(weft_sites_create(plan, &p.sites, p.error));
+    const weft_status status = place(&p);
+    weft_sites_destroy(&p.sites);
+    return status;
 }

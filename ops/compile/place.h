@@ -4,9 +4,11 @@
 
 #include "candidates.h"
 #include "regions.h"
+#include "sites.h"
 
 typedef struct weft_placing {
     weft_plan *plan;
+    weft_sites *sites;
     weft_lookahead ahead;
     weft_planned_candidate
         *candidate; /* what it costs is added up here; NULL: this is no candidate */

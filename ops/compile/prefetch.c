@@ -13,6 +13,7 @@
  */
 #include "passes.h"
 #include "regions.h"
+#include "trials.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -374,14 +375,19 @@ static chain *find_least(prefetching *p)
 /* Fewer, until they fit. */
 static weft_status fit(prefetching *p)
 {
-    const weft_plan *plan = p->plan;
-    int64_t before, after, alive;
-    WEFT_TRY(weft_plan_arena(plan, plan->steps, plan->n_steps, &before, &alive, p->error));
+    weft_plan *plan = p->plan;
+    weft_trial *before, *after;
+    bool fits = false;
+    WEFT_TRY(weft_trial_open(plan, plan->steps, plan->n_steps, &before, p->error));
     for (chain *least; (least = find_least(p)) != NULL; least->gain = 0) {
         make_list(p);
-        WEFT_TRY(weft_plan_arena(plan, p->steps, p->n_steps, &after, &alive, p->error));
-        if (after <= before + before / ROOM_DIVISOR) break;
+        WEFT_TRY(weft_trial_open(plan, p->steps, p->n_steps, &after, p->error));
+        WEFT_TRY(weft_trial_fits(after, before, (weft_allowance){.divisor = ROOM_DIVISOR}, &fits,
+                                 p->error));
+        weft_trial_close(&after);
+        if (fits) break;
     }
+    weft_trial_close(&before);
     return WEFT_OK;
 }
 

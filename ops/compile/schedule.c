@@ -15,6 +15,7 @@
  */
 #include "passes.h"
 #include "sequence.h"
+#include "trials.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -349,21 +350,34 @@ static void keep_ends(const scheduling *g, uint32_t *ends)
         ends[at] = g->ordered[at].until;
 }
 
-/* Where most is alive nothing is kept for an exchange that should be over: the ends by which the arena is smallest. */
-static weft_status free_fullest(scheduling *g, int64_t before, int64_t *after)
+/* The better one stays open, with its ends. */
+static weft_status compare(scheduling *g, weft_trial **best, weft_trial *trial)
 {
-    *after = INT64_MAX;
+    bool is_no_better = false;
+    weft_status status = WEFT_OK;
+    if (*best) status = weft_trial_fits(*best, trial, (weft_allowance){0}, &is_no_better, g->error);
+    if (status != WEFT_OK || is_no_better) {
+        weft_trial_close(&trial);
+        return status;
+    }
+    keep_ends(g, g->ends);
+    weft_trial_close(best);
+    *best = trial;
+    return WEFT_OK;
+}
+
+/* Where most is alive nothing is kept for an exchange that should be over: the ends by which the arena is smallest. */
+static weft_status free_fullest(scheduling *g, weft_trial *before, weft_trial **best)
+{
+    *best = NULL;
     for (int i = 0; i < N_FREED; i++) {
-        weft_memory memory = {0};
-        weft_arena *arena = weft_arena_create();
-        if (!arena) return weft_fail_memory(g->error, sizeof memory);
-        const weft_status status =
-            weft_plan_memory_of(g->plan, g->ordered, g->n_steps, arena, &memory, g->error);
-        weft_arena_destroy(&arena);
-        if (status != WEFT_OK) return status;
-        if (memory.arena_bytes < *after) keep_ends(g, g->ends);
-        if (memory.arena_bytes < *after) *after = memory.arena_bytes;
-        if (*after <= before || !end_before(g, memory.fullest)) break;
+        weft_trial *trial;
+        bool fits;
+        WEFT_TRY(weft_trial_open(g->plan, g->ordered, g->n_steps, &trial, g->error));
+        const uint32_t fullest = trial->packing.fullest;
+        WEFT_TRY(compare(g, best, trial));
+        WEFT_TRY(weft_trial_fits(*best, before, (weft_allowance){0}, &fits, g->error));
+        if (fits || !end_before(g, fullest)) break;
     }
     for (uint32_t at = 0; at < g->n_steps; at++)
         g->ordered[at].until = g->ends[at];
@@ -373,15 +387,17 @@ static weft_status free_fullest(scheduling *g, int64_t before, int64_t *after)
 /* The first whose arena fits. */
 static weft_status find_order(scheduling *g, bool *is_found)
 {
-    const weft_plan *plan = g->plan;
-    int64_t before, after = 0, alive;
+    weft_trial *before, *after;
     *is_found = false;
-    WEFT_TRY(weft_plan_arena(plan, plan->steps, g->n_steps, &before, &alive, g->error));
+    WEFT_TRY(weft_trial_open(g->plan, g->plan->steps, g->n_steps, &before, g->error));
     for (int i = 0; i < N_TRIES && !*is_found; i++) {
         make_order(g, tries[i]);
         WEFT_TRY(free_fullest(g, before, &after));
-        *is_found = after <= before + before / ROOM_DIVISOR;
+        WEFT_TRY(weft_trial_fits(after, before, (weft_allowance){.divisor = ROOM_DIVISOR}, is_found,
+                                 g->error));
+        weft_trial_close(&after);
     }
+    weft_trial_close(&before);
     return WEFT_OK;
 }
 
@@ -407,6 +423,5 @@ weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
     free(plan->steps);
     plan->steps = g.ordered;
     plan->cap_steps = plan->n_steps + 1;
-    plan->packed.offset = NULL; /* it was for the order before */
     return WEFT_OK;
 }

@@ -181,9 +181,10 @@ static bool check_dim_names(weft_graph *graph, const char *op, const weft_shape 
 {
     for (int d = 0; d < shape->n_dims; d++) {
         const char *name = shape->dims[d].name;
-        weft_error error = {WEFT_OK, -1, ""};
-        if (weft_name_check("dim", name, &error) == WEFT_OK) continue;
+        if (weft_name_check("dim", name, NULL) == WEFT_OK) continue;
         if (weft_arena_intern(graph->arena, name) == name) continue;
+        weft_error error = {WEFT_OK, -1, ""};
+        (void)weft_name_check("dim", name, &error);
         weft_graph_fail(graph, "%s: %s", op, error.message);
         return false;
     }

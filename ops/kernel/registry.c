@@ -24,7 +24,11 @@ static const entry own[] = {
 #include "kernel_list.inc"
 };
 #undef WEFT_KERNEL
-enum { n_own = sizeof own / sizeof own[0] };
+enum { n_own = sizeof own / sizeof own[0], BUCKETS = 128 };
+
+/* Those of one op, found by its name, in the order of the list: entry + 1; 0: none. */
+static uint16_t first_own[BUCKETS], next_own[n_own];
+static pthread_once_t is_listed = PTHREAD_ONCE_INIT;
 
 static entry outside[WEFT_MAX_KERNELS];
 static weft_kernel copies[WEFT_MAX_KERNELS]; /* what those are of */
@@ -35,6 +39,37 @@ static const entry *entry_at(int index)
 {
     if (index < 0 || index >= n_own + atomic_load(&n_outside)) return NULL;
     return index < n_own ? &own[index] : &outside[index - n_own];
+}
+
+static uint32_t bucket_of(const char *op)
+{
+    uint32_t hash = 0;
+    for (; *op; op++)
+        hash = 31 * hash + (unsigned char)*op;
+    return hash % BUCKETS;
+}
+
+static void list_own(void)
+{
+    for (int k = n_own; k-- > 0;) {
+        uint16_t *first = &first_own[bucket_of(own[k].op)];
+        next_own[k] = *first;
+        *first = (uint16_t)(k + 1);
+    }
+}
+
+/* The first entry that may be of the op, and the one behind `index`; past the end: none. */
+static int first_of(const char *op)
+{
+    pthread_once(&is_listed, list_own);
+    const int first = first_own[bucket_of(op)];
+    return first ? first - 1 : n_own;
+}
+
+static int next_of(int index)
+{
+    if (index >= n_own) return index + 1;
+    return next_own[index] ? next_own[index] - 1 : n_own;
 }
 
 const weft_kernel *weft_kernel_at(int index, const char **op)
@@ -153,7 +188,7 @@ weft_status weft_kernel_find(const char *op, weft_device_kind device, const weft
     const weft_dtype dtype = weft_call_dtype(call);
     const entry *at;
     *choice = (weft_kernel_choice){0};
-    for (int k = 0; (at = entry_at(k)) != NULL; k++) {
+    for (int k = first_of(op); (at = entry_at(k)) != NULL; k = next_of(k)) {
         const weft_kernel *kernel = at->kernel;
         if (kernel->device != device || !(kernel->dtypes & WEFT_DTYPE_BIT(dtype))) continue;
         if (call->accumulates && !kernel->accumulates) continue;

@@ -5,8 +5,8 @@
  * (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a kernel over the sum
  * that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
-#include "pack.h"
 #include "regions.h"
+#include "trials.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,22 +203,6 @@ static const weft_memory *find_alike(const weft_plan *plan, weft_buffer *const *
     return other;
 }
 
-static weft_status pack(packing *p, weft_memory *memory, weft_error *error)
-{
-    uint32_t n = 0;
-    weft_buffer **all = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *all);
-    if (!all) return weft_fail_memory(error, p->n_buffers * sizeof *all);
-    for (uint32_t b = 0; b < p->n_buffers; b++)
-        if (p->buffers[b].bytes > 0) all[n++] = &p->buffers[b];
-    memory->buffers = all;
-    memory->n_packed = n;
-    const weft_memory *alike = find_alike(p->plan, all, n);
-    if (alike != NULL) memory->arena_bytes = alike->arena_bytes;
-    if (alike != NULL) return WEFT_OK;
-    return weft_pack_in_best_order(all, n, p->plan->n_steps + 1, p->arena, &memory->arena_bytes,
-                                   error);
-}
-
 static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_error *error)
 {
     uint32_t n_steps = p->plan->n_steps;
@@ -238,50 +222,80 @@ static weft_status measure_peaks(const packing *p, weft_memory *memory, weft_err
     return WEFT_OK;
 }
 
+/* Buffers, with how long they live; they have no places yet. */
+static weft_status list_buffers(packing *p, weft_memory *memory, weft_error *error)
+{
+    const weft_plan *plan = p->plan;
+    const size_t n = plan->n_placed + plan->n_steps + 1;
+    *memory = (weft_memory){0};
+    p->buffers = weft_arena_take(p->arena, n * sizeof *p->buffers);
+    p->of_placed = weft_arena_take(p->arena, n * sizeof *p->of_placed);
+    p->of_step = weft_arena_take(p->arena, n * sizeof *p->of_step);
+    p->life = weft_arena_take(p->arena, n * sizeof *p->life);
+    if (!p->buffers || !p->of_placed || !p->of_step || !p->life)
+        return weft_fail_memory(error, n * sizeof *p->buffers);
+    WEFT_TRY(weft_find_regions(plan, p->arena, &p->regions, error));
+    WEFT_TRY(make_buffers(p, error));
+    WEFT_TRY(merge_in_place(p, error));
+    weft_buffer **all = weft_arena_take(p->arena, (p->n_buffers + 1) * sizeof *all);
+    if (!all) return weft_fail_memory(error, p->n_buffers * sizeof *all);
+    for (uint32_t b = 0; b < p->n_buffers; b++)
+        if (p->buffers[b].bytes > 0) all[memory->n_packed++] = &p->buffers[b];
+    memory->buffers = all;
+    return measure_peaks(p, memory, error);
+}
+
+static weft_status pack(const packing *p, weft_memory *memory, weft_error *error)
+{
+    const weft_memory *alike = find_alike(p->plan, memory->buffers, memory->n_packed);
+    if (alike != NULL) memory->arena_bytes = alike->arena_bytes;
+    if (alike != NULL) return WEFT_OK;
+    return weft_pack_in_best_order(memory->buffers, memory->n_packed, p->plan->n_steps + 1,
+                                   p->arena, &memory->arena_bytes, error);
+}
+
+/* Of tensors and scratch, from those of their buffers. */
+static weft_status list_places(const packing *p, weft_memory *memory, weft_error *error)
+{
+    const weft_plan *plan = p->plan;
+    const size_t n_offset = (plan->n_placed + 1) * sizeof *memory->offset;
+    const size_t n_scratch = (plan->n_steps + 1) * sizeof *memory->scratch;
+    memory->offset = weft_arena_take(p->arena, n_offset);
+    memory->scratch = weft_arena_take(p->arena, n_scratch);
+    if (!memory->offset || !memory->scratch) return weft_fail_memory(error, n_offset + n_scratch);
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        uint32_t buffer = p->of_placed[weft_placed_owner(plan, id)];
+        memory->offset[id] = buffer ? p->buffers[buffer - 1].offset : -1;
+    }
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        memory->scratch[s] = p->of_step[s] ? p->buffers[p->of_step[s] - 1].offset : -1;
+    return WEFT_OK;
+}
+
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error)
 {
     *memory = plan->packed;
     if (rank == 0 && plan->packed.offset) return WEFT_OK;
-    *memory = (weft_memory){0};
     packing p = {.plan = plan, .rank = rank, .arena = arena};
-    size_t n = plan->n_placed + plan->n_steps + 1;
-    p.buffers = weft_arena_take(arena, n * sizeof *p.buffers);
-    p.of_placed = weft_arena_take(arena, n * sizeof *p.of_placed);
-    p.of_step = weft_arena_take(arena, n * sizeof *p.of_step);
-    p.life = weft_arena_take(arena, n * sizeof *p.life);
-    memory->offset = weft_arena_take(arena, n * sizeof *memory->offset);
-    memory->scratch = weft_arena_take(arena, n * sizeof *memory->scratch);
-    if (!p.buffers || !p.of_placed || !p.of_step || !p.life || !memory->offset || !memory->scratch)
-        return weft_fail_memory(error, n * sizeof *p.buffers);
     WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
-    WEFT_TRY(weft_find_regions(plan, arena, &p.regions, error));
-    WEFT_TRY(make_buffers(&p, error));
-    WEFT_TRY(merge_in_place(&p, error));
+    WEFT_TRY(list_buffers(&p, memory, error));
     WEFT_TRY(pack(&p, memory, error));
-    WEFT_TRY(measure_peaks(&p, memory, error));
-    for (uint32_t id = 1; id < plan->n_placed; id++) {
-        uint32_t buffer = p.of_placed[weft_placed_owner(plan, id)];
-        memory->offset[id] = buffer ? p.buffers[buffer - 1].offset : -1;
-    }
-    for (uint32_t s = 0; s < plan->n_steps; s++)
-        memory->scratch[s] = p.of_step[s] ? p.buffers[p.of_step[s] - 1].offset : -1;
-    return WEFT_OK;
+    return list_places(&p, memory, error);
 }
 
-weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
-                                weft_arena *arena, weft_memory *memory, weft_error *error)
+weft_status weft_plan_buffers(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                              weft_arena *arena, weft_memory *memory, weft_error *error)
 {
     weft_plan changed = *plan;
     changed.steps = steps;
     changed.n_steps = n_steps;
-    changed.packed.offset = NULL;
-    changed.others = &plan->packed; /* steps that are these once more */
-    return weft_plan_memory(&changed, 0, arena, memory, error);
+    packing p = {.plan = &changed, .arena = arena, .moves = plan->moves};
+    return list_buffers(&p, memory, error);
 }
 
-weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, weft_memory *copy,
-                             weft_error *error)
+/* Into the plan's arena. */
+static weft_status copy_memory(weft_plan *plan, const weft_memory *memory, weft_error *error)
 {
     const uint32_t n = memory->n_packed;
     const size_t n_offset = plan->n_placed * sizeof *memory->offset;
@@ -300,21 +314,26 @@ weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, w
         list[b] = &buffers[b];
     }
     made.buffers = list;
-    *copy = made;
+    plan->packed = made;
     return WEFT_OK;
 }
 
-weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
-                            int64_t *bytes, int64_t *alive, weft_error *error)
+static weft_status lay_out(weft_plan *plan, weft_arena *arena, weft_error *error)
 {
+    packing p = {.plan = plan, .arena = arena, .moves = plan->moves};
     weft_memory memory;
+    WEFT_TRY(list_buffers(&p, &memory, error));
+    WEFT_TRY(weft_trial_settle(plan, &memory, error));
+    WEFT_TRY(list_places(&p, &memory, error));
+    return copy_memory(plan, &memory, error);
+}
+
+weft_status weft_keep_memory(weft_plan *plan, weft_error *error)
+{
     weft_arena *arena = weft_arena_create();
-    if (!arena) return weft_fail_memory(error, sizeof memory);
-    const weft_status status = weft_plan_memory_of(plan, steps, n_steps, arena, &memory, error);
-    *bytes = memory.arena_bytes;
-    *alive = 0;
-    for (int phase = 0; phase < WEFT_PHASES; phase++)
-        if (memory.peak_bytes[phase] > *alive) *alive = memory.peak_bytes[phase];
+    if (!arena) return weft_fail_memory(error, sizeof(weft_memory));
+    const weft_status status = lay_out(plan, arena, error);
     weft_arena_destroy(&arena);
+    weft_trials_end(plan);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef WEFT_PLAN_PACK_H
 #define WEFT_PLAN_PACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "weft/arena.h"
@@ -16,6 +17,41 @@ typedef struct weft_buffer {
  * pure. */
 weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, int64_t *end,
                       weft_error *error);
+
+/* The same for one set of buffers after another order of them: what is noted is noted in the same place. A timeline is for
+ * buffers that begin and end at the same steps each time, and lives as long as its arena. */
+typedef struct weft_timeline weft_timeline;
+weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timeline **timeline,
+                               weft_error *error);
+weft_status weft_pack_on(weft_timeline *timeline, weft_buffer *const *order, uint32_t n,
+                         int64_t *end, weft_error *error);
+
+enum { WEFT_PACK_ORDERS = 3 };
+
+/* Buffers that are packed in one order after the other, as long as somebody asks for more (pack_order.c). What they are packed in at
+ * last is `floor` bytes or more, and `end` or less: where that decides what is asked, no more is packed. */
+typedef struct weft_packing {
+    int64_t floor,
+        end; /* most bytes alive at once; the end of the best so far, INT64_MAX before the first */
+    uint32_t fullest; /* the step with these bytes   */
+    bool has_more;    /* false: `end` is the best there is, and buffers have its offsets */
+    /* pack_order.c's own: */
+    weft_timeline *timeline;
+    weft_buffer *const *all;          /* [n]                                             */
+    weft_buffer **order;              /* [n]                                             */
+    weft_buffer **next;               /* [n] the next order, while it is made            */
+    int64_t *best;                    /* [n] offsets of `all`                            */
+    int64_t *first[WEFT_PACK_ORDERS]; /* [n] in each order, before any is placed earlier */
+    uint32_t n, n_steps, n_packs, n_rounds;
+    uint32_t n_first, k,
+        round; /* orders packed as they are; the one that is improved, and how often it was */
+} weft_packing;
+
+/* weft_pack_begin - nothing is packed yet. What `all` points to is written to until all is packed. Local; pure. */
+weft_status weft_pack_begin(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                            weft_arena *arena, weft_packing *packing, weft_error *error);
+/* weft_pack_more - in one order more. */
+weft_status weft_pack_more(weft_packing *packing, weft_error *error);
 
 /* weft_pack_in_best_order - the same in the best of several orders, which it finds; `all` stays in the order it has. Bytes at one
  * time add up to *end, or a little less. Local; pure.

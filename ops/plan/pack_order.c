@@ -18,17 +18,7 @@ enum {
     MOST_PLACED = 1 << 14, /* buffers, in all orders together: large plans have fewer   */
 };
 
-typedef struct packing {
-    weft_buffer *const *all; /* [n] */
-    weft_buffer **order;     /* [n] */
-    weft_buffer **next;      /* [n] the next order, while it is made */
-    int64_t *best;           /* [n] offsets of `all`                 */
-    uint32_t n, n_steps;
-    uint32_t fullest; /* the step with most bytes alive */
-    int64_t floor;    /* these bytes                    */
-    int64_t end;      /* of the best                    */
-} packing;
-
+typedef weft_packing packing;
 typedef void (*order)(packing *);
 
 /* ---- orders ---------------------------------------------------------------------------------- */
@@ -100,10 +90,12 @@ static bool place_earlier(packing *p)
 
 /* ---- the best -------------------------------------------------------------------------------- */
 
+static const order orders[WEFT_PACK_ORDERS] = {order_by_life, order_by_size, order_by_size_there};
+
 static weft_status pack(packing *p, weft_error *error)
 {
     int64_t end;
-    WEFT_TRY(weft_pack(p->order, p->n, p->n_steps, &end, error));
+    WEFT_TRY(weft_pack_on(p->timeline, p->order, p->n, &end, error));
     if (end >= p->end) return WEFT_OK;
     p->end = end;
     for (uint32_t i = 0; i < p->n; i++)
@@ -128,47 +120,81 @@ static weft_status find_fullest(packing *p, weft_arena *arena, weft_error *error
     return WEFT_OK;
 }
 
-/* Those of an order whose ends lie above the floor are placed earlier, until it helps no more. */
-static weft_status improve(packing *p, order make, uint32_t n_rounds, weft_error *error)
+/* One of the orders as it is. Where each buffer ends in it is what placing earlier begins with. */
+static weft_status pack_first(packing *p, weft_error *error)
 {
-    make(p);
-    WEFT_TRY(pack(p, error)); /* again: where each ends says who is too high */
-    for (uint32_t round = 0; round < n_rounds && p->end > p->floor; round++) {
-        if (!place_earlier(p)) break;
-        WEFT_TRY(pack(p, error));
-    }
+    const uint32_t k = p->n_first++;
+    orders[k](p);
+    WEFT_TRY(pack(p, error));
+    for (uint32_t i = 0; p->n_rounds > 0 && i < p->n; i++)
+        p->first[k][i] = p->all[i]->offset;
     return WEFT_OK;
 }
 
-static weft_status find_best(packing *p, weft_error *error)
+/* Those of an order whose ends lie above the floor are placed earlier; when it helps no more, or often enough, those of the
+ * next order. */
+static weft_status pack_round(packing *p, weft_error *error)
 {
-    static const order orders[] = {order_by_life, order_by_size, order_by_size_there};
-    enum { n_orders = sizeof orders / sizeof orders[0] };
-    const uint32_t n_packs = p->n < MOST_PLACED ? MOST_PLACED / p->n : 1;
-    const uint32_t n_rounds = n_packs / n_orders < MOST_ROUNDS ? n_packs / n_orders : MOST_ROUNDS;
-    for (uint32_t k = 0; k < n_orders && k < n_packs && p->end > p->floor; k++) {
-        orders[k](p);
-        WEFT_TRY(pack(p, error));
+    if (p->round == 0) {
+        orders[p->k](p);
+        for (uint32_t i = 0; i < p->n; i++)
+            p->all[i]->offset = p->first[p->k][i];
     }
-    for (uint32_t k = 0; k < n_orders && n_rounds > 0 && p->end > p->floor; k++)
-        WEFT_TRY(improve(p, orders[k], n_rounds, error));
+    const bool has_moved = place_earlier(p);
+    p->round = has_moved && p->round + 1 < p->n_rounds ? p->round + 1 : 0;
+    p->k += p->round == 0;
+    return has_moved ? pack(p, error) : WEFT_OK;
+}
+
+static bool has_more_orders(const packing *p)
+{
+    return p->n_first < WEFT_PACK_ORDERS && p->n_first < p->n_packs;
+}
+
+static weft_status take_lists(packing *p, weft_arena *arena, weft_error *error)
+{
+    const uint32_t n = p->n, most = WEFT_PACK_ORDERS * MOST_ROUNDS;
+    p->n_packs = n < MOST_PLACED ? MOST_PLACED / n : 1;
+    p->n_rounds = (p->n_packs < most ? p->n_packs : most) / WEFT_PACK_ORDERS;
+    p->order = weft_arena_take(arena, n * sizeof *p->order);
+    p->next = weft_arena_take(arena, n * sizeof *p->next);
+    p->best = weft_arena_take(arena, n * sizeof *p->best);
+    bool is_there = p->order && p->next && p->best;
+    for (int k = 0; k < WEFT_PACK_ORDERS && p->n_rounds > 0; k++)
+        is_there &= (p->first[k] = weft_arena_take(arena, n * sizeof *p->first[k])) != NULL;
+    return is_there ? WEFT_OK : weft_fail_memory(error, n * sizeof *p->best);
+}
+
+weft_status weft_pack_begin(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
+                            weft_arena *arena, weft_packing *p, weft_error *error)
+{
+    *p = (weft_packing){.all = all, .n = n, .n_steps = n_steps, .end = n > 0 ? INT64_MAX : 0};
+    if (n == 0) return WEFT_OK;
+    WEFT_TRY(take_lists(p, arena, error));
+    WEFT_TRY(weft_timeline_open(arena, n_steps, &p->timeline, error));
+    WEFT_TRY(find_fullest(p, arena, error));
+    p->has_more = true;
+    return WEFT_OK;
+}
+
+weft_status weft_pack_more(weft_packing *p, weft_error *error)
+{
+    if (!p->has_more) return WEFT_OK;
+    WEFT_TRY(has_more_orders(p) ? pack_first(p, error) : pack_round(p, error));
+    p->has_more =
+        p->end > p->floor && (has_more_orders(p) || (p->n_rounds > 0 && p->k < WEFT_PACK_ORDERS));
+    for (uint32_t i = 0; !p->has_more && i < p->n; i++)
+        p->all[i]->offset = p->best[i];
     return WEFT_OK;
 }
 
 weft_status weft_pack_in_best_order(weft_buffer *const *all, uint32_t n, uint32_t n_steps,
                                     weft_arena *arena, int64_t *end, weft_error *error)
 {
-    packing p = {.all = all, .n = n, .n_steps = n_steps, .end = INT64_MAX};
-    p.order = weft_arena_take(arena, (n + 1) * sizeof *p.order);
-    p.next = weft_arena_take(arena, (n + 1) * sizeof *p.next);
-    p.best = weft_arena_take(arena, (n + 1) * sizeof *p.best);
-    if (!p.order || !p.next || !p.best) return weft_fail_memory(error, n * sizeof *p.order);
-    *end = 0;
-    if (n == 0) return WEFT_OK;
-    WEFT_TRY(find_fullest(&p, arena, error));
-    WEFT_TRY(find_best(&p, error));
-    for (uint32_t i = 0; i < n; i++)
-        all[i]->offset = p.best[i];
+    weft_packing p;
+    WEFT_TRY(weft_pack_begin(all, n, n_steps, arena, &p, error));
+    while (p.has_more)
+        WEFT_TRY(weft_pack_more(&p, error));
     *end = p.end;
     return WEFT_OK;
 }

@@ -17,19 +17,12 @@ static bool grow(void **entries, size_t bytes, uint32_t n, uint32_t *cap)
     return true;
 }
 
-void weft_plan_destroy(weft_plan **plan)
+static int64_t bytes_of(const weft_plan *plan, const weft_placed *placed, int rank)
 {
-    weft_plan *p = *plan;
-    if (!p) return;
-    weft_graph_like_destroy(&p->graph);
-    weft_layout_destroy(&p->layout);
-    weft_arena_destroy(&p->arena);
-    free(p->placed);
-    free(p->steps);
-    free(p->skips);
-    free(p->decisions);
-    free(p);
-    *plan = NULL;
+    weft_box box;
+    weft_spec_box(&placed->spec, plan->mesh, &placed->type.shape, rank, &box);
+    return weft_box_count(&box, placed->type.shape.n_dims) *
+           (int64_t)weft_dtype_bytes(placed->type.dtype);
 }
 
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
@@ -39,6 +32,7 @@ uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
     plan->placed = all;
     if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
     plan->placed[plan->n_placed] = *placed;
+    plan->placed[plan->n_placed].bytes = bytes_of(plan, placed, 0);
     return plan->n_placed++;
 }
 
@@ -104,9 +98,8 @@ void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank, weft_vie
 
 int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
 {
-    weft_view view;
-    weft_placed_view(plan, placed, rank, &view);
-    return weft_view_count(&view) * (int64_t)weft_dtype_bytes(view.dtype);
+    const weft_placed *p = &plan->placed[placed];
+    return rank == 0 ? p->bytes : bytes_of(plan, p, rank);
 }
 
 bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n)

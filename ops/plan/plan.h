@@ -21,6 +21,7 @@ typedef struct weft_placed {
     uint32_t value; /* of the plan's graph */
     weft_type type;
     weft_spec spec;
+    int64_t bytes; /* of rank 0's box: weft_plan_place finds them */
     weft_home home;
     uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
     uint32_t next;                 /* another version of the same value; 0: none               */
@@ -130,6 +131,7 @@ typedef struct weft_plan {
     uint32_t n_decisions, cap_decisions;
     weft_memory
         packed; /* rank 0's, once the order of steps is the last one; offset NULL: not known */
+    struct weft_trial *trials; /* while it is built: arenas that passes have compared (trials.h) */
     const weft_memory *
         others; /* ranks' that are known besides, while a program lays out those here; NULL: none */
     /* By weft_plan_index, when all passes are done: */
@@ -143,6 +145,7 @@ typedef struct weft_plan {
     uint32_t queues[1 << WEFT_MAX_AXES], n_queues;
 } weft_plan;
 
+/* destroy.c */
 void weft_plan_destroy(weft_plan **plan);
 
 /* ---- plan.c: lists, and what can be read off a step or a placed tensor -------------------------- */
@@ -241,15 +244,12 @@ weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, co
  * pure. */
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error);
-/* weft_plan_memory_of - rank 0's if these were the plan's steps. */
-weft_status weft_plan_memory_of(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
-                                weft_arena *arena, weft_memory *memory, weft_error *error);
-/* weft_memory_copy - into the plan's arena. */
-weft_status weft_memory_copy(const weft_plan *plan, const weft_memory *memory, weft_memory *copy,
-                             weft_error *error);
-/* weft_plan_arena - its bytes alone, and the most that is alive in it at once. */
-weft_status weft_plan_arena(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
-                            int64_t *bytes, int64_t *alive, weft_error *error);
+/* weft_plan_buffers - of rank 0, if these were the plan's steps: how large they are and how long they live, but not where they
+ * lie. */
+weft_status weft_plan_buffers(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
+                              weft_arena *arena, weft_memory *memory, weft_error *error);
+/* weft_keep_memory - lay out rank 0's, once the order of steps is the last one: plan->packed. */
+weft_status weft_keep_memory(weft_plan *plan, weft_error *error);
 
 /* ---- index.c, queues.c: what is looked up in a plan that is done -------------------------------- */
 

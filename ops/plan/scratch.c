@@ -1,8 +1,8 @@
 /* scratch: the memory that a step needs while it runs, beside its operands and results.
  *
  * The scratch of a conversion is known once its move is made. A move lists the data between a rank and each other of
- * its group: on thousands of ranks that takes longer than all else. Several passes ask, and the layers of a model
- * move alike. So it is kept, by all that a move depends on: of rank 0, by which passes decide, as long as the plan;
+ * its group: on thousands of ranks that takes longer than all else. A kernel tells its scratch once it is found. Several passes ask, and the layers of a model
+ * move alike. So it is kept, of a move by all that it depends on, of a kernel by its step: of rank 0, by which passes decide, as long as the plan;
  * of another rank while its memory is laid out.
  */
 #include "plan.h"
@@ -21,10 +21,18 @@ typedef struct known_move {
     int64_t bytes;
 } known_move;
 
+/* Of a kernel step. Lists of a step that is made anew are others. */
+typedef struct known_kernel {
+    const uint32_t *in, *out; /* the step's lists; out NULL: none is known */
+    int64_t bytes;
+} known_kernel;
+
 struct weft_known_moves {
     int rank;
     weft_arena *arena;
     known_move *buckets[BUCKETS];
+    known_kernel *kernels; /* [n_kernels] by the first result */
+    uint32_t n_kernels;
 };
 
 /* ---- what a move depends on --------------------------------------------------------------------- */
@@ -126,11 +134,38 @@ weft_status weft_known_moves_open(weft_arena *arena, int rank, weft_known_moves 
     return WEFT_OK;
 }
 
+static weft_status make_room(weft_known_moves *moves, uint32_t n, weft_error *error)
+{
+    if (n <= moves->n_kernels) return WEFT_OK;
+    known_kernel *kernels = weft_arena_take(moves->arena, n * sizeof *kernels);
+    if (kernels == NULL) return weft_fail_memory(error, n * sizeof *kernels);
+    if (moves->n_kernels > 0) memcpy(kernels, moves->kernels, moves->n_kernels * sizeof *kernels);
+    moves->kernels = kernels;
+    moves->n_kernels = n;
+    return WEFT_OK;
+}
+
+static weft_status keep_kernel(weft_known_moves *moves, const weft_plan *plan,
+                               const weft_step *step, int64_t *bytes, weft_error *error)
+{
+    if (step->n_out == 0) return kernel_scratch(plan, step, moves->rank, bytes, error);
+    WEFT_TRY(make_room(moves, plan->n_placed, error));
+    known_kernel *known = &moves->kernels[step->out[0]];
+    if (known->out != step->out || known->in != step->in) {
+        WEFT_TRY(kernel_scratch(plan, step, moves->rank, &known->bytes, error));
+        known->in = step->in;
+        known->out = step->out;
+    }
+    *bytes = known->bytes;
+    return WEFT_OK;
+}
+
 weft_status weft_keep_scratch(weft_known_moves *moves, const weft_plan *plan, const weft_step *step,
                               int64_t *bytes, weft_error *error)
 {
-    if (step->kind != WEFT_STEP_CONVERT)
-        return weft_step_scratch(plan, step, moves->rank, bytes, error);
+    *bytes = 0;
+    if (step->kind == WEFT_STEP_KERNEL) return keep_kernel(moves, plan, step, bytes, error);
+    if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
     const uint64_t hash = hash_of(plan, step);
     const known_move *known = find_move(moves, plan, step, hash);
     if (known == NULL) {

@@ -1,6 +1,7 @@
 /* bind.c: one rank's steps with pointers in place of names: after this, a run allocates nothing. */
 #include "program.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ typedef struct spot_facts {
     const weft_op *maker;
     const char *variable, *file;  /* NULL: none */
     uint64_t line, dtype, n_more; /* tensors that move with it */
-    weft_shape shape;
+    weft_shape shape; /* the last: of its dims only those that are there are looked at */
 } spot_facts;
 
 /* Which spot has been found for which facts: open addressing; key 0 is free. */
@@ -171,7 +172,9 @@ static uint32_t make_spot(weft_rank *rank, const spot_facts *facts)
 
 static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts)
 {
-    const uint64_t key = weft_digest(0, facts, sizeof *facts) | 1;
+    const size_t bytes =
+        offsetof(spot_facts, shape.dims) + (size_t)facts->shape.n_dims * sizeof(weft_dim);
+    const uint64_t key = weft_digest(0, facts, bytes) | 1;
     const int at = known ? find_known(known, key) : 0;
     if (known && known->key[at] == key) return known->spot[at];
     const uint32_t spot = make_spot(rank, facts);

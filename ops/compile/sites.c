@@ -1,0 +1,232 @@
+/* sites: ops that are alike are decided once. See sites.h. */
+#include "sites.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    BUCKETS = 1 << 10,
+    /* Of a holding: the states of an operand and where it goes when finished, of a result that and its share; who reads it */
+    MOST_BYTES = WEFT_MAX_IN * (2 * WEFT_MAX_AXES + 3 + sizeof(int)) +
+                 WEFT_MAX_OUT * WEFT_MAX_AXES * (1 + sizeof(double)) + sizeof(void *)
+};
+
+typedef struct known_site {
+    struct known_site *next;
+    uint64_t hash;
+    uint32_t node; /* the first */
+    weft_alike alike;
+} known_site;
+
+typedef struct known_choice {
+    struct known_choice *next;
+    uint64_t hash;
+    size_t bytes;
+    const unsigned char *key;
+    weft_choice choice;
+    weft_decided decided;
+} known_choice;
+
+struct weft_sites {
+    weft_plan *plan;
+    weft_arena *arena;
+    const weft_alike **of_node; /* [n_nodes] NULL: nobody has asked */
+    known_site *sites[BUCKETS];
+    known_choice *choices[BUCKETS];
+};
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (; bytes >= sizeof(uint64_t); at += sizeof(uint64_t), bytes -= sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        hash = mix(hash, word);
+    }
+    for (; bytes > 0; at++, bytes--)
+        hash = mix(hash, *at);
+    return hash;
+}
+
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+static uint64_t hash_type(uint64_t hash, const weft_type *type)
+{
+    hash = mix(hash, (uint64_t)type->dtype << 8 | (uint64_t)type->shape.n_dims);
+    for (int d = 0; d < type->shape.n_dims; d++)
+        hash =
+            mix(mix(hash, (uintptr_t)type->shape.dims[d].name), (uint64_t)type->shape.dims[d].size);
+    return hash;
+}
+
+/* Names are the graph's, each of which is there once: where one is twice, its sites are other ones. */
+static bool same_type(const weft_type *a, const weft_type *b)
+{
+    if (a->dtype != b->dtype || a->shape.n_dims != b->shape.n_dims) return false;
+    for (int d = 0; d < a->shape.n_dims; d++)
+        if (a->shape.dims[d].name != b->shape.dims[d].name ||
+            a->shape.dims[d].size != b->shape.dims[d].size)
+            return false;
+    return true;
+}
+
+static uint64_t hash_node(const weft_graph *graph, const weft_node *node)
+{
+    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->n_in << 8 | node->n_out);
+    hash = hash_bytes(hash, node->attributes, node->attribute_bytes);
+    for (int i = 0; i < node->n_in; i++)
+        hash = hash_type(hash, &graph->tensors[node->in[i]].type);
+    for (uint32_t o = 0; o < node->n_out; o++)
+        hash = hash_type(hash, &graph->tensors[node->out + o].type);
+    return hash;
+}
+
+static bool same_site(const weft_graph *graph, const weft_node *a, const weft_node *b)
+{
+    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
+        a->attribute_bytes != b->attribute_bytes ||
+        (a->attribute_bytes > 0 && memcmp(a->attributes, b->attributes, a->attribute_bytes) != 0))
+        return false;
+    for (int i = 0; i < a->n_in; i++)
+        if (!same_type(&graph->tensors[a->in[i]].type, &graph->tensors[b->in[i]].type))
+            return false;
+    for (uint32_t o = 0; o < a->n_out; o++)
+        if (!same_type(&graph->tensors[a->out + o].type, &graph->tensors[b->out + o].type))
+            return false;
+    return true;
+}
+
+static known_site *add_site(weft_sites *s, uint32_t id, uint64_t hash)
+{
+    const weft_node *node = &s->plan->graph->nodes[id];
+    weft_site *site = weft_arena_take(s->arena, sizeof *site);
+    known_site *known = weft_arena_take(s->arena, sizeof *known);
+    weft_factors factors;
+    if (!site || !known) return NULL;
+    weft_site_of(s->plan->graph, node, site);
+    node->op->factors(site, &factors);
+    /* windows are the last, and most are never written */
+    const size_t n = (size_t)factors.n_factors;
+    const size_t bytes = offsetof(weft_factors, window) + n * sizeof factors.window[0];
+    *known = (known_site){s->sites[hash % BUCKETS], hash, id, {site, NULL}};
+    known->alike.factors = weft_arena_copy(s->arena, &factors, bytes);
+    if (!known->alike.factors) return NULL;
+    s->sites[hash % BUCKETS] = known;
+    return known;
+}
+
+const weft_alike *weft_alike_of(weft_sites *s, uint32_t id)
+{
+    const weft_graph *graph = s->plan->graph;
+    if (s->of_node[id]) return s->of_node[id];
+    const uint64_t hash = hash_node(graph, &graph->nodes[id]);
+    known_site *known = s->sites[hash % BUCKETS];
+    while (known && (known->hash != hash ||
+                     !same_site(graph, &graph->nodes[known->node], &graph->nodes[id])))
+        known = known->next;
+    if (!known) known = add_site(s, id, hash);
+    if (!known) return NULL;
+    return s->of_node[id] = &known->alike;
+}
+
+/* ---- choices ------------------------------------------------------------------------------------- */
+
+static void put(unsigned char **at, const void *data, size_t bytes)
+{
+    memcpy(*at, data, bytes);
+    *at += bytes;
+}
+
+/* All that weft_choose looks at beside the site. */
+static size_t write_key(const weft_choice_in *in, const weft_alike *alike, unsigned char *key)
+{
+    const size_t n_axes = (size_t)weft_mesh_n_axes(in->plan->mesh);
+    unsigned char *at = key;
+    put(&at, &alike, sizeof alike);
+    for (int i = 0; i < in->site->n_in; i++) {
+        const weft_holding *h = &in->in[i];
+        const unsigned char marks[] = {h->combine, h->is_free, h->is_generated};
+        put(&at, h->now, n_axes);
+        put(&at, h->finished, n_axes);
+        put(&at, marks, sizeof marks);
+        put(&at, &h->readers, sizeof h->readers);
+    }
+    for (int o = 0; o < in->site->n_out; o++) {
+        put(&at, in->out[o].finished, n_axes);
+        put(&at, in->out[o].share, n_axes * sizeof(double));
+    }
+    return (size_t)(at - key);
+}
+
+static known_choice *find_choice(const weft_sites *s, const unsigned char *key, size_t bytes,
+                                 uint64_t hash)
+{
+    known_choice *known = s->choices[hash % BUCKETS];
+    while (known &&
+           (known->hash != hash || known->bytes != bytes || memcmp(known->key, key, bytes) != 0))
+        known = known->next;
+    return known;
+}
+
+weft_status weft_decide(weft_sites *s, weft_choice_in *in, weft_decided **decided,
+                        weft_error *error)
+{
+    unsigned char key[MOST_BYTES];
+    const weft_alike *alike = weft_alike_of(s, in->node);
+    if (!alike) return weft_fail_memory(error, sizeof(weft_site));
+    in->site = alike->site;
+    in->factors = alike->factors;
+    const size_t bytes = write_key(in, alike, key);
+    const uint64_t hash = hash_bytes(0, key, bytes);
+    const bool is_shown = weft_is_shown(in);
+    known_choice *known = is_shown ? NULL : find_choice(s, key, bytes, hash);
+    if (!known) {
+        known = weft_arena_take(s->arena, sizeof *known);
+        if (!known) return weft_fail_memory(error, sizeof *known);
+        WEFT_TRY(weft_choose(in, &known->choice, error));
+        known->decided.choice = &known->choice;
+        known->hash = hash;
+        known->bytes = bytes;
+        known->key = weft_arena_copy(s->arena, key, bytes);
+        if (!known->key) return weft_fail_memory(error, bytes);
+        known->next = s->choices[hash % BUCKETS];
+        if (!is_shown) s->choices[hash % BUCKETS] = known;
+    }
+    *decided = &known->decided;
+    return WEFT_OK;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------- */
+
+weft_status weft_sites_create(weft_plan *plan, weft_sites **sites, weft_error *error)
+{
+    weft_arena *arena = weft_arena_create();
+    weft_sites *s = *sites = arena ? weft_arena_take(arena, sizeof *s) : NULL;
+    const size_t bytes = plan->graph->n_nodes * sizeof *s->of_node;
+    if (s) {
+        *s = (weft_sites){.plan = plan, .arena = arena};
+        s->of_node = weft_arena_take(arena, bytes);
+    }
+    if (s && s->of_node) return WEFT_OK;
+    weft_arena_destroy(&arena);
+    *sites = NULL;
+    return weft_fail_memory(error, bytes);
+}
+
+void weft_sites_destroy(weft_sites **sites)
+{
+    weft_arena *arena = *sites ? (*sites)->arena : NULL; /* it lies there itself */
+    weft_arena_destroy(&arena);
+    *sites = NULL;
+}
+
+weft_arena *weft_sites_arena(weft_sites *sites)
+{
+    return sites->arena;
+}

@@ -24,16 +24,19 @@ static int64_t saturated_sum(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+/* The host is asked once for all ranks here: that reads files. */
 static void find_own(weft_program *program, need *own)
 {
+    const weft_device *asked = NULL;
+    int64_t room = -1;
     for (int at = 0; at < program->n_local; at++) {
         weft_rank *rank = &program->ranks[at];
         const weft_device *device = rank->device;
         const weft_status status = weft_count_homes(rank, NULL);
         const int64_t homes = status == WEFT_OK ? rank->homes_bytes : INT64_MAX;
-        own[at] = (need){saturated_sum(homes, rank->layout.arena_bytes),
-                         device->room ? device->room(rank->stream) : -1,
-                         {0}};
+        if (device != asked || device->unit) room = device->room ? device->room(rank->stream) : -1;
+        asked = device;
+        own[at] = (need){saturated_sum(homes, rank->layout.arena_bytes), room, {0}};
         if (device->unit)
             device->unit(rank->stream, &own[at].unit);
         else if (own[at].room > 0)

@@ -1,17 +1,10 @@
 /* tasks_test: common behaviour of programs made by apps/training.c. One that is stopped and started again ends with the
  * loss of one that was not, to the bit, on threads and under MPI. A mistake is a sentence; --help has every option.
- * And what each does with what it learned.
+ * And each shows what it learned; learned_test looks at what that is.
  */
-#include "text_folder.h"
+#include "tasks.h"
 
 #include <sys/stat.h>
-
-typedef struct task {
-    const char *program;
-    const char *arguments;   /* a small net; %s: the folder */
-    const char *layout;      /* on data:2,model:2 */
-    const char *mistakes[8]; /* arguments, %s the folder, and what the sentence has, in turn */
-} task;
 
 static const task tasks[] = {
     {"charlm",
@@ -54,22 +47,7 @@ static const task tasks[] = {
       "--data nowhere", "cannot open text nowhere: No such file", "--data %s/pipe",
       "name a file, not a device or pipe", "--data %s", "name a file, not a directory"}},
 };
-enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };
-
-/* A run of its own in the folder; `launcher` stands before the program. */
-static const command_result *start(const task *t, const char *launcher, const char *name,
-                                   const char *more)
-{
-    static command_result r; /* large: not on the stack */
-    char line[TEXT], arguments[TEXT / 2];
-    snprintf(arguments, sizeof arguments, t->arguments, folder);
-    snprintf(line, sizeof line,
-             "timeout -k 1 60 %s " WEFT_TEST_BIN
-             "/%s --dtype f64 --schedule constant --run %s/%s %s %s 2>&1",
-             launcher, t->program, folder, name, arguments, more);
-    r = command_run_all(line);
-    return &r;
-}
+enum { N_TASKS = sizeof tasks / sizeof *tasks };
 
 /* The last line of a loss, into text. */
 static void last_loss(const command_result *r, char text[80])
@@ -147,25 +125,6 @@ static void test_what_is_told_wrongly_is_a_sentence(void)
 
 /* ---- what each does ------------------------------------------------------------------------------ */
 
-/* A text of a sentence over and over is known by heart; what is written is the same under every layout. */
-static void test_charlm_writes_what_it_has_learned(void)
-{
-    static const char *const options = "--model lstm --seq 30 --width 48 --steps 300 --rate 1e-2 "
-                                       "--sample 90 --prompt 'the quick ' "
-                                       "--temperature 0.1";
-    char more[400], said[400] = "";
-    const command_result *r = start(&tasks[0], "", "text", options);
-    const char *at = strstr(r->text, "the quick ");
-    CHECK_EQ_INT(r->status, 0);
-    if (!CHECK(at != NULL)) return;
-    snprintf(said, sizeof said, "%s", at);
-    CHECK_TEXT(said, "the quick brown fox jumps over the lazy dog; the quick");
-    snprintf(more, sizeof more, "%s --mesh model:2 --layout hidden:model,vocab:model", options);
-    CHECK_TEXT(start(&tasks[0], "", "text", more)->text, said);
-    snprintf(more, sizeof more, "%s --temperature 0", options);
-    CHECK_TEXT(start(&tasks[0], "", "text", more)->text, "the quick brown fox jumps over the ");
-}
-
 static double loss_of(const char *more)
 {
     const task net = {.program = "charlm",
@@ -225,74 +184,25 @@ static void test_a_state_goes_on_in_its_own_text_alone(void)
     }
 }
 
-/* The part of words that it writes as they should be. */
-static double exact(const command_result *r)
+/* However little that is. (seq2seq writes words after every run.) */
+static void test_what_was_learned_is_shown(void)
 {
-    const char *at = strstr(r->text, "other words ");
-    weft_test_check(r->status == 0 && at != NULL, __FILE__, __LINE__, r->text);
-    return at != NULL ? atof(at + strlen("other words ")) : 0;
-}
-
-/* Both nets; by a beam too, and with everything split the same. */
-static void test_seq2seq_writes_words_of_another_stream(void)
-{
-    static const char *const nets[] = {"--model lstm --steps 500 --width 32 --heads 2 --letters 6 "
-                                       "--length 4 --batch 64 --rate 1e-2",
-                                       "--model transformer --layers 1 --steps 500 --width 32 "
-                                       "--heads 2 --letters 6 --length 4 --batch 64 --rate 1e-2"};
-    const task net = {.program = "seq2seq", .arguments = "--schedule cosine"};
-    for (int i = 0; i < 2; i++) {
-        char name[20], more[600];
-        snprintf(name, sizeof name, "words%d", i);
-        snprintf(more, sizeof more, "%s --beam 1", nets[i]);
-        CHECK(exact(start(&net, "", name, more)) >= 99.0);
-        snprintf(more, sizeof more,
-                 "%s --beam 3 --mesh data:2,model:2 --layout "
-                 "batch:data,hidden:model,heads:model,vocab:model",
-                 nets[i]);
-        CHECK(exact(start(&net, "", name, more)) >= 99.0);
-    }
-}
-
-/* Sentences of one topic each: words of the topic come out nearest to one of it. */
-static bool write_topics(void)
-{
-    char path[200];
-    unsigned h = 1;
-    snprintf(path, sizeof path, "%s/topics.txt", folder);
-    FILE *file = fopen(path, "w");
-    if (file == NULL) return false;
-    for (int i = 0; i < 20000; i++) {
-        h = h * 1664525u + 1013904223u;
-        fprintf(file, "%c%c%s", "wgp"[i / 10 % 3], 'a' + (h >> 20) % 8, i % 10 == 9 ? ".\n" : " ");
-    }
-    return fclose(file) == 0;
-}
-
-static void test_word2vec_brings_words_of_a_topic_together(void)
-{
-    static const char *const layouts[] = {"",
-                                          "--mesh data:2,model:2 --layout batch:data,vocab:model"};
-    const task net = {.program = "word2vec",
-                      .arguments = "--data %s/topics.txt --thin 0 --window 2 --batch 256 "
-                                   "--steps 400 --width 8 --rate 2e-2 --nearest wa,gb,pc --show 4"};
-    char said[2][400];
-    if (!CHECK(write_topics())) return;
-    for (int i = 0; i < 2; i++) {
-        const command_result *r = start(&net, "", i == 0 ? "topics" : "topics2", layouts[i]);
-        const char *at = strstr(r->text, "24 words, 20000 of them");
-        weft_test_check(r->status == 0 && at != NULL, __FILE__, __LINE__, r->text);
-        if (at == NULL) return;
-        snprintf(said[i], sizeof said[i], "%s", at);
-    }
-    CHECK_TEXT(said[1], said[0]);
-    int n_near[3] = {0};
-    for (int t = 0; t < 3; t++) {
-        const char *line = strstr(said[0], &"wa\0gb\0pc"[3 * t]);
-        for (const char *c = line; line != NULL && *c != '\n' && *c != '\0'; c++)
-            n_near[t] += c[0] == "wgp"[t] && c[1] >= 'a' && c[1] <= 'h' && c[-1] == ' ';
-        CHECK_EQ_INT(n_near[t], 1 + 4);
-    }
+    static const struct {
+        int task;
+        const char *more, *has;
+    } shown[] = {{0, "--sample 20 --prompt 'the quick '", "the quick "},
+                 {1, "--sample 20 --prompt 'the quick '", "the quick "},
+                 {5, "--nearest quick --show 3", "quick"}};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        for (int split = 0; split < 2; split++) {
+            char more[400];
+            const task *t = &tasks[shown[i].task];
+            snprintf(more, sizeof more, "--steps 2 --fresh %s%s%s", shown[i].more,
+                     split ? " --mesh data:2,model:2 --layout " : "", split ? t->layout : "");
+            const command_result *r = start(t, "", "shown", more);
+            CHECK_EQ_INT(r->status, 0);
+            CHECK_TEXT(r->text, shown[i].has);
+        }
 }
 
 int main(void)
@@ -301,11 +211,9 @@ int main(void)
     RUN(test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been);
     RUN(test_a_layout_has_the_losses_of_one_rank);
     RUN(test_what_is_told_wrongly_is_a_sentence);
-    RUN(test_charlm_writes_what_it_has_learned);
     RUN(test_charlm_carries_its_state_from_window_to_window);
     RUN(test_a_state_goes_on_in_its_own_text_alone);
-    RUN(test_seq2seq_writes_words_of_another_stream);
-    RUN(test_word2vec_brings_words_of_a_topic_together);
+    RUN(test_what_was_learned_is_shown);
     text_folder_close();
     return weft_test_report();
 }

@@ -246,8 +246,8 @@ static void test_fingerprints_tell_every_fact(void)
 /* ---- a reader beside a writer ------------------------------------------------------------------
  */
 
-enum { UPDATES = 3000000 };
-static uint64_t *expected; /* [UPDATES + 1] fingerprint after so many calls */
+static int updates;
+static uint64_t *expected; /* [updates + 1] fingerprint after so many calls */
 static weft_recorder *written;
 static atomic_bool is_over;
 static int64_t n_read, n_torn, n_unread, n_backward;
@@ -276,21 +276,22 @@ static void test_readers_never_see_a_torn_channel(void)
     pthread_t reader;
     weft_recorder *first = weft_recorder_of(14);
     written = weft_recorder_of(15);
-    expected = calloc(UPDATES + 1, sizeof *expected);
+    updates = weft_test_cases(15000000);
+    expected = calloc((size_t)updates + 1, sizeof *expected);
     if (!CHECK(expected != NULL)) return;
     weft_recorder_channel(first, 6, 0, 2, "a");
     weft_recorder_channel(written, 6, 0, 2, "a");
-    for (int i = 1; i <= UPDATES; i++)
+    for (int i = 1; i <= updates; i++)
         expected[i] = call_once(first, 0, &reduce_8).fingerprint;
     if (!CHECK(pthread_create(&reader, NULL, read_on, NULL) == 0)) return;
-    for (int i = 1; i <= UPDATES; i++)
+    for (int i = 1; i <= updates; i++)
         call_once(written, 0, &reduce_8);
     atomic_store(&is_over, true);
     pthread_join(reader, NULL);
     CHECK_EQ_INT(n_torn, 0);
     CHECK_EQ_INT(n_backward, 0);
     CHECK(n_read > 100);
-    printf("%d updates, %lld views, %lld of them torn, %lld without the channel\n", UPDATES,
+    printf("%d updates, %lld views, %lld of them torn, %lld without the channel\n", updates,
            (long long)n_read, (long long)n_torn, (long long)n_unread);
     free(expected);
 }
@@ -479,13 +480,13 @@ static void read_everything(void)
 
 static void test_flipped_bytes_never_crash(void)
 {
-    enum { FLIPS = 2000 };
+    const int flips = weft_test_cases(5000);
     uint64_t random = 88172645463325252u;
     if (!make_image()) return;
     char *copy = malloc(sizeof(weft_recorder));
     if (!CHECK(copy != NULL)) return;
     const int file = open(file_0, O_WRONLY);
-    for (int i = 0; i < FLIPS; i++) {
+    for (int i = 0; i < flips; i++) {
         memcpy(copy, image, sizeof(weft_recorder));
         for (int k = 0; k < 1 + i % 40; k++) {
             random = random * 6364136223846793005u + 1442695040888963407u;

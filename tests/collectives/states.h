@@ -22,18 +22,23 @@ static inline void fill_states(weft_combine combine, weft_dtype dtype, int r, vo
 {
     enum { PERIOD = 1013 };
     const int width = weft_combine_width(combine);
+    const int64_t again = PERIOD * width, n = count < again ? count : again;
     double waves[PERIOD]; /* not exact in binary, so that another order of addition shows */
     for (int s = 0; s < PERIOD && s < count; s++)
         waves[s] = sin(1.0 + 3.7 * r + 0.61 * s);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const int c = (int)(i % width);
-        const double x = number_of(combine, r, waves[i / width % PERIOD], c);
+        const double x = number_of(combine, r, waves[i / width], c);
         const int32_t index = (int32_t)x;
         const double most = dtype == WEFT_U8 ? 255 : 1e9; /* an integer of every size */
         weft_dtype_put(dtype, data, i, weft_dtype_is_float(dtype) || c == 1 ? x : x * most);
         if (dtype == WEFT_F32 && combine == WEFT_ARGMAX && c == 1)
             memcpy((float *)data + i, &index, sizeof index);
     }
+    const int64_t bytes = (int64_t)weft_dtype_bytes(dtype);
+    for (int64_t i = again; i < count; i += again)
+        memcpy((char *)data + i * bytes, data,
+               (size_t)((count - i < again ? count - i : again) * bytes));
 }
 
 #endif

@@ -46,9 +46,10 @@ static void check_restored(const net_options *o, const place *where, const char 
     net_close(&n);
 }
 
-/* name: of the folders */
+/* name: of the folders. Under sanitizers each place is restored from some others only: pairs walk the same code. */
 static void restore_everywhere(const net_options *o, const char *name)
 {
+    const int every = weft_test_share() < 0.1 ? 4 : 1;
     for (int from = 0; from < n_places; from++) {
         char values[NET_BYTES], directory[128];
         weft_error error = {0};
@@ -59,8 +60,8 @@ static void restore_everywhere(const net_options *o, const char *name)
         const int64_t bytes = net_read(&n, values);
         CHECK_OK(net_save(&n, directory, &error), error);
         net_close(&n);
-        for (int to = 0; to < n_places; to++)
-            check_restored(o, &places[to], directory, values, bytes);
+        for (int next = 1; next <= n_places; next += every)
+            check_restored(o, &places[(from + next) % n_places], directory, values, bytes);
     }
 }
 

@@ -117,6 +117,8 @@ static void check_added(const gpt_layout *c, const found *own, int a)
 
 static void test_an_axis_of_one_rank_changes_nothing(void)
 {
+    const int every =
+        weft_test_share() < 0.1 ? 2 : 1; /* what plans say is not what sanitizers see */
     for (int i = 0; i < GPT_LAYOUTS; i++) {
         found own;
         weft_error error = {0};
@@ -124,7 +126,7 @@ static void test_an_axis_of_one_rank_changes_nothing(void)
             find(gpt_layouts[i].mesh, gpt_layouts[i].layout, gpt_layouts[i].zero, &own, &error),
             error);
         CHECK(own.bytes > 0 || *gpt_layouts[i].layout == '\0');
-        for (int a = 0; a < ADDITIONS; a++)
+        for (int a = i % every; a < ADDITIONS; a += every)
             check_added(&gpt_layouts[i], &own, a);
     }
 }

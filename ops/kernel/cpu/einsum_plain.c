@@ -34,13 +34,28 @@ static bool next(loops *l, int first, int end)
     return false;
 }
 
-static int64_t index_in(const weft_view *view, const loops *l)
+/* How far apart in a view's memory two neighbours along each loop are: 0 where the view lacks the dim. */
+typedef struct steps {
+    int64_t of[2 * WEFT_MAX_DIMS];
+} steps;
+
+static steps steps_in(const weft_view *view, const loops *l)
+{
+    steps s = {0};
+    int64_t step = 1;
+    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
+        for (int e = 0; e < l->n_dims; e++)
+            if (strcmp(l->dims[e].name, view->shape.dims[d].name) == 0) s.of[e] = step;
+        step *= weft_view_size(view, d);
+    }
+    return s;
+}
+
+static int64_t index_in(const steps *s, const loops *l)
 {
     int64_t index = 0;
-    for (int d = 0; d < view->shape.n_dims; d++)
-        for (int e = 0; e < l->n_dims; e++)
-            if (strcmp(l->dims[e].name, view->shape.dims[d].name) == 0)
-                index = index * weft_view_size(view, d) + l->at[e];
+    for (int e = 0; e < l->n_dims; e++)
+        index += l->at[e] * s->of[e];
     return index;
 }
 
@@ -49,8 +64,8 @@ static double product(const weft_view *a, const weft_view *b, int64_t i, int64_t
     return weft_dtype_get(a->dtype, a->data, i) * weft_dtype_get(b->dtype, b->data, j);
 }
 
-static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, loops *l,
-                    int n_out)
+static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out, const steps *s,
+                    loops *l, int n_out)
 {
     double sum = 0;
     uint64_t whole = 0; /* wraps */
@@ -58,7 +73,7 @@ static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out
     for (int d = n_out; d < l->n_dims; d++)
         some = some && l->size[d] > 0;
     while (some) {
-        const int64_t i = index_in(a, l), j = index_in(b, l);
+        const int64_t i = index_in(&s[0], l), j = index_in(&s[1], l);
         if (a->dtype == WEFT_I32)
             whole +=
                 (uint64_t)((const int32_t *)a->data)[i] * (uint64_t)((const int32_t *)b->data)[j];
@@ -69,7 +84,7 @@ static void sum_one(const weft_view *a, const weft_view *b, const weft_view *out
             sum += product(a, b, i, j);
         some = next(l, n_out, l->n_dims);
     }
-    const int64_t o = index_in(out, l);
+    const int64_t o = index_in(&s[2], l);
     if (out->dtype == WEFT_F32) ((float *)out->data)[o] = (float)sum;
     if (out->dtype == WEFT_F64) ((double *)out->data)[o] = sum;
     if (out->dtype == WEFT_I32) ((int32_t *)out->data)[o] = (int32_t)(uint32_t)whole;
@@ -85,7 +100,8 @@ void weft_einsum_plain(const weft_call *call)
     const int n_out = l.n_dims;
     add_dims(&l, a);
     add_dims(&l, b);
+    const steps s[3] = {steps_in(a, &l), steps_in(b, &l), steps_in(out, &l)};
     do
-        sum_one(a, b, out, &l, n_out);
+        sum_one(a, b, out, s, &l, n_out);
     while (next(&l, 0, n_out));
 }

@@ -217,11 +217,11 @@ bool weft_may_be_partial(const weft_op *op, weft_dtype dtype)
     return op->selects || !weft_dtype_is_float(dtype) || weft_dtype_computes(dtype) == dtype;
 }
 
-/* inf (a + b) is an infinity where inf a + inf b is no number: linear in finite numbers alone, and / 0 is * inf. */
+/* inf (a + b) is an infinity where inf a + inf b is no number: linear in finite numbers alone. */
 bool weft_is_linear_in(const weft_plan *plan, const weft_node *node, int i)
 {
     if (!(node->op->linear >> i & 1)) return false;
-    for (int k = 0; k < node->n_in && !plan->has_finite_factors; k++)
+    for (int k = 0; k < node->n_in && plan->has_infinities; k++)
         if (k != i && weft_dtype_is_float(plan->graph->tensors[node->in[k]].type.dtype))
             return false;
     return true;

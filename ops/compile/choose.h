@@ -54,8 +54,8 @@ weft_status weft_choose(const weft_choice_in *in, weft_choice *choice, weft_erro
  * combined once more: the error would grow with the ranks. Only where nothing is added up is none made. Local. */
 bool weft_may_be_partial(const weft_op *op, weft_dtype dtype);
 
-/* Whether an op is linear in its operand i, so that this may be a partial sum while the others are whole. What multiplies by
- * another operand is not, unless the plan's factors are finite. Local. */
+/* Whether an op is linear in its operand i, so that this may be a partial sum while the others are whole. Where factors may be
+ * infinite, what multiplies by another operand is not. Local. */
 bool weft_is_linear_in(const weft_plan *plan, const weft_node *node, int i);
 
 /* The name of a direction, which also orders its axes: the result's dim, else an operand's. */

@@ -173,7 +173,7 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
 {
     plan->strict = options->strict;
     plan->is_synchronous = options->synchronous;
-    plan->has_finite_factors = options->finite_factors;
+    plan->has_infinities = options->infinities;
     plan->is_explained = options->explain;
     if (options->unroll < 0)
         return weft_fail(error, WEFT_USAGE,

@@ -101,7 +101,7 @@ typedef struct weft_plan {
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
-    bool strict, is_explained, is_synchronous, has_finite_factors;
+    bool strict, is_explained, is_synchronous, has_infinities;
     int64_t unrolled;          /* scans of at most so many trips are written down trip by trip */
     const weft_policy *policy; /* while it is built; NULL: none */
     const char *policy_name;   /* NULL: none */

@@ -311,7 +311,9 @@ static void print_edges(FILE *file)
           "`oracle/random_ops` hold it to that,\n"
           "but for these, of which the order of sums decides, so that a layout or a kernel may "
           "give a number where another gives\n"
-          "inf or NaN. NumPy and PyTorch leave the same open.\n"
+          "inf or NaN. NumPy and PyTorch leave the same open. A program of which factors may be "
+          "infinite says so\n"
+          "(`weft_compile_options.infinities`).\n"
           "\n"
           "| op or composition | of operands that are | because |\n"
           "| --- | --- | --- |\n",

@@ -23,7 +23,6 @@ typedef struct by_hand {
         int axes; /* 1: the first, 2: the second, 3: both */
         int64_t count, bytes;
     } hand[5]; /* count 0: the end */
-    bool has_finite_factors;
 } by_hand;
 
 /* In f64, of one window: 8 experts have 10 places each (1.25 times 64 tokens by 8); tokens; gates of all. The router and what is
@@ -52,15 +51,7 @@ static const by_hand plans[] = {
      false,
      {{WEFT_ALL_TO_ALL, 1, 4, 4 * 16 * SENT / 4 * 3 / 4},
       {WEFT_ALL_REDUCE, 1, 2, 8 + ROUTER + BEFORE}}},
-    /* inside experts a sum over m, there and on the way back: of what is multiplied with x afterwards it is made first */
-    {"d:2,m:2",
-     "experts:d,batch:d,hidden:m",
-     16,
-     false,
-     {{WEFT_ALL_TO_ALL, 1, 4, 4 * 16 * SENT / 2 / 2},
-      {WEFT_ALL_REDUCE, 1, 2, 8 + ROUTER + BEFORE},
-      {WEFT_ALL_REDUCE, 2, 2, 16 * SENT / 2 + 16 * X / 2}}},
-    /* and where x is finite, of the gradient of `before` alone */
+    /* inside experts a sum over m, back over d as it is */
     {"d:2,m:2",
      "experts:d,batch:d,hidden:m",
      16,
@@ -68,8 +59,7 @@ static const by_hand plans[] = {
      {{WEFT_ALL_TO_ALL, 1, 4, 4 * 16 * SENT / 2 / 2},
       {WEFT_ALL_REDUCE, 1, 2, 8 + ROUTER},
       {WEFT_ALL_REDUCE, 2, 1, 16 * SENT / 2},
-      {WEFT_ALL_REDUCE, 3, 1, BEFORE}},
-     .has_finite_factors = true},
+      {WEFT_ALL_REDUCE, 3, 1, BEFORE}}},
     /* who goes to whom is known to all of m: tokens are there, results are gathered, 1.25 of x being less than twice of x; so are
      * gradients of gates */
     {"d:2,m:2",
@@ -140,11 +130,10 @@ static void check_plan(const by_hand *c, bool is_shown)
     weft_program *program = NULL;
     weft_error error = {0};
     weft_value all[5];
-    const weft_compile_options options = {.finite_factors = c->has_finite_factors};
     build_large(c, g, all);
     if (CHECK_OK(weft_mesh_plan(c->mesh, &mesh, &error), error) &&
         CHECK_OK(weft_layout_create(c->layout, &layout, &error), error) &&
-        CHECK_OK(weft_compile(mesh, layout, (weft_values){all, 5}, &options, &program, &error),
+        CHECK_OK(weft_compile(mesh, layout, (weft_values){all, 5}, NULL, &program, &error),
                  error)) {
         if (is_shown) printf("%s %s\n", c->mesh, c->layout), show_plan(program);
         check_traffic(c, program);

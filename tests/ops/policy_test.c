@@ -112,7 +112,7 @@ static void test_a_policy_sees_the_whole_question(void)
 static void test_prices_are_what_moves(void)
 {
     weft_mesh *mesh = plan_mesh("data:2,model:2");
-    const weft_compile_options options = {.explain = true, .finite_factors = true};
+    const weft_compile_options options = {.explain = true};
     const double x = 16 * 48 * 4, w = 48 * 64 * 4, h = 16 * 64 * 4;
     weft_error error = {0};
     planned p;
@@ -287,10 +287,8 @@ static void check_refused(const weft_compile_options *options, const char *sente
     weft_mesh *mesh = plan_mesh("data:2,model:2");
     weft_error error = {0};
     planned p;
-    weft_compile_options with = *options;
-    with.finite_factors = true;
     /* x over batch and w over hidden are no ways of a sum: something moves whatever is done */
-    CHECK_EQ_INT(compile(&p, mesh, "pixel:data,batch:model,hidden:model", &with, &error),
+    CHECK_EQ_INT(compile(&p, mesh, "pixel:data,batch:model,hidden:model", options, &error),
                  WEFT_USAGE);
     CHECK_TEXT(error.message, sentence);
     CHECK_TEXT(error.message, "einsum at policy_test.c:");

@@ -147,7 +147,6 @@ drawn drawn_of(uint64_t seed, const weft_oracle *oracle)
     g.policy = drawn_roll(&d, 5) == 0 ? seed + 1 : 0;
     g.options.synchronous = drawn_roll(&d, 5) == 0;
     g.options.unroll = drawn_roll(&d, 2) ? 1 : 0;
-    g.options.finite_factors = drawn_roll(&d, 2);
     return g;
 }
 
@@ -157,7 +156,7 @@ drawn drawn_of_extremes(uint64_t seed, const weft_oracle *oracle)
     drawn_dice d = drawn_dice_of(seed, 4);
     g.n_ops = g.n_ops < 2 ? g.n_ops : 1 + drawn_roll(&d, 2);
     g.derivatives = 0;
-    g.options.finite_factors = false;
+    g.options.infinities = true;
     g.extremes = 1 << drawn_roll(&d, WEFT_ORACLE_EXTREMES);
     if (drawn_roll(&d, 3) == 0) g.extremes |= 1 << drawn_roll(&d, WEFT_ORACLE_EXTREMES);
     return g;

@@ -1,6 +1,6 @@
 /* RANKS: 2 */
-/* infinite_test: with infinities among an operand's elements programs give on every mesh, under every placement, what they give
- * on one rank: an infinity, or no number.
+/* infinite_test: with infinities among an operand's elements, programs that are told of them give on every mesh, under every
+ * placement, what they give on one rank: an infinity, or no number.
  *
  *     infinite_test [--all] [--say] [NAME]
  */
@@ -49,11 +49,13 @@ static void build(weft_oracle_build *b)
 static void visit(const op_group *group, const op_case *what, void *argument)
 {
     (void)group, (void)argument;
+    static const weft_compile_options options = {.infinities = true};
     const int n_processes = oracle.world.n_processes;
     if (!(what->dtypes & OP_F64) || what->alone) return;
     for (int k = 0; k < 3; k++) {
         const infinite c = {what, WEFT_F64, k};
-        const weft_oracle_case swept = {.name = what->name, .build = build, .argument = &c};
+        const weft_oracle_case swept = {
+            .name = what->name, .build = build, .argument = &c, .options = &options};
         weft_oracle_sweep(&oracle, &swept, n_processes > 1 ? 1 : 20);
     }
 }
@@ -63,30 +65,6 @@ static void test_an_infinity_is_one_in_every_layout(void)
     op_cases_each(only, visit, NULL);
 }
 
-/* ---- factors that are no operands ------------------------------------------------------------------- */
-
-static double factor;
-static weft_dtype scaled;
-
-static void build_scaled(weft_oracle_build *b)
-{
-    const weft_dim row = {"row", 5}, column = {"column", 3};
-    const weft_value x = weft_oracle_input(b, scaled, WEFT_DIMS(row, column), -1, 1);
-    weft_oracle_output(b, weft_scale(x, factor));
-    weft_oracle_output(b, weft_scale(weft_sum(WEFT_DIMS(column), x), factor));
-}
-
-static void test_a_number_that_is_infinite_is_a_factor_as_a_tensor_is(void)
-{
-    static const double factors[] = {(double)INFINITY, -(double)INFINITY, 1e39};
-    for (int i = 0; i < 3; i++)
-        for (scaled = WEFT_F32; scaled <= WEFT_F64; scaled++) {
-            factor = factors[i];
-            const weft_oracle_case swept = {.name = "scale", .build = build_scaled};
-            weft_oracle_sweep(&oracle, &swept, 20);
-        }
-}
-
 int main(int argc, char **argv)
 {
     static const char *const meshes[] = {"data:2", "data:3", "data:2,model:2"};
@@ -94,7 +72,6 @@ int main(int argc, char **argv)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 3, &error), error)) {
         if (!op_cases_options(argc, argv, &oracle, &only)) return 2;
         RUN(test_an_infinity_is_one_in_every_layout);
-        RUN(test_a_number_that_is_infinite_is_a_factor_as_a_tensor_is);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

@@ -75,7 +75,7 @@ static void check_way(const weft_oracle_case *plain, const weft_oracle_result *e
                       int way, double steps)
 {
     const weft_policy policy = {.name = "one way", .pick = take_way, .context = &way};
-    const weft_compile_options options = {.policy = &policy, .finite_factors = true};
+    const weft_compile_options options = {.policy = &policy};
     weft_oracle_case cut = *plain;
     weft_oracle_result found = {0};
     weft_error error = {0};

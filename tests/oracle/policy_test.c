@@ -20,7 +20,7 @@ static void check_policy(uint64_t seed)
     char layout[160], texts[2 * WEFT_ORACLE_VALUES][WEFT_ORACLE_TEXT], name[80];
     weft_mesh *mesh = oracle.meshes[roll(&d, oracle.n_meshes)];
     const weft_policy policy = policy_of(&seed);
-    const weft_compile_options options = {.policy = &policy, .finite_factors = seed % 2 != 0};
+    const weft_compile_options options = {.policy = &policy};
     weft_oracle_placing placing;
     weft_oracle_build shapes = {.graph = weft_graph_create(77), .argument = &seed};
     build_random(&shapes);

@@ -45,10 +45,10 @@ typedef struct weft_compile_options {
     /* A scan of at most so many trips (weft/scan.h) is written down trip by trip; the body of one of more is compiled once. 0:
      * WEFT_UNROLL. Results are the same numbers */
     int64_t unroll;
-    /* Factors are finite, and divisors are not 0. Then a sum of which ranks have parts may be multiplied by another tensor, or
-     * divided, part by part, where that sends less. Else it is finished first: an infinity times a sum is what it is on one rank,
-     * in every layout, where infinities of both signs could meet in the sum of products */
-    bool finite_factors;
+    /* Factors may be infinite, and products are to be what they are on one rank: an infinity, or no number. So a sum of which
+     * ranks have parts is finished before it is multiplied by another tensor, or divided. Else its parts are, where that sends
+     * less, and infinities of both signs can meet in what was one product: a matter of the layout, of infinite factors alone */
+    bool infinities;
 } weft_compile_options;
 
 enum { WEFT_UNROLL = 16 };

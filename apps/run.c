@@ -312,6 +312,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     const settings *s = setup->settings;
     const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep"),
                                              .data = weft_dataset_facts(setup->data),
+                                             .dataset = setup->data,
                                              .other_data = settings_flag(s, "data-changed")};
     *run = (app_run){.setup = *setup};
     stop_survive_failed_writes();

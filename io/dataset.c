@@ -14,6 +14,7 @@
 #include "sync.h"
 #include "weft/collectives.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -428,6 +429,25 @@ weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name, cons
         weft_fingerprint_file(file, path, 0, bytes, "bytes", bytes, print, error);
     close(file);
     return status == WEFT_OK ? weft_dataset_fact(dataset, name, print, error) : status;
+}
+
+bool weft_dataset_grew(const weft_dataset *dataset, const char *facts, char *text, size_t bytes)
+{
+    const weft_dataset_kind *kind = dataset->kind;
+    char before[WEFT_PRINT_TEXT], now[WEFT_PRINT_TEXT], print[WEFT_PRINT_TEXT], *unit;
+    text[0] = '\0';
+    if (kind->print_first == NULL || !weft_facts_value(facts, kind->fact, before, sizeof before) ||
+        !weft_facts_value(weft_dataset_facts(dataset), kind->fact, now, sizeof now))
+        return false;
+    const long long n = strtoll(before, &unit, 10), n_now = strtoll(now, NULL, 10);
+    if (n < 1 || n >= n_now || kind->print_first(dataset->source, n, print, NULL) != WEFT_OK ||
+        strcmp(print, before) != 0)
+        return false;
+    const int n_unit = (int)strcspn(unit, "(") - 1; /* " bytes" */
+    snprintf(text, bytes,
+             "it has grown from %lld to %lld%.*s, of which the first %lld are the same", n, n_now,
+             n_unit, unit, n);
+    return true;
 }
 
 /* The field of that name; -1: there is none. */

@@ -37,6 +37,9 @@ typedef struct weft_dataset_kind {
     weft_status (*numbers)(const void *source, int field, int64_t at, int64_t n, int64_t *to,
                            weft_error *error);
     int64_t number_bytes;
+    /* where what it holds can grow: the fact that tells it, and what that says of its first units; NULL: it cannot */
+    const char *fact;
+    weft_status (*print_first)(const void *source, int64_t units, char *print, weft_error *error);
     /* where a number stands: "FILE: label 17"; NULL: it is told by sample and field */
     void (*place)(const void *source, int field, int64_t sample, int64_t element, char *text,
                   size_t bytes);
@@ -59,6 +62,9 @@ weft_status weft_dataset_say(weft_dataset **dataset, const char *name, const cha
                              weft_error *error);
 weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, int64_t number,
                                     weft_error *error);
+
+/* weft_dataset_grew - whether of these facts one tells the beginning of what the set holds now; text: in words, "" if none does. Local. */
+bool weft_dataset_grew(const weft_dataset *dataset, const char *facts, char *text, size_t bytes);
 
 /* weft_file_open - a regular file for reading. Local. returns WEFT_IO with the reason. */
 weft_status weft_file_open(const char *path, int *file, int64_t *bytes, weft_error *error);

@@ -40,6 +40,14 @@ static bool find_fact(const char *facts, const fact *like, fact *found)
     return false;
 }
 
+bool weft_facts_value(const char *facts, const char *name, char *value, size_t bytes)
+{
+    const fact like = {.name = name, .n_name = (int)strlen(name)};
+    fact found;
+    return find_fact(facts, &like, &found) &&
+           (size_t)snprintf(value, bytes, "%.*s", found.n_value, found.value) < bytes;
+}
+
 /* Bytes that a manifest and a sentence can hold. */
 static bool is_plain(const char *text)
 {

@@ -15,6 +15,8 @@ enum { WEFT_FACTS_BYTES = 1024 /* of such a text, with its end */ };
 weft_status weft_facts_set(char **facts, const char *name, const char *value, weft_error *error);
 /* weft_facts_check - whether a text is one that a manifest can hold. Local. */
 weft_status weft_facts_check(const char *facts, weft_error *error);
+/* weft_facts_value - the value of a fact; false: it is not said, or has no room. Local. */
+bool weft_facts_value(const char *facts, const char *name, char *value, size_t bytes);
 /* How a difference is told: "seq was 64 and is 32", "seq is 64 at rank 0 and 32 at rank 1". */
 typedef struct weft_facts_words {
     const char *before, *after_first, *between, *after_second;

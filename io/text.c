@@ -16,6 +16,7 @@ typedef struct text {
     int file;
     int64_t seq;
     int64_t begin;   /* the byte of the file where its tokens begin */
+    int64_t length;  /* in tokens */
     int64_t n_words; /* 0: tokens are bytes; else 16 bits each, below this */
     char *path;
 } text;
@@ -86,6 +87,21 @@ static void text_place(const void *source, int field, int64_t sample, int64_t el
              (long long)place_of(t, field, sample, element));
 }
 
+static const char *unit_of(const text *t)
+{
+    return t->n_words > 0 ? "tokens" : "bytes";
+}
+
+static weft_status print_first(const void *source, int64_t units, char *print, weft_error *error)
+{
+    const text *t = source;
+    if (units > t->length)
+        return weft_fail(error, WEFT_USAGE, "data file %s has %lld %s, not %lld", t->path,
+                         (long long)t->length, unit_of(t), (long long)units);
+    return weft_fingerprint_file(t->file, t->path, t->begin, t->n_words > 0 ? 2 * units : units,
+                                 unit_of(t), units, print, error);
+}
+
 enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, BYTES = WORDS | 1u << WEFT_U8 };
 #define IN_WORDS "words", "encode the text with the vocabulary that is used"
 static const weft_dataset_kind kinds[2] = {
@@ -96,6 +112,8 @@ static const weft_dataset_kind kinds[2] = {
         .close = text_close,
         .numbers = text_numbers,
         .number_bytes = 1,
+        .fact = "text",
+        .print_first = print_first,
         .place = text_place,
     },
     {
@@ -106,12 +124,13 @@ static const weft_dataset_kind kinds[2] = {
         .close = text_close,
         .numbers = text_numbers,
         .number_bytes = 2,
+        .fact = "tokens",
+        .print_first = print_first,
         .place = text_place,
     }};
 
 static weft_status check_length(const text *t, const char *path, int64_t length, weft_error *error)
 {
-    const char *unit = t->n_words > 0 ? "tokens" : "bytes";
     if (length == 0)
         return weft_fail(error, WEFT_IO, "data file %s is empty; name a file with text in it",
                          path);
@@ -119,7 +138,8 @@ static weft_status check_length(const text *t, const char *path, int64_t length,
         return weft_fail(error, WEFT_USAGE,
                          "data file %s has %lld %s and one window of seq %lld needs %lld; take a "
                          "longer file or a smaller seq",
-                         path, (long long)length, unit, (long long)t->seq, (long long)t->seq + 1);
+                         path, (long long)length, unit_of(t), (long long)t->seq,
+                         (long long)t->seq + 1);
     return WEFT_OK;
 }
 
@@ -155,6 +175,7 @@ static weft_status take(text t, const char *path, int64_t length, uint64_t seed,
                         weft_dataset **dataset, weft_error *error)
 {
     text *own = malloc(sizeof *own);
+    t.length = length;
     t.path = strdup(path);
     if (!own || !t.path) {
         close(t.file);
@@ -181,15 +202,14 @@ static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
 {
     char print[WEFT_PRINT_TEXT];
     const bool has_words = t.n_words > 0;
-    const weft_status status =
-        weft_fingerprint_file(t.file, path, t.begin, has_words ? 2 * length : length,
-                              has_words ? "tokens" : "bytes", length, print, error);
+    const weft_status status = weft_fingerprint_file(
+        t.file, path, t.begin, has_words ? 2 * length : length, unit_of(&t), length, print, error);
     if (status != WEFT_OK) {
         close(t.file);
         return status;
     }
     WEFT_TRY(take(t, path, length, seed, dataset, error));
-    WEFT_TRY(weft_dataset_say(dataset, has_words ? "tokens" : "text", print, error));
+    WEFT_TRY(weft_dataset_say(dataset, kinds[has_words].fact, print, error));
     WEFT_TRY(weft_dataset_say_number(dataset, "seq", t.seq, error));
     return has_words ? check_words(dataset, t.n_words, error) : WEFT_OK;
 }

@@ -44,6 +44,14 @@ verdict doctor_say(finding *f, verdict v, const char *format, ...) WEFT_FORMAT(3
 bool doctor_read(const char *path, char *text, size_t bytes);
 /* The same as a number, of two the quotient; false also where it is "max". */
 bool doctor_read_number(const char *path, double *number);
+/* doctor_mount_options - the mount options of a device's file system by a file as /proc/self/mountinfo; the last mount of a device
+ * is the one seen; "": it has none. */
+void doctor_mount_options(const char *mounts, unsigned int major, unsigned int minor, char *options,
+                          size_t bytes);
+/* doctor_line_has - whether a line that begins so has the word. doctor_line_number - the number behind the beginning of the first such
+ * line, 0: there is none. */
+bool doctor_line_has(const char *path, const char *begin, const char *word);
+double doctor_line_number(const char *path, const char *begin);
 /* doctor_mpi_probe - start MPI in a child process and note how that went, for the check. */
 void doctor_mpi_probe(void);
 /* doctor_mpi_joined - note what MPI is like that this process is in. */

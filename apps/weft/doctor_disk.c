@@ -66,25 +66,13 @@ verdict doctor_run_folder(const doctor *d, finding *f)
 
 /* ---- the file system ------------------------------------------------------------------------ */
 
-/* The mount options of the file system of `path`; the last mount of a device is the one seen. */
 static void mount_options(const char *path, char *options, size_t bytes)
 {
-    char *line = NULL, device[32];
-    size_t room = 0;
     struct stat facts;
-    FILE *file = fopen("/proc/self/mountinfo", "re");
     *options = '\0';
-    if (file && stat(path, &facts) == 0) {
-        snprintf(device, sizeof device, " %u:%u ", major(facts.st_dev), minor(facts.st_dev));
-        while (getline(&line, &room, file) >= 0) {
-            const char *rest = strstr(line, " - ");
-            if (!rest || !strstr(line, device) || strstr(line, device) > rest) continue;
-            snprintf(options, bytes, "%s", rest + 3);
-        }
-    }
-    if (file) fclose(file);
-    free(line);
-    options[strcspn(options, "\n")] = '\0';
+    if (stat(path, &facts) == 0)
+        doctor_mount_options("/proc/self/mountinfo", major(facts.st_dev), minor(facts.st_dev),
+                             options, bytes);
 }
 
 static const struct {

@@ -13,29 +13,6 @@
 #define MIB 1048576.0
 #define GIB 1073741824.0
 
-/* ---- reading -------------------------------------------------------------------------------- */
-
-bool doctor_read(const char *path, char *text, size_t bytes)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    const bool is_read = fgets(text, (int)bytes, file) != NULL;
-    fclose(file);
-    if (is_read) text[strcspn(text, "\n")] = '\0';
-    return is_read;
-}
-
-bool doctor_read_number(const char *path, double *number)
-{
-    char text[64];
-    double by;
-    if (!doctor_read(path, text, sizeof text)) return false;
-    const int length = weft_number_read(text, number);
-    (void)weft_number_read(text + length, &by);
-    if (length > 0 && by > 0) *number /= by; /* cpu.max: "200000 100000" is 2 */
-    return length > 0;
-}
-
 /* ---- what this is --------------------------------------------------------------------------- */
 
 verdict doctor_version(const doctor *d, finding *f)
@@ -116,19 +93,6 @@ verdict doctor_governor(const doctor *d, finding *f)
     return doctor_say(f, DOCTOR_OK, "%s", name);
 }
 
-static bool processor_has(const char *flag)
-{
-    char *line = NULL;
-    size_t room = 0;
-    bool is_there = false;
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && !is_there && getline(&line, &room, file) >= 0)
-        is_there = strncmp(line, "flags", 5) == 0 && strstr(line, flag);
-    if (file) fclose(file);
-    free(line);
-    return is_there;
-}
-
 verdict doctor_blas(const doctor *d, finding *f)
 {
     static const char *const old[] = {"Prescott", "Core2",   "Penryn",    "Dunnington", "Nehalem",
@@ -137,7 +101,8 @@ verdict doctor_blas(const doctor *d, finding *f)
     (void)d;
     snprintf(f->fact, sizeof f->fact, "%.40s %.40s", m->blas, m->blas_kernel);
     for (size_t i = 0; i < sizeof old / sizeof *old; i++)
-        if (strcasecmp(m->blas_kernel, old[i]) == 0 && processor_has(" avx2"))
+        if (strcasecmp(m->blas_kernel, old[i]) == 0 &&
+            doctor_line_has("/proc/cpuinfo", "flags", " avx2"))
             return doctor_say(f, DOCTOR_WARN,
                               "%s runs its kernel for %s on %s, which could do twice as much: "
                               "unset OPENBLAS_CORETYPE, or set it to Haswell",
@@ -150,16 +115,7 @@ verdict doctor_blas(const doctor *d, finding *f)
 /* A line "Name:  123 kB" of /proc/meminfo, in bytes. */
 static double memory_line(const char *name)
 {
-    char *line = NULL;
-    size_t room = 0;
-    double kib = 0;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && kib == 0 && getline(&line, &room, file) >= 0)
-        if (strncmp(line, name, strlen(name)) == 0)
-            (void)weft_number_read(line + strlen(name), &kib);
-    if (file) fclose(file);
-    free(line);
-    return kib * 1024;
+    return doctor_line_number("/proc/meminfo", name) * 1024;
 }
 
 verdict doctor_memory(const doctor *d, finding *f)

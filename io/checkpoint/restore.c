@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset.h"
 #include "part.h"
 #include "peers.h"
 #include "runs.h"
@@ -323,7 +324,7 @@ static weft_status check_data(weft_checkpoints *c, const weft_stored *stored,
                               weft_checkpoint_state *state, weft_error *error)
 {
     static const weft_facts_words words = {"was", "", "is ", ""};
-    char what[300];
+    char what[300], grew[160] = "";
     const char *before = stored->manifest->data;
     if (c->data[0] == 0) return WEFT_OK;
     if (before[0] == 0) {
@@ -335,13 +336,17 @@ static weft_status check_data(weft_checkpoints *c, const weft_stored *stored,
         return WEFT_OK;
     }
     if (!weft_facts_differ(before, c->data, &words, what, sizeof what)) return WEFT_OK;
+    if (c->options.dataset != NULL)
+        (void)weft_dataset_grew(c->options.dataset, before, grew, sizeof grew);
+    const char *and = grew[0] != '\0' ? ": " : "";
     if (!c->options.other_data)
         return weft_fail(error, WEFT_USAGE,
-                         "%.80s has learned from other data: %s; give the data that it was begun "
-                         "with, or other_data of the options to go on with this",
-                         stored->path, what);
+                         "%.80s has learned from other data: %.200s%s%s; give the data that it was "
+                         "begun with, or other_data of the options to go on with this",
+                         stored->path, what, and, grew);
     state->sample = 0;
-    snprintf(c->told, sizeof c->told, "goes on with other data, from its first sample: %s", what);
+    snprintf(c->told, sizeof c->told, "goes on with other data, from its first sample: %s%s%s",
+             what, and, grew);
     return WEFT_OK;
 }
 

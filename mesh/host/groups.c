@@ -62,23 +62,62 @@ static bool is_of(const char *controllers, const char *wanted)
     return *wanted == '\0' && *controllers == '\0'; /* the newer kind */
 }
 
+/* A file line by line, without stdio; one that does not fit is left out as a whole. */
+typedef struct lines {
+    int file;
+    size_t from, used; /* of text: what is not looked at yet */
+    bool is_long;      /* what comes up to the next end is the rest of one that did not fit */
+    char text[2 * PATH_BYTES];
+} lines;
+
+static bool fill(lines *l)
+{
+    memmove(l->text, l->text + l->from, l->used - l->from);
+    l->used -= l->from;
+    l->from = 0;
+    if (l->used == sizeof l->text - 1) l->used = 0, l->is_long = true;
+    const ssize_t n = read(l->file, l->text + l->used, sizeof l->text - 1 - l->used);
+    if (n > 0) l->used += (size_t)n;
+    return n > 0;
+}
+
+/* The next one, ended; NULL: there is none. */
+static char *next_line(lines *l)
+{
+    for (;;) {
+        char *line = l->text + l->from, *end = memchr(line, '\n', l->used - l->from);
+        if (end == NULL && fill(l)) continue;
+        if (end == NULL && l->from == l->used) return NULL;
+        if (end == NULL) line = l->text, end = l->text + l->used; /* the last, without an end */
+        *end = '\0';
+        l->from = (size_t)(end - l->text) + (end < l->text + l->used);
+        const bool is_rest = l->is_long;
+        l->is_long = false;
+        if (!is_rest) return line;
+    }
+}
+
+/* Where a line "4:cpu,cpuacct:/a/b" says the group is, if it is of the controller; else NULL. */
+static const char *place_in(char *line, const char *controller)
+{
+    char *names = strchr(line, ':'), *place = names != NULL ? strchr(names + 1, ':') : NULL;
+    if (place == NULL) return NULL;
+    *place++ = '\0';
+    return is_of(names + 1, controller) && strlen(place) < PATH_BYTES ? place : NULL;
+}
+
 /* Its path under `controller`, "" for the newer kind. A path of / is "". */
 static bool find_path(const char *root, const char *controller, char path[PATH_BYTES])
 {
-    char file[PATH_BYTES], text[16 * PATH_BYTES], *rest = text, *line; /* a line has one path */
-    snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
-    if (!weft_read_text(file, text, sizeof text)) return false;
-    if (strlen(text) == sizeof text - 1 && strrchr(text, '\n') != NULL)
-        *strrchr(text, '\n') = '\0'; /* what was cut off is no line */
-    while ((line = strsep(&rest, "\n")) != NULL) {
-        char *names = strchr(line, ':'), *place = names != NULL ? strchr(names + 1, ':') : NULL;
-        if (place == NULL) continue;
-        *place++ = '\0';
-        if (!is_of(names + 1, controller) || strlen(place) >= PATH_BYTES) continue;
-        strcpy(path, strcmp(place, "/") == 0 ? "" : place);
-        return true;
-    }
-    return false;
+    char name[PATH_BYTES];
+    const char *place = NULL;
+    snprintf(name, sizeof name, "%s/proc/self/cgroup", root);
+    lines l = {.file = open(name, O_RDONLY | O_CLOEXEC)};
+    for (char *line; l.file >= 0 && place == NULL && (line = next_line(&l)) != NULL;)
+        place = place_in(line, controller);
+    if (place != NULL) strcpy(path, strcmp(place, "/") == 0 ? "" : place);
+    if (l.file >= 0) close(l.file);
+    return place != NULL;
 }
 
 static uint64_t number_of(const char *path)

@@ -383,6 +383,23 @@ static void test_no_files_no_limit(void)
     close_root();
 }
 
+static void test_a_group_behind_a_line_of_any_length(void)
+{
+    static const int lengths[] = {4000, 8190, 8191, 8192, 16383, 100000};
+    static char text[100100];
+    open_root();
+    put("/sys/fs/cgroup/job/cpu.max", "150000 100000\n");
+    for (int i = 0; i < (int)(sizeof lengths / sizeof *lengths); i++)
+        for (int is_last = 0; is_last < 2; is_last++) {
+            memset(text, 'x', (size_t)lengths[i]);
+            snprintf(text + lengths[i], sizeof text - (size_t)lengths[i], ":/other\n0::/job%s",
+                     is_last ? "" : "\n1:pids:/\n");
+            put("/proc/self/cgroup", text);
+            CHECK(weft_group_limit(root, WEFT_LIMITED_CPU, NULL) == 1.5);
+        }
+    close_root();
+}
+
 static void test_newer_groups(void)
 {
     uint64_t group = 0, other = 0;
@@ -503,6 +520,7 @@ int main(void)
     RUN(test_nothing_told);
     RUN(test_one_that_does_not_know_is_enough);
     RUN(test_no_files_no_limit);
+    RUN(test_a_group_behind_a_line_of_any_length);
     RUN(test_newer_groups);
     RUN(test_older_groups);
     RUN(test_a_container);

@@ -20,6 +20,7 @@ except ImportError as error:
 os.environ.pop("WEFT_TEST_PEER", None)
 sys.path.insert(0, os.path.join(root, "python"))
 import weft
+import random_torch_more  # its ops too
 from random_torch_ops import OPS, Named
 
 MESHES = ["", "x:2", "x:3", "x:2,y:2", "x:5", "x:3,y:2", "x:8", "x:2,y:2,z:2"]

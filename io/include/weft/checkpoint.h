@@ -15,6 +15,7 @@
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
+#include "weft/io.h"
 #include "weft/program.h"
 
 WEFT_BEGIN
@@ -31,6 +32,9 @@ typedef struct weft_checkpoint_options {
      * (WEFT_USAGE, with what it was and what it is), unless other_data; NULL: nothing is said and nothing compared */
     const char *data;
     bool other_data; /* go on with other data, from its first sample */
+    /* what `data` was said of, borrowed until they are closed: a text that is the one before with more behind it is told so; NULL: that is
+     * not looked at */
+    const weft_dataset *dataset;
 } weft_checkpoint_options;
 
 /* The state that continues besides the variables. */

@@ -1,6 +1,7 @@
 /* accumulate_test: what a scatter_add is added to it begins with, where it lies, and only where nobody else can tell. The
  * gradient of a table that is read and multiplied by is the sum of those of two tables, on every mesh.
  */
+#include "ops/compile/passes.h"
 #include "ops/run/program.h"
 #include "weft/autodiff.h"
 #include "weft/ops.h"

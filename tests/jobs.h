@@ -105,7 +105,7 @@ static inline void jobs_prepare_mpi(void)
         setenv(settings[i][0], settings[i][1], 1);
 }
 
-#define JOBS_MPIRUN    "timeout -k 1 90 " WEFT_TEST_MPIEXEC " --oversubscribe "
+#define JOBS_MPIRUN    "timeout -k 1 600 " WEFT_TEST_MPIEXEC " --oversubscribe "
 #define JOBS_MISBEHAVE WEFT_TEST_BIN "/../tests/misbehave"
 
 #endif

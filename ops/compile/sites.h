@@ -1,8 +1,8 @@
 /* sites.h (private): ops that are alike are decided once.
  *
- * The trips of a scan that is written down, and the layers of a model, are the same ops on tensors of the same types. What can be
- * cut of an op depends on its site alone, and the way that is chosen on that and on where its operands are and its results go. So
- * both are kept, for all candidates of a plan: what somebody looks at (a policy, a plan that is explained) is decided each time.
+ * The trips of an unrolled scan, and the layers of a model, are the same ops on tensors of the same types. The factors of an op
+ * depend on its site alone. The chosen way depends on that and on the specs of operands and results. So both are kept, for all
+ * candidates of a plan. A policy, or a plan that is explained, has each decided anew.
  */
 #ifndef WEFT_COMPILE_SITES_H
 #define WEFT_COMPILE_SITES_H

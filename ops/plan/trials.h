@@ -2,7 +2,7 @@
  *
  * A pass that moves steps asks whether the arena is no larger than it was. Packing costs more than all else here, and most often
  * a few orders of packing, or what is alive at once, say so already: so a trial is packed no further than that takes. The next
- * pass begins with what this one has accepted: steps whose buffers are the same have the same trial.
+ * pass begins with the trial that this one has accepted, since equal buffers have the same trial.
  */
 #ifndef WEFT_PLAN_TRIALS_H
 #define WEFT_PLAN_TRIALS_H

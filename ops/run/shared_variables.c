@@ -1,4 +1,4 @@
-/* shared_variables: variables of which the ranks of one host keep a single copy.
+/* shared_variables: the ranks of one host keep a single copy of a variable.
  *
  * Where ranks see each other's memory - threads, and processes of one host -, those that would hold equal copies of a
  * variable hold it once. Its writers then run once: each rank does its part of the work, as its lanes do theirs, so

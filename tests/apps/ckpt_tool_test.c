@@ -16,7 +16,7 @@ static bool is_hdf5_read; /* built with what that takes */
 static command_result ckpt(const char *arguments)
 {
     char line[2 * TEXT];
-    snprintf(line, sizeof line, "cd %s && timeout -k 1 30 " WEFT_TEST_BIN "/weft ckpt %s 2>&1",
+    snprintf(line, sizeof line, "cd %s && timeout -k 1 600 " WEFT_TEST_BIN "/weft ckpt %s 2>&1",
              folder, arguments);
     return command_run_all(line);
 }
@@ -35,7 +35,7 @@ static int train(const char *arguments)
     char line[2 * TEXT];
     snprintf(
         line, sizeof line,
-        "cd %s && timeout -k 1 30 " WEFT_TEST_BIN
+        "cd %s && timeout -k 1 600 " WEFT_TEST_BIN
         "/gpt train --data text.txt --layers 1 --width 12 --heads 3 --batch 2 --seq 8 --quiet %s",
         folder, arguments);
     return command_run_all(line).status;
@@ -190,7 +190,7 @@ static void test_a_full_disk(void)
         if (i % 2 && !is_hdf5_read) continue;
         snprintf(line, sizeof line,
                  "cd %s && unshare -rm sh -c 'mount -t tmpfs -o size=%dk none /mnt && "
-                 "timeout -k 1 30 " WEFT_TEST_BIN "/weft ckpt export a /mnt/a.%s 2>&1; "
+                 "timeout -k 1 600 " WEFT_TEST_BIN "/weft ckpt export a /mnt/a.%s 2>&1; "
                  "s=$?; ls /mnt; exit $s'",
                  folder, sizes[i / 2], ending);
         const command_result r = command_run_all(line);

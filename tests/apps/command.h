@@ -51,7 +51,7 @@ static inline int command_first_core(void)
 static inline command_result command_run(const char *line)
 {
     char full[8192];
-    const int n = snprintf(full, sizeof full, "timeout -k 1 30 env %s 2>&1 >/dev/null", line);
+    const int n = snprintf(full, sizeof full, "timeout -k 1 600 env %s 2>&1 >/dev/null", line);
     if (n < 0 || (size_t)n >= sizeof full) return (command_result){.status = -1};
     return command_run_all(full);
 }

@@ -74,7 +74,7 @@ static const command_result *run(const char *launcher, const task *t, const char
     char line[TEXT], arguments[TEXT / 2];
     snprintf(arguments, sizeof arguments, data, folder, folder);
     snprintf(line, sizeof line,
-             "timeout -k 1 60 %s " WEFT_TEST_BIN
+             "timeout -k 1 600 %s " WEFT_TEST_BIN
              "/%s %s --schedule constant --run %s/%s %s %s 2>&1",
              launcher, t->program, t->net, folder, name, arguments, more);
     r = command_run_all(line);
@@ -166,7 +166,7 @@ static void test_ranks_with_other_files_do_not_begin(void)
         char line[TEXT];
         const bool is_same = i % 2 == 0;
         snprintf(line, sizeof line,
-                 "timeout -k 1 60 " WEFT_TEST_MPIEXEC
+                 "timeout -k 1 600 " WEFT_TEST_MPIEXEC
                  " -n 2 --oversubscribe sh -c 'exec " WEFT_TEST_BIN
                  "/%s --steps 2 --fresh --run %s/ranks --data %s/of%s.txt' 2>&1",
                  programs[i / 2], folder, folder, is_same ? "0" : "$OMPI_COMM_WORLD_RANK");

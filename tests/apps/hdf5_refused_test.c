@@ -19,7 +19,7 @@ static char folder[] = "/tmp/weft-refused-XXXXXX";
 static command_result ckpt(const char *arguments)
 {
     char line[TEXT];
-    snprintf(line, sizeof line, "timeout -k 1 60 " WEFT_TEST_BIN "/weft ckpt %s 2>&1", arguments);
+    snprintf(line, sizeof line, "timeout -k 1 600 " WEFT_TEST_BIN "/weft ckpt %s 2>&1", arguments);
     return command_run_all(line);
 }
 

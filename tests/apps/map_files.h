@@ -118,7 +118,7 @@ static inline command_result *run_ckpt(const char *arguments)
 {
     static command_result result; /* a large one */
     char line[LINE];
-    snprintf(line, sizeof line, "cd %s && timeout -k 1 30 " WEFT_TEST_BIN "/weft ckpt %s 2>&1",
+    snprintf(line, sizeof line, "cd %s && timeout -k 1 600 " WEFT_TEST_BIN "/weft ckpt %s 2>&1",
              folder, arguments);
     result = command_run_all(line);
     return &result;

@@ -128,7 +128,7 @@ static void check_gpt(const char *run, const char *command, const char *said)
 {
     char line[LINE];
     snprintf(line, sizeof line,
-             "cd %s && timeout -k 1 30 " WEFT_TEST_BIN "/gpt %s --run %s " OURS "2>&1", folder,
+             "cd %s && timeout -k 1 600 " WEFT_TEST_BIN "/gpt %s --run %s " OURS "2>&1", folder,
              command, run);
     const command_result r = command_run_all(line);
     weft_test_check(r.status == 0, __FILE__, __LINE__, r.text);

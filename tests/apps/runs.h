@@ -46,7 +46,7 @@ static inline void command_of(const way *w, const char *environment, const char 
                               const char *arguments, char line[TEXT])
 {
     snprintf(line, TEXT,
-             "exec env %s timeout -k 1 60 %s" WEFT_TEST_BIN
+             "exec env %s timeout -k 1 600 %s" WEFT_TEST_BIN
              "/gpt train --data %s/text.txt --run %s/%s " MODEL "%s%s >>%s/said.txt 2>&1",
              environment, w->launcher, folder, folder, run, w->mesh, arguments, folder);
 }

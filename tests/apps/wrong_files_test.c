@@ -11,7 +11,7 @@ enum { LINE = 4096, LONG = 4096 };
 static command_result run_in_folder(const char *command)
 {
     char line[LINE];
-    snprintf(line, sizeof line, "cd %s && PATH=%s:$PATH && { timeout -k 1 60 %s; } 2>&1", folder,
+    snprintf(line, sizeof line, "cd %s && PATH=%s:$PATH && { timeout -k 1 600 %s; } 2>&1", folder,
              WEFT_TEST_BIN, command);
     return command_run_all(line);
 }

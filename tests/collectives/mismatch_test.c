@@ -19,7 +19,7 @@ typedef struct engine {
 } engine;
 
 static const engine engines[ENGINES] = {
-    {"4 threads", "timeout -k 1 60 " JOBS_MISBEHAVE " %s %d --threads 4 --patience 3 2>&1", false},
+    {"4 threads", "timeout -k 1 600 " JOBS_MISBEHAVE " %s %d --threads 4 --patience 3 2>&1", false},
     {"2 processes", JOBS_MPIRUN "-n 2 " JOBS_MISBEHAVE " %s %d --patience 3 2>&1", true},
     {"4 processes", JOBS_MPIRUN "-n 4 " JOBS_MISBEHAVE " %s %d --patience 3 2>&1", true},
 };

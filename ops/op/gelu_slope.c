@@ -14,10 +14,9 @@ static void expand(weft_vjp *vjp)
     const double c = 1.5957691216057308, k = 0.044715;
     weft_value x = weft_clamp(vjp->in[0], -30.0, 30.0);
     weft_value square = weft_square(x);
-    weft_value inner = weft_mul(x, weft_shift(weft_scale(square, c * k), c));
-    weft_value s = weft_sigmoid(inner);
+    weft_value s = weft_sigmoid(weft_mul(x, weft_shift(weft_scale(square, c * k), c)));
     weft_value bend = weft_shift(weft_scale(square, 3.0 * c * k), c);
-    weft_value flat = weft_emit_element(&weft_op_sigmoid_slope, &inner, 1, 0.0, 0.0);
+    weft_value flat = weft_sub(s, weft_square(s));
     vjp->out[0] = weft_add(s, weft_mul(weft_mul(x, flat), bend));
 }
 

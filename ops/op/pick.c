@@ -3,7 +3,7 @@
  * elements of these are taken together, as gather's rows are, and no id stands for each of them.
  *
  * Where x is split along the dim, each rank gives the elements it holds: a partial sum. Linear in
- * x. Gradient: of one element a row, dx = dy where the coordinate is the id, else 0, be dy infinite; of more, unpick.
+ * x. Gradient: of one element a row, dx = dy where the coordinate is the id, else 0; of more, unpick.
  */
 #include <string.h>
 
@@ -63,9 +63,8 @@ static void gradient(weft_vjp *vjp)
         vjp->din[0] = weft_unpick(*weft_shape_of(x), dy, ids, dim);
         return;
     }
-    const weft_value zero = weft_constant(vjp->graph, weft_dtype_of(x), WEFT_SCALAR, 0.0);
-    const weft_value is_chosen = weft_equal(ids, weft_iota(vjp->graph, WEFT_I32, dim));
-    vjp->din[0] = weft_sum_to(weft_where(is_chosen, dy, zero), x);
+    weft_value chosen = weft_one_hot(ids, dim, weft_dtype_of(x));
+    vjp->din[0] = weft_sum_to(weft_mul(chosen, dy), x);
 }
 
 const weft_op weft_op_pick = {

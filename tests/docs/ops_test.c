@@ -353,7 +353,9 @@ static void print_kinks(FILE *file)
 #include "kinks.inc"
 #undef KINK
     fputs("\n"
-          "At 0 `pow` has the slopes of 0^b for b above 0, and 0 by both where b is 0.\n",
+          "At 0 `pow` has the slopes of 0^b for b above 0, and 0 by both where b is 0. Slopes of "
+          "`sigmoid` and `tanh` are read off their\n"
+          "results: far out they are exact to a rounding of 1, not of themselves.\n",
           file);
 }
 

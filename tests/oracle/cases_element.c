@@ -179,16 +179,6 @@ static weft_value gelu_slope_wide(build_t *b, weft_dtype t)
     weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), -40.0, 40.0);
     return weft_emit_element(&weft_op_gelu_slope, &x, 1, 0.0, 0.0);
 }
-static weft_value sigmoid_slope_x(build_t *b, weft_dtype t)
-{
-    weft_value x = in(b, t, WEFT_DIMS(A, C));
-    return weft_emit_element(&weft_op_sigmoid_slope, &x, 1, 0.0, 0.0);
-}
-static weft_value sigmoid_slope_wide(build_t *b, weft_dtype t)
-{
-    weft_value x = weft_oracle_input(b, t, WEFT_DIMS(ROWS, MERGED), -40.0, 40.0);
-    return weft_emit_element(&weft_op_sigmoid_slope, &x, 1, 0.0, 0.0);
-}
 static weft_value copy_x(build_t *b, weft_dtype t)
 {
     weft_value x = in(b, t, WEFT_DIMS(A, C));
@@ -327,8 +317,6 @@ CASES(gelu, CASE(gelu_x, OP_FLOAT, 2), CASE(gelu_wide, OP_FLOAT, 0, .alone = tru
       CASE(gelu_special, OP_FLOAT, 0, .alone = true))
 CASES(gelu_slope, CASE(gelu_slope_x, OP_FLOAT, 1),
       CASE(gelu_slope_wide, OP_FLOAT, 0, .alone = true))
-CASES(sigmoid_slope, CASE(sigmoid_slope_x, OP_FLOAT, 2),
-      CASE(sigmoid_slope_wide, OP_FLOAT, 0, .alone = true))
 CASES(scale, CASE(scale_x, OP_FLOAT, 1, .with = {.a = -3.0}, .each = true))
 CASES(shift, CASE(shift_x, OP_FLOAT, 1, .with = {.a = 4.0}))
 CASES(where, CASE(where_x, ALL_DTYPES, 1), CASE(where_nan, OP_FLOAT, 0, .alone = true))

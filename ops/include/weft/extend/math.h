@@ -154,13 +154,6 @@ WEFT_INLINE float weft_sigmoid_f32(float x)
     return 1.0f / (1.0f + weft_exp_f32(-x));
 }
 
-/* The same on both sides: 1 - s has no digits of its own where s is all but 1. */
-WEFT_INLINE float weft_sigmoid_slope_f32(float x)
-{
-    const float e = weft_exp_f32(-fabsf(x)), s = 1.0f / (1.0f + e);
-    return e * s * s;
-}
-
 /* expm1: as exp, with p - 1 in the place of p: 2^n (p - 1) + (2^n - 1), halved where 2^n has no float. */
 WEFT_INLINE float weft_expm1_f32(float x)
 {
@@ -251,11 +244,6 @@ WEFT_INLINE double weft_gelu_slope_f64(double x)
 WEFT_INLINE double weft_sigmoid_f64(double x)
 {
     return 1.0 / (1.0 + exp(-x));
-}
-WEFT_INLINE double weft_sigmoid_slope_f64(double x)
-{
-    const double e = exp(-fabs(x)), s = 1.0 / (1.0 + e);
-    return e * s * s;
 }
 WEFT_INLINE double weft_expm1_f64(double x)
 {

@@ -26,9 +26,9 @@ const int weft_n_optimizers = (int)(sizeof weft_optimizers / sizeof weft_optimiz
 
 const weft_optimizer *weft_optimizer_at(int index)
 {
-    return index >= 0 && index < weft_n_optimizers
-               ? &weft_optimizers[index]
-               : weft_outside_optimizer_at(index - weft_n_optimizers);
+    if (index < 0) return NULL;
+    return index < weft_n_optimizers ? &weft_optimizers[index]
+                                     : weft_outside_optimizer_at(index - weft_n_optimizers);
 }
 
 const weft_optimizer *weft_optimizer_find(const char *name, weft_error *error)

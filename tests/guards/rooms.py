@@ -17,6 +17,7 @@ CIRCLES = {
     "op": "the gradient of an op is made of other ops",
     "kernel": "a loop and what it is made of are one machine in several files",
     "collectives": "an exchange is started, brought on and ended from either side",
+    "plan": "memory is laid out by trials, and a trial asks memory for its buffers",
     "compile": "a scan's body is placed as the graph around it is",
     "autodiff": "the walk back goes into scans and recomputed parts, and these walk back",
 }

@@ -10,7 +10,7 @@ die() { printf 'FAIL: %s\n' "$*"; exit 1; }
 
 # block N: the N-th fenced block behind the heading, from 1.
 block() {
-    awk -v n="$1" '/^## / { is_there = $0 == "## A program" } /^```/ && is_there { fences++; next }
+    awk -v n="$1" '/^## / { is_there = $0 == "## A program in C" } /^```/ && is_there { fences++; next }
                    is_there && fences == 2 * n - 1' "$root/README.md"
 }
 block 1 >"$work/mlp.c"

@@ -1,27 +1,27 @@
 /* training: a whole training program, made of a table of options, a loss and data. */
 #include "training.h"
 
-weft_dtype app_training_dtype(const app_training *task)
+weft_dtype app_training_dtype(const app_training *training)
 {
-    return settings_is(task->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
+    return settings_is(training->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
 }
 
-static weft_status make_graph(app_training *task, int which, weft_error *error)
+static weft_status make_graph(app_training *training, int which, weft_error *error)
 {
-    const uint64_t seed = (uint64_t)settings_count(task->settings, "seed");
-    task->graph[which] = weft_graph_create(seed);
-    return task->graph[which] ? WEFT_OK : weft_fail_memory(error, 0);
+    const uint64_t seed = (uint64_t)settings_count(training->settings, "seed");
+    training->graph[which] = weft_graph_create(seed);
+    return training->graph[which] ? WEFT_OK : weft_fail_memory(error, 0);
 }
 
-weft_status app_training_graph(app_training *task, weft_error *error)
+weft_status app_training_graph(app_training *training, weft_error *error)
 {
-    (void)!make_graph(task, APP_LOOKS, error);
+    (void)!make_graph(training, APP_LOOKS, error);
     return weft_world_agree(error);
 }
 
-weft_status app_training_check_heads(const app_training *task, weft_error *error)
+weft_status app_training_check_heads(const app_training *training, weft_error *error)
 {
-    const settings *s = task->settings;
+    const settings *s = training->settings;
     const long long width = settings_count(s, "width"), heads = settings_count(s, "heads");
     if (width % heads == 0) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
@@ -29,108 +29,111 @@ weft_status app_training_check_heads(const app_training *task, weft_error *error
                      width, heads);
 }
 
-weft_status app_training_check_data(const app_training *task, const char *what, weft_error *error)
+weft_status app_training_check_data(const app_training *training, const char *what,
+                                    weft_error *error)
 {
-    if (*settings_text(task->settings, "data") != '\0') return WEFT_OK;
+    if (*settings_text(training->settings, "data") != '\0') return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "there is no %s; name one with --data FILE", what);
 }
 
-weft_status app_training_fact(app_training *task, const char *name, int64_t number,
+weft_status app_training_fact(app_training *training, const char *name, int64_t number,
                               weft_error *error)
 {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)number);
-    return weft_dataset_fact(task->data[APP_LEARNS], name, text, error);
+    return weft_dataset_fact(training->data[APP_LEARNS], name, text, error);
 }
 
-weft_status app_training_look(app_training *task, weft_values values, weft_error *error)
+weft_status app_training_look(app_training *training, weft_values values, weft_error *error)
 {
-    const weft_compile_options shared = {.share = task->program[APP_LEARNS]};
-    return weft_compile(task->mesh, task->layout, values, &shared, &task->program[APP_LOOKS],
-                        error);
+    const weft_compile_options shared = {.share = training->program[APP_LEARNS]};
+    return weft_compile(training->mesh, training->layout, values, &shared,
+                        &training->program[APP_LOOKS], error);
 }
 
 /* What a run does: the update, and what is beside it. */
-static weft_value all_of(app_training *task, const app_training_parts *parts, weft_value update)
+static weft_value all_of(app_training *training, const app_training_parts *parts, weft_value update)
 {
-    const weft_value none = {NULL, 0}, beside = parts->beside ? parts->beside(task) : none;
+    const weft_value none = {NULL, 0}, beside = parts->beside ? parts->beside(training) : none;
     return beside.id == 0 ? update : weft_group(update.graph, WEFT_VALUES(update, beside));
 }
 
-static const weft_optimizer *find_rule(const app_training *task, weft_error *error)
+static const weft_optimizer *find_rule(const app_training *training, weft_error *error)
 {
-    return weft_optimizer_find(settings_text(task->settings, "optimizer"), error);
+    return weft_optimizer_find(settings_text(training->settings, "optimizer"), error);
 }
 
 /* The optimizer's token, by the options; the loss. */
-static weft_status build(app_training *task, const app_training_parts *parts, weft_value *loss,
+static weft_status build(app_training *training, const app_training_parts *parts, weft_value *loss,
                          weft_value *update, weft_error *error)
 {
     weft_value rate;
-    const int64_t n_steps = settings_count(task->settings, "steps");
-    const weft_optimizer *rule = find_rule(task, error);
-    *loss = parts->loss(task);
-    const weft_dtype dtype = app_training_dtype(task);
-    WEFT_TRY(app_rate(task->settings, task->graph[APP_LEARNS], dtype, n_steps + 1, &rate, error));
-    if (parts->update) *update = parts->update(task, *loss, rate);
+    const int64_t n_steps = settings_count(training->settings, "steps");
+    const weft_optimizer *rule = find_rule(training, error);
+    *loss = parts->loss(training);
+    const weft_dtype dtype = app_training_dtype(training);
+    WEFT_TRY(app_rate(training->settings, training->graph[APP_LEARNS], dtype, n_steps + 1, &rate,
+                      error));
+    if (parts->update) *update = parts->update(training, *loss, rate);
     if (parts->update && update->id != 0) return WEFT_OK;
-    *update = weft_at(
-        rule->name, WEFT_HERE,
-        rule->build(*loss, &(weft_optimizer_options){
-                               .rate_value = rate, .clip = settings_real(task->settings, "clip")}));
+    *update = weft_at(rule->name, WEFT_HERE,
+                      rule->build(*loss, &(weft_optimizer_options){
+                                             .rate_value = rate,
+                                             .clip = settings_real(training->settings, "clip")}));
     return WEFT_OK;
 }
 
 /* An option that names nothing is told before data is looked for. */
-static weft_status begin(app_training *task, const app_training_parts *parts, weft_error *error)
+static weft_status begin(app_training *training, const app_training_parts *parts, weft_error *error)
 {
-    if (!find_rule(task, error)) return error->status;
-    if (make_graph(task, APP_LEARNS, error) == WEFT_OK && parts->begin)
-        (void)!parts->begin(task, error);
+    if (!find_rule(training, error)) return error->status;
+    if (make_graph(training, APP_LEARNS, error) == WEFT_OK && parts->begin)
+        (void)!parts->begin(training, error);
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
-static weft_status learn(app_training *task, const app_training_parts *parts, weft_error *error)
+static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
     weft_value loss, update;
-    weft_program **program = &task->program[APP_LEARNS];
-    WEFT_TRY(begin(task, parts, error));
-    WEFT_TRY(build(task, parts, &loss, &update, error));
-    update = all_of(task, parts, update);
-    WEFT_TRY(
-        weft_compile(task->mesh, task->layout, WEFT_VALUES(loss, update), NULL, program, error));
-    if (parts->open(task, error) == WEFT_OK)
-        (void)!weft_dataset_start(task->data[APP_LEARNS], *program, error);
+    weft_program **program = &training->program[APP_LEARNS];
+    WEFT_TRY(begin(training, parts, error));
+    WEFT_TRY(build(training, parts, &loss, &update, error));
+    update = all_of(training, parts, update);
+    WEFT_TRY(weft_compile(training->mesh, training->layout, WEFT_VALUES(loss, update), NULL,
+                          program, error));
+    if (parts->open(training, error) == WEFT_OK)
+        (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
-    const app_run_setup setup = {task->settings, *program, task->data[APP_LEARNS],
-                                 settings_count(task->settings, "steps"), task->mark};
-    WEFT_TRY(app_run_all(&task->run, &setup, loss, error));
-    return parts->look && !task->run.is_stopped ? parts->look(task, error) : WEFT_OK;
+    const app_run_setup setup = {training->settings, *program, training->data[APP_LEARNS],
+                                 settings_count(training->settings, "steps"), training->mark};
+    WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
+    return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
 }
 
-static void destroy(app_training *task)
+static void destroy(app_training *training)
 {
     for (int i = APP_PROGRAMS - 1; i >= 0; i--) {
-        weft_dataset_close(&task->data[i]);
-        weft_program_destroy(&task->program[i]);
-        weft_graph_destroy(&task->graph[i]);
+        weft_dataset_close(&training->data[i]);
+        weft_program_destroy(&training->program[i]);
+        weft_graph_destroy(&training->graph[i]);
     }
 }
 
 int app_training_main(const app_training_parts *parts, void *own, int n, char **arguments)
 {
     weft_error error = {.rank = -1};
-    app_training task = {.own = own};
-    task.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
-    if (task.settings && app_open(task.settings, &task.mesh, &task.layout, &error) == WEFT_OK)
-        (void)!learn(&task, parts, &error);
-    app_run_settle(&task.run, &error);
-    app_run_close(&task.run);
-    destroy(&task);
-    if (parts->close) parts->close(&task);
-    const bool is_stopped = task.run.is_stopped;
-    const app_phase phase = task.run.is_running ? APP_RUNNING : APP_STARTING;
-    const int code =
-        app_close(parts->table, &task.settings, &task.mesh, &task.layout, phase, &error);
+    app_training training = {.own = own};
+    training.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
+    if (training.settings &&
+        app_open(training.settings, &training.mesh, &training.layout, &error) == WEFT_OK)
+        (void)!learn(&training, parts, &error);
+    app_run_settle(&training.run, &error);
+    app_run_close(&training.run);
+    destroy(&training);
+    if (parts->close) parts->close(&training);
+    const bool is_stopped = training.run.is_stopped;
+    const app_phase phase = training.run.is_running ? APP_RUNNING : APP_STARTING;
+    const int code = app_close(parts->table, &training.settings, &training.mesh, &training.layout,
+                               phase, &error);
     return code == 0 && is_stopped ? APP_STOPPED : code;
 }

@@ -67,36 +67,37 @@ typedef struct app_training_parts {
     const option_table *table;
     /* what options say together, before anything is made, and what the loss depends on: all ranks agree afterwards; NULL: none.
      * Local */
-    weft_status (*begin)(app_training *task, weft_error *error);
+    weft_status (*begin)(app_training *training, weft_error *error);
     /* in graph[APP_LEARNS]; its errors may stay in the graph. Local */
-    weft_value (*loss)(app_training *task);
+    weft_value (*loss)(app_training *training);
     /* what a step does to the variables, by this rate, in place of an optimizer; NULL, or the invalid value: the optimizer of the
      * options. Local */
-    weft_value (*update)(app_training *task, weft_value loss, weft_value rate);
+    weft_value (*update)(app_training *training, weft_value loss, weft_value rate);
     /* what a run does to other variables besides: a token of graph[APP_LEARNS]; NULL, or the invalid value: nothing. Local */
-    weft_value (*beside)(app_training *task);
+    weft_value (*beside)(app_training *training);
     /* data[APP_LEARNS]; all ranks agree afterwards. Local */
-    weft_status (*open)(app_training *task, weft_error *error);
+    weft_status (*open)(app_training *training, weft_error *error);
     /* after the last step, unless the run was stopped; NULL: nothing. Collective */
-    weft_status (*look)(app_training *task, weft_error *error);
+    weft_status (*look)(app_training *training, weft_error *error);
     /* what begin made, however far it came; NULL: nothing. Local */
-    void (*close)(app_training *task);
+    void (*close)(app_training *training);
 } app_training_parts;
 
 /* app_training_main - all of it. Collective over the job. returns the exit status */
 int app_training_main(const app_training_parts *parts, void *own, int n, char **arguments);
 
 /* app_training_check_heads - --heads divides --width. app_training_check_data - --data names something: `what`, "a text to learn". Local. */
-weft_status app_training_check_heads(const app_training *task, weft_error *error);
-weft_status app_training_check_data(const app_training *task, const char *what, weft_error *error);
+weft_status app_training_check_heads(const app_training *training, weft_error *error);
+weft_status app_training_check_data(const app_training *training, const char *what,
+                                    weft_error *error);
 /* app_training_fact - what the samples to learn from are, besides what the library knows: data[APP_LEARNS] must be there. Local. */
-weft_status app_training_fact(app_training *task, const char *name, int64_t number,
+weft_status app_training_fact(app_training *training, const char *name, int64_t number,
                               weft_error *error);
 /* app_training_dtype - what --dtype says. Local. */
-weft_dtype app_training_dtype(const app_training *task);
+weft_dtype app_training_dtype(const app_training *training);
 /* app_training_graph - graph[APP_LOOKS]. Collective over the job. */
-weft_status app_training_graph(app_training *task, weft_error *error);
+weft_status app_training_graph(app_training *training, weft_error *error);
 /* app_training_look - program[APP_LOOKS], for values of that graph, over the variables that are trained. Collective over the mesh. */
-weft_status app_training_look(app_training *task, weft_values values, weft_error *error);
+weft_status app_training_look(app_training *training, weft_values values, weft_error *error);
 
 #endif

@@ -49,6 +49,7 @@ weft_value weft_loss_scale(weft_graph *graph, double first, int64_t growth)
     return scale;
 }
 
+/* The loss in place of the sum of its elements: times the scale. */
 void weft_scaled_gradients(weft_value loss, weft_values variables, weft_value *gradients)
 {
     weft_graph *graph = loss.graph;

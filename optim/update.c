@@ -49,8 +49,6 @@ weft_value weft_step_number(weft_graph *graph)
     return weft_run_number(graph, WEFT_F64);
 }
 
-/* The loss in place of the sum of its elements: times the scale. */
-
 /* "sgd, momentum, adam or adamw" */
 static void print_names(const char *const *names, int n, char *text, size_t bytes)
 {

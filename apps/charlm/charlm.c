@@ -58,21 +58,22 @@ static weft_status check_carry(const settings *s, weft_error *error)
                      name);
 }
 
-static weft_status check(app_training *task, weft_error *error)
+static weft_status check(app_training *training, weft_error *error)
 {
-    const settings *s = task->settings;
+    const settings *s = training->settings;
     WEFT_TRY(check_carry(s, error));
-    WEFT_TRY(app_training_check_data(task, "text to learn", error));
+    WEFT_TRY(app_training_check_data(training, "text to learn", error));
     if (*settings_text(s, "prompt") != '\0' && settings_count(s, "sample") == 0)
         return weft_fail(error, WEFT_USAGE,
                          "--prompt %.60s: no text is written; say how many bytes with --sample N",
                          settings_text(s, "prompt"));
-    return settings_is(s, "model", "transformer") ? app_training_check_heads(task, error) : WEFT_OK;
+    return settings_is(s, "model", "transformer") ? app_training_check_heads(training, error)
+                                                  : WEFT_OK;
 }
 
-static charlm_model build(const app_training *task, int which, int64_t batch)
+static charlm_model build(const app_training *training, int which, int64_t batch)
 {
-    const settings *s = task->settings;
+    const settings *s = training->settings;
     const charlm_shape shape = {
         .kind = charlm_find(settings_text(s, "model")),
         .batch = batch,
@@ -81,44 +82,44 @@ static charlm_model build(const app_training *task, int which, int64_t batch)
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_training_dtype(task),
+        .dtype = app_training_dtype(training),
         .carries = which == APP_LEARNS && settings_flag(s, "carry"),
     };
-    return charlm_build(task->graph[which], &shape);
+    return charlm_build(training->graph[which], &shape);
 }
 
-static weft_value loss(app_training *task)
+static weft_value loss(app_training *training)
 {
-    const charlm_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
-    ((job *)task->own)->carried = m.carried;
-    return charlm_loss(task->graph[APP_LEARNS], &m);
+    const charlm_model m = build(training, APP_LEARNS, settings_count(training->settings, "batch"));
+    ((job *)training->own)->carried = m.carried;
+    return charlm_loss(training->graph[APP_LEARNS], &m);
 }
 
-static weft_value beside(app_training *task)
+static weft_value beside(app_training *training)
 {
-    return ((const job *)task->own)->carried;
+    return ((const job *)training->own)->carried;
 }
 
-static weft_status open_data(app_training *task, weft_error *error)
+static weft_status open_data(app_training *training, weft_error *error)
 {
-    job *j = task->own;
-    const settings *s = task->settings;
+    job *j = training->own;
+    const settings *s = training->settings;
     const char *path = settings_text(s, "data");
     const int64_t seq = settings_count(s, "seq");
-    weft_dataset **data = &task->data[APP_LEARNS];
+    weft_dataset **data = &training->data[APP_LEARNS];
     if (!settings_flag(s, "carry"))
         return weft_text_open(path, seq, (uint64_t)settings_count(s, "seed"), data, error);
     WEFT_TRY(streams_open(path, settings_count(s, "batch"), seq, &j->streams, error));
-    task->mark = streams_mark(j->streams);
+    training->mark = streams_mark(j->streams);
     WEFT_TRY(streams_dataset(j->streams, data, error));
     WEFT_TRY(weft_dataset_fact_file(*data, "text", path, error));
-    WEFT_TRY(app_training_fact(task, "seq", seq, error));
-    return app_training_fact(task, "carried rows", settings_count(s, "batch"), error);
+    WEFT_TRY(app_training_fact(training, "seq", seq, error));
+    return app_training_fact(training, "carried rows", settings_count(s, "batch"), error);
 }
 
-static void close_data(app_training *task)
+static void close_data(app_training *training)
 {
-    streams_close(&((job *)task->own)->streams);
+    streams_close(&((job *)training->own)->streams);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -137,18 +138,18 @@ static void append(window *w, unsigned char byte)
     w->bytes[w->filled++] = byte;
 }
 
-static weft_status write_text(app_training *task, window *w, weft_value tokens, weft_value next,
+static weft_status write_text(app_training *training, window *w, weft_value tokens, weft_value next,
                               weft_error *error)
 {
-    weft_program *program = task->program[APP_LOOKS];
-    const bool is_root = weft_mesh_is_root(task->mesh);
-    const char *prompt = settings_text(task->settings, "prompt");
+    weft_program *program = training->program[APP_LOOKS];
+    const bool is_root = weft_mesh_is_root(training->mesh);
+    const char *prompt = settings_text(training->settings, "prompt");
     const int64_t bytes = w->seq * (int64_t)sizeof *w->bytes;
     int32_t *drawn = w->bytes + w->seq;
     for (const char *c = *prompt ? prompt : "\n"; *c; c++)
         append(w, (unsigned char)*c);
     if (is_root) fputs(prompt, stdout);
-    for (int64_t i = 0; i < settings_count(task->settings, "sample"); i++) {
+    for (int64_t i = 0; i < settings_count(training->settings, "sample"); i++) {
         WEFT_TRY(weft_write(program, tokens, WEFT_I32, w->bytes, bytes, error));
         WEFT_TRY(weft_run(program, error));
         WEFT_TRY(weft_read(program, next, WEFT_I32, drawn, bytes, error));
@@ -169,19 +170,19 @@ static weft_status open_window(window *w, int64_t seq, weft_error *error)
     return own.status;
 }
 
-static weft_status sample(app_training *task, weft_error *error)
+static weft_status sample(app_training *training, weft_error *error)
 {
     window w;
-    if (settings_count(task->settings, "sample") == 0) return WEFT_OK;
-    WEFT_TRY(app_training_graph(task, error));
-    const charlm_model m = build(task, APP_LOOKS, 1);
-    const double temperature = settings_real(task->settings, "temperature");
+    if (settings_count(training->settings, "sample") == 0) return WEFT_OK;
+    WEFT_TRY(app_training_graph(training, error));
+    const charlm_model m = build(training, APP_LOOKS, 1);
+    const double temperature = settings_real(training->settings, "temperature");
     const weft_value next =
         temperature > 1e-3 ? weft_random_categorical(weft_scale(m.logits, 1 / temperature), m.vocab)
                            : weft_argmax(m.logits, m.vocab);
-    WEFT_TRY(app_training_look(task, WEFT_VALUES(next), error));
+    WEFT_TRY(app_training_look(training, WEFT_VALUES(next), error));
     weft_status status = open_window(&w, m.seq.size, error);
-    if (status == WEFT_OK) status = write_text(task, &w, m.tokens, next, error);
+    if (status == WEFT_OK) status = write_text(training, &w, m.tokens, next, error);
     free(w.bytes);
     return status;
 }

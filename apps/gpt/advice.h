@@ -6,6 +6,6 @@
 
 /* gpt_advise - where a rank of the planned program needs more memory than this machine has: options that need less, each planned
  * like the program itself, until one fits. Prints to stdout. Local. */
-weft_status gpt_advise(const gpt_setup *job, weft_error *error);
+weft_status gpt_advise(const gpt_setup *setup, weft_error *error);
 
 #endif

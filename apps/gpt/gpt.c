@@ -156,13 +156,13 @@ static const option_table table = {
  */
 
 /* What the plan cannot know: of its work, how much is done on nothing. */
-static weft_status print_bubbles(const gpt_setup *job, weft_error *error)
+static weft_status print_bubbles(const gpt_setup *setup, weft_error *error)
 {
-    const long long stages = job->shape.stages, micro = job->shape.micro;
+    const long long stages = setup->shape.stages, micro = setup->shape.micro;
     const long long ticks = stages + micro - 1;
     weft_usage usage;
     if (stages == 1) return WEFT_OK;
-    WEFT_TRY(weft_plan_usage(job->program, 0, &usage, error));
+    WEFT_TRY(weft_plan_usage(setup->program, 0, &usage, error));
     printf("\nstages: %lld, through which %lld micro-batch%s in %lld ticks: bubbles are %.1f %%; "
            "rank 0 keeps %.1f MiB for the backward pass\n",
            stages, micro, micro == 1 ? " goes" : "es go", ticks,
@@ -170,27 +170,27 @@ static weft_status print_bubbles(const gpt_setup *job, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status print_plan(const gpt_setup *job, weft_error *error)
+static weft_status print_plan(const gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
-    if (settings_flag(s, "json")) return weft_plan_json(job->program, stdout, error);
+    const settings *s = setup->settings;
+    if (settings_flag(s, "json")) return weft_plan_json(setup->program, stdout, error);
     const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
     if (is_whole)
-        WEFT_TRY(weft_plan_print(job->program, stdout, error));
+        WEFT_TRY(weft_plan_print(setup->program, stdout, error));
     else
-        WEFT_TRY(weft_plan_summary(job->program, stdout, error));
-    WEFT_TRY(print_bubbles(job, error));
+        WEFT_TRY(weft_plan_summary(setup->program, stdout, error));
+    WEFT_TRY(print_bubbles(setup, error));
     if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
-    return gpt_advise(job, error);
+    return gpt_advise(setup, error);
 }
 
-static weft_status plan(gpt_setup *job, weft_error *error)
+static weft_status plan(gpt_setup *setup, weft_error *error)
 {
-    const char *mesh = settings_text(job->settings, "mesh");
-    WEFT_TRY(weft_mesh_plan(mesh, &job->mesh, error));
-    WEFT_TRY(gpt_setup_build(job, error));
-    WEFT_TRY(gpt_setup_compile(job, error));
-    WEFT_TRY(print_plan(job, error));
+    const char *mesh = settings_text(setup->settings, "mesh");
+    WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
+    WEFT_TRY(gpt_setup_build(setup, error));
+    WEFT_TRY(gpt_setup_compile(setup, error));
+    WEFT_TRY(print_plan(setup, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
 }
@@ -198,16 +198,16 @@ static weft_status plan(gpt_setup *job, weft_error *error)
 /* ---- training ----------------------------------------------------------------------------------
  */
 
-static weft_status train_and_sample(gpt_setup *job, weft_error *error)
+static weft_status train_and_sample(gpt_setup *setup, weft_error *error)
 {
-    const int64_t bytes = settings_count(job->settings, "sample");
-    WEFT_TRY(gpt_train(job, error));
-    return bytes > 0 && !job->run.is_stopped ? gpt_sample(job, bytes, error) : WEFT_OK;
+    const int64_t bytes = settings_count(setup->settings, "sample");
+    WEFT_TRY(gpt_train(setup, error));
+    return bytes > 0 && !setup->run.is_stopped ? gpt_sample(setup, bytes, error) : WEFT_OK;
 }
 
-static weft_status sample(gpt_setup *job, weft_error *error)
+static weft_status sample(gpt_setup *setup, weft_error *error)
 {
-    return gpt_sample(job, settings_count(job->settings, "sample"), error);
+    return gpt_sample(setup, settings_count(setup->settings, "sample"), error);
 }
 
 typedef weft_status (*phase)(gpt_setup *, weft_error *);
@@ -217,13 +217,13 @@ static const phase training[MAX_PHASES] = {gpt_setup_build, gpt_setup_compile, g
 static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, sample};
 
 /* Whatever one process meets, all leave after the same phase. */
-static weft_status run(gpt_setup *job, const phase *phases, const weft_world *world,
+static weft_status run(gpt_setup *setup, const phase *phases, const weft_world *world,
                        weft_error *error)
 {
-    (void)!weft_mesh_create(world, settings_text(job->settings, "mesh"), &job->mesh, error);
+    (void)!weft_mesh_create(world, settings_text(setup->settings, "mesh"), &setup->mesh, error);
     WEFT_TRY(weft_world_agree(error));
     for (int i = 0; phases[i]; i++) {
-        phases[i](job, error);
+        phases[i](setup, error);
         WEFT_TRY(weft_world_agree(error));
     }
     return WEFT_OK;
@@ -247,15 +247,15 @@ static weft_status agree_on_work(const settings *s, const phase *phases, weft_er
                      "give all ranks the same command");
 }
 
-static weft_status work(gpt_setup *job, const phase *phases, weft_error *error)
+static weft_status work(gpt_setup *setup, const phase *phases, weft_error *error)
 {
     weft_world world;
-    WEFT_TRY(gpt_setup_check(job, error));
+    WEFT_TRY(gpt_setup_check(setup, error));
     WEFT_TRY(app_join(&world, error));
-    (void)!app_extend(job->settings, error);
-    WEFT_TRY(agree_on_work(job->settings, phases, error));
-    if (!settings_flag(job->settings, "dry-run")) return run(job, phases, &world, error);
-    if (weft_world_is_root()) (void)!plan(job, error);
+    (void)!app_extend(setup->settings, error);
+    WEFT_TRY(agree_on_work(setup->settings, phases, error));
+    if (!settings_flag(setup->settings, "dry-run")) return run(setup, phases, &world, error);
+    if (weft_world_is_root()) (void)!plan(setup, error);
     return weft_world_agree(error);
 }
 
@@ -275,13 +275,13 @@ static void name_options(weft_error *error)
 static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
-    gpt_setup job = {.settings = s};
-    (void)!work(&job, phases, &error);
+    gpt_setup setup = {.settings = s};
+    (void)!work(&setup, phases, &error);
     name_options(&error);
-    gpt_setup_close(&job);
+    gpt_setup_close(&setup);
     const int code =
-        app_leave(table.program, job.run.is_running ? APP_RUNNING : APP_STARTING, &error);
-    return code == 0 && job.run.is_stopped ? APP_STOPPED : code;
+        app_leave(table.program, setup.run.is_running ? APP_RUNNING : APP_STARTING, &error);
+    return code == 0 && setup.run.is_stopped ? APP_STOPPED : code;
 }
 
 /* ---- the command line --------------------------------------------------------------------------

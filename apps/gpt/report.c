@@ -41,40 +41,40 @@ static json_t *settings_json(const settings *s)
 }
 
 /* What a start that continues this run takes in place of measuring again. */
-static json_t *measured_json(const gpt_setup *job)
+static json_t *measured_json(const gpt_setup *setup)
 {
-    if (!job->link.is_measured) return json_null();
-    return json_pack("{s:s, s:s}", "mesh", weft_mesh_text(job->mesh), "link", job->link.text);
+    if (!setup->link.is_measured) return json_null();
+    return json_pack("{s:s, s:s}", "mesh", weft_mesh_text(setup->mesh), "link", setup->link.text);
 }
 
-static json_t *run_json(const gpt_setup *job, const weft_usage *usage)
+static json_t *run_json(const gpt_setup *setup, const weft_usage *usage)
 {
     const weft_machine *machine = weft_machine_info();
-    const char *apart = weft_program_apart(job->program);
+    const char *apart = weft_program_apart(setup->program);
     return json_pack(
         "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s?, s:o, s:o, s:{s:o, s:i, s:o, s:I, s:I}, s:{s:s, "
         "s:I}, "
         "s:{s:s, s:i, s:s, s:s}}",
-        "program", "gpt", "settings", settings_json(job->settings), "mesh",
-        weft_mesh_text(job->mesh), "layout", weft_layout_text(job->layout), "zero",
-        weft_layout_stage(job->layout), "ranks", weft_mesh_n_ranks(job->mesh), "lanes",
-        weft_mesh_lanes(job->mesh), "apart", *apart ? apart : NULL, "measured_link",
-        measured_json(job), "parameters", number(gpt_parameters(&job->shape)), "plan", "flops",
+        "program", "gpt", "settings", settings_json(setup->settings), "mesh",
+        weft_mesh_text(setup->mesh), "layout", weft_layout_text(setup->layout), "zero",
+        weft_layout_stage(setup->layout), "ranks", weft_mesh_n_ranks(setup->mesh), "lanes",
+        weft_mesh_lanes(setup->mesh), "apart", *apart ? apart : NULL, "measured_link",
+        measured_json(setup), "parameters", number(gpt_parameters(&setup->shape)), "plan", "flops",
         number(usage->flops), "steps", usage->n_steps, "arena_bytes",
         json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
-        "total_bytes", (json_int_t)usage->total_bytes, "data", "path", job->data_path, "samples",
-        (json_int_t)weft_dataset_samples(job->data), "machine", "processor", machine->processor,
+        "total_bytes", (json_int_t)usage->total_bytes, "data", "path", setup->data_path, "samples",
+        (json_int_t)weft_dataset_samples(setup->data), "machine", "processor", machine->processor,
         "cores", machine->n_cores, "blas", machine->blas, "blas_kernel", machine->blas_kernel);
 }
 
 /* run.json is replaced whole or not at all. */
-static weft_status write_run_json(const gpt_setup *job, const weft_usage *usage, const char *folder,
-                                  weft_error *error)
+static weft_status write_run_json(const gpt_setup *setup, const weft_usage *usage,
+                                  const char *folder, weft_error *error)
 {
     char path[MAX_PATH], fresh[MAX_PATH];
     snprintf(path, sizeof path, "%.4000s/run.json", folder);
     snprintf(fresh, sizeof fresh, "%.4000s/run.json.new", folder);
-    json_t *all = run_json(job, usage);
+    json_t *all = run_json(setup, usage);
     if (!all) return weft_fail_memory(error, 0);
     const bool is_written = json_dump_file(all, fresh, JSON_INDENT(2)) == 0;
     json_decref(all);
@@ -125,70 +125,70 @@ static void say(gpt_report *report, const char *text)
 /* "2 ranks as threads, 1 core each": of lanes is spoken where somebody chose them. */
 static void say_mesh(gpt_report *report)
 {
-    const gpt_setup *job = report->job;
-    const int n_ranks = weft_mesh_n_ranks(job->mesh), n_lanes = weft_mesh_lanes(job->mesh);
-    const bool is_chosen = settings_count(job->settings, "lanes") > 0;
+    const gpt_setup *setup = report->setup;
+    const int n_ranks = weft_mesh_n_ranks(setup->mesh), n_lanes = weft_mesh_lanes(setup->mesh);
+    const bool is_chosen = settings_count(setup->settings, "lanes") > 0;
     char text[1024];
     snprintf(text, sizeof text, "mesh %s: %d rank%s as %s, %d %s%s each · layout %s · zero %d",
-             weft_mesh_text(job->mesh), n_ranks, n_ranks == 1 ? "" : "s",
-             weft_mesh_n_local(job->mesh) == n_ranks ? "threads" : "processes", n_lanes,
+             weft_mesh_text(setup->mesh), n_ranks, n_ranks == 1 ? "" : "s",
+             weft_mesh_n_local(setup->mesh) == n_ranks ? "threads" : "processes", n_lanes,
              is_chosen ? "lane" : "core", n_lanes == 1 ? "" : "s",
-             *weft_layout_text(job->layout) ? weft_layout_text(job->layout) : "none",
-             weft_layout_stage(job->layout));
+             *weft_layout_text(setup->layout) ? weft_layout_text(setup->layout) : "none",
+             weft_layout_stage(setup->layout));
     say(report, text);
-    weft_mesh_crowding(job->mesh, text, sizeof text);
+    weft_mesh_crowding(setup->mesh, text, sizeof text);
     if (*text) say(report, text);
 }
 
 static void say_facts(gpt_report *report, const weft_usage *usage)
 {
-    const gpt_setup *job = report->job;
+    const gpt_setup *setup = report->setup;
     const weft_machine *machine = weft_machine_info();
     char text[1024];
     say_mesh(report);
     snprintf(text, sizeof text,
              "%.0f parameters · %lld windows of %s · %.1f MiB a rank · %.2f GFLOP a rank and step",
-             gpt_parameters(&job->shape), (long long)weft_dataset_samples(job->data),
-             job->data_path, (double)usage->total_bytes / 1048576.0, usage->flops / 1e9);
+             gpt_parameters(&setup->shape), (long long)weft_dataset_samples(setup->data),
+             setup->data_path, (double)usage->total_bytes / 1048576.0, usage->flops / 1e9);
     say(report, text);
     snprintf(text, sizeof text, "%s, %s %s", machine->processor, machine->blas,
              machine->blas_kernel);
     say(report, text);
-    if (*weft_program_apart(job->program)) {
+    if (*weft_program_apart(setup->program)) {
         snprintf(text, sizeof text,
                  "%s, so each process has its own; limits are kernel.shmmax and kernel.shmall",
-                 weft_program_apart(job->program));
+                 weft_program_apart(setup->program));
         say(report, text);
     }
-    if (job->link.is_measured) {
-        snprintf(text, sizeof text, "measured: --link %.400s", job->link.text);
+    if (setup->link.is_measured) {
+        snprintf(text, sizeof text, "measured: --link %.400s", setup->link.text);
         say(report, text);
     }
-    if (job->run.first > 0) {
+    if (setup->run.first > 0) {
         snprintf(text, sizeof text, "continues from the checkpoint of step %lld",
-                 (long long)job->run.first);
+                 (long long)setup->run.first);
         say(report, text);
     }
-    app_run_saves(&job->run, text, sizeof text);
+    app_run_saves(&setup->run, text, sizeof text);
     say(report, text);
-    if (*job->run.note) say(report, job->run.note);
-    if (*job->run.lock.note) say(report, job->run.lock.note);
+    if (*setup->run.note) say(report, setup->run.note);
+    if (*setup->run.lock.note) say(report, setup->run.lock.note);
     snprintf(text, sizeof text,
              "    step      loss      norm       rate        ms     tok/s     left%s",
-             job->shape.mixture.experts > 1 ? "  balance  dropped" : "");
+             setup->shape.mixture.experts > 1 ? "  balance  dropped" : "");
     say(report, text);
 }
 
 /* Of experts: 1 where the load is even; of all tokens in all layers those that no expert took. */
-static double balance_of(const gpt_setup *job, const gpt_step *step)
+static double balance_of(const gpt_setup *setup, const gpt_step *step)
 {
-    return step->balance / (double)job->shape.layers;
+    return step->balance / (double)setup->shape.layers;
 }
 
-static double dropped_of(const gpt_setup *job, const gpt_step *step)
+static double dropped_of(const gpt_setup *setup, const gpt_step *step)
 {
-    const double tokens = (double)job->shape.batch * (double)job->shape.seq;
-    return step->dropped / (tokens * (double)job->shape.layers);
+    const double tokens = (double)setup->shape.batch * (double)setup->shape.seq;
+    return step->dropped / (tokens * (double)setup->shape.layers);
 }
 
 static void time_left(double seconds, char text[16])
@@ -204,21 +204,22 @@ static void time_left(double seconds, char text[16])
 
 static void progress(gpt_report *report, const gpt_step *step)
 {
-    const gpt_setup *job = report->job;
-    const int64_t every = settings_count(job->settings, "every");
-    const double tokens = (double)job->shape.batch * (double)job->shape.seq, now = app_seconds();
-    const bool is_line = step->step % every == 0 || step->step == 1 || step->step == job->until;
+    const gpt_setup *setup = report->setup;
+    const int64_t every = settings_count(setup->settings, "every");
+    const double tokens = (double)setup->shape.batch * (double)setup->shape.seq,
+                 now = app_seconds();
+    const bool is_line = step->step % every == 0 || step->step == 1 || step->step == setup->until;
     char text[160], left[16];
     if (!is_line && (!report->is_terminal || now - report->shown < 0.1)) return;
-    time_left((now - report->begun) / (double)(step->step - job->run.first) *
-                  (double)(job->until - step->step),
+    time_left((now - report->begun) / (double)(step->step - setup->run.first) *
+                  (double)(setup->until - step->step),
               left);
     snprintf(text, sizeof text, "%8lld  %8.4f  %8.3f  %9.3g  %8.1f  %8.0f  %7s",
              (long long)step->step, step->loss, step->norm, step->rate, 1e3 * step->seconds,
              tokens / step->seconds, left);
-    if (job->shape.mixture.experts > 1)
+    if (setup->shape.mixture.experts > 1)
         snprintf(text + strlen(text), sizeof text - strlen(text), "  %7.3f  %6.2f%%",
-                 balance_of(job, step), 100 * dropped_of(job, step));
+                 balance_of(setup, step), 100 * dropped_of(setup, step));
     report->shown = now;
     if (is_line)
         say(report, text);
@@ -237,20 +238,20 @@ static void say_held(gpt_report *report, const gpt_step *step)
 /* ---- life --------------------------------------------------------------------------------------
  */
 
-weft_status gpt_report_open(gpt_report *report, const gpt_setup *job, weft_error *error)
+weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     const char *folder = settings_text(s, "run"), *metrics = settings_text(s, "metrics");
     char path[MAX_PATH];
     weft_usage usage;
-    *report =
-        (gpt_report){.job = job, .is_root = weft_mesh_is_root(job->mesh), .begun = app_seconds()};
+    *report = (gpt_report){
+        .setup = setup, .is_root = weft_mesh_is_root(setup->mesh), .begun = app_seconds()};
     if (!report->is_root) return WEFT_OK;
     report->is_quiet = settings_flag(s, "quiet");
     report->is_terminal = isatty(STDERR_FILENO);
-    WEFT_TRY(weft_plan_usage(job->program, 0, &usage, error));
+    WEFT_TRY(weft_plan_usage(setup->program, 0, &usage, error));
     WEFT_TRY(app_make_folder(folder, error));
-    WEFT_TRY(write_run_json(job, &usage, folder, error));
+    WEFT_TRY(write_run_json(setup, &usage, folder, error));
     snprintf(path, sizeof path, "%.4000s/log.txt", folder);
     WEFT_TRY(open_file(path, "ae", &report->log, error));
     snprintf(path, sizeof path, "%.4000s/metrics.jsonl", folder);
@@ -273,15 +274,15 @@ void gpt_report_say(gpt_report *report, const char *text)
 weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error)
 {
     if (!report->is_root) return WEFT_OK;
-    const double tokens = (double)report->job->shape.batch * (double)report->job->shape.seq;
+    const double tokens = (double)report->setup->shape.batch * (double)report->setup->shape.seq;
     json_t *line = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)step->step,
                              "loss", number(step->loss), "grad_norm", number(step->norm), "rate",
                              number(step->rate), "tokens_per_s", number(tokens / step->seconds),
                              "ms", number(1e3 * step->seconds));
     if (!line) return weft_fail_memory(error, 0);
-    if (report->job->shape.mixture.experts > 1) {
-        json_object_set_new(line, "balance", number(balance_of(report->job, step)));
-        json_object_set_new(line, "dropped", number(dropped_of(report->job, step)));
+    if (report->setup->shape.mixture.experts > 1) {
+        json_object_set_new(line, "balance", number(balance_of(report->setup, step)));
+        json_object_set_new(line, "dropped", number(dropped_of(report->setup, step)));
     }
     if (!isnan(step->held_out)) json_object_set_new(line, "held_out", number(step->held_out));
     const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;

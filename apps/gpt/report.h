@@ -6,7 +6,7 @@
 #include "setup.h"
 
 typedef struct gpt_report {
-    const gpt_setup *job;
+    const gpt_setup *setup;
     FILE *metrics, *log;    /* NULL: none */
     bool is_root, is_quiet; /* quiet: nothing on stderr */
     bool is_terminal;       /* the progress line is rewritten in place */
@@ -22,7 +22,7 @@ typedef struct gpt_step {
 
 /* gpt_report_open - the run directory with run.json, log.txt and metrics.jsonl; prints settings and
  * facts. Local. returns WEFT_IO when something cannot be written */
-weft_status gpt_report_open(gpt_report *report, const gpt_setup *job, weft_error *error);
+weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_error *error);
 /* gpt_report_step - one step's numbers. Local. returns WEFT_IO, as for a full disk */
 weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error);
 /* gpt_report_close - the last line. Local. returns WEFT_IO when the files could not be written to

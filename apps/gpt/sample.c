@@ -81,13 +81,13 @@ static void print_token(const writer *w, int32_t token)
         app_put_byte(bytes[i]);
 }
 
-static weft_status compile(gpt_setup *job, forward *f, weft_program *share, weft_error *error)
+static weft_status compile(gpt_setup *setup, forward *f, weft_program *share, weft_error *error)
 {
     const weft_compile_options options = {.share = share};
     if (f->model.kept.graph == NULL)
-        return weft_compile(job->mesh, job->layout, WEFT_VALUES(f->model.logits), &options,
+        return weft_compile(setup->mesh, setup->layout, WEFT_VALUES(f->model.logits), &options,
                             &f->program, error);
-    return weft_compile(job->mesh, job->layout, WEFT_VALUES(f->model.logits, f->model.kept),
+    return weft_compile(setup->mesh, setup->layout, WEFT_VALUES(f->model.logits, f->model.kept),
                         &options, &f->program, error);
 }
 
@@ -97,7 +97,7 @@ static bool has_step(const gpt_shape *shape)
     return shape->stages <= 1 && !counts_places;
 }
 
-static weft_status open_programs(gpt_setup *job, writer *w, const gpt_shape *shape,
+static weft_status open_programs(gpt_setup *setup, writer *w, const gpt_shape *shape,
                                  weft_error *error)
 {
     if (!has_step(shape))
@@ -105,24 +105,24 @@ static weft_status open_programs(gpt_setup *job, writer *w, const gpt_shape *sha
     else
         (void)gpt_context(shape, w->all.graph, &w->all.model);
     w->dtype = weft_dtype_of(w->all.model.logits);
-    WEFT_TRY(compile(job, &w->all, job->program, error));
-    if (!job->program) WEFT_TRY(gpt_stored_restore(job, w->all.program, error));
+    WEFT_TRY(compile(setup, &w->all, setup->program, error));
+    if (!setup->program) WEFT_TRY(gpt_stored_restore(setup, w->all.program, error));
     if (!has_step(shape)) return WEFT_OK;
     (void)gpt_next(shape, w->step.graph, &w->step.model);
-    return compile(job, &w->step, w->all.program, error);
+    return compile(setup, &w->step, w->all.program, error);
 }
 
-static weft_status open_writer(gpt_setup *job, writer *w, weft_error *error)
+static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
 {
-    gpt_shape shape = job->shape;
+    gpt_shape shape = setup->shape;
     shape.batch = 1;
     shape.dropout = 0;
     shape.micro = shape.turns = 1;
     *w = (writer){.seq = shape.seq,
                   .vocab = shape.vocab,
-                  .words = job->words,
-                  .temperature = settings_real(job->settings, "temperature"),
-                  .seed = (uint64_t)settings_count(job->settings, "seed")};
+                  .words = setup->words,
+                  .temperature = settings_real(setup->settings, "temperature"),
+                  .seed = (uint64_t)settings_count(setup->settings, "seed")};
     const size_t logits = (size_t)(shape.seq * shape.vocab) * weft_dtype_bytes(shape.dtype);
     w->all.graph = weft_graph_create(w->seed);
     w->step.graph = weft_graph_create(w->seed);
@@ -136,7 +136,7 @@ static weft_status open_writer(gpt_setup *job, writer *w, weft_error *error)
         *error = own;
         return own.status;
     }
-    return open_programs(job, w, &shape, error);
+    return open_programs(setup, w, &shape, error);
 }
 
 static void close_writer(writer *w)
@@ -202,10 +202,10 @@ static weft_status predict(writer *w, int64_t filled, int64_t *row, weft_error *
     return run(w, &w->all, w->window, w->seq, (int32_t)filled, error);
 }
 
-static weft_status write_text(gpt_setup *job, writer *w, int64_t tokens, weft_error *error)
+static weft_status write_text(gpt_setup *setup, writer *w, int64_t tokens, weft_error *error)
 {
-    const bool is_root = weft_mesh_is_root(job->mesh);
-    const char *prompt = settings_text(job->settings, "prompt");
+    const bool is_root = weft_mesh_is_root(setup->mesh);
+    const char *prompt = settings_text(setup->settings, "prompt");
     int64_t filled = 0, row;
     WEFT_TRY(begin_with(w, prompt, &filled, error));
     if (is_root) fputs(prompt, stdout);
@@ -220,25 +220,26 @@ static weft_status write_text(gpt_setup *job, writer *w, int64_t tokens, weft_er
 }
 
 /* Weights and their averages change places: before and after. */
-static weft_status swap(gpt_setup *job, weft_error *error)
+static weft_status swap(gpt_setup *setup, weft_error *error)
 {
     weft_program *program = NULL;
-    const weft_compile_options shared = {.share = job->program};
-    if (!job->program || settings_real(job->settings, "average") <= 0) return WEFT_OK;
-    const weft_value token = weft_average_swap(job->graph);
-    WEFT_TRY(weft_compile(job->mesh, job->layout, WEFT_VALUES(token), &shared, &program, error));
+    const weft_compile_options shared = {.share = setup->program};
+    if (!setup->program || settings_real(setup->settings, "average") <= 0) return WEFT_OK;
+    const weft_value token = weft_average_swap(setup->graph);
+    WEFT_TRY(
+        weft_compile(setup->mesh, setup->layout, WEFT_VALUES(token), &shared, &program, error));
     const weft_status status = weft_run(program, error);
     weft_program_destroy(&program);
     return status;
 }
 
-weft_status gpt_sample(gpt_setup *job, int64_t tokens, weft_error *error)
+weft_status gpt_sample(gpt_setup *setup, int64_t tokens, weft_error *error)
 {
     writer w;
-    weft_status status = open_writer(job, &w, error);
-    if (status == WEFT_OK) status = swap(job, error);
-    if (status == WEFT_OK) status = write_text(job, &w, tokens, error);
-    if (status == WEFT_OK) status = swap(job, error);
+    weft_status status = open_writer(setup, &w, error);
+    if (status == WEFT_OK) status = swap(setup, error);
+    if (status == WEFT_OK) status = write_text(setup, &w, tokens, error);
+    if (status == WEFT_OK) status = swap(setup, error);
     close_writer(&w);
     if (fflush(stdout) != 0 && status == WEFT_OK)
         status = weft_fail(error, WEFT_IO, "cannot write the text to stdout");

@@ -107,14 +107,14 @@ static weft_status check_experts(const settings *s, weft_error *error)
 }
 
 /* Tokens are bytes, or words of a vocabulary, in which the text is then written. */
-static weft_status open_words(gpt_setup *job, weft_error *error)
+static weft_status open_words(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     const char *folder = settings_text(s, "tokens");
-    job->shape.vocab = GPT_VOCAB;
+    setup->shape.vocab = GPT_VOCAB;
     if (!*folder) return WEFT_OK;
-    WEFT_TRY(bpe_open(folder, &job->words, error));
-    job->shape.vocab = bpe_n_words(job->words);
+    WEFT_TRY(bpe_open(folder, &setup->words, error));
+    setup->shape.vocab = bpe_n_words(setup->words);
     return WEFT_OK;
 }
 
@@ -198,103 +198,103 @@ static gpt_shape shape_of(const settings *s)
     };
 }
 
-weft_status gpt_setup_check(gpt_setup *job, weft_error *error)
+weft_status gpt_setup_check(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     const int64_t until = settings_count(s, "until");
     WEFT_TRY(check_options(s, error));
-    job->shape = shape_of(s);
-    WEFT_TRY(open_words(job, error));
-    WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &job->groups, error));
-    job->parts = settings_count(s, "accumulate");
-    job->zero = (int)settings_count(s, "zero");
-    job->steps = settings_count(s, "steps");
-    job->until = until > 0 && until < job->steps ? until : job->steps;
+    setup->shape = shape_of(s);
+    WEFT_TRY(open_words(setup, error));
+    WEFT_TRY(gpt_groups_read(settings_text(s, "groups"), &setup->groups, error));
+    setup->parts = settings_count(s, "accumulate");
+    setup->zero = (int)settings_count(s, "zero");
+    setup->steps = settings_count(s, "steps");
+    setup->until = until > 0 && until < setup->steps ? until : setup->steps;
     return WEFT_OK;
 }
 
-static weft_status build_update(gpt_setup *job, weft_error *error)
+static weft_status build_update(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     const weft_optimizer *optimizer = weft_optimizer_find(settings_text(s, "optimizer"), error);
     if (!optimizer) return error->status;
-    if (job->shape.computes == WEFT_F16)
-        (void)weft_loss_scale(job->graph, FIRST_SCALE, SCALE_GROWTH);
-    const int n = job->variables ? gpt_n_variables(&job->shape) : 0;
-    WEFT_TRY(app_rate(s, job->graph, job->shape.dtype, job->steps, &job->rate, error));
-    job->update =
+    if (setup->shape.computes == WEFT_F16)
+        (void)weft_loss_scale(setup->graph, FIRST_SCALE, SCALE_GROWTH);
+    const int n = setup->variables ? gpt_n_variables(&setup->shape) : 0;
+    WEFT_TRY(app_rate(s, setup->graph, setup->shape.dtype, setup->steps, &setup->rate, error));
+    setup->update =
         weft_at(optimizer->name, WEFT_HERE,
-                optimizer->build(job->loss, &(weft_optimizer_options){
-                                                .rate_value = job->rate,
-                                                .clip = settings_real(s, "clip"),
-                                                .clip_by = settings_text(s, "clip-by"),
-                                                .gradient_norm = &job->norm,
-                                                .variables = {job->variables, n},
-                                                .gradients = {job->gradients, n},
-                                                .groups = {job->groups.list, job->groups.n},
-                                            }));
+                optimizer->build(setup->loss, &(weft_optimizer_options){
+                                                  .rate_value = setup->rate,
+                                                  .clip = settings_real(s, "clip"),
+                                                  .clip_by = settings_text(s, "clip-by"),
+                                                  .gradient_norm = &setup->norm,
+                                                  .variables = {setup->variables, n},
+                                                  .gradients = {setup->gradients, n},
+                                                  .groups = {setup->groups.list, setup->groups.n},
+                                              }));
     const weft_average_options average = {.decay = settings_real(s, "average")};
-    if (average.decay > 0) job->update = weft_average(job->update, &average);
+    if (average.decay > 0) setup->update = weft_average(setup->update, &average);
     return WEFT_OK;
 }
 
-weft_status gpt_setup_layout(gpt_setup *job, weft_error *error)
+weft_status gpt_setup_layout(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
-    WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &job->layout, error));
-    WEFT_TRY(weft_layout_store(job->layout, job->zero, "batch", error));
-    return weft_layout_check(job->layout, job->mesh, gpt_dims, GPT_N_DIMS, error);
+    const settings *s = setup->settings;
+    WEFT_TRY(weft_layout_create(settings_text(s, "layout"), &setup->layout, error));
+    WEFT_TRY(weft_layout_store(setup->layout, setup->zero, "batch", error));
+    return weft_layout_check(setup->layout, setup->mesh, gpt_dims, GPT_N_DIMS, error);
 }
 
-static weft_status build_loss(gpt_setup *job, weft_error *error)
+static weft_status build_loss(gpt_setup *setup, weft_error *error)
 {
-    if (job->parts == 1) {
-        job->loss = gpt_loss(&job->shape, job->graph, &job->model);
+    if (setup->parts == 1) {
+        setup->loss = gpt_loss(&setup->shape, setup->graph, &setup->model);
         return WEFT_OK;
     }
-    const size_t n = (size_t)gpt_n_variables(&job->shape);
-    const bool is_stored = weft_layout_stage(job->layout) >= 2;
-    job->variables = calloc(2 * n, sizeof *job->variables);
-    if (!job->variables) return weft_fail_memory(error, 2 * n * sizeof *job->variables);
-    job->gradients = job->variables + n;
-    job->loss = gpt_accumulate(&job->shape, job->parts, is_stored, job->graph, &job->model,
-                               job->variables, job->gradients);
-    if (job->loss.id == 0 && weft_graph_error(job->graph)->status == WEFT_OK)
-        return weft_fail_memory(error, n * sizeof *job->variables);
+    const size_t n = (size_t)gpt_n_variables(&setup->shape);
+    const bool is_stored = weft_layout_stage(setup->layout) >= 2;
+    setup->variables = calloc(2 * n, sizeof *setup->variables);
+    if (!setup->variables) return weft_fail_memory(error, 2 * n * sizeof *setup->variables);
+    setup->gradients = setup->variables + n;
+    setup->loss = gpt_accumulate(&setup->shape, setup->parts, is_stored, setup->graph,
+                                 &setup->model, setup->variables, setup->gradients);
+    if (setup->loss.id == 0 && weft_graph_error(setup->graph)->status == WEFT_OK)
+        return weft_fail_memory(error, n * sizeof *setup->variables);
     return WEFT_OK;
 }
 
-weft_status gpt_setup_build(gpt_setup *job, weft_error *error)
+weft_status gpt_setup_build(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
-    WEFT_TRY(gpt_setup_layout(job, error));
-    job->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
-    if (!job->graph) return weft_fail_memory(error, 0);
-    WEFT_TRY(build_loss(job, error));
-    return build_update(job, error);
+    const settings *s = setup->settings;
+    WEFT_TRY(gpt_setup_layout(setup, error));
+    setup->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
+    if (!setup->graph) return weft_fail_memory(error, 0);
+    WEFT_TRY(build_loss(setup, error));
+    return build_update(setup, error);
 }
 
-weft_status gpt_setup_compile(gpt_setup *job, weft_error *error)
+weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
 {
-    const char *dump = settings_text(job->settings, "dump");
+    const char *dump = settings_text(setup->settings, "dump");
     const weft_compile_options options = {
-        .strict = settings_flag(job->settings, "strict"),
+        .strict = settings_flag(setup->settings, "strict"),
         .dump = *dump ? dump : NULL,
-        .synchronous = settings_flag(job->settings, "synchronous"),
-        .link = job->link.text,
-        .precision = weft_precision_find(settings_text(job->settings, "precision")),
-        .unroll = job->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
-        .explain = settings_flag(job->settings, "explain")};
-    const weft_value values[] = {job->loss,
-                                 job->norm,
-                                 job->rate,
-                                 job->update,
-                                 job->model.facts.balance,
-                                 job->model.facts.dropped};
-    const int n = job->shape.mixture.experts > 1 ? 6 : 4;
-    WEFT_TRY(app_links(job->settings, job->mesh, &job->link, error));
-    return weft_compile(job->mesh, job->layout, (weft_values){values, n}, &options, &job->program,
-                        error);
+        .synchronous = settings_flag(setup->settings, "synchronous"),
+        .link = setup->link.text,
+        .precision = weft_precision_find(settings_text(setup->settings, "precision")),
+        .unroll = setup->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
+        .explain = settings_flag(setup->settings, "explain")};
+    const weft_value values[] = {setup->loss,
+                                 setup->norm,
+                                 setup->rate,
+                                 setup->update,
+                                 setup->model.facts.balance,
+                                 setup->model.facts.dropped};
+    const int n = setup->shape.mixture.experts > 1 ? 6 : 4;
+    WEFT_TRY(app_links(setup->settings, setup->mesh, &setup->link, error));
+    return weft_compile(setup->mesh, setup->layout, (weft_values){values, n}, &options,
+                        &setup->program, error);
 }
 
 /* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */
@@ -310,42 +310,42 @@ static void packed_corpus(char *path, size_t bytes)
     free(real);
 }
 
-weft_status gpt_setup_data(gpt_setup *job, weft_error *error)
+weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     const uint64_t seed = (uint64_t)settings_count(s, "seed");
     const char *path = settings_text(s, "data");
-    if (job->words && !*path)
+    if (setup->words && !*path)
         return weft_fail(error, WEFT_USAGE,
                          "--tokens %s and no --data: name a text in its words; weft tokens encode "
                          "makes one",
                          settings_text(s, "tokens"));
     if (*path)
-        snprintf(job->data_path, sizeof job->data_path, "%s", path);
+        snprintf(setup->data_path, sizeof setup->data_path, "%s", path);
     else
-        packed_corpus(job->data_path, sizeof job->data_path);
-    if (job->words)
-        WEFT_TRY(weft_tokens_open(job->data_path, job->shape.vocab, job->shape.seq, seed,
-                                  &job->data, error));
+        packed_corpus(setup->data_path, sizeof setup->data_path);
+    if (setup->words)
+        WEFT_TRY(weft_tokens_open(setup->data_path, setup->shape.vocab, setup->shape.seq, seed,
+                                  &setup->data, error));
     else
-        WEFT_TRY(weft_text_open(job->data_path, job->shape.seq, seed, &job->data, error));
-    if (job->words) {
+        WEFT_TRY(weft_text_open(setup->data_path, setup->shape.seq, seed, &setup->data, error));
+    if (setup->words) {
         char told[BPE_TOLD];
-        bpe_told(job->words, told);
-        WEFT_TRY(weft_dataset_fact(job->data, GPT_WORDS_FACT, told, error));
+        bpe_told(setup->words, told);
+        WEFT_TRY(weft_dataset_fact(setup->data, GPT_WORDS_FACT, told, error));
     }
-    return weft_dataset_start(job->data, job->program, error);
+    return weft_dataset_start(setup->data, setup->program, error);
 }
 
-void gpt_setup_close(gpt_setup *job)
+void gpt_setup_close(gpt_setup *setup)
 {
-    app_run_close(&job->run);
-    gpt_held_close(job);
-    bpe_close(&job->words);
-    weft_dataset_close(&job->data);
-    free(job->variables);
-    weft_program_destroy(&job->program);
-    weft_graph_destroy(&job->graph);
-    weft_layout_destroy(&job->layout);
-    weft_mesh_destroy(&job->mesh);
+    app_run_close(&setup->run);
+    gpt_held_close(setup);
+    bpe_close(&setup->words);
+    weft_dataset_close(&setup->data);
+    free(setup->variables);
+    weft_program_destroy(&setup->program);
+    weft_graph_destroy(&setup->graph);
+    weft_layout_destroy(&setup->layout);
+    weft_mesh_destroy(&setup->mesh);
 }

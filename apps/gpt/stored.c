@@ -132,10 +132,10 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error)
     return status == WEFT_OK ? app_json_status(error) : status;
 }
 
-weft_status gpt_stored_check(gpt_setup *job, weft_error *error)
+weft_status gpt_stored_check(gpt_setup *setup, weft_error *error)
 {
     char folder[4096];
-    const char *run = settings_text(job->settings, "run");
+    const char *run = settings_text(setup->settings, "run");
     app_checkpoint_folder(run, folder, sizeof folder);
     int64_t *steps;
     int n;
@@ -233,32 +233,33 @@ static weft_status fill(const settings *s, const weft_stored *stored, weft_progr
 }
 
 /* The words that it writes in are those that it was trained with. */
-static weft_status check_words(const gpt_setup *job, const weft_stored *stored, weft_error *error)
+static weft_status check_words(const gpt_setup *setup, const weft_stored *stored, weft_error *error)
 {
     static const char name[] = "; " GPT_WORDS_FACT ": ";
     char now[BPE_TOLD], before[BPE_TOLD];
     const char *at = strstr(weft_stored_data(stored), name);
-    if (!job->words || !at || settings_flag(job->settings, "data-changed")) return WEFT_OK;
+    if (!setup->words || !at || settings_flag(setup->settings, "data-changed")) return WEFT_OK;
     at += sizeof name - 1;
     snprintf(before, sizeof before, "%.*s", (int)strcspn(at, ";"), at);
-    bpe_told(job->words, now);
+    bpe_told(setup->words, now);
     if (strcmp(before, now) == 0) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "--tokens %.100s has %s, and %.200s was trained with %s; name the vocabulary "
                      "that it was trained with, or give --data-changed",
-                     settings_text(job->settings, "tokens"), now, weft_stored_path(stored), before);
+                     settings_text(setup->settings, "tokens"), now, weft_stored_path(stored),
+                     before);
 }
 
-weft_status gpt_stored_restore(const gpt_setup *job, weft_program *program, weft_error *error)
+weft_status gpt_stored_restore(const gpt_setup *setup, weft_program *program, weft_error *error)
 {
-    const settings *s = job->settings;
+    const settings *s = setup->settings;
     char path[4200];
     weft_value variable;
     weft_stored *stored = NULL;
     weft_error own = {.rank = -1};
     find_path(s, path, sizeof path);
     weft_status status = weft_stored_open(path, &stored, &own);
-    if (status == WEFT_OK) status = check_words(job, stored, &own);
+    if (status == WEFT_OK) status = check_words(setup, stored, &own);
     for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
         if (!is_cache(variable)) status = fill(s, stored, program, variable, &own);
     weft_stored_close(&stored);

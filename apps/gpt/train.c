@@ -6,17 +6,19 @@
 #include <math.h>
 #include <stdio.h>
 
-static weft_status one_step(gpt_setup *job, gpt_step *step, weft_error *error)
+static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
 {
     const double begun = app_seconds();
-    WEFT_TRY(weft_dataset_next(job->data, job->program, error));
-    WEFT_TRY(weft_run(job->program, error));
-    WEFT_TRY(weft_read_scalar(job->program, job->loss, &step->loss, error));
-    WEFT_TRY(weft_read_scalar(job->program, job->norm, &step->norm, error));
-    WEFT_TRY(weft_read_scalar(job->program, job->rate, &step->rate, error));
-    if (job->shape.mixture.experts > 1) {
-        WEFT_TRY(weft_read_scalar(job->program, job->model.facts.balance, &step->balance, error));
-        WEFT_TRY(weft_read_scalar(job->program, job->model.facts.dropped, &step->dropped, error));
+    WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
+    WEFT_TRY(weft_run(setup->program, error));
+    WEFT_TRY(weft_read_scalar(setup->program, setup->loss, &step->loss, error));
+    WEFT_TRY(weft_read_scalar(setup->program, setup->norm, &step->norm, error));
+    WEFT_TRY(weft_read_scalar(setup->program, setup->rate, &step->rate, error));
+    if (setup->shape.mixture.experts > 1) {
+        WEFT_TRY(
+            weft_read_scalar(setup->program, setup->model.facts.balance, &step->balance, error));
+        WEFT_TRY(
+            weft_read_scalar(setup->program, setup->model.facts.dropped, &step->dropped, error));
     }
     step->seconds = app_seconds() - begun;
     return WEFT_OK;
@@ -32,54 +34,54 @@ static weft_status report_step(gpt_report *report, const gpt_step *step, weft_er
 }
 
 /* With a loss scale: what the optimizer did not do. */
-static void say_skipped(const gpt_setup *job, gpt_report *report, int64_t step)
+static void say_skipped(const gpt_setup *setup, gpt_report *report, int64_t step)
 {
     char text[120];
-    if (job->shape.computes != WEFT_F16) return;
+    if (setup->shape.computes != WEFT_F16) return;
     snprintf(text, sizeof text,
              "step %lld: gradients overflowed f16; nothing was updated, the loss scale is halved",
              (long long)step);
     gpt_report_say(report, text);
 }
 
-static weft_status all_steps(gpt_setup *job, gpt_report *report, weft_error *error)
+static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
     char text[80];
-    for (int64_t i = job->run.first + 1; i <= job->until && !job->run.is_stopped; i++) {
+    for (int64_t i = setup->run.first + 1; i <= setup->until && !setup->run.is_stopped; i++) {
         gpt_step step = {.step = i, .held_out = NAN};
-        WEFT_TRY(one_step(job, &step, error));
-        if (gpt_held_is_due(job, i)) WEFT_TRY(gpt_held_loss(job, &step.held_out, error));
+        WEFT_TRY(one_step(setup, &step, error));
+        if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
         WEFT_TRY(report_step(report, &step, error));
-        if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(job, report, i);
-        if (stop_watch_news(&job->run.watch, text, sizeof text)) gpt_report_say(report, text);
+        if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
+        if (stop_watch_news(&setup->run.watch, text, sizeof text)) gpt_report_say(report, text);
         if (!isfinite(step.loss))
             return weft_fail(error, WEFT_NONFINITE,
                              "the loss is %g at step %lld; try a smaller --rate, a longer "
                              "--warmup or --clip 1",
                              step.loss, (long long)i);
-        WEFT_TRY(app_run_step(&job->run, i, error));
+        WEFT_TRY(app_run_step(&setup->run, i, error));
     }
-    return app_run_finish(&job->run, error);
+    return app_run_finish(&setup->run, error);
 }
 
-static weft_status run(gpt_setup *job, gpt_report *report, weft_error *error)
+static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
     char text[1024];
-    job->run.is_running = true;
-    if (all_steps(job, report, error) != WEFT_OK)
-        app_run_settle(&job->run, error);
-    else if (app_run_ending(&job->run, text, sizeof text))
+    setup->run.is_running = true;
+    if (all_steps(setup, report, error) != WEFT_OK)
+        app_run_settle(&setup->run, error);
+    else if (app_run_ending(&setup->run, text, sizeof text))
         gpt_report_say(report, text);
     return error->status;
 }
 
-weft_status gpt_train(gpt_setup *job, weft_error *error)
+weft_status gpt_train(gpt_setup *setup, weft_error *error)
 {
-    const app_run_setup setup = {job->settings, job->program, job->data, job->until};
+    const app_run_setup run_setup = {setup->settings, setup->program, setup->data, setup->until};
     gpt_report report = {0};
     weft_error own = {.rank = -1};
-    if (app_run_open(&job->run, &setup, &own) == WEFT_OK) gpt_report_open(&report, job, &own);
-    if (weft_world_agree(&own) == WEFT_OK) run(job, &report, &own);
+    if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK) gpt_report_open(&report, setup, &own);
+    if (weft_world_agree(&own) == WEFT_OK) run(setup, &report, &own);
     gpt_report_close(&report, &own);
     stop_watch_close(); /* nothing is left to save: a signal ends the process again */
     if (weft_world_agree(&own) == WEFT_OK) return WEFT_OK;

@@ -41,101 +41,101 @@ static const option_table table = {
     "config",
     "draw"};
 
-static mnist_model build(const app_training *task, int which, int64_t batch)
+static mnist_model build(const app_training *training, int which, int64_t batch)
 {
-    const settings *s = task->settings;
+    const settings *s = training->settings;
     const mnist_shape shape = {
         .is_cnn = settings_is(s, "model", "cnn"),
         .batch = batch,
         .channels = settings_count(s, "channels"),
         .hidden = settings_count(s, "hidden"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_training_dtype(task),
-        .classes = *(const int64_t *)task->own,
+        .dtype = app_training_dtype(training),
+        .classes = *(const int64_t *)training->own,
     };
-    return mnist_build(task->graph[which], &shape);
+    return mnist_build(training->graph[which], &shape);
 }
 
-static weft_value loss(app_training *task)
+static weft_value loss(app_training *training)
 {
-    return build(task, APP_LEARNS, settings_count(task->settings, "batch")).loss;
+    return build(training, APP_LEARNS, settings_count(training->settings, "batch")).loss;
 }
 
-static weft_status open_part(app_training *task, int which, int64_t first, int64_t count,
+static weft_status open_part(app_training *training, int which, int64_t first, int64_t count,
                              weft_error *error)
 {
     char images[4096], labels[4096];
-    const char *folder = settings_text(task->settings, "data");
-    const uint64_t seed = (uint64_t)settings_count(task->settings, "seed");
+    const char *folder = settings_text(training->settings, "data");
+    const uint64_t seed = (uint64_t)settings_count(training->settings, "seed");
     snprintf(images, sizeof images, "%s/t10k-images-idx3-ubyte", folder);
     snprintf(labels, sizeof labels, "%s/t10k-labels-idx1-ubyte", folder);
     return weft_idx_open(images, labels, first, count, which == APP_LEARNS, seed,
-                         &task->data[which], error);
+                         &training->data[which], error);
 }
 
 /* Labels that are no classes would be ignored, images learned and not learned alike. */
-static weft_status check_labels(app_training *task, weft_error *error)
+static weft_status check_labels(app_training *training, weft_error *error)
 {
-    int64_t *classes = task->own;
-    *classes = settings_count(task->settings, "classes");
-    for (int i = 0; i < APP_PROGRAMS && settings_count(task->settings, "classes") == 0; i++) {
-        const int64_t highest = weft_dataset_highest(task->data[i], "label", error);
+    int64_t *classes = training->own;
+    *classes = settings_count(training->settings, "classes");
+    for (int i = 0; i < APP_PROGRAMS && settings_count(training->settings, "classes") == 0; i++) {
+        const int64_t highest = weft_dataset_highest(training->data[i], "label", error);
         if (highest < 0) return error->status;
         *classes = highest + 1 > *classes ? highest + 1 : *classes;
     }
     for (int i = 0; i < APP_PROGRAMS; i++)
-        WEFT_TRY(weft_dataset_bound(task->data[i], "label", *classes, 0, error));
+        WEFT_TRY(weft_dataset_bound(training->data[i], "label", *classes, 0, error));
     return WEFT_OK;
 }
 
 /* Files that are not there can be had. */
-static void say_draw(const app_training *task, weft_error *error)
+static void say_draw(const app_training *training, weft_error *error)
 {
     char images[4200];
     static const char way[] = "; mnist draw DIR draws some";
     const size_t used = strlen(error->message);
     snprintf(images, sizeof images, "%.4000s/t10k-images-idx3-ubyte",
-             settings_text(task->settings, "data"));
+             settings_text(training->settings, "data"));
     if (error->status == WEFT_IO && access(images, F_OK) != 0)
         snprintf(error->message + used, sizeof error->message - used, "%s", way);
 }
 
-static weft_status open_data(app_training *task, weft_error *error)
+static weft_status open_data(app_training *training, weft_error *error)
 {
-    if (open_part(task, APP_LEARNS, 0, LEARN, error) != WEFT_OK) {
-        say_draw(task, error);
+    if (open_part(training, APP_LEARNS, 0, LEARN, error) != WEFT_OK) {
+        say_draw(training, error);
         return error->status;
     }
-    WEFT_TRY(open_part(task, APP_LOOKS, LEARN, TEST, error));
-    return check_labels(task, error);
+    WEFT_TRY(open_part(training, APP_LOOKS, LEARN, TEST, error));
+    return check_labels(training, error);
 }
 
 /* It is open; what was counted is said where it is no usual number. */
-static weft_status opened(app_training *task, weft_error *error)
+static weft_status opened(app_training *training, weft_error *error)
 {
-    const long long classes = *(const int64_t *)task->own;
+    const long long classes = *(const int64_t *)training->own;
     (void)error;
-    if (classes != 10 && weft_mesh_is_root(task->mesh)) printf("%lld classes\n", classes);
+    if (classes != 10 && weft_mesh_is_root(training->mesh)) printf("%lld classes\n", classes);
     return WEFT_OK;
 }
 
-static weft_status test(app_training *task, weft_error *error)
+static weft_status test(app_training *training, weft_error *error)
 {
     double right = 0;
-    WEFT_TRY(app_training_graph(task, error));
-    const mnist_model m = build(task, APP_LOOKS, TEST_BATCH);
-    WEFT_TRY(app_training_look(task, WEFT_VALUES(m.right), error));
-    weft_program *program = task->program[APP_LOOKS];
-    (void)!weft_dataset_start(task->data[APP_LOOKS], program, error);
+    WEFT_TRY(app_training_graph(training, error));
+    const mnist_model m = build(training, APP_LOOKS, TEST_BATCH);
+    WEFT_TRY(app_training_look(training, WEFT_VALUES(m.right), error));
+    weft_program *program = training->program[APP_LOOKS];
+    (void)!weft_dataset_start(training->data[APP_LOOKS], program, error);
     WEFT_TRY(weft_world_agree(error));
     for (int i = 0; i < TEST / TEST_BATCH; i++) {
         double some;
-        WEFT_TRY(weft_dataset_next(task->data[APP_LOOKS], program, error));
+        WEFT_TRY(weft_dataset_next(training->data[APP_LOOKS], program, error));
         WEFT_TRY(weft_run(program, error));
         WEFT_TRY(weft_read_scalar(program, m.right, &some, error));
         right += some;
     }
-    if (weft_mesh_is_root(task->mesh)) printf("test accuracy %.2f %%\n", 100 * right / TEST);
+    if (weft_mesh_is_root(training->mesh)) printf("test accuracy %.2f %%\n", 100 * right / TEST);
     return WEFT_OK;
 }
 

@@ -57,21 +57,21 @@ typedef struct job {
     words words[APP_PROGRAMS];
 } job;
 
-static weft_status begin(app_training *task, weft_error *error)
+static weft_status begin(app_training *training, weft_error *error)
 {
-    job *j = task->own;
-    const settings *s = task->settings;
+    job *j = training->own;
+    const settings *s = training->settings;
     const int64_t letters = settings_count(s, "letters"), length = settings_count(s, "length");
     const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
     j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
     j->words[APP_LOOKS].stream = TEST_STREAM;
-    return app_training_check_heads(task, error);
+    return app_training_check_heads(training, error);
 }
 
-static seq2seq_model build(const app_training *task, int which, int64_t batch)
+static seq2seq_model build(const app_training *training, int which, int64_t batch)
 {
-    const settings *s = task->settings;
-    const words *w = &((const job *)task->own)->words[which];
+    const settings *s = training->settings;
+    const words *w = &((const job *)training->own)->words[which];
     const seq2seq_shape shape = {
         .kind = seq2seq_find(settings_text(s, "model")),
         .batch = batch,
@@ -82,24 +82,25 @@ static seq2seq_model build(const app_training *task, int which, int64_t batch)
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
         .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
-        .dtype = app_training_dtype(task),
+        .dtype = app_training_dtype(training),
     };
-    return seq2seq_build(task->graph[which], &shape);
+    return seq2seq_build(training->graph[which], &shape);
 }
 
-static weft_value loss(app_training *task)
+static weft_value loss(app_training *training)
 {
-    const seq2seq_model m = build(task, APP_LEARNS, settings_count(task->settings, "batch"));
-    return seq2seq_loss(task->graph[APP_LEARNS], &m);
+    const seq2seq_model m =
+        build(training, APP_LEARNS, settings_count(training->settings, "batch"));
+    return seq2seq_loss(training->graph[APP_LEARNS], &m);
 }
 
-static weft_status open_data(app_training *task, weft_error *error)
+static weft_status open_data(app_training *training, weft_error *error)
 {
-    const job *j = task->own;
+    const job *j = training->own;
     const words *w = &j->words[APP_LEARNS];
-    WEFT_TRY(words_open(w, &task->data[APP_LEARNS], error));
-    WEFT_TRY(app_training_fact(task, "letters", w->letters, error));
-    return app_training_fact(task, "length", w->length, error);
+    WEFT_TRY(words_open(w, &training->data[APP_LEARNS], error));
+    WEFT_TRY(app_training_fact(training, "letters", w->letters, error));
+    return app_training_fact(training, "length", w->length, error);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -130,10 +131,10 @@ static void close_writer(writer *w)
     free(w->scores);
 }
 
-static weft_status open_writer(app_training *task, writer *w, weft_error *error)
+static weft_status open_writer(app_training *training, writer *w, weft_error *error)
 {
-    const words *own = &((const job *)task->own)->words[APP_LOOKS];
-    *w = (writer){.words = own, .width = settings_count(task->settings, "beam")};
+    const words *own = &((const job *)training->own)->words[APP_LOOKS];
+    *w = (writer){.words = own, .width = settings_count(training->settings, "beam")};
     const size_t rows = (size_t)rows_of(w), length = (size_t)own->length;
     const size_t scores = rows * length * (size_t)words_vocab(own);
     w->beam = beam_create(TEST_BATCH, w->width, own->length, words_vocab(own));
@@ -145,11 +146,11 @@ static weft_status open_writer(app_training *task, writer *w, weft_error *error)
         weft_fail_memory(&mine, scores * sizeof *w->scores);
     if (weft_world_agree(&mine) != WEFT_OK) *error = mine;
     WEFT_TRY(mine.status);
-    WEFT_TRY(app_training_graph(task, error));
-    w->model = build(task, APP_LOOKS, rows_of(w));
+    WEFT_TRY(app_training_graph(training, error));
+    w->model = build(training, APP_LOOKS, rows_of(w));
     w->likely = weft_cast(weft_log_softmax(w->model.logits, w->model.vocab), WEFT_F64);
-    WEFT_TRY(app_training_look(task, WEFT_VALUES(w->likely), error));
-    w->program = task->program[APP_LOOKS];
+    WEFT_TRY(app_training_look(training, WEFT_VALUES(w->likely), error));
+    w->program = training->program[APP_LOOKS];
     return WEFT_OK;
 }
 
@@ -204,11 +205,11 @@ static weft_status write_all(writer *w, bool is_root, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status look(app_training *task, weft_error *error)
+static weft_status look(app_training *training, weft_error *error)
 {
     writer w;
-    weft_status status = open_writer(task, &w, error);
-    if (status == WEFT_OK) status = write_all(&w, weft_mesh_is_root(task->mesh), error);
+    weft_status status = open_writer(training, &w, error);
+    if (status == WEFT_OK) status = write_all(&w, weft_mesh_is_root(training->mesh), error);
     close_writer(&w);
     return status;
 }

@@ -94,60 +94,61 @@ static weft_status check_sparse(const settings *s, weft_error *error)
         optimizer, settings_real(s, "clip"));
 }
 
-static weft_status begin(app_training *task, weft_error *error)
+static weft_status begin(app_training *training, weft_error *error)
 {
-    job *j = task->own;
-    const settings *s = task->settings;
+    job *j = training->own;
+    const settings *s = training->settings;
     const corpus_options o = {.most_words = settings_count(s, "words"),
                               .window = settings_count(s, "window"),
                               .negatives = settings_count(s, "negatives"),
                               .sample = settings_real(s, "thin"),
                               .seed = (uint64_t)settings_count(s, "seed")};
-    WEFT_TRY(app_training_check_data(task, "text to learn", error));
+    WEFT_TRY(app_training_check_data(training, "text to learn", error));
     WEFT_TRY(check_sparse(s, error));
     if (o.window > CORPUS_MOST_NEAR || o.negatives > CORPUS_MOST_NEAR)
         return weft_fail(error, WEFT_USAGE,
                          "--window %lld --negatives %lld: there can be 1 to %d of each",
                          (long long)o.window, (long long)o.negatives, CORPUS_MOST_NEAR);
     WEFT_TRY(corpus_open(settings_text(s, "data"), &o, &j->corpus, error));
-    task->mark = corpus_mark(j->corpus);
+    training->mark = corpus_mark(j->corpus);
     return read_queries(j, settings_text(s, "nearest"), error);
 }
 
-static word2vec_shape shape_of(const app_training *task)
+static word2vec_shape shape_of(const app_training *training)
 {
-    const settings *s = task->settings;
+    const settings *s = training->settings;
     return (word2vec_shape){.batch = settings_count(s, "batch"),
-                            .vocab = corpus_words(((const job *)task->own)->corpus),
+                            .vocab = corpus_words(((const job *)training->own)->corpus),
                             .embed = settings_count(s, "width"),
                             .candidates = 1 + settings_count(s, "negatives"),
-                            .dtype = app_training_dtype(task)};
+                            .dtype = app_training_dtype(training)};
 }
 
-static weft_value loss(app_training *task)
+static weft_value loss(app_training *training)
 {
-    const word2vec_shape shape = shape_of(task);
-    job *j = task->own;
-    j->model = word2vec_build(task->graph[APP_LEARNS], &shape);
+    const word2vec_shape shape = shape_of(training);
+    job *j = training->own;
+    j->model = word2vec_build(training->graph[APP_LEARNS], &shape);
     return j->model.loss;
 }
 
-static weft_value update(app_training *task, weft_value of, weft_value rate)
+static weft_value update(app_training *training, weft_value of, weft_value rate)
 {
-    const job *j = task->own;
-    const word2vec_shape shape = shape_of(task);
-    if (!settings_flag(task->settings, "sparse")) return (weft_value){of.graph, 0};
+    const job *j = training->own;
+    const word2vec_shape shape = shape_of(training);
+    if (!settings_flag(training->settings, "sparse")) return (weft_value){of.graph, 0};
     return word2vec_step(&j->model, &shape, rate);
 }
 
-static weft_status open_data(app_training *task, weft_error *error)
+static weft_status open_data(app_training *training, weft_error *error)
 {
-    const job *j = task->own;
+    const job *j = training->own;
     char told[CORPUS_TOLD];
     corpus_told(j->corpus, told);
-    WEFT_TRY(corpus_pairs(j->corpus, &task->data[APP_LEARNS], error));
-    WEFT_TRY(weft_dataset_fact(task->data[APP_LEARNS], "text", told, error));
-    return app_training_fact(task, "window", settings_count(task->settings, "window"), error);
+    WEFT_TRY(corpus_pairs(j->corpus, &training->data[APP_LEARNS], error));
+    WEFT_TRY(weft_dataset_fact(training->data[APP_LEARNS], "text", told, error));
+    return app_training_fact(training, "window", settings_count(training->settings, "window"),
+                             error);
 }
 
 /* How many more bytes than letters a word has: columns are filled by letters. */
@@ -174,19 +175,19 @@ static void print_nearest(const job *j, const int32_t *ids, const double *cosine
     }
 }
 
-static weft_status find_nearest(app_training *task, int32_t *ids, double *cosines, int64_t n_near,
-                                weft_error *error)
+static weft_status find_nearest(app_training *training, int32_t *ids, double *cosines,
+                                int64_t n_near, weft_error *error)
 {
     weft_value near_ids;
-    const job *j = task->own;
-    const word2vec_shape shape = shape_of(task);
+    const job *j = training->own;
+    const word2vec_shape shape = shape_of(training);
     const int64_t n = j->n_queries * n_near;
-    WEFT_TRY(app_training_graph(task, error));
-    weft_graph *graph = task->graph[APP_LOOKS];
+    WEFT_TRY(app_training_graph(training, error));
+    weft_graph *graph = training->graph[APP_LOOKS];
     const weft_value cosine =
         weft_cast(word2vec_nearest(graph, &shape, j->n_queries, n_near, &near_ids), WEFT_F64);
-    WEFT_TRY(app_training_look(task, WEFT_VALUES(cosine, near_ids), error));
-    weft_program *program = task->program[APP_LOOKS];
+    WEFT_TRY(app_training_look(training, WEFT_VALUES(cosine, near_ids), error));
+    weft_program *program = training->program[APP_LOOKS];
     WEFT_TRY(weft_write(program, weft_find_input(program, "query"), WEFT_I32, j->queries,
                         j->n_queries * (int64_t)sizeof *j->queries, error));
     WEFT_TRY(weft_run(program, error));
@@ -194,17 +195,18 @@ static weft_status find_nearest(app_training *task, int32_t *ids, double *cosine
     return weft_read(program, cosine, WEFT_F64, cosines, n * (int64_t)sizeof *cosines, error);
 }
 
-static weft_status look(app_training *task, weft_error *error)
+static weft_status look(app_training *training, weft_error *error)
 {
-    const job *j = task->own;
-    const int64_t asked = 1 + settings_count(task->settings, "show"); /* itself besides */
+    const job *j = training->own;
+    const int64_t asked = 1 + settings_count(training->settings, "show"); /* itself besides */
     const int64_t n_near = asked < corpus_words(j->corpus) ? asked : corpus_words(j->corpus);
     int32_t *ids = calloc((size_t)(j->n_queries * n_near), sizeof *ids);
     double *cosines = calloc((size_t)(j->n_queries * n_near), sizeof *cosines);
     weft_error own = {.rank = -1};
     if (!ids || !cosines) weft_fail_memory(&own, (size_t)(j->n_queries * n_near) * sizeof *cosines);
-    if (weft_world_agree(&own) == WEFT_OK) (void)!find_nearest(task, ids, cosines, n_near, &own);
-    if (own.status == WEFT_OK && weft_mesh_is_root(task->mesh))
+    if (weft_world_agree(&own) == WEFT_OK)
+        (void)!find_nearest(training, ids, cosines, n_near, &own);
+    if (own.status == WEFT_OK && weft_mesh_is_root(training->mesh))
         print_nearest(j, ids, cosines, n_near);
     free(ids);
     free(cosines);
@@ -212,9 +214,9 @@ static weft_status look(app_training *task, weft_error *error)
     return own.status;
 }
 
-static void close_corpus(app_training *task)
+static void close_corpus(app_training *training)
 {
-    corpus_close(&((job *)task->own)->corpus);
+    corpus_close(&((job *)training->own)->corpus);
 }
 
 int main(int n, char **arguments)

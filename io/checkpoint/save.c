@@ -122,9 +122,9 @@ static bool may_write(const weft_save *save, const void *memory)
            (save->snapshot.staging && weft_snapshot_has_taken(&save->snapshot, memory));
 }
 
-static void wait_taken(weft_snapshot_guard *hold, const void *memory)
+static void wait_taken(weft_snapshot_guard *guard, const void *memory)
 {
-    weft_save *save = (weft_save *)((char *)hold - offsetof(weft_save, hold));
+    weft_save *save = (weft_save *)((char *)guard - offsetof(weft_save, guard));
     weft_lock_take(&save->lock);
     while (!may_write(save, memory))
         weft_condition_wait(&save->taken, &save->lock, "a variable to be copied");
@@ -154,7 +154,7 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     if (save == NULL) return weft_fail_memory(error, sizeof *save);
     save->file = -1;
     save->peers.n = 1;
-    save->hold.wait = wait_taken;
+    save->guard.wait = wait_taken;
     pthread_mutex_init(&save->lock, NULL);
     pthread_cond_init(&save->taken, NULL);
     if (state->step < 0 || state->sample < 0)
@@ -427,7 +427,7 @@ weft_status weft_save_start(weft_checkpoints *c, weft_program *program,
     WEFT_TRY(weft_calls_check(save->peers.comm, error));
     WEFT_TRY(make_room(c, error));
     WEFT_TRY(make_file(c, error));
-    weft_snapshot_guard_start(&save->hold, program);
+    weft_snapshot_guard_start(&save->guard, program);
     start_phase(c);
     return WEFT_OK;
 }
@@ -452,7 +452,7 @@ void weft_save_free(weft_checkpoints *c, bool is_alone)
     if (save == NULL) return;
     weft_sync_store(&save->is_cancelled, true);
     weft_save_join(save);
-    weft_snapshot_guard_end(&save->hold);
+    weft_snapshot_guard_end(&save->guard);
     if (save->file >= 0) close(save->file);
     /* A committed one no longer has this name. */
     if ((!is_alone || save->peers.n == 1) && save->peers.self == 0 && save->temporary[0])

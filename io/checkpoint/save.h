@@ -40,7 +40,7 @@ typedef struct weft_save {
     int n_copying;     /* threads while the program is held; it is soon over */
     int n_threads;     /* threads after that                                  */
 
-    weft_snapshot_guard hold; /* the program's variables, until is_taken */
+    weft_snapshot_guard guard; /* the program's variables, until is_taken */
     pthread_mutex_t lock;
     pthread_cond_t taken;
     bool is_taken;

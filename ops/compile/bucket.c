@@ -31,7 +31,7 @@ typedef enum standing {
     DONE /* it has its place in the new order */
 } standing;
 
-typedef struct joining {
+typedef struct bucketing {
     weft_plan *plan;
     weft_error *error;
     weft_step *ordered; /* the new order */
@@ -51,23 +51,23 @@ typedef struct joining {
     int64_t room;   /* that temporaries have, at any time                                      */
     bool has_joined;
     weft_regions regions;
-} joining;
+} bucketing;
 
 /* ---- one exchange ------------------------------------------------------------------------------ */
 
-static uint32_t operand_of(const joining *j, uint32_t s)
+static uint32_t operand_of(const bucketing *j, uint32_t s)
 {
     return weft_placed_owner(j->plan, j->plan->steps[s].in[0]);
 }
 
 /* Of the memory that a tensor takes. */
-static int64_t bytes_of(const joining *j, uint32_t placed)
+static int64_t bytes_of(const bucketing *j, uint32_t placed)
 {
     return (weft_placed_bytes(j->plan, placed, 0) + 63) / 64 * 64;
 }
 
 /* What packing and unpacking it copies. */
-static double copied_by(const joining *j, uint32_t s)
+static double copied_by(const bucketing *j, uint32_t s)
 {
     const weft_step *step = &j->plan->steps[s];
     return (double)(weft_placed_bytes(j->plan, step->in[0], 0) +
@@ -79,7 +79,7 @@ static double copy_price(double bytes)
     return bytes / WEFT_COPIES_PER_BYTE;
 }
 
-static bool is_small(const joining *j, uint32_t s)
+static bool is_small(const bucketing *j, uint32_t s)
 {
     const weft_plan *plan = j->plan;
     const weft_step *step = &plan->steps[s];
@@ -98,7 +98,7 @@ static int combine_of(const weft_plan *plan, const weft_step *step)
     return ends ? convert.from.combine : WEFT_NOT_PARTIAL;
 }
 
-static bool are_alike(const joining *j, uint32_t a, uint32_t b)
+static bool are_alike(const bucketing *j, uint32_t a, uint32_t b)
 {
     const weft_plan *plan = j->plan;
     const weft_step *x = &plan->steps[a], *y = &plan->steps[b];
@@ -109,14 +109,14 @@ static bool are_alike(const joining *j, uint32_t a, uint32_t b)
 }
 
 /* Whether its operand is read by nobody after it. */
-static bool is_last_reader(const joining *j, uint32_t s)
+static bool is_last_reader(const bucketing *j, uint32_t s)
 {
     const uint32_t operand = operand_of(j, s);
     return j->plan->placed[operand].home == WEFT_TEMPORARY && j->last_read[operand] == s + 1;
 }
 
 /* Bytes that live between its place and place `at` if it stands there, less those that do not any more. */
-static int64_t growth(const joining *j, uint32_t s, uint32_t at)
+static int64_t growth(const bucketing *j, uint32_t s, uint32_t at)
 {
     const weft_step *step = &j->plan->steps[s];
     const int64_t in = is_last_reader(j, s) ? bytes_of(j, step->in[0]) : 0;
@@ -126,7 +126,7 @@ static int64_t growth(const joining *j, uint32_t s, uint32_t at)
 
 /* ---- the new order ------------------------------------------------------------------------------- */
 
-static void release(joining *j, uint32_t after)
+static void release(bucketing *j, uint32_t after)
 {
     for (uint32_t c = j->first[after]; c; c = j->next[c - 1]) {
         j->standing[c - 1] = READY;
@@ -134,7 +134,7 @@ static void release(joining *j, uint32_t after)
     }
 }
 
-static void put(joining *j, const weft_step *step)
+static void put(bucketing *j, const weft_step *step)
 {
     j->ordered[j->n_ordered++] = *step;
 }
@@ -148,7 +148,7 @@ static int by_number(const void *a, const void *b)
 /* ---- a group ------------------------------------------------------------------------------------- */
 
 /* Exchange `s` first, and those that may go with it. */
-static void gather_group(joining *j, uint32_t s, uint32_t at)
+static void gather_group(bucketing *j, uint32_t s, uint32_t at)
 {
     weft_exchange exchange;
     const weft_step *step = &j->plan->steps[s];
@@ -167,7 +167,7 @@ static void gather_group(joining *j, uint32_t s, uint32_t at)
 }
 
 /* The step of all in the group, the first one's origin its own. */
-static weft_status make_step(const joining *j, weft_step *joined)
+static weft_status make_step(const bucketing *j, weft_step *joined)
 {
     const uint32_t n = j->n_group;
     uint32_t *placed = weft_arena_take(j->plan->arena, 2 * n * sizeof *placed);
@@ -188,7 +188,7 @@ static weft_status make_step(const joining *j, weft_step *joined)
 }
 
 /* What it needs beside what is alive anyway, against the most that is alive at once. An all_reduce is done in place. */
-static weft_status look_whether_it_fits(const joining *j, const weft_step *joined, uint32_t at,
+static weft_status look_whether_it_fits(const bucketing *j, const weft_step *joined, uint32_t at,
                                         bool *fits)
 {
     int64_t bytes = 0, scratch;
@@ -203,7 +203,7 @@ static weft_status look_whether_it_fits(const joining *j, const weft_step *joine
 }
 
 /* Prices of all alone, less that of the joined one. */
-static double saved_by(const joining *j, const weft_step *joined, double *copied)
+static double saved_by(const bucketing *j, const weft_step *joined, double *copied)
 {
     const weft_cost *cost = &j->plan->cost;
     weft_exchange exchange;
@@ -221,7 +221,7 @@ static double saved_by(const joining *j, const weft_step *joined, double *copied
 }
 
 /* The largest group that fits and is cheaper; else `s` is alone. */
-static weft_status choose_group(joining *j, uint32_t s, uint32_t at, weft_step *joined)
+static weft_status choose_group(bucketing *j, uint32_t s, uint32_t at, weft_step *joined)
 {
     double copied;
     for (gather_group(j, s, at); j->n_group > 1; j->n_group--) {
@@ -243,7 +243,7 @@ static weft_status choose_group(joining *j, uint32_t s, uint32_t at, weft_step *
 }
 
 /* Exchange `s` stands before step `at`, with whoever goes with it. */
-static weft_status place_group(joining *j, uint32_t s, uint32_t at)
+static weft_status place_group(bucketing *j, uint32_t s, uint32_t at)
 {
     weft_step joined;
     if (j->standing[s] == DONE) return WEFT_OK;
@@ -265,7 +265,7 @@ static weft_status place_group(joining *j, uint32_t s, uint32_t at)
 /* ---- all steps ----------------------------------------------------------------------------------- */
 
 /* Who makes what step `s` reads, and who reads what it writes over, comes before it. */
-static weft_status place_needed(joining *j, uint32_t s)
+static weft_status place_needed(bucketing *j, uint32_t s)
 {
     const weft_plan *plan = j->plan;
     const weft_step *step = &plan->steps[s];
@@ -287,7 +287,7 @@ static weft_status place_needed(joining *j, uint32_t s)
 }
 
 /* Exchanges from `begin` to a fence stand before it. */
-static weft_status place_before(joining *j, uint32_t begin, uint32_t fence)
+static weft_status place_before(bucketing *j, uint32_t begin, uint32_t fence)
 {
     for (uint32_t s = begin; s < fence; s++)
         if (j->standing[s] != STAYS) WEFT_TRY(place_group(j, s, fence));
@@ -295,7 +295,7 @@ static weft_status place_before(joining *j, uint32_t begin, uint32_t fence)
 }
 
 /* Makers, readers and small exchanges, as the plan stands. */
-static void look_at_steps(joining *j)
+static void look_at_steps(bucketing *j)
 {
     const weft_plan *plan = j->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -315,7 +315,7 @@ static void look_at_steps(joining *j)
         if (plan->placed[id].is_output) j->last_read[weft_placed_owner(plan, id)] = UINT32_MAX;
 }
 
-static void count_alive(joining *j)
+static void count_alive(bucketing *j)
 {
     const weft_plan *plan = j->plan;
     for (uint32_t id = 1; id < plan->n_placed; id++) {
@@ -330,7 +330,7 @@ static void count_alive(joining *j)
 }
 
 /* The new order of all steps. */
-static weft_status order_steps(joining *j)
+static weft_status order_steps(bucketing *j)
 {
     const uint32_t n = j->plan->n_steps;
     uint32_t begin = 0;
@@ -357,7 +357,7 @@ static weft_status order_steps(joining *j)
 
 /* ---- the pass ------------------------------------------------------------------------------------ */
 
-static weft_status open_joining(joining *j)
+static weft_status open_joining(bucketing *j)
 {
     const weft_plan *plan = j->plan;
     const size_t n = plan->n_steps + 1, bytes = n * sizeof(uint32_t);
@@ -380,7 +380,7 @@ static weft_status open_joining(joining *j)
 }
 
 /* Whether the new order fits; if not, there is less room from now on. */
-static weft_status try_order(joining *j, weft_trial *before, int n_left, bool *fits)
+static weft_status try_order(bucketing *j, weft_trial *before, int n_left, bool *fits)
 {
     weft_trial *after;
     int64_t had, has;
@@ -397,7 +397,7 @@ static weft_status try_order(joining *j, weft_trial *before, int n_left, bool *f
 }
 
 /* Try until the arena is no larger than it was; false: it always is, or there is nothing to join. */
-static weft_status find_order(joining *j, bool *is_found)
+static weft_status find_order(bucketing *j, bool *is_found)
 {
     weft_trial *before;
     *is_found = false;
@@ -417,7 +417,7 @@ static weft_status find_order(joining *j, bool *is_found)
 
 weft_status weft_pass_bucket(weft_plan *plan, weft_error *error)
 {
-    joining j = {.plan = plan, .error = error};
+    bucketing j = {.plan = plan, .error = error};
     bool is_found = false;
     weft_status status = open_joining(&j);
     if (status == WEFT_OK) status = find_order(&j, &is_found);

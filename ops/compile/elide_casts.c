@@ -8,13 +8,13 @@
  */
 #include "passes.h"
 
-typedef struct narrowing {
+typedef struct eliding {
     weft_plan *plan;
     uint32_t *maker;   /* [n_placed] step + 1; 0: it is there before the run, or the trip */
     uint32_t *n_reads; /* [n_placed] of its memory; an output has one more */
     uint32_t *cast;    /* [n_placed] the first step + 1 that makes bf16 of it; 0: none */
     bool *is_gone;     /* [n_steps] */
-} narrowing;
+} eliding;
 
 static bool is_carried(const weft_plan *plan, uint32_t placed)
 {
@@ -33,7 +33,7 @@ static bool is_cast(const weft_plan *plan, const weft_step *step, weft_dtype fro
            weft_same_dims(plan, step->in[0], step->out[0], in->type.shape.n_dims);
 }
 
-static weft_status count_uses(narrowing *n, weft_error *error)
+static weft_status count_uses(eliding *n, weft_error *error)
 {
     const weft_plan *plan = n->plan;
     const size_t bytes = plan->n_placed * sizeof(uint32_t);
@@ -73,7 +73,7 @@ static bool all_narrow(const weft_plan *plan, const weft_step *step)
 }
 
 /* Where the same numbers stand in bf16 when step s begins; 0: nowhere. */
-static uint32_t narrow_operand(const narrowing *n, uint32_t s, uint32_t placed)
+static uint32_t narrow_operand(const eliding *n, uint32_t s, uint32_t placed)
 {
     const weft_plan *plan = n->plan;
     const uint32_t m = n->maker[placed], c = n->cast[placed];
@@ -86,7 +86,7 @@ static uint32_t narrow_operand(const narrowing *n, uint32_t s, uint32_t placed)
 }
 
 /* The cast that alone reads a result, by step + 1; 0: others do. */
-static uint32_t only_cast(const narrowing *n, const weft_step *step, int o)
+static uint32_t only_cast(const eliding *n, const weft_step *step, int o)
 {
     const weft_plan *plan = n->plan;
     const uint32_t placed = step->out[o], c = n->cast[placed];
@@ -102,7 +102,7 @@ static uint32_t only_cast(const narrowing *n, const weft_step *step, int o)
 /* ---- what is done -------------------------------------------------------------------------------- */
 
 /* One reader less; a cast that nobody reads any more goes. */
-static void let_go(narrowing *n, uint32_t placed)
+static void let_go(eliding *n, uint32_t placed)
 {
     const weft_plan *plan = n->plan;
     const uint32_t m = n->maker[placed];
@@ -122,7 +122,7 @@ static uint32_t *own_list(const weft_plan *plan, const uint32_t *list, int n, we
     return own;
 }
 
-static weft_status narrow_operands(narrowing *n, uint32_t s, weft_error *error)
+static weft_status narrow_operands(eliding *n, uint32_t s, weft_error *error)
 {
     weft_plan *plan = n->plan;
     weft_step *step = &plan->steps[s];
@@ -144,7 +144,7 @@ static weft_status narrow_operands(narrowing *n, uint32_t s, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status narrow_results(narrowing *n, uint32_t s, weft_error *error)
+static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
 {
     weft_plan *plan = n->plan;
     weft_step *step = &plan->steps[s];
@@ -175,7 +175,7 @@ static bool may_narrow(const weft_plan *plan, const weft_step *step)
 /* Operands of all steps first: a gradient reads what its op gave, which a cast alone should. */
 weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
 {
-    narrowing n = {.plan = plan};
+    eliding n = {.plan = plan};
     uint32_t kept = 0;
     if (plan->precision != WEFT_PRECISION_BF16) return WEFT_OK;
     WEFT_TRY(count_uses(&n, error));

@@ -16,7 +16,7 @@ enum {
     OPEN = 16        /* bundles that a loop may still join: the last that were begun */
 };
 
-typedef struct bundling {
+typedef struct fusing {
     weft_plan *plan;
     uint32_t *maker;        /* [n_placed] step + 1; 0: it is there before the run               */
     uint32_t *variable;     /* [n_placed] in which it is stored; 0: in none, or in several      */
@@ -28,7 +28,7 @@ typedef struct bundling {
     uint32_t *tail;        /* [n_steps] of a first one                                         */
     uint32_t open[OPEN];   /* their first steps */
     int n_open;
-} bundling;
+} fusing;
 
 static bool is_store(const weft_plan *plan, const weft_step *step)
 {
@@ -46,7 +46,7 @@ static bool is_plain(const weft_plan *plan, const weft_fused_op *link)
 }
 
 /* Will order have the result made in its variable's memory, if step s stands at `at`? */
-static bool is_made_in_place(const bundling *b, uint32_t s, uint32_t result, uint32_t at)
+static bool is_made_in_place(const fusing *b, uint32_t s, uint32_t result, uint32_t at)
 {
     const weft_plan *plan = b->plan;
     const weft_step *step = &plan->steps[s];
@@ -62,7 +62,7 @@ static bool is_made_in_place(const bundling *b, uint32_t s, uint32_t result, uin
     return true;
 }
 
-static bool is_small(const bundling *b, uint32_t s)
+static bool is_small(const fusing *b, uint32_t s)
 {
     const weft_plan *plan = b->plan;
     const weft_step *step = &plan->steps[s];
@@ -106,7 +106,7 @@ static bool same_holders(const weft_plan *plan, uint32_t a, uint32_t b)
     return true;
 }
 
-static bool do_the_same(const bundling *b, const weft_step *x, const weft_step *y)
+static bool do_the_same(const fusing *b, const weft_step *x, const weft_step *y)
 {
     const weft_plan *plan = b->plan;
     if (x->phase != y->phase || x->n_in != y->n_in || x->n_out != y->n_out ||
@@ -124,7 +124,7 @@ static bool do_the_same(const bundling *b, const weft_step *x, const weft_step *
 /* ---- together -------------------------------------------------------------------------------- */
 
 /* Is all that step s reads there at `first`, unwritten by those in its bundle, and each variable free to be written? */
-static bool may_stand_at(const bundling *b, uint32_t s, uint32_t first)
+static bool may_stand_at(const fusing *b, uint32_t s, uint32_t first)
 {
     const weft_step *step = &b->plan->steps[s];
     if (b->regions.part[s] != b->regions.part[first]) return false;
@@ -139,7 +139,7 @@ static bool may_stand_at(const bundling *b, uint32_t s, uint32_t first)
     return true;
 }
 
-static uint32_t find_bundle(const bundling *b, uint32_t s)
+static uint32_t find_bundle(const fusing *b, uint32_t s)
 {
     const int n = b->n_open < OPEN ? b->n_open : OPEN;
     for (int i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ static uint32_t find_bundle(const bundling *b, uint32_t s)
     return s;
 }
 
-static void take_in(bundling *b, uint32_t s)
+static void take_in(fusing *b, uint32_t s)
 {
     const weft_step *step = &b->plan->steps[s];
     const uint32_t first = find_bundle(b, s);
@@ -165,7 +165,7 @@ static void take_in(bundling *b, uint32_t s)
 }
 
 /* One step of all that follow each other from `first`. */
-static weft_status join_bundle(bundling *b, uint32_t first, weft_error *error)
+static weft_status fuse_group(fusing *b, uint32_t first, weft_error *error)
 {
     weft_plan *plan = b->plan;
     weft_step *step = &plan->steps[first];
@@ -193,7 +193,7 @@ static weft_status join_bundle(bundling *b, uint32_t first, weft_error *error)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-static void note_step(bundling *b, uint32_t s)
+static void note_step(fusing *b, uint32_t s)
 {
     const weft_plan *plan = b->plan;
     const weft_step *step = &plan->steps[s];
@@ -205,7 +205,7 @@ static void note_step(bundling *b, uint32_t s)
 }
 
 /* A value that is stored twice, or a variable that has two stores, is nobody's. */
-static void note_store(bundling *b, const weft_step *step)
+static void note_store(fusing *b, const weft_step *step)
 {
     if (!is_store(b->plan, step)) return;
     const uint32_t value = step->in[0], variable = step->out[0];
@@ -214,7 +214,7 @@ static void note_store(bundling *b, const weft_step *step)
     b->written_with[value] = b->written_with[variable] = 1;
 }
 
-static weft_status open_bundling(bundling *b, weft_error *error)
+static weft_status open_bundling(fusing *b, weft_error *error)
 {
     const weft_plan *plan = b->plan;
     uint32_t **const by_placed[] = {&b->maker, &b->variable, &b->last_reader, &b->read_before,
@@ -236,7 +236,7 @@ static weft_status open_bundling(bundling *b, weft_error *error)
 
 weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error)
 {
-    bundling b = {.plan = plan};
+    fusing b = {.plan = plan};
     WEFT_TRY(open_bundling(&b, error));
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
@@ -247,7 +247,7 @@ weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error)
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         if (b.head[s] != s) continue;
-        WEFT_TRY(join_bundle(&b, s, error));
+        WEFT_TRY(fuse_group(&b, s, error));
         plan->steps[kept++] = plan->steps[s];
     }
     plan->n_steps = kept;

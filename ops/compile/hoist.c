@@ -26,7 +26,7 @@ enum {
     MOST_TRIES = 5
 };
 
-typedef struct hurrying {
+typedef struct hoisting {
     weft_plan *plan;
     weft_error *error;
     weft_sequence sequence; /* n_needs and n_readers count those that are not placed yet */
@@ -42,17 +42,17 @@ typedef struct hurrying {
     uint32_t stamp;
     int64_t alive, most; /* bytes of temporaries behind the last step, and the most so far */
     int64_t room;        /* the most there may be                                          */
-} hurrying;
+} hoisting;
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const hurrying *h, uint32_t placed)
+static int64_t bytes_of(const hoisting *h, uint32_t placed)
 {
     return (weft_placed_bytes(h->plan, placed, 0) + 63) / 64 * 64;
 }
 
 /* Bytes that begin to live at a step: of results that are read, or kept. */
-static int64_t made_by(hurrying *h, uint32_t s)
+static int64_t made_by(hoisting *h, uint32_t s)
 {
     const weft_step *step = &h->plan->steps[s];
     int64_t bytes = 0;
@@ -68,7 +68,7 @@ static int64_t made_by(hurrying *h, uint32_t s)
 }
 
 /* Bytes of operands that `change` readers more have; those with no reader left live no more. */
-static int64_t count_readers(hurrying *h, uint32_t s, int change)
+static int64_t count_readers(hoisting *h, uint32_t s, int change)
 {
     const weft_step *step = &h->plan->steps[s];
     int64_t bytes = 0;
@@ -93,7 +93,7 @@ static bool is_in_place(const weft_step *step)
            (step->kind == WEFT_STEP_CONVERT && step->convert.kind == WEFT_ALL_REDUCE);
 }
 
-static void place(hurrying *h, uint32_t s)
+static void place(hoisting *h, uint32_t s)
 {
     const int64_t made = made_by(h, s), ended = count_readers(h, s, -1);
     int64_t beside = is_in_place(&h->plan->steps[s]) ? made - ended : made;
@@ -107,7 +107,7 @@ static void place(hurrying *h, uint32_t s)
 }
 
 /* All that was placed since `n_order` is not. */
-static void take_back(hurrying *h, uint32_t n_order)
+static void take_back(hoisting *h, uint32_t n_order)
 {
     while (h->n_order > n_order) {
         const uint32_t s = h->order[--h->n_order];
@@ -119,7 +119,7 @@ static void take_back(hurrying *h, uint32_t n_order)
 }
 
 /* Step s, and before it what it still needs; false: that is too much: the order would be longer than `end`. */
-static bool place_with_needs(hurrying *h, uint32_t s, uint32_t end)
+static bool place_with_needs(hoisting *h, uint32_t s, uint32_t end)
 {
     if (h->n_order + h->sequence.n_needs[s] >= end) return false;
     for (uint32_t e = h->sequence.needs[s]; e && h->sequence.n_needs[s];
@@ -132,7 +132,7 @@ static bool place_with_needs(hurrying *h, uint32_t s, uint32_t end)
 }
 
 /* Bytes of what it reads, which are there, and which nobody else will read any more. */
-static int64_t ended_by(const hurrying *h, uint32_t s)
+static int64_t ended_by(const hoisting *h, uint32_t s)
 {
     const weft_plan *plan = h->plan;
     const weft_step *step = &plan->steps[s];
@@ -147,7 +147,7 @@ static int64_t ended_by(const hurrying *h, uint32_t s)
 }
 
 /* Do those that came along, and stand between `begin` and the last, make little? */
-static bool make_little(hurrying *h, uint32_t begin, int64_t bytes)
+static bool make_little(hoisting *h, uint32_t begin, int64_t bytes)
 {
     int64_t made = 0;
     for (uint32_t i = begin; i + 1 < h->n_order; i++)
@@ -156,7 +156,7 @@ static bool make_little(hurrying *h, uint32_t begin, int64_t bytes)
 }
 
 /* Step s stands here, if no more lives behind it than before, and there is room meanwhile. */
-static void try_here(hurrying *h, uint32_t s)
+static void try_here(hoisting *h, uint32_t s)
 {
     const uint32_t begin = h->n_order;
     const int64_t alive = h->alive, most = h->most, ended = h->is_done[s] ? 0 : ended_by(h, s);
@@ -170,7 +170,7 @@ static void try_here(hurrying *h, uint32_t s)
 
 /* ---- whom to look at again ----------------------------------------------------------------------- */
 
-static void look_again(hurrying *h, uint32_t s)
+static void look_again(hoisting *h, uint32_t s)
 {
     if (h->is_done[s] || h->is_waiting[s] || h->meets[s]) return;
     h->is_waiting[s] = true;
@@ -178,7 +178,7 @@ static void look_again(hurrying *h, uint32_t s)
 }
 
 /* Those who come after a step, and those who are left alone with one of its operands. */
-static void look_behind(hurrying *h, uint32_t s)
+static void look_behind(hoisting *h, uint32_t s)
 {
     const weft_step *step = &h->plan->steps[s];
     if (weft_is_fence(step)) return; /* all come after it */
@@ -192,7 +192,7 @@ static void look_behind(hurrying *h, uint32_t s)
     }
 }
 
-static bool comes_before(const hurrying *h, uint32_t a, uint32_t b)
+static bool comes_before(const hoisting *h, uint32_t a, uint32_t b)
 {
     return h->sequence.n_needs[a] != h->sequence.n_needs[b]
                ? h->sequence.n_needs[a] < h->sequence.n_needs[b]
@@ -200,7 +200,7 @@ static bool comes_before(const hurrying *h, uint32_t a, uint32_t b)
 }
 
 /* Those that need nothing more come before those whose needs would part what has just been made from who ends it. */
-static uint32_t first_waiting(hurrying *h)
+static uint32_t first_waiting(hoisting *h)
 {
     uint32_t at = 0;
     for (uint32_t i = 1; i < h->n_waiting; i++)
@@ -212,7 +212,7 @@ static uint32_t first_waiting(hurrying *h)
 }
 
 /* Whoever may stand right behind the step that was placed last. */
-static void follow(hurrying *h)
+static void follow(hoisting *h)
 {
     uint32_t looked = h->n_order - 1;
     do {
@@ -222,7 +222,7 @@ static void follow(hurrying *h)
     } while (h->n_waiting > 0 || looked < h->n_order);
 }
 
-static void order_steps(hurrying *h, bool follows)
+static void order_steps(hoisting *h, bool follows)
 {
     take_back(h, 0);
     h->alive = h->most = 0;
@@ -235,7 +235,7 @@ static void order_steps(hurrying *h, bool follows)
 
 /* ---- the pass ------------------------------------------------------------------------------------ */
 
-static weft_status take_lists(hurrying *h)
+static weft_status take_lists(hoisting *h)
 {
     const weft_plan *plan = h->plan;
     const size_t n_steps = plan->n_steps + 1, n_placed = plan->n_placed + 1;
@@ -253,7 +253,7 @@ static weft_status take_lists(hurrying *h)
     return weft_find_sequence(plan, &h->sequence, h->error);
 }
 
-static weft_status look_at_steps(hurrying *h)
+static weft_status look_at_steps(hoisting *h)
 {
     const weft_plan *plan = h->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++)
@@ -270,7 +270,7 @@ static weft_status look_at_steps(hurrying *h)
     return WEFT_OK;
 }
 
-static bool has_moved(const hurrying *h)
+static bool has_moved(const hoisting *h)
 {
     for (uint32_t i = 0; i < h->n_order; i++)
         if (h->order[i] != i) return true;
@@ -279,7 +279,7 @@ static bool has_moved(const hurrying *h)
 
 /* Whether the new order fits; if not, there is less room from now on. No arena is smaller than what is alive at once, so in the
  * first try that is enough. */
-static weft_status try_order(hurrying *h, weft_step *ordered, weft_trial *before, int i, bool *fits)
+static weft_status try_order(hoisting *h, weft_step *ordered, weft_trial *before, int i, bool *fits)
 {
     weft_trial *after;
     int64_t had, has;
@@ -297,7 +297,7 @@ static weft_status try_order(hurrying *h, weft_step *ordered, weft_trial *before
 }
 
 /* Try until the arena is no larger than it was; false: it always is, or nothing moves. */
-static weft_status find_order(hurrying *h, weft_step *ordered, bool *is_found)
+static weft_status find_order(hoisting *h, weft_step *ordered, bool *is_found)
 {
     weft_trial *before = NULL;
     *is_found = false;
@@ -318,7 +318,7 @@ static weft_status find_order(hurrying *h, weft_step *ordered, bool *is_found)
 
 weft_status weft_pass_hoist(weft_plan *plan, weft_error *error)
 {
-    hurrying h = {.plan = plan, .error = error};
+    hoisting h = {.plan = plan, .error = error};
     bool is_found = false;
     weft_step *ordered = calloc(plan->n_steps + 1, sizeof *ordered);
     weft_status status =

@@ -1,17 +1,17 @@
 /* barrier: ranks that see each other's memory wait for each other: threads, or processes of one host.
  *
  * The last to come advances the round, for which the others look. They come within microseconds of each other where each
- * has a core of its own; where it has not, they let others run, and then sleep. A meeting that is broken has an odd
+ * has a core of its own; where it has not, they let others run, and then sleep. A barrier that is broken has an odd
  * round for ever: so that too wakes who sleeps.
  */
 #include "barrier.h"
 
 enum { SPINS = 2000, FEW_SPINS = 50, YIELDS = 4, BROKEN = 1, ROUND = 2 };
 
-void weft_barrier_open(weft_barrier *meeting, int n_ranks, bool has_core_each)
+void weft_barrier_open(weft_barrier *barrier, int n_ranks, bool has_core_each)
 {
-    weft_sync_store_relaxed(&meeting->has_core_each, has_core_each);
-    weft_sync_store_relaxed(&meeting->n_ranks, (uint32_t)n_ranks);
+    weft_sync_store_relaxed(&barrier->has_core_each, has_core_each);
+    weft_sync_store_relaxed(&barrier->n_ranks, (uint32_t)n_ranks);
 }
 
 /* The round as it is when it is no longer `round`. */
@@ -27,21 +27,21 @@ static uint32_t await_end(weft_barrier *m, uint32_t round)
     return now;
 }
 
-bool weft_barrier_wait(weft_barrier *meeting)
+bool weft_barrier_wait(weft_barrier *barrier)
 {
-    const uint32_t round = weft_sync_load(&meeting->round.value);
+    const uint32_t round = weft_sync_load(&barrier->round.value);
     if (round & BROKEN) return false;
-    const uint32_t n_ranks = weft_sync_load_relaxed(&meeting->n_ranks);
-    if (weft_sync_add(&meeting->n_here, 1) + 1 < n_ranks)
-        return (await_end(meeting, round) & BROKEN) == 0;
-    weft_sync_store(&meeting->n_here, 0);
-    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);
-    weft_word_wake(&meeting->round, WEFT_OF_PROCESSES);
+    const uint32_t n_ranks = weft_sync_load_relaxed(&barrier->n_ranks);
+    if (weft_sync_add(&barrier->n_here, 1) + 1 < n_ranks)
+        return (await_end(barrier, round) & BROKEN) == 0;
+    weft_sync_store(&barrier->n_here, 0);
+    const uint32_t ended = weft_sync_add(&barrier->round.value, ROUND);
+    weft_word_wake(&barrier->round, WEFT_OF_PROCESSES);
     return (ended & BROKEN) == 0;
 }
 
-void weft_barrier_break(weft_barrier *meeting)
+void weft_barrier_break(weft_barrier *barrier)
 {
-    (void)weft_sync_or(&meeting->round.value, BROKEN);
-    weft_word_wake(&meeting->round, WEFT_OF_PROCESSES);
+    (void)weft_sync_or(&barrier->round.value, BROKEN);
+    weft_word_wake(&barrier->round, WEFT_OF_PROCESSES);
 }

@@ -23,7 +23,7 @@ static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_er
     if (!bound->moved) return weft_fail_memory(error, bytes);
     for (int i = 0; i < step->n_in; i++)
         bound->moved[i] = (weft_move_memory){rank->memory[step->in[i]], rank->memory[step->out[i]]};
-    const bool gathers = bound->together && bound->together->gathers; /* without an exchange */
+    const bool gathers = bound->shared && bound->shared->gathers; /* without an exchange */
     if (step->convert.axes && !gathers)
         bound->comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
     WEFT_TRY(weft_step_move(rank->program->plan, step, rank->rank, &bound->move, error));
@@ -247,7 +247,7 @@ static void bind_ends(weft_rank *rank)
         weft_bound_step *bound = &rank->steps[s];
         const uint32_t end = weft_step_end(bound->step, s) + 1;
         /* of what is written together, nobody goes on before all of it is */
-        bound->goes_on = end > s + 1 && bound->together == NULL;
+        bound->goes_on = end > s + 1 && bound->shared == NULL;
         if (!bound->goes_on) continue;
         uint32_t *ends = end < plan->n_steps ? &rank->steps[end].ends : &rank->last_ends;
         bound->next_end = *ends;

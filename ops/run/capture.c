@@ -43,15 +43,15 @@ static size_t trips_bytes(const weft_rank *rank)
 /* What was kept may be under way: it is given back with the program. */
 static void turn_off(weft_rank *rank, const char *why)
 {
-    rank->keeper->is_off = true;
-    snprintf(rank->keeper->why, sizeof rank->keeper->why, "%s", why);
+    rank->capturer->is_off = true;
+    snprintf(rank->capturer->why, sizeof rank->capturer->why, "%s", why);
 }
 
 /* ---- which steps ------------------------------------------------------------------------------- */
 
 static bool is_the_hosts(const weft_bound_step *bound)
 {
-    return bound->step->kind == WEFT_STEP_CONVERT || bound->together != NULL || bound->waits;
+    return bound->step->kind == WEFT_STEP_CONVERT || bound->shared != NULL || bound->waits;
 }
 
 /* Whether a stretch ends before step `s`: there the host waits for an exchange, or takes part. */
@@ -66,9 +66,9 @@ static void say_who_ends(weft_rank *rank, uint32_t s)
 {
     const weft_plan *plan = rank->program->plan;
     char at[120] = "";
-    if (rank->keeper->why[0] != '\0' || s >= plan->n_steps) return;
+    if (rank->capturer->why[0] != '\0' || s >= plan->n_steps) return;
     (void)weft_origin_print(&plan->graph->nodes[plan->steps[s].node], at, sizeof at);
-    snprintf(rank->keeper->why, sizeof rank->keeper->why, "the host %s of %.120s",
+    snprintf(rank->capturer->why, sizeof rank->capturer->why, "the host %s of %.120s",
              plan->steps[s].kind == WEFT_STEP_CONVERT ? "takes part in an exchange"
              : rank->steps[s].waits                   ? "reads a number"
                                                       : "takes part in what ranks share",
@@ -93,13 +93,13 @@ static int64_t count_steps(const weft_plan *plan)
 static weft_status look(weft_rank *rank, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
-    rank->keeper = calloc(1, sizeof *rank->keeper);
-    if (rank->keeper == NULL) return weft_fail_memory(error, sizeof *rank->keeper);
+    rank->capturer = calloc(1, sizeof *rank->capturer);
+    if (rank->capturer == NULL) return weft_fail_memory(error, sizeof *rank->capturer);
     if (rank->device->keep_begin == NULL) turn_off(rank, "the device keeps nothing");
-    for (uint32_t s = 0; s < plan->n_steps && !rank->keeper->is_off; s++)
+    for (uint32_t s = 0; s < plan->n_steps && !rank->capturer->is_off; s++)
         if (plan->steps[s].kind == WEFT_STEP_GUARD)
             turn_off(rank, "the host reads whether a scan goes on");
-    if (!rank->keeper->is_off && count_steps(plan) > MOST_STEPS_OF_ALL)
+    if (!rank->capturer->is_off && count_steps(plan) > MOST_STEPS_OF_ALL)
         turn_off(rank, "a run has more steps than are kept");
     return WEFT_OK;
 }
@@ -108,13 +108,13 @@ static weft_status look(weft_rank *rank, weft_error *error)
 
 static stretch *add(weft_rank *rank)
 {
-    weft_capturer *keeper = rank->keeper;
-    if (keeper->n == MOST_STRETCHES) return NULL;
-    stretch *all = realloc(keeper->all, (size_t)(keeper->n + 1) * sizeof *all);
+    weft_capturer *capturer = rank->capturer;
+    if (capturer->n == MOST_STRETCHES) return NULL;
+    stretch *all = realloc(capturer->all, (size_t)(capturer->n + 1) * sizeof *all);
     if (all == NULL) return NULL;
-    keeper->all = all;
-    all[keeper->n] = (stretch){.trips = malloc(trips_bytes(rank))};
-    return all[keeper->n].trips != NULL ? &all[keeper->n++] : NULL;
+    capturer->all = all;
+    all[capturer->n] = (stretch){.trips = malloc(trips_bytes(rank))};
+    return all[capturer->n].trips != NULL ? &all[capturer->n++] : NULL;
 }
 
 static void add_measured(weft_usage *all, const weft_usage *some)
@@ -172,10 +172,10 @@ static bool keep(weft_rank *rank, uint32_t *s)
 /* The k-th stretch, if it begins at *s. */
 static bool is_done_again(weft_rank *rank, int k, uint32_t *s)
 {
-    const weft_capturer *keeper = rank->keeper;
-    if (k >= keeper->n || keeper->all[k].begin != *s) return false;
-    do_again(rank, &keeper->all[k]);
-    *s = keeper->all[k].end;
+    const weft_capturer *capturer = rank->capturer;
+    if (k >= capturer->n || capturer->all[k].begin != *s) return false;
+    do_again(rank, &capturer->all[k]);
+    *s = capturer->all[k].end;
     return true;
 }
 
@@ -184,47 +184,47 @@ static bool is_done_again(weft_rank *rank, int k, uint32_t *s)
 bool weft_captures(weft_rank *rank)
 {
     if (!rank->program->has_run || rank->device->keep_begin == NULL) return false;
-    if (rank->keeper == NULL && look(rank, NULL) != WEFT_OK) return false;
-    return !rank->keeper->is_off;
+    if (rank->capturer == NULL && look(rank, NULL) != WEFT_OK) return false;
+    return !rank->capturer->is_off;
 }
 
 /* Of one step nothing is gained. */
 static bool begins_stretch(const weft_rank *rank, uint32_t s)
 {
-    return !rank->keeper->is_off && !is_the_hosts(&rank->steps[s]) && !is_over(rank, s + 1);
+    return !rank->capturer->is_off && !is_the_hosts(&rank->steps[s]) && !is_over(rank, s + 1);
 }
 
 bool weft_run_captured(weft_rank *rank)
 {
-    weft_capturer *keeper = rank->keeper;
+    weft_capturer *capturer = rank->capturer;
     const uint32_t n_steps = rank->program->plan->n_steps;
     int k = 0;
     for (uint32_t s = 0; s < n_steps;) {
         if (!weft_before_step(rank, s)) return false;
         bool is_done = false; /* by a stretch, which may end where it began, some trips on */
         if (begins_stretch(rank, s))
-            is_done = keeper->is_whole ? is_done_again(rank, k, &s) : keep(rank, &s);
+            is_done = capturer->is_whole ? is_done_again(rank, k, &s) : keep(rank, &s);
         k += is_done;
         if (!is_done && !weft_run_step(rank, &s)) return false;
     }
-    keeper->is_whole = !keeper->is_off;
+    capturer->is_whole = !capturer->is_off;
     return true;
 }
 
 void weft_end_capturing(weft_rank *rank)
 {
-    weft_capturer *keeper = rank->keeper;
-    if (keeper == NULL) return;
-    for (int k = 0; k < keeper->n; k++) {
-        rank->device->keep_drop(rank->stream, &keeper->all[k].kept);
-        free(keeper->all[k].trips);
+    weft_capturer *capturer = rank->capturer;
+    if (capturer == NULL) return;
+    for (int k = 0; k < capturer->n; k++) {
+        rank->device->keep_drop(rank->stream, &capturer->all[k].kept);
+        free(capturer->all[k].trips);
     }
-    free(keeper->all);
-    free(keeper);
-    rank->keeper = NULL;
+    free(capturer->all);
+    free(capturer);
+    rank->capturer = NULL;
 }
 
 const char *weft_why_apart(const weft_rank *rank)
 {
-    return rank->keeper != NULL && rank->keeper->why[0] != '\0' ? rank->keeper->why : NULL;
+    return rank->capturer != NULL && rank->capturer->why[0] != '\0' ? rank->capturer->why : NULL;
 }

@@ -166,7 +166,7 @@ static weft_status take_all(weft_rank *rank, weft_error *error)
     return WEFT_OK;
 }
 
-/* Whether a process sees no homes of one whose meetings it sees. */
+/* Whether a process sees no homes of one whose barriers it sees. */
 static bool is_refused(const weft_program *program)
 {
     const weft_rank *rank = program->ranks;

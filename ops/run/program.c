@@ -295,9 +295,9 @@ weft_status weft_program_destroy(weft_program **program)
     weft_program *p = program ? *program : NULL;
     if (!p) return WEFT_OK;
     if (p->n_shared > 0) return WEFT_USAGE;
-    if (p->hold) {
+    if (p->guard) {
         weft_snapshot_guard_wait(p, NULL);
-        weft_snapshot_guard_end(p->hold);
+        weft_snapshot_guard_end(p->guard);
     }
     for (int at = 0; p->ranks && at < p->n_local; at++)
         release_rank(&p->ranks[at]);

@@ -24,14 +24,14 @@ struct weft_aside {
 
 /* A step that writes what ranks hold in common: none begins before all have read what was there, and none
  * goes on before all is written. */
-typedef struct weft_shared_variables {
-    weft_barrier *meeting;
-    int channel;   /* where meetings with other processes are recorded; -1: they are not */
+typedef struct weft_shared_write {
+    weft_barrier *barrier;
+    int channel;   /* where waits for other processes are recorded; -1: they are not */
     bool is_aside; /* one does it, on all ranks alike; else each does its part */
     bool gathers; /* each part is there, and is brought to its place, by this rank if it `brings` */
     bool brings;
     weft_aside *asides;
-} weft_shared_variables;
+} weft_shared_write;
 
 /* Memory that begins as zero, in 4 bytes. */
 typedef struct weft_zeros {
@@ -70,11 +70,11 @@ struct weft_bound_step {
     const weft_zeros *zeros; /* [step->n_out] begin: what begins as zero */
     int64_t scratch_bytes;
     const weft_step *step;
-    weft_loop_part part;                   /* loop, copy: which of its work is this rank's */
-    const weft_shared_variables *together; /* NULL: it concerns this rank alone */
-    void (*release)(void *prepared);       /* kernel; NULL: nothing to give back */
-    bool waits;                            /* kernel: for the device */
-    weft_move *move;                       /* convert */
+    weft_loop_part part;             /* loop, copy: which of its work is this rank's */
+    const weft_shared_write *shared; /* NULL: it concerns this rank alone */
+    void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
+    bool waits;                      /* kernel: for the device */
+    weft_move *move;                 /* convert */
     weft_comm *comm;
 };
 
@@ -100,7 +100,7 @@ struct weft_rank {
     int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
-    weft_capturer *keeper;  /* NULL: not yet looked at */
+    weft_capturer *capturer; /* NULL: not yet looked at */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;
@@ -121,9 +121,9 @@ struct weft_program {
      * common; 0: each has its own */
     uint32_t *given, *common;
     weft_barrier
-        *meetings; /* [n_local] by their first rank, [sets of axes]; where others see them */
+        *barriers; /* [n_local] by their first rank, [sets of axes]; where others see them */
     uint32_t seen; /* the axes along which ranks see each other's memory */
-    weft_shared_variables *end; /* of a run, where processes hold something in common; else NULL */
+    weft_shared_write *end; /* of a run, where processes hold something in common; else NULL */
     int64_t runs;
     bool has_run; /* what it computes has been computed */
     /* [plan->n_placed] inputs that the host has written, or was given memory of */
@@ -132,7 +132,7 @@ struct weft_program {
     uint32_t n_variables, *variables; /* the user's values [n_variables] */
     uint64_t digest;                  /* of the plan, where several processes have one; else 0 */
     uint32_t first_store; /* the first step that writes a variable; n_steps: none does */
-    struct weft_snapshot_guard *hold; /* variables must stay as they are; NULL: they need not */
+    struct weft_snapshot_guard *guard; /* variables must stay as they are; NULL: they need not */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)

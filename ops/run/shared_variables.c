@@ -115,7 +115,7 @@ static bool sees_along(const weft_program *program, int axis)
     for (int i = 0; i < weft_mesh_axis_size(program->mesh, axis); i++) {
         coordinates[axis] = i;
         const int r = weft_mesh_rank(program->mesh, coordinates);
-        if (r != rank->rank && !weft_comms_see(program->comms, program->meetings, r)) return false;
+        if (r != rank->rank && !weft_comms_see(program->comms, program->barriers, r)) return false;
     }
     return true;
 }
@@ -126,13 +126,13 @@ weft_status weft_open_barriers(weft_program *program, weft_error *error)
     const bool has_others = weft_has_others(program);
     void *memory;
     if (has_others && program->share) {
-        program->meetings = program->share->meetings;
+        program->barriers = program->share->barriers;
         program->seen = program->share->seen;
         return WEFT_OK;
     }
     const size_t bytes = (size_t)program->n_local * n_sets(program) * sizeof(weft_barrier);
     WEFT_TRY(weft_comms_take(program->comms, (int64_t)bytes, &memory, error));
-    program->meetings = memory;
+    program->barriers = memory;
     if (!weft_devices[weft_mesh_device(program->mesh)]->is_open) return WEFT_OK;
     for (int a = 0; a < weft_mesh_n_axes(program->mesh); a++) {
         bool is_hidden = has_others && !sees_along(program, a);
@@ -143,18 +143,18 @@ weft_status weft_open_barriers(weft_program *program, weft_error *error)
 }
 
 /* Where the ranks meet that differ from this one along some axes only: with the first of them. */
-static weft_barrier *meeting_of(const weft_program *program, uint32_t axes, int first)
+static weft_barrier *barrier_of(const weft_program *program, uint32_t axes, int first)
 {
     const int at = first - weft_mesh_first_local(program->mesh);
     const weft_program *owner = program;
-    if (at >= 0 && at < program->n_local) return program->meetings + at * n_sets(program) + axes;
+    if (at >= 0 && at < program->n_local) return program->barriers + at * n_sets(program) + axes;
     while (owner->share)
         owner = owner->share;
-    weft_barrier *its = weft_comms_see(owner->comms, program->meetings, first);
+    weft_barrier *its = weft_comms_see(owner->comms, program->barriers, first);
     return its + axes;
 }
 
-static void find_meeting(weft_rank *rank, uint32_t axes, weft_shared_variables *t, int *self)
+static void find_barrier(weft_rank *rank, uint32_t axes, weft_shared_write *t, int *self)
 {
     const weft_program *program = rank->program;
     const weft_mesh *mesh = program->mesh;
@@ -162,8 +162,8 @@ static void find_meeting(weft_rank *rank, uint32_t axes, weft_shared_variables *
     const int first = weft_first_along(mesh, axes, rank->rank);
     const char *text = weft_mesh_text(mesh);
     const uint64_t facts[2] = {weft_digest(0, text, strlen(text)), axes};
-    t->meeting = meeting_of(program, axes, first);
-    weft_barrier_open(t->meeting, n, n <= weft_machine_info()->host_cores);
+    t->barrier = barrier_of(program, axes, first);
+    weft_barrier_open(t->barrier, n, n <= weft_machine_info()->host_cores);
     t->channel = -1;
     if (weft_has_others(program) && rank->recorder)
         t->channel = weft_recorder_channel(rank->recorder, weft_digest(1, facts, sizeof facts),
@@ -171,7 +171,7 @@ static void find_meeting(weft_rank *rank, uint32_t axes, weft_shared_variables *
 }
 
 /* The first of those who hold it in common does the step where it lies. */
-static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_shared_variables *t,
+static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_shared_write *t,
                              weft_error *error)
 {
     const weft_program *program = rank->program;
@@ -208,17 +208,17 @@ weft_status weft_shared_variables_begin(weft_rank *rank, weft_bound_step *bound,
     weft_program *program = rank->program;
     const weft_step *step = bound->step;
     if (!writes_common(program, step)) return WEFT_OK;
-    weft_shared_variables *t = weft_arena_take(program->arena, sizeof *t);
+    weft_shared_write *t = weft_arena_take(program->arena, sizeof *t);
     if (!t) return weft_fail_memory(error, sizeof *t);
     const uint32_t axes = axes_shared_out(program, step);
     int self = 0;
-    bound->together = t;
+    bound->shared = t;
     bound->run = weft_run_shared;
     t->is_aside = axes == 0;
     t->asides = NULL;
-    find_meeting(rank, axes ? axes : program->seen, t, &self);
+    find_barrier(rank, axes ? axes : program->seen, t, &self);
     if (axes)
-        bound->part = (weft_loop_part){self, (int)weft_sync_load_relaxed(&t->meeting->n_ranks)};
+        bound->part = (weft_loop_part){self, (int)weft_sync_load_relaxed(&t->barrier->n_ranks)};
     t->gathers = axes && gathers(step);
     /* of those that have the same part, the first brings it */
     t->brings =
@@ -232,14 +232,14 @@ weft_status weft_shared_variables_begin(weft_rank *rank, weft_bound_step *bound,
 
 void weft_shared_variables_end(weft_rank *rank, weft_bound_step *bound)
 {
-    if (bound->together) put_aside(rank, bound->together->asides, false);
+    if (bound->shared) put_aside(rank, bound->shared->asides, false);
 }
 
 void weft_shared_variables_close(weft_program *program)
 {
     for (int at = 0; program->ranks && at < program->n_local; at++)
         for (uint32_t s = 0; program->ranks[at].steps && s < program->plan->n_steps; s++) {
-            const weft_shared_variables *t = program->ranks[at].steps[s].together;
+            const weft_shared_write *t = program->ranks[at].steps[s].shared;
             for (const weft_aside *a = t ? t->asides : NULL; a; a = a->next)
                 program->ranks[at].device->give(program->ranks[at].stream, a->copy, a->bytes);
         }
@@ -261,22 +261,22 @@ weft_status weft_end_shared(weft_rank *rank, weft_error *error)
     if (!weft_has_others(program) || !has_common(program)) return WEFT_OK;
     program->end = weft_arena_take(program->arena, sizeof *program->end);
     if (!program->end) return weft_fail_memory(error, sizeof *program->end);
-    *program->end = (weft_shared_variables){0};
-    find_meeting(rank, program->seen, program->end, &self);
+    *program->end = (weft_shared_write){0};
+    find_barrier(rank, program->seen, program->end, &self);
     return WEFT_OK;
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
 /* With ranks of other processes it is a call as others are: whoever does not come is found by the watch. */
-static bool meet(weft_rank *rank, const weft_shared_variables *t)
+static bool wait_for_all(weft_rank *rank, const weft_shared_write *t)
 {
     const weft_call_facts call = {
         .kind = WEFT_CALL_MEET, .dtype = WEFT_NO_DTYPE, .combine = WEFT_NO_COMBINE, .root = -1};
-    if (!weft_has_others(rank->program)) return weft_barrier_wait(t->meeting);
+    if (!weft_has_others(rank->program)) return weft_barrier_wait(t->barrier);
     const weft_call_mark mark = weft_recorder_begin(rank->recorder, t->channel, &call);
     weft_recorder_wait(rank->recorder, &mark);
-    const bool all_came = weft_barrier_wait(t->meeting);
+    const bool all_came = weft_barrier_wait(t->barrier);
     weft_recorder_end(rank->recorder, &mark);
     return all_came;
 }
@@ -284,7 +284,7 @@ static bool meet(weft_rank *rank, const weft_shared_variables *t)
 /* It counts as the exchange that it is in the plan: what others bring a rank has got from them. */
 static weft_status run_part(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    const weft_shared_variables *t = bound->together;
+    const weft_shared_write *t = bound->shared;
     if (!t->gathers) return weft_runners[bound->step->kind](rank, bound, error);
     weft_count_moved(rank, bound);
     return t->brings ? weft_move_bring(bound->move, bound->moved, error) : WEFT_OK;
@@ -293,18 +293,18 @@ static weft_status run_part(weft_rank *rank, weft_bound_step *bound, weft_error 
 /* Where one rank has failed, it says why; the others only do not go on. */
 weft_status weft_run_shared(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    const weft_shared_variables *t = bound->together;
-    if (!meet(rank, t)) return WEFT_INTERNAL;
+    const weft_shared_write *t = bound->shared;
+    if (!wait_for_all(rank, t)) return WEFT_INTERNAL;
     for (const weft_aside *a = t->asides; a; a = a->next)
         memcpy(a->copy, a->memory, a->bytes);
-    if (t->is_aside && !meet(rank, t)) return WEFT_INTERNAL;
+    if (t->is_aside && !wait_for_all(rank, t)) return WEFT_INTERNAL;
     WEFT_TRY(run_part(rank, bound, error));
-    return meet(rank, t) ? WEFT_OK : WEFT_INTERNAL;
+    return wait_for_all(rank, t) ? WEFT_OK : WEFT_INTERNAL;
 }
 
 void weft_barrier_at_end(weft_rank *rank)
 {
-    if (rank->program->end) (void)!meet(rank, rank->program->end);
+    if (rank->program->end) (void)!wait_for_all(rank, rank->program->end);
 }
 
 /* Of other processes those that have failed are found by the watch, as in any other call. */
@@ -312,5 +312,5 @@ void weft_shared_variables_leave(weft_program *program)
 {
     const size_t n = (size_t)program->n_local * n_sets(program);
     for (size_t i = 0; i < n && !weft_has_others(program); i++)
-        weft_barrier_break(&program->meetings[i]);
+        weft_barrier_break(&program->barriers[i]);
 }

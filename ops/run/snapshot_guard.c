@@ -6,35 +6,35 @@
 #include "program.h"
 
 /* Programs may share variables, so what holds one holds all that it takes variables from. */
-void weft_snapshot_guard_start(weft_snapshot_guard *hold, weft_program *program)
+void weft_snapshot_guard_start(weft_snapshot_guard *guard, weft_program *program)
 {
-    hold->program = program;
+    guard->program = program;
     for (weft_program *p = program; p; p = p->share) {
-        if (p->hold) {
-            p->hold->wait(p->hold, NULL);
-            weft_snapshot_guard_end(p->hold);
+        if (p->guard) {
+            p->guard->wait(p->guard, NULL);
+            weft_snapshot_guard_end(p->guard);
         }
-        p->hold = hold;
+        p->guard = guard;
     }
 }
 
-void weft_snapshot_guard_end(weft_snapshot_guard *hold)
+void weft_snapshot_guard_end(weft_snapshot_guard *guard)
 {
-    for (weft_program *p = hold->program; p; p = p->share)
-        if (p->hold == hold) p->hold = NULL;
-    hold->program = NULL;
+    for (weft_program *p = guard->program; p; p = p->share)
+        if (p->guard == guard) p->guard = NULL;
+    guard->program = NULL;
 }
 
 void weft_snapshot_guard_wait(const weft_program *program, const void *memory)
 {
     for (const weft_program *p = program; p; p = p->share)
-        if (p->hold) p->hold->wait(p->hold, memory);
+        if (p->guard) p->guard->wait(p->guard, memory);
 }
 
 bool weft_is_snapshot_guarded(const weft_program *program)
 {
     for (const weft_program *p = program; p; p = p->share)
-        if (p->hold) return true;
+        if (p->guard) return true;
     return false;
 }
 

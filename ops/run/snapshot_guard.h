@@ -13,14 +13,14 @@
 typedef struct weft_snapshot_guard {
     /* until the variable is read whose memory on a local rank begins there; NULL, or memory that is nothing's known here:
      * until all are. Any thread, any number of times */
-    void (*wait)(struct weft_snapshot_guard *hold, const void *memory);
+    void (*wait)(struct weft_snapshot_guard *guard, const void *memory);
     weft_program *program; /* NULL: over */
 } weft_snapshot_guard;
 
-/* All Local, on the thread that runs the program. A second hold waits for the first. A program that is destroyed waits,
- * and ends its hold. */
-void weft_snapshot_guard_start(weft_snapshot_guard *hold, weft_program *program);
-void weft_snapshot_guard_end(weft_snapshot_guard *hold);
+/* All Local, on the thread that runs the program. A second guard waits for the first. A program that is destroyed waits,
+ * and ends its guard. */
+void weft_snapshot_guard_start(weft_snapshot_guard *guard, weft_program *program);
+void weft_snapshot_guard_end(weft_snapshot_guard *guard);
 /* Before a variable of the program, or one that it shares, is written: the one whose memory begins there; NULL: any. Any
  * thread. */
 void weft_snapshot_guard_wait(const weft_program *program, const void *memory);

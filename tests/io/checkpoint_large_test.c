@@ -115,11 +115,11 @@ static void test_steps_beside_a_save_are_not_in_it(void)
     }
 }
 
-/* ---- the hold
+/* ---- the guard
  * ---------------------------------------------------------------------------------------------------
  */
 
-static weft_snapshot_guard hold;
+static weft_snapshot_guard guard;
 static atomic_bool is_released, was_early;
 static atomic_int n_waits;
 
@@ -160,8 +160,8 @@ static void test_a_run_waits_before_it_writes(void)
         w1[i] = 0.25;
     CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
              error);
-    hold = (weft_snapshot_guard){.wait = wait_released};
-    weft_snapshot_guard_start(&hold, n.program);
+    guard = (weft_snapshot_guard){.wait = wait_released};
+    weft_snapshot_guard_start(&guard, n.program);
     CHECK_EQ_INT(pthread_create(&thread, NULL, release_later, &n), 0);
     CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
     pthread_join(thread, NULL);
@@ -171,9 +171,9 @@ static void test_a_run_waits_before_it_writes(void)
     CHECK_OK(weft_write(n.program, weft_variable_at(n.program, 0), WEFT_F64, w1, sizeof w1, &error),
              error);
     CHECK_EQ_INT(atomic_load(&n_waits), n_in_run + 1);
-    net_close(&n); /* waits, and ends the hold */
+    net_close(&n); /* waits, and ends the guard */
     CHECK_EQ_INT(atomic_load(&n_waits), n_in_run + 2);
-    CHECK(hold.program == NULL);
+    CHECK(guard.program == NULL);
 }
 
 /* ---- one variable after the other ------------------------------------------------------------ */
@@ -243,8 +243,8 @@ static void test_a_run_waits_for_one_variable_at_a_time(void)
         if (CHECK((held.before[i] = malloc(bytes)) != NULL)) memcpy(held.before[i], memory, bytes);
     }
     weft_write_order(n.program, held.n_variables, held.order);
-    hold = (weft_snapshot_guard){.wait = look_at_held};
-    weft_snapshot_guard_start(&hold, n.program);
+    guard = (weft_snapshot_guard){.wait = look_at_held};
+    weft_snapshot_guard_start(&guard, n.program);
     CHECK_OK(net_run(&n, 1, 1, NULL, &error), error);
     CHECK_EQ_INT(held.n_asked, held.n_variables); /* adam writes them all */
     CHECK(!held.was_changed && !held.was_unknown && held.had_changed_others);

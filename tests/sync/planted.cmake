@@ -31,15 +31,15 @@ fault(does_not_wake_who_waits_for_the_team lanes mesh/team.c
       "        if (weft_sync_sub(&team->left.value, 1) == 1) weft_word_wake(&team->left, WEFT_OF_THREADS);"
       "        (void)weft_sync_sub(&team->left.value, 1);")
 fault(sleeps_without_saying_so lanes mesh/sync/sync.c "    weft_sync_add(&word->n_asleep, 1);" "    weft_sync_add(&word->n_asleep, 0);")
-fault(ends_the_round_before_it_is_empty meeting ops/run/barrier.c
-      "    weft_sync_store(&meeting->n_here, 0);
-    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);"
-      "    const uint32_t ended = weft_sync_add(&meeting->round.value, ROUND);
-    weft_sync_store(&meeting->n_here, 0);")
-fault(breaks_off_without_a_word meeting ops/run/barrier.c
-      "    (void)weft_sync_or(&meeting->round.value, BROKEN);
-    weft_word_wake(&meeting->round, WEFT_OF_PROCESSES);"
-      "    (void)weft_sync_or(&meeting->round.value, BROKEN);")
+fault(ends_the_round_before_it_is_empty barrier ops/run/barrier.c
+      "    weft_sync_store(&barrier->n_here, 0);
+    const uint32_t ended = weft_sync_add(&barrier->round.value, ROUND);"
+      "    const uint32_t ended = weft_sync_add(&barrier->round.value, ROUND);
+    weft_sync_store(&barrier->n_here, 0);")
+fault(breaks_off_without_a_word barrier ops/run/barrier.c
+      "    (void)weft_sync_or(&barrier->round.value, BROKEN);
+    weft_word_wake(&barrier->round, WEFT_OF_PROCESSES);"
+      "    (void)weft_sync_or(&barrier->round.value, BROKEN);")
 fault(goes_on_before_all_have_done exchange collectives/threads.c
       "    if (weft_sync_load(&mine->n_done) < comm->n_ranks - 1) return false;" "")
 fault(rings_before_it_counts exchange collectives/threads.c
@@ -51,10 +51,10 @@ fault(reads_the_bell_after_the_last_look exchange collectives/pending.c
     weft_desk_poll(desk);"
       "    weft_desk_poll(desk);
     const uint32_t seen = weft_sync_load(&desk->bell.value);")
-fault(writes_into_a_slot_that_is_read window collectives/shm_reduce.c "piece < WEFT_SHM_REDUCE_SLOTS || all_have_combined" "true || all_have_combined")
-fault(combines_before_all_have_given window collectives/shm_reduce.c
+fault(writes_into_a_slot_that_is_read shm_reduce collectives/shm_reduce.c "piece < WEFT_SHM_REDUCE_SLOTS || all_have_combined" "true || all_have_combined")
+fault(combines_before_all_have_given shm_reduce collectives/shm_reduce.c
       "             all_have_given(w, it->base + it->n_combined, it->fingerprint))" "             (all_have_given(w, it->base + it->n_combined, it->fingerprint) || w->self == 0))")
-fault(hands_over_without_release window collectives/shm_reduce.c
+fault(hands_over_without_release shm_reduce collectives/shm_reduce.c
       "weft_sync_store_release(&line->given, number + 1)" "weft_sync_store_relaxed(&line->given, number + 1)")
 fault(changes_a_channel_without_a_version recorder collectives/watch/recorder.c
       "    weft_guarded_open(&channel->version);" "    weft_guarded_open(&channel->version), weft_guarded_open(&channel->version);")

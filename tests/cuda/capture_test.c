@@ -1,4 +1,4 @@
-/* keep_test: runs that the device keeps and repeats as one thing. The numbers are those of runs that call kernels one
+/* capture_test: runs that the device keeps and repeats as one thing. The numbers are those of runs that call kernels one
  * by one, random ones, trips of scans and exchanges too. Steps that cannot be kept are named, and done as before.
  *
  * On the emulated GPU, which ends a program that asks for anything while it captures; or on one.

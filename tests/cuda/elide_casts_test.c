@@ -1,4 +1,4 @@
-/* narrow_test: numbers of bf16 go unchanged into and out of attention and convolutions by cuDNN, and their gradients,
+/* elide_casts_test: numbers of bf16 go unchanged into and out of attention and convolutions by cuDNN, and their gradients,
  * where a program lets products be computed in bf16. The bits are those of a program of f32 with the same numbers. In
  * f32 nothing is cast less.
  */

@@ -1,4 +1,4 @@
-/* tight_test: packed in the best of several orders, buffers that live at the same time still lie apart. The arena is
+/* pack_order_test: packed in the best of several orders, buffers that live at the same time still lie apart. The arena is
  * never larger than the order of sizes makes it, and for nested lifetimes it is the live memory of the fullest step.
  */
 #define main pack_main

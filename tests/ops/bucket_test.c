@@ -1,4 +1,4 @@
-/* join_test: small exchanges that are ready together are one, as many as a person would count, and the plan says why;
+/* bucket_test: small exchanges that are ready together are one, as many as a person would count, and the plan says why;
  * large ones stay alone. (That the numbers are the same to the bit, and nothing grows: fuse_test.)
  */
 #include "weft/autodiff.h"

@@ -1,4 +1,4 @@
-/* window_test: in all orders within a bound, an all_reduce in memory that processes share adds up what all have
+/* shm_reduce_test: in all orders within a bound, an all_reduce in memory that processes share adds up what all have
  * given, and no slot is written while somebody may still read it.
  */
 #include "reduce.h"

@@ -80,7 +80,8 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
     const app_run_setup run_setup = {setup->settings, setup->program, setup->data, setup->until};
     gpt_report report = {0};
     weft_error own = {.rank = -1};
-    if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK) gpt_report_open(&report, setup, &own);
+    if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
+        gpt_report_open(&report, setup, &own);
     if (weft_world_agree(&own) == WEFT_OK) run(setup, &report, &own);
     gpt_report_close(&report, &own);
     stop_watch_close(); /* nothing is left to save: a signal ends the process again */

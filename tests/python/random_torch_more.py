@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import weft
-from random_torch_ops import (Named, add, draw_conv, draw_scatter, is_above, of_one_dim, one, some, together, with_dims,
+from random_torch_ops import (Named, add, draw_conv, draw_diagonal, draw_scatter, is_above, of_one_dim, one, some, together, with_dims,
                               with_one_dim)
 
 INT = torch.int64
@@ -47,11 +47,7 @@ truth_of("logical_not", torch.logical_not, is_above)
 
 
 def draw_triangle(pool, dice):
-    x = with_dims(pool, dice, 2)
-    if x is None:
-        return None
-    row, column = dice.sample(pool.dims[x], 2)
-    return [x], (row, column, dice.randint(-2, 2)), pool.dims[x]
+    return draw_diagonal(pool, dice, 2)
 
 
 def torch_triangle(n, said):

@@ -642,13 +642,18 @@ def torch_concat(n, said):
 add("concat", draw_concat, lambda v, said: weft.concat(*v, *said), torch_concat)
 
 
+def draw_diagonal(pool, dice, most):
+    """An operand, two of its dims, and a diagonal of them, at most so far from the main one."""
+    x = with_dims(pool, dice, 2)
+    if x is None:
+        return None
+    row, column = dice.sample(pool.dims[x], 2)
+    return [x], (row, column, dice.randint(-most, most)), pool.dims[x]
+
+
 def triangular(name, by_torch):
     def draw(pool, dice):
-        x = with_dims(pool, dice, 2)
-        if x is None:
-            return None
-        row, column = dice.sample(pool.dims[x], 2)
-        return [x], (row, column, dice.randint(-1, 1)), pool.dims[x]
+        return draw_diagonal(pool, dice, 1)
 
     def of_torch(n, said):
         rest = [name for name in n[0].names if name not in (said[0][0], said[1][0])]

@@ -3,6 +3,7 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
+#include "../predict.h"
 #include "../rate.h"
 #include "advice.h"
 #include "held.h"
@@ -128,6 +129,7 @@ static const option options[] = {
     {"dry-run", OPTION_FLAG, "no", "[=all]", "Output",
      "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
      "all"},
+    APP_MACHINE_OPTION("Output"),
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -180,6 +182,7 @@ static weft_status print_plan(const gpt_setup *setup, weft_error *error)
     else
         WEFT_TRY(weft_plan_summary(setup->program, stdout, error));
     WEFT_TRY(print_bubbles(setup, error));
+    WEFT_TRY(app_predict(s, setup->program, error));
     if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
     return gpt_advise(setup, error);
 }

@@ -1,0 +1,64 @@
+/* predict: --machine: how long a step will take. */
+#include "predict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "12.3 ms" */
+static const char *time_text(double seconds, char text[24])
+{
+    if (seconds >= 1)
+        snprintf(text, 24, "%.3g s", seconds);
+    else if (seconds >= 1e-3)
+        snprintf(text, 24, "%.3g ms", 1e3 * seconds);
+    else
+        snprintf(text, 24, "%.3g us", 1e6 * seconds);
+    return text;
+}
+
+static void print_whole(const weft_machine_model *model, const weft_prediction *p)
+{
+    char step[24], work[24], exchange[24], exposed[24], late[24];
+    printf("\ntime on %s (%s): %s a step\n", weft_machine_model_name(model),
+           weft_machine_model_processor(model), time_text(p->seconds, step));
+    printf("  computing %s, exchanges %s, which make the step %s longer; waiting for late ranks is "
+           "%s of that\n",
+           time_text(p->work_seconds, work), time_text(p->exchange_seconds, exchange),
+           time_text(p->exposed_seconds, exposed), time_text(p->late_seconds, late));
+}
+
+static void print_phases(const weft_prediction *p)
+{
+    char text[24];
+    for (int phase = 0; phase < WEFT_PHASES; phase++)
+        printf("%s%s %s", phase == 0 ? "  " : ", ", weft_phase_name((weft_phase)phase),
+               time_text(p->phase_seconds[phase], text));
+    printf("\n");
+}
+
+static void print_sources(const weft_prediction *p)
+{
+    const double all = p->work_seconds + p->exchange_seconds;
+    printf("  of this %.0f %% is from kernels that were measured, %.0f %% from similar ones, %.0f "
+           "%% from rates alone\n",
+           100 * p->source_seconds[WEFT_TIME_MEASURED] / all,
+           100 * p->source_seconds[WEFT_TIME_SIMILAR] / all,
+           100 * p->source_seconds[WEFT_TIME_RATES] / all);
+}
+
+weft_status app_predict(const settings *s, const weft_program *program, weft_error *error)
+{
+    const char *name = settings_text(s, "machine");
+    weft_machine_model *model;
+    weft_prediction prediction;
+    if (*name == '\0') return WEFT_OK;
+    WEFT_TRY(weft_machine_model_read(name, &model, error));
+    const weft_status status = weft_plan_predict(program, model, NULL, &prediction, error);
+    if (status == WEFT_OK) {
+        print_whole(model, &prediction);
+        print_phases(&prediction);
+        print_sources(&prediction);
+    }
+    weft_machine_model_destroy(&model);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* predict.h: how long a run takes, before it runs.
+ *
+ *     WEFT_TRY(weft_machine_model_read("epyc.json", &model, error));           (weft calibrate writes one)
+ *     WEFT_TRY(weft_plan_predict(program, model, NULL, &prediction, error));
+ *     printf("%.1f ms, of which %.1f wait for exchanges\n", 1e3 * prediction.seconds, 1e3 * prediction.exposed_seconds);
+ *
+ * A machine model says how fast a machine computes and exchanges, in measured points. A prediction walks through the plan on a
+ * clock for each queue of each kind of rank: what computes goes on after what it waits for, an exchange begins when the slowest
+ * of its group has come to it, and where exchanges are made by the ranks' own cores, computing stands still meanwhile.
+ *
+ * All functions are Local. A prediction is a pure function of plan, model and options: the same bits everywhere.
+ */
+#ifndef WEFT_RESEARCH_PREDICT_H
+#define WEFT_RESEARCH_PREDICT_H
+
+#include "weft/research/plan.h"
+
+WEFT_BEGIN
+
+typedef struct weft_machine_model weft_machine_model; /* opaque */
+
+/* weft_machine_model_read - from a file, or of a nominal machine ("h100x8"; weft_machine_model_names).
+ *
+ * name     a path where there is a / or a point in it; else a nominal machine's name
+ * model    own it: weft_machine_model_destroy
+ * returns  WEFT_USAGE for a name that there is not (with the nearest), or a file that is no model, with the place and what
+ *          should stand there; WEFT_IO where it cannot be read */
+WEFT_API WEFT_MUST_CHECK weft_status weft_machine_model_read(const char *name,
+                                                             weft_machine_model **model,
+                                                             weft_error *error);
+/* NULL, or what it points to, may be NULL. */
+WEFT_API void weft_machine_model_destroy(weft_machine_model **model);
+/* The names of the nominal machines, one by one; NULL past the end. */
+WEFT_API const char *weft_machine_model_names(int index);
+/* weft_machine_model_write - as a file: JSON, sorted, units in the names. returns WEFT_IO where it cannot be written. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_machine_model_write(const weft_machine_model *model,
+                                                              FILE *file, weft_error *error);
+/* Its own name, and the processor that it is of; "" without a model. Borrowed. */
+WEFT_API const char *weft_machine_model_name(const weft_machine_model *model);
+WEFT_API const char *weft_machine_model_processor(const weft_machine_model *model);
+
+/* Whence seconds are. */
+typedef enum weft_time_source {
+    WEFT_TIME_MEASURED, /* this very kernel was measured, with these sizes */
+    WEFT_TIME_SIMILAR,  /* the same kernel with other sizes */
+    WEFT_TIME_RATES,    /* rates of arithmetic, memory and links alone */
+    WEFT_TIME_SOURCES
+} weft_time_source;
+/* "measured"; "?" for no source */
+WEFT_API const char *weft_time_source_name(weft_time_source source);
+
+typedef struct weft_predict_options {
+    /* One rank that is slower than others: its work takes slow_by times as long. 0 and 1: none is */
+    int slow_rank;
+    double slow_by;
+    int host_ranks; /* ranks of the mesh on each host; 0: as many as the model's levels say, else all */
+} weft_predict_options;
+
+/* One run, as rank 0 sees it; but `seconds`. */
+typedef struct weft_prediction {
+    double seconds; /* from the begin to the end of the last rank */
+    double phase_seconds[WEFT_PHASES];
+    double work_seconds; /* computing, as if nobody exchanged anything */
+    double
+        exchange_seconds; /* all exchanges, one after the other, from when the last of a group has come */
+    double exposed_seconds; /* of these and of waiting for others: what makes the run longer */
+    double late_seconds;    /* of that: waiting for ranks that come later */
+    double source_seconds[WEFT_TIME_SOURCES]; /* of work and exchanges */
+    int n_kinds; /* of ranks that were looked at: others are as one of these */
+} weft_prediction;
+
+/* One step, all its times together, as rank 0 sees it. */
+typedef struct weft_predicted_step {
+    double seconds;         /* once, undisturbed */
+    double begin, end;      /* of its first time, from the begin of the run */
+    double total_seconds;   /* of all its times */
+    double exposed_seconds; /* exchanges: what they make the run longer, of all times */
+    weft_time_source source;
+} weft_predicted_step;
+
+/* weft_plan_predict - how long one run of a program takes.
+ *
+ * program   may be of a mesh without ranks (weft_mesh_plan)
+ * options   NULL: none
+ * returns   WEFT_USAGE for a rank that is not there, or a factor that is not above 0
+ * cost      about 2 us a step and kind of rank; scans are walked through until their trips take equally long */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict(const weft_program *program,
+                                                       const weft_machine_model *model,
+                                                       const weft_predict_options *options,
+                                                       weft_prediction *prediction,
+                                                       weft_error *error);
+/* weft_plan_predict_steps - the same with each step, by its number.
+ *
+ * steps  [weft_plan_n_steps(program)] out */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program *program,
+                                                             const weft_machine_model *model,
+                                                             const weft_predict_options *options,
+                                                             weft_prediction *prediction,
+                                                             weft_predicted_step *steps,
+                                                             weft_error *error);
+
+WEFT_END
+
+#endif

@@ -1,0 +1,88 @@
+/* machine.h (private): what is known of a machine's speed, as its file says it (docs/prediction.md has the format).
+ *
+ * A *load* is how many ranks compute on a host at once, and with how many lanes each. Of each load that was measured there are
+ * rates by size, and single kernels. An exchange's seconds are points by size for each kind, level and number of ranks; what has
+ * no points is latency and bytes of its level.
+ */
+#ifndef WEFT_PREDICT_MACHINE_H
+#define WEFT_PREDICT_MACHINE_H
+
+#include "weft/research/predict.h"
+#include "workload.h"
+
+#include <jansson.h>
+
+/* Values at sizes, ascending; between two the logarithm is linear, and beyond the ends the end's counts. */
+typedef struct weft_curve {
+    int n;
+    double *size, *value; /* [n] */
+} weft_curve;
+
+/* One kernel, or loop, or copy, as it was measured. */
+typedef struct weft_sample {
+    weft_workload work; /* without acts */
+    double seconds, spread;
+} weft_sample;
+
+typedef struct weft_load {
+    int ranks, lanes;
+    double step_seconds;               /* of a step that does nothing */
+    weft_curve flop_rate[WEFT_DTYPES]; /* a second, by flops; of none: f32's */
+    weft_curve byte_rate;              /* a second, by bytes of all operands and results */
+    double other_act;                  /* seconds an element of an act that is not named */
+    int n_acts;
+    weft_act *acts; /* [n_acts] `elements` is seconds for each */
+    int n_samples;
+    weft_sample *samples; /* [n_samples] */
+} weft_load;
+
+/* Where ranks meet: within a process, a host, or between hosts. */
+typedef struct weft_level {
+    const char *name;
+    int ranks; /* neighbours of so many meet there; 0: all */
+    double latency_seconds, bytes_per_second;
+    double cpu; /* the part of a rank's computing that an exchange takes while it goes on: 0 to 1 */
+} weft_level;
+
+typedef struct weft_exchange_curve {
+    weft_convert_kind kind;
+    int level, ranks;   /* of a group */
+    weft_curve seconds; /* by bytes of one rank's part, were it whole (weft_exchange.bytes) */
+} weft_exchange_curve;
+
+enum { WEFT_MAX_LEVELS = 8 };
+
+struct weft_machine_model {
+    weft_arena *arena;
+    const char *name, *processor, *made; /* made: when and by what; "" where it is not said */
+    int cores;                           /* of a host */
+    double spread;                       /* of the probes, as a part */
+    int n_loads;
+    weft_load *loads; /* [n_loads] ascending by ranks */
+    int n_levels;
+    weft_level levels[WEFT_MAX_LEVELS]; /* from the innermost */
+    int n_exchanges;
+    weft_exchange_curve *exchanges; /* [n_exchanges] */
+};
+
+/* machine.c: a value between those that are there; 0 of an empty curve. One that is proportional to size is kept so beyond the ends. */
+double weft_curve_at(const weft_curve *curve, double size);
+double weft_curve_along(const weft_curve *curve, double size);
+/* The load that is nearest to `ranks` on a host: the last that has no more, else the first. */
+const weft_load *weft_load_of(const weft_machine_model *model, int ranks);
+/* The level at which a group whose members are up to `span` ranks apart meets. */
+int weft_level_of(const weft_machine_model *model, int first_rank, int last_rank);
+
+/* machine_read.c, machine_write.c */
+weft_status weft_machine_model_parse(const char *text, size_t bytes, const char *path,
+                                     weft_machine_model **model, weft_error *error);
+json_t *weft_machine_model_json(const weft_machine_model *model);
+
+/* rates.c: seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
+double weft_work_seconds(const weft_load *load, const weft_workload *work,
+                         weft_time_source *source);
+/* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. */
+double weft_exchange_seconds(const weft_machine_model *model, int level,
+                             const weft_exchange *exchange, weft_time_source *source);
+
+#endif

@@ -1,0 +1,141 @@
+/* rates: seconds of a workload or an exchange on a machine, from the most that is known of it.
+ *
+ * What was measured itself counts first. What was measured of the same kernel with other sizes says by how much it is slower
+ * than the machine's rates; that factor changes little from size to size, so it is taken from the nearest ones. Else the rates
+ * alone count: arithmetic beside memory traffic, whatever takes longer.
+ */
+#include "machine.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rates alone ----------------------------------------------------------------------------------- */
+
+static double act_seconds(const weft_load *load, const char *op)
+{
+    for (int a = 0; a < load->n_acts; a++)
+        if (strcmp(load->acts[a].op, op) == 0) return load->acts[a].elements;
+    return load->other_act;
+}
+
+static double arithmetic_seconds(const weft_load *load, const weft_workload *work)
+{
+    const weft_curve *rate = &load->flop_rate[work->dtype];
+    double seconds = 0;
+    if (rate->n == 0) rate = &load->flop_rate[WEFT_F32];
+    if (work->flops > 0) seconds += work->flops / weft_curve_at(rate, work->flops);
+    for (int a = 0; a < work->n_acts; a++)
+        seconds += work->acts[a].elements * act_seconds(load, work->acts[a].op);
+    return seconds;
+}
+
+static double rated_seconds(const weft_load *load, const weft_workload *work)
+{
+    const double memory =
+        work->bytes > 0 ? work->bytes / weft_curve_at(&load->byte_rate, work->bytes) : 0;
+    return load->step_seconds + fmax(arithmetic_seconds(load, work), memory);
+}
+
+/* ---- what is similar ------------------------------------------------------------------------------- */
+
+static bool is_similar(const weft_workload *a, const weft_workload *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->n_sizes == b->n_sizes;
+}
+
+/* In octaves, squared. */
+static double distance(const weft_workload *a, const weft_workload *b)
+{
+    double sum = pow(log2((1 + a->flops) / (1 + b->flops)), 2);
+    for (int i = 0; i < a->n_sizes; i++)
+        sum += pow(log2((1 + a->sizes[i]) / (1 + b->sizes[i])), 2);
+    return sum;
+}
+
+/* The mean of the factors of all similar ones in logarithms, nearer ones first: one that is twice as far counts a sixteenth.
+ * Where some are as large in all sizes, these alone. */
+static bool similar_factor(const weft_load *load, const weft_workload *work, double *factor)
+{
+    static const double SAME = 1e-9;
+    double sum = 0, weights = 0;
+    for (int s = 0; s < load->n_samples; s++) {
+        const weft_sample *sample = &load->samples[s];
+        if (!is_similar(&sample->work, work)) continue;
+        const double d = fmax(distance(&sample->work, work), SAME), weight = 1 / (d * d);
+        sum += weight * log(sample->seconds / rated_seconds(load, &sample->work));
+        weights += weight;
+    }
+    if (weights > 0) *factor = exp(sum / weights);
+    return weights > 0;
+}
+
+static const weft_sample *find_sample(const weft_load *load, const weft_workload *work)
+{
+    for (int s = 0; s < load->n_samples; s++)
+        if (load->samples[s].work.id == work->id && is_similar(&load->samples[s].work, work))
+            return &load->samples[s];
+    return NULL;
+}
+
+double weft_work_seconds(const weft_load *load, const weft_workload *work, weft_time_source *source)
+{
+    double factor = 1;
+    *source = WEFT_TIME_RATES;
+    if (work->name == NULL) return 0;
+    const weft_sample *sample = find_sample(load, work);
+    if (sample) *source = WEFT_TIME_MEASURED;
+    if (sample) return sample->seconds;
+    if (similar_factor(load, work, &factor)) *source = WEFT_TIME_SIMILAR;
+    return factor * rated_seconds(load, work);
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------------- */
+
+/* How often a latency is paid: a ring goes around, all others send once. */
+static double turns_of(weft_convert_kind kind, int n)
+{
+    static const double around[WEFT_CONVERTS] = {
+        [WEFT_ALL_REDUCE] = 2, [WEFT_ALL_GATHER] = 1, [WEFT_REDUCE_SCATTER] = 1};
+    return around[kind] > 0 ? around[kind] * (n - 1) : 1;
+}
+
+static double linked_seconds(const weft_level *level, const weft_exchange *exchange)
+{
+    return turns_of(exchange->kind, exchange->n_ranks) * level->latency_seconds +
+           exchange->link_bytes / level->bytes_per_second;
+}
+
+/* Of the kind at the level, of groups as near as may be in size. */
+static const weft_exchange_curve *find_curve(const weft_machine_model *model, int level,
+                                             const weft_exchange *exchange)
+{
+    const weft_exchange_curve *best = NULL;
+    double nearest = INFINITY;
+    for (int e = 0; e < model->n_exchanges; e++) {
+        const weft_exchange_curve *curve = &model->exchanges[e];
+        if (curve->level != level || curve->kind != exchange->kind) continue;
+        const double apart = fabs(log2((double)curve->ranks / exchange->n_ranks));
+        if (apart >= nearest) continue;
+        nearest = apart;
+        best = curve;
+    }
+    return best;
+}
+
+double weft_exchange_seconds(const weft_machine_model *model, int level,
+                             const weft_exchange *exchange, weft_time_source *source)
+{
+    const double linked = linked_seconds(&model->levels[level], exchange);
+    const weft_exchange_curve *curve = find_curve(model, level, exchange);
+    *source = WEFT_TIME_RATES;
+    if (!curve) return linked;
+    const double measured = weft_curve_along(&curve->seconds, exchange->bytes);
+    *source = WEFT_TIME_MEASURED;
+    if (curve->ranks == exchange->n_ranks) return measured;
+    weft_exchange there = *exchange;
+    const double n = curve->ranks, others = (n - 1) / n;
+    there.n_ranks = curve->ranks;
+    there.link_bytes *= others * exchange->n_ranks / (exchange->n_ranks - 1.0);
+    *source = WEFT_TIME_SIMILAR;
+    return measured * linked / linked_seconds(&model->levels[level], &there);
+}

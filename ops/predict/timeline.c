@@ -1,0 +1,453 @@
+/* timeline: a plan walked through on a clock of each kind of rank, step by step, as the executor does it.
+ *
+ * - Work begins when the rank comes to it.
+ * - An exchange begins when the last of its group has come to it and the one before it on its queue is over. Ranks that come
+ *   earlier go on, until a step that needs it (weft_step.until).
+ * - While an exchange goes on it takes its share of the rank's cores (weft_level.cpu), so work beside it takes longer.
+ * - A scan's trips are walked through until two take equally long; those that are left are alike, but for the last, which leaves
+ *   out what is done ahead.
+ */
+#include "timeline.h"
+
+#include "classes.h"
+#include "regions.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An exchange that a rank has under way. */
+typedef struct under_way {
+    uint32_t step;
+    double begin, end, cpu;
+} under_way;
+
+/* One kind of rank. */
+typedef struct rank_clock {
+    int rank;
+    double now;         /* when what it computes goes on */
+    double *over;       /* [n_queues] when the last exchange of each queue is over */
+    under_way *flights; /* [n_flights] in the order in which they began */
+    uint32_t n_flights;
+    double *seconds; /* [n_steps] of each step once, undisturbed */
+} rank_clock;
+
+/* What is summed up over a run as the first kind of rank sees it, by step. */
+typedef struct sums {
+    double total, exposed, late, phase;
+} sums;
+
+typedef struct timeline {
+    const weft_plan *plan;
+    const weft_machine_model *model;
+    weft_error *error;
+    weft_classes classes;
+    int host_ranks;
+    rank_clock *clocks;  /* [classes.n] */
+    uint8_t *source;     /* [n_steps] weft_time_source */
+    sums *sums;          /* [n_steps] */
+    double *begin, *end; /* [n_steps] of the first time; begin below 0: not yet */
+    weft_regions regions;
+} timeline;
+
+/* ---- how long steps take ----------------------------------------------------------------------------- */
+
+static uint32_t axes_of(const weft_step *step)
+{
+    return step->kind == WEFT_STEP_CONVERT ? step->convert.axes : 0;
+}
+
+/* The level at which a group meets, by its ranks that are farthest apart. */
+static int level_of(const timeline *t, int rank, uint32_t axes)
+{
+    int coordinates[WEFT_MAX_AXES], first, last;
+    weft_mesh_coordinates(t->plan->mesh, rank, coordinates);
+    for (int a = 0; a < t->classes.n_axes; a++)
+        if (axes >> a & 1) coordinates[a] = 0;
+    first = weft_mesh_rank(t->plan->mesh, coordinates);
+    for (int a = 0; a < t->classes.n_axes; a++)
+        if (axes >> a & 1) coordinates[a] = weft_mesh_axis_size(t->plan->mesh, a) - 1;
+    last = weft_mesh_rank(t->plan->mesh, coordinates);
+    return weft_level_of(t->model, first, last);
+}
+
+static double step_seconds(const timeline *t, const weft_step *step, int rank, uint8_t *source)
+{
+    weft_exchange exchange;
+    weft_time_source found = WEFT_TIME_RATES;
+    double seconds;
+    if (weft_step_exchange(t->plan, step, rank, &exchange)) {
+        seconds =
+            weft_exchange_seconds(t->model, level_of(t, rank, exchange.axes), &exchange, &found);
+    } else {
+        weft_workload work;
+        const weft_load *load = weft_load_of(t->model, t->host_ranks);
+        weft_step_workload(t->plan, step, rank, &work);
+        seconds = weft_work_seconds(load, &work, &found);
+        /* More ranks than were measured at once share what these had. */
+        if (t->host_ranks > load->ranks && load->ranks * load->lanes >= t->model->cores)
+            seconds *= (double)t->host_ranks / load->ranks;
+    }
+    *source = (uint8_t)found;
+    return seconds;
+}
+
+static void find_seconds(timeline *t, const weft_predict_options *options)
+{
+    for (int c = 0; c < t->classes.n; c++) {
+        rank_clock *clock = &t->clocks[c];
+        clock->rank = weft_class_rank(t->plan, &t->classes, c);
+        const bool is_slow = options->slow_by > 0 && clock->rank == options->slow_rank;
+        for (uint32_t s = 0; s < t->plan->n_steps; s++) {
+            const weft_step *step = &t->plan->steps[s];
+            uint8_t source;
+            clock->seconds[s] = step_seconds(t, step, clock->rank, &source);
+            if (is_slow && axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
+            if (c == 0) t->source[s] = source;
+        }
+    }
+}
+
+/* ---- one rank ------------------------------------------------------------------------------------------ */
+
+/* The part of a rank's cores that exchanges take at `now`, and until when that stays so. */
+static double taken_at(const rank_clock *clock, double now, double *until)
+{
+    double taken = 0;
+    *until = INFINITY;
+    for (uint32_t f = 0; f < clock->n_flights; f++) {
+        const under_way *flight = &clock->flights[f];
+        if (flight->begin > now)
+            *until = fmin(*until, flight->begin);
+        else if (flight->end > now) {
+            *until = fmin(*until, flight->end);
+            taken += flight->cpu;
+        }
+    }
+    return fmin(taken, 1);
+}
+
+/* What makes work longer is the exchanges' that take the cores meanwhile. */
+static void charge(timeline *t, const rank_clock *clock, double from, double to)
+{
+    double shares = 0, until;
+    if (clock != t->clocks) return;
+    const double lost = taken_at(clock, from, &until) * (to - from);
+    for (uint32_t f = 0; f < clock->n_flights; f++)
+        if (clock->flights[f].begin <= from && clock->flights[f].end > from)
+            shares += clock->flights[f].cpu;
+    for (uint32_t f = 0; f < clock->n_flights && shares > 0; f++)
+        if (clock->flights[f].begin <= from && clock->flights[f].end > from)
+            t->sums[clock->flights[f].step].exposed += lost * clock->flights[f].cpu / shares;
+}
+
+static void work(timeline *t, rank_clock *clock, double seconds)
+{
+    while (seconds > 0) {
+        double until;
+        const double rate = 1 - taken_at(clock, clock->now, &until);
+        const double end = rate > 0 ? fmin(until, clock->now + seconds / rate) : until;
+        charge(t, clock, clock->now, end);
+        seconds = end < until ? 0 : seconds - rate * (until - clock->now);
+        clock->now = end;
+    }
+}
+
+/* A rank does not go on before an exchange is over. */
+static void await(timeline *t, rank_clock *clock, const under_way *flight)
+{
+    const double waits = flight->end - clock->now;
+    if (waits <= 0) return;
+    if (clock == t->clocks) {
+        t->sums[flight->step].exposed += waits;
+        t->sums[flight->step].late += fmax(0, flight->begin - clock->now);
+    }
+    clock->now = flight->end;
+}
+
+/* Exchanges that have to be over before step `s`. */
+static void finish(timeline *t, rank_clock *clock, uint32_t s)
+{
+    uint32_t kept = 0;
+    for (uint32_t f = 0; f < clock->n_flights; f++) {
+        const under_way flight = clock->flights[f];
+        if (weft_step_end(&t->plan->steps[flight.step], flight.step) < s)
+            await(t, clock, &flight);
+        else
+            clock->flights[kept++] = flight;
+    }
+    clock->n_flights = kept;
+}
+
+/* ---- one step of all ------------------------------------------------------------------------------------- */
+
+/* When the last of the group has come to it, and its queue is free. */
+static double exchange_begin(const timeline *t, int c, uint32_t axes, uint32_t queue)
+{
+    const int first = weft_class_first(&t->classes, c, axes);
+    double begin = 0;
+    for (int m = 0; m < t->classes.n; m++) {
+        const rank_clock *member = &t->clocks[m];
+        if (weft_class_first(&t->classes, m, axes) == first)
+            begin = fmax(begin, fmax(member->now, member->over[queue]));
+    }
+    return begin;
+}
+
+static double exchange_seconds(const timeline *t, int c, uint32_t axes, uint32_t s)
+{
+    const int first = weft_class_first(&t->classes, c, axes);
+    double seconds = 0;
+    for (int m = 0; m < t->classes.n; m++)
+        if (weft_class_first(&t->classes, m, axes) == first)
+            seconds = fmax(seconds, t->clocks[m].seconds[s]);
+    return seconds;
+}
+
+/* All begin before any goes on: when a group begins depends on when its members came. */
+static void exchange(timeline *t, uint32_t s)
+{
+    const uint32_t axes = t->plan->steps[s].convert.axes, queue = t->plan->timings[s].queue;
+    for (int c = 0; c < t->classes.n; c++) {
+        rank_clock *clock = &t->clocks[c];
+        const double begin = exchange_begin(t, c, axes, queue);
+        const double cpu = t->model->levels[level_of(t, clock->rank, axes)].cpu;
+        clock->flights[clock->n_flights++] =
+            (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu};
+    }
+    for (int c = 0; c < t->classes.n; c++) {
+        rank_clock *clock = &t->clocks[c];
+        clock->over[queue] = clock->flights[clock->n_flights - 1].end;
+        finish(t, clock, s + 1);
+    }
+}
+
+static void keep_times(timeline *t, uint32_t s, double before)
+{
+    const rank_clock *first = &t->clocks[0];
+    const bool is_exchange = axes_of(&t->plan->steps[s]) != 0;
+    const under_way *flight =
+        is_exchange && first->n_flights ? &first->flights[first->n_flights - 1] : NULL;
+    const bool goes_on = flight && flight->step == s;
+    t->sums[s].total += first->seconds[s];
+    if (t->begin[s] >= 0) return;
+    t->begin[s] = goes_on ? flight->begin : is_exchange ? first->now - first->seconds[s] : before;
+    t->end[s] = goes_on ? flight->end : first->now;
+}
+
+static void take_step(timeline *t, uint32_t s)
+{
+    const rank_clock *first = &t->clocks[0];
+    const double before = first->now;
+    for (int c = 0; c < t->classes.n; c++)
+        finish(t, &t->clocks[c], s);
+    const double start = first->now;
+    if (axes_of(&t->plan->steps[s]) != 0)
+        exchange(t, s);
+    else
+        for (int c = 0; c < t->classes.n; c++)
+            work(t, &t->clocks[c], t->clocks[c].seconds[s]);
+    keep_times(t, s, start);
+    t->sums[s].phase += first->now - before;
+}
+
+/* ---- scans ----------------------------------------------------------------------------------------------- */
+
+/* All clocks, to see whether a trip was like the one before. */
+static size_t n_times(const timeline *t)
+{
+    return (size_t)t->classes.n * (1 + t->plan->n_queues);
+}
+
+static void read_times(const timeline *t, double *times)
+{
+    for (int c = 0; c < t->classes.n; c++) {
+        *times++ = t->clocks[c].now;
+        for (uint32_t q = 0; q < t->plan->n_queues; q++)
+            *times++ = t->clocks[c].over[q];
+    }
+}
+
+/* A queue that nothing was put on stands still. */
+static bool are_steady(const double *last, const double *now, const double *before, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double step = now[i] - last[i], was = last[i] - before[i];
+        if (fabs(step - was) > 1e-9 * fmax(step, was)) return false;
+    }
+    return true;
+}
+
+static void jump(timeline *t, const double *last, const double *now, double trips)
+{
+    for (int c = 0; c < t->classes.n; c++) {
+        rank_clock *clock = &t->clocks[c];
+        const double by = trips * (*now++ - *last++);
+        clock->now += by;
+        for (uint32_t q = 0; q < t->plan->n_queues; q++)
+            clock->over[q] += trips * (*now++ - *last++);
+        for (uint32_t f = 0; f < clock->n_flights; f++)
+            clock->flights[f].begin += by, clock->flights[f].end += by;
+    }
+}
+
+static void repeat_sums(timeline *t, const sums *before, uint32_t from, uint32_t to, double trips)
+{
+    for (uint32_t s = from; s < to; s++) {
+        sums *now = &t->sums[s];
+        const sums *was = &before[s - from];
+        now->total += trips * (now->total - was->total);
+        now->exposed += trips * (now->exposed - was->exposed);
+        now->late += trips * (now->late - was->late);
+        now->phase += trips * (now->phase - was->phase);
+    }
+}
+
+static weft_status walk(timeline *t, uint32_t from, uint32_t to, bool is_last);
+
+static bool is_left_out(const timeline *t, uint32_t s, bool is_last)
+{
+    return is_last && t->plan->steps[s].is_ahead;
+}
+
+/* The body of a scan, which is between its fences, once for each trip; `trips` is above 0. */
+static weft_status walk_trips(timeline *t, uint32_t from, uint32_t to, int64_t trips, double *times,
+                              sums *before)
+{
+    const size_t n = n_times(t);
+    double *now = times, *last = times + n, *earlier = times + 2 * n;
+    read_times(t, now);
+    for (int64_t trip = 0; trip < trips; trip++) {
+        memcpy(earlier, last, n * sizeof *last);
+        memcpy(last, now, n * sizeof *now);
+        memcpy(before, t->sums + from, (to - from) * sizeof *before);
+        WEFT_TRY(walk(t, from, to, trip == trips - 1));
+        read_times(t, now);
+        const int64_t left = trips - trip - 2; /* the last is walked through */
+        if (trip < 2 || left < 1 || !are_steady(last, now, earlier, n)) continue;
+        jump(t, last, now, (double)left);
+        repeat_sums(t, before, from, to, (double)left);
+        read_times(t, now);
+        trip += left;
+    }
+    return WEFT_OK;
+}
+
+static weft_status walk_scan(timeline *t, uint32_t begin, uint32_t end)
+{
+    const int64_t trips = t->plan->graph->scans[t->plan->steps[begin].scan].trips;
+    double *times = calloc(3 * n_times(t), sizeof *times);
+    sums *before = calloc(end - begin, sizeof *before);
+    weft_status status =
+        times && before ? WEFT_OK : weft_fail_memory(t->error, (end - begin) * sizeof *before);
+    if (status == WEFT_OK && trips > 0)
+        status = walk_trips(t, begin + 1, end, trips, times, before);
+    free(times);
+    free(before);
+    return status;
+}
+
+static weft_status walk(timeline *t, uint32_t from, uint32_t to, bool is_last)
+{
+    for (uint32_t s = from; s < to; s++) {
+        const weft_step *step = &t->plan->steps[s];
+        if (is_left_out(t, s, is_last)) continue;
+        take_step(t, s);
+        if (step->kind != WEFT_STEP_BEGIN) continue;
+        const uint32_t end = t->regions.end[step->scan];
+        WEFT_TRY(walk_scan(t, s, end));
+        s = end;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------- */
+
+static void sum_up(timeline *t, weft_prediction *p)
+{
+    for (int c = 0; c < t->classes.n; c++) {
+        finish(t, &t->clocks[c], UINT32_MAX);
+        p->seconds = fmax(p->seconds, t->clocks[c].now);
+    }
+    double last = t->clocks[0].now;
+    for (uint32_t s = 0; s < t->plan->n_steps; s++) {
+        const weft_step *step = &t->plan->steps[s];
+        *(axes_of(step) ? &p->exchange_seconds : &p->work_seconds) += t->sums[s].total;
+        p->exposed_seconds += t->sums[s].exposed;
+        p->late_seconds += t->sums[s].late;
+        p->source_seconds[t->source[s]] += t->sums[s].total;
+        p->phase_seconds[step->phase] += t->sums[s].phase;
+        last -= t->sums[s].phase;
+    }
+    if (t->plan->n_steps > 0) p->phase_seconds[t->plan->steps[t->plan->n_steps - 1].phase] += last;
+    p->n_kinds = t->classes.n;
+}
+
+static void tell_steps(const timeline *t, weft_predicted_step *steps)
+{
+    for (uint32_t s = 0; s < t->plan->n_steps; s++)
+        steps[s] = (weft_predicted_step){.seconds = t->clocks[0].seconds[s],
+                                         .begin = fmax(t->begin[s], 0),
+                                         .end = fmax(t->end[s], 0),
+                                         .total_seconds = t->sums[s].total,
+                                         .exposed_seconds = t->sums[s].exposed,
+                                         .source = (weft_time_source)t->source[s]};
+}
+
+static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
+{
+    const size_t n = t->plan->n_steps + 1;
+    clock->over = weft_arena_take(arena, t->plan->n_queues * sizeof *clock->over);
+    clock->flights = weft_arena_take(arena, n * sizeof *clock->flights);
+    clock->seconds = weft_arena_take(arena, n * sizeof *clock->seconds);
+    const bool is_there = clock->over && clock->flights && clock->seconds;
+    return is_there ? WEFT_OK : weft_fail_memory(t->error, n * sizeof *clock->flights);
+}
+
+static weft_status open_timeline(timeline *t, weft_arena *arena)
+{
+    const size_t n = t->plan->n_steps + 1;
+    t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
+    t->source = weft_arena_take(arena, n);
+    t->sums = weft_arena_take(arena, n * sizeof *t->sums);
+    t->begin = weft_arena_take(arena, n * sizeof *t->begin);
+    t->end = weft_arena_take(arena, n * sizeof *t->end);
+    if (!t->clocks || !t->source || !t->sums || !t->begin || !t->end)
+        return weft_fail_memory(t->error, n * sizeof *t->sums);
+    for (uint32_t s = 0; s < t->plan->n_steps; s++)
+        t->begin[s] = -1;
+    for (int c = 0; c < t->classes.n; c++)
+        WEFT_TRY(open_clock(t, arena, &t->clocks[c]));
+    return weft_find_regions(t->plan, arena, &t->regions, t->error);
+}
+
+/* Where the model says nothing else all ranks are on one host. */
+static int host_ranks(const timeline *t, const weft_predict_options *options)
+{
+    const int all = weft_mesh_n_ranks(t->plan->mesh);
+    const int levels =
+        t->model->n_levels > 1 ? t->model->levels[t->model->n_levels - 2].ranks : all;
+    const int ranks = options->host_ranks > 0 ? options->host_ranks : levels;
+    return ranks < all ? ranks : all;
+}
+
+weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model,
+                          const weft_predict_options *options, weft_prediction *prediction,
+                          weft_predicted_step *steps, weft_error *error)
+{
+    timeline t = {.plan = plan, .model = model, .error = error};
+    weft_arena *arena = weft_arena_create();
+    *prediction = (weft_prediction){0};
+    if (!arena) return weft_fail_memory(error, sizeof t);
+    weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &t.classes);
+    t.host_ranks = host_ranks(&t, options);
+    weft_status status = open_timeline(&t, arena);
+    if (status == WEFT_OK) {
+        find_seconds(&t, options);
+        status = walk(&t, 0, plan->n_steps, false);
+    }
+    if (status == WEFT_OK) sum_up(&t, prediction);
+    if (status == WEFT_OK && steps) tell_steps(&t, steps);
+    weft_arena_destroy(&arena);
+    return status;
+}

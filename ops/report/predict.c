@@ -1,0 +1,43 @@
+/* predict: how long a run of a program takes on a machine (weft/research/predict.h). */
+#include "timeline.h"
+
+#include "program.h"
+
+static weft_status check_options(const weft_program *program, const weft_predict_options *options,
+                                 weft_error *error)
+{
+    const int n = weft_mesh_n_ranks(program->plan->mesh);
+    if (options->slow_by < 0 || !(options->slow_by < 1e9))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "weft_plan_predict: slow_by is %g; it is by what the rank's work takes longer: 1.3",
+            options->slow_by);
+    if (options->host_ranks < 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_plan_predict: host_ranks is %d; a host has 1 or more, and 0 is as "
+                         "the machine has them",
+                         options->host_ranks);
+    if (options->slow_by > 0) WEFT_GIVEN_RANGE(options->slow_rank, 0, n - 1, error);
+    return WEFT_OK;
+}
+
+weft_status weft_plan_predict_steps(const weft_program *program, const weft_machine_model *model,
+                                    const weft_predict_options *options,
+                                    weft_prediction *prediction, weft_predicted_step *steps,
+                                    weft_error *error)
+{
+    static const weft_predict_options none;
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(model, error);
+    WEFT_GIVEN(prediction, error);
+    if (!options) options = &none;
+    WEFT_TRY(check_options(program, options, error));
+    return weft_timeline(program->plan, model, options, prediction, steps, error);
+}
+
+weft_status weft_plan_predict(const weft_program *program, const weft_machine_model *model,
+                              const weft_predict_options *options, weft_prediction *prediction,
+                              weft_error *error)
+{
+    return weft_plan_predict_steps(program, model, options, prediction, NULL, error);
+}

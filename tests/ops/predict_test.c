@@ -1,0 +1,388 @@
+/* predict_test: seconds by hand. On a machine with round numbers small programs take what can be worked out with a pencil:
+ * work, exchanges beside it, ranks that come late, trips of scans, levels of links; and a machine file says where it is wrong.
+ */
+#include "weft/research/predict.h"
+#include "weft/scan.h"
+#include "weft.h"
+
+#include "ops/predict/machine.h"
+#include "ops/run/program.h"
+#include "test.h"
+
+/* 1 flop takes a nanosecond, 1 byte through a link a microsecond; memory takes nothing. %s: the share of the cores, more
+ * levels, exchanges. */
+static const char machine_text[] =
+    "{\"weft_machine\": 1, \"name\": \"round\", \"processor\": \"abacus\", \"made\": \"by hand\", "
+    "\"cores\": 64, \"spread\": 0,"
+    "\"loads\": [{\"ranks\": 1, \"lanes\": 1, \"step_seconds\": 0, \"flops_per_second\": {\"f32\": "
+    "[[1, 1e9]]},"
+    "\"bytes_per_second\": [[1, 1e18]], \"act_seconds\": {\"other\": 0}, \"kernels\": [%s]}],"
+    "\"levels\": [{\"name\": \"near\", \"ranks\": %s, \"latency_seconds\": 0, "
+    "\"bytes_per_second\": 1e6, \"cpu\": %s}%s],"
+    "\"exchanges\": [%s]}";
+
+static weft_machine_model *machine(const char *kernels, const char *ranks, const char *cpu,
+                                   const char *levels, const char *exchanges)
+{
+    char text[4000];
+    weft_error error = WEFT_NO_ERROR;
+    weft_machine_model *model = NULL;
+    snprintf(text, sizeof text, machine_text, kernels, ranks, cpu, levels, exchanges);
+    CHECK_OK(weft_machine_model_parse(text, strlen(text), "round.json", &model, &error), error);
+    return model;
+}
+
+static weft_machine_model *plain_machine(const char *cpu)
+{
+    return machine("", "0", cpu, "", "");
+}
+
+typedef struct planned {
+    weft_mesh *mesh;
+    weft_layout *layout;
+    weft_graph *graph;
+    weft_program *program;
+} planned;
+
+static void open_planned(planned *p, const char *mesh, const char *layout)
+{
+    weft_error error = WEFT_NO_ERROR;
+    *p = (planned){.graph = weft_graph_create(1)};
+    CHECK_OK(weft_mesh_plan(mesh, &p->mesh, &error), error);
+    CHECK_OK(weft_layout_create(layout, &p->layout, &error), error);
+}
+
+static void plan(planned *p, weft_values values)
+{
+    weft_error error = WEFT_NO_ERROR;
+    CHECK_OK(weft_compile(p->mesh, p->layout, values, NULL, &p->program, &error), error);
+}
+
+static void close_planned(planned *p)
+{
+    (void)!weft_program_destroy(&p->program);
+    weft_graph_destroy(&p->graph);
+    weft_layout_destroy(&p->layout);
+    (void)!weft_mesh_destroy(&p->mesh);
+}
+
+static weft_prediction predict(const planned *p, weft_machine_model *model,
+                               const weft_predict_options *options)
+{
+    weft_error error = WEFT_NO_ERROR;
+    weft_prediction prediction = {0};
+    CHECK_OK(weft_plan_predict(p->program, model, options, &prediction, &error), error);
+    weft_machine_model_destroy(&model);
+    return prediction;
+}
+
+static weft_value input(planned *p, const char *name, weft_shape shape)
+{
+    return weft_input(p->graph, name, WEFT_F32, shape);
+}
+
+/* x [batch, in] and y [batch, out] make [in, out], summed over batch: 2 batch in out flops. */
+static weft_value product(planned *p, const char *x, const char *y, int64_t batch, int64_t in,
+                          int64_t out)
+{
+    return weft_einsum(
+        WEFT_DIMS(((weft_dim){"in", in}), ((weft_dim){"out", out})),
+        input(p, x, WEFT_DIMS(((weft_dim){"batch", batch}), ((weft_dim){"in", in}))),
+        input(p, y, WEFT_DIMS(((weft_dim){"batch", batch}), ((weft_dim){"out", out}))));
+}
+
+static void test_work_takes_its_flops(void)
+{
+    planned p;
+    open_planned(&p, "data:1", "");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 10, 20, 5)));
+    const weft_prediction t = predict(&p, plain_machine("0"), NULL);
+    CHECK_CLOSE(t.seconds, 2000e-9, 1e-12);
+    CHECK_CLOSE(t.work_seconds, 2000e-9, 1e-12);
+    CHECK_CLOSE(t.phase_seconds[WEFT_FORWARD], 2000e-9, 1e-12);
+    CHECK_CLOSE(t.source_seconds[WEFT_TIME_RATES], 2000e-9, 1e-12);
+    CHECK(t.exchange_seconds == 0 && t.exposed_seconds == 0 && t.n_kinds == 1);
+    close_planned(&p);
+}
+
+/* 4 x 10 x 6 products on each of two ranks; 240 bytes all-reduced send 240 through a link. */
+static void test_an_exchange_takes_its_bytes_after_the_work(void)
+{
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
+    const weft_prediction t = predict(&p, plain_machine("0"), NULL);
+    CHECK_CLOSE(t.seconds, 480e-9 + 240e-6, 1e-12);
+    CHECK_CLOSE(t.exchange_seconds, 240e-6, 1e-12);
+    CHECK_CLOSE(t.exposed_seconds, 240e-6, 1e-12);
+    CHECK(t.late_seconds == 0);
+    close_planned(&p);
+}
+
+/* Two products: the sum of the first is finished while the second, of 250 x 400 x 1000 on each rank, is computed. */
+static void test_work_beside_an_exchange(void)
+{
+    static const struct {
+        const char *cpu;
+        double longer; /* what the exchange of 240 us adds to the work */
+    } cases[] = {{"0", 0}, {"0.25", 60e-6}, {"1", 240e-6}};
+    for (int c = 0; c < 3; c++) {
+        planned p;
+        open_planned(&p, "data:2", "batch:data");
+        const weft_value small = product(&p, "x", "y", 8, 10, 6);
+        const weft_value large = weft_einsum(
+            WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"out", 1000})),
+            input(&p, "u", WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"k", 400}))),
+            input(&p, "v", WEFT_DIMS(((weft_dim){"k", 400}), ((weft_dim){"out", 1000}))));
+        plan(&p, WEFT_VALUES(small, large));
+        const weft_prediction t = predict(&p, plain_machine(cases[c].cpu), NULL);
+        CHECK_CLOSE(t.work_seconds, 480e-9 + 0.2, 1e-12);
+        CHECK_CLOSE(t.seconds, 480e-9 + 0.2 + cases[c].longer, 1e-9);
+        CHECK_CLOSE(t.exposed_seconds, cases[c].longer, 1e-9);
+        close_planned(&p);
+    }
+}
+
+static void test_all_wait_for_a_slow_rank(void)
+{
+    planned p;
+    open_planned(&p, "data:4", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 16, 10, 6)));
+    const weft_predict_options slow = {.slow_rank = 2, .slow_by = 3};
+    const weft_prediction t = predict(&p, plain_machine("0"), &slow);
+    CHECK_CLOSE(t.seconds, 3 * 480e-9 + 360e-6, 1e-12);
+    CHECK_CLOSE(t.late_seconds, 2 * 480e-9, 1e-12);
+    CHECK_CLOSE(t.exposed_seconds, 2 * 480e-9 + 360e-6, 1e-12);
+    CHECK(t.n_kinds == 2);
+    close_planned(&p);
+}
+
+/* 201 rows and 200: the first rank has more to do, and the other waits. */
+static void test_ranks_with_blocks_of_two_sizes(void)
+{
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 401, 10, 6)));
+    const weft_prediction t = predict(&p, plain_machine("0"), NULL);
+    CHECK_CLOSE(t.seconds, 201 * 120e-9 + 240e-6, 1e-12);
+    CHECK(t.n_kinds == 2 && t.late_seconds == 0);
+    close_planned(&p);
+}
+
+/* A product of 480 flops and a sum of 60. Trips that are all alike are not walked through one by one, and count all the same; so do trips in trips. */
+static void test_trips_count(void)
+{
+    for (int64_t outer = 1; outer <= 50; outer += 49) {
+        planned p;
+        open_planned(&p, "data:2", "batch:data");
+        const weft_value x =
+            input(&p, "x", WEFT_DIMS(((weft_dim){"batch", 8}), ((weft_dim){"in", 10})));
+        const weft_value y =
+            input(&p, "y", WEFT_DIMS(((weft_dim){"batch", 8}), ((weft_dim){"out", 6})));
+        const weft_value zero = weft_constant(
+            p.graph, WEFT_F32, WEFT_DIMS(((weft_dim){"in", 10}), ((weft_dim){"out", 6})), 0);
+        const weft_value turn = weft_scan_begin(p.graph, outer), held = weft_scan_carry(zero);
+        const weft_value trip = weft_scan_begin(p.graph, 1000), sum = weft_scan_carry(held);
+        const weft_value made =
+            weft_einsum(WEFT_DIMS(((weft_dim){"in", 10}), ((weft_dim){"out", 6})), x,
+                        weft_add(y, weft_mean(sum)));
+        weft_scan_next(sum, weft_relu(made));
+        weft_scan_end(trip);
+        weft_scan_next(held, weft_scan_last(sum));
+        weft_scan_end(turn);
+        plan(&p, WEFT_VALUES(weft_scan_last(held)));
+        const weft_prediction t = predict(&p, plain_machine("0"), NULL);
+        const double trips = 1000 * (double)outer;
+        CHECK_CLOSE(t.exchange_seconds, trips * 240e-6, 1e-9);
+        CHECK_CLOSE(t.work_seconds, trips * 540e-9, 1e-8);
+        CHECK_CLOSE(t.seconds, trips * (240e-6 + 540e-9), 1e-8);
+        close_planned(&p);
+    }
+}
+
+static void test_levels(void)
+{
+    static const char slow_net[] = ", {\"name\": \"far\", \"ranks\": 0, \"latency_seconds\": 0.5, "
+                                   "\"bytes_per_second\": 1e3, \"cpu\": 0}";
+    for (int far = 0; far < 2; far++) {
+        planned p;
+        open_planned(&p, "data:2,model:2", far ? "batch:data" : "batch:model");
+        plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
+        const weft_prediction t = predict(&p, machine("", "2", "0", slow_net, ""), NULL);
+        CHECK_CLOSE(t.exchange_seconds, far ? 2 * 0.5 + 0.24 : 240e-6, 1e-12);
+        close_planned(&p);
+    }
+}
+
+/* What was measured itself counts as it is, what was measured of other sizes by how much slower than the rates it was. */
+static void test_measured_kernels(void)
+{
+    static const char twice[] = "{\"name\": \"einsum\", \"dtype\": \"f32\", \"id\": \"1\", "
+                                "\"flops\": 4000, \"bytes\": [800, 400, 800],"
+                                "\"seconds\": 8e-6, \"spread\": 0}";
+    planned p;
+    open_planned(&p, "data:1", "");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 10, 20, 5)));
+    const weft_prediction similar = predict(&p, machine(twice, "0", "0", "", ""), NULL);
+    CHECK_CLOSE(similar.seconds, 2 * 2000e-9, 1e-12);
+    CHECK_CLOSE(similar.source_seconds[WEFT_TIME_SIMILAR], similar.seconds, 1e-12);
+    weft_workload work;
+    char itself[300];
+    weft_step_workload(p.program->plan, &p.program->plan->steps[0], 0, &work);
+    snprintf(itself, sizeof itself,
+             "%s, {\"name\": \"einsum\", \"dtype\": \"f32\", \"id\": \"%llx\", \"flops\": 2000, "
+             "\"bytes\": [800, 200, 400],"
+             "\"seconds\": 5e-6, \"spread\": 0}",
+             twice, (unsigned long long)work.id);
+    const weft_prediction measured = predict(&p, machine(itself, "0", "0", "", ""), NULL);
+    CHECK_CLOSE(measured.seconds, 5e-6, 1e-12);
+    CHECK_CLOSE(measured.source_seconds[WEFT_TIME_MEASURED], 5e-6, 1e-12);
+    close_planned(&p);
+}
+
+static void test_measured_exchanges(void)
+{
+    static const char points[] = "{\"kind\": \"all_reduce\", \"level\": \"near\", \"ranks\": 2, "
+                                 "\"seconds\": [[60, 1], [240, 2], [960, 8]]}";
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
+    CHECK_CLOSE(predict(&p, machine("", "0", "0", "", points), NULL).exchange_seconds, 2, 1e-12);
+    close_planned(&p);
+    open_planned(&p, "data:2",
+                 "batch:data"); /* 480 bytes: between two points; 1,920: beyond the last */
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 800, 10, 12)));
+    CHECK_CLOSE(predict(&p, machine("", "0", "0", "", points), NULL).exchange_seconds, 4, 1e-9);
+    close_planned(&p);
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 800, 10, 48)));
+    CHECK_CLOSE(predict(&p, machine("", "0", "0", "", points), NULL).exchange_seconds, 16, 1e-9);
+    close_planned(&p);
+}
+
+static void test_a_machine_file_says_where_it_is_wrong(void)
+{
+    static const struct {
+        const char *kernels, *ranks, *cpu, *levels, *exchanges, *sentence;
+    } wrong[] = {
+        {"", "0", "2", "", "", "round.json: levels[0].cpu should be a number from 0 to 1"},
+        {"", "-1", "0", "", "", "levels[0].ranks should be a number from 0"},
+        {"", "0.5", "0", "", "", "levels[0].ranks should be a whole number"},
+        {"", "0", "0", ", {}", "",
+         "levels[0].ranks should be more than those of the level before; 0, all, in the last "
+         "alone"},
+        {"", "2", "0", ", {}", "", "levels[1].name should be a text"},
+        {"{}", "0", "0", "", "", "loads[0].kernels[0].name should be a text"},
+        {"{\"name\": \"einsum\", \"dtype\": \"f23\"}", "0", "0", "", "",
+         "loads[0].kernels[0].dtype should be a name that Weft has, not \"f23\"; did you mean "
+         "f32?"},
+        {"", "0", "0", "", "{\"kind\": \"all_reduce\", \"level\": \"nere\"}",
+         "exchanges[0].level should be the name of one of the levels"},
+        {"", "0", "0", "",
+         "{\"kind\": \"all_reduce\", \"level\": \"near\", \"ranks\": 2, \"seconds\": [[2, 1], [1, "
+         "1]]}",
+         "exchanges[0].seconds[1] should be a pair of numbers above 0, with a larger first one "
+         "than the entry before"},
+        {"", "0", "0", "", "{", "is no JSON"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[4000];
+        weft_error error = WEFT_NO_ERROR;
+        weft_machine_model *model = NULL;
+        snprintf(text, sizeof text, machine_text, wrong[i].kernels, wrong[i].ranks, wrong[i].cpu,
+                 wrong[i].levels, wrong[i].exchanges);
+        CHECK_EQ_INT(weft_machine_model_parse(text, strlen(text), "round.json", &model, &error),
+                     WEFT_USAGE);
+        CHECK(model == NULL);
+        CHECK_TEXT(error.message, wrong[i].sentence);
+    }
+}
+
+/* A model in letters, to be freed. */
+static char *written(const weft_machine_model *model)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    weft_error error = WEFT_NO_ERROR;
+    FILE *file = open_memstream(&text, &bytes);
+    CHECK_OK(weft_machine_model_write(model, file, &error), error);
+    fclose(file);
+    return text;
+}
+
+static void test_every_nominal_machine_is_read_and_written(void)
+{
+    const char *name;
+    for (int i = 0; (name = weft_machine_model_names(i)); i++) {
+        weft_error error = WEFT_NO_ERROR;
+        weft_machine_model *model = NULL, *again = NULL;
+        if (!CHECK_OK(weft_machine_model_read(name, &model, &error), error)) continue;
+        CHECK(strcmp(weft_machine_model_name(model), name) == 0 &&
+              *weft_machine_model_processor(model));
+        char *text = written(model);
+        CHECK_OK(weft_machine_model_parse(text, strlen(text), "again.json", &again, &error), error);
+        char *twice = written(again);
+        CHECK(strcmp(text, twice) == 0);
+        free(text);
+        free(twice);
+        weft_machine_model_destroy(&model);
+        weft_machine_model_destroy(&again);
+    }
+    CHECK(weft_machine_model_names(0) != NULL && weft_machine_model_names(-1) == NULL);
+}
+
+static void test_names_and_files_that_are_not_there(void)
+{
+    weft_error error = WEFT_NO_ERROR;
+    weft_machine_model *model = NULL;
+    CHECK_EQ_INT(weft_machine_model_read("h100x9", &model, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "there is no machine \"h100x9\"; did you mean h100x8?");
+    weft_error_clear(&error);
+    CHECK_EQ_INT(weft_machine_model_read("/nowhere/epyc.json", &model, &error), WEFT_IO);
+    CHECK_TEXT(error.message,
+               "cannot read the machine file /nowhere/epyc.json: No such file or directory");
+    weft_error_clear(&error);
+    CHECK_EQ_INT(weft_machine_model_read("/", &model, &error), WEFT_IO);
+}
+
+static void test_options_that_make_no_sense(void)
+{
+    static const struct {
+        weft_predict_options options;
+        const char *sentence;
+    } wrong[] = {{{.slow_by = -1}, "slow_by is -1"},
+                 {{.slow_by = NAN}, "slow_by is"},
+                 {{.slow_by = 2, .slow_rank = 7}, "slow_rank"},
+                 {{.host_ranks = -3}, "host_ranks is -3"}};
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
+    weft_machine_model *model = plain_machine("0");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weft_error error = WEFT_NO_ERROR;
+        weft_prediction prediction;
+        CHECK_EQ_INT(weft_plan_predict(p.program, model, &wrong[i].options, &prediction, &error),
+                     WEFT_USAGE);
+        CHECK_TEXT(error.message, wrong[i].sentence);
+    }
+    weft_machine_model_destroy(&model);
+    close_planned(&p);
+}
+
+int main(void)
+{
+    RUN(test_work_takes_its_flops);
+    RUN(test_an_exchange_takes_its_bytes_after_the_work);
+    RUN(test_work_beside_an_exchange);
+    RUN(test_all_wait_for_a_slow_rank);
+    RUN(test_ranks_with_blocks_of_two_sizes);
+    RUN(test_trips_count);
+    RUN(test_levels);
+    RUN(test_measured_kernels);
+    RUN(test_measured_exchanges);
+    RUN(test_a_machine_file_says_where_it_is_wrong);
+    RUN(test_every_nominal_machine_is_read_and_written);
+    RUN(test_names_and_files_that_are_not_there);
+    RUN(test_options_that_make_no_sense);
+    return weft_test_report();
+}

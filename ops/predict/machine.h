@@ -22,6 +22,7 @@ typedef struct weft_curve {
 typedef struct weft_sample {
     weft_workload work; /* without acts */
     double seconds, spread;
+    int n_seen; /* how many steps it is the mean of; 0: read from a file */
 } weft_sample;
 
 typedef struct weft_load {
@@ -77,6 +78,23 @@ int weft_level_of(const weft_machine_model *model, int first_rank, int last_rank
 weft_status weft_machine_model_parse(const char *text, size_t bytes, const char *path,
                                      weft_machine_model **model, weft_error *error);
 json_t *weft_machine_model_json(const weft_machine_model *model);
+
+/* machine_make.c: a model put together: loads ascending by ranks, samples of one id become their mean. Names are copied. */
+weft_status weft_machine_model_make(const char *name, const char *processor, const char *made,
+                                    int cores, weft_machine_model **model, weft_error *error);
+weft_status weft_machine_add_load(weft_machine_model *model, int ranks, int lanes, weft_load **load,
+                                  weft_error *error);
+weft_status weft_curve_add(weft_arena *arena, weft_curve *curve, double size, double value,
+                           weft_error *error);
+weft_status weft_machine_add_act(weft_machine_model *model, weft_load *load, const char *op,
+                                 double seconds, weft_error *error);
+weft_status weft_machine_add_sample(weft_machine_model *model, weft_load *load,
+                                    const weft_workload *work, double seconds, double spread,
+                                    weft_error *error);
+weft_status weft_machine_add_level(weft_machine_model *model, const weft_level *level,
+                                   weft_error *error);
+weft_status weft_machine_add_exchange(weft_machine_model *model, weft_convert_kind kind, int level,
+                                      int ranks, weft_exchange_curve **exchange, weft_error *error);
 
 /* rates.c: seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
 double weft_work_seconds(const weft_load *load, const weft_workload *work,

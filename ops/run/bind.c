@@ -255,24 +255,34 @@ static void bind_ends(weft_rank *rank)
     }
 }
 
-weft_status weft_bind(weft_rank *rank, weft_error *error)
+static weft_status bind_step(weft_rank *rank, known_spots *known, uint32_t s, weft_error *error)
 {
     const weft_plan *plan = rank->program->plan;
+    weft_bound_step *bound = &rank->steps[s];
+    bound->step = &plan->steps[s];
+    bound->run = weft_runners[bound->step->kind];
+    bound->part = (weft_loop_part){0, 1};
+    bound->traffic = weft_step_traffic(plan, bound->step);
+    weft_status status = weft_shared_variables_begin(rank, bound, error);
+    if (status == WEFT_OK) status = binders[bound->step->kind](rank, bound, error);
+    weft_shared_variables_end(rank, bound);
+    if (status != WEFT_OK) return status;
+    bind_scratch(rank, s, bound);
+    bind_spot(rank, known, bound);
+    return WEFT_OK;
+}
+
+weft_status weft_bind_step(weft_rank *rank, uint32_t s, weft_error *error)
+{
+    return bind_step(rank, NULL, s, error);
+}
+
+weft_status weft_bind(weft_rank *rank, weft_error *error)
+{
     known_spots *known = rank->recorder ? calloc(1, sizeof *known) : NULL; /* saves time only */
     weft_status status = WEFT_OK;
-    for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
-        weft_bound_step *bound = &rank->steps[s];
-        bound->step = &plan->steps[s];
-        bound->run = weft_runners[bound->step->kind];
-        bound->part = (weft_loop_part){0, 1};
-        bound->traffic = weft_step_traffic(plan, bound->step);
-        status = weft_shared_variables_begin(rank, bound, error);
-        if (status == WEFT_OK) status = binders[bound->step->kind](rank, bound, error);
-        weft_shared_variables_end(rank, bound);
-        if (status != WEFT_OK) break;
-        bind_scratch(rank, s, bound);
-        bind_spot(rank, known, bound);
-    }
+    for (uint32_t s = 0; s < rank->program->plan->n_steps && status == WEFT_OK; s++)
+        status = bind_step(rank, known, s, error);
     free(known);
     if (status == WEFT_OK) bind_ends(rank);
     return status;

@@ -148,6 +148,8 @@ static inline uint32_t weft_all_axes(const weft_program *program)
 
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */
 weft_status weft_bind(weft_rank *rank, weft_error *error);
+/* One step alone, that exchanges nothing. */
+weft_status weft_bind_step(weft_rank *rank, uint32_t s, weft_error *error);
 void weft_unbind(weft_rank *rank);
 /* homes.c: what this program's variables are in the one whose variables it shares; memory that other processes see, for
  * all that is this rank's own (collective over the mesh); then, on each rank's own thread, what is its own; then, when all

@@ -99,6 +99,45 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
                                                              weft_predicted_step *steps,
                                                              weft_error *error);
 
+/* weft_plan_measure - how long each step that computes takes here: `rank` of the program does them as it would in a run, but
+ * for exchanges, which are left out. All ranks of `host` do so at once, each with its own memory and lanes.
+ *
+ * program  of any mesh, with ranks or without
+ * host     whose ranks are all of this process
+ * rounds   from 1 to 1,000, after one that is not counted; variables keep their initial values, inputs are zeros
+ * seconds  [weft_plan_n_steps(program)] out: the median of the rounds, the mean of the ranks; 0 of steps that compute nothing
+ * spread   [the same] out: how far apart the quartiles are, as a part of that; NULL: not asked for
+ * returns  WEFT_USAGE where the memory is not free that so many ranks need
+ * cost     rounds + 1 times what the rank computes */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_measure(const weft_program *program, int rank,
+                                                       weft_mesh *host, int rounds, double *seconds,
+                                                       double *spread, weft_error *error);
+
+/* ---- measuring a machine --------------------------------------------------------------------------- */
+
+typedef struct weft_calibrate_options {
+    const char *name; /* of the model; NULL: "here" */
+    /* Whose kernels are measured besides: of one rank of each kind. They may be of meshes without ranks */
+    const weft_program *const *programs;
+    int n_programs;
+    double seconds; /* that it may take, about; 0: 60. What says least is left out first */
+    bool noisy;     /* what something else on the machine has disturbed is taken all the same */
+    /* told what is measured next, and which part of the time is over; NULL: nobody */
+    void (*progress)(void *context, const char *what, double part);
+    void *context;
+} weft_calibrate_options;
+
+/* weft_calibrate - a model of this machine, and of the links between the processes of the job. Collective over the job.
+ *
+ * world    one process: ranks are threads; 1, 2, 4, ... up to its cores are measured. Several: as many a host as were started
+ * options  NULL: none
+ * model    own it
+ * returns  WEFT_USAGE for a machine that is too noisy
+ * cost     a minute; memory for a few hundred MiB. weft_lanes_choose is 0 afterwards */
+WEFT_API WEFT_MUST_CHECK weft_status weft_calibrate(const weft_world *world,
+                                                    const weft_calibrate_options *options,
+                                                    weft_machine_model **model, weft_error *error);
+
 WEFT_END
 
 #endif

@@ -1,0 +1,381 @@
+/* calibrate: how fast this machine computes and exchanges, measured in a minute.
+ *
+ * Of each number of ranks that a host may have, with the cores shared out among them, all compute the same at once, as in a run:
+ * what they share, caches and memory, is in the figures. First the empty step, memory and arithmetic; then kernels of nets; then
+ * those of the programs that were named. Exchanges follow, of all kinds and sizes. A probe before and after tells whether anything
+ * else used the machine.
+ */
+#include "calibrate.h"
+#include "classes.h"
+#include "program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "weft/collectives.h"
+
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64 };
+static const double SUBJECT_S = 0.1;     /* what the rounds of one subject may take together */
+static const double USUAL_BUDGET_S = 60; /* of all */
+static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
+static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
+
+typedef struct calibrating {
+    const weft_calibrate_options *options;
+    weft_machine_model *model;
+    weft_error *error;
+    weft_world alone; /* this process */
+    weft_mesh *host;  /* the ranks of the load that is measured */
+    weft_load *load;
+    double begin, budget;        /* seconds */
+    const weft_subject *subject; /* that is measured */
+    double probed;               /* seconds of the probe */
+} calibrating;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double part_done(const calibrating *c)
+{
+    return fmin(1, (now_s() - c->begin) / c->budget);
+}
+
+static void tell(const calibrating *c, const char *what)
+{
+    if (c->options->progress) c->options->progress(c->options->context, what, part_done(c));
+}
+
+/* ---- a program ---------------------------------------------------------------------------------------- */
+
+/* What to do with a step that was timed. */
+typedef weft_status (*taker)(calibrating *c, const weft_workload *work, double seconds,
+                             double spread);
+
+/* More rounds of what is short. */
+static weft_status time_program(calibrating *c, const weft_program *program, int rank,
+                                double *seconds, double *spread)
+{
+    double all = 0;
+    WEFT_TRY(weft_plan_measure(program, rank, c->host, 1, seconds, spread, c->error));
+    for (int s = 0; s < weft_plan_n_steps(program); s++)
+        all += seconds[s];
+    const double rounds = SUBJECT_S / fmax(all, 1e-6);
+    const int n = rounds < LEAST_ROUNDS  ? LEAST_ROUNDS
+                  : rounds > MOST_ROUNDS ? MOST_ROUNDS
+                                         : (int)rounds;
+    return weft_plan_measure(program, rank, c->host, n, seconds, spread, c->error);
+}
+
+static weft_status measure_program(calibrating *c, const weft_program *program, int rank,
+                                   taker take)
+{
+    const weft_plan *plan = program->plan;
+    double *seconds = calloc(2 * (size_t)plan->n_steps + 1, sizeof *seconds),
+           *spread = seconds + plan->n_steps;
+    if (!seconds) return weft_fail_memory(c->error, plan->n_steps * sizeof *seconds);
+    weft_status status = time_program(c, program, rank, seconds, spread);
+    for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
+        weft_workload work;
+        weft_step_workload(plan, &plan->steps[s], rank, &work);
+        if (seconds[s] > 0 && work.name && strcmp(work.name, "move") != 0)
+            status = take(c, &work, seconds[s], spread[s]);
+    }
+    free(seconds);
+    return status;
+}
+
+/* A subject is planned for one rank: all ranks of the load do it whole, each for itself. */
+static weft_status measure_subject(calibrating *c, const weft_subject *subject, taker take)
+{
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(1);
+    weft_status status = graph ? WEFT_OK : weft_fail_memory(c->error, sizeof graph);
+    c->subject = subject;
+    if (status == WEFT_OK) status = weft_mesh_plan("one:1", &mesh, c->error);
+    if (status == WEFT_OK) status = weft_layout_create("", &layout, c->error);
+    if (status == WEFT_OK)
+        status = weft_compile(mesh, layout, WEFT_VALUES(subject->build(graph, subject)), NULL,
+                              &program, c->error);
+    if (status == WEFT_OK) status = measure_program(c, program, 0, take);
+    (void)!weft_program_destroy(&program);
+    weft_graph_destroy(&graph);
+    weft_layout_destroy(&layout);
+    (void)!weft_mesh_destroy(&mesh);
+    return status;
+}
+
+/* The list as far as the budget reaches; the first of it always. */
+static weft_status measure_list(calibrating *c, const weft_subject *list, double until, taker take)
+{
+    for (int i = 0; list[i].name && (i == 0 || part_done(c) < until); i++) {
+        tell(c, list[i].name);
+        WEFT_TRY(measure_subject(c, &list[i], take));
+    }
+    return WEFT_OK;
+}
+
+/* ---- what is taken of a step ------------------------------------------------------------------------------ */
+
+static weft_status take_empty(calibrating *c, const weft_workload *work, double seconds,
+                              double spread)
+{
+    (void)work, (void)spread;
+    c->load->step_seconds = seconds;
+    return WEFT_OK;
+}
+
+/* What of the seconds is the work's own. */
+static double own_seconds(const calibrating *c, double seconds)
+{
+    return fmax(seconds - c->load->step_seconds, 0.01 * seconds);
+}
+
+static weft_status take_stream(calibrating *c, const weft_workload *work, double seconds,
+                               double spread)
+{
+    (void)spread;
+    return weft_curve_add(c->model->arena, &c->load->byte_rate, work->bytes,
+                          work->bytes / own_seconds(c, seconds), c->error);
+}
+
+/* The first is the plain one, of which all take at least as long; its numbers stand for what has none. */
+static weft_status take_act(calibrating *c, const weft_workload *work, double seconds,
+                            double spread)
+{
+    (void)spread;
+    if (work->n_acts == 0) return WEFT_OK;
+    const weft_act *last = &work->acts[work->n_acts - 1];
+    const double each = own_seconds(c, seconds) / last->elements;
+    if (c->load->other_act == 0) c->load->other_act = each;
+    return weft_machine_add_act(c->model, c->load, last->op, each, c->error);
+}
+
+static weft_status take_sample(calibrating *c, const weft_workload *work, double seconds,
+                               double spread)
+{
+    return weft_machine_add_sample(c->model, c->load, work, seconds, spread, c->error);
+}
+
+/* Square ones make the curve; all are samples. */
+static weft_status take_product(calibrating *c, const weft_workload *work, double seconds,
+                                double spread)
+{
+    const int64_t *size = c->subject->size;
+    weft_curve *curve = &c->load->flop_rate[work->dtype];
+    if (work->flops > 0 && size[0] == size[1] && size[1] == size[2])
+        WEFT_TRY(weft_curve_add(c->model->arena, curve, work->flops,
+                                work->flops / own_seconds(c, seconds), c->error));
+    return take_sample(c, work, seconds, spread);
+}
+
+/* ---- programs of the caller's ----------------------------------------------------------------------------- */
+
+/* Of each kind of rank, but the same kernels once. */
+static weft_status measure_given(calibrating *c)
+{
+    for (int p = 0; p < c->options->n_programs; p++) {
+        const weft_program *program = c->options->programs[p];
+        weft_classes classes;
+        weft_find_classes(program->plan, -1, &classes);
+        for (int k = 0; k < classes.n && k < 4; k++) {
+            tell(c, "the program");
+            WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
+                                     take_sample));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- loads -------------------------------------------------------------------------------------------------- */
+
+static weft_status take_probe(calibrating *c, const weft_workload *work, double seconds,
+                              double spread)
+{
+    (void)work, (void)spread;
+    c->probed = seconds;
+    return WEFT_OK;
+}
+
+/* `from` and `until` are parts of the budget. */
+static weft_status measure_load(calibrating *c, double from, double until)
+{
+    const double part = until - from;
+    WEFT_TRY(measure_subject(c, weft_calibrate_products, take_probe));
+    const double before = c->probed;
+    WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
+    WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
+    WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
+    WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
+    WEFT_TRY(measure_given(c));
+    WEFT_TRY(measure_list(c, weft_calibrate_others, until, take_sample));
+    WEFT_TRY(measure_subject(c, weft_calibrate_products, take_probe));
+    c->model->spread = fmax(c->model->spread, fabs(c->probed - before) / fmin(c->probed, before));
+    return WEFT_OK;
+}
+
+/* The ranks of a mesh of this process alone, with so many lanes each. */
+static weft_status open_host(calibrating *c, int ranks, int lanes)
+{
+    char text[24];
+    snprintf(text, sizeof text, "rank:%d", ranks);
+    weft_lanes_choose(lanes);
+    const weft_status status = weft_mesh_create(&c->alone, text, &c->host, c->error);
+    weft_lanes_choose(0);
+    return status;
+}
+
+static weft_status calibrate_load(calibrating *c, int here, int ranks, int lanes, double from,
+                                  double until)
+{
+    WEFT_TRY(weft_machine_add_load(c->model, ranks, lanes, &c->load, c->error));
+    weft_status status = open_host(c, here, lanes);
+    if (status == WEFT_OK) status = measure_load(c, from, until);
+    (void)!weft_mesh_destroy(&c->host);
+    return status;
+}
+
+/* 1, 2, 4, ... and all cores: how many ranks a host may have. */
+static int next_ranks(int ranks, int cores)
+{
+    return ranks < cores && 2 * ranks > cores ? cores : 2 * ranks;
+}
+
+static weft_status calibrate_loads(calibrating *c, int cores)
+{
+    int n = 0, k = 0;
+    for (int ranks = 1; ranks <= cores; ranks = next_ranks(ranks, cores))
+        n++;
+    for (int ranks = 1; ranks <= cores; ranks = next_ranks(ranks, cores), k++)
+        WEFT_TRY(calibrate_load(c, ranks, ranks, cores / ranks, LOADS_PART * k / n,
+                                LOADS_PART * (k + 1) / n));
+    return WEFT_OK;
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------------------------ */
+
+static weft_status exchange_over(calibrating *c, const weft_world *world, const char *text,
+                                 uint32_t axes, int level)
+{
+    weft_mesh *mesh = NULL;
+    weft_comms *comms = NULL;
+    const uint32_t everybody[] = {axes, 3};
+    tell(c, "exchanges");
+    weft_status status = weft_mesh_create(world, text, &mesh, c->error);
+    if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++)
+        status = weft_comms_prepare(comms, everybody[i], c->error);
+    if (status == WEFT_OK)
+        status = weft_calibrate_exchanges(mesh, comms, axes, level, c->model, c->error);
+    weft_comms_destroy(&comms);
+    (void)!weft_mesh_destroy(&mesh);
+    return status;
+}
+
+/* Groups of n of `ranks`, all at once. */
+static weft_status exchange_groups(calibrating *c, const weft_world *world, int ranks, int n,
+                                   bool is_far, int level)
+{
+    char text[48];
+    snprintf(text, sizeof text, is_far ? "group:%d,other:%d" : "other:%d,group:%d",
+             is_far ? n : ranks / n, is_far ? ranks / n : n);
+    return exchange_over(c, world, text, is_far ? 1 : 2, level);
+}
+
+/* In one process: ranks as threads. Up to twice as many as there are cores, since programs may be run so. */
+static weft_status exchange_threads(calibrating *c, int cores)
+{
+    const weft_level level = {.name = "threads", .cpu = 1, .bytes_per_second = 1e9};
+    WEFT_TRY(weft_machine_add_level(c->model, &level, c->error));
+    for (int ranks = 2; ranks <= 2 * cores && ranks <= MOST_RANKS; ranks *= 2)
+        WEFT_TRY(exchange_groups(c, &c->alone, ranks, ranks, false, 0));
+    return WEFT_OK;
+}
+
+/* Processes as they were started: those of a host, and across hosts those that stand at the same place. */
+static weft_status exchange_processes(calibrating *c, const weft_world *world)
+{
+    const int n = world->n_processes, near = world->n_host_processes, hosts = n / near;
+    const weft_level host = {.name = "host",
+                             .ranks = hosts > 1 ? near : 0,
+                             .cpu = 1,
+                             .bytes_per_second = 1e9},
+                     net = {.name = "net", .cpu = 0, .bytes_per_second = 1e8};
+    if (hosts * near != n)
+        return weft_fail(c->error, WEFT_USAGE,
+                         "%d processes, of which %d are on this host: the same number on each host "
+                         "is needed to measure links",
+                         n, near);
+    WEFT_TRY(weft_machine_add_level(c->model, &host, c->error));
+    if (near > 1) WEFT_TRY(exchange_groups(c, world, n, near, false, 0));
+    if (hosts == 1) return WEFT_OK;
+    WEFT_TRY(weft_machine_add_level(c->model, &net, c->error));
+    return exchange_groups(c, world, n, hosts, true, 1);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------ */
+
+static weft_status check_noise(const calibrating *c)
+{
+    if (c->model->spread <= NOISY || c->options->noisy) return WEFT_OK;
+    return weft_fail(c->error, WEFT_USAGE,
+                     "the same product took %.0f %% longer at one time than at another: something "
+                     "else computes on this machine. "
+                     "End it, or wait, or take what was measured all the same (noisy)",
+                     100 * c->model->spread);
+}
+
+static weft_status open_model(calibrating *c, int cores)
+{
+    const weft_machine *found = weft_machine_info();
+    char made[80];
+    struct tm day;
+    const time_t now = time(NULL);
+    localtime_r(&now, &day);
+    strftime(made, sizeof made, "measured on %Y-%m-%d at %H:%M", &day);
+    return weft_machine_model_make(c->options->name && *c->options->name ? c->options->name
+                                                                         : "here",
+                                   found->processor, made, cores, &c->model, c->error);
+}
+
+static weft_status calibrate(calibrating *c, const weft_world *world)
+{
+    const int cores = weft_machine_info()->n_cores;
+    WEFT_TRY(open_model(c, cores));
+    if (world->n_processes == 1) {
+        WEFT_TRY(calibrate_loads(c, cores));
+        WEFT_TRY(exchange_threads(c, cores));
+    } else {
+        const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
+        WEFT_TRY(calibrate_load(c, 1, near, lanes, 0, LOADS_PART));
+        WEFT_TRY(exchange_processes(c, world));
+    }
+    return check_noise(c);
+}
+
+weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options *options,
+                           weft_machine_model **model, weft_error *error)
+{
+    static const weft_calibrate_options none;
+    weft_error own = WEFT_NO_ERROR;
+    WEFT_GIVEN(world, error);
+    WEFT_GIVEN(model, error);
+    calibrating c = {.options = options ? options : &none, .error = &own, .begin = now_s()};
+    *model = NULL;
+    c.budget = c.options->seconds > 0 ? c.options->seconds : USUAL_BUDGET_S;
+    c.alone = (weft_world){.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
+    (void)!calibrate(&c, world);
+    const weft_status status = weft_world_agree(&own);
+    if (status == WEFT_OK)
+        *model = c.model;
+    else
+        weft_machine_model_destroy(&c.model);
+    return status == WEFT_OK ? WEFT_OK : weft_fail(error, status, "%s", own.message);
+}

@@ -1,0 +1,208 @@
+/* solo: what one rank of a program computes, done here without the others, each step timed.
+ *
+ * The rank may be of a mesh that is only planned, of any size: its part of every tensor, its kernels and loops and the places of
+ * all in memory are known. Only exchanges need others; they are left out. So times are those of the real kernels on memory that is
+ * as warm or cold as in a run. Several do the same at once, each with memory and lanes of its own, as the ranks of a host do.
+ */
+#include "await.h"
+#include "program.h"
+#include "weft/research/predict.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct solo {
+    weft_program
+        program; /* with this one rank; it has no local ranks, so nobody else's memory is looked for */
+    weft_rank rank;
+    weft_mesh *host;
+    int rounds;
+    bool *is_bound;  /* [n_steps] */
+    double *seconds; /* [n_steps][rounds] */
+} solo;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool computes(const weft_step *step)
+{
+    const bool exchanges = step->kind == WEFT_STEP_CONVERT && step->convert.axes != 0;
+    return !exchanges && step->kind != WEFT_STEP_BEGIN && step->kind != WEFT_STEP_GUARD &&
+           step->kind != WEFT_STEP_END;
+}
+
+/* ---- on the thread that asks --------------------------------------------------------------------- */
+
+static weft_status take_arrays(solo *s, const weft_plan *plan, weft_error *error)
+{
+    weft_arena *arena = s->program.arena;
+    const size_t n_placed = plan->n_placed + 1, n_steps = plan->n_steps + 1;
+    s->program.given = weft_arena_take(arena, n_placed * sizeof *s->program.given);
+    s->program.common = weft_arena_take(arena, n_placed * sizeof *s->program.common);
+    s->rank.memory = weft_arena_take(arena, n_placed * sizeof *s->rank.memory);
+    s->rank.steps = weft_arena_take(arena, n_steps * sizeof *s->rank.steps);
+    s->rank.trips = weft_arena_take(arena, (plan->graph->n_scans + 1) * sizeof *s->rank.trips);
+    s->is_bound = weft_arena_take(arena, n_steps * sizeof *s->is_bound);
+    s->seconds = weft_arena_take(arena, n_steps * (size_t)s->rounds * sizeof *s->seconds);
+    const bool is_there = s->program.given && s->program.common && s->rank.memory &&
+                          s->rank.steps && s->rank.trips && s->is_bound && s->seconds;
+    return is_there ? WEFT_OK : weft_fail_memory(error, n_steps * sizeof *s->rank.steps);
+}
+
+static weft_status open_solo(solo *s, const weft_program *program, int rank, int at,
+                             weft_error *error)
+{
+    s->program = (weft_program){.plan = program->plan, .user = program->user, .mesh = s->host};
+    s->program.arena = weft_arena_create();
+    if (!s->program.arena) return weft_fail_memory(error, sizeof *s);
+    s->rank = (weft_rank){.program = &s->program, .rank = rank};
+    s->rank.device = weft_devices[weft_mesh_device(s->host)];
+    s->rank.stream = weft_mesh_stream(s->host, at);
+    WEFT_TRY(take_arrays(s, program->plan, error));
+    return weft_plan_memory(program->plan, rank, s->program.arena, &s->rank.layout, error);
+}
+
+/* All of them together must find room, where the device says how much there is. */
+static weft_status check_room(solo *solos, int n, weft_error *error)
+{
+    const weft_rank *first = &solos[0].rank;
+    const int64_t room = first->device->room ? first->device->room(first->stream) : -1;
+    WEFT_TRY(weft_count_homes(&solos[0].rank, error));
+    const double bytes =
+        (double)n * ((double)first->homes_bytes + (double)first->layout.arena_bytes);
+    if (room < 0 || bytes <= (double)room) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "measuring rank %d needs %.3g GiB for %d at once, and %.3g GiB are free; "
+                     "measure a smaller model, or fewer at once",
+                     first->rank, bytes / 0x1p30, n, (double)room / 0x1p30);
+}
+
+static weft_status bind_all(solo *s, weft_error *error)
+{
+    const weft_plan *plan = s->program.plan;
+    weft_find_memory(&s->rank);
+    for (uint32_t step = 0; step < plan->n_steps; step++) {
+        if (!computes(&plan->steps[step])) continue;
+        WEFT_TRY(weft_bind_step(&s->rank, step, error));
+        s->is_bound[step] = true;
+    }
+    return WEFT_OK;
+}
+
+static void close_solo(solo *s)
+{
+    if (!s->program.arena) return;
+    weft_unbind(&s->rank);
+    weft_give_memory(&s->rank);
+    weft_arena_destroy(&s->program.arena);
+}
+
+/* ---- on the ranks' own threads ---------------------------------------------------------------------- */
+
+static void take_memory(void *argument, int at)
+{
+    solo *s = (solo *)argument + at;
+    (void)weft_take_memory(&s->rank, &s->rank.error);
+}
+
+/* A kernel that refuses what is in memory, since nobody has written its inputs, has been timed all the same. */
+static double time_step(solo *s, uint32_t step)
+{
+    weft_rank *rank = &s->rank;
+    weft_error refused = WEFT_NO_ERROR;
+    const double begin = now_s();
+    (void)rank->steps[step].run(rank, &rank->steps[step], &refused);
+    weft_await(NULL, rank->device, rank->stream, rank->device->record(rank->stream, WEFT_COMPUTE),
+               NULL, NULL);
+    const double seconds = now_s() - begin;
+    weft_error_clear(&rank->error);
+    return seconds;
+}
+
+/* The first round touches memory and fills what is made once. */
+static void time_all(void *argument, int at)
+{
+    solo *s = (solo *)argument + at;
+    for (int round = -1; round < s->rounds; round++)
+        for (uint32_t step = 0; step < s->program.plan->n_steps; step++) {
+            const double seconds = s->is_bound[step] ? time_step(s, step) : 0;
+            if (round >= 0) s->seconds[step * (size_t)s->rounds + (size_t)round] = seconds;
+        }
+}
+
+/* ---- what came out ------------------------------------------------------------------------------------ */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The mean over the ranks of the median over the rounds; and of the quartiles' distance, as a part. */
+static void tell(solo *solos, int n, uint32_t step, double *seconds, double *spread)
+{
+    const int rounds = solos[0].rounds;
+    double middle = 0, apart = 0;
+    for (int at = 0; at < n; at++) {
+        double *of = solos[at].seconds + step * (size_t)rounds;
+        qsort(of, (size_t)rounds, sizeof *of, ascending);
+        middle += of[rounds / 2] / n;
+        apart += (of[3 * rounds / 4] - of[rounds / 4]) / n;
+    }
+    seconds[step] = middle;
+    if (spread) spread[step] = middle > 0 ? apart / middle : 0;
+}
+
+static weft_status measure(solo *solos, int n, weft_mesh *host, weft_error *error)
+{
+    WEFT_TRY(check_room(solos, n, error));
+    weft_mesh_each(host, take_memory, solos);
+    for (int at = 0; at < n; at++)
+        WEFT_TRY(
+            solos[at].rank.error.status != WEFT_OK
+                ? weft_fail(error, solos[at].rank.error.status, "%s", solos[at].rank.error.message)
+                : bind_all(&solos[at], error));
+    weft_mesh_each(host, time_all, solos);
+    return WEFT_OK;
+}
+
+static weft_status check_call(const weft_program *program, int rank, const weft_mesh *host,
+                              int rounds, weft_error *error)
+{
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(program->plan->mesh) - 1, error);
+    WEFT_GIVEN_RANGE(rounds, 1, 1000, error);
+    const int n = weft_mesh_n_local(host);
+    if (n > 0 && n == weft_mesh_n_ranks(host)) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "weft_plan_measure: of the mesh %s, %d ranks are of this process; take one "
+                     "whose ranks all are",
+                     weft_mesh_text(host), n);
+}
+
+weft_status weft_plan_measure(const weft_program *program, int rank, weft_mesh *host, int rounds,
+                              double *seconds, double *spread, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(host, error);
+    WEFT_GIVEN(seconds, error);
+    WEFT_TRY(check_call(program, rank, host, rounds, error));
+    const int n = weft_mesh_n_local(host);
+    solo *solos = calloc((size_t)n, sizeof *solos);
+    weft_status status = solos ? WEFT_OK : weft_fail_memory(error, (size_t)n * sizeof *solos);
+    for (int at = 0; at < n && status == WEFT_OK; at++) {
+        solos[at].host = host;
+        solos[at].rounds = rounds;
+        status = open_solo(&solos[at], program, rank, at, error);
+    }
+    if (status == WEFT_OK) status = measure(solos, n, host, error);
+    for (uint32_t s = 0; s < program->plan->n_steps && status == WEFT_OK; s++)
+        tell(solos, n, s, seconds, spread);
+    for (int at = 0; at < n && solos; at++)
+        close_solo(&solos[at]);
+    free(solos);
+    return status;
+}

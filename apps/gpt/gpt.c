@@ -3,6 +3,7 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
+#include "../calibrate.h"
 #include "../predict.h"
 #include "../rate.h"
 #include "advice.h"
@@ -130,6 +131,8 @@ static const option options[] = {
      "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
      "all"},
     APP_MACHINE_OPTION("Output"),
+    {"calibrate", OPTION_TEXT, "", "FILE", "Output",
+     "with the plan: measure this machine and the plan's own kernels, for --machine FILE"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -187,12 +190,22 @@ static weft_status print_plan(const gpt_setup *setup, weft_error *error)
     return gpt_advise(setup, error);
 }
 
-static weft_status plan(gpt_setup *setup, weft_error *error)
+/* Only now are ranks here: those that measure. */
+static weft_status calibrate(const gpt_setup *setup, const weft_world *world, weft_error *error)
+{
+    const app_calibration calibration = {.path = settings_text(setup->settings, "calibrate"),
+                                         .program = setup->program};
+    return *calibration.path ? app_calibrate(world, &calibration, error) : WEFT_OK;
+}
+
+static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *error)
 {
     const char *mesh = settings_text(setup->settings, "mesh");
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
+    WEFT_TRY(calibrate(setup, world, error));
+    if (!weft_world_is_root()) return WEFT_OK;
     WEFT_TRY(print_plan(setup, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
@@ -258,7 +271,8 @@ static weft_status work(gpt_setup *setup, const phase *phases, weft_error *error
     (void)!app_extend(setup->settings, error);
     WEFT_TRY(agree_on_work(setup->settings, phases, error));
     if (!settings_flag(setup->settings, "dry-run")) return run(setup, phases, &world, error);
-    if (weft_world_is_root()) (void)!plan(setup, error);
+    if (weft_world_is_root() || *settings_text(setup->settings, "calibrate"))
+        (void)!plan(setup, &world, error);
     return weft_world_agree(error);
 }
 

@@ -142,6 +142,10 @@ static weft_status check_plan_options(const settings *s, weft_error *error)
                          "--metrics FILE for a run's numbers");
     if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
         return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
+    if (*settings_text(s, "calibrate") && !settings_flag(s, "dry-run"))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--calibrate measures the plan's kernels, not a run; give --dry-run as well");
     return WEFT_OK;
 }
 

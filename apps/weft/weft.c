@@ -1,5 +1,6 @@
 /* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
- * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`. */
+ * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`; how fast it is,
+ * `weft calibrate` and `weft machine`. */
 #include <jansson.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "../options_pages.h"
 #include "ckpt.h"
 #include "doctor.h"
+#include "machine/machine.h"
 #include "postmortem.h"
 #include "tokens.h"
 
@@ -231,11 +233,11 @@ typedef struct command {
     int (*run)(int n, char **arguments);
 } command;
 
-static const command commands[] = {{&info_table, info},
-                                   {&ckpt_table, ckpt_main},
-                                   {&tokens_table, tokens_main},
-                                   {&postmortem_table, postmortem_main},
-                                   {&doctor_table, doctor_main}};
+static const command commands[] = {
+    {&info_table, info},           {&ckpt_table, ckpt_main},
+    {&tokens_table, tokens_main},  {&postmortem_table, postmortem_main},
+    {&doctor_table, doctor_main},  {&calibrate_table, calibrate_main},
+    {&machine_table, machine_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -272,8 +272,10 @@ static weft_status exchange_over(calibrating *c, const weft_world *world, const 
     if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
     for (int i = 0; i < 2 && status == WEFT_OK; i++)
         status = weft_comms_prepare(comms, everybody[i], c->error);
+    bool is_late = false;
+    if (status == WEFT_OK) status = weft_world_any(part_done(c) >= 1, &is_late, c->error);
     if (status == WEFT_OK)
-        status = weft_calibrate_exchanges(mesh, comms, axes, level, c->model, c->error);
+        status = weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error);
     weft_comms_destroy(&comms);
     (void)!weft_mesh_destroy(&mesh);
     return status;

@@ -19,8 +19,9 @@ struct weft_subject {
 extern const weft_subject weft_calibrate_empty, weft_calibrate_streams[], weft_calibrate_acts[],
     weft_calibrate_products[], weft_calibrate_others[];
 
-/* exchanges.c: all kinds over `axes` of a mesh that runs, all groups at once, at one level of the model. Collective over the mesh. */
+/* exchanges.c: all kinds over `axes` of a mesh that runs, all groups at once, at one level of the model; is_late: few sizes.
+ * Collective over the mesh. */
 weft_status weft_calibrate_exchanges(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
-                                     weft_machine_model *model, weft_error *error);
+                                     bool is_late, weft_machine_model *model, weft_error *error);
 
 #endif

@@ -12,7 +12,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { TRIES = 5, MOST_ROUNDS = 200, LEAST_COLUMNS = 4, MOST_COLUMNS = 1 << 20, GROWTH = 8 };
+enum {
+    TRIES = 5,
+    MOST_ROUNDS = 200,
+    LEAST_COLUMNS = 4,
+    MOST_COLUMNS = 1 << 20,
+    GROWTH = 8,
+    LEAST_SIZES = 3
+};
 static const double LONG_ENOUGH_S = 2e-3, TOO_LONG_S = 0.2;
 
 /* One kind at one size. */
@@ -23,6 +30,7 @@ typedef struct flown {
     weft_shape shape;
     weft_convert_step step;
     int rounds;
+    bool is_late;       /* the same on all ranks: no more sizes than there must be */
     double *seconds;    /* [n_local] */
     weft_error *errors; /* [n_local] */
 } flown;
@@ -200,7 +208,7 @@ static weft_status measure_kind(flown *f, weft_convert_kind kind, int level,
         if (!weft_convert_exchange(f->mesh, &type, &f->step, first, &exchange)) break;
         WEFT_TRY(time_all(f, &seconds, error));
         WEFT_TRY(weft_curve_add(model->arena, &curve->seconds, exchange.bytes, seconds, error));
-        if (seconds > TOO_LONG_S) break;
+        if (seconds > TOO_LONG_S || (curve->seconds.n >= LEAST_SIZES && f->is_late)) break;
     }
     return WEFT_OK;
 }
@@ -220,12 +228,12 @@ static void set_links(weft_machine_model *model, int level, int n)
 }
 
 weft_status weft_calibrate_exchanges(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
-                                     weft_machine_model *model, weft_error *error)
+                                     bool is_late, weft_machine_model *model, weft_error *error)
 {
     static const weft_convert_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_ALL_GATHER, WEFT_REDUCE_SCATTER,
                                               WEFT_ALL_TO_ALL, WEFT_MOVE};
     const int n_local = weft_mesh_n_local(mesh);
-    flown f = {.mesh = mesh, .comms = comms, .axes = axes};
+    flown f = {.mesh = mesh, .comms = comms, .axes = axes, .is_late = is_late};
     f.seconds = calloc((size_t)n_local, sizeof *f.seconds);
     f.errors = calloc((size_t)n_local, sizeof *f.errors);
     weft_status status = f.seconds && f.errors

@@ -53,7 +53,7 @@ const weft_subject weft_calibrate_streams[] = {STREAM(1 << 24), STREAM(1 << 11),
 
 #define ACT(function)                                                                              \
     {                                                                                              \
-        "element ops", act, {1 << 14}, function, WEFT_F32                                          \
+        "element ops", act, {1 << 17}, function, WEFT_F32                                          \
     }
 const weft_subject weft_calibrate_acts[] = {
     ACT(twice),      ACT(weft_exp),   ACT(weft_tanh), ACT(weft_sigmoid),

@@ -75,6 +75,11 @@ const char *weft_machine_model_processor(const weft_machine_model *model)
     return model ? model->processor : "";
 }
 
+const char *weft_machine_model_made(const weft_machine_model *model)
+{
+    return model ? model->made : "";
+}
+
 const char *weft_time_source_name(weft_time_source source)
 {
     static const char *const names[WEFT_TIME_SOURCES] = {"measured", "similar", "rates"};

@@ -38,6 +38,20 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_machine_model_write(const weft_machine
 /* Its own name, and the processor that it is of; "" without a model. Borrowed. */
 WEFT_API const char *weft_machine_model_name(const weft_machine_model *model);
 WEFT_API const char *weft_machine_model_processor(const weft_machine_model *model);
+/* When it was measured, or from what it was made. */
+WEFT_API const char *weft_machine_model_made(const weft_machine_model *model);
+
+typedef struct weft_machine_rate {
+    char what[72]; /* "2 x 1 lanes: products, f32, 2.68e+08 flops" */
+    double value;
+    const char *unit; /* "GFLOP/s" */
+} weft_machine_rate;
+/* weft_machine_model_rates - what it says, figure by figure.
+ *
+ * rates    [room] the first of them; may be NULL when room is 0
+ * returns  how many there are */
+WEFT_API int weft_machine_model_rates(const weft_machine_model *model, weft_machine_rate *rates,
+                                      int room);
 
 /* Whence seconds are. */
 typedef enum weft_time_source {
@@ -105,7 +119,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
  * program  of any mesh, with ranks or without
  * host     whose ranks are all of this process
  * rounds   from 1 to 1,000, after one that is not counted; variables keep their initial values, inputs are zeros
- * seconds  [weft_plan_n_steps(program)] out: the median of the rounds, the mean of the ranks; 0 of steps that compute nothing
+ * seconds  [weft_plan_n_steps(program)] out: the lower quartile of the rounds, the mean of the ranks; 0 of steps that compute nothing
  * spread   [the same] out: how far apart the quartiles are, as a part of that; NULL: not asked for
  * returns  WEFT_USAGE where the memory is not free that so many ranks need
  * cost     rounds + 1 times what the rank computes */

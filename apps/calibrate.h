@@ -1,0 +1,19 @@
+/* calibrate.h: a machine measured, and written into a file. */
+#ifndef WEFT_APPS_CALIBRATE_H
+#define WEFT_APPS_CALIBRATE_H
+
+#include "weft/research/predict.h"
+
+typedef struct app_calibration {
+    const char *path, *name;     /* name: of the machine; "" is "here" */
+    const weft_program *program; /* whose kernels are measured besides; NULL: none */
+    double seconds;
+    bool noisy;
+} app_calibration;
+
+/* app_calibrate - measure this machine and write the file, whole or not at all; tells on stderr how far it is. Collective over the
+ * job. */
+weft_status app_calibrate(const weft_world *world, const app_calibration *calibration,
+                          weft_error *error);
+
+#endif

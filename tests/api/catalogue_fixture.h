@@ -119,6 +119,7 @@ static void make_files(fixture *f)
         exit(1);
     MUST(weft_watch_record(f->records, error));
     MUST(weft_postmortem_open(f->records, &f->postmortem, error));
+    MUST(weft_machine_model_read("laptop", &f->machine, error));
     MUST(weft_text_open(f->book, 4, 1, &f->dataset, error));
     MUST(weft_checkpoints_open(f->run, NULL, &f->checkpoints, error));
     MUST(weft_checkpoints_save(f->checkpoints, f->program, &state, error));

@@ -290,6 +290,12 @@ static const weft_samples_options *good_weft_samples_options_ptr(fixture *f)
     o = (weft_samples_options){good_fields, 2, 10, no_sample, NULL, false, 0};
     return &o;
 }
+static const weft_predict_options *good_weft_predict_options_ptr(fixture *f)
+{
+    static const weft_predict_options o = {.slow_by = 1.5, .host_ranks = 2};
+    (void)f;
+    return &o;
+}
 static const weft_dense_options *good_weft_dense_options_ptr(fixture *f)
 {
     static weft_dense_options o;

@@ -28,6 +28,7 @@
 #include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
+#include "weft/research/predict.h"
 
 #include "test.h"
 
@@ -67,6 +68,7 @@ typedef struct fixture {
     weft_checkpoints *checkpoints;
     weft_stored *stored;
     weft_postmortem *postmortem;
+    weft_machine_model *machine;
     weft_site site;
     weft_update working;
     double numbers[24];

@@ -42,6 +42,7 @@ PLAIN(weft_way_kind, weft_way_kind, 0, BEYOND(weft_way_kind))
 PLAIN(weft_tensor_kind, weft_tensor_kind, 0, BEYOND(weft_tensor_kind))
 PLAIN(weft_step_kind, weft_step_kind, 0, BEYOND(weft_step_kind))
 PLAIN(weft_step_reason, weft_step_reason, 0, BEYOND(weft_step_reason))
+PLAIN(weft_time_source, weft_time_source, 0, BEYOND(weft_time_source))
 PLAIN(const char *, char_ptr, "name", NULL, "", "two words", long_text, "%s%n%d", "\xff\xfe",
       "a:b,", "data:0", "../..", "/nowhere/at/all", "x")
 
@@ -229,6 +230,7 @@ POINTER(weft_dataset, weft_dataset_ptr, 0, f->dataset)
 POINTER(weft_checkpoints, weft_checkpoints_ptr, 0, f->checkpoints)
 POINTER(weft_stored, weft_stored_ptr, 0, f->stored)
 POINTER(weft_postmortem, weft_postmortem_ptr, 0, f->postmortem)
+POINTER(weft_machine_model, weft_machine_model_ptr, 0, f->machine)
 static char filled[3][8192];
 POINTER(const weft_op, weft_op_ptr, 5, &kept_op, &fresh_op, &poor_op, (weft_op *)(void *)filled[0],
         (weft_op *)(void *)filled[1], (weft_op *)(void *)filled[2])
@@ -277,6 +279,7 @@ MADE(weft_dataset)
 MADE(weft_checkpoints)
 MADE(weft_stored)
 MADE(weft_postmortem)
+MADE(weft_machine_model)
 
 static const char *const two_names[] = {"row", "column"}, *const no_names[] = {NULL, ""};
 #undef MADE
@@ -328,5 +331,8 @@ STRUCT(weft_planned_form, weft_planned_form_ptr, (weft_planned_form *)(void *)f-
 STRUCT(weft_planned_candidate, weft_planned_candidate_ptr,
        (weft_planned_candidate *)(void *)f->buffer)
 STRUCT(weft_planned_cost, weft_planned_cost_ptr, (weft_planned_cost *)(void *)f->buffer)
+STRUCT(weft_prediction, weft_prediction_ptr, (weft_prediction *)(void *)f->buffer)
+STRUCT(weft_predicted_step, weft_predicted_step_ptr, (weft_predicted_step *)(void *)f->buffer)
+STRUCT(weft_machine_rate, weft_machine_rate_ptr, (weft_machine_rate *)(void *)f->buffer)
 
 #endif

@@ -1,9 +1,8 @@
 /* calibrate: how fast this machine computes and exchanges, measured in a minute.
  *
- * Of each number of ranks that a host may have, with the cores shared out among them, all compute the same at once, as in a run:
- * what they share, caches and memory, is in the figures. First the empty step, memory and arithmetic; then kernels of nets; then
- * those of the programs that were named. Exchanges follow, of all kinds and sizes. A probe before and after tells whether anything
- * else used the machine.
+ * A host may have 1, 2, 4, ... ranks, which share its cores. For each number all ranks compute the same at once, as in a run, so
+ * the figures include what they share: caches and memory. The order is: an empty step, memory, arithmetic, kernels of the named
+ * programs, kernels of nets, exchanges. A probe before and after tells whether anything else used the machine.
  */
 #include "calibrate.h"
 #include "classes.h"
@@ -63,7 +62,7 @@ static weft_status time_program(calibrating *c, const weft_program *program, int
 {
     double all = 0;
     WEFT_TRY(weft_plan_measure(program, rank, c->host, 1, seconds, spread, c->error));
-    for (int s = 0; s < weft_plan_n_steps(program); s++)
+    for (uint32_t s = 0; s < program->plan->n_steps; s++)
         all += seconds[s];
     const double rounds = SUBJECT_S / fmax(all, 1e-6);
     const int n = rounds < LEAST_ROUNDS  ? LEAST_ROUNDS

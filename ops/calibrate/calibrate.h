@@ -1,4 +1,4 @@
-/* calibrate.h (private): what calibration is made of: subjects, whose kernels are timed, and exchanges. */
+/* calibrate.h (private): the parts of calibration: small programs, to time their kernels, and exchanges. */
 #ifndef WEFT_CALIBRATE_H
 #define WEFT_CALIBRATE_H
 

@@ -1,7 +1,7 @@
 /* classes.h (private): which ranks a prediction looks at: one of each kind.
  *
- * Along an axis blocks are all alike, but for the last ones of a size that does not divide. So of each axis the first, a middle
- * and the last coordinate are enough, and one where all blocks are alike. The chosen coordinates make a mesh of their own, whose
+ * Along an axis all blocks are alike, except the last ones of a size that does not divide. So the first, a middle and the last
+ * coordinate of each axis are enough, and one where all blocks are alike. The chosen coordinates make a mesh of their own, whose
  * groups stand for the groups of the mesh.
  */
 #ifndef WEFT_PREDICT_CLASSES_H

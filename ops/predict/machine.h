@@ -1,8 +1,8 @@
 /* machine.h (private): what is known of a machine's speed, as its file says it (docs/prediction.md has the format).
  *
- * A *load* is how many ranks compute on a host at once, and with how many lanes each. Of each load that was measured there are
- * rates by size, and single kernels. An exchange's seconds are points by size for each kind, level and number of ranks; what has
- * no points is latency and bytes of its level.
+ * A *load* is how many ranks compute on a host at once, and with how many lanes each. Each measured load has rates by size, and
+ * single kernels. Each kind of exchange has seconds by size, for a level and a number of ranks. The latency and the rate of its
+ * level stand for an exchange without such points.
  */
 #ifndef WEFT_PREDICT_MACHINE_H
 #define WEFT_PREDICT_MACHINE_H

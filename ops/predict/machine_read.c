@@ -1,5 +1,5 @@
-/* machine_read: a machine model from its file. Each number is looked at as it is read, so that what is wrong is said with its
- * place: "loads[1].byte_rate[3]".
+/* machine_read: a machine model from its file. Each number is checked when it is read, so a mistake is told
+ * with its place: "loads[1].bytes_per_second[3]".
  */
 #include "machine.h"
 

@@ -1,8 +1,8 @@
 /* rates: seconds of a workload or an exchange on a machine, from the most that is known of it.
  *
- * What was measured itself counts first. What was measured of the same kernel with other sizes says by how much it is slower
- * than the machine's rates; that factor changes little from size to size, so it is taken from the nearest ones. Else the rates
- * alone count: arithmetic beside memory traffic, whatever takes longer.
+ * A kernel that was measured with these sizes takes what it took. A kernel that was measured with other sizes is slower than
+ * the machine's rates by a factor; the factor changes little from size to size, so the nearest ones give it. For all else the
+ * rates alone count: arithmetic or memory traffic, whatever takes longer.
  */
 #include "machine.h"
 

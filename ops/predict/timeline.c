@@ -4,8 +4,8 @@
  * - An exchange begins when the last of its group has come to it and the one before it on its queue is over. Ranks that come
  *   earlier go on, until a step that needs it (weft_step.until).
  * - While an exchange goes on it takes its share of the rank's cores (weft_level.cpu), so work beside it takes longer.
- * - A scan's trips are walked through until two take equally long; those that are left are alike, but for the last, which leaves
- *   out what is done ahead.
+ * - A scan's trips are walked through until two take equally long. The others are then alike, except the last, which leaves out
+ *   the steps that are done ahead.
  */
 #include "timeline.h"
 

@@ -1,5 +1,5 @@
 /* calibrate_test: what calibration writes is a whole machine file; kernels of a program that was named are found in it again, of
- * each kind of rank; and a rank's steps are timed alone, whatever the mesh. No figure is looked at but for being one.
+ * each kind of rank; and a rank's steps are timed alone, whatever the mesh. It checks that figures are there, not how large they are.
  * RANKS: 2
  */
 #include "weft.h"

@@ -4,9 +4,9 @@
  *     WEFT_TRY(weft_plan_predict(program, model, NULL, &prediction, error));
  *     printf("%.1f ms, of which %.1f wait for exchanges\n", 1e3 * prediction.seconds, 1e3 * prediction.exposed_seconds);
  *
- * A machine model says how fast a machine computes and exchanges, in measured points. A prediction walks through the plan on a
- * clock for each queue of each kind of rank: what computes goes on after what it waits for, an exchange begins when the slowest
- * of its group has come to it, and where exchanges are made by the ranks' own cores, computing stands still meanwhile.
+ * A machine model says how fast a machine computes and exchanges, in measured points. A prediction walks through the plan with a
+ * clock for each queue of each kind of rank. A step begins after the steps it waits for. An exchange begins when the last rank of
+ * its group has come to it. Exchanges may use the ranks' own cores; then computing takes longer meanwhile.
  *
  * All functions are Local. A prediction is a pure function of plan, model and options: the same bits everywhere.
  */
@@ -113,15 +113,16 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
                                                              weft_predicted_step *steps,
                                                              weft_error *error);
 
-/* weft_plan_measure - how long each step that computes takes here: `rank` of the program does them as it would in a run, but
- * for exchanges, which are left out. All ranks of `host` do so at once, each with its own memory and lanes.
+/* weft_plan_measure - how long each step that computes takes here, done as `rank` of the program would do it in a run.
+ * Exchanges are left out. All ranks of `host` do so at once, each with its own memory and lanes.
  *
  * program  of any mesh, with ranks or without
- * host     whose ranks are all of this process
+ * host     all its ranks are of this process
  * rounds   from 1 to 1,000, after one that is not counted; variables keep their initial values, inputs are zeros
- * seconds  [weft_plan_n_steps(program)] out: the lower quartile of the rounds, the mean of the ranks; 0 of steps that compute nothing
+ * seconds  [weft_plan_n_steps(program)] out: the lower quartile of the rounds, the mean of the ranks; 0 of steps that compute
+ *          nothing
  * spread   [the same] out: how far apart the quartiles are, as a part of that; NULL: not asked for
- * returns  WEFT_USAGE where the memory is not free that so many ranks need
+ * returns  WEFT_USAGE where so many ranks need more memory than is free
  * cost     rounds + 1 times what the rank computes */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_measure(const weft_program *program, int rank,
                                                        weft_mesh *host, int rounds, double *seconds,
@@ -134,8 +135,9 @@ typedef struct weft_calibrate_options {
     /* Whose kernels are measured besides: of one rank of each kind. They may be of meshes without ranks */
     const weft_program *const *programs;
     int n_programs;
-    double seconds; /* that it may take, about; 0: 60. What says least is left out first */
-    bool noisy;     /* what something else on the machine has disturbed is taken all the same */
+    double
+        seconds; /* that it may take, about; 0: 60. It leaves out the least informative parts first */
+    bool noisy; /* what something else on the machine has disturbed is taken all the same */
     /* told what is measured next, and which part of the time is over; NULL: nobody */
     void (*progress)(void *context, const char *what, double part);
     void *context;

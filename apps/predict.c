@@ -62,3 +62,45 @@ weft_status app_predict(const settings *s, const weft_program *program, weft_err
     weft_machine_model_destroy(&model);
     return status;
 }
+
+/* ---- a run beside it ------------------------------------------------------------------------------ */
+
+weft_status app_comparison_open(app_comparison *comparison, const settings *s,
+                                const weft_program *program, weft_error *error)
+{
+    const char *name = settings_text(s, "machine");
+    weft_machine_model *model;
+    weft_prediction prediction;
+    *comparison = (app_comparison){0};
+    if (*name == '\0') return WEFT_OK;
+    WEFT_TRY(weft_machine_model_read(name, &model, error));
+    const weft_status status = weft_plan_predict(program, model, NULL, &prediction, error);
+    if (status == WEFT_OK) comparison->predicted = prediction.seconds;
+    snprintf(comparison->machine, sizeof comparison->machine, "%s", weft_machine_model_name(model));
+    weft_machine_model_destroy(&model);
+    return status;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The first step touches memory that nobody has touched. */
+bool app_comparison_step(app_comparison *comparison, double seconds, char *text, size_t room)
+{
+    enum { COUNTED = APP_COMPARED - 1 };
+    char predicted[24], measured[24];
+    if (comparison->predicted <= 0 || comparison->n == APP_COMPARED) return false;
+    comparison->measured[comparison->n++] = seconds;
+    if (comparison->n < APP_COMPARED) return false;
+    qsort(comparison->measured + 1, COUNTED, sizeof *comparison->measured, ascending);
+    const double median = comparison->measured[1 + COUNTED / 2];
+    snprintf(text, room,
+             "on machine %s a step was predicted to take %s; the median of steps 2 to %d is %s, "
+             "%.2f times that",
+             comparison->machine, time_text(comparison->predicted, predicted), APP_COMPARED,
+             time_text(median, measured), median / comparison->predicted);
+    return true;
+}

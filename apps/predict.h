@@ -8,12 +8,27 @@
 #define APP_MACHINE_OPTION(group)                                                                  \
     {                                                                                              \
         "machine", OPTION_TEXT, "", "FILE", group,                                                 \
-            "with the plan: how long a step takes on this machine: what weft calibrate wrote, or " \
-            "a nominal one, as h100x8"                                                             \
+            "how long a step takes on this machine, before it runs and beside a run: what weft "   \
+            "calibrate wrote, or a nominal one, as h100x8"                                         \
     }
 
 /* app_predict - print how long a run of `program` takes on the machine that --machine names, and on what; nothing where it names
  * none. Local. */
 weft_status app_predict(const settings *s, const weft_program *program, weft_error *error);
+
+/* A run beside what was predicted of it. */
+enum { APP_COMPARED = 20 }; /* steps, the first of which is left out */
+typedef struct app_comparison {
+    char machine[80];
+    double predicted; /* seconds of a step; 0: --machine names none */
+    double measured[APP_COMPARED];
+    int n;
+} app_comparison;
+
+/* app_comparison_open - what --machine says of a run of `program`. Local. */
+weft_status app_comparison_open(app_comparison *comparison, const settings *s,
+                                const weft_program *program, weft_error *error);
+/* app_comparison_step - one step took so long. Local. returns whether `text` [room] has the comparison: once, when there are enough */
+bool app_comparison_step(app_comparison *comparison, double seconds, char *text, size_t room);
 
 #endif

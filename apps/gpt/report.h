@@ -3,6 +3,7 @@
 #ifndef WEFT_APPS_GPT_REPORT_H
 #define WEFT_APPS_GPT_REPORT_H
 
+#include "../predict.h"
 #include "setup.h"
 
 typedef struct gpt_report {
@@ -11,6 +12,7 @@ typedef struct gpt_report {
     bool is_root, is_quiet; /* quiet: nothing on stderr */
     bool is_terminal;       /* the progress line is rewritten in place */
     double begun, shown;    /* seconds: the first step's start, the last rewriting */
+    app_comparison comparison;
 } gpt_report;
 
 typedef struct gpt_step {

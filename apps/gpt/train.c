@@ -46,12 +46,14 @@ static void say_skipped(const gpt_setup *setup, gpt_report *report, int64_t step
 
 static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
-    char text[80];
+    char text[300];
     for (int64_t i = setup->run.first + 1; i <= setup->until && !setup->run.is_stopped; i++) {
         gpt_step step = {.step = i, .held_out = NAN};
         WEFT_TRY(one_step(setup, &step, error));
         if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
         WEFT_TRY(report_step(report, &step, error));
+        if (app_comparison_step(&report->comparison, step.seconds, text, sizeof text))
+            gpt_report_say(report, text);
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
         if (stop_watch_news(&setup->run.watch, text, sizeof text)) gpt_report_say(report, text);
         if (!isfinite(step.loss))
@@ -79,9 +81,12 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
 {
     const app_run_setup run_setup = {setup->settings, setup->program, setup->data, setup->until};
     gpt_report report = {0};
+    app_comparison comparison;
     weft_error own = {.rank = -1};
-    if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
+    if (app_comparison_open(&comparison, setup->settings, setup->program, &own) == WEFT_OK &&
+        app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
         gpt_report_open(&report, setup, &own);
+    report.comparison = comparison;
     if (weft_world_agree(&own) == WEFT_OK) run(setup, &report, &own);
     gpt_report_close(&report, &own);
     stop_watch_close(); /* nothing is left to save: a signal ends the process again */

@@ -25,30 +25,44 @@ static void tell(void *context, const char *what, double part)
     snprintf(t->last, sizeof t->last, "%s", what);
 }
 
-/* Under another name until all of it is there. */
-static weft_status write_file(const weft_machine_model *model, const char *path, weft_error *error)
+/* Under another name until all of it is there. It is opened before a minute is spent. */
+typedef struct part_file {
+    char path[4096];
+    FILE *file; /* NULL but for the root */
+} part_file;
+
+static weft_status open_part(part_file *part, const char *path, weft_error *error)
 {
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
+    part->file = NULL;
+    if (snprintf(part->path, sizeof part->path, "%s.part", path) >= (int)sizeof part->path)
         return weft_fail(error, WEFT_USAGE, "the name of the machine file is too long: %.100s...",
                          path);
-    FILE *file = fopen(beside, "we");
-    if (!file) return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", beside, strerror(errno));
-    weft_status status = weft_machine_model_write(model, file, error);
-    if (fclose(file) != 0 && status == WEFT_OK)
-        status = weft_fail(error, WEFT_IO, "cannot write %.300s: %s", beside, strerror(errno));
-    if (status == WEFT_OK && rename(beside, path) != 0)
-        status = weft_fail(error, WEFT_IO, "cannot rename %.200s to %.200s: %s", beside, path,
+    if (!weft_world_is_root()) return WEFT_OK;
+    part->file = fopen(part->path, "we");
+    if (part->file) return WEFT_OK;
+    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", part->path, strerror(errno));
+}
+
+static weft_status close_part(part_file *part, const weft_machine_model *model, const char *path,
+                              weft_error *error)
+{
+    if (!part->file) return WEFT_OK;
+    weft_status status = model ? weft_machine_model_write(model, part->file, error) : WEFT_OK;
+    if (fclose(part->file) != 0 && status == WEFT_OK)
+        status = weft_fail(error, WEFT_IO, "cannot write %.300s: %s", part->path, strerror(errno));
+    if (model && status == WEFT_OK && rename(part->path, path) != 0)
+        status = weft_fail(error, WEFT_IO, "cannot rename %.200s to %.200s: %s", part->path, path,
                            strerror(errno));
-    if (status != WEFT_OK) (void)remove(beside);
+    if (!model || status != WEFT_OK) (void)remove(part->path);
     return status;
 }
 
 weft_status app_calibrate(const weft_world *world, const app_calibration *calibration,
                           weft_error *error)
 {
+    part_file part;
     telling t = {.is_terminal = isatty(STDERR_FILENO) == 1};
-    weft_machine_model *model;
+    weft_machine_model *model = NULL;
     const weft_calibrate_options options = {.name = calibration->name,
                                             .programs = &calibration->program,
                                             .n_programs = calibration->program ? 1 : 0,
@@ -56,12 +70,14 @@ weft_status app_calibrate(const weft_world *world, const app_calibration *calibr
                                             .noisy = calibration->noisy,
                                             .progress = tell,
                                             .context = &t};
-    const weft_status status = weft_calibrate(world, &options, &model, error);
+    (void)!open_part(&part, calibration->path, error);
+    WEFT_TRY(weft_world_agree(error));
+    (void)!weft_calibrate(world, &options, &model, error);
     if (t.is_terminal && weft_world_is_root()) fputc('\n', stderr);
-    if (status != WEFT_OK) return status;
-    if (weft_world_is_root() && write_file(model, calibration->path, error) == WEFT_OK)
-        printf("%s: %s, %s\n", calibration->path, weft_machine_model_processor(model),
-               weft_machine_model_made(model));
+    if (close_part(&part, model, calibration->path, error) == WEFT_OK && model &&
+        weft_world_is_root())
+        fprintf(stderr, "%s: %s, %s\n", calibration->path, weft_machine_model_processor(model),
+                weft_machine_model_made(model));
     weft_machine_model_destroy(&model);
     return weft_world_agree(error);
 }

@@ -55,9 +55,11 @@ enum { WEFT_MAX_LEVELS = 8 };
 
 struct weft_machine_model {
     weft_arena *arena;
-    const char *name, *processor, *made; /* made: when and by what; "" where it is not said */
-    int cores;                           /* of a host */
-    double spread;                       /* of the probes, as a part */
+    const char *name, *processor, *made; /* made: when it was measured, or from what it was made */
+    int n_sources;
+    const char **sources; /* [n_sources] of numbers that nobody measured */
+    int cores;            /* of a host */
+    double spread;        /* of the probes, as a part */
     int n_loads;
     weft_load *loads; /* [n_loads] ascending by ranks */
     int n_levels;

@@ -316,6 +316,24 @@ static weft_status read_exchanges(reading *r, const json_t *root)
     return WEFT_OK;
 }
 
+/* Where numbers come from, if the file says it. */
+static weft_status read_sources(reading *r, const json_t *root)
+{
+    const json_t *list;
+    weft_machine_model *model = r->model;
+    if (!json_object_get(root, "sources")) return WEFT_OK;
+    WEFT_TRY(read_list(r, root, "sources", 0, &list));
+    model->n_sources = (int)json_array_size(list);
+    WEFT_TRY(take(r, (size_t)model->n_sources * sizeof *model->sources, &model->sources));
+    for (int i = 0; i < model->n_sources; i++) {
+        const char *text = json_string_value(json_array_get(list, (size_t)i));
+        model->sources[i] = weft_arena_intern(model->arena, text ? text : "");
+        if (!text) return refuse(r, "sources", "a list of texts");
+        if (!model->sources[i]) return weft_fail_memory(r->error, strlen(text));
+    }
+    return WEFT_OK;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
 enum { FORMAT = 1 };
@@ -335,6 +353,7 @@ static weft_status read_root(reading *r, const json_t *root)
     WEFT_TRY(read_text(r, root, "made", &model->made));
     WEFT_TRY(read_count(r, root, "cores", 1, &model->cores));
     WEFT_TRY(read_number(r, root, "spread", 0, 1e6, &model->spread));
+    WEFT_TRY(read_sources(r, root));
     WEFT_TRY(read_loads(r, root));
     WEFT_TRY(read_levels(r, root));
     return read_exchanges(r, root);

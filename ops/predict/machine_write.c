@@ -75,10 +75,16 @@ json_t *weft_machine_model_json(const weft_machine_model *model)
                                  "level", model->levels[exchange->level].name, "ranks",
                                  exchange->ranks, "seconds", curve_json(&exchange->seconds)));
     }
-    return json_pack("{si ss ss ss si sf so so so}", "weft_machine", 1, "name", model->name,
-                     "processor", model->processor, "made", model->made, "cores", model->cores,
-                     "spread", model->spread, "loads", loads, "levels", levels, "exchanges",
-                     exchanges);
+    json_t *root = json_pack("{si ss ss ss si sf so so so}", "weft_machine", 1, "name", model->name,
+                             "processor", model->processor, "made", model->made, "cores",
+                             model->cores, "spread", model->spread, "loads", loads, "levels",
+                             levels, "exchanges", exchanges);
+    json_t *sources = json_array();
+    for (int i = 0; i < model->n_sources; i++)
+        json_array_append_new(sources, json_string(model->sources[i]));
+    if (model->n_sources > 0) json_object_set(root, "sources", sources);
+    json_decref(sources);
+    return root;
 }
 
 /* Each point and kernel on a line of its own: a file that diff compares well. */

@@ -78,6 +78,7 @@ static weft_status carry_out(const settings *s, int n, char **operands, weft_err
 {
     static const char *const names[] = {"show", "diff"};
     if (n == 0) return list(error);
+    const bool whole = settings_flag(s, "json");
     const int command = app_find_command("weft machine", operands[0], names, 2, error);
     if (command < 0) return error->status;
     if (n != command + 2)
@@ -85,7 +86,11 @@ static weft_status carry_out(const settings *s, int n, char **operands, weft_err
             error, WEFT_USAGE, "weft machine %s takes %s; not %d of them", names[command],
             command == 0 ? "a file, or a name that weft machine lists" : "two files or names",
             n - 1);
-    return show((const char *const *)operands + 1, command + 1, settings_flag(s, "json"), error);
+    if (whole && command == 1)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "weft machine diff --json: --json shows one file; take weft machine show --json");
+    return show((const char *const *)operands + 1, command + 1, whole, error);
 }
 
 int machine_main(int n, char **arguments)

@@ -5,8 +5,8 @@
 
 #include "../links.h"
 #include "../options_pages.h"
-#include "ckpt.h"
-#include "doctor.h"
+#include "ckpt/ckpt.h"
+#include "doctor/doctor.h"
 #include "postmortem.h"
 #include "tokens.h"
 

@@ -1,4 +1,4 @@
-/* hdf5_tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
+/* tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
  * numbers of ours.
  *
  * Nothing is rounded: a type of the file becomes the least of ours that has all its values; unsigned integers of 64 bits become
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_reader.h"
+#include "reader.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */
 

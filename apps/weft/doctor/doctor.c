@@ -4,7 +4,7 @@
  * Every process makes its findings; the root collects them as JSON and prints that, or tables of
  * it. Alone, MPI is tried in a child process: broken MPI must not take the doctor down.
  */
-#include "doctor_report.h"
+#include "report.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ const option_table doctor_table = {
 
 const doctor_check doctor_checks[DOCTOR_CHECKS] = {
 #define DOCTOR_CHECK(name, function, scope) {name, doctor_##function, scope},
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 };
 

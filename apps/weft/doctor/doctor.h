@@ -2,7 +2,7 @@
 #ifndef WEFT_APPS_DOCTOR_H
 #define WEFT_APPS_DOCTOR_H
 
-#include "../app.h"
+#include "../../app.h"
 
 /* doctor_main - arguments [n]: the options. returns the exit status: 0, or 2 when a check fails. */
 int doctor_main(int n, char **arguments);
@@ -69,12 +69,12 @@ typedef struct doctor_check {
 } doctor_check;
 
 #define DOCTOR_CHECK(name, function, scope) verdict doctor_##function(const doctor *d, finding *f);
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 enum {
     DOCTOR_CHECKS = 0
 #define DOCTOR_CHECK(name, function, scope) +1
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 };
 extern const doctor_check doctor_checks[DOCTOR_CHECKS];

@@ -1,4 +1,4 @@
-/* doctor_machine: checks of processor, memory, kernel and limits of the process. */
+/* machine: checks of processor, memory, kernel and limits of the process. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

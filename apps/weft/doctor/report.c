@@ -1,5 +1,5 @@
-/* doctor_report.c: what the root makes of the findings of all processes: a table a host, and what differs between hosts. */
-#include "doctor_report.h"
+/* report: what the root makes of the findings of all processes: a table a host, and what differs between hosts. */
+#include "report.h"
 
 #include <math.h>
 #include <string.h>

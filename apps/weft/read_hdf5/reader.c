@@ -5,7 +5,7 @@
  * So it runs here, where it may read one descriptor, write another, and take some memory; the
  * kernel kills the process for any other system call. docs/reliability.md.
  */
-#include "hdf5_reader.h"
+#include "reader.h"
 
 #include <errno.h>
 #include <seccomp.h>

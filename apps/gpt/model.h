@@ -57,11 +57,8 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
  * keys and values of these rows in variables of its own, "cache.*" [seq, batch, heads, kv]. gpt_next - by these the scores
  * [batch, token:1, vocab] of what follows one token, [batch, token:1], which stands at row `place`; it keeps that row too, where none
  * has been kept since the window. Of any number of layers; without stages, and
- * without experts of limited capacity, whose places are counted along a window. Local.
- * Cost of a step: the weights are read once, and of the caches rows up to `place`; all of them where a scan goes through the layers,
- * where ranks hold them in common, and where their rows are split. */
+ * without experts of limited capacity, whose places are counted along a window. Local. weft_kv_attend says what a step costs. */
 #define GPT_CACHE "cache."
-enum { GPT_N_CACHES = 2 };
 weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 

@@ -124,6 +124,43 @@ WEFT_API weft_value weft_embedding(weft_value ids, const weft_embedding_options 
 typedef weft_value (*weft_attend)(void *context, weft_value q, weft_value k, weft_value v,
                                   const weft_attention_options *options);
 
+/* weft_kv_cache - keys and values of a text's rows, in variables that keep them from run to run: so a further token costs the
+ * work of one row. Two programs share the variables. One goes through a window, whose first rows are text; the other,
+ * with is_step, through one token at a time.
+ *
+ *     weft_shape kept = WEFT_DIMS(seq, batch, heads, feature);
+ *     weft_kv_cache cache = {.kept = {weft_variable(graph, "cache/key", WEFT_F32, kept, weft_constant_of(0)),
+ *                                     weft_variable(graph, "cache/value", WEFT_F32, kept, weft_constant_of(0))},
+ *                            .place = weft_input(graph, "place", WEFT_I32, WEFT_SCALAR)};
+ *     y = weft_transformer(x, &(weft_transformer_options){..., .attend = weft_kv_attend, .attend_context = &cache});
+ *     token = weft_group(graph, WEFT_VALUES(weft_assign(cache.kept.key, cache.next.key),
+ *                                           weft_assign(cache.kept.value, cache.next.value)));
+ *
+ * A cache is of one layer. Layers in a scan have theirs stacked: each trip sees its own by weft_scan_each, and `next` is
+ * stacked again. docs/layers.md. */
+typedef struct weft_kv_rows {
+    weft_value key, value;
+} weft_kv_rows;
+typedef struct weft_kv_cache {
+    weft_kv_rows
+        kept; /* [memory, dims of a row]: variables, of the dtype that attention computes in */
+    weft_value
+        place; /* i32: how many rows of a window are text; the row at which a step's token is */
+    bool is_step;
+    weft_kv_rows next; /* out: what the kept rows become */
+} weft_kv_cache;
+
+/* weft_kv_attend - attention of q to the rows of a window, or of a step's row to those that are kept and its own. A step keeps its
+ * row where none was kept since the window. Made to be a layer's `attend`.
+ *
+ * cache    a weft_kv_cache
+ * options  causal, without mask, bias and window; query is one row in a step
+ * cost     of a step: the kept rows up to `place` are read; all of them where a scan stacks caches, where ranks hold them in
+ *          common, and where they are split
+ */
+WEFT_API weft_value weft_kv_attend(void *cache, weft_value q, weft_value k, weft_value v,
+                                   const weft_attention_options *options);
+
 /* weft_multi_head_options - of attention between projections. Variables: those of dense layers "<name>/query", "<name>/key",
  * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]; with a group the query's is
  * [embed, heads, group, feature], and so is out's. */

@@ -3,6 +3,7 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
+#include "../metrics.h"
 #include "../rate.h"
 #include "advice.h"
 #include "held.h"
@@ -117,7 +118,7 @@ static const option options[] = {
 
     {"run", OPTION_TEXT, "runs/gpt", "DIR", "Output",
      "folder for run.json, log.txt, metrics.jsonl and checkpoints"},
-    {"metrics", OPTION_TEXT, "", "FILE", "Output", "append JSON lines here instead, one a step"},
+    APP_METRICS_OPTION("Output"),
     {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
     {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
     {"sample", OPTION_COUNT, "0", "N", "Output",
@@ -132,8 +133,7 @@ static const option options[] = {
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
-     "print what a pass made of the program: expand, simplify, place, lower, fuse, bundle, order, "
-     "join, early, prefetch, schedule"},
+     "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 };
 

@@ -23,12 +23,12 @@ weft_status app_close_file(FILE **file, const char *what, weft_error *error)
     return weft_fail(error, WEFT_IO, "cannot write %s to its end: %s", what, strerror(errno));
 }
 
-weft_status app_metrics_open(app_metrics *metrics, const settings *settings, weft_error *error)
+weft_status app_metrics_open(app_metrics *metrics, const settings *s, weft_error *error)
 {
     enum { MAX_PATH = 4096 };
-    const char *named = settings_text(settings, "metrics");
+    const char *named = settings_text(s, "metrics");
     char path[MAX_PATH];
-    snprintf(path, sizeof path, "%.4000s/metrics.jsonl", settings_text(settings, "run"));
+    snprintf(path, sizeof path, "%.4000s/metrics.jsonl", settings_text(s, "run"));
     return app_open_file(*named ? named : path, "ae", &metrics->file, error);
 }
 

@@ -29,7 +29,7 @@ typedef struct app_metrics {
 } app_metrics;
 
 /* app_metrics_open - the file of --metrics, or metrics.jsonl in the folder of --run, which is there. */
-weft_status app_metrics_open(app_metrics *metrics, const settings *settings, weft_error *error);
+weft_status app_metrics_open(app_metrics *metrics, const settings *s, weft_error *error);
 /* app_metrics_line - a line's beginning: its step. NULL: out of memory, which app_metrics_write says. */
 json_t *app_metrics_line(int64_t step);
 /* app_metrics_write - takes the line, and hands it to the system. returns WEFT_IO, as for a full disk */

@@ -21,8 +21,8 @@ typedef struct builder {
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;
-    bool
-        keeps; /* of gpt_context and gpt_next: keys and values, here of the block under construction */
+    /* of gpt_context and gpt_next: keys and values, here of the block under construction */
+    bool keeps;
     weft_kv_cache cache;
 } builder;
 

@@ -29,8 +29,8 @@ typedef struct measure {
     /* How far ahead steps are taken, in the times that have to be filled. 0: none is, and only what lies behind an exchange
      * anyway is done meanwhile */
     double lead;
-    double
-        slack; /* an exchange is given so many times its price to be late, then it is waited for: its memory is free */
+    /* an exchange is given so many times its price to be late, then it is waited for: its memory is free */
+    double slack;
 } measure;
 static const measure tries[N_TRIES] = {{1, INFINITY}, {1, 4},      {1, 1},
                                        {0.5, 1},      {0.25, 0.5}, {0, 0}};
@@ -48,8 +48,8 @@ typedef struct scheduling {
     bool *is_exchange; /* [n_steps]                                                              */
     double *price;     /* [n_steps]                                                              */
     double *begins;    /* [n_steps + 1] when it would begin if exchanges took no time            */
-    bool *
-        is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
+    /* [n_steps] of an exchange: begun early it takes no more memory                     */
+    bool *is_free;
     double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
     need *needs;    /* [n_exchanges] when they are needed, in this order                       */
     uint32_t *turn; /* [n_steps] of an exchange: its place there                               */
@@ -63,8 +63,8 @@ typedef struct scheduling {
     uint32_t n_ordered;
     uint32_t *n_left; /* [n_steps] of n_needs                                                   */
     double *ready_at; /* [n_steps] when all that it waits for is over                           */
-    uint32_t
-        *heap; /* [n_heap] steps that wait for nothing but time, the first in the list on top */
+    /* [n_heap] steps that wait for nothing but time, the first in the list on top */
+    uint32_t *heap;
     uint32_t n_heap;
     uint32_t *held; /* [n_held] exchanges whose operands are there                            */
     uint32_t n_held;
@@ -139,7 +139,7 @@ static void find_prices(scheduling *g)
         weft_exchange exchange;
         const weft_step *step = &plan->steps[s];
         g->is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
-        g->price[s] = g->is_exchange[s] ? weft_exchange_price(plan, &plan->cost, &exchange) +
+        g->price[s] = g->is_exchange[s] ? weft_exchange_price(plan, &plan->build.cost, &exchange) +
                                               weft_latency_price(plan, exchange.axes)
                                         : weft_step_work(plan, step);
         g->begins[s + 1] = g->begins[s] + (g->is_exchange[s] ? 0 : g->price[s]);
@@ -413,7 +413,7 @@ weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
 {
     scheduling g = {.plan = plan, .error = error, .n_steps = plan->n_steps};
     bool is_found = false;
-    if (plan->is_synchronous || !has_exchanges(plan)) return WEFT_OK;
+    if (plan->build.is_synchronous || !has_exchanges(plan)) return WEFT_OK;
     weft_status status = open_scheduling(&g);
     if (status == WEFT_OK) status = find_order(&g, &is_found);
     if (!is_found) {
@@ -422,6 +422,6 @@ weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
     }
     free(plan->steps);
     plan->steps = g.ordered;
-    plan->cap_steps = plan->n_steps + 1;
+    plan->build.cap_steps = plan->n_steps + 1;
     return WEFT_OK;
 }

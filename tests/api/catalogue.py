@@ -31,7 +31,7 @@ BUFFER_SIZES = {
     "weft_all_reduce.count", "weft_arena_copy.bytes", "weft_shape_make.n_dims", "weft_shape_print.bytes",
     "weft_spec_print.bytes", "weft_links_text.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
-    "weft_all_gather_start.send_bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
+    "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
     "weft_dtype_get.index", "weft_dtype_put.index",
     "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts",
 }  # fmt: skip
@@ -71,7 +71,7 @@ GOOD = {
     "weft_move_create.step": "&f->step", "weft_move_create_joined.n_parts": "1", "weft_move_sends.step": "&f->step", "weft_convert_bytes.step": "&f->step",
     "weft_checkpoints_restore.step": "WEFT_NEWEST", "weft_all_reduce.combine": "WEFT_SUM",
     "weft_all_reduce.count": "4", "weft_combine_into.count": "4", "weft_combine_identity.count": "4",
-    "weft_broadcast.bytes": "16", "weft_all_gather_start.send_bytes": "16", "weft_plan_tensor_at.id": "1",
+    "weft_broadcast.bytes": "16", "weft_all_gather_start.send_bytes": "16", "weft_comm_gather.bytes": "16", "weft_plan_tensor_at.id": "1",
     "weft_stored_export.path": "f->exported", "weft_gradients.with_respect_to": "f->weights",
     "weft_gradients_seeded.with_respect_to": "f->weights", "weft_gradients_seeded.of": "f->losses",
     "weft_gradients_seeded.seeds": "f->losses", "weft_jacobian.with_respect_to": "f->weights", "weft_jacobian.of": "f->loss",

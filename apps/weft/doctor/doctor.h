@@ -25,8 +25,8 @@ typedef struct doctor { /* what checks may ask */
     char no_lanes[360];   /* why they cannot be started; "": they can */
     const char *no_world; /* why the others cannot be joined; NULL: joined, or alone */
     int n_hosts;
-    const char *
-        apart; /* why processes of this host do not see each other's memory; "": they do; NULL: not asked */
+    /* why processes of this host do not see each other's memory; "": they do; NULL: not asked */
+    const char *apart;
     weft_link_speed link; /* between all processes; 0: not measured */
     char link_text[64];   /* as --link takes it */
     bool is_shared;       /* a file that the root has written into the folder is seen here */

@@ -97,11 +97,11 @@ bool is_failure(hid_t minor)
 
 enum { VERSION = 64 };
 
-static herr_t find_version(unsigned n, const H5E_error2_t *failure, void *found)
+static herr_t find_version(unsigned n, const H5E_error2_t *failure, void *version)
 {
     (void)n;
     if (failure->desc && strstr(failure->desc, "version"))
-        snprintf(found, VERSION, "%s", failure->desc);
+        snprintf(version, VERSION, "%s", failure->desc);
     return 0;
 }
 

@@ -33,8 +33,8 @@ typedef struct weft_spatial {
     /* of x, of w, of the result; any size with which some window reads an element of x: what is not there is 0 */
     weft_dim in, tap, out;
     int64_t stride, dilation; /* 0: 1; at most WEFT_MAX_STRIDE */
-    int64_t
-        before; /* zeros before x's first element; below 0: so many elements are skipped; within 2^50 */
+    /* zeros before x's first element; below 0: so many elements are skipped; within 2^50 */
+    int64_t before;
 } weft_spatial;
 typedef struct weft_spatials {
     const weft_spatial *dims;

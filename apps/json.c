@@ -1,12 +1,12 @@
-/* json: Jansson out of memory.
+/* json: numbers, and Jansson out of memory.
  *
- * It tells nobody: it takes good text for bad, and leaves things out of what it prints. So its
+ * It tells nobody of that: it takes good text for bad, and leaves things out of what it prints. So its
  * allocator remembers, and a program that has read or said less than it should ends with the
  * sentence.
  */
 #include "json.h"
 
-#include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 static _Atomic size_t refused; /* bytes; 0: never */
@@ -30,4 +30,9 @@ weft_status app_json_status(weft_error *error)
     if (bytes == 0) return WEFT_OK;
     return weft_fail(error, WEFT_MEMORY, "could not allocate %zu bytes for JSON: out of memory",
                      bytes);
+}
+
+json_t *app_json_number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
 }

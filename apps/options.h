@@ -49,8 +49,8 @@ typedef struct option_table {
     const option *options;
     int n_options;
     const char *about; /* what it does, in a line */
-    const char
-        *first; /* the options that --help tells of: "data mesh"; NULL: all, as --help=all does */
+    /* the options that --help tells of: "data mesh"; NULL: all, as --help=all does */
+    const char *first;
     const char *commands; /* the words that come before the options: "train sample"; NULL: none */
 } option_table;
 

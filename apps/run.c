@@ -356,9 +356,9 @@ static weft_status poll(app_run *run, weft_error *error)
     return WEFT_OK;
 }
 
-static bool is_due(const app_run *run, const char *option)
+static bool is_due(const app_run *run, const char *name)
 {
-    const int64_t every = settings_count(run->setup.settings, option);
+    const int64_t every = settings_count(run->setup.settings, name);
     return every > 0 && run->step % every == 0;
 }
 

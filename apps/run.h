@@ -69,8 +69,8 @@ typedef struct app_run_setup {
     weft_program *program;
     weft_dataset *data;
     int64_t last; /* the step that ends the run */
-    uint64_t
-        mark; /* what checkpoints had in their seed that did not say their data yet; 0: nothing */
+    /* what checkpoints had in their seed that did not say their data yet; 0: nothing */
+    uint64_t mark;
 } app_run_setup;
 
 typedef struct app_run {

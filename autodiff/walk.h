@@ -23,8 +23,8 @@ typedef struct weft_walk {
     uint32_t *fresh;     /* [n_values] nodes from here on are of that gradient alone */
     uint32_t scan;       /* whose body is gone through, and those around it if it is not mirrored */
     uint32_t mirror;     /* the scan that goes through it; 0: it is the open one */
-    bool
-        is_of_rows; /* for rows of a Jacobian, each in a trip of a scan that the program did not open */
+    /* for rows of a Jacobian, each in a trip of a scan that the program did not open */
+    bool is_of_rows;
     weft_residuals *residuals; /* NULL: no scan is gone through             */
     weft_visit *visits; /* [n_parts] NULL: there are no parts, or nodes of none are gone through */
 } weft_walk;

@@ -48,7 +48,7 @@ get_property(images GLOBAL PROPERTY weft_cuda_images)
 add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/keep.c mesh/cuda/launch.c mesh/cuda/library.c
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
             ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/cumulate.c ops/kernel/cuda/headers.c ops/kernel/cuda/linear.c
-            ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/order.c ops/kernel/cuda/pick_product.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c
+            ops/kernel/cuda/loop.c ops/kernel/cuda/loop_text.c ops/kernel/cuda/loop_words.c ops/kernel/cuda/order.c ops/kernel/cuda/pick_product.c ops/kernel/cuda/plugin.c ops/kernel/cuda/product.c ops/kernel/cuda/reduce.c ops/kernel/cuda/shape.c
             ops/kernel/cuda/window.c)
 # NCCL is loaded at run time, and takes its header alone to build.
 find_path(WEFT_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -62,6 +62,7 @@ if(WEFT_NCCL_INCLUDE_DIR)
 else()
   message(STATUS "No nccl.h: GPUs exchange through the host's memory")
 endif()
+target_compile_options(weft_cuda PRIVATE ${WEFT_WARNINGS})
 target_include_directories(weft_cuda PUBLIC ${CMAKE_SOURCE_DIR} PRIVATE ops/kernel mesh/cuda ops/kernel/cuda)
 target_include_directories(weft_cuda SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(weft_cuda PRIVATE WEFT_NO_HERE WEFT_VERSION="${PROJECT_VERSION}" WEFT_CUDA_IMAGES="${WEFT_CUDA_IMAGES}"

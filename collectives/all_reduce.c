@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { SMALL_BYTES = 4096, ALIGNED = 64 };
+enum { SMALL_BYTES = 4096 };
 
 /* Elements of all slices but the last ones, which may be short or empty. */
 static int64_t slice_count(int n_ranks, int width, int64_t count)
@@ -32,8 +32,7 @@ int64_t weft_reduce_bytes(int n_ranks, weft_combine combine, weft_dtype dtype, i
 {
     const int64_t most = (int64_t)1 << 58; /* as weft_all_reduce takes them */
     if (n_ranks <= 1 || count <= 0 || count > most || !weft_combiner_of(combine, dtype)) return 0;
-    const int64_t bytes = n_ranks * part_bytes(n_ranks, combine, dtype, count);
-    return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return weft_aligned(n_ranks * part_bytes(n_ranks, combine, dtype, count));
 }
 
 int64_t weft_all_reduce_scratch(const weft_comm *comm, weft_combine combine, weft_dtype dtype,

@@ -58,26 +58,12 @@ static weft_status compare_all(const progress *all, int n, weft_error *error)
     return WEFT_OK;
 }
 
-/* Everybody's bytes, by rank. numbers [2][n_ranks] is for this call. */
-static weft_status gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
-                          int64_t *numbers, weft_error *error)
-{
-    const int n = comm->n_ranks;
-    for (int i = 0; i < n; i++) {
-        numbers[i] = bytes;
-        numbers[n + i] = i * bytes;
-    }
-    weft_request request;
-    WEFT_TRY(weft_all_gather_start(comm, own, bytes, all, numbers, numbers + n, &request, error));
-    return weft_wait(&request, error);
-}
-
 /* All ranks say whether they have room for what comes, in memory that the group has: nobody waits for one that has none. */
 static weft_status agree_on_room(weft_comm *comm, bool has_room, size_t bytes, weft_error *error)
 {
     const int64_t own = has_room;
-    int64_t *all = comm->numbers; /* by rank; the rest is the call's */
-    WEFT_TRY(gather(comm, &own, sizeof own, all, all + comm->n_ranks, error));
+    int64_t *all = comm->numbers;
+    WEFT_TRY(weft_comm_gather(comm, &own, sizeof own, all, error));
     for (int i = 0; i < comm->n_ranks; i++)
         if (!all[i])
             return weft_fail(error, WEFT_MEMORY,
@@ -87,23 +73,21 @@ static weft_status agree_on_room(weft_comm *comm, bool has_room, size_t bytes, w
     return WEFT_OK;
 }
 
-static weft_status hear_all(weft_comm *comm, progress *all, int64_t *numbers, size_t bytes,
-                            weft_error *error)
+static weft_status hear_all(weft_comm *comm, progress *all, size_t bytes, weft_error *error)
 {
     const progress own =
         comm->recorder ? progress_of(comm->recorder) : (progress){.rank = comm->rank};
     WEFT_TRY(agree_on_room(comm, all != NULL, bytes, error));
-    return gather(comm, &own, sizeof own, all, numbers, error);
+    return weft_comm_gather(comm, &own, sizeof own, all, error);
 }
 
 weft_status weft_calls_check(weft_comm *comm, weft_error *error)
 {
     const size_t n = (size_t)(comm ? comm->n_ranks : weft_n_recorders());
-    const size_t bytes = (n + 1) * sizeof(progress) + 2 * n * sizeof(int64_t);
+    const size_t bytes = (n + 1) * sizeof(progress);
     progress *all = calloc(1, bytes);
     if (all == NULL && comm == NULL) return weft_fail_memory(error, bytes);
-    int64_t *numbers = all ? (int64_t *)(void *)(all + n + 1) : NULL;
-    weft_status status = comm ? hear_all(comm, all, numbers, bytes, error) : WEFT_OK;
+    weft_status status = comm ? hear_all(comm, all, bytes, error) : WEFT_OK;
     for (size_t i = 0; i < n && comm == NULL; i++)
         all[i] = progress_of(weft_recorder_at((int)i));
     if (status == WEFT_OK) status = compare_all(all, (int)n, error);

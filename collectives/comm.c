@@ -155,6 +155,21 @@ weft_status weft_wait(weft_request *request, weft_error *error)
     return status;
 }
 
+weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
+                             weft_error *error)
+{
+    weft_request request;
+    WEFT_GIVEN(comm, error);
+    WEFT_GIVEN_RANGE(bytes, 0, INT64_MAX / comm->n_ranks, error);
+    int64_t *counts = comm->numbers + comm->n_ranks, *places = counts + comm->n_ranks;
+    for (int r = 0; r < comm->n_ranks; r++) {
+        counts[r] = bytes;
+        places[r] = r * bytes;
+    }
+    WEFT_TRY(weft_all_gather_start(comm, own, bytes, all, counts, places, &request, error));
+    return weft_wait(&request, error);
+}
+
 /* An exchange in which one has something for the others. */
 static weft_status broadcast_by_exchange(weft_comm_exchange *exchange, int root, void *data,
                                          int64_t bytes, weft_error *error)

@@ -34,8 +34,9 @@ struct weft_comm {
     const weft_areas *areas;  /* of the mesh */
     weft_shm_reduce *window;  /* the engine's, for reductions; NULL: there is none */
     weft_exchange_slot *free; /* made for an earlier call, to be used again */
-    int64_t *numbers;         /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block */
-    weft_recorder *recorder;  /* of this rank; NULL or channel -1: calls are not recorded */
+    /* [WEFT_REDUCE_NUMBERS][n_ranks]: for calls that block; the first for who makes several */
+    int64_t *numbers;
+    weft_recorder *recorder; /* of this rank; NULL or channel -1: calls are not recorded */
     int channel;
     uint64_t chain; /* fingerprint of all calls on this group so far */
 };
@@ -63,9 +64,6 @@ void weft_engine_print(const weft_engine *engine, const weft_mesh *mesh, char *t
 /* ---- groups.c ------------------------------------------------------------------------------------ */
 
 weft_mesh *weft_comms_mesh(const weft_comms *comms);
-/* weft_comm_gather - everybody's `bytes`, by rank: all [n_ranks * bytes]. Returns when it is over. Collective over the group. */
-weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
-                             weft_error *error);
 
 /* ---- exchange.c --------------------------------------------------------------------------------- */
 

@@ -114,7 +114,7 @@ static weft_status reduce_start(weft_flight *flight, weft_error *error)
     for (int k = 0; k < move->n_parts && move->packs; k++)
         copy_all(move, k, flight->scratch + move->parts[k].at, flight->memory[k].from);
     await_packed(flight);
-    const int64_t packed = move->packs ? (bytes + 63) / 64 * 64 : 0;
+    const int64_t packed = move->packs ? weft_aligned(bytes) : 0;
     flight->reduction =
         (weft_reduction){.reduce = &move->reduce,
                          .comm = flight->comm,

@@ -105,23 +105,6 @@ void weft_comms_destroy(weft_comms **comms)
     *comms = NULL;
 }
 
-weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
-                             weft_error *error)
-{
-    int64_t *numbers = malloc(2 * (size_t)comm->n_ranks * sizeof *numbers);
-    if (numbers == NULL) return weft_fail_memory(error, sizeof *numbers);
-    for (int r = 0; r < comm->n_ranks; r++) {
-        numbers[r] = bytes;
-        numbers[comm->n_ranks + r] = r * bytes;
-    }
-    weft_request request;
-    weft_status status = weft_all_gather_start(comm, own, bytes, all, numbers,
-                                               numbers + comm->n_ranks, &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
-    free(numbers);
-    return status;
-}
-
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 /* "data+model" */

@@ -9,12 +9,12 @@
  */
 #include "reduce.h"
 #include "text.h"
+#include "wire.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -31,7 +31,6 @@ static const double LONG_ENOUGH_S = 0.02;
 typedef struct measurer {
     weft_comm *comm;
     char *send, *recv;     /* [bytes_of(n)] and that of all */
-    int64_t *bytes, *at;   /* [n] */
     uint64_t *hosts;       /* [n] */
     double *times;         /* [n] */
     weft_link_speed speed; /* as this rank sees it */
@@ -46,13 +45,6 @@ typedef struct measuring {
     measurer *ranks;
 } measuring;
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static uint64_t own_host(void)
 {
     char name[256] = "";
@@ -62,28 +54,17 @@ static uint64_t own_host(void)
 
 /* ---- one rank ---------------------------------------------------------------------------------- */
 
-static weft_status gather(measurer *m, const void *own, int64_t bytes, void *all)
-{
-    weft_request request;
-    for (int r = 0; r < m->comm->n_ranks; r++) {
-        m->bytes[r] = bytes;
-        m->at[r] = r * bytes;
-    }
-    WEFT_TRY(weft_all_gather_start(m->comm, own, bytes, all, m->bytes, m->at, &request, &m->error));
-    return weft_wait(&request, &m->error);
-}
-
 /* Seconds of a gather, in the fastest of a few tries of `rounds` each, by whoever of the group had to wait longest. */
 static weft_status time_gathers(measurer *m, int64_t bytes, int rounds, double *seconds)
 {
     double best = INFINITY;
     for (int k = 0; k < TRIES; k++) {
-        const double begin = now_s();
+        const double begin = weft_seconds();
         for (int i = 0; i < rounds; i++)
-            WEFT_TRY(gather(m, m->send, bytes, m->recv));
-        best = fmin(best, (now_s() - begin) / rounds);
+            WEFT_TRY(weft_comm_gather(m->comm, m->send, bytes, m->recv, &m->error));
+        best = fmin(best, (weft_seconds() - begin) / rounds);
     }
-    WEFT_TRY(gather(m, &best, sizeof best, m->times));
+    WEFT_TRY(weft_comm_gather(m->comm, &best, sizeof best, m->times, &m->error));
     *seconds = 0;
     for (int r = 0; r < m->comm->n_ranks; r++)
         *seconds = fmax(*seconds, m->times[r]);
@@ -102,7 +83,7 @@ static weft_status measure(measurer *m, weft_link_speed *speed)
     const int n = m->comm->n_ranks;
     double seconds = 0;
     int64_t bytes = FIRST_BYTES;
-    WEFT_TRY(gather(m, &host, sizeof host, m->hosts));
+    WEFT_TRY(weft_comm_gather(m->comm, &host, sizeof host, m->hosts, &m->error));
     for (int r = 0; r < n; r++)
         speed->is_between_hosts |= m->hosts[r] != host;
     WEFT_TRY(time_gathers(m, (int64_t)sizeof host, LATENCY_ROUNDS, &speed->latency_s));
@@ -140,7 +121,7 @@ static void share_rank(void *argument, int rank)
     measurer *m = &all->ranks[at];
     const weft_link_speed own = m->speed;
     weft_link_speed *others = (weft_link_speed *)(void *)m->recv;
-    if (gather(m, &own, sizeof own, others) != WEFT_OK) return;
+    if (weft_comm_gather(m->comm, &own, sizeof own, others, &m->error) != WEFT_OK) return;
     for (int r = 0; r < m->comm->n_ranks; r++)
         take_worse(&m->speed, &others[r]);
 }
@@ -149,7 +130,7 @@ static void give_back(measuring *all)
 {
     for (int at = 0; all->ranks && at < weft_mesh_n_local(all->mesh); at++) {
         free(all->ranks[at].send);
-        free(all->ranks[at].bytes);
+        free(all->ranks[at].hosts);
     }
     free(all->ranks);
     all->ranks = NULL;
@@ -166,12 +147,10 @@ static weft_status take(measuring *all, int64_t share, weft_error *error)
         m->comm = weft_comm_of(all->comms, weft_mesh_first_local(all->mesh) + at, all->axes);
         m->error = (weft_error){.rank = -1};
         m->send = calloc((size_t)n + 1, (size_t)share);
-        m->bytes = calloc((size_t)n, 4 * sizeof *m->bytes);
-        is_there = m->send && m->bytes;
+        m->hosts = calloc((size_t)n, 2 * sizeof *m->hosts);
+        is_there = m->send && m->hosts;
         if (!is_there) break;
         m->recv = m->send + share;
-        m->at = m->bytes + n;
-        m->hosts = (uint64_t *)(m->at + n);
         m->times = (double *)(void *)(m->hosts + n);
     }
     if (!is_there) (void)!weft_fail_memory(error, (size_t)(n + 1) * (size_t)share);

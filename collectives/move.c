@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-enum { ALIGNED = 64 };
 _Static_assert(1 << WEFT_MAX_AXES <= WEFT_QUEUES, "each set of axes has a queue");
 
 static const weft_move_way *const ways[WEFT_CONVERTS] = {
@@ -24,7 +23,7 @@ static const weft_move_way *const ways[WEFT_CONVERTS] = {
 int64_t weft_move_take(weft_move *move, int64_t bytes)
 {
     const int64_t at = move->scratch_bytes;
-    move->scratch_bytes += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    move->scratch_bytes += weft_aligned(bytes);
     return at;
 }
 

@@ -42,8 +42,8 @@ struct weft_move {
     weft_dtype dtype;
     weft_combine combine; /* of the partial results that end here */
     weft_combining rule;  /* that one's */
-    const weft_device
-        *device; /* of the tensors; an open one's scratch may be any memory, another's is staging */
+    /* of the tensors; an open one's scratch may be any memory, another's is staging */
+    const weft_device *device;
     weft_stream *stream; /* the rank's; NULL: it is none of this process */
     int queue;           /* on which it copies and combines */
     bool is_staged;      /* what travels lies in staging: engines of the host move it */

@@ -56,8 +56,8 @@ struct weft_reduction {
     const weft_reduce_way *way;
     uint64_t ticket;
     int turn;
-    weft_reduction
-        *next; /* in a window, as the following: its pieces, how far each is, and those before */
+    /* in a window, as the following: its pieces, how far each is, and those before */
+    weft_reduction *next;
     uint64_t n_pieces, n_given, n_combined, n_taken, base;
     int phase;
 };

@@ -151,11 +151,11 @@ static void combine_slots(const weft_reduction *it, const weft_shm_reduce *w, ch
     const uint64_t number = it->base + it->n_combined;
     const char *before = NULL;
     for (int r = 0; r < w->n_ranks; r++) {
-        const char *part = r == w->self ? own : slot_of(w, r, number) + in_slot;
-        if (r != w->self) weft_sync_reads(part);
+        const char *theirs = r == w->self ? own : slot_of(w, r, number) + in_slot;
+        if (r != w->self) weft_sync_reads(theirs);
         if (before != NULL)
-            it->reduce->combine(into, before, part, bytes / it->reduce->state_bytes);
-        before = before == NULL ? part : into;
+            it->reduce->combine(into, before, theirs, bytes / it->reduce->state_bytes);
+        before = before == NULL ? theirs : into;
     }
 }
 

@@ -6,10 +6,8 @@
  * of its ranks, a box that several of them hold once. Position and order are pure functions of
  * (seed, sample number), so no rank tells another anything but whether it failed.
  */
-#include "dataset.h"
-#include "bounds.h"
+#include "dataset_open.h"
 #include "facts.h"
-#include "fingerprint.h"
 #include "part.h"
 #include "sync.h"
 #include "weft/collectives.h"
@@ -18,39 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The box of one field that one local rank holds. */
-typedef struct part {
-    int field, rank;
-    weft_value input;
-    weft_dtype dtype;
-    int64_t row_begin, row_end, begin, end; /* rows of the batch, elements of a sample */
-    int same_as;                            /* an earlier part with the same box, or -1 */
-    size_t row_bytes, bytes;
-    char *memory; /* [row_end - row_begin, end - begin]; NULL when empty or same_as */
-} part;
-
-struct weft_dataset {
-    const weft_dataset_kind *kind;
-    void *source;
-    weft_dataset_found found;
-    char *facts; /* in words (facts.h); NULL: none */
-    weft_bound bounds[WEFT_MAX_FIELDS];
-    weft_program *program; /* bound to, or NULL */
-    int64_t batch, position;
-    bool has_agreed; /* the processes have, on what the set is, since it was started */
-    int n_parts;
-    part *parts;
-
-    pthread_t reader;
-    bool has_reader;
-    pthread_mutex_t lock; /* over what follows */
-    pthread_cond_t changed;
-    int64_t wanted, staged; /* sample numbers; staged is -1 when nothing is */
-    bool is_failed;         /* what is staged could not be read, and error says why */
-    bool is_ending;
-    weft_error error;
-};
 
 /* ---- reading ----------------------------------------------------------------------------------
  */
@@ -62,19 +27,11 @@ static int64_t element_of(const weft_dataset *dataset, int64_t sample)
     return weft_permute(dataset->found.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
 }
 
-static weft_bound_source numbers_of(const weft_dataset *dataset, int field)
-{
-    const weft_input_field *f = &dataset->kind->fields[field];
-    const int64_t width = !f->is_wide ? 1 : f->width_name ? f->width : dataset->found.width;
-    return (weft_bound_source){dataset->kind, dataset->source, field,
-                               dataset->found.samples * width};
-}
-
-static weft_status read_part(const weft_dataset *dataset, const part *p, int64_t sample,
-                             weft_error *error)
+static weft_status read_part(const weft_dataset *dataset, const weft_dataset_part *p,
+                             int64_t sample, weft_error *error)
 {
     const weft_bound *bound = &dataset->bounds[p->field];
-    const weft_bound_source from = numbers_of(dataset, p->field);
+    const weft_bound_source from = weft_dataset_numbers(dataset, p->field);
     weft_want want = {.field = p->field, .dtype = p->dtype, .begin = p->begin, .end = p->end};
     if (!p->memory) return WEFT_OK;
     for (int64_t row = p->row_begin; row < p->row_end; row++) {
@@ -193,7 +150,7 @@ static weft_status check_input(const weft_dataset *dataset, int field, weft_valu
     return WEFT_OK;
 }
 
-static bool same_box(const part *a, const part *b)
+static bool same_box(const weft_dataset_part *a, const weft_dataset_part *b)
 {
     return a->field == b->field && a->row_begin == b->row_begin && a->row_end == b->row_end &&
            a->begin == b->begin && a->end == b->end;
@@ -204,7 +161,7 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
 {
     weft_box box = {{0}, {0}};
     const bool is_wide = dataset->kind->fields[field].is_wide;
-    part p = {
+    weft_dataset_part p = {
         .field = field, .rank = rank, .input = input, .dtype = weft_dtype_of(input), .same_as = -1};
     weft_box_of(dataset->program, input, rank, &box);
     if (weft_box_count(&box, weft_shape_of(input)->n_dims) > 0) {
@@ -297,7 +254,7 @@ static weft_status await(weft_dataset *dataset, weft_error *error)
 static void deliver(weft_dataset *dataset)
 {
     for (int i = 0; i < dataset->n_parts; i++) {
-        const part *p = &dataset->parts[i];
+        const weft_dataset_part *p = &dataset->parts[i];
         const char *from = p->same_as >= 0 ? dataset->parts[p->same_as].memory : p->memory;
         weft_part_put(dataset->program, p->input, p->rank, 0, from, (int64_t)p->bytes);
     }
@@ -382,111 +339,6 @@ void weft_dataset_close(weft_dataset **dataset)
     free(d->facts);
     free(d);
     *dataset = NULL;
-}
-
-weft_status weft_dataset_say(weft_dataset **dataset, const char *name, const char *value,
-                             weft_error *error)
-{
-    const weft_status status = weft_facts_set(&(*dataset)->facts, name, value, error);
-    if (status != WEFT_OK) weft_dataset_close(dataset);
-    return status;
-}
-
-weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, int64_t number,
-                                    weft_error *error)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number);
-    return weft_dataset_say(dataset, name, text, error);
-}
-
-const char *weft_dataset_facts(const weft_dataset *dataset)
-{
-    return dataset && dataset->facts ? dataset->facts : "";
-}
-
-weft_status weft_dataset_fact(weft_dataset *dataset, const char *name, const char *value,
-                              weft_error *error)
-{
-    WEFT_GIVEN(dataset, error);
-    WEFT_GIVEN(name, error);
-    WEFT_GIVEN(value, error);
-    dataset->has_agreed = false;
-    return weft_facts_set(&dataset->facts, name, value, error);
-}
-
-weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name, const char *path,
-                                   weft_error *error)
-{
-    char print[WEFT_PRINT_TEXT];
-    int64_t bytes;
-    int file;
-    WEFT_GIVEN(dataset, error);
-    WEFT_GIVEN(name, error);
-    WEFT_GIVEN(path, error);
-    WEFT_TRY(weft_file_open(path, &file, &bytes, error));
-    const weft_status status =
-        weft_fingerprint_file(file, path, 0, bytes, "bytes", bytes, print, error);
-    close(file);
-    return status == WEFT_OK ? weft_dataset_fact(dataset, name, print, error) : status;
-}
-
-bool weft_dataset_grew(const weft_dataset *dataset, const char *facts, char *text, size_t bytes)
-{
-    const weft_dataset_kind *kind = dataset->kind;
-    char before[WEFT_PRINT_TEXT], now[WEFT_PRINT_TEXT], print[WEFT_PRINT_TEXT], *unit;
-    text[0] = '\0';
-    if (kind->print_first == NULL || !weft_facts_value(facts, kind->fact, before, sizeof before) ||
-        !weft_facts_value(weft_dataset_facts(dataset), kind->fact, now, sizeof now))
-        return false;
-    const long long n = strtoll(before, &unit, 10), n_now = strtoll(now, NULL, 10);
-    if (n < 1 || n >= n_now || kind->print_first(dataset->source, n, print, NULL) != WEFT_OK ||
-        strcmp(print, before) != 0)
-        return false;
-    const int n_unit = (int)strcspn(unit, "(") - 1; /* " bytes" */
-    snprintf(text, bytes,
-             "it has grown from %lld to %lld%.*s, of which the first %lld are the same", n, n_now,
-             n_unit, unit, n);
-    return true;
-}
-
-/* The field of that name; -1: there is none. */
-static int find_field(const weft_dataset *dataset, const char *name, weft_error *error)
-{
-    for (int i = 0; i < WEFT_MAX_FIELDS && dataset->kind->fields[i].name; i++)
-        if (strcmp(dataset->kind->fields[i].name, name) == 0) return i;
-    weft_fail(error, WEFT_USAGE, "the dataset fills no input named %.80s; its first is %.80s", name,
-              dataset->kind->fields[0].name);
-    return -1;
-}
-
-weft_status weft_dataset_bound(weft_dataset *dataset, const char *name, int64_t n, int64_t ignored,
-                               weft_error *error)
-{
-    WEFT_GIVEN(dataset, error);
-    WEFT_GIVEN(name, error);
-    WEFT_GIVEN_RANGE(n, 1, INT64_MAX, error);
-    const int field = find_field(dataset, name, error);
-    if (field < 0) return WEFT_USAGE;
-    if (dataset->program)
-        return weft_fail(error, WEFT_USAGE,
-                         "weft_dataset_bound: the dataset has been started, and reads already; say "
-                         "it before");
-    dataset->bounds[field] = (weft_bound){n, ignored};
-    const weft_bound_source from = numbers_of(dataset, field);
-    return weft_bound_scan(&dataset->bounds[field], &from, error);
-}
-
-int64_t weft_dataset_highest(const weft_dataset *dataset, const char *name, weft_error *error)
-{
-    int64_t highest;
-    if (weft_check_given(dataset != NULL, __func__, "dataset", error) != WEFT_OK ||
-        weft_check_given(name != NULL, __func__, "name", error) != WEFT_OK)
-        return -1;
-    const int field = find_field(dataset, name, error);
-    if (field < 0) return -1;
-    const weft_bound_source from = numbers_of(dataset, field);
-    return weft_bound_highest(&from, &highest, error) == WEFT_OK ? highest : -1;
 }
 
 int64_t weft_dataset_samples(const weft_dataset *dataset)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 64, MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
+enum { MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Under the sanitizers everything comes from the heap, where they see an access out of bounds. */
 static bool is_mapped(size_t bytes)
@@ -53,7 +53,7 @@ bool weft_has_free_memory(size_t bytes)
 /* Whole pages when mapped, whole cache lines otherwise; the same for take and give. */
 static size_t rounded(size_t bytes)
 {
-    size_t unit = is_mapped(bytes) ? 4096 * 16 : ALIGNMENT;
+    size_t unit = is_mapped(bytes) ? 4096 * 16 : WEFT_ALIGNMENT;
     return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
 }
 
@@ -65,7 +65,7 @@ weft_status weft_host_take(size_t bytes, void **memory, weft_error *error)
     if (is_mapped(bytes)) {
         *memory = map(taken);
     } else {
-        *memory = aligned_alloc(ALIGNMENT, taken);
+        *memory = aligned_alloc(WEFT_ALIGNMENT, taken);
         if (*memory != NULL) memset(*memory, 0, taken);
     }
     return *memory == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;

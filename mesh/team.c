@@ -139,7 +139,7 @@ void weft_team_destroy(weft_team **team)
     *team = NULL;
 }
 
-weft_wait_sign *weft_team_sign(weft_team *team, int member)
+weft_wait_sign *weft_team_sign(weft_team *team, int index)
 {
-    return &team->members[member].sign;
+    return &team->members[index].sign;
 }

@@ -12,8 +12,8 @@ typedef struct charlm_shape {
         heads; /* width: of embeddings and states; heads, which divide it: of the transformer */
     double dropout; /* behind each layer; 0: none */
     weft_dtype dtype;
-    bool
-        carries; /* recurrent ones: states begin as the run before left them, where goes_on is not 0 */
+    /* recurrent ones: states begin as the run before left them, where goes_on is not 0 */
+    bool carries;
 } charlm_shape;
 
 typedef struct charlm_model {

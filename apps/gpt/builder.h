@@ -21,10 +21,9 @@ typedef struct builder {
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;
-    /* of gpt_context and gpt_next: keys and values of the block under construction, [seq, batch, heads, kv], as they are kept and
-     * as they will be */
-    bool keeps, is_step;
-    weft_value cached[GPT_N_CACHES], made[GPT_N_CACHES];
+    /* of gpt_context and gpt_next: keys and values, here of the block under construction */
+    bool keeps;
+    weft_kv_cache cache;
 } builder;
 
 /* One in front of all dims. */
@@ -42,11 +41,9 @@ static inline weft_dtype dtype_of(const gpt_shape *shape)
     return is_half ? shape->computes : shape->dtype;
 }
 
-/* gpt_caches_open - of the block under construction, or of all that it stands for; all [GPT_N_CACHES], out. gpt_caches_close -
- * they become what the block has made. Nothing where none are kept. Local. */
-void gpt_caches_open(builder *b, weft_value *all);
-void gpt_caches_close(builder *b, const weft_value *all);
-/* gpt_attend - attention of q to the rows of k and v, or to those that are kept and these. Local. */
-weft_value gpt_attend(builder *b, weft_value q, weft_value k, weft_value v);
+/* gpt_cache_open - of the block under construction, or of all that it stands for, which are returned. gpt_cache_close - they
+ * become what the block has made. Nothing where none are kept. Local. */
+weft_kv_rows gpt_cache_open(builder *b);
+void gpt_cache_close(builder *b, const weft_kv_rows *all);
 
 #endif

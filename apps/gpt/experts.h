@@ -9,8 +9,8 @@
 typedef struct gpt_mixture {
     int64_t experts; /* 0, 1: an MLP */
     int64_t top_k;   /* experts of a token; where experts choose, on average; 0: 1 */
-    double
-        capacity; /* places of an expert, of an even share of a window's tokens; 0: as many as come */
+    /* places of an expert, of an even share of a window's tokens; 0: as many as come */
+    double capacity;
     bool experts_choose; /* their tokens, in place of tokens their experts */
     double balance;      /* weight of the balance of each block in the loss */
 } gpt_mixture;

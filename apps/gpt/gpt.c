@@ -4,6 +4,7 @@
  * one rank.
  */
 #include "../calibrate.h"
+#include "../metrics.h"
 #include "../predict.h"
 #include "../rate.h"
 #include "advice.h"
@@ -119,7 +120,7 @@ static const option options[] = {
 
     {"run", OPTION_TEXT, "runs/gpt", "DIR", "Output",
      "folder for run.json, log.txt, metrics.jsonl and checkpoints"},
-    {"metrics", OPTION_TEXT, "", "FILE", "Output", "append JSON lines here instead, one a step"},
+    APP_METRICS_OPTION("Output"),
     {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
     {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
     {"sample", OPTION_COUNT, "0", "N", "Output",
@@ -137,8 +138,7 @@ static const option options[] = {
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
     {"dump", OPTION_TEXT, "", "PASS", "Output",
-     "print what a pass made of the program: expand, simplify, place, lower, fuse, bundle, order, "
-     "join, early, prefetch, schedule"},
+     "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 };
 

@@ -156,16 +156,9 @@ static weft_value made_before(void *context, weft_graph *graph, const char *name
 
 /* ---- blocks ---------------------------------------------------------------------------------------- */
 
-static weft_value attend(void *context, weft_value q, weft_value k, weft_value v,
-                         const weft_attention_options *options)
-{
-    (void)options;
-    return gpt_attend(context, q, k, v);
-}
-
 static weft_dim rows_of(const builder *b)
 {
-    return b->is_step ? b->m->token : b->m->seq;
+    return b->cache.is_step ? b->m->token : b->m->seq;
 }
 
 static weft_experts_options experts_of(const builder *b)
@@ -209,8 +202,8 @@ static weft_value block(builder *b, weft_value x)
     weft_experts_facts facts = {.balance = {b->graph, 0}, .dropped = {b->graph, 0}};
     weft_transformer_options o = options_of(b, &source);
     b->n_block = 0;
-    if (b->keeps) o.attend = attend, o.attend_context = b;
-    if (b->is_step) o.positions = b->m->place;
+    if (b->keeps) o.attend = weft_kv_attend, o.attend_context = &b->cache;
+    if (b->cache.is_step) o.positions = b->m->place;
     if (b->shape->mixture.experts > 1) o.experts = &experts, o.facts = &facts;
     x = weft_transformer(x, &o);
     b->m->facts = gpt_facts_sum(b->m->facts, (gpt_facts){facts.balance, facts.dropped});
@@ -264,14 +257,14 @@ static weft_value embedded(builder *b, weft_value tokens)
     const bool is_learned = !b->shape->ropes;
     const weft_layer_source source = {outer_variable, b};
     const weft_value x = weft_embedding(
-        tokens, &(weft_embedding_options){.name = "tokens",
-                                          .entry = m->vocab,
-                                          .embed = m->embed,
-                                          .over = is_learned ? m->seq : (weft_dim){0},
-                                          .positions =
-                                              is_learned && b->is_step ? m->place : (weft_value){0},
-                                          .dtype = b->shape->dtype,
-                                          .source = &source});
+        tokens, &(weft_embedding_options){
+                    .name = "tokens",
+                    .entry = m->vocab,
+                    .embed = m->embed,
+                    .over = is_learned ? m->seq : (weft_dim){0},
+                    .positions = is_learned && b->cache.is_step ? m->place : (weft_value){0},
+                    .dtype = b->shape->dtype,
+                    .source = &source});
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
@@ -282,6 +275,17 @@ static weft_value part(builder *b, weft_value x)
                                 : block(b, x);
 }
 
+static weft_kv_rows cache_of_trip(const builder *b)
+{
+    const weft_value key = weft_scan_each(b->cache.kept.key, b->m->layer);
+    return (weft_kv_rows){key, weft_scan_each(b->cache.kept.value, b->m->layer)};
+}
+static weft_kv_rows caches_of_trips(const builder *b)
+{
+    const weft_value key = weft_scan_stack(b->cache.next.key, b->m->layer);
+    return (weft_kv_rows){key, weft_scan_stack(b->cache.next.value, b->m->layer)};
+}
+
 /* All blocks as one, each of whose trips sees the weights of a layer. */
 static weft_value scanned(builder *b, weft_value x)
 {
@@ -289,14 +293,12 @@ static weft_value scanned(builder *b, weft_value x)
     const gpt_facts carried = b->m->facts = gpt_facts_carry(b->m->facts);
     for (int i = 0; i < b->n_block; i++)
         b->block[i] = weft_scan_each(b->block[i], b->m->layer);
-    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
-        b->cached[i] = weft_scan_each(b->cached[i], b->m->layer);
+    if (b->keeps) b->cache.kept = cache_of_trip(b);
     weft_scan_next(h, part(b, h));
     gpt_facts_next(carried, b->m->facts);
     weft_scan_end(trip);
     b->m->facts = gpt_facts_last(carried);
-    for (int i = 0; i < GPT_N_CACHES && b->keeps; i++)
-        b->made[i] = weft_scan_stack(b->made[i], b->m->layer);
+    if (b->keeps) b->cache.next = caches_of_trips(b);
     return weft_scan_last(h);
 }
 
@@ -304,14 +306,13 @@ static weft_value scanned(builder *b, weft_value x)
 static weft_value blocks(void *argument, weft_value x)
 {
     builder *b = argument;
-    weft_value caches[GPT_N_CACHES];
     if (b->turn++ == 0) b->first = b->n_variables;
     b->n_variables = b->first;
     for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
         declare_block(b);
-        gpt_caches_open(b, caches);
+        const weft_kv_rows caches = gpt_cache_open(b);
         x = b->shape->scans ? scanned(b, x) : part(b, x);
-        gpt_caches_close(b, caches);
+        gpt_cache_close(b, &caches);
     }
     b->layer = -1;
     return x;
@@ -388,7 +389,8 @@ weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *mod
 
 weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
-    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1, .is_step = true};
+    builder b = {
+        .shape = shape, .m = model, .graph = graph, .layer = -1, .cache = {.is_step = true}};
     return keeping(&b, (weft_dim){"token", 1});
 }
 

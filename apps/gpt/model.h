@@ -21,10 +21,10 @@ typedef struct gpt_shape {
     bool scans;
     gpt_mixture mixture; /* of the blocks' MLPs; without stages */
     weft_dtype dtype;    /* of variables, norms and the loss: WEFT_F32, WEFT_F64            */
-    weft_dtype
-        computes; /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
-    int64_t
-        kv_heads; /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
+    /* of activations and what products read: WEFT_BF16, WEFT_F16; else dtype */
+    weft_dtype computes;
+    /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
+    int64_t kv_heads;
     bool ropes;      /* rotary positions, of an even width / heads, in place of learned ones */
     bool is_rms;     /* norms divide by the root of the mean square, and have no biases */
     bool ties;       /* the table of tokens is the head too */
@@ -36,9 +36,9 @@ typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
     weft_value place, kept;     /* of gpt_context and gpt_next */
-    weft_value
-        logits; /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
-                                    window k of the batch is in micro-batch k mod micro */
+    /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
+    window k of the batch is in micro-batch k mod micro */
+    weft_value logits;
     gpt_facts facts;             /* of the mixture; with parts of a batch the mean balance */
     const weft_value *variables; /* in creation order; NULL: they are made as they are needed */
 } gpt_model;
@@ -57,11 +57,8 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
  * keys and values of these rows in variables of its own, "cache.*" [seq, batch, heads, kv]. gpt_next - by these the scores
  * [batch, token:1, vocab] of what follows one token, [batch, token:1], which stands at row `place`; it keeps that row too, where none
  * has been kept since the window. Of any number of layers; without stages, and
- * without experts of limited capacity, whose places are counted along a window. Local.
- * Cost of a step: the weights are read once, and of the caches rows up to `place`; all of them where a scan goes through the layers,
- * where ranks hold them in common, and where their rows are split. */
+ * without experts of limited capacity, whose places are counted along a window. Local. weft_kv_attend says what a step costs. */
 #define GPT_CACHE "cache."
-enum { GPT_N_CACHES = 2 };
 weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 

@@ -3,31 +3,14 @@
 #include "report.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "../json.h"
 
 enum { MAX_PATH = 4096 };
 
 /* ---- the run directory -------------------------------------------------------------------------
  */
-
-static weft_status open_file(const char *path, const char *mode, FILE **file, weft_error *error)
-{
-    *file = fopen(path, mode);
-    if (*file) return WEFT_OK;
-    return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO,
-                     "cannot write %s: %s; name another place with --run DIR or --metrics FILE",
-                     path, strerror(errno));
-}
-
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *settings_json(const settings *s)
 {
@@ -59,8 +42,8 @@ static json_t *run_json(const gpt_setup *setup, const weft_usage *usage)
         weft_mesh_text(setup->mesh), "layout", weft_layout_text(setup->layout), "zero",
         weft_layout_stage(setup->layout), "ranks", weft_mesh_n_ranks(setup->mesh), "lanes",
         weft_mesh_lanes(setup->mesh), "apart", *apart ? apart : NULL, "measured_link",
-        measured_json(setup), "parameters", number(gpt_parameters(&setup->shape)), "plan", "flops",
-        number(usage->flops), "steps", usage->n_steps, "arena_bytes",
+        measured_json(setup), "parameters", app_json_number(gpt_parameters(&setup->shape)), "plan",
+        "flops", app_json_number(usage->flops), "steps", usage->n_steps, "arena_bytes",
         json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
         "total_bytes", (json_int_t)usage->total_bytes, "data", "path", setup->data_path, "samples",
         (json_int_t)weft_dataset_samples(setup->data), "machine", "processor", machine->processor,
@@ -241,7 +224,7 @@ static void say_held(gpt_report *report, const gpt_step *step)
 weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_error *error)
 {
     const settings *s = setup->settings;
-    const char *folder = settings_text(s, "run"), *metrics = settings_text(s, "metrics");
+    const char *folder = settings_text(s, "run");
     char path[MAX_PATH];
     weft_usage usage;
     *report = (gpt_report){
@@ -253,9 +236,8 @@ weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_err
     WEFT_TRY(app_make_folder(folder, error));
     WEFT_TRY(write_run_json(setup, &usage, folder, error));
     snprintf(path, sizeof path, "%.4000s/log.txt", folder);
-    WEFT_TRY(open_file(path, "ae", &report->log, error));
-    snprintf(path, sizeof path, "%.4000s/metrics.jsonl", folder);
-    WEFT_TRY(open_file(*metrics ? metrics : path, "ae", &report->metrics, error));
+    WEFT_TRY(app_open_file(path, "ae", &report->log, error));
+    WEFT_TRY(app_metrics_open(&report->metrics, s, error));
     settings_print(s, report->log);
     if (!report->is_quiet) settings_print(s, stderr);
     snprintf(path, sizeof path,
@@ -271,44 +253,35 @@ void gpt_report_say(gpt_report *report, const char *text)
     if (report->is_root) say(report, text);
 }
 
+static json_t *line_of(const gpt_setup *setup, const gpt_step *step)
+{
+    const double tokens = (double)setup->shape.batch * (double)setup->shape.seq;
+    json_t *line = app_metrics_line(step->step);
+    json_object_set_new(line, "loss", app_json_number(step->loss));
+    json_object_set_new(line, "grad_norm", app_json_number(step->norm));
+    json_object_set_new(line, "rate", app_json_number(step->rate));
+    json_object_set_new(line, "tokens_per_s", app_json_number(tokens / step->seconds));
+    json_object_set_new(line, "ms", app_json_number(1e3 * step->seconds));
+    if (setup->shape.mixture.experts > 1) {
+        json_object_set_new(line, "balance", app_json_number(balance_of(setup, step)));
+        json_object_set_new(line, "dropped", app_json_number(dropped_of(setup, step)));
+    }
+    if (!isnan(step->held_out))
+        json_object_set_new(line, "held_out", app_json_number(step->held_out));
+    return line;
+}
+
 weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error)
 {
     if (!report->is_root) return WEFT_OK;
-    const double tokens = (double)report->setup->shape.batch * (double)report->setup->shape.seq;
-    json_t *line = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)step->step,
-                             "loss", number(step->loss), "grad_norm", number(step->norm), "rate",
-                             number(step->rate), "tokens_per_s", number(tokens / step->seconds),
-                             "ms", number(1e3 * step->seconds));
-    if (!line) return weft_fail_memory(error, 0);
-    if (report->setup->shape.mixture.experts > 1) {
-        json_object_set_new(line, "balance", number(balance_of(report->setup, step)));
-        json_object_set_new(line, "dropped", number(dropped_of(report->setup, step)));
-    }
-    if (!isnan(step->held_out)) json_object_set_new(line, "held_out", number(step->held_out));
-    const int failed = json_dumpf(line, report->metrics, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
-    json_decref(line);
     progress(report, step);
     if (!isnan(step->held_out)) say_held(report, step);
-    WEFT_TRY(app_json_status(error));
-    if (failed || fputc('\n', report->metrics) == EOF || fflush(report->metrics) != 0)
-        return weft_fail(error, WEFT_IO, "cannot write the metrics of step %lld: %s",
-                         (long long)step->step, strerror(errno));
-    return WEFT_OK;
-}
-
-static weft_status close_file(FILE **file, const char *what, weft_error *error)
-{
-    FILE *f = *file;
-    *file = NULL;
-    if (!f) return WEFT_OK;
-    const int failed = ferror(f);
-    if (fclose(f) == 0 && !failed) return WEFT_OK;
-    return weft_fail(error, WEFT_IO, "cannot write %s to its end: %s", what, strerror(errno));
+    return app_metrics_write(&report->metrics, step->step, line_of(report->setup, step), error);
 }
 
 weft_status gpt_report_close(gpt_report *report, weft_error *error)
 {
-    const weft_status metrics = close_file(&report->metrics, "the metrics", error);
-    const weft_status log = close_file(&report->log, "log.txt", error);
+    const weft_status metrics = app_metrics_close(&report->metrics, error);
+    const weft_status log = app_close_file(&report->log, "log.txt", error);
     return metrics != WEFT_OK ? metrics : log;
 }

@@ -3,12 +3,14 @@
 #ifndef WEFT_APPS_GPT_REPORT_H
 #define WEFT_APPS_GPT_REPORT_H
 
+#include "../metrics.h"
 #include "../predict.h"
 #include "setup.h"
 
 typedef struct gpt_report {
     const gpt_setup *setup;
-    FILE *metrics, *log;    /* NULL: none */
+    app_metrics metrics;
+    FILE *log;              /* NULL: none */
     bool is_root, is_quiet; /* quiet: nothing on stderr */
     bool is_terminal;       /* the progress line is rewritten in place */
     double begun, shown;    /* seconds: the first step's start, the last rewriting */

@@ -20,8 +20,8 @@ typedef struct seq2seq_shape {
 typedef struct seq2seq_model {
     weft_dim batch, source, target, vocab;
     weft_value read; /* input "read", i32 [batch, source] */
-    weft_value
-        written; /* input "written", i32 [batch, target]: the letter before each that is to be written */
+    /* input "written", i32 [batch, target]: the letter before each that is to be written */
+    weft_value written;
     weft_value logits; /* [batch, target, vocab] */
 } seq2seq_model;
 

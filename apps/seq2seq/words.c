@@ -1,11 +1,10 @@
 /* words: a function of seed, stream and number, so that every rank draws the same. */
+#include "weft/philox.h"
 #include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "weft/philox.h"
 
 enum { BLOCKS = 1 + WORDS_MOST_LENGTH / 4 }; /* of four random numbers, for a word */
 

@@ -6,8 +6,8 @@
 
 #include "../links.h"
 #include "../options_pages.h"
-#include "ckpt.h"
-#include "doctor.h"
+#include "ckpt/ckpt.h"
+#include "doctor/doctor.h"
 #include "machine/machine.h"
 #include "postmortem.h"
 #include "tokens.h"

@@ -48,11 +48,11 @@ static weft_status read_text(const char *path, char **text, size_t *bytes, weft_
 
 /* ---- words --------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const char *letters, size_t n)
+static uint64_t hash_of(const char *text, size_t n)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)letters[i]) * UINT64_C(0x100000001b3);
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
     return hash;
 }
 
@@ -62,11 +62,11 @@ typedef struct table {
     size_t room, used;
 } table;
 
-static word *find_word(const table *t, const char *letters, size_t n)
+static word *find_word(const table *t, const char *text, size_t n)
 {
-    size_t at = hash_of(letters, n) & (t->room - 1);
+    size_t at = hash_of(text, n) & (t->room - 1);
     while (t->words[at].n > 0 &&
-           (t->words[at].n != n || memcmp(t->words[at].letters, letters, n) != 0))
+           (t->words[at].n != n || memcmp(t->words[at].letters, text, n) != 0))
         at = (at + 1) & (t->room - 1);
     return &t->words[at];
 }
@@ -94,11 +94,11 @@ static int64_t count_words(const corpus *c, table *t)
 {
     int64_t total = 0;
     size_t n, at = 0;
-    for (const char *letters; (letters = next_word(c, &at, &n)) != NULL; total++) {
+    for (const char *next; (next = next_word(c, &at, &n)) != NULL; total++) {
         if (2 * t->used >= t->room && !grow(t)) return -1;
-        word *w = find_word(t, letters, n);
+        word *w = find_word(t, next, n);
         if (w->n == 0) {
-            *w = (word){.letters = letters, .n = n, .first = total};
+            *w = (word){.letters = next, .n = n, .first = total};
             t->used++;
         }
         w->count++;
@@ -152,8 +152,8 @@ static bool keep_text(corpus *c, const table *t, int64_t total)
     c->ids = malloc(((size_t)total + 1) * sizeof *c->ids);
     if (!c->ids) return false;
     int64_t place = 0;
-    for (const char *letters; (letters = next_word(c, &at, &n)) != NULL; place++) {
-        const word *w = find_word(t, letters, n);
+    for (const char *next; (next = next_word(c, &at, &n)) != NULL; place++) {
+        const word *w = find_word(t, next, n);
         if (is_kept(c, w, place, total)) c->ids[c->length++] = (int32_t)w->rank;
     }
     return true;
@@ -267,9 +267,9 @@ static int64_t find_folded(const corpus *c, const char *text, weft_error *error)
     return -1;
 }
 
-int64_t corpus_find(const corpus *c, const char *word, size_t n, weft_error *error)
+int64_t corpus_find(const corpus *c, const char *asked, size_t n, weft_error *error)
 {
-    char *text = strndup(word, n);
+    char *text = strndup(asked, n);
     int64_t found = -1;
     n = text ? strlen(text) : 0;
     if (!text)

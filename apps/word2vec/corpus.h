@@ -12,8 +12,8 @@ typedef struct corpus_options {
     int64_t most_words; /* only the most frequent ones are words; others are left out of the text */
     int64_t window;     /* how far apart words are that are near each other */
     int64_t negatives;  /* drawn for each pair */
-    double
-        sample; /* a word more frequent than this part of the text is left out now and then; 0: never */
+    /* a word more frequent than this part of the text is left out now and then; 0: never */
+    double sample;
     uint64_t seed;
 } corpus_options;
 

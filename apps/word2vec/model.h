@@ -12,8 +12,8 @@ typedef struct word2vec_shape {
 
 typedef struct word2vec_model {
     weft_value center; /* input "center", i32 [batch] */
-    weft_value
-        candidates;  /* input "candidates", i32 [batch, candidate]: the first is the true one */
+    /* input "candidates", i32 [batch, candidate]: the first is the true one */
+    weft_value candidates;
     weft_value loss; /* mean over pairs of what all candidates of one give */
     weft_value u, v; /* rows of the two tables: [batch, embed], [batch, candidate, embed] */
 } word2vec_model;

@@ -11,8 +11,8 @@
 /* What a process tells of its segment. */
 typedef struct weft_segment_ticket {
     uint64_t host; /* the machine since it was started, and its name space for segments           */
-    uint64_t
-        token;  /* stands before the memory: one that has another is not the one that is meant */
+    /* stands before the memory: one that has another is not the one that is meant */
+    uint64_t token;
     int32_t id; /* -1: refused, and errno_ says by what */
     int32_t errno_;
 } weft_segment_ticket;

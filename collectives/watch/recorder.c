@@ -19,8 +19,8 @@ static struct {
     weft_recorder *all[WEFT_MOST_RECORDERS];
     _Atomic int n;
     char folder[3800]; /* "": in memory only */
-    pthread_mutex_t
-        writing; /* what the watching thread writes, and a recorder that goes into its file */
+    /* what the watching thread writes, and a recorder that goes into its file */
+    pthread_mutex_t writing;
 } here = {.writing = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -187,8 +187,8 @@ weft_status weft_recorders_keep(const char *folder, weft_error *error)
 void weft_recorders_forget(void)
 {
     for (int i = 0; i < weft_n_recorders(); i++)
-        mmap(here.all[i], sizeof *here.all[i], PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        (void)mmap(here.all[i], sizeof *here.all[i], PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     weft_sync_store(&here.n, 0);
     here.folder[0] = '\0';
 }

@@ -89,14 +89,14 @@ typedef struct weft_recorder_head {
     int64_t opened;           /* ns since 1970 */
     _Atomic uint64_t n_begun; /* records written */
     _Atomic uint64_t waiting; /* number of the call that the rank waits in; 0: none */
-    _Atomic uint64_t
-        failed; /* 1 + the number of the last call that was told of a mismatch; 0: none */
+    /* 1 + the number of the last call that was told of a mismatch; 0: none */
+    _Atomic uint64_t failed;
     /* calls begun and not ended, and the number of the oldest that may be one; the rank's own to write */
     _Atomic uint64_t n_open, oldest;
     _Atomic uint32_t device_version;
     weft_device_wait device; /* guarded by device_version */
-    _Atomic uint64_t
-        device_done;       /* by the device, as last seen: it grows while the device goes on */
+    /* by the device, as last seen: it grows while the device goes on */
+    _Atomic uint64_t device_done;
     _Atomic int64_t alive; /* when the watching thread was last here, ns since 1970 */
     _Atomic int64_t run, saved;
     _Atomic uint32_t step, spot; /* where a running rank is between calls */

@@ -61,8 +61,8 @@ typedef struct weft_rank_view {
     weft_channel_view call;
     uint64_t call_fingerprint; /* after it; 0: not known */
     int64_t call_bytes;        /* about so many are moved by it */
-    weft_recall
-        recalled; /* the call that was asked for, if this rank made it and still has its record */
+    /* the call that was asked for, if this rank made it and still has its record */
+    weft_recall recalled;
     char doing[WEFT_DOING_BYTES]; /* "in all_reduce 12 over data of ..., called at model.c:88" */
     _Alignas(8) char busy[WEFT_BUSY_BYTES];
 

@@ -50,23 +50,10 @@ weft_status weft_peers_gather(const weft_peers *peers, const void *mine, int64_t
         memcpy(all, mine, (size_t)bytes);
         return WEFT_OK;
     }
-    const size_t room = 2 * (size_t)peers->n * sizeof(int64_t);
-    int64_t *counts = malloc(room);
     weft_error own = WEFT_NO_ERROR;
-    if (counts == NULL) weft_fail_memory(&own, room);
     if (all == NULL) weft_fail_memory(&own, (size_t)(peers->n * bytes));
-    weft_status status = settle(&own, error);
-    for (int i = 0; i < peers->n && status == WEFT_OK; i++) {
-        counts[i] = bytes;
-        counts[peers->n + i] = i * bytes;
-    }
-    weft_request request;
-    if (status == WEFT_OK)
-        status = weft_all_gather_start(peers->comm, mine, bytes, all, counts, counts + peers->n,
-                                       &request, error);
-    if (status == WEFT_OK) status = weft_wait(&request, error);
-    free(counts);
-    return status;
+    WEFT_TRY(settle(&own, error));
+    return weft_comm_gather(peers->comm, mine, bytes, all, error);
 }
 
 weft_status weft_peers_join(const weft_peers *peers, void *data, int64_t bytes, weft_error *error)
@@ -74,7 +61,7 @@ weft_status weft_peers_join(const weft_peers *peers, void *data, int64_t bytes, 
     const int64_t count = bytes / (int64_t)sizeof(int32_t);
     if (peers->comm == NULL || count == 0) return WEFT_OK;
     const int64_t scratch_bytes = weft_all_reduce_scratch(peers->comm, WEFT_SUM, WEFT_I32, count);
-    void *scratch = aligned_alloc(64, ((size_t)scratch_bytes + 64) / 64 * 64);
+    void *scratch = aligned_alloc(WEFT_ALIGNMENT, (size_t)weft_aligned(scratch_bytes + 1));
     weft_error own = WEFT_NO_ERROR;
     if (scratch == NULL) weft_fail_memory(&own, (size_t)scratch_bytes);
     weft_status status = settle(&own, error);

@@ -92,7 +92,7 @@ static void plan_written(const weft_snapshot *s, int i, int rank, weft_snapshot_
     part->begin = runs.first * element;
     part->end = part->begin + runs.count * element * runs.n;
     part->at = *staged;
-    *staged += (part->end - part->begin + 63) / 64 * 64;
+    *staged += weft_aligned(part->end - part->begin);
 }
 
 static void plan_part(weft_snapshot *s, int i, int local)

@@ -32,7 +32,10 @@ static void *take_items(void *argument)
 {
     work *w = argument;
     weft_error own = {.rank = -1};
-    void *scratch = w->scratch_bytes ? aligned_alloc(64, (w->scratch_bytes + 63) / 64 * 64) : NULL;
+    void *scratch =
+        w->scratch_bytes
+            ? aligned_alloc(WEFT_ALIGNMENT, (size_t)weft_aligned((int64_t)w->scratch_bytes))
+            : NULL;
     const bool is_short = w->scratch_bytes > 0 && scratch == NULL;
     for (int64_t i;
          own.status == WEFT_OK && (i = weft_sync_add(&w->next, 1)) < weft_sync_load(&w->failed);) {

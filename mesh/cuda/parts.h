@@ -31,8 +31,8 @@ typedef struct cuda_stream {
         pthread_mutex_t lock; /* held while calls are kept: put and get wait */
         bool is_on;
         weft_error error; /* the first, of what is being kept */
-        CUdeviceptr
-            cell; /* on the GPU: the number of the run that is done again; 0 until something is kept */
+        /* on the GPU: the number of the run that is done again; 0 until something is kept */
+        CUdeviceptr cell;
     } keep;
 } cuda_stream;
 

@@ -20,7 +20,8 @@ static int count(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_c
     int count = 0;
     const int n = hwloc_get_nbobjs_by_type(topology, type);
     for (int i = 0; i < n; i++)
-        count += hwloc_bitmap_intersects(hwloc_get_obj_by_type(topology, type, i)->cpuset, set);
+        count += hwloc_bitmap_intersects(hwloc_get_obj_by_type(topology, type, (unsigned)i)->cpuset,
+                                         set);
     return count;
 }
 
@@ -32,7 +33,7 @@ static void set_bits(hwloc_topology_t topology, hwloc_const_cpuset_t mask, weft_
     const int n = hwloc_get_nbobjs_by_type(topology, type);
     cores->is_known = true;
     for (int i = 0; i < n; i++) {
-        const hwloc_obj_t core = hwloc_get_obj_by_type(topology, type, i);
+        const hwloc_obj_t core = hwloc_get_obj_by_type(topology, type, (unsigned)i);
         if (!hwloc_bitmap_intersects(core->cpuset, mask)) continue;
         const int bit = hwloc_bitmap_first(core->complete_cpuset);
         if (bit >= 0 && bit < WEFT_CORE_BITS)

@@ -37,13 +37,13 @@ typedef struct bucketing {
     weft_step *ordered; /* the new order */
     uint32_t n_ordered;
     uint8_t *standing; /* [n_steps]                                                               */
-    uint32_t
-        *after; /* [n_steps] of a small exchange: the step + 1 that makes its operand; 0: none */
+    /* [n_steps] of a small exchange: the step + 1 that makes its operand; 0: none */
+    uint32_t *after;
     uint32_t *first,
         *next;       /* [n_steps + 1], [n_steps] those that are ready after a step, + 1         */
     uint32_t *maker; /* [n_placed] step + 1; 0: it is there before the run                      */
-    uint32_t
-        *last_read; /* [n_placed] of its memory: step + 1; past the last: it is kept           */
+    /* [n_placed] of its memory: step + 1; past the last: it is kept           */
+    uint32_t *last_read;
     uint32_t *ready,
         *group; /* [n_steps]                                                               */
     uint32_t n_ready, n_group;
@@ -58,12 +58,6 @@ typedef struct bucketing {
 static uint32_t operand_of(const bucketing *j, uint32_t s)
 {
     return weft_placed_owner(j->plan, j->plan->steps[s].in[0]);
-}
-
-/* Of the memory that a tensor takes. */
-static int64_t bytes_of(const bucketing *j, uint32_t placed)
-{
-    return (weft_placed_bytes(j->plan, placed, 0) + 63) / 64 * 64;
 }
 
 /* What packing and unpacking it copies. */
@@ -88,7 +82,7 @@ static bool is_small(const bucketing *j, uint32_t s)
     const weft_placed *out = &plan->placed[step->out[0]];
     if (out->home != WEFT_TEMPORARY || out->shares) return false;
     return weft_step_exchange(plan, step, 0, &exchange) &&
-           copy_price(copied_by(j, s)) < weft_usual_latency(&plan->cost);
+           copy_price(copied_by(j, s)) < weft_usual_latency(&plan->build.cost);
 }
 
 static int combine_of(const weft_plan *plan, const weft_step *step)
@@ -119,8 +113,8 @@ static bool is_last_reader(const bucketing *j, uint32_t s)
 static int64_t growth(const bucketing *j, uint32_t s, uint32_t at)
 {
     const weft_step *step = &j->plan->steps[s];
-    const int64_t in = is_last_reader(j, s) ? bytes_of(j, step->in[0]) : 0;
-    const int64_t out = bytes_of(j, step->out[0]);
+    const int64_t in = is_last_reader(j, s) ? weft_placed_room(j->plan, step->in[0], 0) : 0;
+    const int64_t out = weft_placed_room(j->plan, step->out[0], 0);
     return at < s ? out - in : at > s ? in - out : 0;
 }
 
@@ -170,8 +164,8 @@ static void gather_group(bucketing *j, uint32_t s, uint32_t at)
 static weft_status make_step(const bucketing *j, weft_step *joined)
 {
     const uint32_t n = j->n_group;
-    uint32_t *placed = weft_arena_take(j->plan->arena, 2 * n * sizeof *placed);
-    if (!placed) return weft_fail_memory(j->error, 2 * n * sizeof *placed);
+    uint32_t *placed = weft_arena_take(j->plan->arena, 2 * (size_t)n * sizeof *placed);
+    if (!placed) return weft_fail_memory(j->error, 2 * (size_t)n * sizeof *placed);
     uint32_t lowest = j->group[0];
     for (uint32_t i = 0; i < n; i++) {
         const weft_step *step = &j->plan->steps[j->group[i]];
@@ -194,10 +188,10 @@ static weft_status look_whether_it_fits(const bucketing *j, const weft_step *joi
     int64_t bytes = 0, scratch;
     for (uint32_t i = 0; i < j->n_group; i++)
         if (joined->convert.kind != WEFT_ALL_REDUCE || !is_last_reader(j, j->group[i]))
-            bytes += bytes_of(j, joined->out[i]);
+            bytes += weft_placed_room(j->plan, joined->out[i], 0);
     *fits = j->alive[at] + bytes <= j->room;
     if (!*fits) return WEFT_OK;
-    WEFT_TRY(weft_keep_scratch(j->plan->moves, j->plan, joined, &scratch, j->error));
+    WEFT_TRY(weft_keep_scratch(j->plan->build.moves, j->plan, joined, &scratch, j->error));
     *fits = j->alive[at] + bytes + scratch <= j->room;
     return WEFT_OK;
 }
@@ -205,7 +199,7 @@ static weft_status look_whether_it_fits(const bucketing *j, const weft_step *joi
 /* Prices of all alone, less that of the joined one. */
 static double saved_by(const bucketing *j, const weft_step *joined, double *copied)
 {
-    const weft_cost *cost = &j->plan->cost;
+    const weft_cost *cost = &j->plan->build.cost;
     weft_exchange exchange;
     double saved = (j->n_group - 1) * weft_usual_latency(cost);
     *copied = 0;
@@ -234,7 +228,8 @@ static weft_status choose_group(bucketing *j, uint32_t s, uint32_t at, weft_step
             j->plan->arena,
             "%s; one exchange instead of %u that are ready together: saves %u latencies, each of "
             "%.0f bytes, and copies %.0f",
-            joined->reason, j->n_group, j->n_group - 1, weft_usual_latency(&j->plan->cost), copied);
+            joined->reason, j->n_group, j->n_group - 1, weft_usual_latency(&j->plan->build.cost),
+            copied);
         return joined->reason ? WEFT_OK : weft_fail_memory(j->error, 200);
     }
     j->n_group = 1;
@@ -322,8 +317,8 @@ static void count_alive(bucketing *j)
         const uint32_t made = j->maker[id], read = j->last_read[id];
         if (plan->placed[id].home != WEFT_TEMPORARY || plan->placed[id].shares) continue;
         if (!made || read <= made) continue;
-        j->alive[made] += bytes_of(j, id);
-        if (read <= plan->n_steps) j->alive[read] -= bytes_of(j, id);
+        j->alive[made] += weft_placed_room(j->plan, id, 0);
+        if (read <= plan->n_steps) j->alive[read] -= weft_placed_room(j->plan, id, 0);
     }
     for (uint32_t s = 1; s <= plan->n_steps; s++)
         j->alive[s] += j->alive[s - 1];
@@ -427,7 +422,7 @@ weft_status weft_pass_bucket(weft_plan *plan, weft_error *error)
     }
     free(plan->steps);
     plan->steps = j.ordered;
-    plan->cap_steps = plan->n_steps + 1;
+    plan->build.cap_steps = plan->n_steps + 1;
     plan->n_steps = j.n_ordered;
     return WEFT_OK;
 }

@@ -166,44 +166,44 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
         if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
     }
     WEFT_TRY(weft_keep_memory(plan, error));
-    plan->policy = NULL; /* both were borrowed */
-    plan->cost = (weft_cost){0};
+    plan->build.policy = NULL; /* both were borrowed */
+    plan->build.cost = (weft_cost){0};
     return weft_plan_index(plan, error);
 }
 
 static weft_status take_options(weft_plan *plan, const weft_compile_options *options,
                                 weft_error *error)
 {
-    plan->strict = options->strict;
-    plan->is_synchronous = options->synchronous;
-    plan->has_infinities = options->infinities;
-    plan->is_explained = options->explain;
+    plan->build.strict = options->strict;
+    plan->build.is_synchronous = options->synchronous;
+    plan->build.has_infinities = options->infinities;
+    plan->build.is_explained = options->explain;
     if (options->unroll < 0)
         return weft_fail(error, WEFT_USAGE,
                          "compile: unroll is %lld; give how many trips a scan may have to be "
                          "written down trip by trip, or 0 for the usual %d",
                          (long long)options->unroll, WEFT_UNROLL);
-    if (options->unroll > 0) plan->unrolled = options->unroll;
-    plan->policy = options->policy;
-    if (options->cost) plan->cost = *options->cost;
-    if (!(plan->cost.flops_per_byte >= 0))
+    if (options->unroll > 0) plan->build.unrolled = options->unroll;
+    plan->build.policy = options->policy;
+    if (options->cost) plan->build.cost = *options->cost;
+    if (!(plan->build.cost.flops_per_byte >= 0))
         return weft_fail(
             error, WEFT_USAGE,
             "compile: flops_per_byte of the cost function is %g; give more than 0, or 0 "
             "for the usual %d",
-            plan->cost.flops_per_byte, WEFT_FLOPS_PER_BYTE);
-    if (!(plan->cost.latency >= 0))
+            plan->build.cost.flops_per_byte, WEFT_FLOPS_PER_BYTE);
+    if (!(plan->build.cost.latency >= 0))
         return weft_fail(error, WEFT_USAGE,
                          "compile: latency of the cost function is %g; give bytes through a link "
                          "that take as long as an exchange of nothing, or 0 for the usual %d",
-                         plan->cost.latency, WEFT_LATENCY);
+                         plan->build.cost.latency, WEFT_LATENCY);
     if ((unsigned)options->precision >= WEFT_PRECISIONS)
         return weft_fail(error, WEFT_USAGE,
                          "compile: precision is %d; it is one of f32 (0), tf32 (1) and bf16 (2)",
                          (int)options->precision);
     plan->precision = options->precision;
-    if (!plan->policy) return WEFT_OK;
-    const char *name = plan->policy->name ? plan->policy->name : "policy";
+    if (!plan->build.policy) return WEFT_OK;
+    const char *name = plan->build.policy->name ? plan->build.policy->name : "policy";
     plan->policy_name = weft_arena_intern(plan->arena, name);
     return plan->policy_name ? WEFT_OK : weft_fail_memory(error, strlen(name));
 }
@@ -220,7 +220,7 @@ weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_val
     weft_plan *made = calloc(1, sizeof *made);
     if (!made) return weft_fail_memory(error, sizeof *made);
     made->mesh = mesh;
-    made->unrolled = WEFT_UNROLL;
+    made->build.unrolled = WEFT_UNROLL;
     made->arena = weft_arena_create();
     weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
                                      : weft_fail_memory(error, sizeof *made);

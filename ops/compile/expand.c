@@ -1,6 +1,6 @@
 /* expand: ops that say so become the simpler ops that they consist of, whatever kernels a device has. Some do so
- * where their operands are split in a way that the kernel could not use (`is_apart`), or in the form that costs least
- * (`forms`, forms.c).
+ * where their operands are split in a way that the kernel could not use (`is_apart`), or in the variant that costs least
+ * (`variants`, variants.c).
  *
  * normalizer turns into a partial state and its finish, so that a split dim needs nothing special:
  * the state is partial over the axis, and finishing it is a collective like any other.
@@ -8,15 +8,15 @@
  * An op that is only a rename (same) goes, and leaves a copy where the two can be told apart. That is where one is
  * read after the run and the other is memory that may be written before, or where they are to live in two places.
  */
-#include "forms.h"
+#include "variants.h"
 #include "rewrite.h"
 
 #include <string.h>
 
 /* As what it is written; NULL: as its expand says. */
-static const weft_form *form_of(const weft_plan *plan, const weft_node *node)
+static const weft_variant *variant_of(const weft_plan *plan, const weft_node *node)
 {
-    return plan->written ? plan->written[node - plan->graph->nodes] : NULL;
+    return plan->build.written ? plan->build.written[node - plan->graph->nodes] : NULL;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -57,9 +57,9 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
     for (int i = 0; i < node->n_in; i++)
         vjp.in[i] = (weft_value){to, rewrite->value[node->in[i]]};
     uint32_t first = to->n_nodes;
-    const weft_form *form = form_of(rewrite->plan, node);
-    if (form)
-        form->write(&vjp, form);
+    const weft_variant *variant = variant_of(rewrite->plan, node);
+    if (variant)
+        variant->write(&vjp, variant);
     else
         node->op->expand(&vjp);
     weft_graph_error_at(to, &node->origin);
@@ -115,9 +115,9 @@ static bool is_apart(const weft_plan *plan, const weft_node *node)
     return node->op->is_apart(&site, in, plan->mesh);
 }
 
-static bool has_form(const weft_plan *plan, const weft_node *node)
+static bool has_variant(const weft_plan *plan, const weft_node *node)
 {
-    return form_of(plan, node) != NULL;
+    return variant_of(plan, node) != NULL;
 }
 
 typedef bool (*which)(const weft_plan *plan, const weft_node *node);
@@ -153,8 +153,8 @@ weft_status weft_pass_expand(weft_plan *plan, weft_error *error)
 {
     bool any = false;
     if (has_any(plan, is_apart)) WEFT_TRY(expand_all(plan, is_apart, error));
-    WEFT_TRY(weft_find_forms(plan, &any, error));
-    if (any) WEFT_TRY(expand_all(plan, has_form, error));
-    plan->written = NULL;
+    WEFT_TRY(weft_find_variants(plan, &any, error));
+    if (any) WEFT_TRY(expand_all(plan, has_variant, error));
+    plan->build.written = NULL;
     return expand_all(plan, is_made_of_others, error);
 }

@@ -30,11 +30,6 @@ static uint32_t place_of(const fusing *f, uint32_t s)
     return s;
 }
 
-static int64_t bytes_of(const fusing *f, uint32_t placed) /* rank 0 has no fewer than others */
-{
-    return (weft_placed_bytes(f->plan, placed, 0) + 63) / 64 * 64;
-}
-
 /* The place of the step that makes it, + 1; 0: it is there before the run. */
 static uint32_t made_at(const fusing *f, uint32_t placed)
 {
@@ -92,10 +87,10 @@ static int64_t growth_of_sinking(const fusing *f, uint32_t m, uint32_t s)
     for (int i = 0; i < maker->n_in; i++) {
         const bool is_alive = made_at(f, maker->in[i]) == 0 ||
                               readers_beside(f, maker->in[i], m, UINT32_MAX).last >= s;
-        if (!is_alive) bytes += bytes_of(f, maker->in[i]);
+        if (!is_alive) bytes += weft_placed_room(f->plan, maker->in[i], 0);
     }
     for (int o = 0; o < maker->n_out; o++)
-        bytes -= bytes_of(f, maker->out[o]);
+        bytes -= weft_placed_room(f->plan, maker->out[o], 0);
     return bytes;
 }
 
@@ -106,10 +101,10 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     for (int i = 0; i < step->n_in; i++) {
         if (!made_at(f, step->in[i])) continue; /* it may have many readers */
         const readers r = readers_beside(f, step->in[i], m, s);
-        if (!(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
+        if (!(r.others && r.last > m)) bytes -= weft_placed_room(f->plan, step->in[i], 0);
     }
     for (int o = 0; o < step->n_out; o++)
-        bytes += bytes_of(f, step->out[o]);
+        bytes += weft_placed_room(f->plan, step->out[o], 0);
     return bytes;
 }
 
@@ -235,9 +230,10 @@ static void add_results(fusing *f)
             const uint32_t made = plan->steps[s].out[o];
             const readers r = readers_beside(f, made, UINT32_MAX, UINT32_MAX);
             if (plan->placed[made].home != WEFT_TEMPORARY || f->is_stored[made]) continue;
-            f->alive[s] += bytes_of(f, made);
+            f->alive[s] += weft_placed_room(f->plan, made, 0);
             const uint32_t dies = r.last > s ? r.last + 1 : s + 1;
-            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= bytes_of(f, made);
+            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -=
+                weft_placed_room(f->plan, made, 0);
         }
     for (uint32_t s = 1; s < plan->n_steps; s++)
         f->alive[s] += f->alive[s - 1];
@@ -252,8 +248,8 @@ static weft_status count_alive(fusing *f, weft_error *error)
     add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         int64_t scratch = 0;
-        WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &scratch, error));
-        f->alive[s] += (scratch + 63) / 64 * 64;
+        WEFT_TRY(weft_keep_scratch(plan->build.moves, plan, &plan->steps[s], &scratch, error));
+        f->alive[s] += weft_aligned(scratch);
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }
     return WEFT_OK;

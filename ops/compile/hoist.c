@@ -46,11 +46,6 @@ typedef struct hoisting {
 
 /* ---- bytes --------------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const hoisting *h, uint32_t placed)
-{
-    return (weft_placed_bytes(h->plan, placed, 0) + 63) / 64 * 64;
-}
-
 /* Bytes that begin to live at a step: of results that are read, or kept. */
 static int64_t made_by(hoisting *h, uint32_t s)
 {
@@ -62,7 +57,8 @@ static int64_t made_by(hoisting *h, uint32_t s)
         if (h->plan->placed[owner].home != WEFT_TEMPORARY ||
             !weft_is_first(&h->seen[owner], h->stamp))
             continue;
-        if (h->sequence.n_readers[owner] || h->is_output[owner]) bytes += bytes_of(h, owner);
+        if (h->sequence.n_readers[owner] || h->is_output[owner])
+            bytes += weft_placed_room(h->plan, owner, 0);
     }
     return bytes;
 }
@@ -79,7 +75,7 @@ static int64_t count_readers(hoisting *h, uint32_t s, int change)
         const uint32_t before = h->sequence.n_readers[owner];
         h->sequence.n_readers[owner] = (uint32_t)((int64_t)before + change);
         if (h->plan->placed[owner].home != WEFT_TEMPORARY || h->is_output[owner]) continue;
-        if (!before || !h->sequence.n_readers[owner]) bytes += bytes_of(h, owner);
+        if (!before || !h->sequence.n_readers[owner]) bytes += weft_placed_room(h->plan, owner, 0);
     }
     return bytes;
 }
@@ -141,7 +137,7 @@ static int64_t ended_by(const hoisting *h, uint32_t s)
         const uint32_t owner = weft_placed_owner(plan, step->in[i]);
         if (plan->placed[owner].home == WEFT_TEMPORARY && h->sequence.n_readers[owner] == 1 &&
             !h->is_output[owner] && h->is_done[h->sequence.writer[owner] - 1])
-            bytes += bytes_of(h, owner);
+            bytes += weft_placed_room(h->plan, owner, 0);
     }
     return bytes;
 }
@@ -257,7 +253,8 @@ static weft_status look_at_steps(hoisting *h)
 {
     const weft_plan *plan = h->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &h->scratch[s], h->error));
+        WEFT_TRY(
+            weft_keep_scratch(plan->build.moves, plan, &plan->steps[s], &h->scratch[s], h->error));
     for (uint32_t id = 1; id < plan->n_placed; id++)
         if (plan->placed[id].is_output) h->is_output[weft_placed_owner(plan, id)] = true;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -331,6 +328,6 @@ weft_status weft_pass_hoist(weft_plan *plan, weft_error *error)
     }
     free(plan->steps);
     plan->steps = ordered;
-    plan->cap_steps = plan->n_steps + 1;
+    plan->build.cap_steps = plan->n_steps + 1;
     return WEFT_OK;
 }

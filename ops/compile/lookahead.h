@@ -7,8 +7,8 @@
 /* What is believed of the future. */
 typedef struct weft_outlook {
     bool readers; /* a value goes where all of its readers ask for it; else where names want it */
-    bool
-        held; /* what is made goes where it is asked for, for nothing: what is kept in memory stays where it is */
+    /* what is made goes where it is asked for, for nothing: what is kept in memory stays where it is */
+    bool held;
     bool sums; /* a partial result pays its share of the sum it joins; else it is finished alone */
 } weft_outlook;
 
@@ -17,8 +17,8 @@ typedef struct weft_lookahead {
     struct weft_sites *sites;
     const bool *is_output; /* [n_tensors] read after the run */
     weft_spec *wanted;     /* [n_tensors] where names want the value */
-    uint32_t
-        *joins; /* [n_tensors] the result of its only reader, which can take it partial; 0: none */
+    /* [n_tensors] the result of its only reader, which can take it partial; 0: none */
+    uint32_t *joins;
     uint8_t *can_be_partial;            /* [n_tensors] bit a: a sum over axis a may leave it so */
     uint16_t (*addends)[WEFT_MAX_AXES]; /* [n_tensors] that can be partial, itself counted as one */
     /* Of an outlook: */

@@ -117,15 +117,15 @@ bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_fused_op *l
 
 /* ---- one space for both ---------------------------------------------------------------------- */
 
-typedef struct space {
+typedef struct loop_space {
     uint32_t placed;
     int n_row_dims;
-} space;
+} loop_space;
 
 /* Over the elements of the same tensor, or one over the rows of the other. What follows the reduction of a whole tensor
  * is about one number, and stays with others of that kind: so reductions of several tensors do not wait for each other. */
 static bool find_space(const weft_plan *plan, const weft_step *maker, const weft_step *step,
-                       space *both)
+                       loop_space *both)
 {
     const uint32_t a = maker->space[0], b = step->space[0];
     const int n_a = n_dims_of(plan, a), n_b = n_dims_of(plan, b);
@@ -135,17 +135,18 @@ static bool find_space(const weft_plan *plan, const weft_step *maker, const weft
     if (maker->links[0].kind == WEFT_LOOP_FINISH) return false; /* of states that are in memory */
     if (maker->n_row_dims == n_a && n_a > 0) return false;
     if (n_a > n_b || is_finish) {
-        *both = (space){a, maker->n_row_dims};
+        *both = (loop_space){a, maker->n_row_dims};
         return maker->n_row_dims > 0 && !step->n_row_dims && n_b == n_a - maker->n_row_dims;
     }
-    *both = (space){b, step->n_row_dims > 0 ? step->n_row_dims : maker->n_row_dims};
+    *both = (loop_space){b, step->n_row_dims > 0 ? step->n_row_dims : maker->n_row_dims};
     if (n_a < n_b)
         return step->n_row_dims > 0 && !maker->n_row_dims && n_a == n_b - step->n_row_dims;
     return !maker->n_row_dims || !step->n_row_dims || maker->n_row_dims == step->n_row_dims;
 }
 
 /* What a link is in a space: told by the dims of its result. */
-static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const weft_fused_op *link)
+static weft_loop_kind kind_in(const weft_plan *plan, const loop_space *space,
+                              const weft_fused_op *link)
 {
     if (link->kind == WEFT_LOOP_REDUCE || link->kind == WEFT_LOOP_FINISH) return link->kind;
     const weft_node *node = &plan->graph->nodes[link->node];
@@ -155,7 +156,7 @@ static weft_loop_kind kind_in(const weft_plan *plan, const space *space, const w
 }
 
 /* Does an op on elements read a value of rows that the loop makes? Then the row is gone through again. */
-static bool reads_rows_again(const weft_plan *plan, const space *space, const weft_step *maker,
+static bool reads_rows_again(const weft_plan *plan, const loop_space *space, const weft_step *maker,
                              const weft_step *step)
 {
     const weft_step *const both[] = {maker, step};
@@ -219,7 +220,7 @@ static bool draw_alike(const weft_plan *plan, const weft_step *maker, const weft
 
 bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_step *step)
 {
-    space both;
+    loop_space both;
     if (!find_space(plan, maker, step, &both) || !draw_alike(plan, maker, step)) return false;
     int n_slots = count_results(plan, maker) + count_results(plan, step);
     for (int i = 0; i < maker->n_in; i++)
@@ -294,8 +295,8 @@ static void place_operands(joining *j, const weft_step *maker, const weft_step *
 }
 
 /* The links of `old`, whose operands are in `slot_of` and whose results begin at slot `first`. */
-static void add_links(const weft_plan *plan, joining *j, const space *space, const weft_step *old,
-                      const int *slot_of, int first)
+static void add_links(const weft_plan *plan, joining *j, const loop_space *space,
+                      const weft_step *old, const int *slot_of, int first)
 {
     for (int k = 0; k < old->n_links; k++) {
         weft_fused_op *link = &j->links[j->n_links++];
@@ -326,12 +327,12 @@ weft_status weft_join(weft_plan *plan, const weft_step *maker, const weft_step *
                       const bool *keeps, weft_step *joined, weft_error *error)
 {
     joining j;
-    space both;
+    loop_space both;
     find_space(plan, maker, step, &both);
     WEFT_TRY(open_joining(plan, maker, step, &j, error));
-    uint32_t *space = weft_arena_take(plan->arena, sizeof *space);
-    if (!space) return weft_fail_memory(error, sizeof *space);
-    *space = both.placed;
+    uint32_t *placed = weft_arena_take(plan->arena, sizeof *placed);
+    if (!placed) return weft_fail_memory(error, sizeof *placed);
+    *placed = both.placed;
     place_operands(&j, maker, step);
     add_links(plan, &j, &both, maker, j.slot_of + step->n_in, j.n_in);
     add_links(plan, &j, &both, step, j.slot_of, j.n_in + weft_link_slot(maker, maker->n_links));
@@ -340,6 +341,6 @@ weft_status weft_join(weft_plan *plan, const weft_step *maker, const weft_step *
     joined->n_in = j.n_in, joined->in = j.in;
     joined->n_out = j.n_out, joined->out = j.out;
     joined->n_links = j.n_links, joined->links = j.links;
-    joined->space = space, joined->n_row_dims = both.n_row_dims;
+    joined->space = placed, joined->n_row_dims = both.n_row_dims;
     return WEFT_OK;
 }

@@ -57,10 +57,10 @@ static weft_status lower_kernel(weft_plan *plan, const weft_step *step, weft_err
 static weft_status keep_scratch(weft_plan *plan, weft_error *error)
 {
     int64_t bytes;
-    WEFT_TRY(weft_known_moves_open(plan->arena, 0, &plan->moves, error));
+    WEFT_TRY(weft_known_moves_open(plan->arena, 0, &plan->build.moves, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         if (plan->steps[s].kind == WEFT_STEP_CONVERT)
-            WEFT_TRY(weft_keep_scratch(plan->moves, plan, &plan->steps[s], &bytes, error));
+            WEFT_TRY(weft_keep_scratch(plan->build.moves, plan, &plan->steps[s], &bytes, error));
     return WEFT_OK;
 }
 
@@ -70,7 +70,7 @@ weft_status weft_pass_lower(weft_plan *plan, weft_error *error)
     weft_step *steps = plan->steps;
     weft_status status = WEFT_OK;
     plan->steps = NULL;
-    plan->n_steps = plan->cap_steps = 0;
+    plan->n_steps = plan->build.cap_steps = 0;
     for (uint32_t s = 0; s < n_steps && status == WEFT_OK; s++)
         status = (steps[s].kind == WEFT_STEP_CONVERT ? lower_convert
                                                      : lower_kernel)(plan, &steps[s], error);

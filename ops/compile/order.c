@@ -156,7 +156,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
         ordered[i] = plan->steps[slots[i].step];
     free(plan->steps);
     plan->steps = ordered;
-    plan->cap_steps = plan->n_steps + 1;
+    plan->build.cap_steps = plan->n_steps + 1;
     plan->n_steps = n;
     return WEFT_OK;
 }

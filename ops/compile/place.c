@@ -351,7 +351,7 @@ static weft_status place_draft(void *placing_, weft_planned_candidate *candidate
     p->candidate = candidate;
     const weft_status status = place_all(p);
     p->candidate = NULL;
-    candidate->work = weft_work_price(&p->plan->cost, p->flops);
+    candidate->work = weft_work_price(&p->plan->build.cost, p->flops);
     return status;
 }
 

@@ -10,8 +10,8 @@ typedef struct weft_placing {
     weft_plan *plan;
     weft_sites *sites;
     weft_lookahead ahead;
-    weft_planned_candidate
-        *candidate; /* what it costs is added up here; NULL: this is no candidate */
+    /* what it costs is added up here; NULL: this is no candidate */
+    weft_planned_candidate *candidate;
     double flops;
     uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
     int *readers;      /* [n_tensors] ops that read the value                       */
@@ -22,8 +22,8 @@ typedef struct weft_placing {
     uint32_t open;     /* the scan whose begin was made, and its end not yet   */
     uint32_t *begin;   /* [n_scans] the step that begins it                    */
     uint32_t *carried; /* [n_tensors] of what goes from trip to trip: the version that does */
-    weft_spec *
-        may_last; /* [n_tensors] of that, where it can be a partial sum over all trips; else not partial */
+    /* [n_tensors] of that, where it can be a partial sum over all trips; else not partial */
+    weft_spec *may_last;
     weft_spec *lasting; /* [n_tensors] the same, less what has turned out not to be       */
     bool is_again;      /* something turned out not to last: everything is placed anew */
     weft_error *error;

@@ -44,7 +44,7 @@ static weft_status ask(weft_plan *plan, uint32_t value, weft_error *error)
     weft_spec spec;
     char place[160];
     describe_wanting(plan, value, &wanting);
-    const char *text = plan->policy->wants(plan->policy->context, &wanting);
+    const char *text = plan->build.policy->wants(plan->build.policy->context, &wanting);
     if (!text) return WEFT_OK;
     tensor->placement = weft_arena_intern(plan->arena, text);
     tensor->placed_by = (weft_origin){0};
@@ -58,7 +58,7 @@ static weft_status ask(weft_plan *plan, uint32_t value, weft_error *error)
 
 weft_status weft_ask_policy(weft_plan *plan, weft_error *error)
 {
-    if (!plan->policy || !plan->policy->wants) return WEFT_OK;
+    if (!plan->build.policy || !plan->build.policy->wants) return WEFT_OK;
     for (uint32_t value = 1; value < plan->graph->n_tensors; value++)
         if (!weft_node_of(plan->graph, value)->op->makes_token) WEFT_TRY(ask(plan, value, error));
     return WEFT_OK;
@@ -95,7 +95,7 @@ static weft_status add_skipped(weft_plan *plan, uint32_t value, weft_error *erro
                                     .dim = found[i].dim,
                                     .axis = found[i].axis,
                                     .taken_by = found[i].taken_by};
-        if (plan->strict) return refuse_skipped(plan, skip, error);
+        if (plan->build.strict) return refuse_skipped(plan, skip, error);
     }
     return WEFT_OK;
 }

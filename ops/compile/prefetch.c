@@ -139,7 +139,7 @@ static double take_chain(prefetching *p, uint32_t s, chain *c)
     p->chain_of[s] = (uint32_t)(c - p->chains) + 1;
     if (step->kind == WEFT_STEP_COPY && s > c->begin) c->begin = s;
     if (weft_step_exchange(p->plan, step, 0, &exchange))
-        price = weft_exchange_price(p->plan, &p->plan->cost, &exchange) +
+        price = weft_exchange_price(p->plan, &p->plan->build.cost, &exchange) +
                 weft_latency_price(p->plan, exchange.axes);
     for (int i = 0; step->kind == WEFT_STEP_CONVERT && i < step->n_in; i++) {
         const uint32_t maker = maker_of(p, step, i) - 1;
@@ -425,7 +425,7 @@ static weft_status find_what_gains(prefetching *p)
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error)
 {
     prefetching p = {.plan = plan, .error = error};
-    if (plan->is_synchronous || plan->graph->n_scans <= 1) return WEFT_OK;
+    if (plan->build.is_synchronous || plan->graph->n_scans <= 1) return WEFT_OK;
     const weft_status status = find_what_gains(&p);
     if (status != WEFT_OK || find_least(&p) == NULL) {
         free(p.steps);
@@ -434,7 +434,7 @@ weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error)
     free(plan->steps);
     plan->steps = p.steps;
     plan->n_steps = p.n_steps;
-    plan->cap_steps = plan->n_steps;
+    plan->build.cap_steps = plan->n_steps;
     plan->packed.offset = NULL; /* it was for the list before */
     return WEFT_OK;
 }

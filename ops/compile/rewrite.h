@@ -12,8 +12,8 @@ typedef struct weft_rewrite {
     weft_graph *to;
     uint32_t *value; /* [from->n_tensors] translation; 0: none yet  */
     bool *is_live;   /* [from->n_nodes] some root depends on it      */
-    bool
-        *is_gone; /* [from->n_tensors] others read its translation, but to the user it is no more */
+    /* [from->n_tensors] others read its translation, but to the user it is no more */
+    bool *is_gone;
 } weft_rewrite;
 
 weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_error *error);

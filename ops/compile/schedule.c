@@ -29,8 +29,8 @@ typedef struct measure {
     /* How far ahead steps are taken, in the times that have to be filled. 0: none is, and only what lies behind an exchange
      * anyway is done meanwhile */
     double lead;
-    double
-        slack; /* an exchange is given so many times its price to be late, then it is waited for: its memory is free */
+    /* an exchange is given so many times its price to be late, then it is waited for: its memory is free */
+    double slack;
 } measure;
 static const measure tries[N_TRIES] = {{1, INFINITY}, {1, 4},      {1, 1},
                                        {0.5, 1},      {0.25, 0.5}, {0, 0}};
@@ -40,38 +40,48 @@ typedef struct need {
     uint32_t step;
 } need;
 
+/* What every order is made by: found once. */
+typedef struct prices {
+    bool *is_exchange; /* [n_steps] */
+    double *price;     /* [n_steps] */
+    double *begins;    /* [n_steps + 1] when it would begin if exchanges took no time */
+    bool *is_free;     /* [n_steps] of an exchange: begun early it takes no more memory */
+    double *latest;    /* [n_steps] of an exchange: when it has to begin, so that nobody waits */
+    need *needs;       /* [n_exchanges] when they are needed, in this order */
+    uint32_t *turn;    /* [n_steps] of an exchange: its place there */
+} prices;
+
+/* Steps that are not in the new order yet. */
+typedef struct waiting {
+    uint32_t *n_left; /* [n_steps] of n_needs */
+    double *ready_at; /* [n_steps] when all that it waits for is over */
+    uint32_t *heap;   /* [n_heap] that wait for nothing but time, the first in the list on top */
+    uint32_t *held;   /* [n_held] exchanges whose operands are there */
+    uint32_t *flying; /* [n_flying] steps whose operands will be there */
+    uint32_t n_heap, n_held, n_flying;
+} waiting;
+
+typedef struct timing {
+    double clock;
+    double over_at[1 << WEFT_MAX_AXES]; /* by axes: when the last exchange is over */
+} timing;
+
 typedef struct scheduling {
     weft_plan *plan;
     weft_error *error;
     uint32_t n_steps;
     weft_sequence sequence;
-    bool *is_exchange; /* [n_steps]                                                              */
-    double *price;     /* [n_steps]                                                              */
-    double *begins;    /* [n_steps + 1] when it would begin if exchanges took no time            */
-    bool *
-        is_free; /* [n_steps] of an exchange: begun early it takes no more memory                     */
-    double *latest; /* [n_steps] of an exchange: when it has to begin, so that nobody waits   */
-    need *needs;    /* [n_exchanges] when they are needed, in this order                       */
-    uint32_t *turn; /* [n_steps] of an exchange: its place there                               */
+    prices prices;
     /* One order: */
     measure now;
-    double *starts,
-        *over; /* by place in the new order: when a step begins; by step: when it is over */
-    weft_step *ordered; /* [n_steps]                                                              */
-    uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet                            */
-    uint32_t *ends;     /* [n_steps] `until`, by place                                            */
+    waiting waiting;
+    timing time;
+    double *starts;     /* by place: when a step begins */
+    double *over;       /* by step: when it is over */
+    weft_step *ordered; /* [n_steps] */
+    uint32_t *place;    /* [n_steps] in the new order + 1; 0: none yet */
+    uint32_t *ends;     /* [n_steps] `until`, by place */
     uint32_t n_ordered;
-    uint32_t *n_left; /* [n_steps] of n_needs                                                   */
-    double *ready_at; /* [n_steps] when all that it waits for is over                           */
-    uint32_t
-        *heap; /* [n_heap] steps that wait for nothing but time, the first in the list on top */
-    uint32_t n_heap;
-    uint32_t *held; /* [n_held] exchanges whose operands are there                            */
-    uint32_t n_held;
-    uint32_t *flying; /* [n_flying] steps whose operands will be there                          */
-    uint32_t n_flying;
-    double clock;
-    double over_at[1 << WEFT_MAX_AXES]; /* by axes: when the last exchange is over */
 } scheduling;
 
 /* ---- prices --------------------------------------------------------------------------------------- */
@@ -93,16 +103,16 @@ static bool takes_no_more(const weft_plan *plan, const uint32_t *n_readers, cons
 static void find_free(scheduling *g)
 {
     for (uint32_t s = 0; s < g->n_steps; s++)
-        g->is_free[s] =
-            g->is_exchange[s] && takes_no_more(g->plan, g->sequence.n_readers, &g->plan->steps[s]);
+        g->prices.is_free[s] = g->prices.is_exchange[s] &&
+                               takes_no_more(g->plan, g->sequence.n_readers, &g->plan->steps[s]);
 }
 
 /* When the first step that waits for an exchange would begin if exchanges took no time. */
 static double needed_at(const scheduling *g, uint32_t s)
 {
-    double at = g->begins[g->n_steps];
+    double at = g->prices.begins[g->n_steps];
     for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next)
-        at = fmin(at, g->begins[g->sequence.edges[e - 1].step]);
+        at = fmin(at, g->prices.begins[g->sequence.edges[e - 1].step]);
     return at;
 }
 
@@ -122,13 +132,13 @@ static void find_latest(scheduling *g)
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
         last[axes] = INFINITY;
     for (uint32_t s = 0; s < g->n_steps; s++)
-        if (g->is_exchange[s]) g->needs[n++] = (need){needed_at(g, s), s};
-    qsort(g->needs, n, sizeof *g->needs, sooner);
+        if (g->prices.is_exchange[s]) g->prices.needs[n++] = (need){needed_at(g, s), s};
+    qsort(g->prices.needs, n, sizeof *g->prices.needs, sooner);
     while (n-- > 0) {
-        const uint32_t s = g->needs[n].step;
+        const uint32_t s = g->prices.needs[n].step;
         double *next = &last[g->plan->steps[s].convert.axes];
-        g->latest[s] = *next = fmin(g->needs[n].at, *next) - g->price[s];
-        g->turn[s] = n;
+        g->prices.latest[s] = *next = fmin(g->prices.needs[n].at, *next) - g->prices.price[s];
+        g->prices.turn[s] = n;
     }
 }
 
@@ -138,11 +148,13 @@ static void find_prices(scheduling *g)
     for (uint32_t s = 0; s < g->n_steps; s++) {
         weft_exchange exchange;
         const weft_step *step = &plan->steps[s];
-        g->is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
-        g->price[s] = g->is_exchange[s] ? weft_exchange_price(plan, &plan->cost, &exchange) +
-                                              weft_latency_price(plan, exchange.axes)
-                                        : weft_step_work(plan, step);
-        g->begins[s + 1] = g->begins[s] + (g->is_exchange[s] ? 0 : g->price[s]);
+        g->prices.is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
+        g->prices.price[s] = g->prices.is_exchange[s]
+                                 ? weft_exchange_price(plan, &plan->build.cost, &exchange) +
+                                       weft_latency_price(plan, exchange.axes)
+                                 : weft_step_work(plan, step);
+        g->prices.begins[s + 1] =
+            g->prices.begins[s] + (g->prices.is_exchange[s] ? 0 : g->prices.price[s]);
     }
     find_latest(g);
 }
@@ -151,22 +163,23 @@ static void find_prices(scheduling *g)
 
 static void push(scheduling *g, uint32_t s)
 {
-    uint32_t at = g->n_heap++;
-    for (; at > 0 && g->heap[(at - 1) / 2] > s; at = (at - 1) / 2)
-        g->heap[at] = g->heap[(at - 1) / 2];
-    g->heap[at] = s;
+    uint32_t at = g->waiting.n_heap++;
+    for (; at > 0 && g->waiting.heap[(at - 1) / 2] > s; at = (at - 1) / 2)
+        g->waiting.heap[at] = g->waiting.heap[(at - 1) / 2];
+    g->waiting.heap[at] = s;
 }
 
 static uint32_t pop(scheduling *g)
 {
-    const uint32_t top = g->heap[0], last = g->heap[--g->n_heap];
+    const uint32_t top = g->waiting.heap[0], last = g->waiting.heap[--g->waiting.n_heap];
     uint32_t at = 0;
-    for (uint32_t child; (child = 2 * at + 1) < g->n_heap; at = child) {
-        if (child + 1 < g->n_heap && g->heap[child + 1] < g->heap[child]) child++;
-        if (g->heap[child] >= last) break;
-        g->heap[at] = g->heap[child];
+    for (uint32_t child; (child = 2 * at + 1) < g->waiting.n_heap; at = child) {
+        if (child + 1 < g->waiting.n_heap && g->waiting.heap[child + 1] < g->waiting.heap[child])
+            child++;
+        if (g->waiting.heap[child] >= last) break;
+        g->waiting.heap[at] = g->waiting.heap[child];
     }
-    g->heap[at] = last;
+    g->waiting.heap[at] = last;
     return top;
 }
 
@@ -174,91 +187,93 @@ static uint32_t pop(scheduling *g)
 static void put(scheduling *g, uint32_t s, double over_at)
 {
     g->ordered[g->n_ordered] = g->plan->steps[s];
-    g->starts[g->n_ordered] = g->clock;
+    g->starts[g->n_ordered] = g->time.clock;
     g->over[s] = over_at;
     g->place[s] = ++g->n_ordered;
     for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next) {
         const uint32_t to = g->sequence.edges[e - 1].step;
-        g->ready_at[to] = fmax(g->ready_at[to], over_at);
-        if (--g->n_left[to] == 0) g->flying[g->n_flying++] = to;
+        g->waiting.ready_at[to] = fmax(g->waiting.ready_at[to], over_at);
+        if (--g->waiting.n_left[to] == 0) g->waiting.flying[g->waiting.n_flying++] = to;
     }
 }
 
 static void put_work(scheduling *g, uint32_t s)
 {
-    put(g, s, g->clock + g->price[s]);
-    g->clock += g->price[s];
+    put(g, s, g->time.clock + g->prices.price[s]);
+    g->time.clock += g->prices.price[s];
 }
 
 static void put_exchange(scheduling *g, uint32_t s)
 {
-    double *over_at = &g->over_at[g->plan->steps[s].convert.axes];
-    *over_at = fmax(g->clock, *over_at) + g->price[s];
+    double *over_at = &g->time.over_at[g->plan->steps[s].convert.axes];
+    *over_at = fmax(g->time.clock, *over_at) + g->prices.price[s];
     put(g, s, *over_at);
 }
 
 /* Which is needed first stands first. */
 static void hold(scheduling *g, uint32_t s)
 {
-    uint32_t at = g->n_held++;
-    for (; at > 0 && g->turn[g->held[at - 1]] > g->turn[s]; at--)
-        g->held[at] = g->held[at - 1];
-    g->held[at] = s;
+    uint32_t at = g->waiting.n_held++;
+    for (; at > 0 && g->prices.turn[g->waiting.held[at - 1]] > g->prices.turn[s]; at--)
+        g->waiting.held[at] = g->waiting.held[at - 1];
+    g->waiting.held[at] = s;
 }
 
 /* Steps whose operands are there by now. */
 static void land(scheduling *g)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < g->n_flying; i++) {
-        const uint32_t s = g->flying[i];
-        if (g->ready_at[s] > g->clock)
-            g->flying[kept++] = s;
-        else if (g->is_exchange[s])
+    for (uint32_t i = 0; i < g->waiting.n_flying; i++) {
+        const uint32_t s = g->waiting.flying[i];
+        if (g->waiting.ready_at[s] > g->time.clock)
+            g->waiting.flying[kept++] = s;
+        else if (g->prices.is_exchange[s])
             hold(g, s);
         else
             push(g, s);
     }
-    g->n_flying = kept;
+    g->waiting.n_flying = kept;
 }
 
 /* Whether exchange `s` begins before step `next`: it is that, or it costs nothing to begin, or after it somebody would wait.
  */
 static bool begins_now(const scheduling *g, uint32_t s, uint32_t next)
 {
-    const double late = g->latest[s] - g->now.lead * g->price[s];
-    return s == next || (g->now.lead > 0 && (g->is_free[s] || g->begins[next + 1] > late));
+    const double late = g->prices.latest[s] - g->now.lead * g->prices.price[s];
+    return s == next ||
+           (g->now.lead > 0 && (g->prices.is_free[s] || g->prices.begins[next + 1] > late));
 }
 
 static void start_exchanges(scheduling *g, uint32_t next)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < g->n_held; i++) {
-        if (begins_now(g, g->held[i], next))
-            put_exchange(g, g->held[i]);
+    for (uint32_t i = 0; i < g->waiting.n_held; i++) {
+        if (begins_now(g, g->waiting.held[i], next))
+            put_exchange(g, g->waiting.held[i]);
         else
-            g->held[kept++] = g->held[i];
+            g->waiting.held[kept++] = g->waiting.held[i];
     }
-    g->n_held = kept;
+    g->waiting.n_held = kept;
 }
 
 /* Step `next` has been the first in the list since `reached`. Where it waits for an exchange, a step behind it is done,
  * unless that lies further ahead than the wait is long; else time goes by. */
 static void go_on(scheduling *g, uint32_t next, double reached)
 {
-    const double wait = g->now.lead * (g->ready_at[next] - reached);
-    const bool has_work = g->n_heap > 0 && g->begins[g->heap[0]] - g->begins[next] <= wait;
-    if (g->n_heap > 0 && (g->heap[0] == next || (has_work && g->now.lead > 0)))
+    const double wait = g->now.lead * (g->waiting.ready_at[next] - reached);
+    const bool has_work = g->waiting.n_heap > 0 &&
+                          g->prices.begins[g->waiting.heap[0]] - g->prices.begins[next] <= wait;
+    if (g->waiting.n_heap > 0 && (g->waiting.heap[0] == next || (has_work && g->now.lead > 0)))
         put_work(g, pop(g));
     else
-        g->clock = g->ready_at[next];
+        g->time.clock = g->waiting.ready_at[next];
 }
 
 /* The first place behind that of exchange `s` where it is late by so many times its price. */
 static uint32_t find_late(const scheduling *g, uint32_t s, double slack)
 {
     uint32_t at = g->place[s];
-    while (at < g->n_steps && g->starts[at] < g->over[s] + slack * g->price[s])
+    while (at < g->n_steps && g->starts[at] < g->over[s] + slack * g->prices.price[s])
         at++;
     return at;
 }
@@ -267,7 +282,7 @@ static uint32_t find_late(const scheduling *g, uint32_t s, double slack)
 static void find_ends(scheduling *g)
 {
     for (uint32_t s = 0; s < g->n_steps; s++) {
-        if (!g->is_exchange[s]) continue;
+        if (!g->prices.is_exchange[s]) continue;
         uint32_t until = find_late(g, s, g->now.slack);
         for (uint32_t e = g->sequence.serves[s]; e; e = g->sequence.edges[e - 1].next) {
             const uint32_t at = g->place[g->sequence.edges[e - 1].step] - 1;
@@ -282,19 +297,19 @@ static void make_order(scheduling *g, measure now)
     double reached = 0;
     uint32_t next = 0;
     g->now = now;
-    g->clock = 0;
-    g->n_ordered = g->n_heap = g->n_held = g->n_flying = 0;
+    g->time.clock = 0;
+    g->n_ordered = g->waiting.n_heap = g->waiting.n_held = g->waiting.n_flying = 0;
     for (int axes = 0; axes < 1 << WEFT_MAX_AXES; axes++)
-        g->over_at[axes] = 0;
+        g->time.over_at[axes] = 0;
     for (uint32_t s = 0; s < g->n_steps; s++) {
         g->place[s] = 0;
-        g->ready_at[s] = 0;
-        g->n_left[s] = g->sequence.n_needs[s];
-        if (g->n_left[s] == 0) g->flying[g->n_flying++] = s;
+        g->waiting.ready_at[s] = 0;
+        g->waiting.n_left[s] = g->sequence.n_needs[s];
+        if (g->waiting.n_left[s] == 0) g->waiting.flying[g->waiting.n_flying++] = s;
     }
     while (g->n_ordered < g->n_steps) {
         for (; g->place[next]; next++)
-            reached = g->clock;
+            reached = g->time.clock;
         land(g);
         start_exchanges(g, next);
         if (!g->place[next]) go_on(g, next, reached);
@@ -308,20 +323,22 @@ static weft_status open_scheduling(scheduling *g)
 {
     weft_arena *arena = g->plan->arena;
     const size_t n = g->n_steps + 1;
-    uint32_t **const numbers[] = {&g->place, &g->ends,   &g->n_left, &g->heap,
-                                  &g->held,  &g->flying, &g->turn};
-    double **const times[] = {&g->price,    &g->begins, &g->latest,
-                              &g->ready_at, &g->starts, &g->over};
+    uint32_t **const numbers[] = {&g->place,        &g->ends,         &g->waiting.n_left,
+                                  &g->waiting.heap, &g->waiting.held, &g->waiting.flying,
+                                  &g->prices.turn};
+    double **const times[] = {&g->prices.price,     &g->prices.begins, &g->prices.latest,
+                              &g->waiting.ready_at, &g->starts,        &g->over};
     bool is_there = true;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         is_there &= (*numbers[i] = weft_arena_take(arena, n * sizeof(uint32_t))) != NULL;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         is_there &= (*times[i] = weft_arena_take(arena, n * sizeof(double))) != NULL;
-    g->is_exchange = weft_arena_take(arena, n * sizeof *g->is_exchange);
-    g->is_free = weft_arena_take(arena, n * sizeof *g->is_free);
-    g->needs = weft_arena_take(arena, n * sizeof *g->needs);
+    g->prices.is_exchange = weft_arena_take(arena, n * sizeof *g->prices.is_exchange);
+    g->prices.is_free = weft_arena_take(arena, n * sizeof *g->prices.is_free);
+    g->prices.needs = weft_arena_take(arena, n * sizeof *g->prices.needs);
     g->ordered = calloc(n, sizeof *g->ordered);
-    if (!is_there || !g->is_exchange || !g->is_free || !g->needs || !g->ordered)
+    if (!is_there || !g->prices.is_exchange || !g->prices.is_free || !g->prices.needs ||
+        !g->ordered)
         return weft_fail_memory(g->error, n * sizeof *g->ordered);
     WEFT_TRY(weft_find_sequence(g->plan, &g->sequence, g->error));
     find_prices(g);
@@ -335,7 +352,7 @@ static bool end_before(scheduling *g, uint32_t fullest)
     bool is_earlier = false;
     for (uint32_t s = 0; s < g->n_steps; s++) {
         weft_step *step = &g->ordered[g->place[s] - 1];
-        if (!g->is_exchange[s] || g->place[s] > fullest || step->until <= fullest) continue;
+        if (!g->prices.is_exchange[s] || g->place[s] > fullest || step->until <= fullest) continue;
         const uint32_t late = find_late(g, s, SLACK_AT_MOST);
         if (late > fullest) continue;
         step->until = late;
@@ -413,7 +430,7 @@ weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
 {
     scheduling g = {.plan = plan, .error = error, .n_steps = plan->n_steps};
     bool is_found = false;
-    if (plan->is_synchronous || !has_exchanges(plan)) return WEFT_OK;
+    if (plan->build.is_synchronous || !has_exchanges(plan)) return WEFT_OK;
     weft_status status = open_scheduling(&g);
     if (status == WEFT_OK) status = find_order(&g, &is_found);
     if (!is_found) {
@@ -422,6 +439,6 @@ weft_status weft_pass_schedule(weft_plan *plan, weft_error *error)
     }
     free(plan->steps);
     plan->steps = g.ordered;
-    plan->cap_steps = plan->n_steps + 1;
+    plan->build.cap_steps = plan->n_steps + 1;
     return WEFT_OK;
 }

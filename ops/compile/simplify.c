@@ -45,7 +45,8 @@ static bool is_equal(const weft_rewrite *rewrite, uint32_t id, const weft_node *
         return false;
     for (int i = 0; i < node->n_in; i++)
         if (other->in[i] != in[i]) return false;
-    if (node->attribute_bytes && memcmp(other->attributes, node->attributes, node->attribute_bytes))
+    if (node->attribute_bytes > 0 &&
+        memcmp(other->attributes, node->attributes, node->attribute_bytes) != 0)
         return false;
     for (uint32_t i = 0; i < node->n_out; i++) {
         const weft_tensor *a = &rewrite->from->tensors[node->out + i];

@@ -25,8 +25,8 @@ typedef struct unrolling {
     weft_rewrite rewrite;
     body *bodies;  /* [n_scans] that of 0 is all that is in no scan */
     int64_t *trip; /* [n_scans] of those under way; -1: of no other */
-    uint32_t
-        *next; /* [n_tensors] of what is carried: what it is in the next trip, in the new graph */
+    /* [n_tensors] of what is carried: what it is in the next trip, in the new graph */
+    uint32_t *next;
     uint32_t **parts;  /* [n_nodes] of a stack: its values in all trips, in the new graph */
     bool *is_guarded;  /* [n_scans] of some trips it is not known whether they are made */
     bool *is_open;     /* [n_scans] it is kept, and its body is under way */
@@ -93,7 +93,8 @@ static weft_value stack(unrolling *u, uint32_t id)
 
 static bool stays(const unrolling *u, uint32_t scan)
 {
-    return u->is_guarded[scan] || u->rewrite.from->scans[scan].trips > u->rewrite.plan->unrolled;
+    return u->is_guarded[scan] ||
+           u->rewrite.from->scans[scan].trips > u->rewrite.plan->build.unrolled;
 }
 
 /* The scan of the new graph that the node, an op of scans, belongs to; 0: it is another op, or of one that is written down. */

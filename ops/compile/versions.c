@@ -106,7 +106,7 @@ static void add_exchanges(weft_placing *p, const weft_type *type, const weft_spe
     const int n = weft_convert_plan(plan->mesh, &type->shape, from, to, steps);
     for (int s = 0; s < n; s++) {
         if (!weft_convert_exchange(plan->mesh, type, &steps[s], 0, &exchange)) continue;
-        p->candidate->exchange += trips * weft_exchange_price(plan, &plan->cost, &exchange);
+        p->candidate->exchange += trips * weft_exchange_price(plan, &plan->build.cost, &exchange);
         p->candidate->link_bytes += trips * exchange.link_bytes;
         p->candidate->wire_bytes += (int64_t)trips * weft_convert_bytes(plan->mesh, &type->shape,
                                                                         type->dtype, &steps[s], 0);

@@ -36,8 +36,8 @@ typedef struct weft_draw {
     uint32_t scan;
     uint32_t level;   /* how many scans are between it and where the stream was drawn */
     bool is_reversed; /* it goes back through the trips of the scan that the stream was drawn in */
-    bool
-        is_over; /* a scan over a dim: the trip is where in the whole the elements are, and marks nothing */
+    /* a scan over a dim: the trip is where in the whole the elements are, and marks nothing */
+    bool is_over;
 } weft_draw;
 
 typedef struct weft_tensor { /* a value, seen from inside */
@@ -73,8 +73,8 @@ typedef struct weft_scan {
     uint32_t trip;   /* value: the number of the trip */
     int64_t trips;
     uint32_t mirrors; /* the scan that this one goes through backwards, for gradients; 0: none */
-    uint32_t
-        repeats; /* the scan whose trips this one makes again, with the same numbers; 0: none */
+    /* the scan whose trips this one makes again, with the same numbers; 0: none */
+    uint32_t repeats;
     uint32_t random_begin, random_end; /* streams (begin, end] were drawn in its body */
     /* It goes over this dim, of which trip t has the elements t, t + trips, ... (weft_scan_begin_over); name NULL: over none */
     weft_dim_attributes over;
@@ -118,13 +118,13 @@ struct weft_graph {
     uint32_t n_parts, cap_parts;
     uint32_t part;  /* the innermost that is open; 0: none */
     uint32_t again; /* of nodes now being built */
-    uint32_t *
-        homes; /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
+    /* [homes_mask + 1] nodes of inputs and variables, by name; 0: free; NULL: none yet */
+    uint32_t *homes;
     uint32_t n_homes, homes_mask;
     weft_graph_point built; /* nodes below this have their origin: their builders are over */
     uint32_t marked; /* the value that weft_place marked and weft_at has not come to; 0: none */
-    uint32_t
-        handed_back; /* by a builder that is there for it, which weft_built has not come to; 0: none */
+    /* by a builder that is there for it, which weft_built has not come to; 0: none */
+    uint32_t handed_back;
     weft_phase phase;   /* of nodes now being built */
     int n_users;        /* programs of this graph that are there still */
     uint32_t place_as;  /* given to results whose dims equal that variable's; 0: none */

@@ -19,23 +19,23 @@ struct weft_row {
     const weft_op *resumes;
 };
 
-/* A form in which an op can be written where its operands are split over axes, and what it costs the rank that has most to do.
+/* A variant in which an op can be written where its operands are split over axes, and what it costs the rank that has most to do.
  * Bytes are through its link. */
-struct weft_form {
+struct weft_variant {
     const char *name;
     void (*write)(weft_vjp *vjp,
-                  const weft_form *form); /* fills out; NULL: the op stays as it is */
-    uint32_t axes;                        /* over which it exchanges */
-    int n_ranks;                          /* along these */
-    weft_convert_kind kind;               /* what is exchanged, mostly */
-    char place[256];                      /* where results are made, for `write`; "": anywhere */
+                  const weft_variant *variant); /* fills out; NULL: the op stays as it is */
+    uint32_t axes;                              /* over which it exchanges */
+    int n_ranks;                                /* along these */
+    weft_convert_kind kind;                     /* what is exchanged, mostly */
+    char place[256];       /* where results are made, for `write`; "": anywhere */
     double before, beside; /* bytes while nothing, and while something is computed; results' too */
     double flops, last;    /* of these the last ones, when nothing is left to exchange */
     double copied;         /* bytes that are read and written more than by the op */
     double held;           /* bytes of others' operands that are there at once */
     int n_exchanges;
 };
-enum { WEFT_MAX_FORMS = 5 };
+enum { WEFT_MAX_VARIANTS = 5 };
 
 /* All ops, from op_list.inc: weft_op_add, ... and the table of them. */
 #define WEFT_OP(name) extern const weft_op weft_op_##name;
@@ -127,6 +127,8 @@ weft_normalizer weft_normalizer_of(weft_value x, weft_dim dim);
 
 /* The order turned round: -x; of integers what all bits turned round are: the least one has no opposite. */
 weft_value weft_opposite(weft_value x);
+/* What the op says, or one for each element of its first result. */
+double weft_site_flops(const weft_site *site);
 /* Whether x is a float; if not, that is the graph's error. */
 bool weft_takes_float(weft_value x, const char *builder);
 /* Whether the dtype has the number, or a float one near it; if not, that is the graph's error (ops/op/constant.c). What an

@@ -425,6 +425,12 @@ static bool same_name(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+double weft_site_flops(const weft_site *site)
+{
+    if (site->op->flops) return site->op->flops(site);
+    return site->n_out > 0 ? weft_count_of(&site->out[0].shape) : 0;
+}
+
 double weft_count_of(const weft_shape *shape)
 {
     double count = 1;

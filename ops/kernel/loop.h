@@ -34,9 +34,9 @@ typedef enum weft_loop_kind {
 typedef struct weft_loop_op {
     weft_loop_kind kind;
     weft_block block;
-    const weft_relay
-        *relay;         /* ELEMENTS, from f32 to f32: the same over registers; NULL: block alone */
-    weft_finish finish; /* with env.number[0] */
+    /* ELEMENTS, from f32 to f32: the same over registers; NULL: block alone */
+    const weft_relay *relay;
+    weft_finish finish;   /* with env.number[0] */
     weft_combine combine; /* REDUCE; FINISH: of the states */
     weft_dtype dtype;     /* REDUCE: of the elements; FINISH: of the states' numbers */
     weft_block_env env;   /* index, stride and step are the driver's */

@@ -310,7 +310,7 @@ const weft_op weft_op_attention = {
     .factors = weft_attention_factors,
     .gradient = gradient,
     .expand = weft_attention_expand,
-    .forms = weft_attention_forms,
+    .variants = weft_attention_variants,
     .flops = flops,
 };
 

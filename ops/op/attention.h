@@ -15,9 +15,9 @@ void weft_attention_factors(const weft_site *site, weft_factors *factors);
 weft_site weft_attention_alike(const weft_site *site);
 /* The same written out, with a matrix of query x memory. */
 void weft_attention_expand(weft_vjp *vjp);
-/* How attention or its gradient is done where the rows of k and v are split, and those of q may be (attention_forms.c). */
-int weft_attention_forms(const weft_site *site, const weft_spec *in, uint32_t placed,
-                         const weft_mesh *mesh, weft_form *forms);
+/* How attention or its gradient is done where the rows of k and v are split, and those of q may be (attention_variants.c). */
+int weft_attention_variants(const weft_site *site, const weft_spec *in, uint32_t placed,
+                            const weft_mesh *mesh, weft_variant *variants);
 /* weft_attention_work of blocks of rows: as much as an element of `blocks` has on average. */
 double weft_attention_blocks_work(const weft_site *site);
 /* Elements of q times the memory rows that one query row sees, on average: what flops are multiples of. */

@@ -188,6 +188,6 @@ const weft_op weft_op_attention_grad = {
     .infer = infer,
     .factors = weft_attention_factors,
     .expand = expand,
-    .forms = weft_attention_forms,
+    .variants = weft_attention_variants,
     .flops = flops,
 };

@@ -122,9 +122,9 @@ typedef struct writing {
                      [2]; /* bias and mask, parts by query and by column; id 0: there is none */
 } writing;
 
-static cut cut_of(weft_graph *graph, weft_dim rows, int64_t n)
+static cut cut_of(weft_graph *graph, weft_dim of, int64_t n)
 {
-    cut c = {rows, weft_dim_beside(graph, rows)};
+    cut c = {of, weft_dim_beside(graph, of)};
     c.of_block.size = n;
     return c;
 }
@@ -143,13 +143,13 @@ static weft_dim filled(const writing *w, const cut *c)
 /* One dim as two, and two as one. */
 static weft_shape cut_dim(const weft_shape *shape, weft_dim outer, weft_dim inner)
 {
-    weft_shape cut = {.n_dims = 0};
+    weft_shape all = {.n_dims = 0};
     for (int d = 0; d < shape->n_dims; d++) {
         const bool is_it = strcmp(shape->dims[d].name, outer.name) == 0;
-        cut.dims[cut.n_dims++] = is_it ? outer : shape->dims[d];
-        if (is_it) cut.dims[cut.n_dims++] = inner;
+        all.dims[all.n_dims++] = is_it ? outer : shape->dims[d];
+        if (is_it) all.dims[all.n_dims++] = inner;
     }
-    return cut;
+    return all;
 }
 
 static weft_shape join_dims(const weft_shape *shape, weft_dim outer, weft_dim inner)
@@ -202,9 +202,9 @@ static void take_scores(writing *w, const weft_vjp *vjp)
         }
 }
 
-static writing begin_writing(weft_vjp *vjp, const weft_form *form, bool is_balanced)
+static writing begin_writing(weft_vjp *vjp, const weft_variant *variant, bool is_balanced)
 {
-    writing w = {.r = weft_ring_of(vjp->site, form->n_ranks, is_balanced), .site = vjp->site};
+    writing w = {.r = weft_ring_of(vjp->site, variant->n_ranks, is_balanced), .site = vjp->site};
     const weft_attention_attributes *a = w.r.attributes;
     w.query = cut_of(vjp->graph, weft_dim_of(vjp->in[0], a->query), w.r.n_query);
     w.memory = cut_of(vjp->graph, weft_dim_of(vjp->in[1], a->memory), w.r.n_memory);
@@ -366,13 +366,13 @@ static void add_bias(const writing *w, weft_value x, weft_ring_pair m, slopes *d
 }
 
 /* rows: q, y, what is kept of it and dy, of a part of q. */
-static void differentiate(const writing *w, const weft_value rows[4], int of_q, slopes *d)
+static void differentiate(const writing *w, const weft_value row[4], int of_q, slopes *d)
 {
     for (int64_t i = 0; i < weft_ring_n_turns(&w->r); i++)
         for (int of_k = 0; of_k < w->r.n_parts; of_k++) {
             const weft_ring_pair m = {of_q, of_k, weft_ring_turn(i)};
             if (!weft_ring_sees_any(&w->r, m)) continue;
-            weft_value one = emit_turn(w, &weft_op_attention_grad, rows[0], m, rows + 1);
+            weft_value one = emit_turn(w, &weft_op_attention_grad, row[0], m, row + 1);
             weft_value dk = weft_result(one, 1), dv = weft_result(one, 2);
             d->q[of_q] = add_to(d->q[of_q], one);
             d->k[of_k] = add_to(d->k[of_k], send_back(w, dk, &w->memory, m.turn));
@@ -392,26 +392,26 @@ static weft_value bias_of(const writing *w, const slopes *d, int of_q, int of_k)
 
 static weft_value join_bias(const writing *w, const slopes *d)
 {
-    weft_value rows[2];
+    weft_value parts[2];
     for (int i = 0; i < w->r.n_parts; i++) {
         weft_value columns[2];
         for (int k = 0; k < w->r.n_parts; k++)
             columns[k] = bias_of(w, d, i, k);
-        rows[i] = join_parts(w, columns, &w->column);
+        parts[i] = join_parts(w, columns, &w->column);
     }
-    return join_parts(w, rows, &w->query);
+    return join_parts(w, parts, &w->query);
 }
 
 /* What is kept of rows; of those that fill up so much that their weights are 0: a bias of keys has large ones otherwise, and inf
  * times their gradient, 0, is none. */
 static weft_value kept_of(const writing *w, weft_value kept)
 {
-    const weft_dim rows = w->query.rows, all = filled(w, &w->query);
-    if (all.size == rows.size) return kept;
+    const weft_dim some = w->query.rows, all = filled(w, &w->query);
+    if (all.size == some.size) return kept;
     weft_value row = weft_iota(kept.graph, WEFT_I32, all);
-    weft_value is_row = weft_less(row, number(row, (double)rows.size));
+    weft_value is_row = weft_less(row, number(row, (double)some.size));
     weft_value more = weft_where(is_row, number(kept, 0.0), number(kept, 1e30));
-    return weft_add(weft_reindex(kept, rows, all, 1, 0, 1), more);
+    return weft_add(weft_reindex(kept, some, all, 1, 0, 1), more);
 }
 
 static void write_gradient(weft_vjp *vjp, const writing *w)
@@ -423,10 +423,10 @@ static void write_gradient(weft_vjp *vjp, const writing *w)
     for (int i = 0; i < 2; i++)
         d.q[i] = d.k[i] = d.v[i] = d.bias[i][0] = d.bias[i][1] = weft_no_value(vjp->graph);
     for (int i = 0; i < w->r.n_parts; i++) {
-        weft_value rows[4];
+        weft_value part[4];
         for (int k = 0; k < 4; k++)
-            rows[k] = take_part(w, of_rows[k], &w->query, i);
-        differentiate(w, rows, i, &d);
+            part[k] = take_part(w, of_rows[k], &w->query, i);
+        differentiate(w, part, i, &d);
     }
     vjp->out[0] = join_parts(w, d.q, &w->query);
     vjp->out[1] = join_parts(w, d.k, &w->memory);
@@ -434,18 +434,18 @@ static void write_gradient(weft_vjp *vjp, const writing *w)
     if (w->r.attributes->bias_gradient) vjp->out[3] = join_bias(w, &d);
 }
 
-static void write_in_turns(weft_vjp *vjp, const weft_form *form, bool is_balanced)
+static void write_in_turns(weft_vjp *vjp, const weft_variant *variant, bool is_balanced)
 {
-    const writing w = begin_writing(vjp, form, is_balanced);
+    const writing w = begin_writing(vjp, variant, is_balanced);
     (vjp->site->n_out > 2 ? write_gradient : write_forward)(vjp, &w);
 }
 
-void weft_ring_write(weft_vjp *vjp, const weft_form *form)
+void weft_ring_write(weft_vjp *vjp, const weft_variant *variant)
 {
-    write_in_turns(vjp, form, false);
+    write_in_turns(vjp, variant, false);
 }
 
-void weft_ring_write_balanced(weft_vjp *vjp, const weft_form *form)
+void weft_ring_write_balanced(weft_vjp *vjp, const weft_variant *variant)
 {
-    write_in_turns(vjp, form, true);
+    write_in_turns(vjp, variant, true);
 }

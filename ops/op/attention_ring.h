@@ -1,4 +1,4 @@
-/* attention_ring.h: blocks of rows as a ring has them, and their use (attention_ring.c); attention_forms.c has the
+/* attention_ring.h: blocks of rows as a ring has them, and their use (attention_ring.c); attention_variants.c has the
  * cost. */
 #ifndef WEFT_ATTENTION_RING_H
 #define WEFT_ATTENTION_RING_H
@@ -33,8 +33,8 @@ bool weft_ring_sees_any(const weft_ring *r, weft_ring_pair m);
 int64_t weft_ring_n_turns(const weft_ring *r);
 /* Turn number i: 0, 1, -1, 2, -2, ... */
 int64_t weft_ring_turn(int64_t i);
-/* Attention, or its gradient, turn by turn: `write` of their forms. */
-void weft_ring_write(weft_vjp *vjp, const weft_form *form);
-void weft_ring_write_balanced(weft_vjp *vjp, const weft_form *form);
+/* Attention, or its gradient, turn by turn: `write` of their variants. */
+void weft_ring_write(weft_vjp *vjp, const weft_variant *variant);
+void weft_ring_write_balanced(weft_vjp *vjp, const weft_variant *variant);
 
 #endif

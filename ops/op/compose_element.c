@@ -17,6 +17,15 @@ weft_value weft_silu(weft_value x)
     return weft_mul(x, weft_sigmoid(x));
 }
 
+/* Below -3 it is 0, at minus infinity too: so x is not taken from there.
+ * source  Howard et al. 2019, "Searching for MobileNetV3" */
+weft_value weft_hardswish(weft_value x)
+{
+    if (x.id == 0) return weft_no_value(x.graph);
+    const weft_value share = weft_scale(weft_clamp(weft_shift(x, 3.0), 0.0, 6.0), 1.0 / 6.0);
+    return weft_mul(weft_maximum(x, number_like(x, -3.0)), share);
+}
+
 /* Of what is not above 0 alone: else exp, and with it the gradient, would be infinite where nobody looks. */
 weft_value weft_elu(weft_value x, double by)
 {

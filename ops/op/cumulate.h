@@ -13,8 +13,8 @@ typedef struct weft_cumulating {
     const weft_op *op;
     weft_value (*both)(weft_value before, weft_value x);
     double neutral[WEFT_DTYPES];
-    bool
-        ties; /* the neutral value can be an element, which is then no neutral one: gradients go to it */
+    /* the neutral value can be an element, which is then no neutral one: gradients go to it */
+    bool ties;
 } weft_cumulating;
 /* Along dim, by blocks where it is long. */
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,

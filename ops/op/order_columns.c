@@ -150,7 +150,8 @@ static weft_value in_columns(const columns *c, weft_value x)
 /* Of all [n], those that are not in the first or the last half of a column. */
 static weft_value inner(const columns *c, weft_graph *graph)
 {
-    const double half = (double)(c->within.size / 2), n = (double)c->all.size;
+    const int64_t in_half = c->within.size / 2;
+    const double half = (double)in_half, n = (double)c->all.size;
     const weft_value at = weft_iota(graph, WEFT_I32, c->all);
     const weft_value low = weft_constant(graph, WEFT_I32, WEFT_SCALAR, half);
     const weft_value high = weft_constant(graph, WEFT_I32, WEFT_SCALAR, n - half);

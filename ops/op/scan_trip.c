@@ -64,7 +64,7 @@ weft_value weft_scan_begin_over(weft_graph *graph, int64_t trips, weft_dim whole
 /* Values carried in the body that have no next one; 0: all have. */
 static uint32_t find_unfinished(const weft_graph *graph, uint32_t scan)
 {
-    for (uint32_t id = weft_node_of(graph, graph->scans[scan].trip) - graph->nodes;
+    for (uint32_t id = (uint32_t)(weft_node_of(graph, graph->scans[scan].trip) - graph->nodes);
          id < graph->n_nodes; id++) {
         const weft_node *node = &graph->nodes[id];
         if (node->op != &weft_op_scan_carry || node->scan != scan) continue;

@@ -27,7 +27,7 @@ double weft_step_work(const weft_plan *plan, const weft_step *step)
         bytes += (double)weft_placed_bytes(plan, step->in[i], 0);
     for (int o = 0; o < step->n_out; o++)
         bytes += (double)weft_placed_bytes(plan, step->out[o], 0);
-    const double flops = weft_work_price(&plan->cost, weft_step_flops(plan, step, 0));
+    const double flops = weft_work_price(&plan->build.cost, weft_step_flops(plan, step, 0));
     return fmax(flops, bytes / (2 * WEFT_COPIES_PER_BYTE));
 }
 
@@ -38,7 +38,8 @@ double weft_usual_latency(const weft_cost *cost)
 
 double weft_latency_price(const weft_plan *plan, uint32_t axes)
 {
-    return plan->cost.latency > 0 ? plan->cost.latency : weft_link_over(plan, axes).latency;
+    return plan->build.cost.latency > 0 ? plan->build.cost.latency
+                                        : weft_link_over(plan, axes).latency;
 }
 
 static int group_size(const weft_mesh *mesh, uint32_t axes)

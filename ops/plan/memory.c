@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { alignment = 64 };
-
 typedef struct packing {
     const weft_plan *plan;
     int rank;
@@ -29,11 +27,6 @@ typedef struct packing {
     uint32_t *last_use, *busy;
     bool *is_taken;
 } packing;
-
-static int64_t round_up(int64_t bytes)
-{
-    return (bytes + alignment - 1) / alignment * alignment;
-}
 
 static void use(packing *p, uint32_t placed, uint32_t step)
 {
@@ -91,7 +84,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int o = 0; o < step->n_out; o++) {
             uint32_t owner = weft_placed_owner(plan, step->out[o]);
             if (plan->placed[owner].home == WEFT_TEMPORARY && !p->of_placed[owner]) {
-                p->buffers[p->n_buffers].bytes = round_up(weft_placed_bytes(plan, owner, p->rank));
+                p->buffers[p->n_buffers].bytes = weft_placed_room(plan, owner, p->rank);
                 p->of_placed[owner] = ++p->n_buffers;
             }
             use(p, owner, s);
@@ -101,8 +94,8 @@ static weft_status make_buffers(packing *p, weft_error *error)
         int64_t scratch = 0;
         WEFT_TRY(weft_keep_scratch(p->moves, plan, step, &scratch, error));
         if (!scratch) continue;
-        p->buffers[p->n_buffers] =
-            (weft_buffer){.bytes = round_up(scratch), .first = s, .last = weft_step_end(step, s)};
+        p->buffers[p->n_buffers] = (weft_buffer){
+            .bytes = weft_aligned(scratch), .first = s, .last = weft_step_end(step, s)};
         p->of_step[s] = ++p->n_buffers;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
@@ -290,7 +283,7 @@ weft_status weft_plan_buffers(const weft_plan *plan, weft_step *steps, uint32_t 
     weft_plan changed = *plan;
     changed.steps = steps;
     changed.n_steps = n_steps;
-    packing p = {.plan = &changed, .arena = arena, .moves = plan->moves};
+    packing p = {.plan = &changed, .arena = arena, .moves = plan->build.moves};
     return list_buffers(&p, memory, error);
 }
 
@@ -320,7 +313,7 @@ static weft_status copy_memory(weft_plan *plan, const weft_memory *memory, weft_
 
 static weft_status lay_out(weft_plan *plan, weft_arena *arena, weft_error *error)
 {
-    packing p = {.plan = plan, .arena = arena, .moves = plan->moves};
+    packing p = {.plan = plan, .arena = arena, .moves = plan->build.moves};
     weft_memory memory;
     WEFT_TRY(list_buffers(&p, &memory, error));
     WEFT_TRY(weft_trial_settle(plan, &memory, error));

@@ -155,7 +155,7 @@ static bool enter(timeline *t, uint32_t node, uint32_t from, int shift, life b, 
 static uint32_t find_moments(timeline *t, weft_buffer *const *order, uint32_t n)
 {
     enum { BEGINS = 1, ENDS = 2 };
-    uint32_t moment = 0;
+    uint32_t now = 0;
     bool has_ended = false;
     memset(t->moments, 0, t->n_steps * sizeof *t->moments);
     for (uint32_t i = 0; i < n; i++) {
@@ -164,11 +164,11 @@ static uint32_t find_moments(timeline *t, weft_buffer *const *order, uint32_t n)
     }
     for (uint32_t s = 0; s < t->n_steps; s++) {
         const uint32_t what = t->moments[s];
-        if (what & BEGINS && has_ended) moment++, has_ended = false;
+        if (what & BEGINS && has_ended) now++, has_ended = false;
         has_ended |= (what & ENDS) != 0;
-        t->moments[s] = moment;
+        t->moments[s] = now;
     }
-    return moment + 1;
+    return now + 1;
 }
 
 weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timeline **opened,

@@ -28,7 +28,7 @@ static int64_t bytes_of(const weft_plan *plan, const weft_placed *placed, int ra
 uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
 {
     void *all = plan->placed;
-    if (!grow(&all, sizeof *placed, plan->n_placed + 1, &plan->cap_placed)) return 0;
+    if (!grow(&all, sizeof *placed, plan->n_placed + 1, &plan->build.cap_placed)) return 0;
     plan->placed = all;
     if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
     plan->placed[plan->n_placed] = *placed;
@@ -51,7 +51,7 @@ weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
 {
     void *all = plan->steps;
     const void *in = step->in, *out = step->out, *links = step->links, *space = step->space;
-    if (!grow(&all, sizeof *step, plan->n_steps, &plan->cap_steps)) return NULL;
+    if (!grow(&all, sizeof *step, plan->n_steps, &plan->build.cap_steps)) return NULL;
     plan->steps = all;
     if (!keep_list(plan->arena, &in, step->n_in, sizeof *step->in) ||
         !keep_list(plan->arena, &out, step->n_out, sizeof *step->out) ||
@@ -67,7 +67,7 @@ weft_step *weft_plan_step(weft_plan *plan, const weft_step *step)
 weft_planned_skip *weft_plan_skip(weft_plan *plan)
 {
     void *all = plan->skips;
-    if (!grow(&all, sizeof *plan->skips, plan->n_skips, &plan->cap_skips)) return NULL;
+    if (!grow(&all, sizeof *plan->skips, plan->n_skips, &plan->build.cap_skips)) return NULL;
     plan->skips = all;
     return &plan->skips[plan->n_skips++];
 }
@@ -75,7 +75,8 @@ weft_planned_skip *weft_plan_skip(weft_plan *plan)
 weft_decision *weft_plan_decision(weft_plan *plan)
 {
     void *all = plan->decisions;
-    if (!grow(&all, sizeof *plan->decisions, plan->n_decisions, &plan->cap_decisions)) return NULL;
+    if (!grow(&all, sizeof *plan->decisions, plan->n_decisions, &plan->build.cap_decisions))
+        return NULL;
     plan->decisions = all;
     return &plan->decisions[plan->n_decisions++];
 }
@@ -100,6 +101,11 @@ int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
 {
     const weft_placed *p = &plan->placed[placed];
     return rank == 0 ? p->bytes : bytes_of(plan, p, rank);
+}
+
+int64_t weft_placed_room(const weft_plan *plan, uint32_t placed, int rank)
+{
+    return weft_aligned(weft_placed_bytes(plan, placed, rank));
 }
 
 bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n)
@@ -155,7 +161,7 @@ static double kernel_flops(const weft_plan *plan, const weft_step *step, int ran
         weft_placed_view(plan, step->out[o], rank, &view);
         make_local(&site.out[o], &view);
     }
-    return node->op->flops ? node->op->flops(&site) : (double)weft_view_count(&view);
+    return weft_site_flops(&site);
 }
 
 static double link_flops(const weft_plan *plan, const weft_fused_op *link, const weft_view *space)
@@ -168,7 +174,7 @@ static double link_flops(const weft_plan *plan, const weft_fused_op *link, const
         make_local(&site.in[i], space);
     for (int o = 0; o < node->n_out; o++)
         make_local(&site.out[o], space);
-    return node->op->flops ? node->op->flops(&site) : weft_count_of(&site.out[0].shape);
+    return weft_site_flops(&site);
 }
 
 /* all: of all nodes; else of those that repeat others. */

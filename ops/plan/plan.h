@@ -61,8 +61,8 @@ typedef struct weft_step {
     const char *reason;
     /* of an exchange that goes on: it is finished before this step; the number of steps: at the end; 0: at once */
     uint32_t until;
-    bool
-        is_ahead; /* it is done for the trip of its scan after this one, so not in the last (prefetch.c) */
+    /* it is done for the trip of its scan after this one, so not in the last (prefetch.c) */
+    bool is_ahead;
 } weft_step;
 
 /* Of the links along an axis (links.c), in bytes through one of the usual speed. */
@@ -74,8 +74,8 @@ typedef struct weft_link_price {
 typedef struct weft_timing {
     uint32_t queue; /* of plan->queues */
     uint32_t n_waits;
-    const uint32_t
-        *waits; /* [n_waits] steps of other queues, none of which another one's end implies */
+    /* [n_waits] steps of other queues, none of which another one's end implies */
+    const uint32_t *waits;
 } weft_timing;
 
 /* The scratch of conversions, as one rank has them (scratch.c). */
@@ -94,16 +94,25 @@ typedef struct weft_memory {
     const struct weft_memory *next; /* of a list of those of other ranks */
 } weft_memory;
 
+/* What is needed while it is built alone: how it was asked for, and what passes keep for each other. */
+typedef struct weft_building {
+    bool strict, is_explained, is_synchronous, has_infinities;
+    int64_t unrolled;          /* scans of at most so many trips are written down trip by trip */
+    const weft_policy *policy; /* NULL: none */
+    weft_cost cost;
+    const weft_variant **written; /* [graph->n_nodes] as what a node is expanded; NULL: as it is */
+    weft_known_moves *moves;      /* rank 0's; before lower NULL */
+    struct weft_trial *trials;    /* arenas that passes have compared (trials.h) */
+    uint32_t cap_placed, cap_steps, cap_skips, cap_decisions; /* room in the lists below */
+} weft_building;
+
 typedef struct weft_plan {
     weft_arena *arena;
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
-    bool strict, is_explained, is_synchronous, has_infinities;
-    int64_t unrolled;          /* scans of at most so many trips are written down trip by trip */
-    const weft_policy *policy; /* while it is built; NULL: none */
-    const char *policy_name;   /* NULL: none */
-    weft_cost cost;            /* while it is built */
+    weft_building build;
+    const char *policy_name; /* NULL: none */
     weft_link_price links[WEFT_MAX_AXES];
     const char *link_text; /* as they were stated; NULL: the usual */
     weft_precision precision;
@@ -115,25 +124,21 @@ typedef struct weft_plan {
      * 0: none */
     uint32_t *kept;
     weft_placed *placed; /* [n_placed], 0 is not used */
-    uint32_t n_placed, cap_placed;
+    uint32_t n_placed;
     weft_step *steps; /* [n_steps] */
-    uint32_t n_steps, cap_steps;
+    uint32_t n_steps;
     weft_planned_skip *skips; /* [n_skips] rules that were skipped */
-    uint32_t n_skips, cap_skips;
+    uint32_t n_skips;
     weft_planned_candidate candidates[WEFT_CANDIDATES]; /* what place compared */
     int n_candidates;
-    weft_planned_form *forms; /* [n_forms] what expand compared */
-    int n_forms;
-    const weft_form **
-        written; /* [graph->n_nodes] while it is expanded: as what a node is written; NULL: as it is */
-    weft_known_moves *moves;  /* rank 0's; filled while it is built; before lower NULL */
+    weft_planned_variant *variants; /* [n_variants] what expand compared */
+    int n_variants;
     weft_decision *decisions; /* [n_decisions] when explained */
-    uint32_t n_decisions, cap_decisions;
-    weft_memory
-        packed; /* rank 0's, once the order of steps is the last one; offset NULL: not known */
-    struct weft_trial *trials; /* while it is built: arenas that passes have compared (trials.h) */
-    const weft_memory *
-        others; /* ranks' that are known besides, while a program lays out those here; NULL: none */
+    uint32_t n_decisions;
+    /* rank 0's, once the order of steps is the last one; offset NULL: not known */
+    weft_memory packed;
+    /* ranks' that are known besides, while a program lays out those here; NULL: none */
+    const weft_memory *others;
     /* By weft_plan_index, when all passes are done: */
     uint32_t *user_of;     /* [graph->n_tensors] the first user's value it stands for; 0: none */
     uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
@@ -159,6 +164,8 @@ weft_planned_skip *weft_plan_skip(weft_plan *plan);
 weft_decision *weft_plan_decision(weft_plan *plan);
 
 int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank); /* of the rank's box */
+/* What they take of an arena. Rank 0's are no fewer than another's. */
+int64_t weft_placed_room(const weft_plan *plan, uint32_t placed, int rank);
 void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
                       weft_view *view); /* data NULL */
 /* The placed tensor that owns the memory of this one. */

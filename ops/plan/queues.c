@@ -18,8 +18,8 @@
 typedef struct queueing {
     weft_plan *plan;
     uint32_t n; /* queues */
-    uint32_t *
-        known; /* [n_steps][n] after a step: of each queue 1 + the last step that is known to be over; 0: none */
+    /* [n_steps][n] after a step: of each queue 1 + the last step that is known to be over; 0: none */
+    uint32_t *known;
     uint32_t *knows; /* [n][n] the same, of each queue by now */
     uint32_t *over;  /* [n] what has to be over by now */
     uint32_t *ends,
@@ -77,13 +77,13 @@ static void learn(uint32_t *knows, const uint32_t *from, uint32_t n)
 static weft_status find_waits(queueing *g, uint32_t s, weft_error *error)
 {
     weft_timing *timing = &g->plan->timings[s];
-    uint32_t *knows = g->knows + timing->queue * g->n, found[1 << WEFT_MAX_AXES], step;
+    uint32_t *knows = g->knows + (size_t)timing->queue * g->n, found[1 << WEFT_MAX_AXES], step;
     while ((step = latest_unknown(g, timing->queue))) {
         found[timing->n_waits++] = step - 1;
-        learn(knows, g->known + (step - 1) * g->n, g->n);
+        learn(knows, g->known + (size_t)(step - 1) * g->n, g->n);
     }
     knows[timing->queue] = s + 1;
-    memcpy(g->known + s * g->n, knows, g->n * sizeof *knows);
+    memcpy(g->known + (size_t)s * g->n, knows, g->n * sizeof *knows);
     if (!timing->n_waits) return WEFT_OK;
     const size_t bytes = timing->n_waits * sizeof *found;
     uint32_t *waits = weft_arena_take(g->plan->arena, bytes);

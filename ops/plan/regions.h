@@ -14,8 +14,8 @@ typedef struct weft_regions {
     const weft_graph *graph;
     uint32_t *part;        /* [n_steps] the number of its part; that of a fence is its own */
     uint32_t *begin, *end; /* [n_scans] the fences of a scan */
-    uint32_t *
-        guard; /* [n_scans] behind which what a trip leaves is made: its guard, or else its begin */
+    /* [n_scans] behind which what a trip leaves is made: its guard, or else its begin */
+    uint32_t *guard;
 } weft_regions;
 
 /* weft_find_regions - of the steps as they stand; in `arena`. Local; pure. */

@@ -114,7 +114,7 @@ weft_status weft_step_scratch(const weft_plan *plan, const weft_step *step, int 
     *bytes = 0;
     if (step->kind == WEFT_STEP_KERNEL) return kernel_scratch(plan, step, rank, bytes, error);
     if (step->kind != WEFT_STEP_CONVERT) return WEFT_OK;
-    const weft_known_moves *moves = plan->moves;
+    const weft_known_moves *moves = plan->build.moves;
     const known_move *known =
         moves && moves->rank == rank ? find_move(moves, plan, step, hash_of(plan, step)) : NULL;
     if (known == NULL) return move_scratch(plan, step, rank, bytes, error);

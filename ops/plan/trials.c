@@ -19,19 +19,19 @@ static bool is_same(const weft_trial *trial, const weft_memory *memory)
 /* It goes to the front: those that nobody has asked for lately are at the end. */
 static weft_trial *find(weft_plan *plan, const weft_memory *memory)
 {
-    weft_trial **link = &plan->trials, *found;
+    weft_trial **link = &plan->build.trials, *found;
     while (*link != NULL && !is_same(*link, memory))
         link = &(*link)->next;
     if ((found = *link) == NULL) return NULL;
     *link = found->next;
-    found->next = plan->trials;
-    plan->trials = found;
+    found->next = plan->build.trials;
+    plan->build.trials = found;
     return found;
 }
 
 static void drop_beyond(weft_plan *plan, int n_kept)
 {
-    for (weft_trial **link = &plan->trials, *trial; (trial = *link) != NULL;) {
+    for (weft_trial **link = &plan->build.trials, *trial; (trial = *link) != NULL;) {
         if (trial->n_users > 0 || n_kept-- > 0) {
             link = &trial->next;
             continue;
@@ -69,8 +69,8 @@ static weft_status create(weft_plan *plan, uint32_t n_steps, const weft_memory *
         return status;
     }
     drop_beyond(plan, MOST_KEPT - 1);
-    trial->next = plan->trials;
-    *made = plan->trials = trial;
+    trial->next = plan->build.trials;
+    *made = plan->build.trials = trial;
     return WEFT_OK;
 }
 
@@ -103,7 +103,7 @@ void weft_trial_close(weft_trial **trial)
 
 void weft_trials_end(weft_plan *plan)
 {
-    for (weft_trial *trial = plan->trials; trial != NULL; trial = trial->next)
+    for (weft_trial *trial = plan->build.trials; trial != NULL; trial = trial->next)
         trial->n_users = 0;
     drop_beyond(plan, 0);
 }

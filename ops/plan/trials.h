@@ -11,7 +11,7 @@
 #include "plan.h"
 
 typedef struct weft_trial {
-    struct weft_trial *next; /* of plan->trials */
+    struct weft_trial *next; /* of plan->build.trials */
     int n_users;
     weft_arena *arena;
     weft_packing packing;

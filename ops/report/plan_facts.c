@@ -330,18 +330,18 @@ weft_status weft_plan_candidate_at(const weft_program *program, int index,
     return WEFT_OK;
 }
 
-int weft_plan_n_forms(const weft_program *program)
+int weft_plan_n_variants(const weft_program *program)
 {
-    return program ? program->plan->n_forms : 0;
+    return program ? program->plan->n_variants : 0;
 }
 
-weft_status weft_plan_form_at(const weft_program *program, int index, weft_planned_form *form,
-                              weft_error *error)
+weft_status weft_plan_variant_at(const weft_program *program, int index,
+                                 weft_planned_variant *variant, weft_error *error)
 {
     WEFT_GIVEN(program, error);
-    WEFT_GIVEN(form, error);
-    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_forms, __func__, "form", error));
-    *form = program->plan->forms[index];
+    WEFT_GIVEN(variant, error);
+    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_variants, __func__, "variant", error));
+    *variant = program->plan->variants[index];
     return WEFT_OK;
 }
 

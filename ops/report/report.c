@@ -284,16 +284,16 @@ static weft_status print_steps(const weft_program *program, FILE *file, weft_err
     return WEFT_OK;
 }
 
-/* Of each op the forms that it could be written in, with what they cost; the one taken is marked. */
-static weft_status print_forms(const weft_program *program, FILE *file, weft_error *error)
+/* Of each op the variants that it could be written in, with what they cost; the one taken is marked. */
+static weft_status print_variants(const weft_program *program, FILE *file, weft_error *error)
 {
-    if (!weft_plan_n_forms(program)) return WEFT_OK;
+    if (!weft_plan_n_variants(program)) return WEFT_OK;
     fputs("\nforms compared (price in bytes; exchanged beforehand + beside work; held of others)\n",
           file);
-    for (int i = 0; i < weft_plan_n_forms(program); i++) {
-        weft_planned_form f;
+    for (int i = 0; i < weft_plan_n_variants(program); i++) {
+        weft_planned_variant f;
         char place[160], bytes[3][32];
-        WEFT_TRY(weft_plan_form_at(program, i, &f, error));
+        WEFT_TRY(weft_plan_variant_at(program, i, &f, error));
         weft_report_place(f.op, f.builder, f.file, f.line, place, sizeof place);
         human_bytes(f.before_bytes, bytes[0], sizeof bytes[0]);
         human_bytes(f.beside_bytes, bytes[1], sizeof bytes[1]);
@@ -357,7 +357,7 @@ static weft_status print_plan(const weft_program *program, FILE *file, weft_erro
     if (weft_plan_n_queues(program) > 1) WEFT_TRY(print_queues(program, file, error));
     WEFT_TRY(print_moves(program, file, error));
     WEFT_TRY(print_kernels(program, file, error));
-    WEFT_TRY(print_forms(program, file, error));
+    WEFT_TRY(print_variants(program, file, error));
     if (weft_plan_n_decisions(program)) {
         WEFT_TRY(print_candidates(program, file, error));
         print_decisions(program, file);

@@ -226,15 +226,15 @@ static weft_status candidates_json(const weft_program *program, json_t *list, we
 
 static weft_status forms_json(const weft_program *program, json_t *list, weft_error *error)
 {
-    for (int i = 0; i < weft_plan_n_forms(program); i++) {
-        weft_planned_form f;
-        WEFT_TRY(weft_plan_form_at(program, i, &f, error));
+    for (int i = 0; i < weft_plan_n_variants(program); i++) {
+        weft_planned_variant f;
+        WEFT_TRY(weft_plan_variant_at(program, i, &f, error));
         WEFT_TRY(
             add(list,
                 json_pack("{s:s, s:s, s:s?, s:s?, s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:b}",
                           "phase", weft_phase_name(f.phase), "op", f.op, "builder", f.builder,
-                          "file", f.file, "line", f.line, "axes", f.axes, "form", f.name, "price",
-                          number(f.price), "before", number(f.before_bytes), "beside",
+                          "file", f.file, "line", f.line, "axes", f.axes, "variant", f.name,
+                          "price", number(f.price), "before", number(f.before_bytes), "beside",
                           number(f.beside_bytes), "held", number(f.held_bytes), "exchanges",
                           f.n_exchanges, "taken", f.is_taken),
                 error));
@@ -315,7 +315,7 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     json_t *root = json_object(), *traffic = json_array(), *skipped = json_array();
     json_t *homes = json_array(), *versions = json_array(), *moves = json_array();
     json_t *steps = json_array(), *decisions = json_array(), *candidates = json_array();
-    json_t *queues = json_array(), *forms = json_array();
+    json_t *queues = json_array(), *variants = json_array();
     weft_status status = head_json(program, root, error);
     if (status == WEFT_OK) status = traffic_json(program, traffic, error);
     if (status == WEFT_OK) status = skipped_json(program, skipped, error);
@@ -323,12 +323,12 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
     if (status == WEFT_OK) status = steps_json(program, moves, steps, error);
     if (status == WEFT_OK) status = queues_json(program, queues, error);
     if (status == WEFT_OK) status = candidates_json(program, candidates, error);
-    if (status == WEFT_OK) status = forms_json(program, forms, error);
+    if (status == WEFT_OK) status = forms_json(program, variants, error);
     if (status == WEFT_OK) status = decisions_json(program, decisions, error);
-    json_t *lists = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "forms", forms,
-                              "queues", queues, "traffic", traffic, "skipped", skipped, "tensors",
-                              homes, "collectives", moves, "versions", versions, "step_list", steps,
-                              "candidates", candidates, "decisions", decisions);
+    json_t *lists = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "variants",
+                              variants, "queues", queues, "traffic", traffic, "skipped", skipped,
+                              "tensors", homes, "collectives", moves, "versions", versions,
+                              "step_list", steps, "candidates", candidates, "decisions", decisions);
     if (status == WEFT_OK && (!lists || json_object_update(root, lists) != 0))
         status = weft_fail_memory(error, sizeof *traffic);
     if (status == WEFT_OK) status = write_json(root, file, error);

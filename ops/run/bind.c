@@ -18,17 +18,20 @@ static int64_t top_of(const weft_rank *rank, uint32_t placed)
 static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     const weft_step *step = bound->step;
-    const size_t bytes = (size_t)step->n_in * sizeof *bound->moved;
-    bound->moved = weft_arena_take(rank->program->arena, bytes);
-    if (!bound->moved) return weft_fail_memory(error, bytes);
+    const size_t bytes = (size_t)step->n_in * sizeof *bound->exchange.moved;
+    bound->exchange.moved = weft_arena_take(rank->program->arena, bytes);
+    if (!bound->exchange.moved) return weft_fail_memory(error, bytes);
     for (int i = 0; i < step->n_in; i++)
-        bound->moved[i] = (weft_move_memory){rank->memory[step->in[i]], rank->memory[step->out[i]]};
+        bound->exchange.moved[i] =
+            (weft_move_memory){rank->memory[step->in[i]], rank->memory[step->out[i]]};
     const bool gathers = bound->shared && bound->shared->gathers; /* without an exchange */
     if (step->convert.axes && !gathers)
-        bound->comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
-    WEFT_TRY(weft_step_move(rank->program->plan, step, rank->rank, &bound->move, error));
-    bound->scratch_bytes = weft_move_scratch(bound->move); /* planned, whoever uses it */
-    return gathers ? WEFT_OK : weft_flight_create(bound->move, bound->comm, &bound->flight, error);
+        bound->exchange.comm = weft_comm_of(rank->program->comms, rank->rank, step->convert.axes);
+    WEFT_TRY(weft_step_move(rank->program->plan, step, rank->rank, &bound->exchange.move, error));
+    bound->scratch_bytes = weft_move_scratch(bound->exchange.move); /* planned, whoever uses it */
+    return gathers ? WEFT_OK
+                   : weft_flight_create(bound->exchange.move, bound->exchange.comm,
+                                        &bound->exchange.flight, error);
 }
 
 /* What a trip sees of a tensor, or puts into a stack, is the trip's element of the first dim. */
@@ -43,13 +46,14 @@ static void bind_trip(weft_rank *rank, weft_bound_step *bound, int64_t bytes)
     const int64_t first =
         attributes->is_reversed ? (graph->scans[attributes->scan].trips - 1) * bytes : 0;
     const bool is_before = bound->step->scan == graph->scans[attributes->scan].parent;
-    bound->trip = is_before ? rank->trips : &rank->trips[attributes->scan];
+    bound->copy.trip = is_before ? rank->trips : &rank->trips[attributes->scan];
     if (is_each) {
-        bound->from = (const char *)bound->from + first + (bound->step->is_ahead ? moves : 0);
-        bound->from_moves = moves;
+        bound->copy.from =
+            (const char *)bound->copy.from + first + (bound->step->is_ahead ? moves : 0);
+        bound->copy.from_moves = moves;
     } else {
-        bound->to = (char *)bound->to + first;
-        bound->to_moves = moves;
+        bound->copy.to = (char *)bound->copy.to + first;
+        bound->copy.to_moves = moves;
     }
 }
 
@@ -63,11 +67,11 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
     const int64_t lines = (bytes + LINE - 1) / LINE;
     const int64_t begin = lines * bound->part.index / bound->part.count * LINE;
     const int64_t end = lines * (bound->part.index + 1) / bound->part.count * LINE;
-    bound->trip = rank->trips;
+    bound->copy.trip = rank->trips;
     if (bytes == 0) return WEFT_OK;
-    bound->from = (const char *)rank->memory[step->in[0]] + begin;
-    bound->to = (char *)rank->memory[step->out[0]] + begin;
-    bound->bytes = (end < bytes ? end : bytes) - begin;
+    bound->copy.from = (const char *)rank->memory[step->in[0]] + begin;
+    bound->copy.to = (char *)rank->memory[step->out[0]] + begin;
+    bound->copy.bytes = (end < bytes ? end : bytes) - begin;
     bind_trip(rank, bound, bytes);
     return WEFT_OK;
 }
@@ -83,7 +87,7 @@ static weft_status bind_begin(weft_rank *rank, weft_bound_step *bound, weft_erro
         const int64_t its = weft_placed_bytes(rank->program->plan, step->out[o], rank->rank);
         zeros[o] = (weft_zeros){rank->memory[step->out[o]], (its + 3) / 4};
     }
-    bound->zeros = zeros;
+    bound->fence.zeros = zeros;
     return WEFT_OK;
 }
 
@@ -95,7 +99,7 @@ static weft_status bind_end(weft_rank *rank, weft_bound_step *bound, weft_error 
     (void)error;
     while (steps[begin].kind != WEFT_STEP_BEGIN || steps[begin].scan != bound->step->scan)
         begin--;
-    bound->back = begin + 1;
+    bound->fence.back = begin + 1;
     return WEFT_OK;
 }
 
@@ -107,9 +111,9 @@ static weft_status bind_guard(weft_rank *rank, weft_bound_step *bound, weft_erro
     (void)error;
     while (plan->steps[end].kind != WEFT_STEP_END || plan->steps[end].scan != bound->step->scan)
         end++;
-    bound->back = end;
-    bound->is_last = weft_scan_of(&plan->graph->nodes[bound->step->node])->ends;
-    bound->from = rank->memory[bound->step->in[0]];
+    bound->fence.back = end;
+    bound->fence.is_last = weft_scan_of(&plan->graph->nodes[bound->step->node])->ends;
+    bound->fence.number = rank->memory[bound->step->in[0]];
     return WEFT_OK;
 }
 
@@ -213,10 +217,10 @@ static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *boun
     spot_facts facts;
     facts_of(plan, placed, &plan->graph->nodes[step->node].origin, &facts);
     if (step->kind == WEFT_STEP_CONVERT) facts.n_more = (uint64_t)step->n_in - 1;
-    if (bound->move != NULL && bound->comm != NULL) {
+    if (bound->exchange.move != NULL && bound->exchange.comm != NULL) {
         char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
         print_spot(&facts, what, where);
-        weft_flight_name(bound->flight, rank->program->mark, what, where);
+        weft_flight_name(bound->exchange.flight, rank->program->mark, what, where);
     } else {
         bound->spot = know_spot(rank, known, &facts);
     }
@@ -247,8 +251,8 @@ static void bind_ends(weft_rank *rank)
         weft_bound_step *bound = &rank->steps[s];
         const uint32_t end = weft_step_end(bound->step, s) + 1;
         /* of what is written together, nobody goes on before all of it is */
-        bound->goes_on = end > s + 1 && bound->shared == NULL;
-        if (!bound->goes_on) continue;
+        bound->exchange.goes_on = end > s + 1 && bound->shared == NULL;
+        if (!bound->exchange.goes_on) continue;
         uint32_t *ends = end < plan->n_steps ? &rank->steps[end].ends : &rank->last_ends;
         bound->next_end = *ends;
         *ends = s + 1;
@@ -293,8 +297,8 @@ void weft_unbind(weft_rank *rank)
     if (!rank->steps) return;
     weft_end_capturing(rank);
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++) {
-        weft_flight_destroy(&rank->steps[s].flight);
-        weft_move_destroy(&rank->steps[s].move);
+        weft_flight_destroy(&rank->steps[s].exchange.flight);
+        weft_move_destroy(&rank->steps[s].exchange.move);
         weft_unbind_kernel(&rank->steps[s]);
     }
 }

@@ -27,17 +27,17 @@ weft_status weft_bind_kernel(weft_rank *rank, weft_bound_step *bound, weft_error
     call->scratch = at >= 0 ? rank->arena + at : NULL;
     if (choice.kernel->prepare)
         WEFT_TRY(choice.kernel->prepare(call, rank->program->arena, &call->prepared, error));
-    bound->call = call;
-    bound->launch = choice.kernel->launch;
-    bound->waits = choice.kernel->waits;
-    bound->release = choice.kernel->prepare ? choice.kernel->release : NULL;
+    bound->kernel.call = call;
+    bound->kernel.launch = choice.kernel->launch;
+    bound->kernel.waits = choice.kernel->waits;
+    bound->kernel.release = choice.kernel->prepare ? choice.kernel->release : NULL;
     return WEFT_OK;
 }
 
 void weft_unbind_kernel(weft_bound_step *bound)
 {
-    if (bound->release) bound->release(bound->call->prepared);
-    bound->release = NULL;
+    if (bound->kernel.release) bound->kernel.release(bound->kernel.call->prepared);
+    bound->kernel.release = NULL;
 }
 
 weft_status weft_check_kernels(const weft_plan *plan, weft_error *error)

@@ -115,7 +115,7 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
         bind_segment(rank, step, g, op_of, &loop->segment[g]);
     const weft_loop_driver *driver;
     WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
-    bound->run_loop = driver->run;
-    bound->draws = weft_loop_draws(plan, step);
-    return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop, error);
+    bound->loop.run = driver->run;
+    bound->loop.draws = weft_loop_draws(plan, step);
+    return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop.prepared, error);
 }

@@ -51,7 +51,7 @@ static void turn_off(weft_rank *rank, const char *why)
 
 static bool is_the_hosts(const weft_bound_step *bound)
 {
-    return bound->step->kind == WEFT_STEP_CONVERT || bound->shared != NULL || bound->waits;
+    return bound->step->kind == WEFT_STEP_CONVERT || bound->shared != NULL || bound->kernel.waits;
 }
 
 /* Whether a stretch ends before step `s`: there the host waits for an exchange, or takes part. */
@@ -70,7 +70,7 @@ static void say_who_ends(weft_rank *rank, uint32_t s)
     (void)weft_origin_print(&plan->graph->nodes[plan->steps[s].node], at, sizeof at);
     snprintf(rank->capturer->why, sizeof rank->capturer->why, "the host %s of %.120s",
              plan->steps[s].kind == WEFT_STEP_CONVERT ? "takes part in an exchange"
-             : rank->steps[s].waits                   ? "reads a number"
+             : rank->steps[s].kernel.waits            ? "reads a number"
                                                       : "takes part in what ranks share",
              at);
 }

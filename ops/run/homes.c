@@ -109,14 +109,9 @@ enum { PAGE = 4096 };
  * would fall on the same few cache sets: so each large home begins elsewhere in its page. */
 enum { STAGGERED = 16 * PAGE, STAGGER = 17 * 64 };
 
-static int64_t home_bytes(const weft_program *program, uint32_t placed, int rank)
-{
-    return (weft_placed_bytes(program->plan, placed, rank) + 63) / 64 * 64;
-}
-
 static int64_t home_room(const weft_program *program, uint32_t placed, int rank)
 {
-    const int64_t bytes = home_bytes(program, placed, rank);
+    const int64_t bytes = weft_placed_room(program->plan, placed, rank);
     const int64_t room = bytes > 0 ? bytes + HOME_GAP : 0;
     return bytes < STAGGERED ? room : (room - STAGGER + PAGE - 1) / PAGE * PAGE + STAGGER;
 }
@@ -234,8 +229,8 @@ static weft_status take_homes(weft_rank *rank, weft_error *error)
         const int64_t room = home_room(rank->program, id, rank->rank);
         if (room == 0) continue;
         rank->memory[id] = at;
-        FORBID(at + home_bytes(rank->program, id, rank->rank),
-               room - home_bytes(rank->program, id, rank->rank));
+        FORBID(at + weft_placed_room(rank->program->plan, id, rank->rank),
+               room - weft_placed_room(rank->program->plan, id, rank->rank));
         at += room;
         WEFT_TRY(initialize(rank, id, error));
     }

@@ -44,8 +44,8 @@ typedef struct filling {
     weft_block make, cast; /* cast NULL: the numbers are doubles */
     weft_block_env env;    /* all but the index */
     int outer; /* dims up to this one are gone through one by one; those after it are whole, ... */
-    int64_t
-        run; /* ... so that as many elements follow each other in the tensor as well           */
+    /* ... so that as many elements follow each other in the tensor as well           */
+    int64_t run;
 } filling;
 
 /* Dims from the last: as long as a dim is whole, what stands before it goes on behind it. */

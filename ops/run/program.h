@@ -39,43 +39,62 @@ typedef struct weft_zeros {
     int64_t count;
 } weft_zeros;
 
-/* One step of one rank, ready to run. What every run needs comes first: one cache line. */
-struct weft_bound_step {
-    weft_step_run run;
-    int64_t top_bytes;  /* the highest byte of the arena that the step touches */
-    uint32_t spot;      /* as the recorder names it */
-    int traffic;        /* its kind among the rank's; -1: it makes none        */
-    weft_launch launch; /* kernel */
+/* What a step of each kind is bound to. */
+typedef struct weft_bound_kernel {
+    weft_launch launch;
     weft_call *call;
-    void *loop; /* loop */
-    void (*run_loop)(void *loop, uint64_t run, int64_t trip);
-    const weft_node *
-        draws; /* of a loop in a scan's body, whose random numbers are others in each trip; else NULL */
-    uint32_t
-        ends; /* step + 1 of an exchange that is finished before this one; its next is its `next_end` */
-    uint32_t next_end;
-    bool goes_on; /* convert: the next step does not wait for it */
+    void (*release)(void *prepared); /* NULL: nothing to give back */
+    bool waits;                      /* for the device */
+} weft_bound_kernel;
+
+typedef struct weft_bound_loop {
+    void *prepared;
+    void (*run)(void *prepared, uint64_t run, int64_t trip);
+    const weft_node *draws; /* in a scan's body: whose random numbers differ by trip; else NULL */
+} weft_bound_loop;
+
+typedef struct weft_bound_exchange {
     weft_flight *flight;
     weft_move_memory *moved; /* [step->n_in] */
-    const void *from;        /* copy */
+    weft_move *move;
+    weft_comm *comm;
+    bool goes_on; /* the next step does not wait for it */
+} weft_bound_exchange;
+
+typedef struct weft_bound_copy {
+    const void *from;
     void *to;
-    void *scratch;
-    int64_t bytes; /* copy */
-    const int64_t
-        *trip; /* copy: of the scan in each trip of which an element is copied; 0 in another copy */
+    int64_t bytes;
+    const int64_t *trip; /* of the scan in each trip of which an element is copied; else 0 */
     int64_t from_moves, to_moves; /* by so many bytes a trip */
-    /* end: the step that goes on in the next trip; guard: the end of the scan; else 0 */
-    uint32_t back;
-    bool is_off, is_last;    /* guard: this trip does not go on; nor then does another after it */
+} weft_bound_copy;
+
+/* The begin and the end of a region, and a guard. */
+typedef struct weft_bound_fence {
     const weft_zeros *zeros; /* [step->n_out] begin: what begins as zero */
+    const void *number;      /* guard: what it reads */
+    uint32_t back;        /* end: where the next trip goes on; guard: the end of the scan; else 0 */
+    bool is_off, is_last; /* guard: this trip does not go on; nor then does another after it */
+} weft_bound_fence;
+
+/* One step of one rank, ready to run. What every run needs comes first; of the parts by kind those of other kinds are 0. */
+struct weft_bound_step {
+    weft_step_run run;
+    int64_t top_bytes; /* the highest byte of the arena that the step touches */
+    uint32_t spot;     /* as the recorder names it */
+    int traffic;       /* its kind among the rank's; -1: it makes none        */
+    uint32_t ends;     /* step + 1 of an exchange that is finished before this one */
+    uint32_t next_end; /* of an exchange: the next of that list */
+    weft_bound_kernel kernel;
+    weft_bound_loop loop;
+    weft_bound_exchange exchange;
+    weft_bound_copy copy;
+    weft_bound_fence fence;
+    void *scratch;
     int64_t scratch_bytes;
     const weft_step *step;
     weft_loop_part part;             /* loop, copy: which of its work is this rank's */
     const weft_shared_write *shared; /* NULL: it concerns this rank alone */
-    void (*release)(void *prepared); /* kernel; NULL: nothing to give back */
-    bool waits;                      /* kernel: for the device */
-    weft_move *move;                 /* convert */
-    weft_comm *comm;
 };
 
 /* capture.c: what the device has kept of a run, to do it again. */
@@ -89,13 +108,13 @@ struct weft_rank {
     weft_recorder *recorder; /* NULL: nothing is recorded */
     weft_memory layout;
     char *arena;
-    char *
-        staging; /* [arena_bytes] scratch of exchanges, where the host does not see the arena; else NULL */
+    /* [arena_bytes] scratch of exchanges, where the host does not see the arena; else NULL */
+    char *staging;
     void **memory; /* [plan->n_placed] where each placed tensor is; NULL: empty or elsewhere */
     void *homes;   /* those of them that are this program's, in one piece */
     int64_t homes_bytes;
-    bool
-        is_seen; /* homes and arena lie where other processes see them: they are the communicators' to give back */
+    /* homes and arena lie where other processes see them: they are the communicators' to give back */
+    bool is_seen;
     weft_bound_step *steps; /* [plan->n_steps] */
     int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
@@ -120,9 +139,9 @@ struct weft_program {
     /* [plan->n_placed] of a variable: the one of `share` that it is; 0: none. And the axes over which ranks hold it in
      * common; 0: each has its own */
     uint32_t *given, *common;
-    weft_barrier
-        *barriers; /* [n_local] by their first rank, [sets of axes]; where others see them */
-    uint32_t seen; /* the axes along which ranks see each other's memory */
+    /* [n_local] by their first rank, [sets of axes]; where others see them */
+    weft_barrier *barriers;
+    uint32_t seen;          /* the axes along which ranks see each other's memory */
     weft_shared_write *end; /* of a run, where processes hold something in common; else NULL */
     int64_t runs;
     bool has_run; /* what it computes has been computed */

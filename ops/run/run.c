@@ -8,8 +8,8 @@ static void settle_exchanges(weft_rank *rank)
 {
     if (!weft_comms_are_queued(rank->program->comms)) return;
     for (uint32_t s = 0; s < rank->program->plan->n_steps; s++)
-        if (rank->steps[s].flight != NULL)
-            (void)weft_flight_settle(rank->steps[s].flight, &rank->error);
+        if (rank->steps[s].exchange.flight != NULL)
+            (void)weft_flight_settle(rank->steps[s].exchange.flight, &rank->error);
 }
 
 /* Steps [begin, end), bodies as often as they have trips; false: one failed, and those after it were not run. */

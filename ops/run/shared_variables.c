@@ -147,7 +147,8 @@ static weft_barrier *barrier_of(const weft_program *program, uint32_t axes, int 
 {
     const int at = first - weft_mesh_first_local(program->mesh);
     const weft_program *owner = program;
-    if (at >= 0 && at < program->n_local) return program->barriers + at * n_sets(program) + axes;
+    if (at >= 0 && at < program->n_local)
+        return program->barriers + (size_t)at * n_sets(program) + axes;
     while (owner->share)
         owner = owner->share;
     weft_barrier *its = weft_comms_see(owner->comms, program->barriers, first);
@@ -287,7 +288,8 @@ static weft_status run_part(weft_rank *rank, weft_bound_step *bound, weft_error 
     const weft_shared_write *t = bound->shared;
     if (!t->gathers) return weft_runners[bound->step->kind](rank, bound, error);
     weft_count_moved(rank, bound);
-    return t->brings ? weft_move_bring(bound->move, bound->moved, error) : WEFT_OK;
+    return t->brings ? weft_move_bring(bound->exchange.move, bound->exchange.moved, error)
+                     : WEFT_OK;
 }
 
 /* Where one rank has failed, it says why; the others only do not go on. */

@@ -15,7 +15,7 @@ static weft_status fail_there(const weft_rank *rank, const weft_bound_step *boun
 
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    bound->launch(bound->call);
+    bound->kernel.launch(bound->kernel.call);
     return error->status == WEFT_OK ? WEFT_OK : fail_there(rank, bound, error);
 }
 
@@ -45,8 +45,8 @@ static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error 
     (void)error;
     uint64_t run = (uint32_t)(rank->program->runs + 1);
     int64_t trip = 0;
-    if (bound->draws) run |= (uint64_t)marks_of(rank, bound->draws, &trip) << 32;
-    bound->run_loop(bound->loop, run, trip);
+    if (bound->loop.draws) run |= (uint64_t)marks_of(rank, bound->loop.draws, &trip) << 32;
+    bound->loop.run(bound->loop.prepared, run, trip);
     return WEFT_OK;
 }
 
@@ -61,23 +61,25 @@ void weft_count_moved(weft_rank *rank, const weft_bound_step *bound)
     if (bound->traffic < 0) return;
     weft_traffic *traffic = &rank->traffic[bound->traffic];
     traffic->count++;
-    traffic->bytes += weft_move_wire_bytes(bound->move);
+    traffic->bytes += weft_move_wire_bytes(bound->exchange.move);
 }
 
 static weft_status run_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    WEFT_TRY(weft_flight_start_joined(bound->flight, bound->moved, bound->scratch, error));
+    WEFT_TRY(weft_flight_start_joined(bound->exchange.flight, bound->exchange.moved, bound->scratch,
+                                      error));
     weft_count_moved(rank, bound);
-    if (!bound->goes_on) return weft_flight_finish(bound->flight, error);
+    if (!bound->exchange.goes_on) return weft_flight_finish(bound->exchange.flight, error);
     if (rank->n_under_way++ == 0) rank->device->meanwhile(rank->stream, weft_bring_on, rank);
     return WEFT_OK;
 }
 
 weft_status weft_finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    if (!weft_flight_is_started(bound->flight)) return WEFT_OK; /* the last trip left it out */
+    if (!weft_flight_is_started(bound->exchange.flight))
+        return WEFT_OK; /* the last trip left it out */
     if (--rank->n_under_way == 0) rank->device->meanwhile(rank->stream, NULL, NULL);
-    return weft_flight_finish(bound->flight, error);
+    return weft_flight_finish(bound->exchange.flight, error);
 }
 
 weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *error)
@@ -91,10 +93,12 @@ weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *er
 static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
-    if (bound->bytes)
-        rank->device->copy(
-            rank->stream, WEFT_COMPUTE, (char *)bound->to + *bound->trip * bound->to_moves,
-            (const char *)bound->from + *bound->trip * bound->from_moves, (size_t)bound->bytes);
+    if (bound->copy.bytes)
+        rank->device->copy(rank->stream, WEFT_COMPUTE,
+                           (char *)bound->copy.to + *bound->copy.trip * bound->copy.to_moves,
+                           (const char *)bound->copy.from +
+                               *bound->copy.trip * bound->copy.from_moves,
+                           (size_t)bound->copy.bytes);
     return WEFT_OK;
 }
 
@@ -109,9 +113,9 @@ static weft_status run_begin(weft_rank *rank, weft_bound_step *bound, weft_error
         .combine = WEFT_SUM, .dtype = WEFT_F32, .width = 1, .element = 4, .identity = make_zero};
     (void)error;
     for (int o = 0; o < bound->step->n_out; o++)
-        if (bound->zeros[o].count > 0)
-            rank->device->identity(rank->stream, WEFT_COMPUTE, bound->zeros[o].memory,
-                                   bound->zeros[o].count, &zero);
+        if (bound->fence.zeros[o].count > 0)
+            rank->device->identity(rank->stream, WEFT_COMPUTE, bound->fence.zeros[o].memory,
+                                   bound->fence.zeros[o].count, &zero);
     rank->trips[bound->step->scan] = 0;
     return WEFT_OK;
 }
@@ -124,10 +128,10 @@ static weft_status run_guard(weft_rank *rank, weft_bound_step *bound, weft_error
     int32_t goes_on = 0;
     weft_await(rank->recorder, device, rank->stream, device->record(rank->stream, WEFT_COMPUTE),
                NULL, NULL);
-    device->get(rank->stream, &goes_on, bound->from, sizeof goes_on);
+    device->get(rank->stream, &goes_on, bound->fence.number, sizeof goes_on);
     if (device->failed != NULL) WEFT_TRY(device->failed(rank->stream, error));
-    bound->is_off = goes_on == 0;
-    if (bound->is_off && bound->is_last) rank->trips[bound->step->scan] = trips - 1;
+    bound->fence.is_off = goes_on == 0;
+    if (bound->fence.is_off && bound->fence.is_last) rank->trips[bound->step->scan] = trips - 1;
     return WEFT_OK;
 }
 

@@ -158,7 +158,7 @@ void weft_measured_usage(const weft_program *program, int rank, weft_usage *usag
     if (!self) return;
     *usage = self->measured;
     usage->why_apart = weft_why_apart(self);
-    usage->arena_bytes = (usage->arena_bytes + 63) / 64 * 64;
+    usage->arena_bytes = weft_aligned(usage->arena_bytes);
     add_homes(program->plan, rank, usage);
     add_up(usage);
 }

@@ -5,17 +5,19 @@
 static uint32_t step_after(const weft_rank *rank, const weft_bound_step *bound, uint32_t s)
 {
     const uint32_t scan = bound->step->scan;
-    if (bound->step->kind == WEFT_STEP_GUARD) return bound->is_off ? bound->back : s + 1;
+    if (bound->step->kind == WEFT_STEP_GUARD)
+        return bound->fence.is_off ? bound->fence.back : s + 1;
     const bool goes_back =
-        bound->back != 0 && rank->trips[scan] < rank->program->plan->graph->scans[scan].trips;
-    return goes_back ? bound->back : s + 1;
+        bound->fence.back != 0 && rank->trips[scan] < rank->program->plan->graph->scans[scan].trips;
+    return goes_back ? bound->fence.back : s + 1;
 }
 
 void weft_give_up(weft_rank *rank)
 {
     weft_shared_variables_leave(rank->program);
     for (uint32_t s = 0; s < rank->program->plan->n_steps && rank->n_under_way > 0; s++)
-        if (rank->steps[s].goes_on && weft_flight_is_started(rank->steps[s].flight))
+        if (rank->steps[s].exchange.goes_on &&
+            weft_flight_is_started(rank->steps[s].exchange.flight))
             (void)weft_finish_exchange(rank, &rank->steps[s], NULL);
 }
 

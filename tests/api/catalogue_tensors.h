@@ -200,6 +200,20 @@ static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
     o = (weft_attention_options){.query = f->query, .memory = f->memory, .feature = f->feature};
     return &o;
 }
+/* Of weft_kv_attend: the memory's rows as a window. */
+static weft_kv_cache *good_kv_cache(fixture *f)
+{
+    static weft_kv_cache cache;
+    const weft_value place = weft_constant(f->graph, WEFT_I32, WEFT_SCALAR, 1.0);
+    cache = (weft_kv_cache){.kept = {f->keys, f->keys}, .place = place};
+    return &cache;
+}
+static const weft_attention_options *good_kv_options(fixture *f)
+{
+    static weft_attention_options o;
+    o = *good_weft_attention_options_ptr(f), o.causal = true;
+    return &o;
+}
 static const weft_ctc_options *good_weft_ctc_options_ptr(fixture *f)
 {
     static weft_ctc_options o;

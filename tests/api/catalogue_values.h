@@ -327,7 +327,7 @@ STRUCT(weft_planned_link, weft_planned_link_ptr, (weft_planned_link *)(void *)f-
 STRUCT(weft_device, weft_device_ptr, (weft_device *)(uintptr_t)weft_devices[WEFT_CPU])
 STRUCT(weft_device_kind, weft_device_kind_ptr, (weft_device_kind *)(void *)f->buffer)
 STRUCT(weft_planned_skip, weft_planned_skip_ptr, (weft_planned_skip *)(void *)f->buffer)
-STRUCT(weft_planned_form, weft_planned_form_ptr, (weft_planned_form *)(void *)f->buffer)
+STRUCT(weft_planned_variant, weft_planned_variant_ptr, (weft_planned_variant *)(void *)f->buffer)
 STRUCT(weft_planned_candidate, weft_planned_candidate_ptr,
        (weft_planned_candidate *)(void *)f->buffer)
 STRUCT(weft_planned_cost, weft_planned_cost_ptr, (weft_planned_cost *)(void *)f->buffer)

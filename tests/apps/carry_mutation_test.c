@@ -5,7 +5,7 @@
  *     carry_mutation_test                some of each
  *     carry_mutation_test --many 20000   so many of each; --seed 2 behind it: others
  */
-#include "apps/weft/hdf5_carry.h"
+#include "apps/weft/carry/hdf5_carry.h"
 #include "io/checkpoint/manifest.h"
 
 #include "carry_damage.h"

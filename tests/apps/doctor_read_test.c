@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "apps/weft/doctor.h"
+#include "apps/weft/doctor/doctor.h"
 #include "test.h"
 
 enum { LONG = 100000 };

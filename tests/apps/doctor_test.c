@@ -57,7 +57,7 @@ static void test_every_check_has_its_line(void)
 {
     static const char *const names[] = {
 #define DOCTOR_CHECK(name, function, scope) name,
-#include "apps/weft/doctor_list.inc"
+#include "apps/weft/doctor/list.inc"
 #undef DOCTOR_CHECK
     };
     const command_result *r = run_line(DOCTOR "--run %s", folder);

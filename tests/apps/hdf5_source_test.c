@@ -3,8 +3,8 @@
  * ends with one sentence. Then the real one: every type of numbers, every way of storing them,
  * against what was written.
  */
-#include "apps/weft/hdf5_carry.h"
-#include "apps/weft/sandbox.h"
+#include "apps/weft/carry/hdf5_carry.h"
+#include "apps/weft/carry/sandbox.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "apps/weft/numbers.h"
+#include "apps/weft/carry/numbers.h"
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 

@@ -30,8 +30,8 @@ typedef struct filling {
     const char *name;
     int n;
     double values[6];
-    bool
-        near; /* what is close by is looked at; else values are beyond what steps could be told from */
+    /* what is close by is looked at; else values are beyond what steps could be told from */
+    bool near;
 } filling;
 
 static const filling fillings[] = {

@@ -42,9 +42,9 @@ typedef struct fake_facts {
     int64_t n_commands;
     int64_t n_combined;  /* those that combine */
     int64_t n_overtaken; /* done after one that was put onto another queue later */
-    int64_t
-        n_races;    /* pairs of commands without an order that use the same bytes, and one writes */
-    int64_t n_dead; /* commands that use memory which is not taken */
+    /* pairs of commands without an order that use the same bytes, and one writes */
+    int64_t n_races;
+    int64_t n_dead;  /* commands that use memory which is not taken */
     char first[240]; /* the first of those, in words; "" */
 } fake_facts;
 fake_facts fake_seen(void);

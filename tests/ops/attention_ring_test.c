@@ -295,9 +295,9 @@ static void look_at(const weft_program *program, int rank, planned *p)
     CHECK_OK(weft_plan_usage(program, rank, &usage, &error), error);
     p->arena = usage.arena_bytes;
     p->work = usage.flops;
-    for (int i = 0; i < weft_plan_n_forms(program); i++) {
-        weft_planned_form f;
-        CHECK_OK(weft_plan_form_at(program, i, &f, &error), error);
+    for (int i = 0; i < weft_plan_n_variants(program); i++) {
+        weft_planned_variant f;
+        CHECK_OK(weft_plan_variant_at(program, i, &f, &error), error);
         if (f.is_taken) snprintf(p->form, sizeof p->form, "%s", f.name);
     }
 }
@@ -444,7 +444,7 @@ static void test_attention_of_attention_is_weighed_by_itself(void)
     CHECK_OK(weft_mesh_plan("m:4", &mesh, &error), error);
     CHECK_OK(weft_layout_create("seq:m", &layout, &error), error);
     if (CHECK_OK(weft_compile(mesh, layout, (weft_values){&y, 1}, NULL, &program, &error), error))
-        CHECK_EQ_INT(weft_plan_n_forms(program), 4 + 3);
+        CHECK_EQ_INT(weft_plan_n_variants(program), 4 + 3);
     weft_program_destroy(&program);
     weft_layout_destroy(&layout);
     weft_mesh_destroy(&mesh);

@@ -108,9 +108,9 @@ typedef struct sent {
 static void read_form(const weft_program *program, sent *s)
 {
     weft_error error = {0};
-    weft_planned_form form;
-    for (int i = 0; i < weft_plan_n_forms(program); i++)
-        if (CHECK_OK(weft_plan_form_at(program, i, &form, &error), error) && form.is_taken)
+    weft_planned_variant form;
+    for (int i = 0; i < weft_plan_n_variants(program); i++)
+        if (CHECK_OK(weft_plan_variant_at(program, i, &form, &error), error) && form.is_taken)
             snprintf(s->form, sizeof s->form, "%s", form.name);
 }
 

@@ -119,7 +119,7 @@ static void test_no_more_is_packed_than_decides(void)
     weft_trial_close(&after);
     weft_trial_close(&before);
     weft_trials_end(p.plan);
-    CHECK(p.plan->trials == NULL);
+    CHECK(p.plan->build.trials == NULL);
     free(steps);
     gpt_plan_close(&p);
 }
@@ -130,7 +130,7 @@ static void test_a_plan_keeps_what_it_was_laid_out_in(void)
     gpt_plan p;
     gpt_plan_open(&shape, "data:2", "batch:data", 0, &p);
     if (!p.plan) return;
-    CHECK(p.plan->trials == NULL && p.plan->packed.offset != NULL);
+    CHECK(p.plan->build.trials == NULL && p.plan->packed.offset != NULL);
     CHECK_EQ_INT(p.plan->packed.arena_bytes, packed(p.plan, p.plan->steps));
     gpt_plan_close(&p);
 }

@@ -3,6 +3,7 @@
 
 ONE_OPERAND(sigmoid, in)
 ONE_OPERAND(silu, in)
+ONE_OPERAND(hardswish, in)
 ONE_OPERAND(selu, in)
 ONE_OPERAND(softplus, in)
 ONE_OPERAND(erf, in)
@@ -90,6 +91,7 @@ SIGNS(floor_div)
 
 WIDE(sigmoid, -40.0, 40.0)
 WIDE(silu, -40.0, 40.0)
+WIDE(hardswish, -4.0, 4.0)
 WIDE(softplus, -40.0, 40.0)
 WIDE(erf, -6.0, 6.0)
 WIDE(expm1, -30.0, 30.0)
@@ -180,6 +182,8 @@ CASES(erf, WIDE_AND_SPECIAL(erf), CASE(erf_small, OP_WIDE, 0, .alone = true, .ea
 CASES(expm1, WIDE_AND_SPECIAL(expm1), CASE(expm1_small, OP_WIDE, 0, .alone = true, .each = true))
 CASES(log1p, WIDE_AND_SPECIAL(log1p), CASE(log1p_small, OP_WIDE, 0, .alone = true, .each = true))
 CASES(silu, CASE(silu_x, OP_FLOAT, 2), CASE(silu_wide, OP_WIDE, 0, .alone = true, .each = true))
+CASES(hardswish, CASE(hardswish_x, OP_FLOAT, 1),
+      CASE(hardswish_wide, OP_WIDE, 0, .alone = true, .each = true))
 CASES(elu, CASE(elu_x, OP_FLOAT, 1, .with = {.a = 0.75}))
 CASES(selu, CASE(selu_x, OP_FLOAT, 1))
 CASES(leaky_relu, CASE(leaky_relu_x, OP_FLOAT, 1, .with = {.a = 0.25}))

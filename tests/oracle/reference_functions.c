@@ -9,6 +9,7 @@ static long double sigmoid(long double x)
 }
 ELEMENT_1(sigmoid, sigmoid(x))
 ELEMENT_1(silu, x *sigmoid(x))
+ELEMENT_1(hardswish, x <= -3 ? 0 : x < 3 ? x * (x + 3) / 6 : x)
 ELEMENT_1(softplus, x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)))
 ELEMENT_1(elu, x > 0 ? x : a * expm1l(x))
 ELEMENT_1(leaky_relu, x > 0 ? x : a * x)

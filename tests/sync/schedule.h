@@ -26,8 +26,8 @@ typedef struct schedule_options {
     int n_preemptions; /* times that a thread which could go on is put aside; all orders with so many, or fewer */
     int64_t most_runs; /* 0: a million; of random ones 10,000 */
     uint64_t seed;     /* other than 0: random orders, with any number of preemptions */
-    bool
-        may_oversleep; /* a sleep with a time limit may be needed to go on: the code says why that is right */
+    /* a sleep with a time limit may be needed to go on: the code says why that is right */
+    bool may_oversleep;
 } schedule_options;
 
 typedef struct schedule_report {

@@ -116,6 +116,10 @@ WEFT_API weft_status weft_all_gather_start(weft_comm *comm, const void *send, in
                                            const int64_t *recv_at, weft_request *request,
                                            weft_error *error);
 WEFT_API weft_status weft_wait(weft_request *request, weft_error *error);
+/* weft_comm_gather - the same bytes of every rank, by rank: all [n_ranks * bytes]. Over when it returns; it takes no memory except
+ * for the group's first exchange. A rank without room for `all` does not call: agree on that before. Collective over the group. */
+WEFT_API weft_status weft_comm_gather(weft_comm *comm, const void *own, int64_t bytes, void *all,
+                                      weft_error *error);
 /* weft_comms_apart - why processes of this host do not see each other's memory although it was asked for: the refused
  * process, the owner of the memory, and the system's reason; "": nothing was refused. The same on all processes.
  * Lives as long as comms. Local. */

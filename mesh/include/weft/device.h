@@ -75,14 +75,21 @@ typedef struct weft_device_unit {
     char way_out[40];   /* how the user says so: "set WEFT_SHARE_GPU=1" */
 } weft_device_unit;
 
+/* Tensors, homes, scratch and what lies in them one behind the other begin at lines of memory. */
+enum { WEFT_ALIGNMENT = 64 };
+static inline int64_t weft_aligned(int64_t bytes) /* up to the next line's begin */
+{
+    return (bytes + WEFT_ALIGNMENT - 1) / WEFT_ALIGNMENT * WEFT_ALIGNMENT;
+}
+
 /* Memory is the device's (take) or staging (take_staging), and `bytes` or elements are at least 1, unless said otherwise.
  * Functions that have a queue return at once. All but put and get are called by one thread at a time, the stream's owner. */
 typedef struct weft_device {
     const char *name;
     bool is_open; /* the host reads and writes the device's memory where it lies */
-    const char *
-        engine; /* by which its ranks exchange where it can (weft/extend/engine.h); NULL: as any others */
-    /* aligned to 64, where the stream's rank has its tensors; take: of any content; give takes NULL */
+    /* by which its ranks exchange where it can (weft/extend/engine.h); NULL: as any others */
+    const char *engine;
+    /* aligned to WEFT_ALIGNMENT, where the stream's rank has its tensors; take: of any content; give takes NULL */
     weft_status (*take)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
     weft_status (*take_zeroed)(weft_stream *stream, size_t bytes, void **memory, weft_error *error);
     void (*give)(weft_stream *stream, void *memory, size_t bytes);

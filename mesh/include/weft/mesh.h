@@ -28,8 +28,8 @@ typedef struct weft_world {
     int n_host_processes; /* of the job on this host: they share its cores */
     const char *launcher; /* "alone", "mpirun", "srun"                    */
     int host_process;     /* this one among those of the host, from 0      */
-    double
-        cores; /* of the host that are this process's, where it shares some with others too; 0: not known */
+    /* of the host that are this process's, where it shares some with others too; 0: not known */
+    double cores;
     int n_sharing; /* processes on the core of its that most are on, itself too; 0: not known */
     int n_used;    /* cores of the host that some process of the job may use; 0: not known */
 } weft_world;

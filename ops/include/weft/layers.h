@@ -52,16 +52,16 @@ typedef struct weft_layer_source {
 typedef struct weft_dense_options {
     const char *name;
     weft_shape in; /* dims of x, which are summed over */
-    weft_shape
-        out; /* dims in place of them, behind x's others, which have none of these names; none: a number */
+    /* dims in place of them, behind x's others, which have none of these names; none: a number */
+    weft_shape out;
     const char *activation;  /* relu, gelu, silu, tanh or sigmoid; NULL: none */
     const char *initializer; /* of the weight: a name of weft_initial_of; NULL: glorot_uniform */
     const weft_initial *weights, *biases; /* exactly so; NULL: by the initializer, and zeros */
     double scale;                         /* times how the weight begins; 0: 1 */
     bool lacks_bias;
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
-    bool
-        is_gated; /* times a second such product, which alone has the activation: with silu SwiGLU, with gelu GEGLU, with none bilinear */
+    /* times a second such product, which alone has the activation: with silu SwiGLU, with gelu GEGLU, with none bilinear */
+    bool is_gated;
 } weft_dense_options;
 
 /* weft_dense - activation(x W + b), over any dims: [embed] to [heads, key], [heads, key] to [embed]. Gated: (x W + b) activation(x V + c),
@@ -82,8 +82,8 @@ typedef struct weft_convolution_options {
     const weft_initial *weights, *biases;
     bool lacks_bias;
     bool is_transposed; /* weft_conv_transpose: x has each dim's `out`, and the result its `in` */
-    weft_dim
-        multiplier; /* separable: so many numbers of each channel by itself, then a product over channels; {0}: it is not */
+    /* separable: so many numbers of each channel by itself, then a product over channels; {0}: it is not */
+    weft_dim multiplier;
 } weft_convolution_options;
 
 /* weft_convolution - activation(conv(x, filter) + b); is_transposed, conv_transpose in place of conv.
@@ -110,8 +110,8 @@ typedef struct weft_embedding_options {
     const char *initializer; /* NULL: normal */
     const weft_initial *weights;
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
-    weft_value
-        positions; /* i32, some of ids' dims: which row of places goes with an id; {0}: that of its own place */
+    /* i32, some of ids' dims: which row of places goes with an id; {0}: that of its own place */
+    weft_value positions;
 } weft_embedding_options;
 
 /* weft_embedding - row ids[..] of the table, and the row of its place. An id outside gives zeros in place of its row.
@@ -124,6 +124,43 @@ WEFT_API weft_value weft_embedding(weft_value ids, const weft_embedding_options 
 typedef weft_value (*weft_attend)(void *context, weft_value q, weft_value k, weft_value v,
                                   const weft_attention_options *options);
 
+/* weft_kv_cache - keys and values of a text's rows, in variables that keep them from run to run: so a further token costs the
+ * work of one row. Two programs share the variables. One goes through a window, whose first rows are text; the other,
+ * with is_step, through one token at a time.
+ *
+ *     weft_shape kept = WEFT_DIMS(seq, batch, heads, feature);
+ *     weft_kv_cache cache = {.kept = {weft_variable(graph, "cache/key", WEFT_F32, kept, weft_constant_of(0)),
+ *                                     weft_variable(graph, "cache/value", WEFT_F32, kept, weft_constant_of(0))},
+ *                            .place = weft_input(graph, "place", WEFT_I32, WEFT_SCALAR)};
+ *     y = weft_transformer(x, &(weft_transformer_options){..., .attend = weft_kv_attend, .attend_context = &cache});
+ *     token = weft_group(graph, WEFT_VALUES(weft_assign(cache.kept.key, cache.next.key),
+ *                                           weft_assign(cache.kept.value, cache.next.value)));
+ *
+ * A cache is of one layer. Layers in a scan have theirs stacked: each trip sees its own by weft_scan_each, and `next` is
+ * stacked again. docs/layers.md. */
+typedef struct weft_kv_rows {
+    weft_value key, value;
+} weft_kv_rows;
+typedef struct weft_kv_cache {
+    /* [memory, dims of a row]: variables, of the dtype that attention computes in */
+    weft_kv_rows kept;
+    /* i32: how many rows of a window are text; the row at which a step's token is */
+    weft_value place;
+    bool is_step;
+    weft_kv_rows next; /* out: what the kept rows become */
+} weft_kv_cache;
+
+/* weft_kv_attend - attention of q to the rows of a window, or of a step's row to those that are kept and its own. A step keeps its
+ * row where none was kept since the window. Made to be a layer's `attend`.
+ *
+ * cache    a weft_kv_cache
+ * options  causal, without mask, bias and window; query is one row in a step
+ * cost     of a step: the kept rows up to `place` are read; all of them where a scan stacks caches, where ranks hold them in
+ *          common, and where they are split
+ */
+WEFT_API weft_value weft_kv_attend(void *cache, weft_value q, weft_value k, weft_value v,
+                                   const weft_attention_options *options);
+
 /* weft_multi_head_options - of attention between projections. Variables: those of dense layers "<name>/query", "<name>/key",
  * "<name>/value", each of weight [embed, heads, feature], and "<name>/out" of [heads, feature, embed]; with a group the query's is
  * [embed, heads, group, feature], and so is out's. */
@@ -131,20 +168,20 @@ typedef struct weft_multi_head_options {
     const char *name;
     weft_dim embed; /* of x, of the memory and of the result */
     weft_dim heads;
-    weft_dim
-        group; /* so many heads of queries share keys and values, and `heads` counts groups; {0}: none do */
+    /* so many heads of queries share keys and values, and `heads` counts groups; {0}: none do */
+    weft_dim group;
     bool is_rotary;    /* queries and keys are turned by their places: weft_rope */
     weft_value memory; /* what x attends to; {0}: to x itself */
-    weft_attention_options
-        attention; /* query: x's rows, memory: the memory's; feature: a head's; masks and so on */
+    /* query: x's rows, memory: the memory's; feature: a head's; masks and so on */
+    weft_attention_options attention;
     const char *initializer; /* NULL: glorot_uniform */
     double out_scale;        /* times how the weight of out begins; 0: 1 */
     bool lacks_bias;
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
-    weft_value
-        positions; /* i32, where rows that are rotary stand: any of their dims; {0}: 0, 1, ... */
-    weft_attend
-        attend; /* in place of weft_attention_with: by keys and values that are kept, say; NULL: that */
+    /* i32, where rows that are rotary stand: any of their dims; {0}: 0, 1, ... */
+    weft_value positions;
+    /* in place of weft_attention_with: by keys and values that are kept, say; NULL: that */
+    weft_attend attend;
     void *attend_context;
 } weft_multi_head_options;
 
@@ -164,28 +201,28 @@ typedef struct weft_experts_facts weft_experts_facts;
 typedef struct weft_transformer_options {
     const char *name;
     weft_dim embed, heads, hidden;
-    weft_dim
-        group; /* of heads of queries, and whether they are rotary, as of weft_multi_head_options */
+    /* of heads of queries, and whether they are rotary, as of weft_multi_head_options */
+    weft_dim group;
     bool is_rotary; /* of x's own rows alone */
-    weft_attention_options
-        self;          /* query and memory: x's rows; feature: a head's; causal for a decoder */
-    weft_value memory; /* an encoder's result [.., memory rows, embed]; {0}: none */
+    /* query and memory: x's rows; feature: a head's; causal for a decoder */
+    weft_attention_options self;
+    weft_value memory;             /* an encoder's result [.., memory rows, embed]; {0}: none */
     weft_attention_options across; /* query: x's rows, memory: the memory's */
     bool is_post_norm;             /* norms behind the sums, as of 2017; else before the parts */
     bool is_rms;                   /* norms are rms norms */
     const char *activation;        /* between up and down; NULL: gelu */
     const char *initializer;       /* NULL: glorot_uniform */
     double dropout;                /* of what is added; 0: none */
-    int64_t
-        depth; /* how many blocks there are: what writes into the stream begins by sqrt(2 depth) smaller; 0: no smaller */
+    /* how many blocks there are: what writes into the stream begins by sqrt(2 depth) smaller; 0: no smaller */
+    int64_t depth;
     bool lacks_bias;           /* of dense layers */
     bool lacks_attention_bias; /* of those of attention alone */
     const weft_layer_source *source;
     weft_value positions; /* as of weft_multi_head_options, of x's own rows; so the next two */
     weft_attend attend;
     void *attend_context;
-    const weft_experts_options *
-        experts; /* in place of the two dense layers: name and feature are the block's; NULL: none */
+    /* in place of the two dense layers: name and feature are the block's; NULL: none */
+    const weft_experts_options *experts;
     weft_experts_facts *facts; /* out, of the experts; NULL: none */
     bool is_gated; /* of up, as of weft_dense_options: layers "<name>/up" and "<name>/up/gate" */
 } weft_transformer_options;
@@ -207,15 +244,15 @@ typedef struct weft_recurrent_options {
     weft_dim over;    /* x's dim that is gone along, from its first element to its last */
     weft_dim feature; /* x's dim that is mixed into the state */
     weft_dim hidden;  /* of the state; not one of x's dims */
-    bool
-        is_reversed; /* from the last element to the first; the result's elements stand where x's do */
-    weft_dim
-        direction; /* of size 2: both ways, side by side: element 0 along `over`, 1 back. {0}: one way */
-    weft_value
-        mask; /* i32, of `over` and any other dims of x but feature: where it is 0 the state stays as it was, and the
-                            result is 0; {0}: none */
-    weft_value
-        first_h; /* the states before the first trip [x's dims without over and feature, direction, hidden], in */
+    /* from the last element to the first; the result's elements stand where x's do */
+    bool is_reversed;
+    /* of size 2: both ways, side by side: element 0 along `over`, 1 back. {0}: one way */
+    weft_dim direction;
+    /* i32, of `over` and any other dims of x but feature: where it is 0 the state stays as it was, and the
+    result is 0; {0}: none */
+    weft_value mask;
+    /* the states before the first trip [x's dims without over and feature, direction, hidden], in */
+    weft_value first_h;
     weft_value first_c; /* any order; {0}: zeros. c: of lstm alone */
     const weft_initial *weights,
         *biases; /* how variables begin; NULL: uniform, up to 1 / sqrt(hidden) */
@@ -306,8 +343,8 @@ struct weft_experts_options {
     double out_scale;                     /* times how the weights of down begin; 0: 1 */
     /* in place of variables of its own, of any float dtype; NULL: none */
     const weft_experts_weights *given;
-    const weft_layer_source
-        *source; /* of its variables, as of dense layers; NULL: they are its own */
+    /* of its variables, as of dense layers; NULL: they are its own */
+    const weft_layer_source *source;
     /* the router reads x times numbers from 1 - jitter to 1 + jitter, others in each run and the same in every
      * layout. So close choices alternate: for training; from 0, none, to below 1 */
     double jitter;

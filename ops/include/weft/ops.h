@@ -33,8 +33,8 @@ typedef struct weft_spatial {
     /* of x, of w, of the result; any size with which some window reads an element of x: what is not there is 0 */
     weft_dim in, tap, out;
     int64_t stride, dilation; /* 0: 1; at most WEFT_MAX_STRIDE */
-    int64_t
-        before; /* zeros before x's first element; below 0: so many elements are skipped; within 2^50 */
+    /* zeros before x's first element; below 0: so many elements are skipped; within 2^50 */
+    int64_t before;
 } weft_spatial;
 typedef struct weft_spatials {
     const weft_spatial *dims;
@@ -86,10 +86,11 @@ WEFT_API weft_value weft_tanh(weft_value x);
 WEFT_API weft_value weft_sin(weft_value x);
 WEFT_API weft_value weft_cos(weft_value x);
 WEFT_API weft_value weft_relu(weft_value x);
-WEFT_API weft_value weft_gelu(weft_value x);     /* tanh form */
-WEFT_API weft_value weft_sigmoid(weft_value x);  /* 1 / (1 + exp(-x)) */
-WEFT_API weft_value weft_silu(weft_value x);     /* x sigmoid(x), swish */
-WEFT_API weft_value weft_softplus(weft_value x); /* log(1 + exp x) */
+WEFT_API weft_value weft_gelu(weft_value x);      /* tanh form */
+WEFT_API weft_value weft_sigmoid(weft_value x);   /* 1 / (1 + exp(-x)) */
+WEFT_API weft_value weft_silu(weft_value x);      /* x sigmoid(x), swish */
+WEFT_API weft_value weft_hardswish(weft_value x); /* x min(max(x + 3, 0), 6) / 6, silu in pieces */
+WEFT_API weft_value weft_softplus(weft_value x);  /* log(1 + exp x) */
 /* elu: x where it is above 0, else by (exp x - 1). leaky_relu: x where it is above 0, else by x. */
 WEFT_API weft_value weft_elu(weft_value x, double by);
 WEFT_API weft_value weft_leaky_relu(weft_value x, double by);

@@ -33,15 +33,15 @@ typedef struct weft_compile_options {
     const weft_policy *policy;
     const weft_cost *cost;
     bool explain; /* keep the ways that were compared: weft_plan_decision_at, weft_plan_print */
-    bool
-        synchronous; /* each exchange is finished before the next step, in place of going on while others compute */
+    /* each exchange is finished before the next step, in place of going on while others compute */
+    bool synchronous;
     /* Bytes a second through a rank's link, of all axes or of some, and perhaps what an exchange takes before its
      * first byte is there: "125MB+1ms", "data:125MB+1ms,model:10GB". It is stated and not measured, so that all
      * ranks, and a plan made elsewhere, come to the same. An axis without an entry, and NULL: 3GB+5us. Where `cost`
      * has a function for exchanges, or a latency, that counts */
     const char *link;
-    weft_precision
-        precision; /* what products of f32 may be computed with; 0: f32. The CPU has f32 alone */
+    /* what products of f32 may be computed with; 0: f32. The CPU has f32 alone */
+    weft_precision precision;
     /* A scan of at most so many trips (weft/scan.h) is written down trip by trip; the body of one of more is compiled once. 0:
      * WEFT_UNROLL. Results are the same numbers */
     int64_t unroll;

@@ -224,8 +224,8 @@ void weft_attention_grad_cpu(const weft_call *call)
         if (weft_attention_grad_panels(&h)) return;
     }
     weft_attention_clear(call);
-    for (int64_t block = 0; block < n; block++) {
-        weft_heads_open(&h, call, block);
+    for (int64_t head = 0; head < n; head++) {
+        weft_heads_open(&h, call, head);
         if (h.n_memory > 0 && !weft_attention_grad_panels(&h)) differentiate(&h);
     }
 }

@@ -338,10 +338,10 @@ void weft_panel_hide(const weft_panel *p, const weft_panel_part *part, char *s)
     int32_t first[WEFT_PANEL], end[WEFT_PANEL];
     const int64_t begin = (int64_t)part->from * p->kernels->width,
                   n = (int64_t)part->vectors * p->kernels->width;
-    const weft_tile tile = {p->head, p->begin + begin, n, part->first, part->n};
+    const weft_tile seen_by = {p->head, p->begin + begin, n, part->first, part->n};
     for (int64_t i = 0; i < n; i++) {
         int64_t seen[2] = {0, part->n};
-        if (begin + i < p->n_rows) weft_tile_seen(p->h, &tile, i, seen);
+        if (begin + i < p->n_rows) weft_tile_seen(p->h, &seen_by, i, seen);
         first[i] = (int32_t)seen[0], end[i] = (int32_t)seen[1];
     }
     weft_panel_maths[p->h->dtype].hide(part, first, end, s, p->width);

@@ -106,9 +106,9 @@ typedef struct product {
 } product;
 
 /* Rows [first, first + n) of a side at the depth [l, l + k). */
-typedef struct part {
+typedef struct packed_part {
     int64_t first, n, l, k;
-} part;
+} packed_part;
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -138,7 +138,8 @@ static void widen_panel(side *s, int n, int64_t k, float *wide)
     s->deep = is_level && !is_upright ? n : 1;
 }
 
-static void pack_panel(const product *p, const side *s, const part *part, int64_t i, char *to)
+static void pack_panel(const product *p, const side *s, const packed_part *part, int64_t i,
+                       char *to)
 {
     const int n = (int)smaller(s->panel, part->n - i);
     float wide[WEFT_GEMM_COLUMNS * WIDE_ROW];
@@ -148,14 +149,14 @@ static void pack_panel(const product *p, const side *s, const part *part, int64_
     p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
 }
 
-static void pack(const product *p, const side *s, const part *part, char *to)
+static void pack(const product *p, const side *s, const packed_part *part, char *to)
 {
     for (int64_t i = 0; i < part->n; i += s->panel)
         pack_panel(p, s, part, i, to + (size_t)(i * part->k) * p->bytes);
 }
 
 /* The same memory, to be fetched in `n_times` goes. */
-static ahead ahead_of(const side *s, const part *part, int64_t n_times)
+static ahead ahead_of(const side *s, const packed_part *part, int64_t n_times)
 {
     const bool by_row = s->step != 1;
     const int64_t bytes = s->bytes;
@@ -168,14 +169,15 @@ static ahead ahead_of(const side *s, const part *part, int64_t n_times)
 }
 
 /* Where one panel is all columns, a tile that packed rows would do it for nobody: their elements are read as they lie. */
-static bool is_loose(const product *p, const part *columns)
+static bool is_loose(const product *p, const packed_part *columns)
 {
     return p->a.deep == 1 && p->a.widen == NULL && columns->n <= p->b.panel &&
            columns->n % p->kernels->width == 0;
 }
 
 /* All whole tiles of m by one panel at one depth, a not packed; returns their rows. */
-static int64_t run_loose(const product *p, const part *rows, const part *columns, const char *b)
+static int64_t run_loose(const product *p, const packed_part *rows, const packed_part *columns,
+                         const char *b)
 {
     const int64_t whole = rows->n / TILE_ROWS * TILE_ROWS;
     loose_tile t = {.k = rows->k,
@@ -196,7 +198,7 @@ static int64_t run_loose(const product *p, const part *rows, const part *columns
 
 /* A part and where it is packed. */
 typedef struct packing {
-    const part *part;
+    const packed_part *part;
     char *memory;
     bool is_packed; /* all of it; else each panel is when it is first read */
 } packing;
@@ -225,7 +227,7 @@ static lies read_panel(const product *p, const side *s, const packing *x, int64_
 /* All tiles of m by n at one depth. */
 static void run_block(const product *p, const packing *a, const packing *b, ahead *next)
 {
-    const part *rows = a->part, *columns = b->part;
+    const packed_part *rows = a->part, *columns = b->part;
     const int panel = p->b.panel, width = p->kernels->width;
     tile t = {.k = rows->k,
               .leading = p->leading,
@@ -255,7 +257,7 @@ static int64_t count_tiles(const product *p, int64_t m, int64_t n)
 }
 
 /* What of the flowing side comes next; false: nothing does. */
-static bool take(const product *p, int64_t n_moving, part *flows)
+static bool take(const product *p, int64_t n_moving, packed_part *flows)
 {
     if (p->unit == 0) {
         flows->first += flows->n;
@@ -270,16 +272,17 @@ static bool take(const product *p, int64_t n_moving, part *flows)
 }
 
 /* Most likely, what comes behind `flows`; at the end, it is the first at the next depth. */
-static part guess_next(const product *p, const part *flows, int64_t n_moving, int64_t depth)
+static packed_part guess_next(const product *p, const packed_part *flows, int64_t n_moving,
+                              int64_t depth)
 {
     const int64_t first = flows->first + flows->n, deeper = flows->l + depth;
     if (first < n_moving)
-        return (part){first, smaller(FLOWS, n_moving - first), flows->l, flows->k};
-    return (part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
+        return (packed_part){first, smaller(FLOWS, n_moving - first), flows->l, flows->k};
+    return (packed_part){0, smaller(FLOWS, n_moving), deeper, smaller(depth, p->k - deeper)};
 }
 
 /* Tiles of a lane's share, by which what comes next is fetched. */
-static int64_t count_own_tiles(const product *p, const part *stays)
+static int64_t count_own_tiles(const product *p, const packed_part *stays)
 {
     const int64_t n_tiles =
         p->a_stays ? count_tiles(p, stays->n, p->n) : count_tiles(p, p->m, stays->n);
@@ -288,8 +291,8 @@ static int64_t count_own_tiles(const product *p, const part *stays)
 }
 
 /* A part that flows goes past what stays. */
-static void run_past(const product *p, const packing *held, part flows, bool is_loose, ahead *next,
-                     char *scratch)
+static void run_past(const product *p, const packing *held, packed_part flows, bool is_loose,
+                     ahead *next, char *scratch)
 {
     if (is_loose) {
         const int64_t done = run_loose(p, &flows, held->part, held->memory);
@@ -300,7 +303,7 @@ static void run_past(const product *p, const packing *held, part flows, bool is_
 }
 
 /* All that flows, or what this lane takes of it, goes past what stays. */
-static void run_depth(const product *p, const part *stays, int64_t depth, char *scratch)
+static void run_depth(const product *p, const packed_part *stays, int64_t depth, char *scratch)
 {
     const side *still = p->a_stays ? &p->a : &p->b, *moving = p->a_stays ? &p->b : &p->a;
     const int64_t n_moving = p->a_stays ? p->n : p->m, deeper = stays->l + depth;
@@ -308,12 +311,12 @@ static void run_depth(const product *p, const part *stays, int64_t depth, char *
     packing held = {stays, scratch, loose};
     ahead next[2] = {{0}};
     if (deeper < p->k)
-        next[1] =
-            ahead_of(still, &(part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
-                     TILE_ROWS * count_own_tiles(p, stays));
+        next[1] = ahead_of(
+            still, &(packed_part){stays->first, stays->n, deeper, smaller(depth, p->k - deeper)},
+            TILE_ROWS * count_own_tiles(p, stays));
     if (loose) pack(p, still, stays, scratch);
-    for (part flows = {0, 0, stays->l, stays->k}; take(p, n_moving, &flows);) {
-        const part later = guess_next(p, &flows, n_moving, depth);
+    for (packed_part flows = {0, 0, stays->l, stays->k}; take(p, n_moving, &flows);) {
+        const packed_part later = guess_next(p, &flows, n_moving, depth);
         next[0] = (ahead){0};
         if (later.k > 0)
             next[0] = ahead_of(moving, &later,
@@ -341,7 +344,8 @@ static void run(const product *p, char *scratch)
     for (int64_t first = 0; first < n; first += most)
         for (int64_t l = 0; l < p->k; l += depth) {
             if (p->unit > 0 && first + l > 0) weft_stream_again(p->stream, p->lane);
-            run_depth(p, &(part){first, smaller(most, n - first), l, smaller(depth, p->k - l)},
+            run_depth(p,
+                      &(packed_part){first, smaller(most, n - first), l, smaller(depth, p->k - l)},
                       depth, scratch);
         }
 }

@@ -48,9 +48,9 @@ enum { WAYS_OF_A = UPRIGHT + 1, WAYS_OF_B = LEVEL + 1 };
 
 typedef struct operand {
     const void *from;
-    int64_t
-        stride; /* of what is not packed: from one l to the next; UPRIGHT: from one row to the next */
-    void *to;   /* where it is packed to */
+    /* of what is not packed: from one l to the next; UPRIGHT: from one row to the next */
+    int64_t stride;
+    void *to; /* where it is packed to */
 } operand;
 
 /* c [rows, columns] = or += alpha a b, where packed a is [k, rows] and b [k, vectors]. */

@@ -122,8 +122,7 @@ void weft_triangular_solve_cpu(const weft_call *call)
 /* Of a slot: the matrix, then which rows were swapped; slots begin in lines of their own. */
 static int64_t slot_bytes(const squares *s)
 {
-    const int64_t bytes = s->n * s->n * (int64_t)s->bytes + s->n * (int64_t)sizeof(int32_t);
-    return (bytes + 63) / 64 * 64;
+    return weft_aligned(s->n * s->n * (int64_t)s->bytes + s->n * (int64_t)sizeof(int32_t));
 }
 
 static int64_t scratch(const weft_call *call)

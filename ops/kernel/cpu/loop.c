@@ -13,7 +13,7 @@ int64_t weft_space_tables(const weft_space *s)
     const int64_t bytes = 3 * s->n_refs * (int64_t)sizeof(char *) +
                           s->n_ops * (int64_t)sizeof(weft_block_env) +
                           s->n_in * (int64_t)(sizeof(void *) + sizeof(int64_t));
-    return (bytes + 63) / 64 * 64;
+    return weft_aligned(bytes);
 }
 
 /* What is another in each run and trip. */

@@ -144,7 +144,7 @@ weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
         if (s->bytes > bytes) bytes = s->bytes;
         keep_states(s, &kept);
     }
-    if (kept > 0) p->kept = (bytes + 63) / 64 * 64;
+    if (kept > 0) p->kept = weft_aligned(bytes);
     if (p->kept + kept * STATE_BYTES > WEFT_LANE_SCRATCH)
         return weft_fail(error, WEFT_INTERNAL, "a loop keeps %lld states of long rows",
                          (long long)kept);

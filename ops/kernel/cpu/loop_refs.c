@@ -12,7 +12,7 @@ static int add_ref(weft_making *m, weft_ref ref)
 int weft_making_buffer(weft_making *m, int64_t bytes, int64_t step)
 {
     const int64_t at = m->scratch;
-    m->scratch += (bytes + 63) / 64 * 64 + WEFT_SKEW;
+    m->scratch += weft_aligned(bytes) + WEFT_SKEW;
     return add_ref(m, (weft_ref){.offset = at, .step = step});
 }
 

@@ -12,8 +12,8 @@ typedef struct weft_matrix {
 
 typedef struct weft_product {
     weft_dtype dtype; /* of c, and what is computed in: f32 or f64 */
-    weft_dtype
-        reads; /* bf16 or f16: a and b are of that, and c of f32, in weft_gemm alone; else they are of dtype */
+    /* bf16 or f16: a and b are of that, and c of f32, in weft_gemm alone; else they are of dtype */
+    weft_dtype reads;
     int64_t m, n, k; /* all at least 1, all within an int */
     double alpha, beta;
     weft_matrix a, b, c; /* [m, k], [k, n], [m, n]; each with a unit stride (weft_matrix_fits) */

@@ -16,8 +16,8 @@ typedef struct weft_span {
     const void *x;   /* [n] */
     int64_t n, part; /* n <= WEFT_PARTS * part; the last part may be shorter */
     int64_t index;   /* element i is number index + i of the reduced range */
-    int64_t
-        ahead; /* what is read next lies so many elements behind x: memory is asked for it; 0: it is not */
+    /* what is read next lies so many elements behind x: memory is asked for it; 0: it is not */
+    int64_t ahead;
 } weft_span;
 
 typedef struct weft_reducer {

@@ -77,8 +77,8 @@ static cut cut_at(const weft_view *view, int dim)
 static void copy_rows(const weft_call *call, const void *from, int64_t count, const cut *of_from,
                       int64_t from_at, const cut *of_to, int64_t to_at)
 {
-    weft_box_copy
-        box; /* loops that there are not stay unset: it is as quick as the copy of a few rows */
+    /* loops that there are not stay unset: it is as quick as the copy of a few rows */
+    weft_box_copy box;
     box.from_at = from_at, box.to_at = to_at, box.run = count, box.n_loops = 0;
     weft_box_copy_add(&box, of_to->n_outer, of_from->row, of_to->row);
     if (count > 0) copy_box(call, from, &box);

@@ -153,10 +153,10 @@ static attend_kind kind_of(bool is_gradient)
 static int64_t lay_out(const weft_call *call, const attend_problem *p, int64_t at[ATTEND_IDS])
 {
     const bool is_gradient = weft_heads_is_gradient(call);
-    int64_t end = at[0] = cuda_scratch_rounded(find(*p, kind_of(is_gradient), NULL)->workspace);
+    int64_t end = at[0] = weft_aligned(find(*p, kind_of(is_gradient), NULL)->workspace);
     for (int id = ATTEND_ID_Q; id <= last_of(is_gradient); id++) {
         at[id] = end;
-        end += cuda_scratch_rounded(bytes_of(call, p, id));
+        end += weft_aligned(bytes_of(call, p, id));
     }
     return end;
 }

@@ -33,7 +33,7 @@ static bool takes(const weft_call *call)
 static int64_t lay_out(const weft_call *call, const convolving *c, const dnn_plan *plan,
                        int64_t at[CONV_TENSORS])
 {
-    int64_t end = cuda_scratch_rounded(plan->workspace);
+    int64_t end = weft_aligned(plan->workspace);
     for (int role = 0; role < CONV_TENSORS; role++) {
         at[role] = end;
         if (c->problem.is_bf16) end += cuda_narrow_bytes(cuda_view_of(call, c->plays[role]));

@@ -15,7 +15,7 @@ weft_status cuda_conversions_open(weft_device_kind device, weft_error *error)
 
 int64_t cuda_narrow_bytes(const weft_view *view)
 {
-    return view->dtype == WEFT_BF16 ? 0 : cuda_scratch_rounded(2 * weft_view_count(view));
+    return view->dtype == WEFT_BF16 ? 0 : weft_aligned(2 * weft_view_count(view));
 }
 
 void *cuda_narrow_at(const weft_view *view, void *scratch)

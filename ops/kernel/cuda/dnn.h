@@ -55,8 +55,8 @@ typedef struct dnn_shape {
 
 typedef struct dnn_graph {
     cudnnHandle_t handle; /* NULL: there is none, and plans are for a GPU that is described */
-    uint32_t
-        refused; /* engines with any of these notes, by number, of cudnnBackendNumericalNote_t */
+    /* engines with any of these notes, by number, of cudnnBackendNumericalNote_t */
+    uint32_t refused;
     cudnnBackendDescriptor_t made[DNN_DESCRIPTORS], operation[DNN_OPERATIONS];
     int n_made, n_operations;
     int64_t n_between; /* tensors that are never in memory */

@@ -8,14 +8,6 @@
 
 /* ---- of calls and their scratch -------------------------------------------------------------- */
 
-enum { CUDA_ALIGNMENT = 64 }; /* of tensors, and of what lies in scratch, in bytes */
-
-/* Bytes of scratch, rounded up so that what lies behind is aligned as libraries want it. */
-static inline int64_t cuda_scratch_rounded(int64_t bytes)
-{
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
-
 /* Of an op of two operands: these, and behind them its result. */
 static inline const weft_view *cuda_view_of(const weft_call *call, int tensor)
 {

@@ -41,8 +41,8 @@ typedef struct cuda_indexing {
     const int32_t *id;
     void *table, *rows;
     int64_t n_ids, n_rest, first, end, step;
-    int64_t
-        n_parts; /* scatter_add, scatter_max: of the rows of the table; each has threads of its own */
+    /* scatter_add, scatter_max: of the rows of the table; each has threads of its own */
+    int64_t n_parts;
     cuda_nest ids, rest;
 } cuda_indexing;
 

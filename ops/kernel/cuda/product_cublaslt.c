@@ -25,7 +25,7 @@ static size_t element_of(const weft_call *call, int tensor)
 /* All products but the first begin somewhere within the tensors. */
 static int64_t alignment_of(const weft_call *call, const matrices *plan)
 {
-    uint64_t all = CUDA_ALIGNMENT;
+    uint64_t all = WEFT_ALIGNMENT;
     for (int l = 0; l < plan->n_loops; l++)
         for (int t = 0; t < MATRICES_TENSORS; t++)
             all |= (uint64_t)plan->loop[l].stride[t] * element_of(call, t);
@@ -80,12 +80,12 @@ static bool takes(const weft_call *call)
 static int64_t lay_out(const weft_call *call, const matrices *plan, const cublaslt_product *p,
                        int64_t at[MATRICES_TENSORS])
 {
-    int64_t end = cuda_scratch_rounded(cuda_cublaslt_workspace(p));
+    int64_t end = weft_aligned(cuda_cublaslt_workspace(p));
     for (int t = 0; t < MATRICES_TENSORS; t++) {
         at[t] = end;
         if (plan->is_copied[t])
-            end += cuda_scratch_rounded(weft_view_count(cuda_view_of(call, t)) *
-                                        (int64_t)element_of(call, t));
+            end +=
+                weft_aligned(weft_view_count(cuda_view_of(call, t)) * (int64_t)element_of(call, t));
     }
     return end;
 }

@@ -65,8 +65,8 @@ typedef struct weft_optimizer_options {
     const char *clip_by; /* "global_norm" (NULL), "norm", "value" or "adaptive": see below */
     /* the first whose pattern a variable's name matches is its own; one that is nobody's is an error */
     weft_optimizer_groups groups;
-    int64_t
-        every; /* shampoo: roots of matrices are made in the first update and every so many after it */
+    /* shampoo: roots of matrices are made in the first update and every so many after it */
+    int64_t every;
 } weft_optimizer_options;
 
 /* How gradients g are clipped, after they have come to where their variables p are stored. Several variables in one

@@ -44,8 +44,8 @@ struct bench {
     weft_layout *layout;
     weft_graph *graph;
     weft_program *program;
-    weft_value
-        values[2]; /* the first is what is looked at; the second, an update, may be invalid */
+    /* the first is what is looked at; the second, an update, may be invalid */
+    weft_value values[2];
     struct bench_filled {
         weft_value value;
         double offset, scale; /* begins as offset + scale * bench_number */

@@ -30,8 +30,8 @@ const emulated_kernel *emulated_find(const char *name)
 
 typedef enum fiber_state { READY, MEETS, OVER } fiber_state;
 typedef struct fiber {
-    jmp_buf
-        at; /* where it goes on; once made a fiber runs one thread after the other, and never ends */
+    /* where it goes on; once made a fiber runs one thread after the other, and never ends */
+    jmp_buf at;
     fiber_state state;
     bool is_made;
 } fiber;

@@ -31,8 +31,8 @@ typedef struct weft_parts {
 /* One rank's side of bytes between the ranks of a group, one time after the other. Weft makes it; it grows at its end. */
 struct weft_comm_exchange {
     weft_comm *comm; /* this rank's end of the group */
-    void *
-        state; /* the engine's: [exchange_bytes], zeros at first, aligned to 64; NULL where that is 0 */
+    /* the engine's: [exchange_bytes], zeros at first, aligned to 64; NULL where that is 0 */
+    void *state;
     /* All ranks of a group take tickets in one order; and make the call of that fingerprint, or there is a mistake. */
     uint64_t ticket, fingerprint;
     weft_parts send, recv; /* recv.bytes is never NULL, unless is_direct */
@@ -52,8 +52,8 @@ typedef struct weft_device_queue {
 typedef struct weft_device_reduce {
     const weft_combining *rule;
     const void *send; /* [count], or where the result is scattered [n_ranks * count] */
-    void
-        *recv; /* [count]: all of it, or the rank's part; may be `send`, or the rank's part of it */
+    /* [count]: all of it, or the rank's part; may be `send`, or the rank's part of it */
+    void *recv;
     int64_t count;
     bool is_scattered;
 } weft_device_reduce;

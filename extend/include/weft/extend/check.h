@@ -26,8 +26,8 @@ enum { WEFT_CHECK_IN = 8 };
 typedef struct weft_check_operand {
     const weft_dim *dims; /* [n_dims], borrowed */
     int n_dims;
-    bool
-        is_i32; /* whole numbers, also where the others are f64; else it has the dtype that is checked */
+    /* whole numbers, also where the others are f64; else it has the dtype that is checked */
+    bool is_i32;
     bool never_split; /* placements leave it whole */
     double low, high; /* both 0: [-1, 1), of i32 [0, 4) */
 } weft_check_operand;
@@ -54,10 +54,10 @@ typedef struct weft_check {
     int n_in;
     weft_check_operand in[WEFT_CHECK_IN];
     bool has_gradient; /* that of its float operands is checked, in f64 */
-    uint32_t
-        dtypes; /* a bit (1u << WEFT_F32) for each that float operands are tried in; 0: f32 and f64 */
-    double
-        tolerance; /* of f64, of the largest element; 0: 1e-12. f32 gets 1e-5, or 1e7 times this */
+    /* a bit (1u << WEFT_F32) for each that float operands are tried in; 0: f32 and f64 */
+    uint32_t dtypes;
+    /* of f64, of the largest element; 0: 1e-12. f32 gets 1e-5, or 1e7 times this */
+    double tolerance;
     /* Meshes, NULL at the end; NULL: "data:2", "data:3", "data:2,model:2", "data:4" */
     const char *const *meshes;
     int most; /* placements tried on a mesh; 0: 200. Beyond, as many are drawn */

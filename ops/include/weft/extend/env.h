@@ -9,8 +9,8 @@ typedef struct weft_block_env {
     double number[4]; /* the op's numbers                                            */
     uint64_t seed;    /* of the graph: Philox key                                    */
     uint32_t random;  /* the op's Philox stream                                      */
-    uint64_t
-        step; /* of the run, from 1; in the upper half what tells the trips of scans apart, for weft_random_key */
+    /* of the run, from 1; in the upper half what tells the trips of scans apart, for weft_random_key */
+    uint64_t step;
     int64_t index, stride; /* element i of the block has index + i * stride (see weft_index) */
 } weft_block_env;
 

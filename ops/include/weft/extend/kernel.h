@@ -50,8 +50,8 @@ typedef struct weft_call {
     weft_view in[WEFT_MAX_IN], out[WEFT_MAX_OUT];
     const void *attributes;
     void *prepared; /* what the kernel's prepare made; NULL: nothing */
-    void *
-        scratch; /* the bytes that the kernel asked for, aligned to 64, of any content; NULL: none */
+    /* the bytes that the kernel asked for, aligned to 64, of any content; NULL: none */
+    void *scratch;
     /* in[n_in - 1] is an operand more than the op has: the sum so far, with out[0]'s dtype, dims and box. out[0] is that and
      * what the op makes, added up, and may lie where it lies. Only for kernels that say so */
     bool accumulates;
@@ -70,11 +70,11 @@ typedef void (*weft_launch)(const weft_call *call);
  */
 typedef struct weft_kernel {
     size_t size; /* sizeof(weft_kernel) */
-    const char
-        *name; /* what plans call it: "blas"; with the device one of its kind among an op's */
+    /* what plans call it: "blas"; with the device one of its kind among an op's */
+    const char *name;
     weft_device_kind device;
-    uint32_t
-        dtypes; /* a bit for each dtype of calls that it can do: WEFT_DTYPE_BIT(WEFT_F32) | ...    */
+    /* a bit for each dtype of calls that it can do: WEFT_DTYPE_BIT(WEFT_F32) | ...    */
+    uint32_t dtypes;
     int priority; /* of those that can do a call, the highest does it                            */
     bool (*takes)(const weft_call *call); /* whether it can do this call; NULL: any of its dtypes */
     int64_t (*scratch)(
@@ -91,8 +91,8 @@ typedef struct weft_kernel {
     /* ... but gains by it only where the sum is carried from trip to trip of a scan: any other a loop makes as cheaply, with what
      * else that loop does */
     bool carried_alone;
-    bool
-        waits; /* its launch waits for the stream, and reads what is there: a device that keeps runs does not keep it */
+    /* its launch waits for the stream, and reads what is there: a device that keeps runs does not keep it */
+    bool waits;
     /* Where products may be computed in bf16 (weft_precision), any operand and result of f32 of its op may be one of bf16 in a
      * call, each for itself: it rounds them anyway. Its dtypes have both. */
     bool narrows;
@@ -255,8 +255,8 @@ typedef struct weft_relay {
 } weft_relay;
 
 typedef struct weft_element {
-    size_t
-        size; /* sizeof(weft_element): fields behind it are those of a later version, and taken for NULL */
+    /* sizeof(weft_element): fields behind it are those of a later version, and taken for NULL */
+    size_t size;
     weft_index index;
     /* [dtype of the last operand, or of the output if none][dtype of the output]; NULL: not defined */
     weft_block block[WEFT_DTYPE_ROOM][WEFT_DTYPE_ROOM];

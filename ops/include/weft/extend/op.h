@@ -134,14 +134,14 @@ WEFT_API extern const weft_attributes weft_attributes_element;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-typedef struct weft_row weft_row;   /* opaque */
-typedef struct weft_form weft_form; /* op.h of ops/graph */
+typedef struct weft_row weft_row;         /* opaque */
+typedef struct weft_variant weft_variant; /* op.h of ops/graph */
 
 struct weft_op {
     size_t size; /* sizeof(weft_op), as its author's compiler saw it; Weft's own leave it 0 */
     const char *name;
-    uint32_t
-        version; /* of what it computes: ranks whose versions differ are refused; Weft's own: 0 */
+    /* of what it computes: ranks whose versions differ are refused; Weft's own: 0 */
+    uint32_t version;
     /* The fields of its attributes. NULL: it has none; for an element op: weft_element_attributes. */
     const weft_attributes *attributes;
     /* Fill n_out and out[] from in[], n_in and the attributes; or say in one sentence why not
@@ -187,11 +187,11 @@ struct weft_op {
     /* Whether what expand makes takes the op's place here, though it has a kernel: where operands lie so that simpler ops send
      * less than the kernel would be sent. in [n_in]: where names want them, on the mesh. NULL: nowhere. Of Weft's own ops alone */
     bool (*is_apart)(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
-    /* The forms in which it can be written where its operands are split so, with what each costs: at most WEFT_MAX_FORMS; the
+    /* The variants in which it can be written where its operands are split so, with what each costs: at most WEFT_MAX_VARIANTS; the
      * first is the op itself. The compiler takes the cheapest. Returns how many; 0: there is nothing to choose. placed: bit i:
      * where operand i is the program has said itself. Of Weft's own ops alone */
-    int (*forms)(const weft_site *site, const weft_spec *in, uint32_t placed, const weft_mesh *mesh,
-                 weft_form *forms);
+    int (*variants)(const weft_site *site, const weft_spec *in, uint32_t placed,
+                    const weft_mesh *mesh, weft_variant *variants);
 };
 
 /* ---- building nodes -------------------------------------------------------------------------- */

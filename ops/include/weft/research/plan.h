@@ -132,8 +132,8 @@ typedef struct weft_planned_step {
     uint32_t axes; /* convert: bit a: the ranks along axis a exchange; 0: nobody does */
     int n_links;   /* loop: its element ops */
     double flops;  /* of the rank */
-    int64_t
-        wire_bytes; /* convert: of all its tensors, as the rank counts them (weft_convert_bytes) */
+    /* convert: of all its tensors, as the rank counts them (weft_convert_bytes) */
+    int64_t wire_bytes;
     int64_t in_bytes, out_bytes; /* the rank's parts of all operands and of all results */
     int64_t scratch_bytes;
     const char *kernel; /* kernel: the one that does the work; else NULL */
@@ -150,8 +150,8 @@ typedef struct weft_planned_step {
      * queue, have waited for are not named again */
     int n_waits;
     const uint32_t *waits;
-    double
-        trips; /* how often a run does it: more than once in the bodies of scans. Amounts are of once */
+    /* how often a run does it: more than once in the bodies of scans. Amounts are of once */
+    double trips;
     /* it is done for the trip after the one in which it stands, so the last leaves it out, and the first has its own in front
      * of the scan */
     bool is_ahead;
@@ -250,28 +250,29 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_candidate_at(const weft_program *
                                                             weft_planned_candidate *candidate,
                                                             weft_error *error);
 
-/* Some ops can be written in several forms where their operands are split: attention of split rows gathers keys and
- * values, or is a ring. The forms of an op, with the gradient that reads its results, stand one after the other; the
+/* Some ops can be written in several variants where their operands are split: attention of split rows gathers keys and
+ * values, or is a ring. The variants of an op, with the gradient that reads its results, stand one after the other; the
  * cheapest is taken. */
-typedef struct weft_planned_form {
+typedef struct weft_planned_variant {
     const char *op, *builder, *file; /* the place in the program */
     int line;
     weft_phase phase;
-    const char *axes; /* "seq", "a+b": over which operands are split and forms exchange */
+    const char *axes; /* "seq", "a+b": over which operands are split and variants exchange */
     const char *name; /* "gathered", "ring", "balanced ring" */
-    double
-        price; /* in bytes through a link, of the rank that has most to do: exchanges, work, latencies */
+    /* in bytes through a link, of the rank that has most to do: exchanges, work, latencies */
+    double price;
     double before_bytes,
         beside_bytes;  /* exchanged while nothing is computed, and while something is */
     double held_bytes; /* of others' operands and their gradients, at once */
     int n_exchanges;
     int n_compared; /* it and those of the same op behind it */
     bool is_taken;
-} weft_planned_form;
+} weft_planned_variant;
 
-WEFT_API int weft_plan_n_forms(const weft_program *program);
-WEFT_API WEFT_MUST_CHECK weft_status weft_plan_form_at(const weft_program *program, int index,
-                                                       weft_planned_form *form, weft_error *error);
+WEFT_API int weft_plan_n_variants(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_variant_at(const weft_program *program, int index,
+                                                          weft_planned_variant *variant,
+                                                          weft_error *error);
 
 /* ---- what it costs --------------------------------------------------------------------------- */
 

@@ -31,8 +31,8 @@ typedef struct weft_exchange {
     const weft_mesh *mesh;
     uint32_t axes; /* bit a: the ranks along axis a exchange */
     int n_ranks;   /* of a group: the product of those axes' sizes */
-    weft_convert_kind
-        kind; /* never WEFT_SLICE or WEFT_COUNT_ONCE, which are local and cost nothing */
+    /* never WEFT_SLICE or WEFT_COUNT_ONCE, which are local and cost nothing */
+    weft_convert_kind kind;
     /* of one rank's part of the tensor, were it whole along these axes; move, border: what is sent */
     double bytes;
     double link_bytes; /* what goes through one rank's link, n ranks: all_gather and reduce_scatter
@@ -63,8 +63,8 @@ enum {
 
 /* The price of one way, in its parts. */
 typedef struct weft_price {
-    double
-        operands; /* bringing the operands to where the way needs them, and what windows show of them */
+    /* bringing the operands to where the way needs them, and what windows show of them */
+    double operands;
     /* bringing the results from where it leaves them to where they go; of a partial sum its share */
     double results;
     double repeated; /* work that the ranks of the axis all do, beyond a share each */
@@ -111,8 +111,8 @@ typedef struct weft_operand {
      * partial sum. Less than 1: it goes into a sum of several such, which is finished once; 0: that will be partial
      * anyway */
     const double *share;
-    bool
-        is_generated; /* operands: made by an op without operands in whatever state is needed, for nothing */
+    /* operands: made by an op without operands in whatever state is needed, for nothing */
+    bool is_generated;
 } weft_operand;
 
 /* One op and one axis: the question, and, once it is decided, the answer. */

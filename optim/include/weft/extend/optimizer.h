@@ -28,8 +28,8 @@ typedef struct weft_update {
     weft_value run; /* t = 1, 2, ...: scalars, f64: corrections near 1 need the digits */
     weft_value rate;
     weft_optimizer_options options; /* with their defaults filled in */
-    const weft_optimizer_group
-        *group; /* of the variable, whose numbers rate and options have; NULL: none */
+    /* of the variable, whose numbers rate and options have; NULL: none */
+    const weft_optimizer_group *group;
 } weft_update;
 
 /* How one variable and its slots change by one gradient.

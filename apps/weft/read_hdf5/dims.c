@@ -1,4 +1,4 @@
-/* hdf5_dims: what a dataset's dims are called: by the attribute of our own files, by its labels, or
+/* dims: what a dataset's dims are called: by the attribute of our own files, by its labels, or
  * by its scales.
  *
  * Names are a help, so what is odd about them is no reason to refuse the numbers: then there are
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_reader.h"
+#include "reader.h"
 
 static const char own[] = "dims";
 

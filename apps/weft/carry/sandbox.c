@@ -26,7 +26,7 @@ enum { NOT_STARTED = 127 /* exit status when exec fails, as the shell has it */,
 static void limit(int what, int64_t most)
 {
     const struct rlimit both = {(rlim_t)most, (rlim_t)most};
-    setrlimit(what, &both);
+    setrlimit((__rlimit_resource_t)what, &both);
 }
 
 static void set_limits(const sandbox_order *order)

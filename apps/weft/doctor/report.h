@@ -1,4 +1,4 @@
-/* doctor_report.h: the findings of all processes as one report, and as lines for people. */
+/* report.h: the findings of all processes as one report, and as lines for people. */
 #ifndef WEFT_APPS_DOCTOR_REPORT_H
 #define WEFT_APPS_DOCTOR_REPORT_H
 

@@ -1,4 +1,4 @@
-/* doctor_read: what files of /proc and /sys say. A line has no longest one, and is one line however long it is. */
+/* read: what files of /proc and /sys say. A line has no longest one, and is one line however long it is. */
 #include <stdlib.h>
 #include <string.h>
 

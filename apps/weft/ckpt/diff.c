@@ -1,4 +1,4 @@
-/* ckpt_diff: `weft ckpt diff`: which tensors of two checkpoints differ, in how many elements, by
+/* diff: `weft ckpt diff`: which tensors of two checkpoints differ, in how many elements, by
  * how much. */
 #include <math.h>
 #include <stdlib.h>

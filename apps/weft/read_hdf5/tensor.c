@@ -1,4 +1,4 @@
-/* hdf5_tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
+/* tensor: one dataset: whether it is plain numbers stored in this file, and its elements as
  * numbers of ours.
  *
  * Nothing is rounded: a type of the file becomes the least of ours that has all its values; unsigned integers of 64 bits become
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_reader.h"
+#include "reader.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
@@ -137,10 +137,10 @@ static bool check_filters(hid_t creation, const char *path, stream_tensor *t)
     return true;
 }
 
-static bool check_chunks(hid_t creation, size_t element_bytes, const char *path, stream_tensor *t)
+static bool check_chunks(hid_t creation, size_t width, const char *path, stream_tensor *t)
 {
     hsize_t sizes[H5S_MAX_RANK];
-    double bytes = (double)element_bytes;
+    double bytes = (double)width;
     const int n = H5Pget_chunk(creation, H5S_MAX_RANK, sizes);
     for (int d = 0; d < n; d++)
         bytes *= (double)sizes[d];
@@ -149,7 +149,7 @@ static bool check_chunks(hid_t creation, size_t element_bytes, const char *path,
                   printable(path), bytes, MOST_CHUNK);
 }
 
-static bool check_storage(hid_t dataset, size_t element_bytes, const char *path, stream_tensor *t)
+static bool check_storage(hid_t dataset, size_t width, const char *path, stream_tensor *t)
 {
     const hid_t creation = H5Dget_create_plist(dataset);
     const H5D_layout_t layout = creation < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(creation);
@@ -164,7 +164,7 @@ static bool check_storage(hid_t dataset, size_t element_bytes, const char *path,
                       "has the bytes of the tensor /%s in external files; h5repack takes them in",
                       printable(path));
     const bool is_good = check_filters(creation, path, t) &&
-                         (layout != H5D_CHUNKED || check_chunks(creation, element_bytes, path, t));
+                         (layout != H5D_CHUNKED || check_chunks(creation, width, path, t));
     H5Pclose(creation);
     return is_good;
 }
@@ -185,22 +185,22 @@ static hid_t open_dataset(const reader *r, const found *f)
 
 static bool sizes_of(hid_t dataset, const char *path, stream_tensor *t)
 {
-    hsize_t found[H5S_MAX_RANK];
+    hsize_t sizes[H5S_MAX_RANK];
     const hid_t space = H5Dget_space(dataset);
     const H5S_class_t kind = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
     if (kind == H5S_NULL)
         return object(t, "has the dataset /%s without any element", printable(path));
-    const int n = kind < 0 ? -1 : H5Sget_simple_extent_dims(space, found, NULL);
+    const int n = kind < 0 ? -1 : H5Sget_simple_extent_dims(space, sizes, NULL);
     if (n < 0) return object_failed(t, "the shape", path);
     H5Sclose(space);
     if (n > WEFT_MAX_DIMS)
         return object(t, "has the tensor /%s of %d dims; the most is %d", printable(path), n,
                       WEFT_MAX_DIMS);
     for (int d = 0; d < n; d++) {
-        if (found[d] == 0 || found[d] > (hsize_t)1 << 40)
+        if (sizes[d] == 0 || sizes[d] > (hsize_t)1 << 40)
             return object(t, "has the tensor /%s with a dim of size %llu; a size is 1 to 2^40",
-                          printable(path), (unsigned long long)found[d]);
-        t->sizes[d] = (int64_t)found[d];
+                          printable(path), (unsigned long long)sizes[d]);
+        t->sizes[d] = (int64_t)sizes[d];
     }
     t->n_dims = n;
     return true;

@@ -1,4 +1,4 @@
-/* doctor_disk: checks of the folder that a run writes into: what a checkpoint and its lock need. */
+/* disk: checks of the folder that a run writes into: what a checkpoint and its lock need. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../lock.h"
+#include "../../lock.h"
 #include "doctor.h"
 #include "weft/checkpoint.h"
 

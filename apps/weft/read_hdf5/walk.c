@@ -1,10 +1,10 @@
-/* hdf5_walk: from the root along every link to every dataset, and no further: not out of the file,
+/* walk: from the root along every link to every dataset, and no further: not out of the file,
  * not in a circle.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_reader.h"
+#include "reader.h"
 
 /* Where the walk is. */
 typedef struct place {

@@ -1,4 +1,4 @@
-/* doctor_net: checks of MPI, the launcher, the clock and the network. */
+/* net: checks of MPI, the launcher, the clock and the network. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

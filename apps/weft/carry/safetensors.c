@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../json.h"
+#include "../../json.h"
 #include "weft/io.h"
 
 enum { MAX_HEADER = 100000000 /* as the format's own reader has it */, PREFIX = 8 };

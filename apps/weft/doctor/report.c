@@ -1,22 +1,22 @@
-/* doctor_report.c: what the root makes of the findings of all processes: a table a host, and what differs between hosts. */
-#include "doctor_report.h"
+/* report: what the root makes of the findings of all processes: a table a host, and what differs between hosts. */
+#include "report.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- what the root makes of it -------------------------------------------------------------- */
 
-static int verdict_of(const json_t *finding)
+static int verdict_of(const json_t *found)
 {
-    const char *word = json_string_value(json_array_get(finding, 0));
+    const char *word = json_string_value(json_array_get(found, 0));
     for (int i = 0; word && i < DOCTOR_VERDICTS; i++)
         if (strcmp(doctor_words[i], word) == 0) return i;
     return DOCTOR_NONE;
 }
 
-static const char *part(const json_t *finding, size_t i)
+static const char *part(const json_t *found, size_t i)
 {
-    const char *text = json_string_value(json_array_get(finding, i));
+    const char *text = json_string_value(json_array_get(found, i));
     return text ? text : "";
 }
 
@@ -25,10 +25,10 @@ static json_t *of_process(const json_t *process, const char *check)
     return json_object_get(json_object_get(process, "findings"), check);
 }
 
-static void add_line(json_t *lines, const char *name, const json_t *finding, int process)
+static void add_line(json_t *lines, const char *name, const json_t *found, int process)
 {
-    json_t *line = json_pack("{s:s, s:s, s:s}", "name", name, "verdict", part(finding, 0), "text",
-                             part(finding, 1));
+    json_t *line = json_pack("{s:s, s:s, s:s}", "name", name, "verdict", part(found, 0), "text",
+                             part(found, 1));
     if (process >= 0) json_object_set_new(line, "process", json_integer(process));
     json_array_append_new(lines, line);
 }
@@ -155,9 +155,9 @@ json_t *doctor_report(const json_t *all)
 static void print_line(const json_t *line, bool is_quiet)
 {
     const json_t *process = json_object_get(line, "process");
-    const char *verdict = json_string_value(json_object_get(line, "verdict"));
-    if (is_quiet && strcmp(verdict, doctor_words[DOCTOR_OK]) == 0) return;
-    printf("  %-4s  %-11s  %s", verdict, json_string_value(json_object_get(line, "name")),
+    const char *word = json_string_value(json_object_get(line, "verdict"));
+    if (is_quiet && strcmp(word, doctor_words[DOCTOR_OK]) == 0) return;
+    printf("  %-4s  %-11s  %s", word, json_string_value(json_object_get(line, "name")),
            json_string_value(json_object_get(line, "text")));
     if (process) printf(" (process %lld)", (long long)json_integer_value(process));
     putchar('\n');

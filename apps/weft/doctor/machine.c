@@ -1,4 +1,4 @@
-/* doctor_machine: checks of processor, memory, kernel and limits of the process. */
+/* machine: checks of processor, memory, kernel and limits of the process. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -214,7 +214,8 @@ static verdict check_limit(const limit *l, finding *f)
     if (v == DOCTOR_OK) return doctor_say(f, v, "%.0f%s", is / l->unit, l->unit_name);
     return doctor_say(f, v, "%.0f%s %s; at least %.0f%s (ulimit -%c)%s", is / l->unit, l->unit_name,
                       l->what, l->wanted / l->unit, l->unit_name, l->option,
-                      now.rlim_max < l->wanted ? ", which an administrator has to allow" : "");
+                      (double)now.rlim_max < l->wanted ? ", which an administrator has to allow"
+                                                       : "");
 }
 
 verdict doctor_limit_memory(const doctor *d, finding *f)

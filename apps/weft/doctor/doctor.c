@@ -4,7 +4,7 @@
  * Every process makes its findings; the root collects them as JSON and prints that, or tables of
  * it. Alone, MPI is tried in a child process: broken MPI must not take the doctor down.
  */
-#include "doctor_report.h"
+#include "report.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ const option_table doctor_table = {
 
 const doctor_check doctor_checks[DOCTOR_CHECKS] = {
 #define DOCTOR_CHECK(name, function, scope) {name, doctor_##function, scope},
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 };
 
@@ -118,33 +118,24 @@ static void circle_close(circle *c)
     weft_mesh_destroy(&c->mesh);
 }
 
-static weft_status gather(circle *c, const void *mine, int64_t bytes, void *all, int64_t *counts,
-                          int64_t *places, weft_error *error)
-{
-    weft_request request;
-    WEFT_TRY(weft_all_gather_start(c->comm, mine, bytes, all, counts, places, &request, error));
-    return weft_wait(&request, error);
-}
-
 /* Every process's text, each with its end, in `all`, which is the caller's; places [n]. */
 static weft_status gather_texts(circle *c, const char *mine, char **all, int64_t *places,
                                 weft_error *error)
 {
     const int64_t bytes = (int64_t)strlen(mine) + 1;
-    int64_t *counts = calloc((size_t)c->n * 2, sizeof *counts), *eights = counts + c->n, total = 0;
+    weft_request request;
+    int64_t *counts = calloc((size_t)c->n, sizeof *counts), total = 0;
     if (!counts) return weft_fail_memory(error, 0);
-    for (int i = 0; i < c->n; i++) {
-        eights[i] = sizeof bytes;
-        places[i] = i * (int64_t)sizeof bytes;
-    }
-    weft_status status = gather(c, &bytes, sizeof bytes, counts, eights, places, error);
+    weft_status status = weft_comm_gather(c->comm, &bytes, sizeof bytes, counts, error);
     for (int i = 0; i < c->n; i++) {
         places[i] = total;
         total += counts[i];
     }
     *all = status == WEFT_OK ? malloc((size_t)total) : NULL;
     if (status == WEFT_OK && !*all) status = weft_fail_memory(error, (size_t)total);
-    if (status == WEFT_OK) status = gather(c, mine, bytes, *all, counts, places, error);
+    if (status == WEFT_OK)
+        status = weft_all_gather_start(c->comm, mine, bytes, *all, counts, places, &request, error);
+    if (status == WEFT_OK) status = weft_wait(&request, error);
     free(counts);
     return status;
 }

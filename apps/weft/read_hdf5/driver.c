@@ -1,4 +1,4 @@
-/* hdf5_driver: libhdf5 reads the file through a descriptor that is open already.
+/* driver: libhdf5 reads the file through a descriptor that is open already.
  *
  * Its own drivers open by name, and a file can name others (external links, external storage). This
  * one knows one file, so open is not needed once the library looks at bytes, and the filter on
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hdf5_reader.h"
+#include "reader.h"
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
 #endif

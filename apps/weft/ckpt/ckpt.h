@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "../app.h"
+#include "../../app.h"
 #include "weft/checkpoint.h"
 
 /* ckpt_main - arguments [n]: from the subcommand on. returns the exit status. */

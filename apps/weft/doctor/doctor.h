@@ -2,7 +2,7 @@
 #ifndef WEFT_APPS_DOCTOR_H
 #define WEFT_APPS_DOCTOR_H
 
-#include "../app.h"
+#include "../../app.h"
 
 /* doctor_main - arguments [n]: the options. returns the exit status: 0, or 2 when a check fails. */
 int doctor_main(int n, char **arguments);
@@ -25,8 +25,8 @@ typedef struct doctor { /* what checks may ask */
     char no_lanes[360];   /* why they cannot be started; "": they can */
     const char *no_world; /* why the others cannot be joined; NULL: joined, or alone */
     int n_hosts;
-    const char *
-        apart; /* why processes of this host do not see each other's memory; "": they do; NULL: not asked */
+    /* why processes of this host do not see each other's memory; "": they do; NULL: not asked */
+    const char *apart;
     weft_link_speed link; /* between all processes; 0: not measured */
     char link_text[64];   /* as --link takes it */
     bool is_shared;       /* a file that the root has written into the folder is seen here */
@@ -69,12 +69,12 @@ typedef struct doctor_check {
 } doctor_check;
 
 #define DOCTOR_CHECK(name, function, scope) verdict doctor_##function(const doctor *d, finding *f);
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 enum {
     DOCTOR_CHECKS = 0
 #define DOCTOR_CHECK(name, function, scope) +1
-#include "doctor_list.inc"
+#include "list.inc"
 #undef DOCTOR_CHECK
 };
 extern const doctor_check doctor_checks[DOCTOR_CHECKS];

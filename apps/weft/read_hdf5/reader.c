@@ -5,7 +5,7 @@
  * So it runs here, where it may read one descriptor, write another, and take some memory; the
  * kernel kills the process for any other system call. docs/reliability.md.
  */
-#include "hdf5_reader.h"
+#include "reader.h"
 
 #include <errno.h>
 #include <seccomp.h>
@@ -97,11 +97,11 @@ bool is_failure(hid_t minor)
 
 enum { VERSION = 64 };
 
-static herr_t find_version(unsigned n, const H5E_error2_t *failure, void *found)
+static herr_t find_version(unsigned n, const H5E_error2_t *failure, void *version)
 {
     (void)n;
     if (failure->desc && strstr(failure->desc, "version"))
-        snprintf(found, VERSION, "%s", failure->desc);
+        snprintf(version, VERSION, "%s", failure->desc);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "carry.h"
+#include "../carry/carry.h"
 #include "weft/io.h"
 
 static const option options[] = {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../json.h"
+#include "../../json.h"
 #include "carry.h"
 #include "safetensors.h"
 

@@ -1,4 +1,4 @@
-/* hdf5_reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file which nobody vouches
+/* reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file which nobody vouches
  * for. Anything it does not take ends it: refuse. */
 #ifndef WEFT_APPS_HDF5_READER_H
 #define WEFT_APPS_HDF5_READER_H
@@ -7,7 +7,7 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-#include "hdf5_stream.h"
+#include "../carry/hdf5_stream.h"
 
 /* What one file may have. A file past these is no set of tensors. */
 enum {
@@ -39,7 +39,7 @@ static inline bool is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7F;
 }
 
-/* ---- hdf5_reader.c */
+/* ---- reader.c */
 
 /* refuse - say why and end. is_damaged: the file contradicts itself, or libhdf5 fails on it. */
 _Noreturn void refuse(bool is_damaged, const char *format, ...) WEFT_FORMAT(2, 3);
@@ -58,7 +58,7 @@ void *take(size_t bytes); /* malloc, or refuse */
 /* printable - a name as it may stand in a sentence; the text is reused after four calls. */
 const char *printable(const char *name);
 
-/* ---- hdf5_driver.c */
+/* ---- driver.c */
 
 /* driver_properties - how to open the file that is descriptor 0, whatever name is given, once.
  * Negative: no memory. */
@@ -66,19 +66,19 @@ hid_t driver_properties(void);
 /* is_hdf5 - whether the format's signature stands where it may stand. */
 bool is_hdf5(void);
 
-/* ---- hdf5_walk.c */
+/* ---- walk.c */
 
 /* walk - every dataset of the file into r->found, in the order of names. */
 void walk(reader *r);
 
-/* ---- hdf5_tensor.c */
+/* ---- tensor.c */
 
 /* declare - check one dataset, and send it as a STREAM_TENSOR, with what is wrong with it. */
 void declare(const reader *r, const found *f);
 /* send_elements - all its elements. */
 void send_elements(const reader *r, const found *f);
 
-/* ---- hdf5_dims.c */
+/* ---- dims.c */
 
 /* dims_of - the names of a dataset's dims, "batch,seq" into dims [STREAM_DIMS]; "" when it has none
  * that are good. */

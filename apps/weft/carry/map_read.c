@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../text.h"
+#include "../../text.h"
 #include "map.h"
 #include "weft/name.h"
 

@@ -1,4 +1,4 @@
-/* attention_forms: the forms in which attention and its gradient can be written where rows of k and v are split, and
+/* attention_variants: the variants in which attention and its gradient can be written where rows of k and v are split, and
  * what each costs the rank that has most to do. Where those of q are split over the same axes, blocks of k and v can
  * go round, or heads and rows change places. In any case k and v can be gathered, or stay in place with their partial
  * results combined.
@@ -125,9 +125,9 @@ static sizes sizes_of(const weft_site *site, const weft_spec *in, const weft_mes
     return s;
 }
 
-static weft_form form_of(const sizes *s, const char *name, weft_convert_kind kind)
+static weft_variant variant_of(const sizes *s, const char *name, weft_convert_kind kind)
 {
-    return (weft_form){.name = name, .axes = s->axes, .n_ranks = (int)s->n, .kind = kind};
+    return (weft_variant){.name = name, .axes = s->axes, .n_ranks = (int)s->n, .kind = kind};
 }
 
 /* What the busiest rank does of all that is done: of rows as they are split, or balanced. */
@@ -146,9 +146,9 @@ static double busiest(const weft_ring *r)
 }
 
 /* Where q is whole on all ranks, each does all, and there is nothing to send for dk and dv. */
-static weft_form gathered(const sizes *s, const weft_ring *r)
+static weft_variant gathered(const sizes *s, const weft_ring *r)
 {
-    weft_form f = form_of(s, "gathered", WEFT_ALL_GATHER);
+    weft_variant f = variant_of(s, "gathered", WEFT_ALL_GATHER);
     const bool is_sent = s->is_query_split || !s->is_gradient;
     f.before = is_sent ? s->kv * (double)(s->n - 1) / (double)s->n : 0;
     f.flops = f.last = s->is_query_split ? s->flops * busiest(r) : s->flops;
@@ -160,20 +160,20 @@ static weft_form gathered(const sizes *s, const weft_ring *r)
 /* ---- k and v stay ---------------------------------------------------------------------------- */
 
 /* By simpler ops, with a matrix of query x memory: each rank has the scores of its own memory rows. */
-static void write_partial(weft_vjp *vjp, const weft_form *form)
+static void write_partial(weft_vjp *vjp, const weft_variant *variant)
 {
-    (void)form;
+    (void)variant;
     const bool is_gradient = vjp->site->n_out > 2;
     (is_gradient ? weft_op_attention_grad : weft_op_attention).expand(vjp);
 }
 
 /* For each row of q its maximum and its sum are combined, then what is weighted is added up; of the gradient a mean, then dq. The
  * matrix is written and read a few times. */
-static weft_form partial(const sizes *s, double feature)
+static weft_variant partial(const sizes *s, double feature)
 {
     enum { TIMES = 6, TIMES_BACK = 10 };
     const double n = (double)s->n, sums = s->q / feature;
-    weft_form f = form_of(s, "partial", WEFT_ALL_REDUCE);
+    weft_variant f = variant_of(s, "partial", WEFT_ALL_REDUCE);
     f.write = write_partial;
     f.before = 2 * (n - 1) / n * (s->q + (s->is_gradient ? sums : 2 * sums));
     f.before += s->is_query_split ? s->q * (n - 1) / n : 0;
@@ -198,12 +198,12 @@ static bool fills_up(const weft_ring *r)
     return r->n_query * r->n_all != r->all_query || r->n_memory * r->n_all != r->all_memory;
 }
 
-static weft_form ring_form(const sizes *s, const weft_ring *r)
+static weft_variant ring_variant(const sizes *s, const weft_ring *r)
 {
     const double times =
         s->is_gradient ? 2 : 1; /* dk and dv go back the way that k and v have come */
     const double of_q = s->q / (double)r->n_all, of_kv = s->kv / (double)r->n_all;
-    weft_form f = form_of(s, r->n_parts == 1 ? "ring" : "balanced ring", WEFT_BORDER);
+    weft_variant f = variant_of(s, r->n_parts == 1 ? "ring" : "balanced ring", WEFT_BORDER);
     f.write = r->n_parts == 1 ? weft_ring_write : weft_ring_write_balanced;
     f.flops = s->flops * busiest(r);
     int n_meetings = 0, n_turns = 0;
@@ -240,7 +240,8 @@ static double evenness(const weft_site *site, const weft_spec *in, const weft_me
         return 0;
     for (int i = 0; i < in[0].n_split[d]; i++)
         size /= weft_mesh_axis_size(mesh, in[0].split[d][i]);
-    return size < n ? 0 : (double)size / (double)((size + n - 1) / n * n);
+    const int64_t filled = (size + n - 1) / n * n;
+    return size < n ? 0 : (double)size / (double)filled;
 }
 
 static void add_text(char *text, size_t bytes, const char *more, const char *name)
@@ -251,7 +252,7 @@ static void add_text(char *text, size_t bytes, const char *more, const char *nam
 
 /* Where the result is, with the axes of its rows at dim `to`: as a layout says it. */
 static void write_place(const weft_site *site, const weft_spec *in, const weft_mesh *mesh, int to,
-                        weft_form *f)
+                        weft_variant *f)
 {
     const weft_attention_attributes *a = site->attributes;
     const weft_shape *q = &site->in[0].shape;
@@ -278,7 +279,7 @@ static weft_value before_copy(weft_value x)
 
 /* The op as it is, with results made where heads are split, and then brought to where their names want them. Of the gradient
  * what the op has left there is read there. */
-static void write_at_heads(weft_vjp *vjp, const weft_form *form)
+static void write_at_heads(weft_vjp *vjp, const weft_variant *variant)
 {
     const weft_site *site = vjp->site;
     const bool is_gradient = site->n_out > 2;
@@ -292,16 +293,16 @@ static void write_at_heads(weft_vjp *vjp, const weft_form *form)
                   site->n_in, site->attributes, sizeof(weft_attention_attributes));
     for (int o = 0; o < site->n_out; o++) {
         weft_value result = weft_result(made, o);
-        if (o == 0 || !is_gradient) weft_place(result, form->place);
+        if (o == 0 || !is_gradient) weft_place(result, variant->place);
         vjp->out[o] = weft_emit(vjp->graph, &weft_op_copy, &result, 1, NULL, 0);
     }
 }
 
 /* Of bias and mask what has query rows comes to all ranks; so does it back, of the gradient. */
-static weft_form heads_form(const sizes *s, double even)
+static weft_variant heads_variant(const sizes *s, double even)
 {
     const double times = s->is_gradient ? 2 : 1, n = (double)s->n;
-    weft_form f = form_of(s, "all-to-all", WEFT_ALL_TO_ALL);
+    weft_variant f = variant_of(s, "all-to-all", WEFT_ALL_TO_ALL);
     f.write = write_at_heads;
     f.before = ((2 * s->q + s->kv) / n + times * s->scores) * (n - 1) / n;
     f.flops = f.last = s->flops / n / even;
@@ -312,8 +313,8 @@ static weft_form heads_form(const sizes *s, double even)
 }
 
 /* By the dim of heads, or of the batch, that is most even; returns 1, or 0: none has as many elements as there are ranks. */
-static int add_heads_form(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                          const sizes *s, weft_form *form)
+static int add_heads_variant(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
+                             const sizes *s, weft_variant *variant)
 {
     int best = 0;
     double even = 0;
@@ -322,27 +323,27 @@ static int add_heads_form(const weft_site *site, const weft_spec *in, const weft
         if (of_d > even) best = d, even = of_d;
     }
     if (even == 0) return 0;
-    *form = heads_form(s, even);
-    write_place(site, &in[0], mesh, best, form);
-    return strlen(form->place) + 1 < sizeof form->place;
+    *variant = heads_variant(s, even);
+    write_place(site, &in[0], mesh, best, variant);
+    return strlen(variant->place) + 1 < sizeof variant->place;
 }
 
 /* What can be where the rows of q are split as those of k and v are. */
 static int add_alike(const weft_site *site, const weft_spec *in, const weft_mesh *mesh,
-                     const sizes *s, const weft_ring *straight, weft_form *forms)
+                     const sizes *s, const weft_ring *straight, weft_variant *variants)
 {
     const weft_attention_attributes *a = site->attributes;
     const weft_ring balanced = weft_ring_of(site, s->n, true);
     int n = 0;
-    if (has_room(site, s->n)) forms[n++] = ring_form(s, straight);
+    if (has_room(site, s->n)) variants[n++] = ring_variant(s, straight);
     const bool has_two_each = straight->all_query > s->n; /* blocks that are not empty */
     if (n > 0 && a->causal && straight->all_query == straight->all_memory && has_two_each)
-        forms[n++] = ring_form(s, &balanced);
-    return n + add_heads_form(site, in, mesh, s, &forms[n]);
+        variants[n++] = ring_variant(s, &balanced);
+    return n + add_heads_variant(site, in, mesh, s, &variants[n]);
 }
 
-int weft_attention_forms(const weft_site *site, const weft_spec *in, uint32_t placed,
-                         const weft_mesh *mesh, weft_form *forms)
+int weft_attention_variants(const weft_site *site, const weft_spec *in, uint32_t placed,
+                            const weft_mesh *mesh, weft_variant *variants)
 {
     const weft_attention_attributes *a = site->attributes;
     const uint32_t axes = memory_axes(site, in, mesh);
@@ -352,9 +353,9 @@ int weft_attention_forms(const weft_site *site, const weft_spec *in, uint32_t pl
     const sizes s = sizes_of(site, in, mesh, axes);
     const weft_ring straight = weft_ring_of(site, s.n, false);
     int n = 0;
-    forms[n++] = gathered(&s, &straight);
-    forms[n++] = partial(&s, (double)feature.size);
+    variants[n++] = gathered(&s, &straight);
+    variants[n++] = partial(&s, (double)feature.size);
     if (s.is_query_split && (placed & operands_of(a)) == 0)
-        n += add_alike(site, in, mesh, &s, &straight, &forms[n]);
+        n += add_alike(site, in, mesh, &s, &straight, &variants[n]);
     return n;
 }

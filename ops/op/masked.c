@@ -1,6 +1,6 @@
 /* masked: x where the mask is not 0, else 0; broadcast by name, of one dtype. Gradients of pick make it.
  *
- * It chooses, never multiplies: an infinite slope of what was picked is 0 at what was not. Linear in x, as mul is: a sum that
+ * It chooses, never multiplies: beside an infinite slope the elements that were not picked have 0. Linear in x, as mul is: a sum that
  * is not finished may be chosen from, and no zero lies beside it, which where would read.
  * Gradient: dx = dy where the mask is not 0, else 0, summed over the dims that x lacks.
  */

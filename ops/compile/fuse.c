@@ -44,24 +44,36 @@ static uint32_t made_at(const fusing *f, uint32_t placed)
 
 /* ---- who reads ------------------------------------------------------------------------------- */
 
-typedef struct readers {
-    bool others;          /* somebody but these two           */
-    uint32_t first, last; /* of the others; UINT32_MAX, 0: nobody */
-} readers;
-
-static readers readers_beside(const fusing *f, uint32_t placed, uint32_t a, uint32_t b)
+static bool is_kept(const fusing *f, uint32_t owner)
 {
-    const uint32_t owner = weft_placed_owner(f->plan, placed);
-    const bool is_kept = f->is_output[owner] || f->is_stored[owner];
-    readers r = {is_kept, UINT32_MAX, is_kept ? f->plan->n_steps : 0};
+    return f->is_output[owner] || f->is_stored[owner];
+}
+
+/* Whether a step but `a` and `b` reads it at a place before `until`; from `from` on. Very many may read one tensor, and
+ * nearly always one at an end of its list is the answer. */
+static bool is_read_before(const fusing *f, uint32_t owner, uint32_t until, uint32_t a, uint32_t b)
+{
     for (uint32_t i = f->first_read[owner]; i < f->first_read[owner + 1]; i++) {
         const uint32_t at = place_of(f, f->reads[i]);
-        if (at == a || at == b) continue;
-        r.others = true;
-        if (at < r.first) r.first = at;
-        if (at > r.last) r.last = at;
+        if (at < until && at != a && at != b) return true;
     }
-    return r;
+    return false;
+}
+
+static bool is_read_from(const fusing *f, uint32_t owner, uint32_t from, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = f->first_read[owner + 1]; i > f->first_read[owner]; i--) {
+        const uint32_t at = place_of(f, f->reads[i - 1]);
+        if (at >= from && at != a && at != b) return true;
+    }
+    return false;
+}
+
+/* Whether it lives behind the steps before `from`, whatever a and b do: what is kept does. */
+static bool is_needed_from(const fusing *f, uint32_t placed, uint32_t from, uint32_t a, uint32_t b)
+{
+    const uint32_t owner = weft_placed_owner(f->plan, placed);
+    return is_kept(f, owner) || is_read_from(f, owner, from, a, b);
 }
 
 /* ---- where the joined loop may stand --------------------------------------------------------- */
@@ -71,7 +83,7 @@ static bool may_sink(const fusing *f, uint32_t m, uint32_t s)
 {
     const weft_step *maker = &f->plan->steps[m];
     for (int o = 0; o < maker->n_out; o++)
-        if (readers_beside(f, maker->out[o], m, s).first < s) return false;
+        if (is_read_before(f, weft_placed_owner(f->plan, maker->out[o]), s, m, s)) return false;
     return true;
 }
 
@@ -90,8 +102,8 @@ static int64_t growth_of_sinking(const fusing *f, uint32_t m, uint32_t s)
     const weft_step *maker = &f->plan->steps[m];
     int64_t bytes = 0;
     for (int i = 0; i < maker->n_in; i++) {
-        const bool is_alive = made_at(f, maker->in[i]) == 0 ||
-                              readers_beside(f, maker->in[i], m, UINT32_MAX).last >= s;
+        const bool is_alive =
+            made_at(f, maker->in[i]) == 0 || is_needed_from(f, maker->in[i], s, m, UINT32_MAX);
         if (!is_alive) bytes += bytes_of(f, maker->in[i]);
     }
     for (int o = 0; o < maker->n_out; o++)
@@ -105,8 +117,7 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
         if (!made_at(f, step->in[i])) continue; /* it may have many readers */
-        const readers r = readers_beside(f, step->in[i], m, s);
-        if (!(r.others && r.last > m)) bytes -= bytes_of(f, step->in[i]);
+        if (!is_needed_from(f, step->in[i], m + 1, m, s)) bytes -= bytes_of(f, step->in[i]);
     }
     for (int o = 0; o < step->n_out; o++)
         bytes += bytes_of(f, step->out[o]);
@@ -165,12 +176,12 @@ static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place,
     int64_t growth = 0;
     const uint32_t at = find_place(f, m, s, &growth);
     if (at == UINT32_MAX) return WEFT_OK;
-    for (uint32_t between = m + 1; between < s; between++)
+    for (uint32_t between = m + 1; between < s && growth != 0; between++)
         f->alive[between] += growth;
     bool *keeps = weft_arena_take(plan->arena, (size_t)maker.n_out * sizeof *keeps);
     if (!keeps) return weft_fail_memory(error, sizeof *keeps);
     for (int o = 0; o < maker.n_out; o++)
-        keeps[o] = readers_beside(f, maker.out[o], m, s).others;
+        keeps[o] = is_needed_from(f, maker.out[o], 0, m, s);
     WEFT_TRY(weft_join(plan, &maker, &step, keeps, &plan->steps[at], error));
     f->went[at == m ? s : m] = at;
     *place = at;
@@ -225,6 +236,15 @@ static weft_status list_readers(fusing *f, weft_error *error)
     return WEFT_OK;
 }
 
+/* The last step that reads it as the plan stands, or n_steps: it is kept. Its readers were listed in their order. */
+static uint32_t last_read(const fusing *f, uint32_t placed)
+{
+    const uint32_t owner = weft_placed_owner(f->plan, placed);
+    if (is_kept(f, owner)) return f->plan->n_steps;
+    const uint32_t end = f->first_read[owner + 1];
+    return end > f->first_read[owner] ? f->reads[end - 1] : 0;
+}
+
 /* Bytes of results from the step that makes each to the last that reads it. What is stored is taken to be in the
  * variable's memory. */
 static void add_results(fusing *f)
@@ -233,10 +253,9 @@ static void add_results(fusing *f)
     for (uint32_t s = 0; s < plan->n_steps; s++)
         for (int o = 0; o < plan->steps[s].n_out; o++) {
             const uint32_t made = plan->steps[s].out[o];
-            const readers r = readers_beside(f, made, UINT32_MAX, UINT32_MAX);
             if (plan->placed[made].home != WEFT_TEMPORARY || f->is_stored[made]) continue;
+            const uint32_t last = last_read(f, made), dies = last > s ? last + 1 : s + 1;
             f->alive[s] += bytes_of(f, made);
-            const uint32_t dies = r.last > s ? r.last + 1 : s + 1;
             f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= bytes_of(f, made);
         }
     for (uint32_t s = 1; s < plan->n_steps; s++)

@@ -15,7 +15,8 @@ typedef struct fusing {
     weft_plan *plan;
     uint32_t *first_read; /* [n_placed + 1] into `reads`                                          */
     uint32_t *reads;      /* the steps that read a tensor's memory, tensor by tensor; not stores  */
-    uint32_t *maker;      /* [n_placed] step + 1 that makes it; 0: none                           */
+    uint32_t *latest; /* [n_placed] no step behind this place reads the tensor's memory        */
+    uint32_t *maker;  /* [n_placed] step + 1 that makes it; 0: none                           */
     weft_regions regions;
     uint32_t *went; /* [n_steps] the step that a step became part of; itself                */
     bool *is_output, *is_stored; /* [n_placed] it is in memory, whoever else reads it             */
@@ -62,6 +63,7 @@ static bool is_read_before(const fusing *f, uint32_t owner, uint32_t until, uint
 
 static bool is_read_from(const fusing *f, uint32_t owner, uint32_t from, uint32_t a, uint32_t b)
 {
+    if (f->latest[owner] < from) return false;
     for (uint32_t i = f->first_read[owner + 1]; i > f->first_read[owner]; i--) {
         const uint32_t at = place_of(f, f->reads[i - 1]);
         if (at >= from && at != a && at != b) return true;
@@ -159,6 +161,15 @@ static bool reads_under_another_name(const fusing *f, const weft_step *maker, co
     return false;
 }
 
+/* What a step reads that stands at `at` now. */
+static void note_place(fusing *f, const weft_step *step, uint32_t at)
+{
+    for (int i = 0; i < step->n_in; i++) {
+        const uint32_t owner = weft_placed_owner(f->plan, step->in[i]);
+        if (at > f->latest[owner]) f->latest[owner] = at;
+    }
+}
+
 /* Join the step at `m` into the one at `s`, or that one into it; `place`: where it went; UINT32_MAX: they stay two. */
 static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place, weft_error *error)
 {
@@ -184,6 +195,7 @@ static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place,
         keeps[o] = is_needed_from(f, maker.out[o], 0, m, s);
     WEFT_TRY(weft_join(plan, &maker, &step, keeps, &plan->steps[at], error));
     f->went[at == m ? s : m] = at;
+    note_place(f, &maker, at);
     *place = at;
     return WEFT_OK;
 }
@@ -224,15 +236,19 @@ static weft_status list_readers(fusing *f, weft_error *error)
         n_reads += (uint32_t)plan->steps[s].n_in;
     f->first_read = weft_arena_take(plan->arena, (plan->n_placed + 2) * sizeof *f->first_read);
     f->reads = weft_arena_take(plan->arena, (n_reads + 1) * sizeof *f->reads);
-    if (!f->first_read || !f->reads) return weft_fail_memory(error, n_reads * sizeof *f->reads);
+    f->latest = weft_arena_take(plan->arena, plan->n_placed * sizeof *f->latest);
+    if (!f->first_read || !f->reads || !f->latest)
+        return weft_fail_memory(error, n_reads * sizeof *f->reads);
     /* one ahead: while they are filled in, next[i] is the end of tensor i; then the begin of the one after it */
     uint32_t *next = f->first_read + 1;
     for (uint32_t s = 0; s < plan->n_steps; s++)
         add_reads(f, s, next + 1, NULL);
     for (uint32_t id = 1; id <= plan->n_placed; id++)
         next[id] += next[id - 1];
-    for (uint32_t s = 0; s < plan->n_steps; s++)
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
         add_reads(f, s, next, f->reads);
+        note_place(f, &plan->steps[s], s);
+    }
     return WEFT_OK;
 }
 

@@ -11,6 +11,8 @@
 #include "passes.h"
 #include "regions.h"
 
+enum { BLOCK = 64 }; /* steps whose bytes are compared, and change, at once */
+
 typedef struct fusing {
     weft_plan *plan;
     uint32_t *first_read; /* [n_placed + 1] into `reads`                                          */
@@ -20,7 +22,9 @@ typedef struct fusing {
     weft_regions regions;
     uint32_t *went; /* [n_steps] the step that a step became part of; itself                */
     bool *is_output, *is_stored; /* [n_placed] it is in memory, whoever else reads it             */
-    int64_t *alive; /* [n_steps] bytes of temporaries at a step                             */
+    int64_t *alive; /* [n_steps] bytes of temporaries at a step, less `more` of its block   */
+    int64_t *more,
+        *highest; /* [n_steps / BLOCK + 1] at all steps of a block; the most at one of them */
     int64_t most_alive;
 } fusing;
 
@@ -129,9 +133,38 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
 /* Is there room for as many bytes more at all steps between the two? */
 static bool fits_between(const fusing *f, uint32_t m, uint32_t s, int64_t bytes)
 {
-    for (uint32_t at = m + 1; at < s && bytes > 0; at++)
-        if (f->alive[at] + bytes > f->most_alive) return false;
+    const int64_t most = f->most_alive - bytes;
+    for (uint32_t at = m + 1, n; at < s && bytes > 0; at += n) {
+        n = at % BLOCK == 0 && s - at >= BLOCK ? BLOCK : 1;
+        const int64_t alive = n > 1 ? f->highest[at / BLOCK] : f->alive[at] + f->more[at / BLOCK];
+        if (alive > most) return false;
+    }
     return true;
+}
+
+static void find_highest(fusing *f, uint32_t block)
+{
+    const uint32_t begin = block * BLOCK, left = f->plan->n_steps - begin;
+    int64_t highest = f->alive[begin];
+    for (uint32_t at = begin; at < begin + (left < BLOCK ? left : BLOCK); at++)
+        if (f->alive[at] > highest) highest = f->alive[at];
+    f->highest[block] = highest + f->more[block];
+}
+
+/* As many bytes more live at all steps between the two. */
+static void add_between(fusing *f, uint32_t m, uint32_t s, int64_t bytes)
+{
+    for (uint32_t at = m + 1, n; at < s && bytes != 0; at += n) {
+        const uint32_t block = at / BLOCK, end = (block + 1) * BLOCK;
+        n = (s < end ? s : end) - at;
+        if (n == BLOCK) {
+            f->more[block] += bytes, f->highest[block] += bytes;
+            continue;
+        }
+        for (uint32_t i = at; i < at + n; i++)
+            f->alive[i] += bytes;
+        find_highest(f, block);
+    }
 }
 
 /* Where the loop of both stands: `m`, `s`, or UINT32_MAX: nowhere. */
@@ -187,8 +220,7 @@ static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place,
     int64_t growth = 0;
     const uint32_t at = find_place(f, m, s, &growth);
     if (at == UINT32_MAX) return WEFT_OK;
-    for (uint32_t between = m + 1; between < s && growth != 0; between++)
-        f->alive[between] += growth;
+    add_between(f, m, s, growth);
     bool *keeps = weft_arena_take(plan->arena, (size_t)maker.n_out * sizeof *keeps);
     if (!keeps) return weft_fail_memory(error, sizeof *keeps);
     for (int o = 0; o < maker.n_out; o++)
@@ -282,8 +314,12 @@ static void add_results(fusing *f)
 static weft_status count_alive(fusing *f, weft_error *error)
 {
     const weft_plan *plan = f->plan;
+    const uint32_t n_blocks = plan->n_steps / BLOCK + 1;
     f->alive = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->alive);
-    if (!f->alive) return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
+    f->more = weft_arena_take(plan->arena, n_blocks * sizeof *f->more);
+    f->highest = weft_arena_take(plan->arena, n_blocks * sizeof *f->highest);
+    if (!f->alive || !f->more || !f->highest)
+        return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
     add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         int64_t scratch = 0;
@@ -291,6 +327,8 @@ static weft_status count_alive(fusing *f, weft_error *error)
         f->alive[s] += (scratch + 63) / 64 * 64;
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }
+    for (uint32_t block = 0; block < n_blocks; block++)
+        find_highest(f, block);
     return WEFT_OK;
 }
 

@@ -7,16 +7,17 @@
 
 #include "fingerprint.h"
 
-/* The first of count that is outside; -1: none. Most often there is none, which is seen without a branch for each. */
+/* The first of count that is outside; -1: none. Most often there is none, which is seen without a branch for each: x or n - 1 - x
+ * is below 0 where x is outside. */
 #define FIRST(name, T)                                                                             \
     static int64_t name(const weft_bound *b, const void *numbers, int64_t count)                   \
     {                                                                                              \
         const T *x = numbers;                                                                      \
         const uint64_t n = (uint64_t)b->n;                                                         \
-        int is_bad = 0;                                                                            \
+        uint64_t signs = 0;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                        \
-            is_bad |= ((uint64_t)(int64_t)x[i] >= n) & ((int64_t)x[i] != b->ignored);              \
-        for (int64_t i = 0; is_bad && i < count; i++)                                              \
+            signs |= (uint64_t)x[i] | (n - 1 - (uint64_t)x[i]);                                    \
+        for (int64_t i = 0; signs >> 63 && i < count; i++)                                         \
             if ((uint64_t)(int64_t)x[i] >= n && (int64_t)x[i] != b->ignored) return i;             \
         return -1;                                                                                 \
     }
@@ -54,7 +55,7 @@ weft_status weft_bound_check(const weft_bound *bound, const weft_bound_source *f
                 (int64_t)weft_dtype_get(want->dtype, numbers, at), error);
 }
 
-enum { PIECE = 4096 };
+enum { PIECE = 8192 };
 
 static weft_status scan_span(const weft_bound *bound, const weft_bound_source *from, int64_t begin,
                              int64_t end, weft_error *error)
@@ -74,6 +75,7 @@ weft_status weft_bound_scan(const weft_bound *bound, const weft_bound_source *fr
 {
     const int64_t width = from->kind->number_bytes, bytes = from->count * width;
     if (from->kind->numbers == NULL) return WEFT_OK;
+    if (from->known > 0) return scan_span(bound, from, from->known, from->count, error);
     for (int i = 0; i < weft_fingerprint_spans(bytes); i++) {
         int64_t begin, end;
         weft_fingerprint_span(bytes, i, &begin, &end);

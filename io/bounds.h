@@ -7,6 +7,7 @@
 typedef struct weft_bound {
     int64_t n;       /* ids are 0 to n - 1; 0: the numbers are none */
     int64_t ignored; /* a number outside that may be there too; 0: none */
+    bool is_kept;    /* by all numbers that were looked at */
 } weft_bound;
 
 /* Where numbers of a data set come from. */
@@ -15,6 +16,7 @@ typedef struct weft_bound_source {
     const void *source;
     int field;
     int64_t count; /* of the numbers of all samples */
+    int64_t known; /* of these, from the first on: they have been looked at */
 } weft_bound_source;
 
 /* weft_bound_check - of a stretch of the numbers of one sample, the first of which is number `begin` of it. Local. returns WEFT_USAGE with

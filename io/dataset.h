@@ -19,6 +19,8 @@ typedef struct weft_input_field {
     int64_t width;
     /* where its numbers are ids: of what, and the way out of one that is none; NULL: nothing particular */
     const char *ids, *mend;
+    /* its numbers are those of the kind's first field, so many later; 0: they are others */
+    int64_t later;
 } weft_input_field;
 
 /* Elements [begin, end) of one field of one sample of the set. */

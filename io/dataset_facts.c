@@ -82,8 +82,10 @@ weft_bound_source weft_dataset_numbers(const weft_dataset *dataset, int field)
 {
     const weft_input_field *f = &dataset->kind->fields[field];
     const int64_t width = !f->is_wide ? 1 : f->width_name ? f->width : dataset->found.width;
-    return (weft_bound_source){dataset->kind, dataset->source, field,
-                               dataset->found.samples * width};
+    return (weft_bound_source){.kind = dataset->kind,
+                               .source = dataset->source,
+                               .field = field,
+                               .count = dataset->found.samples * width};
 }
 
 /* The field of that name; -1: there is none. */
@@ -108,9 +110,15 @@ weft_status weft_dataset_bound(weft_dataset *dataset, const char *name, int64_t 
         return weft_fail(error, WEFT_USAGE,
                          "weft_dataset_bound: the dataset has been started, and reads already; say "
                          "it before");
-    dataset->bounds[field] = (weft_bound){n, ignored};
-    const weft_bound_source from = weft_dataset_numbers(dataset, field);
-    return weft_bound_scan(&dataset->bounds[field], &from, error);
+    const int64_t later = dataset->kind->fields[field].later;
+    const weft_bound first = dataset->bounds[0];
+    const bool is_same = first.is_kept && first.n == n && first.ignored == ignored;
+    weft_bound_source from = weft_dataset_numbers(dataset, field);
+    if (later > 0 && is_same) from.known = from.count - later;
+    dataset->bounds[field] = (weft_bound){n, ignored, false};
+    WEFT_TRY(weft_bound_scan(&dataset->bounds[field], &from, error));
+    dataset->bounds[field].is_kept = true;
+    return WEFT_OK;
 }
 
 int64_t weft_dataset_highest(const weft_dataset *dataset, const char *name, weft_error *error)

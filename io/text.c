@@ -29,14 +29,20 @@ static void text_close(void *source)
     free(t);
 }
 
+enum { PART = 256 };
+
+/* A part at a time, in memory of its own: `to` may be where `from` is, which keeps a loop from being made of vectors. */
 #define WIDEN(name, NARROW, T)                                                                     \
     static void name(void *to, const unsigned char *from, int64_t n)                               \
     {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            NARROW read;                                                                           \
-            memcpy(&read, from + (size_t)i * sizeof read, sizeof read);                            \
-            const T token = read;                                                                  \
-            memcpy((unsigned char *)to + (size_t)i * sizeof token, &token, sizeof token);          \
+        NARROW read[PART];                                                                         \
+        T tokens[PART];                                                                            \
+        for (int64_t at = 0; at < n; at += PART) {                                                 \
+            const size_t count = (size_t)(n - at < PART ? n - at : PART);                          \
+            memcpy(read, from + (size_t)at * sizeof *read, count * sizeof *read);                  \
+            for (size_t i = 0; i < count; i++)                                                     \
+                tokens[i] = read[i];                                                               \
+            memcpy((T *)to + at, tokens, count * sizeof *tokens);                                  \
         }                                                                                          \
     }
 WIDEN(bytes_i32, unsigned char, int32_t)
@@ -107,7 +113,7 @@ enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, BYTES = WORDS | 1u << WEFT_U8 };
 static const weft_dataset_kind kinds[2] = {
     {
         .width_name = "seq",
-        .fields = {{"tokens", true, BYTES}, {"targets", true, BYTES}},
+        .fields = {{"tokens", true, BYTES}, {"targets", true, BYTES, .later = 1}},
         .read = text_read,
         .close = text_close,
         .numbers = text_numbers,
@@ -119,7 +125,7 @@ static const weft_dataset_kind kinds[2] = {
     {
         .width_name = "seq",
         .fields = {{"tokens", true, WORDS, NULL, 0, IN_WORDS},
-                   {"targets", true, WORDS, NULL, 0, IN_WORDS}},
+                   {"targets", true, WORDS, NULL, 0, IN_WORDS, .later = 1}},
         .read = text_read,
         .close = text_close,
         .numbers = text_numbers,

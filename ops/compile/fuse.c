@@ -11,15 +11,20 @@
 #include "passes.h"
 #include "regions.h"
 
+enum { BLOCK = 64 }; /* steps whose bytes are compared, and change, at once */
+
 typedef struct fusing {
     weft_plan *plan;
     uint32_t *first_read; /* [n_placed + 1] into `reads`                                          */
     uint32_t *reads;      /* the steps that read a tensor's memory, tensor by tensor; not stores  */
-    uint32_t *maker;      /* [n_placed] step + 1 that makes it; 0: none                           */
+    uint32_t *latest; /* [n_placed] no step behind this place reads the tensor's memory        */
+    uint32_t *maker;  /* [n_placed] step + 1 that makes it; 0: none                           */
     weft_regions regions;
     uint32_t *went; /* [n_steps] the step that a step became part of; itself                */
     bool *is_output, *is_stored; /* [n_placed] it is in memory, whoever else reads it             */
-    int64_t *alive; /* [n_steps] bytes of temporaries at a step                             */
+    int64_t *alive; /* [n_steps] bytes of temporaries at a step, less `more` of its block   */
+    int64_t *more,
+        *highest; /* [n_steps / BLOCK + 1] at all steps of a block; the most at one of them */
     int64_t most_alive;
 } fusing;
 
@@ -39,24 +44,37 @@ static uint32_t made_at(const fusing *f, uint32_t placed)
 
 /* ---- who reads ------------------------------------------------------------------------------- */
 
-typedef struct readers {
-    bool others;          /* somebody but these two           */
-    uint32_t first, last; /* of the others; UINT32_MAX, 0: nobody */
-} readers;
-
-static readers readers_beside(const fusing *f, uint32_t placed, uint32_t a, uint32_t b)
+static bool is_kept(const fusing *f, uint32_t owner)
 {
-    const uint32_t owner = weft_placed_owner(f->plan, placed);
-    const bool is_kept = f->is_output[owner] || f->is_stored[owner];
-    readers r = {is_kept, UINT32_MAX, is_kept ? f->plan->n_steps : 0};
+    return f->is_output[owner] || f->is_stored[owner];
+}
+
+/* Whether a step but `a` and `b` reads it at a place before `until`; from `from` on. Very many may read one tensor, and
+ * nearly always one at an end of its list is the answer. */
+static bool is_read_before(const fusing *f, uint32_t owner, uint32_t until, uint32_t a, uint32_t b)
+{
     for (uint32_t i = f->first_read[owner]; i < f->first_read[owner + 1]; i++) {
         const uint32_t at = place_of(f, f->reads[i]);
-        if (at == a || at == b) continue;
-        r.others = true;
-        if (at < r.first) r.first = at;
-        if (at > r.last) r.last = at;
+        if (at < until && at != a && at != b) return true;
     }
-    return r;
+    return false;
+}
+
+static bool is_read_from(const fusing *f, uint32_t owner, uint32_t from, uint32_t a, uint32_t b)
+{
+    if (f->latest[owner] < from) return false;
+    for (uint32_t i = f->first_read[owner + 1]; i > f->first_read[owner]; i--) {
+        const uint32_t at = place_of(f, f->reads[i - 1]);
+        if (at >= from && at != a && at != b) return true;
+    }
+    return false;
+}
+
+/* Whether it lives behind the steps before `from`, whatever a and b do: what is kept does. */
+static bool is_needed_from(const fusing *f, uint32_t placed, uint32_t from, uint32_t a, uint32_t b)
+{
+    const uint32_t owner = weft_placed_owner(f->plan, placed);
+    return is_kept(f, owner) || is_read_from(f, owner, from, a, b);
 }
 
 /* ---- where the joined loop may stand --------------------------------------------------------- */
@@ -66,7 +84,7 @@ static bool may_sink(const fusing *f, uint32_t m, uint32_t s)
 {
     const weft_step *maker = &f->plan->steps[m];
     for (int o = 0; o < maker->n_out; o++)
-        if (readers_beside(f, maker->out[o], m, s).first < s) return false;
+        if (is_read_before(f, weft_placed_owner(f->plan, maker->out[o]), s, m, s)) return false;
     return true;
 }
 
@@ -85,8 +103,8 @@ static int64_t growth_of_sinking(const fusing *f, uint32_t m, uint32_t s)
     const weft_step *maker = &f->plan->steps[m];
     int64_t bytes = 0;
     for (int i = 0; i < maker->n_in; i++) {
-        const bool is_alive = made_at(f, maker->in[i]) == 0 ||
-                              readers_beside(f, maker->in[i], m, UINT32_MAX).last >= s;
+        const bool is_alive =
+            made_at(f, maker->in[i]) == 0 || is_needed_from(f, maker->in[i], s, m, UINT32_MAX);
         if (!is_alive) bytes += weft_placed_room(f->plan, maker->in[i], 0);
     }
     for (int o = 0; o < maker->n_out; o++)
@@ -100,8 +118,7 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
         if (!made_at(f, step->in[i])) continue; /* it may have many readers */
-        const readers r = readers_beside(f, step->in[i], m, s);
-        if (!(r.others && r.last > m)) bytes -= weft_placed_room(f->plan, step->in[i], 0);
+        if (!is_needed_from(f, step->in[i], m + 1, m, s)) bytes -= weft_placed_room(f->plan, step->in[i], 0);
     }
     for (int o = 0; o < step->n_out; o++)
         bytes += weft_placed_room(f->plan, step->out[o], 0);
@@ -111,9 +128,38 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
 /* Is there room for as many bytes more at all steps between the two? */
 static bool fits_between(const fusing *f, uint32_t m, uint32_t s, int64_t bytes)
 {
-    for (uint32_t at = m + 1; at < s && bytes > 0; at++)
-        if (f->alive[at] + bytes > f->most_alive) return false;
+    const int64_t most = f->most_alive - bytes;
+    for (uint32_t at = m + 1, n; at < s && bytes > 0; at += n) {
+        n = at % BLOCK == 0 && s - at >= BLOCK ? BLOCK : 1;
+        const int64_t alive = n > 1 ? f->highest[at / BLOCK] : f->alive[at] + f->more[at / BLOCK];
+        if (alive > most) return false;
+    }
     return true;
+}
+
+static void find_highest(fusing *f, uint32_t block)
+{
+    const uint32_t begin = block * BLOCK, left = f->plan->n_steps - begin;
+    int64_t highest = f->alive[begin];
+    for (uint32_t at = begin; at < begin + (left < BLOCK ? left : BLOCK); at++)
+        if (f->alive[at] > highest) highest = f->alive[at];
+    f->highest[block] = highest + f->more[block];
+}
+
+/* As many bytes more live at all steps between the two. */
+static void add_between(fusing *f, uint32_t m, uint32_t s, int64_t bytes)
+{
+    for (uint32_t at = m + 1, n; at < s && bytes != 0; at += n) {
+        const uint32_t block = at / BLOCK, end = (block + 1) * BLOCK;
+        n = (s < end ? s : end) - at;
+        if (n == BLOCK) {
+            f->more[block] += bytes, f->highest[block] += bytes;
+            continue;
+        }
+        for (uint32_t i = at; i < at + n; i++)
+            f->alive[i] += bytes;
+        find_highest(f, block);
+    }
 }
 
 /* Where the loop of both stands: `m`, `s`, or UINT32_MAX: nowhere. */
@@ -143,6 +189,15 @@ static bool reads_under_another_name(const fusing *f, const weft_step *maker, co
     return false;
 }
 
+/* What a step reads that stands at `at` now. */
+static void note_place(fusing *f, const weft_step *step, uint32_t at)
+{
+    for (int i = 0; i < step->n_in; i++) {
+        const uint32_t owner = weft_placed_owner(f->plan, step->in[i]);
+        if (at > f->latest[owner]) f->latest[owner] = at;
+    }
+}
+
 /* Join the step at `m` into the one at `s`, or that one into it; `place`: where it went; UINT32_MAX: they stay two. */
 static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place, weft_error *error)
 {
@@ -160,14 +215,14 @@ static weft_status join_pair(fusing *f, uint32_t m, uint32_t s, uint32_t *place,
     int64_t growth = 0;
     const uint32_t at = find_place(f, m, s, &growth);
     if (at == UINT32_MAX) return WEFT_OK;
-    for (uint32_t between = m + 1; between < s; between++)
-        f->alive[between] += growth;
+    add_between(f, m, s, growth);
     bool *keeps = weft_arena_take(plan->arena, (size_t)maker.n_out * sizeof *keeps);
     if (!keeps) return weft_fail_memory(error, sizeof *keeps);
     for (int o = 0; o < maker.n_out; o++)
-        keeps[o] = readers_beside(f, maker.out[o], m, s).others;
+        keeps[o] = is_needed_from(f, maker.out[o], 0, m, s);
     WEFT_TRY(weft_join(plan, &maker, &step, keeps, &plan->steps[at], error));
     f->went[at == m ? s : m] = at;
+    note_place(f, &maker, at);
     *place = at;
     return WEFT_OK;
 }
@@ -208,16 +263,29 @@ static weft_status list_readers(fusing *f, weft_error *error)
         n_reads += (uint32_t)plan->steps[s].n_in;
     f->first_read = weft_arena_take(plan->arena, (plan->n_placed + 2) * sizeof *f->first_read);
     f->reads = weft_arena_take(plan->arena, (n_reads + 1) * sizeof *f->reads);
-    if (!f->first_read || !f->reads) return weft_fail_memory(error, n_reads * sizeof *f->reads);
+    f->latest = weft_arena_take(plan->arena, plan->n_placed * sizeof *f->latest);
+    if (!f->first_read || !f->reads || !f->latest)
+        return weft_fail_memory(error, n_reads * sizeof *f->reads);
     /* one ahead: while they are filled in, next[i] is the end of tensor i; then the begin of the one after it */
     uint32_t *next = f->first_read + 1;
     for (uint32_t s = 0; s < plan->n_steps; s++)
         add_reads(f, s, next + 1, NULL);
     for (uint32_t id = 1; id <= plan->n_placed; id++)
         next[id] += next[id - 1];
-    for (uint32_t s = 0; s < plan->n_steps; s++)
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
         add_reads(f, s, next, f->reads);
+        note_place(f, &plan->steps[s], s);
+    }
     return WEFT_OK;
+}
+
+/* The last step that reads it as the plan stands, or n_steps: it is kept. Its readers were listed in their order. */
+static uint32_t last_read(const fusing *f, uint32_t placed)
+{
+    const uint32_t owner = weft_placed_owner(f->plan, placed);
+    if (is_kept(f, owner)) return f->plan->n_steps;
+    const uint32_t end = f->first_read[owner + 1];
+    return end > f->first_read[owner] ? f->reads[end - 1] : 0;
 }
 
 /* Bytes of results from the step that makes each to the last that reads it. What is stored is taken to be in the
@@ -228,12 +296,10 @@ static void add_results(fusing *f)
     for (uint32_t s = 0; s < plan->n_steps; s++)
         for (int o = 0; o < plan->steps[s].n_out; o++) {
             const uint32_t made = plan->steps[s].out[o];
-            const readers r = readers_beside(f, made, UINT32_MAX, UINT32_MAX);
             if (plan->placed[made].home != WEFT_TEMPORARY || f->is_stored[made]) continue;
+            const uint32_t last = last_read(f, made), dies = last > s ? last + 1 : s + 1;
             f->alive[s] += weft_placed_room(f->plan, made, 0);
-            const uint32_t dies = r.last > s ? r.last + 1 : s + 1;
-            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -=
-                weft_placed_room(f->plan, made, 0);
+            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= weft_placed_room(f->plan, made, 0);
         }
     for (uint32_t s = 1; s < plan->n_steps; s++)
         f->alive[s] += f->alive[s - 1];
@@ -243,8 +309,12 @@ static void add_results(fusing *f)
 static weft_status count_alive(fusing *f, weft_error *error)
 {
     const weft_plan *plan = f->plan;
+    const uint32_t n_blocks = plan->n_steps / BLOCK + 1;
     f->alive = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *f->alive);
-    if (!f->alive) return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
+    f->more = weft_arena_take(plan->arena, n_blocks * sizeof *f->more);
+    f->highest = weft_arena_take(plan->arena, n_blocks * sizeof *f->highest);
+    if (!f->alive || !f->more || !f->highest)
+        return weft_fail_memory(error, plan->n_steps * sizeof *f->alive);
     add_results(f);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         int64_t scratch = 0;
@@ -252,6 +322,8 @@ static weft_status count_alive(fusing *f, weft_error *error)
         f->alive[s] += weft_aligned(scratch);
         if (f->alive[s] > f->most_alive) f->most_alive = f->alive[s];
     }
+    for (uint32_t block = 0; block < n_blocks; block++)
+        find_highest(f, block);
     return WEFT_OK;
 }
 

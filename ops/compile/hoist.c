@@ -151,11 +151,13 @@ static bool make_little(hoisting *h, uint32_t begin, int64_t bytes)
     return made <= bytes / LITTLE;
 }
 
-/* Step s stands here, if no more lives behind it than before, and there is room meanwhile. */
+/* Step s stands here, if no more lives behind it than before, and there is room meanwhile. One that needs too much is looked at no
+ * further: it may have thousands of operands, and is met with each of them. */
 static void try_here(hoisting *h, uint32_t s)
 {
+    if (h->is_done[s] || h->sequence.n_needs[s] > MOST_ALONG) return;
     const uint32_t begin = h->n_order;
-    const int64_t alive = h->alive, most = h->most, ended = h->is_done[s] ? 0 : ended_by(h, s);
+    const int64_t alive = h->alive, most = h->most, ended = ended_by(h, s);
     if (!ended) return;
     h->most = 0;
     if (!place_with_needs(h, s, begin + 1 + MOST_ALONG) || !make_little(h, begin, ended) ||

@@ -10,7 +10,15 @@
 
 #include <stdlib.h>
 
+typedef struct read {
+    uint32_t step, operand, next; /* of the same memory; 0: none */
+} read;
+
 typedef struct uses {
+    read *reads;      /* [n_reads], from 1 on */
+    uint32_t n_reads; /* so far, and 1 */
+    uint32_t
+        *first_read; /* [n_placed] into `reads`, of all under any name of its memory; 0: none */
     uint32_t *last_reader; /* [n_placed] step + 1; 0: nobody */
     uint32_t *maker;       /* [n_placed] step + 1            */
     bool *is_output;       /* [n_placed] read after the run, under this name or another */
@@ -30,18 +38,48 @@ static void make_at_ends(const weft_plan *plan, uses *u)
         if (plan->placed[id].carried) u->maker[id] = u->regions.end[plan->placed[id].carried] + 1;
 }
 
-static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
+static void add_read(uses *u, uint32_t owner, uint32_t step, uint32_t operand)
+{
+    u->reads[u->n_reads] = (read){step, operand, u->first_read[owner]};
+    u->first_read[owner] = u->n_reads++;
+}
+
+/* The memory of `value` is that of `variable` from now on. */
+static void join_reads(uses *u, uint32_t value, uint32_t variable)
+{
+    uint32_t *end = &u->first_read[value];
+    while (*end != 0)
+        end = &u->reads[*end].next;
+    *end = u->first_read[variable];
+    u->first_read[variable] = u->first_read[value];
+    u->first_read[value] = 0;
+}
+
+static weft_status take_uses(const weft_plan *plan, uses *u, weft_error *error)
 {
     const size_t bytes = plan->n_placed * sizeof(uint32_t);
+    size_t n = 1;
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        n += (size_t)plan->steps[s].n_in;
     u->last_reader = weft_arena_take(plan->arena, bytes);
     u->maker = weft_arena_take(plan->arena, bytes);
     u->is_output = weft_arena_take(plan->arena, plan->n_placed * sizeof *u->is_output);
-    if (!u->last_reader || !u->maker || !u->is_output) return weft_fail_memory(error, bytes);
+    u->first_read = weft_arena_take(plan->arena, bytes);
+    u->reads = weft_arena_take(plan->arena, n * sizeof *u->reads);
+    u->n_reads = 1;
+    if (u->last_reader && u->maker && u->is_output && u->first_read && u->reads) return WEFT_OK;
+    return weft_fail_memory(error, bytes + n * sizeof *u->reads);
+}
+
+static weft_status count_uses(const weft_plan *plan, uses *u, weft_error *error)
+{
+    WEFT_TRY(take_uses(plan, u, error));
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         for (int i = 0; i < step->n_in; i++) {
             const uint32_t owner = weft_placed_owner(plan, step->in[i]);
             if (reads_old(plan, step, owner)) u->last_reader[owner] = s + 1;
+            add_read(u, owner, s, (uint32_t)i);
         }
         if (weft_is_store(plan, step)) continue;
         for (int o = 0; o < step->n_out; o++)
@@ -62,11 +100,13 @@ static bool reads_in_step(const weft_plan *plan, const weft_step *maker, int i)
 }
 
 /* No operand may have the memory of `variable` and be read out of step with the result, or lie there in another way. */
-static bool may_overwrite(const weft_plan *plan, const weft_step *maker, uint32_t value,
-                          uint32_t variable)
+static bool may_overwrite(const weft_plan *plan, const uses *u, uint32_t value, uint32_t variable)
 {
-    for (int i = 0; i < maker->n_in; i++) {
-        if (weft_placed_owner(plan, maker->in[i]) != variable) continue;
+    const uint32_t s = u->maker[value] - 1;
+    const weft_step *maker = &plan->steps[s];
+    for (uint32_t r = u->first_read[variable]; r != 0; r = u->reads[r].next) {
+        const int i = (int)u->reads[r].operand;
+        if (u->reads[r].step != s) continue;
         if (!reads_in_step(plan, maker, i) || !weft_lie_alike(plan, maker->in[i], value))
             return false;
     }
@@ -89,8 +129,7 @@ static bool is_in_place(const weft_plan *plan, const uses *u, const weft_step *s
         return false;
     const weft_step *maker = &plan->steps[u->maker[value] - 1];
     return maker->scan == store->scan && is_behind_guard(u, store, u->maker[value] - 1) &&
-           u->last_reader[variable] <= u->maker[value] &&
-           may_overwrite(plan, maker, value, variable);
+           u->last_reader[variable] <= u->maker[value] && may_overwrite(plan, u, value, variable);
 }
 
 /* The step that makes it, under this name or that of its memory. */
@@ -144,6 +183,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
         }
         if (is_in_place(plan, &u, step)) {
             plan->placed[step->in[0]].shares = step->out[0];
+            join_reads(&u, step->in[0], step->out[0]);
             continue;
         }
         uint32_t made = made_at(plan, &u, step->in[0]);

@@ -179,6 +179,14 @@ static void neighbours(weft_value x, weft_dim dim, int64_t at, weft_value *low, 
     *high = at + 1 < dim.size ? weft_unstack(some, to, next) : *low;
 }
 
+/* low + part (high - low), in two steps of half the way: numbers of either sign may be farther apart than the largest. */
+static weft_value between(weft_value low, weft_value high, double part)
+{
+    const weft_value half = weft_sub(weft_scale(high, 0.5), weft_scale(low, 0.5));
+    const weft_value step = weft_scale(half, part);
+    return weft_add(weft_add(low, step), step);
+}
+
 weft_value weft_quantile(weft_value x, weft_dim dim, double q)
 {
     if (x.id == 0) return weft_no_value(x.graph);
@@ -196,8 +204,7 @@ weft_value weft_quantile(weft_value x, weft_dim dim, double q)
     weft_value low, high;
     neighbours(wide, dim, (int64_t)whole, &low, &high);
     if (low.id == 0) return low;
-    const weft_value between = weft_scale(weft_sub(high, low), place - whole);
-    const weft_value y = place > whole ? weft_add(low, between) : low;
+    const weft_value y = place > whole ? between(low, high, place - whole) : low;
     const weft_shape rest = *weft_shape_of(low);
     const weft_value is_nan = weft_any(rest, weft_is_nan(wide));
     const weft_value nan = weft_constant(x.graph, weft_dtype_of(wide), WEFT_SCALAR, (double)NAN);

@@ -3,7 +3,7 @@
  * elements of these are taken together, as gather's rows are, and no id stands for each of them.
  *
  * Where x is split along the dim, each rank gives the elements it holds: a partial sum. Linear in
- * x. Gradient: of one element a row, dx = dy where the coordinate is the id, else 0; of more, unpick.
+ * x. Gradient: of one element a row, dx = dy where the coordinate is the id, else 0, be dy infinite; of more, unpick.
  */
 #include <string.h>
 
@@ -63,8 +63,8 @@ static void gradient(weft_vjp *vjp)
         vjp->din[0] = weft_unpick(*weft_shape_of(x), dy, ids, dim);
         return;
     }
-    weft_value chosen = weft_one_hot(ids, dim, weft_dtype_of(x));
-    vjp->din[0] = weft_sum_to(weft_mul(chosen, dy), x);
+    const weft_value in[] = {weft_one_hot(ids, dim, weft_dtype_of(x)), dy};
+    vjp->din[0] = weft_sum_to(weft_emit_element(&weft_op_masked, in, 2, 0.0, 0.0), x);
 }
 
 const weft_op weft_op_pick = {

@@ -1,6 +1,6 @@
 /* softplus: y = log(1 + exp x).
  *
- * Gradient: dx = dy sigmoid(x).
+ * Gradient: dx = dy sigmoid(x), which is flat where it is 0 or 1 in every dtype: there its own slope is 0, be dy infinite.
  */
 #include "element.h"
 #include "weft/ops.h"
@@ -9,7 +9,8 @@ WEFT_ELEMENT_1X(weft_softplus_f32(x), weft_softplus_f64(x))
 
 static void gradient(weft_vjp *vjp)
 {
-    vjp->din[0] = weft_mul(vjp->dout[0], weft_sigmoid(vjp->in[0]));
+    const weft_value x = weft_clamp(vjp->in[0], -1000.0, 1000.0);
+    vjp->din[0] = weft_mul(vjp->dout[0], weft_sigmoid(x));
 }
 
 const weft_op weft_op_softplus = {

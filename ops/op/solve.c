@@ -1,7 +1,7 @@
 /* solve: x [.., column, rest] with a x = b, for any regular matrices a [.., row, column].
  *
  * By elimination with the largest pivot of each column. A matrix that is singular to the last bit has an x of NaN alone; one that
- * is nearly so has large errors, and nothing tells.
+ * is nearly so has large errors, and nothing tells. An infinite pivot is one as any other: what it stands for is 0.
  * Cut along the batch, and along b's own dims. Linear in b.
  * Gradient: a' db = dx; da = -db x'. The elimination is done again there.
  */

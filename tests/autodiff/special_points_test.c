@@ -380,6 +380,14 @@ static weft_value gelu_of(weft_value x, weft_dim dim)
     return weft_sum(WEFT_SCALAR, weft_gelu(x));
 }
 
+/* Its own slope is infinite where it is. */
+static weft_value bent_softplus_of(weft_value x, weft_dim dim)
+{
+    const weft_value y = weft_softplus(x);
+    (void)dim;
+    return weft_sum(WEFT_SCALAR, weft_add(y, weft_scale(weft_square(y), 0.3)));
+}
+
 /* By hand: the Hessian of f at x, times (1, 10, 100). */
 static const struct {
     weft_value (*f)(weft_value x, weft_dim dim);
@@ -393,6 +401,7 @@ static const struct {
     {cumprod_of, {2, 0, 0}, {10, 201, 20}},
     {huber_of, {0, 0.5, 3}, {1, 10, 0}},
     {gelu_of, {(double)INFINITY, (double)-INFINITY, 50}, {0, 0, 0}},
+    {bent_softplus_of, {(double)INFINITY, (double)-INFINITY, 0}, {0.6, 0, 50.39720770839918}},
 };
 
 static void check_known(int k)

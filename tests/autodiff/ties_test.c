@@ -174,6 +174,43 @@ static void test_an_infinite_slope_goes_to_the_most_alone(void)
     sweep("roots", build_roots, NULL);
 }
 
+/* Roots of what is 0, which is picked of 0, 1, 1, 0: an element a row, and two. */
+static void build_picked(weft_oracle_build *b)
+{
+    const weft_dim along = {"along", 5}, two = {"two", 2};
+    const weft_value none = weft_oracle_input(b, WEFT_F64, WEFT_DIMS(along, row), 0.0, 0.0);
+    const weft_value zero = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 0.0);
+    const weft_value three = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 3.0);
+    const weft_value at = weft_iota(b->graph, WEFT_I32, row);
+    const weft_value first = weft_broadcast_to(zero, WEFT_DIMS(along)),
+                     both = weft_mul(weft_iota(b->graph, WEFT_I32, two), three);
+    const weft_value is_inner =
+        weft_cast(weft_mul(weft_greater(at, zero), weft_less(at, three)), WEFT_F64);
+    const weft_value x = weft_add(none, is_inner);
+    const weft_value y[] = {weft_pick(x, first, row),
+                            weft_pick(x, weft_broadcast_to(both, WEFT_DIMS(along, two)), row)};
+    for (int k = 0; k < 2; k++) {
+        weft_value slope;
+        weft_gradients(weft_sum(WEFT_SCALAR, weft_sqrt(y[k])), WEFT_VALUES(x), &slope, 0);
+        weft_oracle_output(b, slope);
+    }
+}
+
+static void test_an_infinite_slope_goes_to_what_was_picked_alone(void)
+{
+    const weft_oracle_case what = {.name = "picked", .build = build_picked};
+    weft_oracle_result r;
+    weft_error error = {0};
+    if (!CHECK_OK(weft_oracle_run(oracle.alone, &what, NULL, &r, &error), error)) return;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < r.count[k]; i++) {
+            const bool is_picked = i % row.size == 0 || (k == 1 && i % row.size == 3);
+            CHECK(r.data[k][i] == (is_picked ? (double)INFINITY : 0.0));
+        }
+    weft_oracle_free(&r);
+    sweep("picked", build_picked, NULL);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "data:3", "data:2,model:2"};
@@ -182,6 +219,7 @@ int main(void)
         RUN(test_a_quantile_has_the_slopes_of_the_sorted_dim);
         RUN(test_the_first_of_equal_ones_is_the_most_so_far);
         RUN(test_an_infinite_slope_goes_to_the_most_alone);
+        RUN(test_an_infinite_slope_goes_to_what_was_picked_alone);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

@@ -355,7 +355,10 @@ static void print_kinks(FILE *file)
     fputs("\n"
           "At 0 `pow` has the slopes of 0^b for b above 0, and 0 by both where b is 0. Slopes of "
           "`sigmoid` and `tanh` are read off their\n"
-          "results: far out they are exact to a rounding of 1, not of themselves.\n",
+          "results, as PyTorch's and JAX's are: far out they are exact to a rounding of 1, not of "
+          "themselves. At -0 `rsqrt` is\n"
+          "-inf, as 1 / sqrt(x) is, and so is its slope of +inf, which is PyTorch's; JAX's is "
+          "-inf.\n",
           file);
 }
 

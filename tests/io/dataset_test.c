@@ -208,6 +208,14 @@ static void test_bytes_beyond_a_vocabulary_are_found(void)
     CHECK_EQ_INT(weft_dataset_bound(data, "targets", BYTES - 1, 0, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, ": byte 50 is 50, and there are 50 ids, 0 to 49");
     error = (weft_error){0};
+    CHECK_OK(weft_dataset_bound(data, "tokens", BYTES - 1, 0, &error),
+             error); /* all but the last */
+    CHECK_EQ_INT(weft_dataset_bound(data, "targets", BYTES - 1, 0, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, ": byte 50 is 50, and there are 50 ids, 0 to 49");
+    error = (weft_error){0};
+    CHECK_EQ_INT(weft_dataset_bound(data, "tokens", BYTES - 2, 0, &error), WEFT_USAGE);
+    CHECK_EQ_INT(weft_dataset_bound(data, "targets", BYTES - 2, 0, NULL), WEFT_USAGE);
+    error = (weft_error){0};
     CHECK_EQ_INT(weft_dataset_bound(data, "label", 3, 0, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "no input named label");
     weft_dataset_close(&data);

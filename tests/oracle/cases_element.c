@@ -120,6 +120,24 @@ static weft_value where_nan(build_t *b, weft_dtype t) /* a branch not taken does
     return weft_where(condition, x, y);
 }
 
+static weft_value mask_of(build_t *b, weft_dtype t, weft_shape shape)
+{
+    const weft_value x = weft_oracle_input(b, WEFT_I32, shape, 0, 2);
+    return weft_oracle_made(b, weft_cast(x, t));
+}
+static weft_value masked_x(build_t *b, weft_dtype t)
+{
+    const weft_value mask = mask_of(b, t, WEFT_DIMS(C, A));
+    const weft_value of[] = {mask, in(b, t, WEFT_DIMS(A))};
+    return weft_emit_element(&weft_op_masked, of, 2, 0.0, 0.0);
+}
+static weft_value masked_infinite(build_t *b, weft_dtype t) /* it does not multiply */
+{
+    const weft_value mask = mask_of(b, t, WEFT_DIMS(C));
+    const weft_value of[] = {mask, case_with(b, t, WEFT_DIMS(A, C), 0.0, (double)INFINITY)};
+    return weft_emit_element(&weft_op_masked, of, 2, 0.0, 0.0);
+}
+
 /* Integers: those that wrap around, a divisor of 0 or -1. */
 static weft_value whole(build_t *b, weft_shape shape)
 {
@@ -320,6 +338,7 @@ CASES(gelu_slope, CASE(gelu_slope_x, OP_FLOAT, 1),
 CASES(scale, CASE(scale_x, OP_FLOAT, 1, .with = {.a = -3.0}, .each = true))
 CASES(shift, CASE(shift_x, OP_FLOAT, 1, .with = {.a = 4.0}))
 CASES(where, CASE(where_x, ALL_DTYPES, 1), CASE(where_nan, OP_FLOAT, 0, .alone = true))
+CASES(masked, CASE(masked_x, ALL_DTYPES, 1), CASE(masked_infinite, OP_FLOAT, 0, .alone = true))
 CASES(cast, CASE(cast_to_i32, OP_FLOAT, 0), CASE(cast_to_f32, ALL_DTYPES, 0),
       CASE(cast_to_f64, ALL_DTYPES, 1), CASE(cast_far, OP_FLOAT, 0, .alone = true),
       CASE(cast_nan, OP_FLOAT, 0, .alone = true), CASE(cast_to_i64, ALL_DTYPES, 0),

@@ -72,6 +72,18 @@ static weft_value solve_one(build_t *b, weft_dtype t) /* one matrix, many column
     const weft_value a = any_matrix(b, t, WEFT_DIMS(KEY, A), 1);
     return weft_solve(a, in(b, t, WEFT_DIMS(D, A, C)), A, KEY);
 }
+/* An element of each matrix is infinite, in the first column to be eliminated. */
+static weft_value solve_infinite(build_t *b, weft_dtype t)
+{
+    const weft_value x = any_matrix(b, t, WEFT_DIMS(D, A, KEY), 2);
+    const weft_value two = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 2.0),
+                     none = weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 0.0),
+                     top = weft_constant(b->graph, t, WEFT_SCALAR, (double)INFINITY);
+    const weft_value is_row = weft_equal(weft_iota(b->graph, WEFT_I32, A), two),
+                     is_column = weft_equal(weft_iota(b->graph, WEFT_I32, KEY), none);
+    const weft_value a = weft_oracle_made(b, weft_where(weft_mul(is_row, is_column), top, x));
+    return weft_solve(a, in(b, t, WEFT_DIMS(D, A, C)), A, KEY);
+}
 static weft_value solve_singular(build_t *b, weft_dtype t)
 {
     const weft_value x = in(b, t, WEFT_DIMS(D, A, KEY));
@@ -97,5 +109,6 @@ CASES(triangular_solve, CASE(triangular_solve_x, OP_FLOAT, 2, SIDES()),
       CASE(triangular_solve_shared, OP_FLOAT, 1, SIDES(.causal = true), .alone = true))
 CASES(solve, CASE(solve_x, OP_FLOAT, 2, SIDES()),
       CASE(solve_one, OP_FLOAT, 1, SIDES(), .alone = true),
+      CASE(solve_infinite, OP_WIDE, 0, SIDES(), .alone = true),
       CASE(solve_singular, OP_WIDE, 0, SIDES(), .alone = true))
 CASES(solve_positive, CASE(solve_positive_x, OP_FLOAT, 1, SIDES()))

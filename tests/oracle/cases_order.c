@@ -246,6 +246,12 @@ static weft_value quantile_nan(build_t *b, weft_dtype t)
 {
     return weft_quantile(no_numbers(b, t, WEFT_DIMS(LONG, A)), A, 0.5);
 }
+static weft_value median_far(build_t *b, weft_dtype t) /* what is farther apart than the largest */
+{
+    const double most = t == WEFT_F64 ? 0x1.fp1023 : 0x1.fp127;
+    const weft_value sign = weft_sign(in(b, t, WEFT_DIMS(B, SIX)));
+    return weft_median(weft_oracle_made(b, weft_scale(sign, most)), SIX);
+}
 static weft_value median_x(build_t *b, weft_dtype t)
 {
     return weft_median(in(b, t, WEFT_DIMS(A, SIX)), SIX);
@@ -302,4 +308,5 @@ CASES(quantile, CASE(quantile_low, OP_FLOAT, 1, .with = {.dim = "b", .a = 0.3}),
       CASE(quantile_high, OP_FLOAT, 1, .with = {.dim = "long", .a = 0.987}),
       CASE(quantile_last, OP_FLOAT, 1, .with = {.dim = "b", .a = 1.0}, .alone = true),
       CASE(quantile_nan, OP_FLOAT, 0, .with = {.dim = "a", .a = 0.5}, .alone = true))
-CASES(median, CASE(median_x, OP_FLOAT, 1, .with = {.dim = "six", .a = 0.5}))
+CASES(median, CASE(median_x, OP_FLOAT, 1, .with = {.dim = "six", .a = 0.5}),
+      CASE(median_far, OP_WIDE, 0, .with = {.dim = "six", .a = 0.5}, .alone = true))

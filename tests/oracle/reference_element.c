@@ -62,6 +62,15 @@ void reference_where(const reference_call *call)
     }
 }
 
+void reference_masked(const reference_call *call)
+{
+    REFERENCE_EACH(p, &call->out[0])
+    {
+        const bool is_taken = element_get(&call->in[0], &p) != 0;
+        element_put(&call->out[0], &p, is_taken ? element_get(&call->in[1], &p) : 0);
+    }
+}
+
 /* Into the range of an integer dtype, NaN to 0; the fraction is cut off as it is put. */
 static long double into(weft_dtype dtype, long double x)
 {

@@ -66,7 +66,8 @@ static bool eliminate(equation *e)
             e->a[c][j] = e->a[top][j], e->a[top][j] = kept;
         }
         for (int64_t i = 0; i < e->n; i++) {
-            const long double by = i == c ? 0 : e->a[i][c] / e->a[c][c];
+            if (i == c) continue;
+            const long double by = e->a[i][c] / e->a[c][c];
             for (int64_t j = c; j <= e->n; j++)
                 e->a[i][j] -= by * e->a[c][j];
         }

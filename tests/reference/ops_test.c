@@ -26,6 +26,7 @@ static const lacking not_in_pytorch[] = {
     {"moments_state", IS_A_STATE},
     {"moments_finish", IS_A_STATE},
     {"same", "a value of its own, which changes nothing"},
+    {"masked", "made by gradients of pick, which has a case"},
     {"pow_log", "made by gradients of pow, which has a case"},
     {"unpool", "made by gradients of max_pool, which has a case"},
     {"pool_pick", "made by gradients of max_pool, which has a case"},

@@ -67,7 +67,7 @@ static int64_t least(int64_t a, int64_t b)
             swaps[c] = (int32_t)top;                                                               \
             swap_##T(n, a + c * n, a + top * n);                                                   \
             const T pivot = a[c * n + c];                                                          \
-            if (pivot == 0 || !isfinite(pivot)) return false;                                      \
+            if (pivot == 0 || isnan(pivot)) return false;                                          \
             for (int64_t i = c + 1; i < n; i++) {                                                  \
                 const T by = a[i * n + c] /= pivot;                                                \
                 for (int64_t j = c + 1; j < at + k; j++)                                           \

@@ -108,7 +108,7 @@
                 swap_##suffix(x, c, top, columns);                                                 \
                 SYNC();                                                                            \
                 const T pivot = a[c * n + c];                                                      \
-                is_regular = pivot != 0 && pivot - pivot == 0;                                     \
+                is_regular = pivot != 0 && pivot == pivot;                                         \
                 const int64_t left = n - c - 1, width = left + columns;                            \
                 for (int64_t k = IN_BLOCK; k < left * width && is_regular; k += BLOCK_THREADS) {   \
                     const int64_t i = c + 1 + k / width, j = k % width;                            \

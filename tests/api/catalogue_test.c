@@ -28,6 +28,7 @@
 #include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
+#include "weft/research/trace.h"
 
 #include "test.h"
 
@@ -40,7 +41,8 @@ const char *__asan_default_options(void)
 
 /* What good arguments are made of. */
 typedef struct fixture {
-    char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96];
+    char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96],
+        ring[128];
     weft_error error;
     weft_world world;
     weft_mesh *mesh, *spare_mesh, *planned_mesh;
@@ -67,6 +69,8 @@ typedef struct fixture {
     weft_checkpoints *checkpoints;
     weft_stored *stored;
     weft_postmortem *postmortem;
+    weft_trace *trace;
+    weft_trace_part trace_part;
     weft_site site;
     weft_update working;
     double numbers[24];

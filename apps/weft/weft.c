@@ -1,5 +1,6 @@
 /* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
- * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`. */
+ * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`; what traced steps
+ * did, `weft trace`. */
 #include <jansson.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "doctor.h"
 #include "postmortem.h"
 #include "tokens.h"
+#include "trace.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -231,11 +233,10 @@ typedef struct command {
     int (*run)(int n, char **arguments);
 } command;
 
-static const command commands[] = {{&info_table, info},
-                                   {&ckpt_table, ckpt_main},
-                                   {&tokens_table, tokens_main},
-                                   {&postmortem_table, postmortem_main},
-                                   {&doctor_table, doctor_main}};
+static const command commands[] = {
+    {&info_table, info},          {&ckpt_table, ckpt_main},
+    {&tokens_table, tokens_main}, {&postmortem_table, postmortem_main},
+    {&doctor_table, doctor_main}, {&trace_table, trace_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

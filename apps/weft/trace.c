@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../tracing.h"
@@ -106,8 +107,8 @@ static weft_status merge_rings(rings *r, merge *m, const perfetto *out, weft_err
 
 static weft_status fail_to_write(const char *path, const char *why, weft_error *error)
 {
-    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s; name another file with -o FILE",
-                     path, why);
+    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s; name another with -o FILE", path,
+                     why);
 }
 
 /* It is there whole, or not at all. */
@@ -115,6 +116,9 @@ static weft_status write_file(perfetto *out, const char *path, weft_error *error
 {
     char fresh[MAX_PATH + 8];
     weft_error own = WEFT_NO_ERROR;
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return fail_to_write(path, "it is no file", error);
     snprintf(fresh, sizeof fresh, "%s.new", path);
     FILE *file = fopen(fresh, "we");
     if (!file) return fail_to_write(path, strerror(errno), error);

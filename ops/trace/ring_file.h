@@ -1,4 +1,4 @@
-/* ring_file.h (private): the file that a rank keeps its trace in: a head, what the steps are, and the ring.
+/* ring_file.h (private): the file that a rank keeps its trace in: a head, a table of the steps, and the ring.
  *
  * The file is memory, mapped while the rank runs, so that a kill takes nothing away. `weft trace` reads it on the same kind of
  * machine. Behind the head come programs, then steps, then texts, each ended by a 0, then events: no gaps between them.

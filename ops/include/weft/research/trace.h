@@ -43,8 +43,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_trace_begin(const char *folder,
 /* weft_trace_end - nothing is written down any more; clocks are compared again, and the files sealed. *trace becomes NULL.
  * Collective over the mesh. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_trace_end(weft_trace **trace, weft_error *error);
-/* weft_trace_destroy - the same without the others, after a failure. What was written down stays, and its files are not
- * sealed. NULL is fine. Local. */
+/* weft_trace_destroy - the same without the others, after a failure. Files keep the events that they have, and are
+ * not sealed. NULL is fine. Local. */
 WEFT_API void weft_trace_destroy(weft_trace **trace);
 /* weft_trace_note - why a rank of this process is not traced; "": all are. Borrowed. Local. */
 WEFT_API const char *weft_trace_note(const weft_trace *trace);
@@ -97,7 +97,7 @@ typedef struct weft_traced_clock {
     int64_t error;  /* it is no further off */
 } weft_traced_clock;
 
-/* What one rank wrote down. */
+/* The file of one rank. */
 typedef struct weft_traced {
     int rank, n_ranks, process;
     const char *mesh, *host;

@@ -137,6 +137,40 @@ static void test_processes_are_traced(void)
     check_run(ON_TWO, "processes", "--layout batch:data --zero 3");
 }
 
+/* ---- clocks ------------------------------------------------------------------------------------ */
+
+/* Rank 1 in a name space of its own, whose clock is 100,000 s ahead: exactly that, within the error, is found. */
+static void test_clocks_that_are_apart_are_compared(void)
+{
+    char line[LINE], path[1024];
+    weft_traced *t = NULL;
+    weft_error error = {0};
+    if (WEFT_TEST_MPIEXEC[0] == '\0') return;
+    if (system("unshare -T --monotonic 1 true 2>/dev/null") != 0) {
+        printf("not tried: this user may make no name space of times\n");
+        return;
+    }
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --run %s/clocks " MODEL
+                           "--layout batch:data --trace 3..4",
+             folder, folder);
+    char both[2 * LINE];
+    snprintf(both, sizeof both,
+             "%s -n 1 --oversubscribe %s : -n 1 unshare -T --monotonic 100000 %s",
+             WEFT_TEST_MPIEXEC, line, line);
+    CHECK_EQ_INT(command_run(both).status, 0);
+    snprintf(path, sizeof path, "%s/clocks/trace/rank_00001.ring", folder);
+    if (!CHECK_OK(weft_traced_open(path, &t, &error), error)) return;
+    for (int i = 0; i < 2; i++) {
+        CHECK(t->clocks[i].error > 0);
+        CHECK(llabs(t->clocks[i].offset + 100000000000000) <= t->clocks[i].error);
+    }
+    CHECK(t->clocks[1].at > t->clocks[0].at);
+    weft_traced_close(&t);
+    CHECK_TEXT(weft_trace_of("clocks", "")->text,
+               "clocks of hosts are compared: times are right to ");
+}
+
 /* ---- programs, by name ------------------------------------------------------------------------- */
 
 static void test_programs_are_told_apart(void)
@@ -245,6 +279,7 @@ int main(void)
     if (!text_folder_open("/tmp", "traced")) return 1;
     RUN(test_threads_are_traced);
     RUN(test_processes_are_traced);
+    RUN(test_clocks_that_are_apart_are_compared);
     RUN(test_programs_are_told_apart);
     RUN(test_a_run_that_continues_traces_what_is_left);
     RUN(test_wrong_windows_are_told);

@@ -16,12 +16,13 @@ enum { MAX_PATH = 4096, MOST_BYTES = 50000000 };
 static const option options[] = {
     {"out", OPTION_TEXT, "", "FILE", "Options",
      "where to; without it, trace.pftrace in RUN (also -o)"},
+    {"ranks", OPTION_COUNT, "0", "N", "Options",
+     "the first N ranks alone; 0: as many as 50 MB take"},
 };
 const option_table trace_table = {
     .program = "weft trace",
-    .usage = "weft trace RUN [-o FILE]   what each step of a traced run did, for Perfetto: open\n"
-             "                           the file at ui.perfetto.dev. RUN was trained with\n"
-             "                           --trace N..M\n",
+    .usage = "weft trace RUN [-o FILE]   a file for Perfetto (ui.perfetto.dev) of the steps\n"
+             "                           that RUN has traced: it was trained with --trace N..M\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "the traced steps of a run, as a file for Perfetto",
@@ -85,12 +86,13 @@ static void close_rings(rings *r)
 }
 
 /* Ranks are put together as long as the file stays one that a browser opens. */
-static weft_status merge_rings(rings *r, merge *m, const perfetto *out, weft_error *error)
+static weft_status merge_rings(rings *r, merge *m, const perfetto *out, size_t most,
+                               weft_error *error)
 {
     r->traced = calloc(r->n, sizeof *r->traced);
     if (!r->traced) return weft_fail_memory(error, r->n * sizeof *r->traced);
     int64_t largest = 0;
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n && (most == 0 || i < most); i++) {
         char path[MAX_PATH + 32];
         const int64_t before = perfetto_bytes(out);
         if (i > 0 && before + largest > MOST_BYTES) return WEFT_OK;
@@ -133,7 +135,8 @@ static weft_status write_file(perfetto *out, const char *path, weft_error *error
     return weft_fail(error, status, "%s", own.message);
 }
 
-static void say(const rings *r, const char *path, int64_t slices, const merge_counts *c)
+static void say(const rings *r, const char *path, int64_t slices, bool is_asked,
+                const merge_counts *c)
 {
     printf("%s: %lld run%s of %d rank%s, %lld slices; open it at ui.perfetto.dev\n", path,
            (long long)c->n_runs, c->n_runs == 1 ? "" : "s", c->n_ranks, c->n_ranks == 1 ? "" : "s",
@@ -141,8 +144,8 @@ static void say(const rings *r, const char *path, int64_t slices, const merge_co
     const int n_ranks = r->traced[0]->n_ranks, n = (int)r->n;
     if (n < n_ranks) printf("%d of %d ranks have no trace\n", n_ranks - n, n_ranks);
     if (r->n_open < r->n)
-        printf("ranks from %d on are left out: with them the trace would be larger than 50 MB\n",
-               r->numbers[r->n_open]);
+        printf("ranks from %d on are left out: %s\n", r->numbers[r->n_open],
+               is_asked ? "--ranks" : "with them the trace would be larger than 50 MB");
     if (c->n_dropped > 0)
         printf("%lld events are missing: the rings were full\n", (long long)c->n_dropped);
     if (c->n_wrong > 0)
@@ -153,27 +156,29 @@ static void say(const rings *r, const char *path, int64_t slices, const merge_co
                1e-3 * (double)c->clock_error);
 }
 
-static weft_status make(const char *run, const char *out, perfetto *p, merge *m, rings *r,
+static weft_status make(const char *run, const settings *s, perfetto *p, merge *m, rings *r,
                         weft_error *error)
 {
+    const char *out = settings_text(s, "out");
+    const size_t most = (size_t)settings_count(s, "ranks");
     char path[MAX_PATH];
     merge_counts counts;
     snprintf(path, sizeof path, "%.4000s%s", *out ? out : run, *out ? "" : "/trace.pftrace");
     WEFT_TRY(find_rings(r, run, error));
-    WEFT_TRY(merge_rings(r, m, p, error));
+    WEFT_TRY(merge_rings(r, m, p, most, error));
     WEFT_TRY(merge_finish(m, &counts, error));
     WEFT_TRY(write_file(p, path, error));
-    say(r, path, perfetto_slices(p), &counts);
+    say(r, path, perfetto_slices(p), most > 0 && r->n_open == most, &counts);
     return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
 }
 
-static weft_status trace_run(const char *run, const char *out, weft_error *error)
+static weft_status trace_run(const char *run, const settings *s, weft_error *error)
 {
     rings r = {.n = 0};
     perfetto *p = perfetto_create();
     merge *m = p ? merge_create(p) : NULL;
     const weft_status status =
-        m ? make(run, out, p, m, &r, error) : weft_fail_memory(error, sizeof r);
+        m ? make(run, s, p, m, &r, error) : weft_fail_memory(error, sizeof r);
     merge_destroy(&m);
     perfetto_destroy(&p);
     close_rings(&r);
@@ -193,7 +198,7 @@ int trace_main(int n, char **arguments)
                       ? settings_read(&trace_table, n - n_paths, arguments + n_paths, &error)
                       : NULL;
     if (s && n_paths == 1)
-        (void)!trace_run(arguments[0], settings_text(s, "out"), &error);
+        (void)!trace_run(arguments[0], s, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE, "of which run? weft trace RUN, as given with --run");
     settings_destroy(&s);

@@ -257,6 +257,9 @@ static void test_wrong_runs_are_told(void)
     CHECK_TEXT(result->text, "is not a trace of this version of Weft (it is cut off");
     result = weft_trace_of("threads", "-o /dev/full");
     CHECK_TEXT(result->text, "cannot write /dev/full: it is no file; name another with -o FILE");
+    result = weft_trace_of("threads", "--ranks 1 --out traced.pftrace");
+    CHECK_TEXT(result->text, "2 runs of 1 rank, ");
+    CHECK_TEXT(result->text, "ranks from 1 on are left out: --ranks");
     result = weft_trace_of("threads", "-o not/there.pftrace");
     CHECK_TEXT(result->text, "cannot write not/there.pftrace: No such file or directory");
     CHECK_EQ_INT(weft_trace_of("threads", "-o traced.pftrace")->status, 0);

@@ -8,6 +8,7 @@
 #include "table.h"
 
 enum { MOST_EVENTS = 1 << 22, MAX_PATH = 4096 };
+static const char call[] = "weft_trace_begin"; /* whose arguments are checked */
 
 /* Of a rank of this process. */
 typedef struct traced_rank {
@@ -30,10 +31,9 @@ static weft_status check_part(const weft_trace_part *part, const weft_mesh *mesh
 {
     const weft_program *program = part->program;
     const char *name = part->name;
-    const int64_t runs = part->runs;
-    WEFT_GIVEN(program, error);
-    WEFT_GIVEN(name, error);
-    WEFT_GIVEN_RANGE(runs, 1, INT64_MAX, error);
+    WEFT_TRY(weft_check_given(program != NULL, call, "program", error));
+    WEFT_TRY(weft_check_given(name != NULL, call, "name", error));
+    WEFT_TRY(weft_check_range(part->runs, 1, INT64_MAX, call, "runs", error));
     if (program->n_local == 0)
         return weft_fail(
             error, WEFT_USAGE,
@@ -55,9 +55,9 @@ static weft_status check_part(const weft_trace_part *part, const weft_mesh *mesh
 static weft_status check(const char *folder, const weft_trace_part *parts, int n_parts,
                          weft_error *error)
 {
-    WEFT_GIVEN(folder, error);
-    WEFT_GIVEN(parts, error);
-    WEFT_GIVEN_RANGE(n_parts, 1, WEFT_TRACE_PARTS, error);
+    WEFT_TRY(weft_check_given(folder != NULL, call, "folder", error));
+    WEFT_TRY(weft_check_given(parts != NULL, call, "parts", error));
+    WEFT_TRY(weft_check_range(n_parts, 1, WEFT_TRACE_PARTS, call, "n_parts", error));
     for (int i = 0; i < n_parts; i++) {
         WEFT_TRY(check_part(&parts[i], parts[0].program ? parts[0].program->mesh : NULL, error));
         for (int k = 0; k < i; k++)

@@ -305,6 +305,16 @@ static double guess_saving(const weft_program *program)
     return 0.2 + (double)(usage.variable_bytes + usage.slot_bytes) / 100e6;
 }
 
+/* Before a step: the trace begins, or ends. */
+static weft_status trace_before(app_run *run, int64_t step, weft_error *error)
+{
+    const int64_t n = run->tracing.last - step + 1;
+    weft_trace_part parts[] = {{run->setup.program, "train", n}, run->setup.looks};
+    parts[1].runs *= n;
+    run->tracing.says = weft_world_is_root() && !run->setup.is_quiet;
+    return app_tracing_before(&run->tracing, step, parts, parts[1].program ? 2 : 1, error);
+}
+
 weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error)
 {
     char folder[MAX_PATH];
@@ -318,7 +328,8 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     stop_survive_failed_writes();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
     WEFT_TRY(weft_dataset_agree(setup->data, setup->program, error));
-    if (resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
+    if (app_tracing_read(&run->tracing, s, setup->last, error) == WEFT_OK &&
+        resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
         (void)!prepare_folder(run, from, error);
     WEFT_TRY(weft_world_agree(error));
     record(run, settings_text(s, "run"));
@@ -328,7 +339,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     stop_watch_open(&run->watch, weft_world_is_root() ? settings_text(s, "run") : NULL,
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
     run->save_begun = app_seconds();
-    return WEFT_OK;
+    return trace_before(run, run->first + 1, error);
 }
 
 /* ---- the steps ------------------------------------------------------------------------------ */
@@ -373,6 +384,7 @@ static bool is_old(const app_run *run)
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 {
     run->step = step;
+    WEFT_TRY(trace_before(run, step + 1, error));
     WEFT_TRY(poll(run, error));
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
     if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
@@ -391,6 +403,7 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 
 weft_status app_run_finish(app_run *run, weft_error *error)
 {
+    WEFT_TRY(app_tracing_end(&run->tracing, error));
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
 }
@@ -478,6 +491,7 @@ void app_run_close(app_run *run)
 {
     stop_watch_close();
     stop_watch_end(&run->watch);
+    app_tracing_close(&run->tracing);
     weft_checkpoints_close(&run->checkpoints);
     app_lock_leave(&run->lock);
 }

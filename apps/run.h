@@ -16,6 +16,7 @@
 #include "lock.h"
 #include "options.h"
 #include "stop.h"
+#include "tracing.h"
 #include "weft/checkpoint.h"
 #include "weft/io.h"
 
@@ -71,6 +72,8 @@ typedef struct app_run_setup {
     int64_t last; /* the step that ends the run */
     /* what checkpoints had in their seed that did not say their data yet; 0: nothing */
     uint64_t mark;
+    weft_trace_part looks; /* what runs between steps besides, for --trace: `runs` at each look */
+    bool is_quiet;         /* nothing is said of what went well */
 } app_run_setup;
 
 typedef struct app_run {
@@ -81,9 +84,10 @@ typedef struct app_run {
     stop_watch watch;
     double save_begun; /* the newest one's, or when the run began: app_seconds */
     app_lock lock;     /* of the run directory; the root's */
-    bool is_running;   /* the start is over: a failure from here on is not the command line's */
-    bool is_stopped;   /* early: watch.why */
-    char note[1024];   /* what to tell at the start, a line each; "" for nothing */
+    app_tracing tracing;
+    bool is_running; /* the start is over: a failure from here on is not the command line's */
+    bool is_stopped; /* early: watch.why */
+    char note[1024]; /* what to tell at the start, a line each; "" for nothing */
 } app_run;
 
 /* app_run_open - the run directory; --fresh; the checkpoint that it continues from into the

@@ -44,6 +44,7 @@
     }
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
     {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
+        APP_TRACE_OPTION("Continuing"),                                                            \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }

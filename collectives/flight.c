@@ -235,8 +235,10 @@ static bool poll_flight(weft_pending *it)
 {
     weft_flight *flight = (weft_flight *)(void *)it;
     const bool is_over = flight->move->way->poll(flight, &it->error);
-    if (is_over) weft_recorder_stamp_arrival(flight->comm->recorder, &flight->mark);
-    return is_over;
+    if (!is_over) return false;
+    weft_recorder_stamp_arrival(flight->comm->recorder, &flight->mark);
+    if (flight->arrived != NULL) *flight->arrived = weft_sync_now();
+    return true;
 }
 
 weft_status weft_flight_create(weft_move *move, weft_comm *comm, weft_flight **flight,
@@ -295,6 +297,11 @@ void weft_flight_name(weft_flight *flight, uint64_t program, const char *what, c
     snprintf(text, sizeof text, "%s%s", what, where);
     flight->digest = weft_digest(weft_digest(0, &program, sizeof program), what, strlen(what));
     flight->spot = weft_recorder_spot(flight->comm->recorder, flight->digest, text);
+}
+
+void weft_flight_stamp(weft_flight *flight, int64_t *arrived)
+{
+    if (flight != NULL) flight->arrived = arrived;
 }
 
 static weft_call_facts facts_of(const weft_flight *flight)

@@ -19,6 +19,7 @@ struct weft_flight {
     weft_call_mark mark;
     uint32_t spot; /* as recorded */
     uint64_t digest;
+    int64_t *arrived;          /* gets the time of arrival; NULL: nobody asks */
     weft_move_memory memory[]; /* [n_parts] */
 };
 

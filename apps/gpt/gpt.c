@@ -122,6 +122,7 @@ static const option options[] = {
      "folder for run.json, log.txt, metrics.jsonl and checkpoints"},
     APP_METRICS_OPTION("Output"),
     {"every", OPTION_COUNT, "10", "N", "Output", "steps between two lines of progress", NULL, 1},
+    APP_TRACE_OPTION("Output"),
     {"quiet", OPTION_FLAG, "no", "", "Output", "no settings and no progress on stderr"},
     {"sample", OPTION_COUNT, "0", "N", "Output",
      "bytes of text to write, or words; gpt sample: 500"},

@@ -79,7 +79,13 @@ static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
 
 weft_status gpt_train(gpt_setup *setup, weft_error *error)
 {
-    const app_run_setup run_setup = {setup->settings, setup->program, setup->data, setup->until};
+    const app_run_setup run_setup = {
+        .settings = setup->settings,
+        .program = setup->program,
+        .data = setup->data,
+        .last = setup->until,
+        .looks = {setup->held.program, "held-out", setup->held.n_batches},
+        .is_quiet = settings_flag(setup->settings, "quiet")};
     gpt_report report = {0};
     app_comparison comparison;
     weft_error own = {.rank = -1};

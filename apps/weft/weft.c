@@ -1,6 +1,6 @@
 /* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
  * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`; how fast it is,
- * `weft calibrate` and `weft machine`. */
+ * `weft calibrate` and `weft machine`; what traced steps did, `weft trace`. */
 #include <jansson.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "postmortem.h"
 #include "tokens.h"
+#include "trace/trace.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -237,7 +238,7 @@ static const command commands[] = {
     {&info_table, info},           {&ckpt_table, ckpt_main},
     {&tokens_table, tokens_main},  {&postmortem_table, postmortem_main},
     {&doctor_table, doctor_main},  {&calibrate_table, calibrate_main},
-    {&machine_table, machine_main}};
+    {&machine_table, machine_main}, {&trace_table, trace_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -294,7 +294,7 @@ weft_status weft_program_destroy(weft_program **program)
 {
     weft_program *p = program ? *program : NULL;
     if (!p) return WEFT_OK;
-    if (p->n_shared > 0) return WEFT_USAGE;
+    if (p->n_shared > 0 || p->n_traces > 0) return WEFT_USAGE;
     if (p->guard) {
         weft_snapshot_guard_wait(p, NULL);
         weft_snapshot_guard_end(p->guard);

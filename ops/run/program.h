@@ -5,6 +5,7 @@
 #include "barrier.h"
 #include "plan.h"
 #include "recorder.h"
+#include "stamp.h"
 
 typedef struct weft_rank weft_rank;
 
@@ -120,6 +121,7 @@ struct weft_rank {
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
     weft_capturer *capturer; /* NULL: not yet looked at */
+    weft_tracer *tracer;     /* NULL: nobody asks for its times */
     weft_usage measured;
     weft_traffic *traffic; /* [plan->n_traffic] of the last run */
     weft_error error;
@@ -132,6 +134,7 @@ struct weft_program {
     weft_comms *comms;
     struct weft_program *share;
     int n_shared; /* programs that take variables from this one */
+    int n_traces; /* that look at its runs */
     weft_arena *arena;
     weft_rank *ranks; /* [n_local] */
     uint64_t mark;    /* the same on all ranks, and of no other program: its calls are told by it */
@@ -222,6 +225,8 @@ void weft_count_moved(weft_rank *rank, const weft_bound_step *bound);
 void weft_bring_on(void *rank);
 weft_status weft_finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *error);
+/* stamp.c: an exchange of a traced rank brought to its end. */
+weft_status weft_trace_finish(weft_rank *rank, weft_bound_step *bound, weft_error *error);
 /* walk.c: before a step: what it waits for ends, and what is under way goes on; then step *s, and *s is the one that comes after it.
  * false: it failed, and the rank has given up. Step s alone: returns the one that comes after it. A rank that gives up starts nothing
  * more; what it has started the others count on, so that is brought to its end. */

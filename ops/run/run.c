@@ -62,7 +62,7 @@ static bool run_held(weft_rank *rank, uint32_t begin, uint32_t end)
 static bool run_all(weft_rank *rank)
 {
     const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
-    if (!weft_is_snapshot_guarded(rank->program) && weft_captures(rank))
+    if (!weft_is_snapshot_guarded(rank->program) && !rank->tracer && weft_captures(rank))
         return weft_run_captured(rank);
     if (!run_steps(rank, 0, first)) return false;
     if (first == n_steps) return true;
@@ -76,6 +76,7 @@ static void run_rank(void *argument, int number)
     for (int i = 0; i < rank->program->plan->n_traffic; i++)
         rank->traffic[i].count = rank->traffic[i].bytes = 0;
     weft_recorder_run(rank->recorder, rank->program->runs + 1);
+    if (rank->tracer) weft_trace_run_begin(rank);
     bool is_done = run_all(rank);
     if (is_done && weft_finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK)
         weft_give_up(rank);
@@ -84,6 +85,7 @@ static void run_rank(void *argument, int number)
     if (rank->error.status == WEFT_OK && rank->device->failed != NULL)
         (void)!rank->device->failed(rank->stream, &rank->error);
     if (rank->error.status == WEFT_OK) weft_barrier_at_end(rank);
+    if (rank->tracer) weft_trace_run_end(rank);
     weft_recorder_run(rank->recorder, 0);
 }
 

@@ -79,7 +79,8 @@ weft_status weft_finish_exchange(weft_rank *rank, weft_bound_step *bound, weft_e
     if (!weft_flight_is_started(bound->exchange.flight))
         return WEFT_OK; /* the last trip left it out */
     if (--rank->n_under_way == 0) rank->device->meanwhile(rank->stream, NULL, NULL);
-    return weft_flight_finish(bound->exchange.flight, error);
+    return rank->tracer ? weft_trace_finish(rank, bound, error)
+                        : weft_flight_finish(bound->exchange.flight, error);
 }
 
 weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *error)

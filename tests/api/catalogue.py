@@ -32,7 +32,7 @@ BUFFER_SIZES = {
     "weft_all_reduce.count", "weft_arena_copy.bytes", "weft_shape_make.n_dims", "weft_shape_print.bytes",
     "weft_spec_print.bytes", "weft_links_text.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
-    "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
+    "weft_trace_begin.n_parts", "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
     "weft_dtype_get.index", "weft_dtype_put.index",
     "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room",
 }  # fmt: skip
@@ -60,7 +60,8 @@ GOOD = {
     "weft_tokens_open.path": "f->words", "weft_tokens_open.n_words": "8", "weft_tokens_open.seq": "4",
     "weft_stored_open.path": "f->run", "weft_dataset_fact_file.path": "f->book", "weft_dataset_bound.name": '"tokens"', "weft_dataset_highest.name": '"tokens"',
     "weft_stored_steps.directory": "f->run", "weft_checkpoints_open.directory": "f->fresh_run",
-    "weft_postmortem_open.path": "f->records", "weft_watch_record.folder": "f->records",
+    "weft_postmortem_open.path": "f->records", "weft_watch_record.folder": "f->records", "weft_trace_begin.folder": "f->records", "weft_trace_begin.n_parts": "1",
+    "weft_traced_open.path": "f->ring",
     "weft_mesh_create.text": '"data:1"', "weft_mesh_plan.text": '"data:2,model:2"',
     "weft_layout_create.text": '"row:data"', "weft_place.layout_text": '"row:data"',
     "weft_mesh_destroy.mesh": "&f->spare_mesh", "weft_graph_destroy.graph": "&f->spare_graph",

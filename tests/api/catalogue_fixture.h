@@ -120,6 +120,10 @@ static void make_files(fixture *f)
     MUST(weft_watch_record(f->records, error));
     MUST(weft_postmortem_open(f->records, &f->postmortem, error));
     MUST(weft_machine_model_read("laptop", &f->machine, error));
+    const weft_trace_part traced = {f->program, "program", 1};
+    f->trace_part = (weft_trace_part){f->spare_program, "spare", 1};
+    snprintf(f->ring, sizeof f->ring, "%s/rank_00000.ring", f->records);
+    MUST(weft_trace_begin(f->records, &traced, 1, &f->trace, error));
     MUST(weft_text_open(f->book, 4, 1, &f->dataset, error));
     MUST(weft_checkpoints_open(f->run, NULL, &f->checkpoints, error));
     MUST(weft_checkpoints_save(f->checkpoints, f->program, &state, error));

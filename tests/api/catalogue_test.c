@@ -29,6 +29,7 @@
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
 #include "weft/research/predict.h"
+#include "weft/research/trace.h"
 
 #include "test.h"
 
@@ -41,7 +42,8 @@ const char *__asan_default_options(void)
 
 /* What good arguments are made of. */
 typedef struct fixture {
-    char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96];
+    char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96],
+        ring[128];
     weft_error error;
     weft_world world;
     weft_mesh *mesh, *spare_mesh, *planned_mesh;
@@ -69,6 +71,8 @@ typedef struct fixture {
     weft_stored *stored;
     weft_postmortem *postmortem;
     weft_machine_model *machine;
+    weft_trace *trace;
+    weft_trace_part trace_part;
     weft_site site;
     weft_update working;
     double numbers[24];

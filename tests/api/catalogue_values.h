@@ -231,6 +231,7 @@ POINTER(weft_checkpoints, weft_checkpoints_ptr, 0, f->checkpoints)
 POINTER(weft_stored, weft_stored_ptr, 0, f->stored)
 POINTER(weft_postmortem, weft_postmortem_ptr, 0, f->postmortem)
 POINTER(weft_machine_model, weft_machine_model_ptr, 0, f->machine)
+POINTER(weft_trace, weft_trace_ptr, 0, f->trace)
 static char filled[3][8192];
 POINTER(const weft_op, weft_op_ptr, 5, &kept_op, &fresh_op, &poor_op, (weft_op *)(void *)filled[0],
         (weft_op *)(void *)filled[1], (weft_op *)(void *)filled[2])
@@ -280,6 +281,8 @@ MADE(weft_checkpoints)
 MADE(weft_stored)
 MADE(weft_postmortem)
 MADE(weft_machine_model)
+MADE(weft_trace)
+MADE(weft_traced)
 
 static const char *const two_names[] = {"row", "column"}, *const no_names[] = {NULL, ""};
 #undef MADE
@@ -317,6 +320,8 @@ STRUCT(weft_recurrent_states, weft_recurrent_states_ptr, (weft_recurrent_states 
 STRUCT(weft_experts_facts, weft_experts_facts_ptr, (weft_experts_facts *)(void *)f->buffer)
 STRUCT(weft_world, weft_world_ptr, &f->world)
 STRUCT(weft_link_speed, weft_link_speed_ptr, (weft_link_speed *)(void *)f->buffer)
+STRUCT(weft_trace_part, weft_trace_part_ptr, &f->trace_part)
+STRUCT(weft_traced, weft_traced_ptr, (weft_traced *)(void *)f->buffer)
 STRUCT(weft_usage, weft_usage_ptr, (weft_usage *)(void *)f->buffer)
 STRUCT(weft_traffic, weft_traffic_ptr, (weft_traffic *)(void *)f->buffer)
 STRUCT(weft_skipped, weft_skipped_ptr, (weft_skipped *)(void *)f->buffer)

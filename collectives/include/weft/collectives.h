@@ -244,6 +244,11 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_flight_create(weft_move *move, weft_co
                                                         weft_flight **flight, weft_error *error);
 /* weft_flight_destroy - refused, and changes nothing, while it is under way. Before its group is destroyed. Local. */
 WEFT_API void weft_flight_destroy(weft_flight **flight);
+/* weft_flight_stamp - when the rank sees that all of a run is there, the time goes to *arrived: ns of CLOCK_MONOTONIC. NULL, as at
+ * first: nowhere. A flight whose device exchanges by itself, and one without others, write nothing. Local.
+ *
+ * arrived  borrowed until the next call, or the flight's end */
+WEFT_API void weft_flight_stamp(weft_flight *flight, int64_t *arrived);
 /* weft_flight_name - what reports call it: "of w.grad [hidden:64] f32", and where it comes from: ", called at model.c:88".
  * The first part must be the same on all ranks, and so must be `program`, a mark of what the move is a part of. Local. */
 WEFT_API void weft_flight_name(weft_flight *flight, uint64_t program, const char *what,

@@ -68,8 +68,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_compile(weft_mesh *mesh, const weft_la
                                                   weft_values values,
                                                   const weft_compile_options *options,
                                                   weft_program **program, weft_error *error);
-/* WEFT_USAGE, and *program stays as it is, while other programs share its variables: destroy those first. Until then its
- * mesh and its graph refuse to be destroyed. */
+/* WEFT_USAGE, and *program stays as it is, while other programs share its variables, or while it is traced: destroy those, or
+ * end the trace, first. Until then its mesh and its graph refuse to be destroyed. */
 WEFT_API weft_status weft_program_destroy(weft_program **program);
 
 /* weft_run - one run: reads inputs and variables, carries out updates. Collective over the mesh. Allocates nothing. */

@@ -1,0 +1,206 @@
+/* trace: `weft trace RUN`: the steps that a run has traced, of all ranks, as one file for Perfetto. */
+#include "trace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../tracing.h"
+#include "merge.h"
+
+enum { MAX_PATH = 4096, MOST_BYTES = 50000000 };
+
+static const option options[] = {
+    {"out", OPTION_TEXT, "", "FILE", "Options",
+     "where to; without it, trace.pftrace in RUN (also -o)"},
+    {"ranks", OPTION_COUNT, "0", "N", "Options",
+     "the first N ranks alone; 0: as many as 50 MB take"},
+};
+const option_table trace_table = {
+    .program = "weft trace",
+    .usage = "weft trace RUN [-o FILE]   a file for Perfetto (ui.perfetto.dev) of the steps\n"
+             "                           that RUN has traced: it was trained with --trace N..M\n",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .about = "the traced steps of a run, as a file for Perfetto",
+};
+
+/* ---- the files of the ranks -------------------------------------------------------------------- */
+
+typedef struct rings {
+    char folder[MAX_PATH];
+    int *numbers; /* [n] of ranks, ascending */
+    size_t n;
+    weft_traced **traced; /* [n_open] */
+    size_t n_open;
+} rings;
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static weft_status add_number(rings *r, int number, weft_error *error)
+{
+    int *numbers = realloc(r->numbers, (r->n + 1) * sizeof *numbers);
+    if (!numbers) return weft_fail_memory(error, sizeof *numbers);
+    numbers[r->n++] = number;
+    r->numbers = numbers;
+    return WEFT_OK;
+}
+
+static weft_status find_rings(rings *r, const char *run, weft_error *error)
+{
+    weft_status status = WEFT_OK;
+    app_trace_folder(run, r->folder, sizeof r->folder);
+    DIR *listing = opendir(r->folder);
+    if (!listing && errno != ENOENT && errno != ENOTDIR)
+        return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot list %.300s: %s",
+                         r->folder, strerror(errno));
+    for (struct dirent *entry;
+         listing && status == WEFT_OK && (entry = readdir(listing)) != NULL;) {
+        int number, end = 0;
+        if (sscanf(entry->d_name, "rank_%d.ring%n", &number, &end) == 1 && end > 0 &&
+            entry->d_name[end] == '\0')
+            status = add_number(r, number, error);
+    }
+    if (listing) closedir(listing);
+    if (status == WEFT_OK && r->n == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "there is no trace in %.300s; train with --trace N..M first, which writes "
+                         "down steps N to M",
+                         run);
+    if (r->n > 0) qsort(r->numbers, r->n, sizeof *r->numbers, by_number);
+    return status;
+}
+
+static void close_rings(rings *r)
+{
+    for (size_t i = 0; i < r->n_open; i++)
+        weft_traced_close(&r->traced[i]);
+    free(r->traced);
+    free(r->numbers);
+}
+
+/* Ranks are put together as long as the file stays one that a browser opens. */
+static weft_status merge_rings(rings *r, merge *m, const perfetto *out, size_t most,
+                               weft_error *error)
+{
+    r->traced = calloc(r->n, sizeof *r->traced);
+    if (!r->traced) return weft_fail_memory(error, r->n * sizeof *r->traced);
+    int64_t largest = 0;
+    for (size_t i = 0; i < r->n && (most == 0 || i < most); i++) {
+        char path[MAX_PATH + 32];
+        const int64_t before = perfetto_bytes(out);
+        if (i > 0 && before + largest > MOST_BYTES) return WEFT_OK;
+        snprintf(path, sizeof path, "%s/rank_%05d.ring", r->folder, r->numbers[i]);
+        WEFT_TRY(weft_traced_open(path, &r->traced[i], error));
+        r->n_open++;
+        WEFT_TRY(merge_add(m, r->traced[i], error));
+        if (perfetto_bytes(out) - before > largest) largest = perfetto_bytes(out) - before;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------- */
+
+static weft_status fail_to_write(const char *path, const char *why, weft_error *error)
+{
+    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s; name another with -o FILE", path,
+                     why);
+}
+
+/* It is there whole, or not at all. */
+static weft_status write_file(perfetto *out, const char *path, weft_error *error)
+{
+    char fresh[MAX_PATH + 8];
+    weft_error own = WEFT_NO_ERROR;
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return fail_to_write(path, "it is no file", error);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    FILE *file = fopen(fresh, "we");
+    if (!file) return fail_to_write(path, strerror(errno), error);
+    weft_status status = perfetto_write(out, file, &own);
+    if (fclose(file) != 0 && status == WEFT_OK)
+        status = weft_fail(&own, WEFT_IO, "%s", strerror(errno));
+    if (status == WEFT_OK && rename(fresh, path) != 0)
+        status = weft_fail(&own, WEFT_IO, "%s", strerror(errno));
+    if (status == WEFT_OK) return WEFT_OK;
+    unlink(fresh);
+    if (status == WEFT_IO) return fail_to_write(path, own.message, error);
+    return weft_fail(error, status, "%s", own.message);
+}
+
+static void say(const rings *r, const char *path, int64_t slices, bool is_asked,
+                const merge_counts *c)
+{
+    printf("%s: %lld run%s of %d rank%s, %lld slices; open it at ui.perfetto.dev\n", path,
+           (long long)c->n_runs, c->n_runs == 1 ? "" : "s", c->n_ranks, c->n_ranks == 1 ? "" : "s",
+           (long long)slices);
+    const int n_ranks = r->traced[0]->n_ranks, n = (int)r->n;
+    if (n < n_ranks) printf("%d of %d ranks have no trace\n", n_ranks - n, n_ranks);
+    if (r->n_open < r->n)
+        printf("ranks from %d on are left out: %s\n", r->numbers[r->n_open],
+               is_asked ? "--ranks" : "with them the trace would be larger than 50 MB");
+    if (c->n_dropped > 0)
+        printf("%lld events are missing: the rings were full\n", (long long)c->n_dropped);
+    if (c->n_wrong > 0)
+        printf("%lld events are left out: their clock went back\n", (long long)c->n_wrong);
+    if (c->n_unended > 0) printf("the traces of %d ranks end early: their job did\n", c->n_unended);
+    if (c->clock_error > 0)
+        printf("clocks of hosts are compared: times are right to %.3g us\n",
+               1e-3 * (double)c->clock_error);
+}
+
+static weft_status make(const char *run, const settings *s, perfetto *p, merge *m, rings *r,
+                        weft_error *error)
+{
+    const char *out = settings_text(s, "out");
+    const size_t most = (size_t)settings_count(s, "ranks");
+    char path[MAX_PATH];
+    merge_counts counts;
+    snprintf(path, sizeof path, "%.4000s%s", *out ? out : run, *out ? "" : "/trace.pftrace");
+    WEFT_TRY(find_rings(r, run, error));
+    WEFT_TRY(merge_rings(r, m, p, most, error));
+    WEFT_TRY(merge_finish(m, &counts, error));
+    WEFT_TRY(write_file(p, path, error));
+    say(r, path, perfetto_slices(p), most > 0 && r->n_open == most, &counts);
+    return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
+}
+
+static weft_status trace_run(const char *run, const settings *s, weft_error *error)
+{
+    rings r = {.n = 0};
+    perfetto *p = perfetto_create();
+    merge *m = p ? merge_create(p) : NULL;
+    const weft_status status =
+        m ? make(run, s, p, m, &r, error) : weft_fail_memory(error, sizeof r);
+    merge_destroy(&m);
+    perfetto_destroy(&p);
+    close_rings(&r);
+    return status;
+}
+
+/* ---- the command line -------------------------------------------------------------------------- */
+
+int trace_main(int n, char **arguments)
+{
+    weft_error error = {.rank = -1};
+    static char out[] = "--out";
+    for (int i = 0; i < n; i++)
+        if (strcmp(arguments[i], "-o") == 0) arguments[i] = out;
+    const int n_paths = options_operands(&trace_table, n, arguments, &error);
+    settings *s = error.status == WEFT_OK
+                      ? settings_read(&trace_table, n - n_paths, arguments + n_paths, &error)
+                      : NULL;
+    if (s && n_paths == 1)
+        (void)!trace_run(arguments[0], s, &error);
+    else if (s)
+        weft_fail(&error, WEFT_USAGE, "of which run? weft trace RUN, as given with --run");
+    settings_destroy(&s);
+    return app_leave(trace_table.program, APP_STARTING, &error);
+}

@@ -4,6 +4,8 @@
 #   weft_cuda               its objects, which tests link too
 #   weft_cuda_image(box mesh/cuda/box.cu)     kernels, compiled for WEFT_CUDA_ARCHITECTURES: <build>/cuda/box.fatbin, and what
 #                           the assembler says of each, box.report, which tests/cuda/kernels_test.c reads
+#   weft_cuda_images        all of them. They do not depend on how C is compiled: a build that is told another's folder by
+#                           WEFT_CUDA_IMAGES takes those, as that build has left them
 option(WEFT_WITH_CUDA "libweft_cuda.so, where the CUDA Toolkit is found" ON)
 set(WEFT_CUDA_ARCHITECTURES 80 90 CACHE STRING "compute capabilities that kernels are compiled for; later ones compile text")
 if(WEFT_WITH_CUDA)
@@ -15,10 +17,11 @@ if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   message(STATUS "CUDA Toolkit ${CUDAToolkit_VERSION}: libweft_cuda.so is built, for sm_${WEFT_CUDA_ARCHITECTURES}")
 else()
   message(STATUS "No CUDA Toolkit (nvcc): libweft_cuda.so is left out; there is the device cpu alone")
+  add_custom_target(weft_cuda_images)
   return()
 endif()
 
-set(WEFT_CUDA_IMAGES ${CMAKE_BINARY_DIR}/cuda)
+set(WEFT_CUDA_IMAGES ${CMAKE_BINARY_DIR}/cuda CACHE PATH "where compiled kernels are: here, or in the build that compiles them")
 file(MAKE_DIRECTORY ${WEFT_CUDA_IMAGES})
 list(GET WEFT_CUDA_ARCHITECTURES -1 newest)
 set(code "-gencode=arch=compute_${newest},code=compute_${newest}")
@@ -27,14 +30,20 @@ foreach(architecture ${WEFT_CUDA_ARCHITECTURES})
 endforeach()
 list(JOIN code " " code)
 
-function(weft_cuda_image name source)
-  set(image ${WEFT_CUDA_IMAGES}/${name}.fatbin)
-  set(report ${WEFT_CUDA_IMAGES}/${name}.report)
+function(weft_cuda_compile image report source)
   add_custom_command(OUTPUT ${image} ${report} VERBATIM DEPFILE ${image}.d
     COMMAND sh -c "${CUDAToolkit_NVCC_EXECUTABLE} -fatbin -O3 -std=c++17 --Werror all-warnings -Xptxas -v ${code} \
 -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/mesh/include -I${CMAKE_SOURCE_DIR}/ops/include -MD -MF ${image}.d -MT ${image} \
 -o ${image} ${CMAKE_SOURCE_DIR}/${source} 2> ${report} || { cat ${report} >&2; exit 1; }"
     DEPENDS ${CMAKE_SOURCE_DIR}/${source} COMMENT "Compiling kernels ${source} for sm_${WEFT_CUDA_ARCHITECTURES}")
+endfunction()
+
+function(weft_cuda_image name source)
+  set(image ${WEFT_CUDA_IMAGES}/${name}.fatbin)
+  set(report ${WEFT_CUDA_IMAGES}/${name}.report)
+  if(WEFT_CUDA_IMAGES STREQUAL "${CMAKE_BINARY_DIR}/cuda")
+    weft_cuda_compile(${image} ${report} ${source})
+  endif()
   set_property(GLOBAL APPEND PROPERTY weft_cuda_images ${image})
   set_property(GLOBAL APPEND PROPERTY weft_cuda_kernels ${CMAKE_SOURCE_DIR}/${source})
 endfunction()
@@ -45,6 +54,7 @@ foreach(name attend convert cumulate index linear order pick_product product red
 endforeach()
 
 get_property(images GLOBAL PROPERTY weft_cuda_images)
+add_custom_target(weft_cuda_images DEPENDS ${images})
 add_library(weft_cuda STATIC mesh/cuda/boxes.c mesh/cuda/device.c mesh/cuda/driver.c mesh/cuda/image.c mesh/cuda/keep.c mesh/cuda/launch.c mesh/cuda/library.c
             mesh/cuda/memory.c mesh/cuda/queues.c ops/kernel/cuda/images.c ops/kernel/cuda/index.c ops/kernel/cuda/nest.c
             ops/kernel/cuda/attend.c ops/kernel/cuda/cache.c ops/kernel/cuda/compile.c ops/kernel/cuda/cumulate.c ops/kernel/cuda/headers.c ops/kernel/cuda/linear.c

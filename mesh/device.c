@@ -14,14 +14,15 @@
 enum { MAPPED_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Under the sanitizers everything comes from the heap, where they see an access out of bounds. */
+#ifdef WEFT_SANITIZE
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
 static bool is_mapped(size_t bytes)
 {
-#ifdef WEFT_SANITIZE
-    (void)bytes;
-    return false;
-#else
-    return bytes >= MAPPED_FROM;
-#endif
+    return !IS_SANITIZED && bytes >= MAPPED_FROM;
 }
 
 /* Huge pages start at multiples of their size: take more, and give the ends back. */
@@ -57,17 +58,24 @@ static size_t rounded(size_t bytes)
     return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
 }
 
+/* From the heap, zeroed. The sanitizers' own maps large pieces, and does not touch what it maps: they are taken where they are
+ * aligned as it is. */
+static void *take_zeroed(size_t bytes)
+{
+    enum { LARGE = 256 << 10 };
+    void *memory = IS_SANITIZED && bytes >= LARGE ? calloc(1, bytes) : NULL;
+    if (memory != NULL && (uintptr_t)memory % WEFT_ALIGNMENT == 0) return memory;
+    free(memory);
+    memory = aligned_alloc(WEFT_ALIGNMENT, bytes);
+    return memory != NULL ? memset(memory, 0, bytes) : NULL;
+}
+
 weft_status weft_host_take(size_t bytes, void **memory, weft_error *error)
 {
     *memory = NULL;
     if (bytes > SIZE_MAX / 4) return weft_fail_memory(error, bytes);
     size_t taken = rounded(bytes);
-    if (is_mapped(bytes)) {
-        *memory = map(taken);
-    } else {
-        *memory = aligned_alloc(WEFT_ALIGNMENT, taken);
-        if (*memory != NULL) memset(*memory, 0, taken);
-    }
+    *memory = is_mapped(bytes) ? map(taken) : take_zeroed(taken);
     return *memory == NULL ? weft_fail_memory(error, bytes) : WEFT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* nvrtc: a libnvrtc.so of the emulated driver: the functions that Weft calls. It compiles the same source, with the same headers,
- * by the C compiler, to a library that the emulated driver loads as a module.
+ * by the C compiler, to a library that the emulated driver loads as a module. Headers take the compiler longer than a loop does:
+ * they are compiled once, and kept in EMULATED_KEPT for all processes, in a folder that a hash of their texts names.
  *
  * With TEST_NVRTC_ALSO=128 the toolkit's NVRTC compiles each text too, for sm_80 and sm_90. Its warnings are errors
  * here, and so are more than 128 registers and spills to memory. Where it is not there, a line on stderr says so.
@@ -25,11 +26,16 @@
 #define EXPORT __attribute__((visibility("default")))
 enum { ROOM = 4096, MOST_FILES = 100 };
 
-struct _nvrtcProgram {
-    char folder[200];
+typedef struct folder {
+    char path[1000];
     char *files[MOST_FILES]; /* written in it */
     int n_files;
-    const char *source, *const *headers, *const *names;
+} folder;
+
+struct _nvrtcProgram {
+    folder own;         /* its text, and what the compiler makes of it */
+    char headers[1000]; /* where these are */
+    const char *source, *const *texts, *const *names;
     int n_headers;
     char *image, *log;
     size_t image_bytes, log_bytes;
@@ -64,28 +70,40 @@ static void write_text(FILE *file, const char *text)
     }
 }
 
-static bool add_file(nvrtcProgram p, const char *name, const char *text)
+/* Folders above it, where they are not there. */
+static void make_above(char *path, size_t n_there)
 {
-    char path[ROOM];
-    if (p->n_files == MOST_FILES) return false;
-    snprintf(path, sizeof path, "%s/%s", p->folder, name);
-    for (char *at = path + strlen(p->folder) + 1; (at = strchr(at, '/')) != NULL; at++) {
+    for (char *at = path + n_there + 1; (at = strchr(at, '/')) != NULL; at++) {
         *at = '\0';
         (void)mkdir(path, 0700);
         *at = '/';
     }
-    FILE *file = fopen(path, "w");
+}
+
+/* The path of a file that is, or will be, in it. */
+static const char *add_path(folder *in, const char *name)
+{
+    char path[ROOM];
+    if (in->n_files == MOST_FILES) return NULL;
+    snprintf(path, sizeof path, "%s/%s", in->path, name);
+    make_above(path, strlen(in->path));
+    return in->files[in->n_files++] = strdup(path);
+}
+
+static bool add_file(folder *in, const char *name, const char *text)
+{
+    const char *path = add_path(in, name);
+    FILE *file = path != NULL ? fopen(path, "w") : NULL;
     if (file == NULL) return false;
     write_text(file, text);
-    p->files[p->n_files++] = strdup(path);
     return fclose(file) == 0;
 }
 
-static bool read_file(const char *folder, const char *name, char **to, size_t *bytes)
+static bool read_file(const char *in, const char *name, char **to, size_t *bytes)
 {
     char path[ROOM];
     struct stat facts;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", in, name);
     FILE *file = fopen(path, "r");
     if (file == NULL) return false;
     const bool has_facts = fstat(fileno(file), &facts) == 0;
@@ -97,65 +115,30 @@ static bool read_file(const char *folder, const char *name, char **to, size_t *b
 }
 
 /* The folders that files are in, and the folder itself, once they are empty. */
-static void remove_all(nvrtcProgram p)
+static void remove_all(folder *in)
 {
-    for (int i = 0; i < p->n_files; i++)
-        (void)unlink(p->files[i]);
-    for (int i = 0; i < p->n_files; i++) {
+    for (int i = 0; i < in->n_files; i++)
+        (void)unlink(in->files[i]);
+    for (int i = 0; i < in->n_files; i++) {
         char *slash;
-        while ((slash = strrchr(p->files[i], '/')) != NULL &&
-               strlen(p->folder) <= (size_t)(slash - p->files[i])) {
+        while ((slash = strrchr(in->files[i], '/')) != NULL &&
+               strlen(in->path) <= (size_t)(slash - in->files[i])) {
             *slash = '\0';
-            (void)rmdir(p->files[i]);
+            (void)rmdir(in->files[i]);
         }
-        free(p->files[i]);
+        free(in->files[i]);
     }
-    p->n_files = 0;
+    in->n_files = 0;
 }
 
-/* ---- programs -------------------------------------------------------------------------------- */
+/* ---- the compiler ---------------------------------------------------------------------------- */
 
-EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *to, const char *source, const char *name,
-                                      int n_headers, const char *const *headers,
-                                      const char *const *names)
-{
-    (void)name;
-    nvrtcProgram p = *to = calloc(1, sizeof *p);
-    if (p == NULL) return NVRTC_ERROR_OUT_OF_MEMORY;
-    p->source = source, p->headers = headers, p->names = names, p->n_headers = n_headers;
-    snprintf(p->folder, sizeof p->folder, "/tmp/weft_nvrtc_XXXXXX");
-    bool is_written = mkdtemp(p->folder) != NULL && add_file(p, "loop.c", source);
-    for (int i = 0; i < n_headers; i++)
-        is_written = is_written && add_file(p, names[i], headers[i]);
-    return is_written ? NVRTC_SUCCESS : NVRTC_ERROR_PROGRAM_CREATION_FAILURE;
-}
+/* The same for headers and for loops: otherwise it would not take what it made of the headers. */
+#define OPTIONS EMULATED_CC, "-std=gnu11", "-O1", "-w", "-fPIC", "-ffp-contract=off"
 
-static int run_compiler(nvrtcProgram p)
+/* Its exit status; what it says is written to `errors`. */
+static int run_compiler(const char *const *arguments, const char *errors)
 {
-    char source[ROOM], library[ROOM], errors[ROOM];
-    snprintf(source, sizeof source, "%s/loop.c", p->folder);
-    snprintf(library, sizeof library, "%s/loop.so", p->folder);
-    snprintf(errors, sizeof errors, "%s/errors", p->folder);
-    p->files[p->n_files++] = strdup(library);
-    p->files[p->n_files++] = strdup(errors);
-    /* Quoted headers alone are looked for in the folder: the system's are the compiler's own. */
-    const char *const arguments[] = {EMULATED_CC,
-                                     "-std=gnu11",
-                                     "-O1",
-                                     "-w",
-                                     "-fPIC",
-                                     "-shared",
-                                     "-iquote",
-                                     p->folder,
-                                     "-iquote",
-                                     EMULATED_FOLDER,
-                                     "-ffp-contract=off",
-                                     "-o",
-                                     library,
-                                     source,
-                                     EMULATED_DRIVER,
-                                     "-lm",
-                                     NULL};
     posix_spawn_file_actions_t actions;
     pid_t child = 0;
     int status = 1;
@@ -167,6 +150,87 @@ static int run_compiler(nvrtcProgram p)
         }
     posix_spawn_file_actions_destroy(&actions);
     return status;
+}
+
+/* Quoted headers alone are looked for in the folders: the system's are the compiler's own. */
+static int compile_loop(nvrtcProgram p)
+{
+    const char *source = add_path(&p->own, "loop.c"), *library = add_path(&p->own, "loop.so"),
+               *errors = add_path(&p->own, "errors");
+    const char *const arguments[] = {OPTIONS,   "-shared",       "-iquote", p->headers,
+                                     "-iquote", EMULATED_FOLDER, "-o",      library,
+                                     source,    EMULATED_DRIVER, "-lm",     NULL};
+    return run_compiler(arguments, errors);
+}
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+static void hash_text(uint64_t *hash, const char *text)
+{
+    for (const char *at = text; at == text || at[-1] != '\0'; at++)
+        *hash = (*hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+}
+
+/* And of the fault that is written into them, and of which of them is compiled. */
+static uint64_t hash_headers(nvrtcProgram p, const char *first)
+{
+    const char *fault = getenv("TEST_NVRTC_FAULT");
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_text(&hash, first);
+    hash_text(&hash, fault != NULL ? fault : "");
+    for (int i = 0; i < p->n_headers; i++)
+        hash_text(&hash, p->names[i]), hash_text(&hash, p->texts[i]);
+    return hash;
+}
+
+/* Headers that do not compile are written all the same: the loop's own errors tell of them. */
+static bool write_headers(nvrtcProgram p, const char *first, folder *in)
+{
+    char header[ROOM], compiled[ROOM];
+    bool is_written = true;
+    for (int i = 0; i < p->n_headers; i++)
+        is_written = is_written && add_file(in, p->names[i], p->texts[i]);
+    snprintf(header, sizeof header, "%s/%s", in->path, first);
+    snprintf(compiled, sizeof compiled, "%s.gch", first);
+    const char *const arguments[] = {
+        OPTIONS, "-iquote",  in->path, "-iquote", EMULATED_FOLDER,
+        "-x",    "c-header", header,   "-o",      add_path(in, compiled),
+        NULL};
+    (void)run_compiler(arguments, add_path(in, "errors"));
+    return is_written;
+}
+
+/* Made beside the others and renamed: where another process was first, its own are taken. */
+static bool find_headers(nvrtcProgram p)
+{
+    static folder made; /* Weft compiles one at a time */
+    char first[200] = "";
+    (void)sscanf(p->source, "#include \"%199[^\"]\"", first);
+    snprintf(p->headers, sizeof p->headers, "%s/headers-%016llx", EMULATED_KEPT,
+             (unsigned long long)hash_headers(p, first));
+    if (access(p->headers, R_OK) == 0) return true;
+    make_above(p->headers, 0);
+    made = (folder){.path = EMULATED_KEPT "/making-XXXXXX"};
+    const bool is_written = mkdtemp(made.path) != NULL && write_headers(p, first, &made);
+    const bool is_kept = is_written && rename(made.path, p->headers) == 0;
+    remove_all(&made); /* its files are elsewhere now, or another's are kept */
+    return is_kept || access(p->headers, R_OK) == 0;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *to, const char *source, const char *name,
+                                      int n_headers, const char *const *headers,
+                                      const char *const *names)
+{
+    (void)name;
+    nvrtcProgram p = *to = calloc(1, sizeof *p);
+    if (p == NULL) return NVRTC_ERROR_OUT_OF_MEMORY;
+    p->source = source, p->texts = headers, p->names = names, p->n_headers = n_headers;
+    snprintf(p->own.path, sizeof p->own.path, "/tmp/weft_nvrtc_XXXXXX");
+    const bool is_written =
+        mkdtemp(p->own.path) != NULL && add_file(&p->own, "loop.c", source) && find_headers(p);
+    return is_written ? NVRTC_SUCCESS : NVRTC_ERROR_PROGRAM_CREATION_FAILURE;
 }
 
 /* ---- the toolkit's own ----------------------------------------------------------------------- */
@@ -215,7 +279,7 @@ static bool compiles_for(void *library, nvrtcProgram p, const char *architecture
     REAL(nvrtcDestroyProgram);
     const char *options[] = {architecture, "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
     nvrtcProgram real = NULL;
-    if (nvrtcCreateProgram_(&real, p->source, "loop.cu", p->n_headers, p->headers, p->names) !=
+    if (nvrtcCreateProgram_(&real, p->source, "loop.cu", p->n_headers, p->texts, p->names) !=
         NVRTC_SUCCESS)
         return false;
     const bool is_made = nvrtcCompileProgram_(real, 4, options) == NVRTC_SUCCESS;
@@ -248,9 +312,10 @@ static bool compiles_really(nvrtcProgram p)
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *options)
 {
     (void)n, (void)options;
-    const int status = run_compiler(p);
-    (void)read_file(p->folder, "errors", &p->log, &p->log_bytes);
-    const bool is_made = status == 0 && read_file(p->folder, "loop.so", &p->image, &p->image_bytes);
+    const int status = compile_loop(p);
+    (void)read_file(p->own.path, "errors", &p->log, &p->log_bytes);
+    const bool is_made =
+        status == 0 && read_file(p->own.path, "loop.so", &p->image, &p->image_bytes);
     return is_made && compiles_really(p) ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
 }
 
@@ -282,7 +347,7 @@ EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *to)
 EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
     nvrtcProgram p = *program;
-    remove_all(p);
+    remove_all(&p->own);
     free(p->image), free(p->log), free(p);
     *program = NULL;
     return NVRTC_SUCCESS;

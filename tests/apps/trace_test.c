@@ -252,6 +252,8 @@ static void test_wrong_runs_are_told(void)
     result = weft_trace_of("other", "");
     CHECK_EQ_INT(result->status, 77);
     CHECK_TEXT(result->text, "the trace of rank 1 is of another job, or of another program");
+    shell("cp %s/other/trace/rank_00000.ring %s/other/trace/rank_00001.ring");
+    CHECK_TEXT(weft_trace_of("other", "")->text, "/rank_00001.ring is the trace of rank 0, not 1;");
     shell("rm %s/other/trace/rank_00001.ring");
     CHECK_TEXT(weft_trace_of("other", "")->text, "1 of 2 ranks have no trace");
     shell("head -c 1000 %s/threads/trace/rank_00001.ring > %s/other/trace/rank_00000.ring");

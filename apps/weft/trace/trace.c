@@ -99,6 +99,10 @@ static weft_status merge_rings(rings *r, merge *m, const perfetto *out, size_t m
         snprintf(path, sizeof path, "%s/rank_%05d.ring", r->folder, r->numbers[i]);
         WEFT_TRY(weft_traced_open(path, &r->traced[i], error));
         r->n_open++;
+        if (r->traced[i]->rank != r->numbers[i])
+            return weft_fail(error, WEFT_CORRUPT,
+                             "%.300s is the trace of rank %d, not %d; put each under its own name",
+                             path, r->traced[i]->rank, r->numbers[i]);
         WEFT_TRY(merge_add(m, r->traced[i], error));
         if (perfetto_bytes(out) - before > largest) largest = perfetto_bytes(out) - before;
     }

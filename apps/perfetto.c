@@ -58,11 +58,11 @@ typedef struct table {
     uint32_t n, room;
 } table;
 
-typedef struct track {
+typedef struct track_state {
     uint32_t pid; /* of its process */
     int64_t last; /* the latest call */
     int n_open;
-} track;
+} track_state;
 
 typedef struct event {
     int64_t at;
@@ -74,7 +74,7 @@ struct perfetto {
     proto interned, described; /* fields of the first packet; packets */
     proto events;              /* each a field of its packet */
     proto one, note;           /* being made */
-    track *tracks;             /* [n_tracks + 1] */
+    track_state *tracks;       /* [n_tracks + 1] */
     event *order;              /* [n_events] */
     size_t n_events, room;
     uint32_t n_tracks, n_processes;
@@ -163,10 +163,10 @@ static void put_packet(proto *to, uint32_t field, const proto *fields)
 /* A track, with what it is: `kind` says the field of `what`. */
 static uint32_t add_track(perfetto *p, uint32_t pid, uint32_t kind, proto *what, proto *rest)
 {
-    track *tracks = realloc(p->tracks, (p->n_tracks + 2) * sizeof *tracks);
+    track_state *tracks = realloc(p->tracks, (p->n_tracks + 2) * sizeof *tracks);
     if (tracks) {
         p->tracks = tracks;
-        tracks[++p->n_tracks] = (track){.pid = pid, .last = INT64_MIN};
+        tracks[++p->n_tracks] = (track_state){.pid = pid, .last = INT64_MIN};
         proto_number(rest, TRACK_ID, p->n_tracks);
         proto_bytes(rest, kind, what->all, what->bytes);
         put_packet(&p->described, PACKET_TRACK, rest);
@@ -223,7 +223,7 @@ static bool has_room(perfetto *p)
 /* What was made of it, no earlier than the call before on its track. */
 static void add_event(perfetto *p, uint32_t number, int64_t at)
 {
-    track *t = &p->tracks[number];
+    track_state *t = &p->tracks[number];
     if (!has_room(p)) {
         p->is_short = true;
         return;

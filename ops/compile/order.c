@@ -10,12 +10,12 @@
 
 #include <stdlib.h>
 
-typedef struct read {
+typedef struct use {
     uint32_t step, operand, next; /* of the same memory; 0: none */
-} read;
+} use;
 
 typedef struct uses {
-    read *reads;      /* [n_reads], from 1 on */
+    use *reads;       /* [n_reads], from 1 on */
     uint32_t n_reads; /* so far, and 1 */
     uint32_t
         *first_read; /* [n_placed] into `reads`, of all under any name of its memory; 0: none */
@@ -40,7 +40,7 @@ static void make_at_ends(const weft_plan *plan, uses *u)
 
 static void add_read(uses *u, uint32_t owner, uint32_t step, uint32_t operand)
 {
-    u->reads[u->n_reads] = (read){step, operand, u->first_read[owner]};
+    u->reads[u->n_reads] = (use){step, operand, u->first_read[owner]};
     u->first_read[owner] = u->n_reads++;
 }
 

@@ -98,7 +98,7 @@ void weft_trace_table_bytes(const weft_rank *rank, weft_ring_step *steps)
     const weft_memory *memory = &rank->layout;
     for (uint32_t s = 0; s < n_steps; s++) {
         steps[s].arena_bytes = 0;
-        steps[s].sent_bytes = steps[s].axes ? weft_move_wire_bytes(rank->steps[s].move) : 0;
+        steps[s].sent_bytes = steps[s].axes ? weft_move_wire_bytes(rank->steps[s].exchange.move) : 0;
     }
     for (uint32_t i = 0; i < memory->n_packed; i++) { /* what comes, and what has gone */
         const weft_buffer *buffer = memory->buffers[i];

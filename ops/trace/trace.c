@@ -77,7 +77,7 @@ static double events_of(const weft_rank *rank, int64_t runs)
     const weft_plan *plan = rank->program->plan;
     double n = 1;
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        n += weft_times_of(plan, &plan->steps[s]) * (rank->steps[s].goes_on ? 2 : 1);
+        n += weft_times_of(plan, &plan->steps[s]) * (rank->steps[s].exchange.goes_on ? 2 : 1);
     return n * (double)runs;
 }
 

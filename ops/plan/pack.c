@@ -123,8 +123,9 @@ static void look(timeline *t, uint32_t node, uint32_t from, int shift, life b)
 
 static int64_t lowest_place(const timeline *t, int64_t bytes)
 {
-    uint32_t next[MOST_NEAR] = {0}; /* what lies before it is below `at` */
+    uint32_t next[MOST_NEAR]; /* what lies before it is below `at` */
     int64_t at = 0;
+    memset(next, 0, (size_t)t->n_near * sizeof *next);
     for (bool has_moved = true; has_moved;) {
         has_moved = false;
         for (int i = 0; i < t->n_near; i++) {
@@ -196,12 +197,12 @@ static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, wef
     return t->nodes ? WEFT_OK : weft_fail_memory(error, bytes);
 }
 
-weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, int64_t *end,
-                         weft_error *error)
+weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, int64_t below,
+                         int64_t *end, weft_error *error)
 {
     *end = 0;
     WEFT_TRY(clear(t, order, n, error));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && *end < below; i++) {
         weft_buffer *b = order[i];
         const life lives = {t->moments[b->first], t->moments[b->last]};
         t->n_near = 0;
@@ -222,7 +223,7 @@ weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, i
     weft_arena *arena = weft_arena_create();
     if (arena == NULL) return weft_fail_memory(error, sizeof *t);
     weft_status status = weft_timeline_open(arena, n_steps, &t, error);
-    if (status == WEFT_OK) status = weft_pack_on(t, order, n, end, error);
+    if (status == WEFT_OK) status = weft_pack_on(t, order, n, INT64_MAX, end, error);
     weft_arena_destroy(&arena);
     return status;
 }

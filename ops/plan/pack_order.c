@@ -92,10 +92,12 @@ static bool place_earlier(packing *p)
 
 static const order orders[WEFT_PACK_ORDERS] = {order_by_life, order_by_size, order_by_size_there};
 
-static weft_status pack(packing *p, weft_error *error)
+/* is_last: what follows does not go by these places, so it goes no further than to see that they are no better. */
+static weft_status pack(packing *p, bool is_last, weft_error *error)
 {
     int64_t end;
-    WEFT_TRY(weft_pack_on(p->timeline, p->order, p->n, &end, error));
+    const int64_t below = is_last ? p->end : INT64_MAX;
+    WEFT_TRY(weft_pack_on(p->timeline, p->order, p->n, below, &end, error));
     if (end >= p->end) return WEFT_OK;
     p->end = end;
     for (uint32_t i = 0; i < p->n; i++)
@@ -125,7 +127,7 @@ static weft_status pack_first(packing *p, weft_error *error)
 {
     const uint32_t k = p->n_first++;
     orders[k](p);
-    WEFT_TRY(pack(p, error));
+    WEFT_TRY(pack(p, p->n_rounds == 0, error));
     for (uint32_t i = 0; p->n_rounds > 0 && i < p->n; i++)
         p->first[k][i] = p->all[i]->offset;
     return WEFT_OK;
@@ -143,7 +145,7 @@ static weft_status pack_round(packing *p, weft_error *error)
     const bool has_moved = place_earlier(p);
     p->round = has_moved && p->round + 1 < p->n_rounds ? p->round + 1 : 0;
     p->k += p->round == 0;
-    return has_moved ? pack(p, error) : WEFT_OK;
+    return has_moved ? pack(p, p->round == 0, error) : WEFT_OK;
 }
 
 static bool has_more_orders(const packing *p)

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +187,9 @@ def main():
     why = why_not_counted({} if a.update else kept["compiled"], compiled)
     if why:
         print(f"skipped: instructions are not counted, as {why}")
-    counts = {} if why else {function: instructions_of(programs / "work", function) for function in COUNTED}
+    with ThreadPoolExecutor() as pool: # a process each
+        of = pool.map(lambda function: instructions_of(programs / "work", function), () if why else COUNTED)
+        counts = dict(zip(COUNTED, of))
     now = {"compiled": compiled if counts else kept["compiled"], "instructions": counts or kept["instructions"],
            "plans": plans}
     if not a.update:

@@ -10,22 +10,6 @@
 
 /* ---- in words ------------------------------------------------------------------------------------ */
 
-weft_status weft_dataset_say(weft_dataset **dataset, const char *name, const char *value,
-                             weft_error *error)
-{
-    const weft_status status = weft_facts_set(&(*dataset)->facts, name, value, error);
-    if (status != WEFT_OK) weft_dataset_close(dataset);
-    return status;
-}
-
-weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, int64_t number,
-                                    weft_error *error)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number);
-    return weft_dataset_say(dataset, name, text, error);
-}
-
 const char *weft_dataset_facts(const weft_dataset *dataset)
 {
     return dataset && dataset->facts ? dataset->facts : "";

@@ -81,27 +81,27 @@ static void put_operand(cuda_writing *w, int k, bool of_row)
     const cuda_slot *s = &w->slots[k];
     const int pointer = cuda_add_pointer(w, w->segment->in[k].data);
     if (s->width > 1)
-        cuda_print(b,
-                   "        numbers_%s r%d;\n        for (int n = 0; n < %d; n++) r%d.number[n] = ",
-                   weft_dtype_name(s->dtype), k, s->width, k);
+        cuda_say(b,
+                 "        numbers_%s r%d;\n        for (int n = 0; n < %d; n++) r%d.number[n] = ",
+                 weft_dtype_name(s->dtype), k, s->width, k);
     else
-        cuda_print(b, "        const %s %c%d = ", types[s->dtype], of_row ? 'r' : 'e', k);
-    cuda_print(b, "POINTER(const %s, %d)[%s", types[s->dtype], pointer, s->width > 1 ? "n" : "0");
+        cuda_say(b, "        const %s %c%d = ", types[s->dtype], of_row ? 'r' : 'e', k);
+    cuda_say(b, "POINTER(const %s, %d)[%s", types[s->dtype], pointer, s->width > 1 ? "n" : "0");
     cuda_put_offset(w, b, &w->rows, k);
     if (!of_row) cuda_put_offset(w, b, &w->elements, k);
-    cuda_print(b, "];\n");
+    cuda_say(b, "];\n");
 }
 
 static void put_index(cuda_writing *w, cuda_buffer *b, int op, bool of_row)
 {
     const int thing = w->loop->n_in + op;
     const weft_loop_index *index = &w->segment->index[op];
-    cuda_print(b, "            const int64_t index = WORD(%d)", cuda_add_word(w, index->begin));
+    cuda_say(b, "            const int64_t index = WORD(%d)", cuda_add_word(w, index->begin));
     if (index->trip != 0)
-        cuda_print(b, " + WORD(%d) * WORD(%d)", CUDA_LOOP_TRIP, cuda_add_word(w, index->trip));
+        cuda_say(b, " + WORD(%d) * WORD(%d)", CUDA_LOOP_TRIP, cuda_add_word(w, index->trip));
     cuda_put_offset(w, b, &w->rows, thing);
     if (!of_row) cuda_put_offset(w, b, &w->elements, thing);
-    cuda_print(b, ";\n");
+    cuda_say(b, ";\n");
 }
 
 /* What the expression sees, as it is called there: of three operands the first is a condition. */
@@ -111,8 +111,8 @@ static void put_names(cuda_writing *w, cuda_buffer *b, const weft_loop_op *o, bo
     for (int i = 0; i < o->n_in; i++) {
         const char name = has_condition ? "cxy"[i] : "xy"[i];
         const char *type = has_condition && i == 0 ? "int32_t" : types[o->reads];
-        cuda_print(b, "            const %s %c = %c%d;\n", type, name,
-                   is_row_variable(w, o->in[i], of_row) ? 'r' : 'e', o->in[i]);
+        cuda_say(b, "            const %s %c = %c%d;\n", type, name,
+                 is_row_variable(w, o->in[i], of_row) ? 'r' : 'e', o->in[i]);
     }
 }
 
@@ -121,17 +121,17 @@ static void put_numbers(cuda_writing *w, cuda_buffer *b, const weft_loop_op *o)
     const char *type = o->n_in > 0 ? types[o->reads] : "double";
     for (int n = 0; n < 2; n++)
         if (strstr(o->text, n ? "n1" : "n0") != NULL)
-            cuda_print(b, "            const %s n%d = (%s)NUMBER(%d);\n", type, n, type,
-                       cuda_add_number(w, o->env.number[n]));
+            cuda_say(b, "            const %s n%d = (%s)NUMBER(%d);\n", type, n, type,
+                     cuda_add_number(w, o->env.number[n]));
     if (strstr(o->text, "env") == NULL) return;
     const int n0 = cuda_add_number(w, o->env.number[0]), n1 = cuda_add_number(w, o->env.number[1]);
     const int seed = cuda_add_word(w, (int64_t)o->env.seed),
               random = cuda_add_word(w, o->env.random);
-    cuda_print(b,
-               "            const weft_block_env env_ = env_of(run_of(WORD(%d), WORD(%d)), "
-               "(uint64_t)WORD(%d), "
-               "(uint32_t)WORD(%d), NUMBER(%d), NUMBER(%d)), *env = &env_;\n",
-               CUDA_LOOP_RUN, CUDA_LOOP_CELL, seed, random, n0, n1);
+    cuda_say(b,
+             "            const weft_block_env env_ = env_of(run_of(WORD(%d), WORD(%d)), "
+             "(uint64_t)WORD(%d), "
+             "(uint32_t)WORD(%d), NUMBER(%d), NUMBER(%d)), *env = &env_;\n",
+             CUDA_LOOP_RUN, CUDA_LOOP_CELL, seed, random, n0, n1);
 }
 
 static void put_block(cuda_writing *w, int k, bool of_row)
@@ -141,11 +141,11 @@ static void put_block(cuda_writing *w, int k, bool of_row)
     for (int i = 0; i < o->n_in; i++)
         need(w, o->in[i], is_row_variable(w, o->in[i], of_row));
     const char c = of_row ? 'r' : 'e';
-    cuda_print(b, "        %s %c%d;\n        { /* %s */\n", types[o->makes], c, k, o->name);
+    cuda_say(b, "        %s %c%d;\n        { /* %s */\n", types[o->makes], c, k, o->name);
     put_names(w, b, o, of_row);
     put_numbers(w, b, o);
     if (strstr(o->text, "index") != NULL) put_index(w, b, w->slots[k].maker, of_row);
-    cuda_print(b, "            %c%d = (%s)(%s);\n        }\n", c, k, types[o->makes], o->text);
+    cuda_say(b, "            %c%d = (%s)(%s);\n        }\n", c, k, types[o->makes], o->text);
 }
 
 static void put_finish(cuda_writing *w, int k)
@@ -153,9 +153,9 @@ static void put_finish(cuda_writing *w, int k)
     const cuda_slot *s = &w->slots[k];
     const weft_loop_op *o = &w->loop->op[s->maker];
     need(w, o->in[0], true);
-    cuda_print(&w->row, "        const %s r%d = finish_%s_%s(r%d.number, NUMBER(%d));\n",
-               types[s->dtype], k, rules[o->combine].finish[s->of], weft_dtype_name(o->dtype),
-               o->in[0], cuda_add_number(w, o->env.number[0]));
+    cuda_say(&w->row, "        const %s r%d = finish_%s_%s(r%d.number, NUMBER(%d));\n",
+             types[s->dtype], k, rules[o->combine].finish[s->of], weft_dtype_name(o->dtype),
+             o->in[0], cuda_add_number(w, o->env.number[0]));
 }
 
 /* The variable of a slot is there: of a row as soon as its pass is over (put_pass has those of reductions). */
@@ -187,10 +187,10 @@ static void put_element_results(cuda_writing *w)
     for (int o = 0; o < w->loop->n_out; o++) {
         const int k = w->loop->out[o];
         if (!is_element_result(w, o)) continue;
-        cuda_print(&w->pass, "        POINTER(%s, %d)[", types[w->slots[k].dtype],
-                   cuda_add_pointer(w, w->segment->out[o]));
-        if (w->segment->n_row_dims > 0) cuda_print(&w->pass, "r * WORD(1) + ");
-        cuda_print(&w->pass, "k] = e%d;\n", k);
+        cuda_say(&w->pass, "        POINTER(%s, %d)[", types[w->slots[k].dtype],
+                 cuda_add_pointer(w, w->segment->out[o]));
+        if (w->segment->n_row_dims > 0) cuda_say(&w->pass, "r * WORD(1) + ");
+        cuda_say(&w->pass, "k] = e%d;\n", k);
     }
 }
 
@@ -215,9 +215,9 @@ static void put_reductions(cuda_writing *w, int pass)
         const bool of_row = is_row_variable(w, in, false);
         need(w, in, of_row);
         row_kind(w, k, kind);
-        cuda_print(&w->row, "        row_%s a%d = row_begin_%s();\n", kind, k, kind);
-        cuda_print(&w->pass, "        a%d = row_enter_%s(a%d, %c%d, WORD(%d) + k);\n", k, kind, k,
-                   of_row ? 'r' : 'e', in, cuda_add_word(w, w->segment->index[op].begin));
+        cuda_say(&w->row, "        row_%s a%d = row_begin_%s();\n", kind, k, kind);
+        cuda_say(&w->pass, "        a%d = row_enter_%s(a%d, %c%d, WORD(%d) + k);\n", k, kind, k,
+                 of_row ? 'r' : 'e', in, cuda_add_word(w, w->segment->index[op].begin));
     }
 }
 
@@ -228,11 +228,11 @@ static void put_meetings(cuda_writing *w, int pass)
         if (!is_reduced_in(w, k, pass)) continue;
         row_kind(w, k, kind);
         if (w->slots[k].width > 1)
-            cuda_print(&w->row, "        const numbers_%s r%d = row_meet_%s(a%d);\n",
-                       weft_dtype_name(w->slots[k].dtype), k, kind, k);
+            cuda_say(&w->row, "        const numbers_%s r%d = row_meet_%s(a%d);\n",
+                     weft_dtype_name(w->slots[k].dtype), k, kind, k);
         else
-            cuda_print(&w->row, "        const %s r%d = row_meet_%s(a%d).number[0];\n",
-                       types[w->slots[k].dtype], k, kind, k);
+            cuda_say(&w->row, "        const %s r%d = row_meet_%s(a%d).number[0];\n",
+                     types[w->slots[k].dtype], k, kind, k);
         w->is_in_row[k] = true;
     }
 }
@@ -244,10 +244,9 @@ static void put_pass(cuda_writing *w, int pass, bool is_last)
     cuda_put_digits(w, &w->pass, &w->elements);
     put_reductions(w, pass);
     if (is_last) put_element_results(w);
-    cuda_print(
-        &w->row,
-        "        for (int64_t k = IN_BLOCK; k < WORD(1); k += BLOCK_THREADS) {\n%s        }\n",
-        w->pass.at ? w->pass.at : "");
+    cuda_say(&w->row,
+             "        for (int64_t k = IN_BLOCK; k < WORD(1); k += BLOCK_THREADS) {\n%s        }\n",
+             w->pass.at ? w->pass.at : "");
     put_meetings(w, pass);
 }
 
@@ -269,21 +268,21 @@ static void put_row_results(cuda_writing *w)
 {
     for (int o = 0; o < w->loop->n_out; o++)
         if (!is_element_result(w, o)) need(w, w->loop->out[o], true);
-    cuda_print(&w->row, "        SYNC();\n        if (IN_BLOCK == 0) {\n");
+    cuda_say(&w->row, "        SYNC();\n        if (IN_BLOCK == 0) {\n");
     for (int o = 0; o < w->loop->n_out; o++) {
         const int k = w->loop->out[o], width = w->slots[k].width;
         if (is_element_result(w, o)) continue;
         const int pointer = cuda_add_pointer(w, w->segment->out[o]);
         const char *type = types[w->slots[k].dtype];
         if (width > 1)
-            cuda_print(&w->row,
-                       "            for (int n = 0; n < %d; n++) POINTER(%s, %d)[r * %d + n] = "
-                       "r%d.number[n];\n",
-                       width, type, pointer, width, k);
+            cuda_say(&w->row,
+                     "            for (int n = 0; n < %d; n++) POINTER(%s, %d)[r * %d + n] = "
+                     "r%d.number[n];\n",
+                     width, type, pointer, width, k);
         else
-            cuda_print(&w->row, "            POINTER(%s, %d)[r] = r%d;\n", type, pointer, k);
+            cuda_say(&w->row, "            POINTER(%s, %d)[r] = r%d;\n", type, pointer, k);
     }
-    cuda_print(&w->row, "        }\n        SYNC();\n");
+    cuda_say(&w->row, "        }\n        SYNC();\n");
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -291,20 +290,20 @@ static void put_row_results(cuda_writing *w)
 static void write_rows(cuda_writing *w)
 {
     const int n_passes = count_passes(w);
-    cuda_print(&w->row, "    for (int64_t r = BLOCK; r < WORD(2); r += BLOCKS) {\n");
+    cuda_say(&w->row, "    for (int64_t r = BLOCK; r < WORD(2); r += BLOCKS) {\n");
     cuda_put_digits(w, &w->row, &w->rows);
     for (int pass = 0; pass < n_passes; pass++)
         put_pass(w, pass, pass == n_passes - 1);
     put_row_results(w);
-    cuda_print(&w->row, "    }\n");
+    cuda_say(&w->row, "    }\n");
 }
 
 static void write_elements(cuda_writing *w)
 {
     cuda_put_digits(w, &w->pass, &w->elements);
     put_element_results(w);
-    cuda_print(&w->row, "    for (int64_t k = THREAD; k < WORD(1); k += THREADS) {\n%s    }\n",
-               w->pass.at ? w->pass.at : "");
+    cuda_say(&w->row, "    for (int64_t k = THREAD; k < WORD(1); k += THREADS) {\n%s    }\n",
+             w->pass.at ? w->pass.at : "");
 }
 
 static weft_status check(const weft_loop *loop, weft_error *error)

@@ -8,7 +8,7 @@
 
 /* ---- text and words -------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) void cuda_print(cuda_buffer *b, const char *format, ...)
+__attribute__((format(printf, 2, 3))) void cuda_say(cuda_buffer *b, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -95,14 +95,14 @@ void cuda_put_digits(cuda_writing *w, cuda_buffer *b, const cuda_walk *x)
 {
     const char c = x->letter;
     if (x->n_dims < 2) return;
-    cuda_print(b, "        int64_t %c_ = %c;\n", c, c);
+    cuda_say(b, "        int64_t %c_ = %c;\n", c, c);
     for (int d = x->n_dims - 1; d > 0; d--) {
         const int size = cuda_add_word(w, x->size[d]);
-        cuda_print(b, "        const int64_t %c_%d = %c_ %% WORD(%d);\n        %c_ /= WORD(%d);\n",
-                   c, d, c, size, c, size);
-        cuda_print(b, "        (void)%c_%d;\n", c, d); /* nothing may go along it */
+        cuda_say(b, "        const int64_t %c_%d = %c_ %% WORD(%d);\n        %c_ /= WORD(%d);\n", c,
+                 d, c, size, c, size);
+        cuda_say(b, "        (void)%c_%d;\n", c, d); /* nothing may go along it */
     }
-    cuda_print(b, "        const int64_t %c_0 = %c_;\n        (void)%c_0;\n", c, c, c);
+    cuda_say(b, "        const int64_t %c_0 = %c_;\n        (void)%c_0;\n", c, c, c);
 }
 
 /* The step between neighbours where it is one all along the walk; -1: it is not. */
@@ -121,11 +121,10 @@ static int64_t even_step(const cuda_writing *w, const cuda_walk *x, int thing)
 void cuda_put_offset(cuda_writing *w, cuda_buffer *b, const cuda_walk *x, int thing)
 {
     const int64_t step = even_step(w, x, thing);
-    if (step == 1) cuda_print(b, " + %c", x->letter);
-    if (step > 1) cuda_print(b, " + %c * WORD(%d)", x->letter, cuda_add_word(w, step));
+    if (step == 1) cuda_say(b, " + %c", x->letter);
+    if (step > 1) cuda_say(b, " + %c * WORD(%d)", x->letter, cuda_add_word(w, step));
     for (int d = 0; step < 0 && d < x->n_dims; d++) {
         const int64_t stride = stride_of(w, thing, x->dim[d]);
-        if (stride != 0)
-            cuda_print(b, " + %c_%d * WORD(%d)", x->letter, d, cuda_add_word(w, stride));
+        if (stride != 0) cuda_say(b, " + %c_%d * WORD(%d)", x->letter, d, cuda_add_word(w, stride));
     }
 }

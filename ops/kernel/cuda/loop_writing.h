@@ -39,7 +39,7 @@ typedef struct cuda_writing {
 
 /* ---- loop_words.c ------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 2, 3))) void cuda_print(cuda_buffer *b, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void cuda_say(cuda_buffer *b, const char *format, ...);
 /* A number of the call: where it stands among the words. */
 int cuda_add_word(cuda_writing *w, int64_t word);
 int cuda_add_pointer(cuda_writing *w, const void *pointer);

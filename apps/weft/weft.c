@@ -1,6 +1,5 @@
-/* weft: what this build and this machine are, `weft info`; what checkpoints hold, `weft ckpt`; what ended a job,
- * `weft postmortem`; a text in words, `weft tokens`; whether a node can do what Weft needs, `weft doctor`; how fast it is,
- * `weft calibrate` and `weft machine`; what traced steps did, `weft trace`. */
+/* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
+ * ended jobs (postmortem), traced steps (trace), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -234,11 +233,14 @@ typedef struct command {
     int (*run)(int n, char **arguments);
 } command;
 
-static const command commands[] = {
-    {&info_table, info},           {&ckpt_table, ckpt_main},
-    {&tokens_table, tokens_main},  {&postmortem_table, postmortem_main},
-    {&doctor_table, doctor_main},  {&calibrate_table, calibrate_main},
-    {&machine_table, machine_main}, {&trace_table, trace_main}};
+static const command commands[] = {{&info_table, info},
+                                   {&ckpt_table, ckpt_main},
+                                   {&tokens_table, tokens_main},
+                                   {&postmortem_table, postmortem_main},
+                                   {&doctor_table, doctor_main},
+                                   {&calibrate_table, calibrate_main},
+                                   {&machine_table, machine_main},
+                                   {&trace_table, trace_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

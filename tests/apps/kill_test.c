@@ -169,8 +169,7 @@ int main(int n, char **all)
     is_long = n > 2 && strcmp(all[1], "--kills") == 0;
     if (is_long) n_kills = atoi(all[2]);
     if (WEFT_TEST_EMULATOR[0] != '\0') {
-        weft_test_skip(
-            "a signal to an emulated process may end its emulator, in which nothing was saved");
+        weft_test_skip("it repeats a training for each kill, which takes an emulator hours");
         return weft_test_report();
     }
     if (CHECK(open_runs(arguments))) {

@@ -118,7 +118,8 @@ static int64_t growth_of_rising(const fusing *f, uint32_t m, uint32_t s)
     int64_t bytes = 0;
     for (int i = 0; i < step->n_in; i++) {
         if (!made_at(f, step->in[i])) continue; /* it may have many readers */
-        if (!is_needed_from(f, step->in[i], m + 1, m, s)) bytes -= weft_placed_room(f->plan, step->in[i], 0);
+        if (!is_needed_from(f, step->in[i], m + 1, m, s))
+            bytes -= weft_placed_room(f->plan, step->in[i], 0);
     }
     for (int o = 0; o < step->n_out; o++)
         bytes += weft_placed_room(f->plan, step->out[o], 0);
@@ -299,7 +300,8 @@ static void add_results(fusing *f)
             if (plan->placed[made].home != WEFT_TEMPORARY || f->is_stored[made]) continue;
             const uint32_t last = last_read(f, made), dies = last > s ? last + 1 : s + 1;
             f->alive[s] += weft_placed_room(f->plan, made, 0);
-            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -= weft_placed_room(f->plan, made, 0);
+            f->alive[dies < plan->n_steps ? dies : plan->n_steps] -=
+                weft_placed_room(f->plan, made, 0);
         }
     for (uint32_t s = 1; s < plan->n_steps; s++)
         f->alive[s] += f->alive[s - 1];

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "weft/number.h"
+
 /* "12.3 ms" */
 static const char *time_text(double seconds, char text[24])
 {
@@ -46,14 +48,43 @@ static void print_sources(const weft_prediction *p)
            100 * p->source_seconds[WEFT_TIME_RATES] / all);
 }
 
+/* "3:1.3" */
+static bool read_slow(const char *text, weft_predict_options *options)
+{
+    char *colon;
+    double factor;
+    const long rank = strtol(text, &colon, 10);
+    if (colon == text || *colon != ':' || rank < 0 || rank >= WEFT_MAX_RANKS) return false;
+    const int letters = weft_number_read(colon + 1, &factor);
+    if (letters == 0 || colon[1 + letters] != '\0' || !(factor > 0 && factor < 1e6)) return false;
+    *options = (weft_predict_options){.slow_rank = (int)rank, .slow_by = factor};
+    return true;
+}
+
+weft_status app_predict_check(const settings *s, weft_error *error)
+{
+    weft_predict_options options;
+    const char *slow = settings_text(s, "slow");
+    if (*slow == '\0') return WEFT_OK;
+    if (!read_slow(slow, &options))
+        return weft_fail(error, WEFT_USAGE,
+                         "--slow %.80s: it takes a rank, and by what its work takes longer: 3:1.3",
+                         slow);
+    if (*settings_text(s, "machine") != '\0') return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--slow is about predicted times; give --machine FILE as well");
+}
+
 weft_status app_predict(const settings *s, const weft_program *program, weft_error *error)
 {
     const char *name = settings_text(s, "machine");
     weft_machine_model *model;
     weft_prediction prediction;
+    weft_predict_options options = {0};
     if (*name == '\0') return WEFT_OK;
+    (void)read_slow(settings_text(s, "slow"), &options);
     WEFT_TRY(weft_machine_model_read(name, &model, error));
-    const weft_status status = weft_plan_predict(program, model, NULL, &prediction, error);
+    const weft_status status = weft_plan_predict(program, model, &options, &prediction, error);
     if (status == WEFT_OK) {
         print_whole(model, &prediction);
         print_phases(&prediction);

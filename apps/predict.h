@@ -12,6 +12,14 @@
             "calibrate wrote, or a nominal one, as h100x8"                                         \
     }
 
+#define APP_SLOW_OPTION(group)                                                                     \
+    {                                                                                              \
+        "slow", OPTION_TEXT, "", "RANK:X", group,                                                  \
+            "with --machine: one rank that takes X times as long, as 3:1.3"                        \
+    }
+
+/* app_predict_check - whether --slow says a rank and a factor, beside --machine. Local. */
+weft_status app_predict_check(const settings *s, weft_error *error);
 /* app_predict - print how long a run of `program` takes on the machine that --machine names, and on what; nothing where it names
  * none. Local. */
 weft_status app_predict(const settings *s, const weft_program *program, weft_error *error);

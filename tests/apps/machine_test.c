@@ -56,6 +56,9 @@ static void test_the_plan_and_the_run_are_predicted(void)
             GPT "--dry-run --machine h100x8 --mesh data:16,model:8 --layout batch:data,heads:model")
             ->text,
         "time on h100x8 (nominal: ");
+    r = run_line(GPT "--dry-run --machine laptop --slow 2:3 --mesh data:4 --layout batch:data");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(strstr(r->text, "waiting for late ranks is 0 us") == NULL);
     r = run_line(GPT "--machine mine.json --steps 25 --run r");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "on machine mine a step was predicted to take ");
@@ -84,6 +87,10 @@ static void test_what_is_no_machine(void)
                   "should be a name that Weft has, not \"f23\"; did you mean f32?");
     check_refused("head -c 300 mine.json > cut.json; " GPT "--dry-run --machine cut.json",
                   "machine file cut.json: line ");
+    check_refused(GPT "--dry-run --machine h100x8 --slow 1.3", "--slow 1.3: it takes a rank");
+    check_refused(GPT "--dry-run --machine h100x8 --slow 0:-2", "--slow 0:-2: it takes a rank");
+    check_refused(GPT "--dry-run --machine h100x8 --slow 1:2", "slow_rank");
+    check_refused(GPT "--dry-run --slow 0:2", "give --machine FILE as well");
     check_refused(GPT "--calibrate x.json --run q", "give --dry-run as well");
     check_refused(WEFT " machine show", "weft machine show takes a file");
     check_refused(WEFT " machine shwo mine.json", "did you mean show?");

@@ -1,6 +1,8 @@
 /* predict: --machine: how long a step will take. */
 #include "predict.h"
 
+#include "stop.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -100,16 +102,33 @@ weft_status app_comparison_open(app_comparison *comparison, const settings *s,
                                 const weft_program *program, weft_error *error)
 {
     const char *name = settings_text(s, "machine");
+    const size_t n = (size_t)weft_plan_n_steps(program) + 1;
     weft_machine_model *model;
     weft_prediction prediction;
     *comparison = (app_comparison){0};
     if (*name == '\0') return WEFT_OK;
     WEFT_TRY(weft_machine_model_read(name, &model, error));
-    const weft_status status = weft_plan_predict(program, model, NULL, &prediction, error);
+    comparison->steps = calloc(n, sizeof *comparison->steps);
+    weft_status status =
+        comparison->steps ? WEFT_OK : weft_fail_memory(error, n * sizeof *comparison->steps);
+    if (status == WEFT_OK)
+        status =
+            weft_plan_predict_steps(program, model, NULL, &prediction, comparison->steps, error);
     if (status == WEFT_OK) comparison->predicted = prediction.seconds;
     snprintf(comparison->machine, sizeof comparison->machine, "%s", weft_machine_model_name(model));
     weft_machine_model_destroy(&model);
     return status;
+}
+
+void app_comparison_close(app_comparison *comparison)
+{
+    free(comparison->steps);
+    comparison->steps = NULL;
+}
+
+void app_comparison_begin(app_comparison *comparison)
+{
+    comparison->since = app_seconds();
 }
 
 static int ascending(const void *a, const void *b)
@@ -119,19 +138,26 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The first step touches memory that nobody has touched. */
-bool app_comparison_step(app_comparison *comparison, double seconds, char *text, size_t room)
+void app_comparison_end(app_comparison *comparison)
 {
     enum { COUNTED = APP_COMPARED - 1 };
     char predicted[24], measured[24];
-    if (comparison->predicted <= 0 || comparison->n == APP_COMPARED) return false;
-    comparison->measured[comparison->n++] = seconds;
-    if (comparison->n < APP_COMPARED) return false;
+    if (comparison->predicted <= 0 || comparison->n == APP_COMPARED) return;
+    comparison->measured[comparison->n++] = app_seconds() - comparison->since;
+    if (comparison->n < APP_COMPARED) return;
     qsort(comparison->measured + 1, COUNTED, sizeof *comparison->measured, ascending);
     const double median = comparison->measured[1 + COUNTED / 2];
-    snprintf(text, room,
+    snprintf(comparison->told, sizeof comparison->told,
              "on machine %s a step was predicted to take %s; the median of steps 2 to %d is %s, "
              "%.2f times that",
              comparison->machine, time_text(comparison->predicted, predicted), APP_COMPARED,
              time_text(median, measured), median / comparison->predicted);
+}
+
+bool app_comparison_tell(app_comparison *comparison, char *text, size_t room)
+{
+    if (comparison->told[0] == '\0') return false;
+    snprintf(text, room, "%s", comparison->told);
+    comparison->told[0] = '\0';
     return true;
 }

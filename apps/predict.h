@@ -28,15 +28,22 @@ weft_status app_predict(const settings *s, const weft_program *program, weft_err
 enum { APP_COMPARED = 20 }; /* steps, the first of which is left out */
 typedef struct app_comparison {
     char machine[80];
-    double predicted; /* seconds of a step; 0: --machine names none */
+    double predicted;           /* seconds of a step; 0: --machine names none */
+    weft_predicted_step *steps; /* of the program; NULL: --machine names none */
     double measured[APP_COMPARED];
     int n;
+    double since;   /* app_seconds */
+    char told[300]; /* once, when there are enough; "" before and after */
 } app_comparison;
 
 /* app_comparison_open - what --machine says of a run of `program`. Local. */
 weft_status app_comparison_open(app_comparison *comparison, const settings *s,
                                 const weft_program *program, weft_error *error);
-/* app_comparison_step - one step took so long. Local. returns whether `text` [room] has the comparison: once, when there are enough */
-bool app_comparison_step(app_comparison *comparison, double seconds, char *text, size_t room);
+/* app_comparison_begin, app_comparison_end - around each step. Local. */
+void app_comparison_begin(app_comparison *comparison);
+void app_comparison_end(app_comparison *comparison);
+/* app_comparison_tell - whether `text` [room] has what there is to say: once. Local. */
+bool app_comparison_tell(app_comparison *comparison, char *text, size_t room);
+void app_comparison_close(app_comparison *comparison);
 
 #endif

@@ -309,7 +309,8 @@ static double guess_saving(const weft_program *program)
 static weft_status trace_before(app_run *run, int64_t step, weft_error *error)
 {
     const int64_t n = run->tracing.last - step + 1;
-    weft_trace_part parts[] = {{run->setup.program, "train", n}, run->setup.looks};
+    weft_trace_part parts[] = {{run->setup.program, "train", n, run->comparison.steps},
+                               run->setup.looks};
     parts[1].runs *= n;
     run->tracing.says = weft_world_is_root() && !run->setup.is_quiet;
     return app_tracing_before(&run->tracing, step, parts, parts[1].program ? 2 : 1, error);
@@ -327,6 +328,8 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     *run = (app_run){.setup = *setup};
     stop_survive_failed_writes();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    (void)!app_comparison_open(&run->comparison, s, setup->program, error);
+    WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(weft_dataset_agree(setup->data, setup->program, error));
     if (app_tracing_read(&run->tracing, s, setup->last, error) == WEFT_OK &&
         resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
@@ -339,7 +342,9 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     stop_watch_open(&run->watch, weft_world_is_root() ? settings_text(s, "run") : NULL,
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
     run->save_begun = app_seconds();
-    return trace_before(run, run->first + 1, error);
+    WEFT_TRY(trace_before(run, run->first + 1, error));
+    app_comparison_begin(&run->comparison);
+    return WEFT_OK;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------ */
@@ -381,7 +386,7 @@ static bool is_old(const app_run *run)
            app_seconds() - run->save_begun >= after;
 }
 
-weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
+static weft_status after_step(app_run *run, int64_t step, weft_error *error)
 {
     run->step = step;
     WEFT_TRY(trace_before(run, step + 1, error));
@@ -401,22 +406,19 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
     return WEFT_OK; /* app_run_finish saves */
 }
 
+weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
+{
+    app_comparison_end(&run->comparison);
+    WEFT_TRY(after_step(run, step, error));
+    app_comparison_begin(&run->comparison);
+    return WEFT_OK;
+}
+
 weft_status app_run_finish(app_run *run, weft_error *error)
 {
     WEFT_TRY(app_tracing_end(&run->tracing, error));
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
-}
-
-void app_run_saves(const app_run *run, char *text, size_t bytes)
-{
-    const settings *s = run->setup.settings;
-    const int64_t every = settings_count(s, "save-every");
-    const double after = settings_seconds(s, "save-after");
-    char steps[64] = "", old[96] = "";
-    if (every > 0) snprintf(steps, sizeof steps, "every %lld steps, ", (long long)every);
-    if (after > 0) snprintf(old, sizeof old, "once the newest is %g s old (--save-after), ", after);
-    snprintf(text, bytes, "checkpoints: %s%sat the end", steps, old);
 }
 
 /* What to know before the first step, from the root. */
@@ -456,6 +458,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
                              "or --clip 1",
                              number, (long long)step);
         WEFT_TRY(app_run_step(run, step, error));
+        if (is_root && app_comparison_tell(&run->comparison, text, sizeof text)) puts(text);
     }
     WEFT_TRY(app_run_finish(run, error));
     if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
@@ -469,29 +472,12 @@ void app_run_settle(app_run *run, const weft_error *error)
         (void)!weft_checkpoints_wait(run->checkpoints, &ignored);
 }
 
-bool app_run_ending(const app_run *run, char *text, size_t bytes)
-{
-    const char *folder = settings_text(run->setup.settings, "run");
-    if (run->is_stopped)
-        snprintf(text, bytes,
-                 "stopped early after step %lld, which is saved in %s: %s; the same command "
-                 "continues it",
-                 (long long)run->step, folder, run->watch.why);
-    else if (run->first >= run->setup.last)
-        snprintf(text, bytes,
-                 "the run in %s is complete: step %lld of %lld; more --steps continue it, --fresh "
-                 "begins again",
-                 folder, (long long)run->first, (long long)run->setup.last);
-    else
-        return false;
-    return true;
-}
-
 void app_run_close(app_run *run)
 {
     stop_watch_close();
     stop_watch_end(&run->watch);
     app_tracing_close(&run->tracing);
+    app_comparison_close(&run->comparison);
     weft_checkpoints_close(&run->checkpoints);
     app_lock_leave(&run->lock);
 }

@@ -15,6 +15,7 @@
 
 #include "lock.h"
 #include "options.h"
+#include "predict.h"
 #include "stop.h"
 #include "tracing.h"
 #include "weft/checkpoint.h"
@@ -60,6 +61,7 @@
          "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever",    \
          NULL,                                                                                      \
          -1},                                                                                       \
+        APP_MACHINE_OPTION("Continuing"),                                                           \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \
@@ -85,6 +87,7 @@ typedef struct app_run {
     double save_begun; /* the newest one's, or when the run began: app_seconds */
     app_lock lock;     /* of the run directory; the root's */
     app_tracing tracing;
+    app_comparison comparison; /* of --machine */
     bool is_running; /* the start is over: a failure from here on is not the command line's */
     bool is_stopped; /* early: watch.why */
     char note[1024]; /* what to tell at the start, a line each; "" for nothing */

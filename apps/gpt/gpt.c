@@ -132,7 +132,6 @@ static const option options[] = {
     {"dry-run", OPTION_FLAG, "no", "[=all]", "Output",
      "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
      "all"},
-    APP_MACHINE_OPTION("Output"),
     APP_SLOW_OPTION("Output"),
     {"calibrate", OPTION_TEXT, "", "FILE", "Output",
      "with the plan: measure this machine and the plan's own kernels, for --machine FILE"},

@@ -4,7 +4,6 @@
 #define WEFT_APPS_GPT_REPORT_H
 
 #include "../metrics.h"
-#include "../predict.h"
 #include "setup.h"
 
 typedef struct gpt_report {
@@ -14,7 +13,6 @@ typedef struct gpt_report {
     bool is_root, is_quiet; /* quiet: nothing on stderr */
     bool is_terminal;       /* the progress line is rewritten in place */
     double begun, shown;    /* seconds: the first step's start, the last rewriting */
-    app_comparison comparison;
 } gpt_report;
 
 typedef struct gpt_step {

@@ -52,8 +52,6 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
         WEFT_TRY(one_step(setup, &step, error));
         if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
         WEFT_TRY(report_step(report, &step, error));
-        if (app_comparison_step(&report->comparison, step.seconds, text, sizeof text))
-            gpt_report_say(report, text);
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
         if (stop_watch_news(&setup->run.watch, text, sizeof text)) gpt_report_say(report, text);
         if (!isfinite(step.loss))
@@ -62,6 +60,8 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
                              "--warmup or --clip 1",
                              step.loss, (long long)i);
         WEFT_TRY(app_run_step(&setup->run, i, error));
+        if (app_comparison_tell(&setup->run.comparison, text, sizeof text))
+            gpt_report_say(report, text);
     }
     return app_run_finish(&setup->run, error);
 }
@@ -87,12 +87,9 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
         .looks = {setup->held.program, "held-out", setup->held.n_batches},
         .is_quiet = settings_flag(setup->settings, "quiet")};
     gpt_report report = {0};
-    app_comparison comparison;
     weft_error own = {.rank = -1};
-    if (app_comparison_open(&comparison, setup->settings, setup->program, &own) == WEFT_OK &&
-        app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
+    if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
         gpt_report_open(&report, setup, &own);
-    report.comparison = comparison;
     if (weft_world_agree(&own) == WEFT_OK) run(setup, &report, &own);
     gpt_report_close(&report, &own);
     stop_watch_close(); /* nothing is left to save: a signal ends the process again */

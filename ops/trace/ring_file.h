@@ -8,7 +8,7 @@
 
 #include "stamp.h"
 
-enum { WEFT_RING_FORMAT = 1 };
+enum { WEFT_RING_FORMAT = 2 };
 #define WEFT_RING_MAGIC "weftring" /* 8 letters; the 0 behind them is not in the file */
 
 typedef struct weft_ring_program {
@@ -19,6 +19,7 @@ typedef struct weft_ring_program {
 /* A step: texts are places in the texts. */
 typedef struct weft_ring_step {
     int64_t sent_bytes, arena_bytes;
+    int64_t predicted_begin, predicted_end, predicted_total; /* ns; end 0: it was not predicted */
     uint32_t name, op, place, dims, spec, reason;
     uint32_t kind, axes, scan, unused;
 } weft_ring_step;

@@ -60,6 +60,15 @@ static weft_status add_step(const weft_program *program, int index, weft_texts *
     return describe(program, &line.s, texts, step, error);
 }
 
+/* In ns. An exchange costs what it makes the run longer. */
+static void predict_step(const weft_predicted_step *predicted, weft_ring_step *step)
+{
+    step->predicted_begin = (int64_t)(1e9 * predicted->begin);
+    const double total = step->axes ? predicted->exposed_seconds : predicted->total_seconds;
+    step->predicted_end = (int64_t)(1e9 * predicted->end);
+    step->predicted_total = (int64_t)(1e9 * total);
+}
+
 static weft_status add_program(const weft_trace_part *part, weft_trace_table *table,
                                weft_error *error)
 {
@@ -72,8 +81,11 @@ static weft_status add_program(const weft_trace_part *part, weft_trace_table *ta
         (weft_ring_program){.digest = weft_program_digest(part->program),
                             .name = weft_texts_add(&table->texts, part->name),
                             .n_steps = (uint32_t)n};
-    for (int s = 0; s < n; s++)
-        WEFT_TRY(add_step(part->program, s, &table->texts, &steps[table->n_steps++], error));
+    for (int s = 0; s < n; s++) {
+        weft_ring_step *step = &steps[table->n_steps++];
+        WEFT_TRY(add_step(part->program, s, &table->texts, step, error));
+        if (part->predicted) predict_step(&part->predicted[s], step);
+    }
     return WEFT_OK;
 }
 
@@ -98,7 +110,8 @@ void weft_trace_table_bytes(const weft_rank *rank, weft_ring_step *steps)
     const weft_memory *memory = &rank->layout;
     for (uint32_t s = 0; s < n_steps; s++) {
         steps[s].arena_bytes = 0;
-        steps[s].sent_bytes = steps[s].axes ? weft_move_wire_bytes(rank->steps[s].exchange.move) : 0;
+        steps[s].sent_bytes =
+            steps[s].axes ? weft_move_wire_bytes(rank->steps[s].exchange.move) : 0;
     }
     for (uint32_t i = 0; i < memory->n_packed; i++) { /* what comes, and what has gone */
         const weft_buffer *buffer = memory->buffers[i];

@@ -96,6 +96,9 @@ static const char *look_at_steps(weft_ring_head *head)
             if (texts[i] >= end) return "its texts are wrong";
         if (step->kind >= WEFT_STEPS || step->axes >= 1u << WEFT_MAX_AXES)
             return "its steps are wrong";
+        if (step->predicted_begin < 0 || step->predicted_end < step->predicted_begin ||
+            step->predicted_end > INT64_MAX / 4 || step->predicted_total < 0)
+            return "its predicted times are wrong";
     }
     return NULL;
 }
@@ -138,7 +141,10 @@ static weft_traced_step step_of(const char *texts, const weft_ring_step *from)
                               .axes = from->axes,
                               .scan = from->scan,
                               .sent_bytes = from->sent_bytes,
-                              .arena_bytes = from->arena_bytes};
+                              .arena_bytes = from->arena_bytes,
+                              .predicted_begin = from->predicted_begin,
+                              .predicted_end = from->predicted_end,
+                              .predicted_total = from->predicted_total};
 }
 
 static weft_status show(opened *o, weft_error *error)

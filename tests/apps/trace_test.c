@@ -83,16 +83,24 @@ static void check_by_perfetto(const char *name, const counts *c)
             "Perfetto's schema has read the files, and there is no trace_processor here to ask");
 }
 
-static void check_file(const char *name, const counts *c)
+/* The trace of a run, read; *bytes of its file. */
+static read_trace *read_file(const char *name, size_t *bytes)
 {
     char path[1024];
     static unsigned char data[1 << 21];
     read_trace *t = calloc(1, sizeof *t);
     snprintf(path, sizeof path, "%s/%s/trace.pftrace", folder, name);
     FILE *file = fopen(path, "rb");
-    const size_t bytes = file ? fread(data, 1, sizeof data, file) : 0;
+    *bytes = file ? fread(data, 1, sizeof data, file) : 0;
     if (file) fclose(file);
-    read_packets(t, data, bytes);
+    read_packets(t, data, *bytes);
+    return t;
+}
+
+static void check_file(const char *name, const counts *c)
+{
+    size_t bytes;
+    read_trace *t = read_file(name, &bytes);
     long long n[6] = {0};
     static const char *const names[6] = {"run", "trip", "step", "exchange", "put", "wait"};
     for (int i = 0; i < t->n_slices; i++) {
@@ -138,6 +146,51 @@ static void test_processes_are_traced(void)
 {
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
     check_run(ON_TWO, "processes", "--layout batch:data --zero 3");
+}
+
+/* ---- what was predicted ------------------------------------------------------------------------- */
+
+/* How many steps of the program have a time in a run. */
+static int predicted_steps(const char *name)
+{
+    char path[1024];
+    weft_traced *t = NULL;
+    weft_error error = {0};
+    int n = 0;
+    snprintf(path, sizeof path, "%s/%s/trace/rank_00000.ring", folder, name);
+    if (!CHECK_OK(weft_traced_open(path, &t, &error), error)) return 0;
+    for (int s = 0; s < t->programs[0].n_steps; s++) {
+        const weft_traced_step *step = &t->programs[0].steps[s];
+        CHECK(step->predicted_begin >= 0 && step->predicted_total >= 0);
+        n += step->predicted_end > step->predicted_begin;
+    }
+    weft_traced_close(&t);
+    return n;
+}
+
+/* Whole runs of them: one that began before the run before it was to be over is left out. */
+static void check_predicted(const char *name, int n_steps)
+{
+    int n = 0;
+    read_trace *t = read_file(name, &(size_t){0});
+    for (int i = 0; i < t->n_slices; i++) {
+        if (strcmp(t->slices[i].category, "predicted") != 0) continue;
+        CHECK(t->slices[i].end > t->slices[i].begin && t->slices[i].depth == 0);
+        n++;
+    }
+    CHECK(n_steps > 10 && n > 0 && n <= RUNS * n_steps && n % n_steps == 0);
+    read_close(t);
+}
+
+static void test_what_was_predicted_is_beside_it(void)
+{
+    const command_result *trained =
+        train("", "predicted", "--mesh data:2 --layout batch:data --trace 3..4 --machine laptop");
+    if (!CHECK_EQ_INT(trained->status, 0)) fprintf(stderr, "%s\n", trained->text);
+    const command_result *made = weft_trace_of("predicted", "");
+    CHECK_EQ_INT(made->status, 0);
+    CHECK_TEXT(made->text, "were predicted; the steps that differ most, on rank 0:");
+    check_predicted("predicted", predicted_steps("predicted"));
 }
 
 /* ---- clocks ------------------------------------------------------------------------------------ */
@@ -303,6 +356,7 @@ int main(int n, char **arguments)
     if (!text_folder_open("/tmp", "traced")) return 1;
     RUN(test_threads_are_traced);
     RUN(test_processes_are_traced);
+    RUN(test_what_was_predicted_is_beside_it);
     RUN(test_clocks_that_are_apart_are_compared);
     RUN(test_programs_are_told_apart);
     RUN(test_a_run_that_continues_traces_what_is_left);

@@ -10,6 +10,7 @@
 
 #include "../../tracing.h"
 #include "merge.h"
+#include "predicted.h"
 
 enum { MAX_PATH = 4096, MOST_BYTES = 50000000 };
 
@@ -86,8 +87,7 @@ static void close_rings(rings *r)
 }
 
 /* Ranks are put together as long as the file stays one that a browser opens. */
-static weft_status merge_rings(rings *r, merge *m, const perfetto *out, size_t most,
-                               weft_error *error)
+static weft_status merge_rings(rings *r, merge *m, perfetto *out, size_t most, weft_error *error)
 {
     r->traced = calloc(r->n, sizeof *r->traced);
     if (!r->traced) return weft_fail_memory(error, r->n * sizeof *r->traced);
@@ -104,6 +104,7 @@ static weft_status merge_rings(rings *r, merge *m, const perfetto *out, size_t m
                              "%.300s is the trace of rank %d, not %d; put each under its own name",
                              path, r->traced[i]->rank, r->numbers[i]);
         WEFT_TRY(merge_add(m, r->traced[i], error));
+        if (i == 0) predicted_add(out, r->traced[i]);
         if (perfetto_bytes(out) - before > largest) largest = perfetto_bytes(out) - before;
     }
     return WEFT_OK;
@@ -172,6 +173,7 @@ static weft_status make(const char *run, const settings *s, perfetto *p, merge *
     WEFT_TRY(merge_rings(r, m, p, most, error));
     WEFT_TRY(merge_finish(m, &counts, error));
     WEFT_TRY(write_file(p, path, error));
+    WEFT_TRY(predicted_print(r->traced[0], stdout, error));
     say(r, path, perfetto_slices(p), most > 0 && r->n_open == most, &counts);
     return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
 }

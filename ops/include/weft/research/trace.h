@@ -13,7 +13,7 @@
 #ifndef WEFT_RESEARCH_TRACE_H
 #define WEFT_RESEARCH_TRACE_H
 
-#include "weft/research/plan.h"
+#include "weft/research/predict.h"
 
 WEFT_BEGIN
 
@@ -25,6 +25,8 @@ typedef struct weft_trace_part {
     const char *name;      /* "train": the trace tells programs apart by it */
     int64_t
         runs; /* so many there is room for, all programs together; those beyond are counted, and dropped */
+    /* what was predicted of its steps (weft_plan_predict_steps), to be shown beside; NULL: nothing. Copied */
+    const weft_predicted_step *predicted; /* [weft_plan_n_steps(program)] */
 } weft_trace_part;
 enum { WEFT_TRACE_PARTS = 16 };
 
@@ -81,6 +83,9 @@ typedef struct weft_traced_step {
     uint32_t scan; /* in whose body it is, or which it begins or ends; 0: none */
     int64_t sent_bytes;  /* of one exchange, by this rank      */
     int64_t arena_bytes; /* of the rank's arena, in use meanwhile */
+    /* as was predicted of rank 0, in ns from the begin of a run: its first time; and all its times together, of an exchange what
+     * they make the run longer. end 0: nothing was predicted */
+    int64_t predicted_begin, predicted_end, predicted_total;
 } weft_traced_step;
 
 typedef struct weft_traced_program {

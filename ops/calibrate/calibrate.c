@@ -15,8 +15,9 @@
 
 #include "weft/collectives.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64 };
-static const double SUBJECT_S = 0.1;     /* what the rounds of one subject may take together */
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3 };
+static const double SUBJECT_PART =
+    0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
 static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
@@ -64,7 +65,7 @@ static weft_status time_program(calibrating *c, const weft_program *program, int
     WEFT_TRY(weft_plan_measure(program, rank, c->host, 1, seconds, spread, c->error));
     for (uint32_t s = 0; s < program->plan->n_steps; s++)
         all += seconds[s];
-    const double rounds = SUBJECT_S / fmax(all, 1e-6);
+    const double rounds = SUBJECT_PART * c->budget / fmax(all, 1e-6);
     const int n = rounds < LEAST_ROUNDS  ? LEAST_ROUNDS
                   : rounds > MOST_ROUNDS ? MOST_ROUNDS
                                          : (int)rounds;
@@ -145,16 +146,20 @@ static weft_status take_stream(calibrating *c, const weft_workload *work, double
                           work->bytes / own_seconds(c, seconds), c->error);
 }
 
-/* The first is the plain one, of which all take at least as long; its numbers stand for what has none. */
+/* The first are plain ones; their numbers stand for ops that have none. */
 static weft_status take_act(calibrating *c, const weft_workload *work, double seconds,
                             double spread)
 {
+    double elements = 0;
     (void)spread;
-    if (work->n_acts == 0) return WEFT_OK;
-    const weft_act *last = &work->acts[work->n_acts - 1];
-    const double each = own_seconds(c, seconds) / last->elements;
-    if (c->load->other_act == 0) c->load->other_act = each;
-    return weft_machine_add_act(c->model, c->load, last->op, each, c->error);
+    for (int a = 0; a < work->n_acts; a++)
+        elements += work->acts[a].elements;
+    if (elements == 0) return WEFT_OK;
+    const double each = own_seconds(c, seconds) / elements;
+    const bool is_first = c->load->other_act == 0;
+    if (is_first) c->load->other_act = each;
+    return is_first ? WEFT_OK
+                    : weft_machine_add_act(c->model, c->load, work->acts[0].op, each, c->error);
 }
 
 static weft_status take_sample(calibrating *c, const weft_workload *work, double seconds,
@@ -199,7 +204,17 @@ static weft_status take_probe(calibrating *c, const weft_workload *work, double 
                               double spread)
 {
     (void)work, (void)spread;
-    c->probed = seconds;
+    c->probed = fmin(c->probed, seconds);
+    return WEFT_OK;
+}
+
+/* The best of a few: a short disturbance is none of what is measured longer. */
+static weft_status probe(calibrating *c, double *seconds)
+{
+    c->probed = INFINITY;
+    for (int i = 0; i < PROBES; i++)
+        WEFT_TRY(measure_subject(c, weft_calibrate_products, take_probe));
+    *seconds = c->probed;
     return WEFT_OK;
 }
 
@@ -207,16 +222,16 @@ static weft_status take_probe(calibrating *c, const weft_workload *work, double 
 static weft_status measure_load(calibrating *c, double from, double until)
 {
     const double part = until - from;
-    WEFT_TRY(measure_subject(c, weft_calibrate_products, take_probe));
-    const double before = c->probed;
+    double before, after;
+    WEFT_TRY(probe(c, &before));
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
     WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
     WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
     WEFT_TRY(measure_given(c));
     WEFT_TRY(measure_list(c, weft_calibrate_others, until, take_sample));
-    WEFT_TRY(measure_subject(c, weft_calibrate_products, take_probe));
-    c->model->spread = fmax(c->model->spread, fabs(c->probed - before) / fmin(c->probed, before));
+    WEFT_TRY(probe(c, &after));
+    c->model->spread = fmax(c->model->spread, fabs(after - before) / fmin(after, before));
     return WEFT_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "weft/ops.h"
 #include "weft/optim.h"
 
+enum { TIMES = 4 }; /* that an element op is applied */
+
 static weft_value input(weft_graph *graph, const weft_subject *s, const char *name,
                         weft_shape shape)
 {
@@ -19,20 +21,31 @@ static weft_value stream(weft_graph *graph, const weft_subject *s)
     return weft_scale(input(graph, s, "x", WEFT_DIMS(n)), 1.5);
 }
 
+/* Several times, so that arithmetic takes longer than memory. */
 static weft_value act(weft_graph *graph, const weft_subject *s)
 {
     const weft_dim n = {"n", s->size[0]};
-    return s->act(input(graph, s, "x", WEFT_DIMS(n)));
+    weft_value x = input(graph, s, "x", WEFT_DIMS(n));
+    for (int i = 0; i < TIMES; i++)
+        x = s->act(x);
+    return x;
 }
 
-static weft_value twice(weft_value x)
+static weft_value numbers(weft_graph *graph, const weft_subject *s)
 {
-    return weft_scale(x, 1.5);
+    const weft_dim n = {"n", s->size[0]};
+    return weft_random_uniform(graph, s->dtype, WEFT_DIMS(n), 0, 1);
+}
+
+/* Ops that are hardly more than an instruction. */
+static weft_value plain(weft_value x)
+{
+    return weft_shift(weft_neg(x), 1.5);
 }
 
 static weft_value quotient(weft_value x)
 {
-    return weft_div(x, weft_add(x, x));
+    return weft_div(x, x);
 }
 
 static weft_value power(weft_value x)
@@ -55,12 +68,26 @@ const weft_subject weft_calibrate_streams[] = {STREAM(1 << 24), STREAM(1 << 11),
     {                                                                                              \
         "element ops", act, {1 << 17}, function, WEFT_F32                                          \
     }
-const weft_subject weft_calibrate_acts[] = {
-    ACT(twice),      ACT(weft_exp),   ACT(weft_tanh), ACT(weft_sigmoid),
-    ACT(weft_gelu),  ACT(weft_log),   ACT(quotient),  ACT(weft_sqrt),
-    ACT(weft_rsqrt), ACT(weft_erf),   ACT(weft_relu), ACT(weft_softplus),
-    ACT(power),      ACT(weft_sin),   ACT(weft_cos),  ACT(weft_expm1),
-    ACT(weft_log1p), ACT(weft_floor), {NULL}};
+const weft_subject weft_calibrate_acts[] = {ACT(plain),
+                                            ACT(weft_exp),
+                                            ACT(weft_tanh),
+                                            ACT(weft_sigmoid),
+                                            ACT(weft_gelu),
+                                            ACT(weft_log),
+                                            ACT(quotient),
+                                            ACT(weft_sqrt),
+                                            ACT(weft_rsqrt),
+                                            ACT(weft_erf),
+                                            ACT(weft_relu),
+                                            ACT(weft_softplus),
+                                            ACT(power),
+                                            ACT(weft_sin),
+                                            ACT(weft_cos),
+                                            ACT(weft_expm1),
+                                            ACT(weft_log1p),
+                                            ACT(weft_floor),
+                                            {"element ops", numbers, {1 << 17}, NULL, WEFT_F32},
+                                            {NULL}};
 
 /* ---- products -------------------------------------------------------------------------------------- */
 

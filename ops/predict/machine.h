@@ -20,7 +20,7 @@ typedef struct weft_curve {
 
 /* One kernel, or loop, or copy, as it was measured. */
 typedef struct weft_sample {
-    weft_workload work; /* without acts */
+    weft_workload work;
     double seconds, spread;
     int n_seen; /* how many steps it is the mean of; 0: read from a file */
 } weft_sample;

@@ -88,7 +88,10 @@ weft_status weft_machine_add_sample(weft_machine_model *model, weft_load *load,
     weft_sample *sample = &samples[load->n_samples++];
     *sample = (weft_sample){.work = *work, .seconds = seconds, .spread = spread, .n_seen = 1};
     sample->work.name = name;
-    sample->work.n_acts = 0;
+    for (int a = 0; a < work->n_acts; a++) {
+        sample->work.acts[a].op = weft_arena_intern(model->arena, work->acts[a].op);
+        if (!sample->work.acts[a].op) return weft_fail_memory(error, strlen(work->acts[a].op));
+    }
     return WEFT_OK;
 }
 

@@ -192,6 +192,27 @@ static weft_status read_sizes(reading *r, const json_t *in, weft_workload *work)
     return WEFT_OK;
 }
 
+/* How many elements each op of a loop is applied to; a file may leave it out. */
+static weft_status read_sample_acts(reading *r, const json_t *in, weft_workload *work)
+{
+    json_t *acts = json_object_get(in, "acts");
+    const char *key;
+    json_t *value;
+    if (!acts) return WEFT_OK;
+    if (!json_is_object(acts) || json_object_size(acts) > WEFT_WORK_ACTS)
+        return refuse(r, "acts", "an object of at most 12 entries: elements by op");
+    json_object_foreach(acts, key, value)
+    {
+        weft_act *act = &work->acts[work->n_acts];
+        act->op = weft_arena_intern(r->model->arena, key);
+        act->elements = json_number_value(value);
+        if (!act->op) return weft_fail_memory(r->error, strlen(key));
+        if (!(act->elements >= 0)) return refuse(r, "acts", "an object of numbers, none below 0");
+        work->n_acts++;
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_sample(reading *r, const json_t *in, weft_sample *sample)
 {
     const char *dtype, *id;
@@ -206,6 +227,7 @@ static weft_status read_sample(reading *r, const json_t *in, weft_sample *sample
     if (*end || !*id) return refuse(r, "id", "a hexadecimal number as a text");
     WEFT_TRY(read_number(r, in, "flops", 0, 1e30, &sample->work.flops));
     WEFT_TRY(read_sizes(r, in, &sample->work));
+    WEFT_TRY(read_sample_acts(r, in, &sample->work));
     WEFT_TRY(read_number(r, in, "seconds", 1e-12, 1e6, &sample->seconds));
     return read_number(r, in, "spread", 0, 1e6, &sample->spread);
 }

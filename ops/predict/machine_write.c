@@ -37,10 +37,15 @@ static json_t *sample_json(const weft_sample *sample)
     json_t *bytes = json_array();
     for (int i = 0; i < sample->work.n_sizes; i++)
         json_array_append_new(bytes, json_real(sample->work.sizes[i]));
+    json_t *acts = json_object();
+    for (int a = 0; a < sample->work.n_acts; a++)
+        json_object_set_new(acts, sample->work.acts[a].op,
+                            json_real(sample->work.acts[a].elements));
     snprintf(id, sizeof id, "%016llx", (unsigned long long)sample->work.id);
-    return json_pack("{ss ss ss sf so sf sf}", "name", sample->work.name, "dtype",
+    return json_pack("{ss ss ss sf so so sf sf}", "name", sample->work.name, "dtype",
                      weft_dtype_name(sample->work.dtype), "id", id, "flops", sample->work.flops,
-                     "bytes", bytes, "seconds", sample->seconds, "spread", sample->spread);
+                     "bytes", bytes, "acts", acts, "seconds", sample->seconds, "spread",
+                     sample->spread);
 }
 
 static json_t *load_json(const weft_load *load)

@@ -43,10 +43,19 @@ static bool is_similar(const weft_workload *a, const weft_workload *b)
     return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->n_sizes == b->n_sizes;
 }
 
+static double acts_of(const weft_workload *work)
+{
+    double elements = 0;
+    for (int a = 0; a < work->n_acts; a++)
+        elements += work->acts[a].elements;
+    return elements;
+}
+
 /* In octaves, squared. */
 static double distance(const weft_workload *a, const weft_workload *b)
 {
-    double sum = pow(log2((1 + a->flops) / (1 + b->flops)), 2);
+    double sum = pow(log2((1 + a->flops) / (1 + b->flops)), 2) +
+                 pow(log2((1 + acts_of(a)) / (1 + acts_of(b))), 2);
     for (int i = 0; i < a->n_sizes; i++)
         sum += pow(log2((1 + a->sizes[i]) / (1 + b->sizes[i])), 2);
     return sum;

@@ -37,12 +37,21 @@ typedef struct sums {
     double total, exposed, late, phase;
 } sums;
 
+/* Seconds of a workload that has been looked up. Layers say the same again and again. */
+typedef struct known_work {
+    uint64_t id; /* 0: free */
+    double seconds;
+    weft_time_source source;
+} known_work;
+
 typedef struct timeline {
     const weft_plan *plan;
     const weft_machine_model *model;
     weft_error *error;
     weft_classes classes;
     int host_ranks;
+    known_work *known; /* [n_known] a power of two, more than there are steps: open addressing */
+    size_t n_known;
     rank_clock *clocks;  /* [classes.n] */
     uint8_t *source;     /* [n_steps] weft_time_source */
     sums *sums;          /* [n_steps] */
@@ -71,25 +80,38 @@ static int level_of(const timeline *t, int rank, uint32_t axes)
     return weft_level_of(t->model, first, last);
 }
 
-static double step_seconds(const timeline *t, const weft_step *step, int rank, uint8_t *source)
+static double look_up(const timeline *t, const weft_workload *work, weft_time_source *source)
+{
+    const weft_load *load = weft_load_of(t->model, t->host_ranks);
+    const double seconds = weft_work_seconds(load, work, source);
+    /* More ranks than were measured at once share what these had. */
+    const bool is_full = load->ranks * load->lanes >= t->model->cores;
+    return is_full && t->host_ranks > load->ranks ? seconds * t->host_ranks / load->ranks : seconds;
+}
+
+static double work_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
+{
+    weft_workload work;
+    weft_step_workload(t->plan, step, rank, &work);
+    const uint64_t id = work.id | 1;
+    size_t at = (size_t)id & (t->n_known - 1);
+    while (t->known[at].id != 0 && t->known[at].id != id)
+        at = (at + 1) & (t->n_known - 1);
+    known_work *known = &t->known[at];
+    if (known->id == 0) {
+        known->seconds = look_up(t, &work, &known->source);
+        known->id = id;
+    }
+    *source = known->source;
+    return known->seconds;
+}
+
+static double step_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
 {
     weft_exchange exchange;
-    weft_time_source found = WEFT_TIME_RATES;
-    double seconds;
-    if (weft_step_exchange(t->plan, step, rank, &exchange)) {
-        seconds =
-            weft_exchange_seconds(t->model, level_of(t, rank, exchange.axes), &exchange, &found);
-    } else {
-        weft_workload work;
-        const weft_load *load = weft_load_of(t->model, t->host_ranks);
-        weft_step_workload(t->plan, step, rank, &work);
-        seconds = weft_work_seconds(load, &work, &found);
-        /* More ranks than were measured at once share what these had. */
-        if (t->host_ranks > load->ranks && load->ranks * load->lanes >= t->model->cores)
-            seconds *= (double)t->host_ranks / load->ranks;
-    }
-    *source = (uint8_t)found;
-    return seconds;
+    if (!weft_step_exchange(t->plan, step, rank, &exchange))
+        return work_seconds(t, step, rank, source);
+    return weft_exchange_seconds(t->model, level_of(t, rank, exchange.axes), &exchange, source);
 }
 
 static void find_seconds(timeline *t, const weft_predict_options *options)
@@ -100,10 +122,10 @@ static void find_seconds(timeline *t, const weft_predict_options *options)
         const bool is_slow = options->slow_by > 0 && clock->rank == options->slow_rank;
         for (uint32_t s = 0; s < t->plan->n_steps; s++) {
             const weft_step *step = &t->plan->steps[s];
-            uint8_t source;
+            weft_time_source source;
             clock->seconds[s] = step_seconds(t, step, clock->rank, &source);
             if (is_slow && axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
-            if (c == 0) t->source[s] = source;
+            if (c == 0) t->source[s] = (uint8_t)source;
         }
     }
 }
@@ -407,12 +429,16 @@ static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
 static weft_status open_timeline(timeline *t, weft_arena *arena)
 {
     const size_t n = t->plan->n_steps + 1;
+    t->n_known = 64;
+    while (t->n_known < 2 * n * (size_t)t->classes.n)
+        t->n_known *= 2;
+    t->known = weft_arena_take(arena, t->n_known * sizeof *t->known);
     t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
     t->source = weft_arena_take(arena, n);
     t->sums = weft_arena_take(arena, n * sizeof *t->sums);
     t->begin = weft_arena_take(arena, n * sizeof *t->begin);
     t->end = weft_arena_take(arena, n * sizeof *t->end);
-    if (!t->clocks || !t->source || !t->sums || !t->begin || !t->end)
+    if (!t->known || !t->clocks || !t->source || !t->sums || !t->begin || !t->end)
         return weft_fail_memory(t->error, n * sizeof *t->sums);
     for (uint32_t s = 0; s < t->plan->n_steps; s++)
         t->begin[s] = -1;

@@ -95,8 +95,8 @@ static weft_status take_given(weft_rank *rank, uint32_t placed, weft_error *erro
  * them that nobody may touch. */
 #ifdef WEFT_SANITIZE
 enum { HOME_GAP = 64 };
-#define FORBID(from, bytes) ASAN_POISON_MEMORY_REGION(from, bytes)
-#define ALLOW(from, bytes)  ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+#define FORBID(from, bytes) ASAN_POISON_MEMORY_REGION(from, (size_t)(bytes))
+#define ALLOW(from, bytes)  ASAN_UNPOISON_MEMORY_REGION(from, (size_t)(bytes))
 #else
 enum { HOME_GAP = 0 };
 #define FORBID(from, bytes) (void)0

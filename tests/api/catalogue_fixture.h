@@ -97,12 +97,23 @@ static void make_exchanges(fixture *f)
     MUST(weft_flight_start(f->started, f->numbers, f->buffer, f->buffer + 1024, error));
 }
 
+/* Files of names that are no path land there, and go with the folder. */
+static int go_below(const char *folder, const char *below)
+{
+    char between[96];
+    snprintf(between, sizeof between, "%s/a", folder);
+    return mkdir(between, 0700) == 0 && mkdir(below, 0700) == 0 ? chdir(below) : -1;
+}
+
 static void make_files(fixture *f)
 {
     weft_error *error = &f->error;
     const weft_checkpoint_state state = {.step = 1};
     snprintf(f->folder, sizeof f->folder, "/tmp/weft_catalogue_XXXXXX");
+    char below[96];
     if (mkdtemp(f->folder) == NULL) exit(1);
+    snprintf(below, sizeof below, "%s/a/b", f->folder); /* ".." and "../.." are its own too */
+    if (go_below(f->folder, below) != 0) exit(1);
     snprintf(f->book, sizeof f->book, "%s/book", f->folder);
     snprintf(f->words, sizeof f->words, "%s/words", f->folder);
     snprintf(f->run, sizeof f->run, "%s/run", f->folder);

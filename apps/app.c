@@ -26,7 +26,8 @@ __attribute__((constructor)) static void keep_plain_locale(void)
 void app_name_options(weft_error *error)
 {
     static const char *const names[][2] = {{"weft_lanes_choose", "--lanes"},
-                                           {"other_data of the options", "--data-changed"}};
+                                           {"other_data of the options", "--data-changed"},
+                                           {"noisy of the options", "--noisy"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *there = names[i][0], *here = names[i][1]; /* not longer */
         char *at = strstr(error->message, there);

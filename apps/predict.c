@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "weft/number.h"
 
@@ -63,18 +64,29 @@ static bool read_slow(const char *text, weft_predict_options *options)
     return true;
 }
 
+/* A file that --calibrate is to write need not be there yet. */
+static weft_status check_machine(const settings *s, weft_error *error)
+{
+    weft_machine_model *model;
+    const char *name = settings_text(s, "machine");
+    if (*name == '\0' || strcmp(name, settings_text(s, "calibrate")) == 0) return WEFT_OK;
+    WEFT_TRY(weft_machine_model_read(name, &model, error));
+    weft_machine_model_destroy(&model);
+    return WEFT_OK;
+}
+
 weft_status app_predict_check(const settings *s, weft_error *error)
 {
     weft_predict_options options;
     const char *slow = settings_text(s, "slow");
-    if (*slow == '\0') return WEFT_OK;
-    if (!read_slow(slow, &options))
+    if (*slow && !read_slow(slow, &options))
         return weft_fail(error, WEFT_USAGE,
                          "--slow %.80s: it takes a rank, and by what its work takes longer: 3:1.3",
                          slow);
-    if (*settings_text(s, "machine") != '\0') return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--slow is about predicted times; give --machine FILE as well");
+    if (*slow && *settings_text(s, "machine") == '\0')
+        return weft_fail(error, WEFT_USAGE,
+                         "--slow is about predicted times; give --machine FILE as well");
+    return check_machine(s, error);
 }
 
 weft_status app_predict(const settings *s, const weft_program *program, weft_error *error)

@@ -18,7 +18,7 @@
             "with --machine: one rank that takes X times as long, as 3:1.3"                        \
     }
 
-/* app_predict_check - whether --slow says a rank and a factor, beside --machine. Local. */
+/* app_predict_check - whether --machine names a machine, and --slow a rank and a factor. Local. */
 weft_status app_predict_check(const settings *s, weft_error *error);
 /* app_predict - print how long a run of `program` takes on the machine that --machine names, and on what; nothing where it names
  * none. Local. */

@@ -135,6 +135,8 @@ static const option options[] = {
     APP_SLOW_OPTION("Output"),
     {"calibrate", OPTION_TEXT, "", "FILE", "Output",
      "with the plan: measure this machine and the plan's own kernels, for --machine FILE"},
+    {"noisy", OPTION_FLAG, "no", "", "Output",
+     "with --calibrate: write it even where something else disturbed the measuring"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -195,7 +197,8 @@ static weft_status print_plan(const gpt_setup *setup, weft_error *error)
 static weft_status calibrate(const gpt_setup *setup, const weft_world *world, weft_error *error)
 {
     const app_calibration calibration = {.path = settings_text(setup->settings, "calibrate"),
-                                         .program = setup->program};
+                                         .program = setup->program,
+                                         .noisy = settings_flag(setup->settings, "noisy")};
     return *calibration.path ? app_calibrate(world, &calibration, error) : WEFT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "calibrate.h"
 #include "classes.h"
 #include "program.h"
+#include "sync.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 #include "weft/collectives.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3 };
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3, ROOM = 1 << 30 };
 static const double SUBJECT_PART =
     0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
@@ -36,9 +37,7 @@ typedef struct calibrating {
 
 static double now_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)weft_sync_now();
 }
 
 static double part_done(const calibrating *c)
@@ -90,6 +89,15 @@ static weft_status measure_program(calibrating *c, const weft_program *program, 
     return status;
 }
 
+/* What takes too much for so many ranks at once is left out; smaller ones say nearly the same. */
+static bool has_room(const calibrating *c, const weft_program *program)
+{
+    weft_usage usage = {0};
+    weft_error ignored = WEFT_NO_ERROR;
+    return weft_plan_usage(program, 0, &usage, &ignored) == WEFT_OK &&
+           (double)usage.total_bytes * c->load->ranks <= ROOM;
+}
+
 /* A subject is planned for one rank: all ranks of the load do it whole, each for itself. */
 static weft_status measure_subject(calibrating *c, const weft_subject *subject, taker take)
 {
@@ -104,7 +112,7 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
     if (status == WEFT_OK)
         status = weft_compile(mesh, layout, WEFT_VALUES(subject->build(graph, subject)), NULL,
                               &program, c->error);
-    if (status == WEFT_OK) status = measure_program(c, program, 0, take);
+    if (status == WEFT_OK && has_room(c, program)) status = measure_program(c, program, 0, take);
     (void)!weft_program_destroy(&program);
     weft_graph_destroy(&graph);
     weft_layout_destroy(&layout);
@@ -341,11 +349,12 @@ static weft_status exchange_processes(calibrating *c, const weft_world *world)
 static weft_status check_noise(const calibrating *c)
 {
     if (c->model->spread <= NOISY || c->options->noisy) return WEFT_OK;
-    return weft_fail(c->error, WEFT_USAGE,
-                     "the same product took %.0f %% longer at one time than at another: something "
-                     "else computes on this machine. "
-                     "End it, or wait, or take what was measured all the same (noisy)",
-                     100 * c->model->spread);
+    return weft_fail(
+        c->error, WEFT_USAGE,
+        "the same product took %.0f %% longer at one time than at another: something "
+        "else computes on this machine. "
+        "End it, or wait, or take what was measured all the same: noisy of the options",
+        100 * c->model->spread);
 }
 
 static weft_status open_model(calibrating *c, int cores)

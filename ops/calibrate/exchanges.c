@@ -4,13 +4,13 @@
  * cores, and of all ranks the slowest, since an exchange waits for it.
  */
 #include "calibrate.h"
+#include "sync.h"
 
 #include "weft/collectives.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     TRIES = 5,
@@ -18,6 +18,7 @@ enum {
     LEAST_COLUMNS = 4,
     MOST_COLUMNS = 1 << 20,
     GROWTH = 8,
+    ROOM = 1 << 29,
     LEAST_SIZES = 3
 };
 static const double LONG_ENOUGH_S = 2e-3, TOO_LONG_S = 0.2;
@@ -27,6 +28,7 @@ typedef struct flown {
     weft_mesh *mesh;
     weft_comms *comms;
     uint32_t axes;
+    int n_host; /* ranks of a host */
     weft_shape shape;
     weft_convert_step step;
     int rounds;
@@ -37,9 +39,7 @@ typedef struct flown {
 
 static double now_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)weft_sync_now();
 }
 
 /* ---- a rank ------------------------------------------------------------------------------------------ */
@@ -149,6 +149,14 @@ static weft_status slowest(const flown *f, double *seconds, weft_error *error)
     return n_local < weft_mesh_n_ranks(f->mesh) ? largest(f, seconds, error) : WEFT_OK;
 }
 
+/* Whether all ranks of a host have room for what they send, receive and put together: three times the whole at most. */
+static bool has_room(const flown *f, int64_t columns, int n)
+{
+    const double whole =
+        (double)n * (double)n * (double)columns * (double)weft_dtype_bytes(WEFT_F32);
+    return 3 * whole * f->n_host <= ROOM;
+}
+
 /* As many rounds as are long enough for the clock: the same on all ranks, by what the slowest needed for one. */
 static weft_status time_all(flown *f, double *seconds, weft_error *error)
 {
@@ -199,7 +207,8 @@ static weft_status measure_kind(flown *f, weft_convert_kind kind, int level,
     const int first = weft_mesh_first_local(f->mesh),
               n = weft_mesh_group(f->mesh, f->axes, first, NULL, NULL);
     WEFT_TRY(weft_machine_add_exchange(model, kind, level, n, &curve, error));
-    for (int64_t columns = LEAST_COLUMNS; columns <= MOST_COLUMNS; columns *= GROWTH) {
+    for (int64_t columns = LEAST_COLUMNS; columns <= MOST_COLUMNS && has_room(f, columns, n);
+         columns *= GROWTH) {
         weft_exchange exchange;
         double seconds;
         f->shape = WEFT_DIMS(((weft_dim){"row", n}), ((weft_dim){"column", columns * n}));
@@ -234,6 +243,7 @@ weft_status weft_calibrate_exchanges(weft_mesh *mesh, weft_comms *comms, uint32_
                                               WEFT_ALL_TO_ALL, WEFT_MOVE};
     const int n_local = weft_mesh_n_local(mesh);
     flown f = {.mesh = mesh, .comms = comms, .axes = axes, .is_late = is_late};
+    f.n_host = n_local > weft_world_n_near() ? n_local : weft_world_n_near();
     f.seconds = calloc((size_t)n_local, sizeof *f.seconds);
     f.errors = calloc((size_t)n_local, sizeof *f.errors);
     weft_status status = f.seconds && f.errors

@@ -59,8 +59,8 @@ const weft_subject weft_calibrate_empty = {"a step", stream, {1}, NULL, WEFT_F32
     {                                                                                              \
         "memory", stream, {elements}, NULL, WEFT_F32                                               \
     }
-const weft_subject weft_calibrate_streams[] = {STREAM(1 << 24), STREAM(1 << 11), STREAM(1 << 15),
-                                               STREAM(1 << 20), STREAM(1 << 22), STREAM(1 << 13),
+const weft_subject weft_calibrate_streams[] = {STREAM(1 << 20), STREAM(1 << 11), STREAM(1 << 15),
+                                               STREAM(1 << 24), STREAM(1 << 22), STREAM(1 << 13),
                                                STREAM(1 << 17), STREAM(1 << 18), STREAM(1 << 19),
                                                STREAM(1 << 21), STREAM(1 << 23), {NULL}};
 

@@ -2,30 +2,22 @@
 #include "workload.h"
 
 #include "attributes.h"
+#include "recorder.h"
 #include <math.h>
 #include <string.h>
 
-/* FNV-1a, in words of eight bytes where there are. */
-static uint64_t mix(uint64_t id, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        id = (id ^ at[i]) * 0x100000001b3;
-    return id;
-}
-
 static uint64_t mix_text(uint64_t id, const char *text)
 {
-    return mix(id, text, strlen(text) + 1);
+    return weft_digest(id, text, strlen(text) + 1);
 }
 
 static uint64_t mix_view(uint64_t id, const weft_view *view)
 {
-    id = mix(id, &view->dtype, sizeof view->dtype);
+    id = weft_digest(id, &view->dtype, sizeof view->dtype);
     for (int d = 0; d < view->shape.n_dims; d++) {
         const int64_t size = weft_view_size(view, d);
         id = mix_text(id, view->shape.dims[d].name);
-        id = mix(id, &size, sizeof size);
+        id = weft_digest(id, &size, sizeof size);
     }
     return id;
 }
@@ -55,11 +47,11 @@ static uint64_t mix_attributes(uint64_t id, const weft_node *node)
         if (field->kind == &weft_field_name)
             id = mix_text(id, *(const char *const *)value ? *(const char *const *)value : "");
         else if (field->kind == &weft_field_bool)
-            id = mix(id, value, sizeof(bool));
+            id = weft_digest(id, value, sizeof(bool));
         else if (field->kind == &weft_field_int || field->kind == &weft_field_unsigned)
-            id = mix(id, value, sizeof(int));
+            id = weft_digest(id, value, sizeof(int));
         else if (field->kind == &weft_field_int64)
-            id = mix(id, value, sizeof(int64_t));
+            id = weft_digest(id, value, sizeof(int64_t));
     }
     return id;
 }
@@ -113,8 +105,8 @@ static void see_loop(weft_workload *work, const weft_plan *plan, const weft_step
     for (int k = 0; k < step->n_links; k++) {
         const char *op = weft_link_op(plan, &step->links[k])->name;
         work->id = mix_text(work->id, op);
-        work->id = mix(work->id, step->links[k].in,
-                       sizeof *step->links[k].in * (size_t)step->links[k].n_in);
+        work->id = weft_digest(work->id, step->links[k].in,
+                               sizeof *step->links[k].in * (size_t)step->links[k].n_in);
         act(work, op, elements);
     }
     see_all(work, plan, step, rank);

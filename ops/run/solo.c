@@ -6,10 +6,10 @@
  */
 #include "await.h"
 #include "program.h"
+#include "sync.h"
 #include "weft/research/predict.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct solo {
     weft_program
@@ -23,9 +23,7 @@ typedef struct solo {
 
 static double now_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)weft_sync_now();
 }
 
 static bool computes(const weft_step *step)

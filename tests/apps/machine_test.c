@@ -35,7 +35,7 @@ static void test_a_machine_is_measured_shown_and_compared(void)
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "measuring products");
     CHECK_TEXT(r->text, "mine.json: ");
-    CHECK(strstr(r->text, "mine.json.part") == NULL);
+    CHECK(strstr(r->text, "mine.json.new") == NULL);
     r = run_line(WEFT " machine show mine.json");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "mine (");
@@ -98,7 +98,7 @@ static void test_what_is_no_machine(void)
     check_refused(GPT "--dry-run --machine ./nowhere.json",
                   "cannot read the machine file ./nowhere.json");
     check_refused(WEFT " calibrate --seconds 1 --noisy --out mine.json/x",
-                  "cannot write mine.json/x.part: Not a directory");
+                  "cannot write mine.json/x: Not a directory");
 }
 
 int main(void)

@@ -314,7 +314,7 @@ static void test_wrong_runs_are_told(void)
     CHECK_EQ_INT(result->status, 77);
     CHECK_TEXT(result->text, "is not a trace of this version of Weft (it is cut off");
     result = weft_trace_of("threads", "-o /dev/full");
-    CHECK_TEXT(result->text, "cannot write /dev/full: it is no file; name another with -o FILE");
+    CHECK_TEXT(result->text, "cannot write /dev/full: it is no file; name another");
     result = weft_trace_of("threads", "--ranks 1 --out traced.pftrace");
     CHECK_TEXT(result->text, "2 runs of 1 rank, ");
     CHECK_TEXT(result->text, "ranks from 1 on are left out: --ranks");

@@ -114,11 +114,13 @@ def main():
     parser.add_argument("--only", nargs="+", default=["*"], help="cells, as 'wide data*'")
     parser.add_argument("--own", action="store_true", help="also with each cell's own kernels measured")
     parser.add_argument("--seconds", type=int, default=60, help="of calibration")
+    parser.add_argument("--noisy", action="store_true", help="calibrate on a machine that others use too")
     options = parser.parse_args()
     results, own = {}, {}
     probe, calm = Probe(BIN / "bench"), Calm(30)
     with tempfile.TemporaryDirectory() as folder:
-        run(BIN / "weft", "calibrate", "--seconds", options.seconds, "--out", "here.json", folder=folder)
+        noisy = ["--noisy"] if options.noisy else []
+        run(BIN / "weft", "calibrate", *noisy, "--seconds", options.seconds, "--out", "here.json", folder=folder)
         print("| model | layout | predicted ms | measured ms | predicted / measured |\n| --- | --- | --- | --- | --- |")
         for name, model, layout in cells(options.only):
             both = quiet(probe, calm, model, layout, "./here.json", folder)
@@ -129,7 +131,7 @@ def main():
             print(f"| {name} | {layout[0]} | {1e3 * both[0]:.1f} | {1e3 * both[1]:.1f} | {both[0] / both[1]:.2f} |", flush=True)
             if not options.own:
                 continue
-            run(BIN / "gpt", "train", "--dry-run", "--calibrate", "own.json", *model.split(), "--mesh", layout[1], "--layout", layout[2],
+            run(BIN / "gpt", "train", "--dry-run", "--calibrate", "own.json", *noisy, *model.split(), "--mesh", layout[1], "--layout", layout[2],
                 *layout[3].split(), folder=folder)
             again = quiet(probe, calm, model, layout, "./own.json", folder)
             if again:

@@ -2,9 +2,8 @@
  * work, exchanges beside it, ranks that come late, trips of scans, levels of links; and a machine file says where it is wrong.
  */
 #include "weft/research/predict.h"
-#include "weft/scan.h"
-#include "weft.h"
 
+#include "ops/planned.h"
 #include "ops/predict/machine.h"
 #include "ops/run/program.h"
 #include "test.h"
@@ -35,35 +34,6 @@ static weft_machine_model *machine(const char *kernels, const char *ranks, const
 static weft_machine_model *plain_machine(const char *cpu)
 {
     return machine("", "0", cpu, "", "");
-}
-
-typedef struct planned {
-    weft_mesh *mesh;
-    weft_layout *layout;
-    weft_graph *graph;
-    weft_program *program;
-} planned;
-
-static void open_planned(planned *p, const char *mesh, const char *layout)
-{
-    weft_error error = WEFT_NO_ERROR;
-    *p = (planned){.graph = weft_graph_create(1)};
-    CHECK_OK(weft_mesh_plan(mesh, &p->mesh, &error), error);
-    CHECK_OK(weft_layout_create(layout, &p->layout, &error), error);
-}
-
-static void plan(planned *p, weft_values values)
-{
-    weft_error error = WEFT_NO_ERROR;
-    CHECK_OK(weft_compile(p->mesh, p->layout, values, NULL, &p->program, &error), error);
-}
-
-static void close_planned(planned *p)
-{
-    (void)!weft_program_destroy(&p->program);
-    weft_graph_destroy(&p->graph);
-    weft_layout_destroy(&p->layout);
-    (void)!weft_mesh_destroy(&p->mesh);
 }
 
 static weft_prediction predict(const planned *p, weft_machine_model *model,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../tracing.h"
+#include "../../whole_file.h"
 #include "merge.h"
 #include "predicted.h"
 
@@ -112,32 +113,16 @@ static weft_status merge_rings(rings *r, merge *m, perfetto *out, size_t most, w
 
 /* ---- the file ---------------------------------------------------------------------------------- */
 
-static weft_status fail_to_write(const char *path, const char *why, weft_error *error)
-{
-    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s; name another with -o FILE", path,
-                     why);
-}
-
-/* It is there whole, or not at all. */
 static weft_status write_file(perfetto *out, const char *path, weft_error *error)
 {
-    char fresh[MAX_PATH + 8];
+    app_whole_file file;
     weft_error own = WEFT_NO_ERROR;
-    struct stat facts;
-    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
-        return fail_to_write(path, "it is no file", error);
-    snprintf(fresh, sizeof fresh, "%s.new", path);
-    FILE *file = fopen(fresh, "we");
-    if (!file) return fail_to_write(path, strerror(errno), error);
-    weft_status status = perfetto_write(out, file, &own);
-    if (fclose(file) != 0 && status == WEFT_OK)
-        status = weft_fail(&own, WEFT_IO, "%s", strerror(errno));
-    if (status == WEFT_OK && rename(fresh, path) != 0)
-        status = weft_fail(&own, WEFT_IO, "%s", strerror(errno));
+    WEFT_TRY(app_whole_open(&file, path, error));
+    const weft_status status = perfetto_write(out, file.stream, &own);
+    WEFT_TRY(app_whole_close(&file, status == WEFT_OK, error));
     if (status == WEFT_OK) return WEFT_OK;
-    unlink(fresh);
-    if (status == WEFT_IO) return fail_to_write(path, own.message, error);
-    return weft_fail(error, status, "%s", own.message);
+    return weft_fail(error, status, "cannot write %.300s: %.150s; name another with -o FILE", path,
+                     own.message);
 }
 
 static void say(const rings *r, const char *path, int64_t slices, bool is_asked,

@@ -153,17 +153,18 @@ static int ascending(const void *a, const void *b)
 void app_comparison_end(app_comparison *comparison)
 {
     enum { COUNTED = APP_COMPARED - 1 };
-    char predicted[24], measured[24];
+    char predicted[24], middle[24], fastest[24];
     if (comparison->predicted <= 0 || comparison->n == APP_COMPARED) return;
     comparison->measured[comparison->n++] = app_seconds() - comparison->since;
     if (comparison->n < APP_COMPARED) return;
     qsort(comparison->measured + 1, COUNTED, sizeof *comparison->measured, ascending);
     const double median = comparison->measured[1 + COUNTED / 2];
     snprintf(comparison->told, sizeof comparison->told,
-             "on machine %s a step was predicted to take %s; the median of steps 2 to %d is %s, "
-             "%.2f times that",
+             "on machine %s a step was predicted to take %s; of steps 2 to %d the fastest took %s, "
+             "%.2f times that, and the median is %s",
              comparison->machine, time_text(comparison->predicted, predicted), APP_COMPARED,
-             time_text(median, measured), median / comparison->predicted);
+             time_text(comparison->measured[1], fastest),
+             comparison->measured[1] / comparison->predicted, time_text(median, middle));
 }
 
 bool app_comparison_tell(app_comparison *comparison, char *text, size_t room)

@@ -134,7 +134,8 @@ static const option options[] = {
      "all"},
     APP_SLOW_OPTION("Output"),
     {"calibrate", OPTION_TEXT, "", "FILE", "Output",
-     "with the plan: measure this machine and the plan's own kernels, for --machine FILE"},
+     "with the plan: measure this machine and the plan's own kernels, for --machine FILE; a file "
+     "that is there gets the kernels"},
     {"noisy", OPTION_FLAG, "no", "", "Output",
      "with --calibrate: write it even where something else disturbed the measuring"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},

@@ -2,7 +2,8 @@
  *
  * A host may have 1, 2, 4, ... ranks, which share its cores. For each number all ranks compute the same at once, as in a run, so
  * the figures include what they share: caches and memory. The order is: an empty step, memory, arithmetic, kernels of the named
- * programs, kernels of nets, exchanges. A probe before and after tells whether anything else used the machine.
+ * programs, kernels of nets, exchanges. All this is done in several passes, and of each figure the fastest counts: what else
+ * computes on the machine comes and goes. A probe before and after each pass tells whether the fastest was seen more than once.
  */
 #include "calibrate.h"
 #include "classes.h"
@@ -17,10 +18,12 @@
 #include "weft/collectives.h"
 
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3, ROOM = 1 << 30 };
+enum { MOST_PASSES = 4, MOST_LOADS = 32 };
 static const double SUBJECT_PART =
     0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
 static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
+static const double LOAD_S = 5;          /* what a load needs of a pass at least */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
 
 typedef struct calibrating {
@@ -30,9 +33,12 @@ typedef struct calibrating {
     weft_world alone; /* this process */
     weft_mesh *host;  /* the ranks of the load that is measured */
     weft_load *load;
-    double begin, budget;        /* seconds */
+    double begin, budget; /* seconds, of this pass */
+    int pass, n_passes;
     const weft_subject *subject; /* that is measured */
     double probed;               /* seconds of the probe */
+    double probes[MOST_LOADS]
+                 [2]; /* of each load: the fastest of all passes, and the next; 0: none yet */
 } calibrating;
 
 static double now_s(void)
@@ -47,7 +53,8 @@ static double part_done(const calibrating *c)
 
 static void tell(const calibrating *c, const char *what)
 {
-    if (c->options->progress) c->options->progress(c->options->context, what, part_done(c));
+    const double part = (c->pass + part_done(c)) / c->n_passes;
+    if (c->options->progress) c->options->progress(c->options->context, what, part);
 }
 
 /* ---- a program ---------------------------------------------------------------------------------------- */
@@ -226,20 +233,37 @@ static weft_status probe(calibrating *c, double *seconds)
     return WEFT_OK;
 }
 
+static void remember_probe(calibrating *c, double seconds)
+{
+    const int load = c->model->n_loads - 1;
+    double *two = c->probes[load < MOST_LOADS ? load : MOST_LOADS - 1];
+    const double least = two[0] > 0 ? fmin(two[0], seconds) : seconds,
+                 other = two[0] > 0 ? fmax(two[0], seconds) : 0;
+    two[1] = two[1] > 0 ? fmin(two[1], other) : other;
+    two[0] = least;
+}
+
 /* `from` and `until` are parts of the budget. */
-static weft_status measure_load(calibrating *c, double from, double until)
+static weft_status measure_figures(calibrating *c, double from, double until)
 {
     const double part = until - from;
-    double before, after;
-    WEFT_TRY(probe(c, &before));
+    if (c->options->only_programs) return measure_given(c);
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
     WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
     WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
     WEFT_TRY(measure_given(c));
-    WEFT_TRY(measure_list(c, weft_calibrate_others, until, take_sample));
+    return measure_list(c, weft_calibrate_others, until, take_sample);
+}
+
+static weft_status measure_load(calibrating *c, double from, double until)
+{
+    double before, after;
+    WEFT_TRY(probe(c, &before));
+    WEFT_TRY(measure_figures(c, from, until));
     WEFT_TRY(probe(c, &after));
-    c->model->spread = fmax(c->model->spread, fabs(after - before) / fmin(after, before));
+    remember_probe(c, before);
+    remember_probe(c, after);
     return WEFT_OK;
 }
 
@@ -270,11 +294,18 @@ static int next_ranks(int ranks, int cores)
     return ranks < cores && 2 * ranks > cores ? cores : 2 * ranks;
 }
 
-static weft_status calibrate_loads(calibrating *c, int cores)
+static int count_loads(int cores)
 {
-    int n = 0, k = 0;
+    int n = 0;
     for (int ranks = 1; ranks <= cores; ranks = next_ranks(ranks, cores))
         n++;
+    return n;
+}
+
+static weft_status calibrate_loads(calibrating *c, int cores)
+{
+    const int n = count_loads(cores);
+    int k = 0;
     for (int ranks = 1; ranks <= cores; ranks = next_ranks(ranks, cores), k++)
         WEFT_TRY(calibrate_load(c, ranks, ranks, cores / ranks, LOADS_PART * k / n,
                                 LOADS_PART * (k + 1) / n));
@@ -346,18 +377,28 @@ static weft_status exchange_processes(calibrating *c, const weft_world *world)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
-static weft_status check_noise(const calibrating *c)
+/* How far the two fastest probes are apart, of the load where that is most. */
+static double probes_apart(const calibrating *c)
 {
-    if (c->model->spread <= NOISY || c->options->noisy) return WEFT_OK;
+    double apart = 0;
+    for (int load = 0; load < MOST_LOADS; load++)
+        if (c->probes[load][0] > 0)
+            apart = fmax(apart, c->probes[load][1] / c->probes[load][0] - 1);
+    return apart;
+}
+
+static weft_status check_noise(const calibrating *c, const weft_machine_model *whole)
+{
+    if (whole->spread <= NOISY || c->options->noisy) return WEFT_OK;
     return weft_fail(
         c->error, WEFT_USAGE,
         "the same product took %.0f %% longer at one time than at another: something "
         "else computes on this machine. "
         "End it, or wait, or take what was measured all the same: noisy of the options",
-        100 * c->model->spread);
+        100 * whole->spread);
 }
 
-static weft_status open_model(calibrating *c, int cores)
+static weft_status open_model(const calibrating *c, weft_machine_model **model)
 {
     const weft_machine *found = weft_machine_info();
     char made[80];
@@ -367,22 +408,56 @@ static weft_status open_model(calibrating *c, int cores)
     strftime(made, sizeof made, "measured on %Y-%m-%d at %H:%M", &day);
     return weft_machine_model_make(c->options->name && *c->options->name ? c->options->name
                                                                          : "here",
-                                   found->processor, made, cores, &c->model, c->error);
+                                   found->processor, made, found->n_cores, model, c->error);
 }
 
-static weft_status calibrate(calibrating *c, const weft_world *world)
+static weft_status measure_pass(calibrating *c, const weft_world *world)
 {
     const int cores = weft_machine_info()->n_cores;
-    WEFT_TRY(open_model(c, cores));
+    const bool exchanges = !c->options->only_programs;
     if (world->n_processes == 1) {
         WEFT_TRY(calibrate_loads(c, cores));
-        WEFT_TRY(exchange_threads(c, cores));
-    } else {
-        const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
-        WEFT_TRY(calibrate_load(c, 1, near, lanes, 0, LOADS_PART));
-        WEFT_TRY(exchange_processes(c, world));
+        return exchanges ? exchange_threads(c, cores) : WEFT_OK;
     }
-    return check_noise(c);
+    const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
+    (void)!calibrate_load(c, 1, near, lanes, 0, LOADS_PART);
+    WEFT_TRY(weft_world_agree(c->error));
+    return exchanges ? exchange_processes(c, world) : WEFT_OK;
+}
+
+/* A model by itself, then merged into the whole. */
+static weft_status calibrate_pass(calibrating *c, const weft_world *world,
+                                  weft_machine_model *whole)
+{
+    c->begin = now_s();
+    weft_status status = open_model(c, &c->model);
+    if (status == WEFT_OK) status = measure_pass(c, world);
+    if (status == WEFT_OK) status = weft_machine_model_merge(whole, c->model, c->error);
+    weft_machine_model_destroy(&c->model);
+    return status;
+}
+
+/* As many as leave each load its time. */
+static int passes_of(double budget, const weft_world *world)
+{
+    const int loads = world->n_processes == 1 ? count_loads(weft_machine_info()->n_cores) : 1;
+    const double passes = LOADS_PART * budget / (loads * LOAD_S);
+    return passes < 1 ? 1 : passes > MOST_PASSES ? MOST_PASSES : (int)passes;
+}
+
+/* What fails on one process ends the passes of all. */
+static weft_status calibrate(calibrating *c, const weft_world *world, weft_machine_model **whole)
+{
+    const double budget = c->options->seconds > 0 ? c->options->seconds : USUAL_BUDGET_S;
+    c->n_passes = passes_of(budget, world);
+    c->budget = budget / c->n_passes;
+    WEFT_TRY(open_model(c, whole));
+    for (c->pass = 0; c->pass < c->n_passes; c->pass++) {
+        (void)!calibrate_pass(c, world, *whole);
+        WEFT_TRY(weft_world_agree(c->error));
+    }
+    (*whole)->spread = probes_apart(c);
+    return check_noise(c, *whole);
 }
 
 weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options *options,
@@ -392,15 +467,12 @@ weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options
     weft_error own = WEFT_NO_ERROR;
     WEFT_GIVEN(world, error);
     WEFT_GIVEN(model, error);
-    calibrating c = {.options = options ? options : &none, .error = &own, .begin = now_s()};
+    calibrating c = {.options = options ? options : &none, .error = &own};
     *model = NULL;
-    c.budget = c.options->seconds > 0 ? c.options->seconds : USUAL_BUDGET_S;
     c.alone = (weft_world){.n_processes = 1, .n_host_processes = 1, .launcher = "alone"};
-    (void)!calibrate(&c, world);
+    (void)!calibrate(&c, world, model);
     const weft_status status = weft_world_agree(&own);
-    if (status == WEFT_OK)
-        *model = c.model;
-    else
-        weft_machine_model_destroy(&c.model);
-    return status == WEFT_OK ? WEFT_OK : weft_fail(error, status, "%s", own.message);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_machine_model_destroy(model);
+    return weft_fail(error, status, "%s", own.message);
 }

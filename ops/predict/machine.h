@@ -21,8 +21,8 @@ typedef struct weft_curve {
 /* One kernel, or loop, or copy, as it was measured. */
 typedef struct weft_sample {
     weft_workload work;
-    double seconds, spread;
-    int n_seen; /* how many steps it is the mean of; 0: read from a file */
+    double seconds, spread; /* spread: how much longer the mean of its times is, as a part */
+    int n_seen;             /* how many steps it is the mean of; 0: read from a file */
 } weft_sample;
 
 typedef struct weft_load {
@@ -98,7 +98,9 @@ weft_status weft_machine_add_level(weft_machine_model *model, const weft_level *
 weft_status weft_machine_add_exchange(weft_machine_model *model, weft_convert_kind kind, int level,
                                       int ranks, weft_exchange_curve **exchange, weft_error *error);
 
-/* rates.c: seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
+/* rates.c: the sample of this very workload; NULL: it was not measured. */
+weft_sample *weft_load_sample(const weft_load *load, const weft_workload *work);
+/* Seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
 double weft_work_seconds(const weft_load *load, const weft_workload *work,
                          weft_time_source *source);
 /* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. */

@@ -30,11 +30,15 @@ static weft_status refuse(const reading *r, const char *key, const char *wanted)
                      r->path, r->place, key, wanted);
 }
 
-static weft_status take(reading *r, size_t bytes, void *memory)
+/* A list of n entries, with the room that machine_make's lists have, so that more may be added. */
+static weft_status take(reading *r, size_t n, size_t bytes, void *memory)
 {
     void **out = memory;
-    *out = weft_arena_take(r->model->arena, bytes ? bytes : 1);
-    return *out ? WEFT_OK : weft_fail_memory(r->error, bytes);
+    size_t room = 1;
+    while (room < n)
+        room *= 2;
+    *out = weft_arena_take(r->model->arena, room * bytes);
+    return *out ? WEFT_OK : weft_fail_memory(r->error, room * bytes);
 }
 
 /* ---- single values --------------------------------------------------------------------------------- */
@@ -122,8 +126,8 @@ static weft_status read_curve(reading *r, const json_t *in, const char *key, wef
     const json_t *list;
     WEFT_TRY(read_list(r, in, key, 1, &list));
     const size_t n = json_array_size(list);
-    WEFT_TRY(take(r, n * sizeof(double), &curve->size));
-    WEFT_TRY(take(r, n * sizeof(double), &curve->value));
+    WEFT_TRY(take(r, n, sizeof(double), &curve->size));
+    WEFT_TRY(take(r, n, sizeof(double), &curve->value));
     for (size_t i = 0; i < n; i++) {
         const size_t was = go_into(r, "%s[%zu]", key, i);
         WEFT_TRY(read_point(r, list, i, curve));
@@ -162,7 +166,7 @@ static weft_status read_acts(reading *r, const json_t *in, weft_load *load)
     json_t *value;
     if (!json_is_object(acts))
         return refuse(r, "act_seconds", "an object: seconds an element by op, and \"other\"");
-    WEFT_TRY(take(r, json_object_size(acts) * sizeof *load->acts, &load->acts));
+    WEFT_TRY(take(r, json_object_size(acts), sizeof *load->acts, &load->acts));
     const size_t was = go_into(r, "%s.", "act_seconds", 0);
     WEFT_TRY(read_number(r, acts, "other", 0, 1, &load->other_act));
     json_object_foreach(acts, key, value)
@@ -237,7 +241,7 @@ static weft_status read_samples(reading *r, const json_t *in, weft_load *load)
     const json_t *list;
     WEFT_TRY(read_list(r, in, "kernels", 0, &list));
     load->n_samples = (int)json_array_size(list);
-    WEFT_TRY(take(r, (size_t)load->n_samples * sizeof *load->samples, &load->samples));
+    WEFT_TRY(take(r, (size_t)load->n_samples, sizeof *load->samples, &load->samples));
     for (int i = 0; i < load->n_samples; i++) {
         const size_t was = go_into(r, "%s[%zu].", "kernels", (size_t)i);
         WEFT_TRY(read_sample(r, json_array_get(list, (size_t)i), &load->samples[i]));
@@ -263,7 +267,7 @@ static weft_status read_loads(reading *r, const json_t *root)
     weft_machine_model *model = r->model;
     WEFT_TRY(read_list(r, root, "loads", 1, &list));
     model->n_loads = (int)json_array_size(list);
-    WEFT_TRY(take(r, (size_t)model->n_loads * sizeof *model->loads, &model->loads));
+    WEFT_TRY(take(r, (size_t)model->n_loads, sizeof *model->loads, &model->loads));
     for (int i = 0; i < model->n_loads; i++) {
         const size_t was = go_into(r, "%s[%zu].", "loads", (size_t)i);
         WEFT_TRY(read_load(r, json_array_get(list, (size_t)i), &model->loads[i]));
@@ -329,7 +333,7 @@ static weft_status read_exchanges(reading *r, const json_t *root)
     weft_machine_model *model = r->model;
     WEFT_TRY(read_list(r, root, "exchanges", 0, &list));
     model->n_exchanges = (int)json_array_size(list);
-    WEFT_TRY(take(r, (size_t)model->n_exchanges * sizeof *model->exchanges, &model->exchanges));
+    WEFT_TRY(take(r, (size_t)model->n_exchanges, sizeof *model->exchanges, &model->exchanges));
     for (int i = 0; i < model->n_exchanges; i++) {
         const size_t was = go_into(r, "%s[%zu].", "exchanges", (size_t)i);
         WEFT_TRY(read_exchange(r, json_array_get(list, (size_t)i), &model->exchanges[i]));
@@ -346,7 +350,7 @@ static weft_status read_sources(reading *r, const json_t *root)
     if (!json_object_get(root, "sources")) return WEFT_OK;
     WEFT_TRY(read_list(r, root, "sources", 0, &list));
     model->n_sources = (int)json_array_size(list);
-    WEFT_TRY(take(r, (size_t)model->n_sources * sizeof *model->sources, &model->sources));
+    WEFT_TRY(take(r, (size_t)model->n_sources, sizeof *model->sources, &model->sources));
     for (int i = 0; i < model->n_sources; i++) {
         const char *text = json_string_value(json_array_get(list, (size_t)i));
         model->sources[i] = weft_arena_intern(model->arena, text ? text : "");

@@ -78,7 +78,7 @@ static bool similar_factor(const weft_load *load, const weft_workload *work, dou
     return weights > 0;
 }
 
-static const weft_sample *find_sample(const weft_load *load, const weft_workload *work)
+weft_sample *weft_load_sample(const weft_load *load, const weft_workload *work)
 {
     for (int s = 0; s < load->n_samples; s++)
         if (load->samples[s].work.id == work->id && is_similar(&load->samples[s].work, work))
@@ -91,7 +91,7 @@ double weft_work_seconds(const weft_load *load, const weft_workload *work, weft_
     double factor = 1;
     *source = WEFT_TIME_RATES;
     if (work->name == NULL) return 0;
-    const weft_sample *sample = find_sample(load, work);
+    const weft_sample *sample = weft_load_sample(load, work);
     if (sample) *source = WEFT_TIME_MEASURED;
     if (sample) return sample->seconds;
     if (similar_factor(load, work, &factor)) *source = WEFT_TIME_SIMILAR;

@@ -65,14 +65,34 @@ static void test_the_plan_and_the_run_are_predicted(void)
     CHECK_TEXT(run_line("grep -c predicted r/log.txt")->text, "1\n");
 }
 
-/* A plan's own kernels are all found again. */
+/* Of two files of one machine the faster figures; and what was there stays where it cannot be. */
+static void test_two_files_become_one(void)
+{
+    const command_result *r =
+        run_line("sed 's/\"step_seconds\": [0-9.e-]*/\"step_seconds\": 1e-12/' mine.json > "
+                 "faster.json && cp mine.json both.json && " WEFT
+                 " machine merge both.json faster.json && " WEFT
+                 " machine show both.json | grep 'lanes: a step'");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "1e-06 us");
+    check_refused("sed 's/\"cores\": [0-9]*/\"cores\": 77/' mine.json > other.json; " WEFT
+                  " machine merge mine.json other.json",
+                  "they are of two machines: mine has ");
+    check_refused(WEFT " machine merge laptop mine.json", "name one as ./laptop");
+    check_refused(WEFT " machine merge mine.json", "weft machine merge takes two files");
+    CHECK_EQ_INT(run_line(WEFT " calibrate --seconds 1 --noisy --add --out both.json && " WEFT
+                               " machine show both.json | grep -q '1e-06 us'")
+                     ->status,
+                 0);
+}
+
+/* They are put to the file that is there, and all found again. */
 static void test_the_kernels_of_a_plan_are_measured(void)
 {
-    const command_result *r = run_line(GPT "--dry-run --calibrate own.json --machine own.json");
-    if (r->status == 2) { /* something else ran beside it */
-        CHECK_TEXT(r->text, "something else computes on this machine");
-        return;
-    }
+    CHECK(strstr(run_line(GPT "--dry-run --machine mine.json")->text,
+                 "of this 100 % is from kernels that were measured") == NULL);
+    const command_result *r =
+        run_line(GPT "--dry-run --noisy --calibrate mine.json --machine mine.json");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "of this 100 % is from kernels that were measured");
 }
@@ -106,6 +126,7 @@ int main(void)
     if (CHECK(text_folder_open("/dev/shm", "machine") || text_folder_open("/tmp", "machine"))) {
         RUN(test_a_machine_is_measured_shown_and_compared);
         RUN(test_the_plan_and_the_run_are_predicted);
+        RUN(test_two_files_become_one);
         RUN(test_the_kernels_of_a_plan_are_measured);
         RUN(test_what_is_no_machine);
         text_folder_close();

@@ -8,6 +8,7 @@ static const option options[] = {
      "where it goes; --machine FILE reads it"},
     {"name", OPTION_TEXT, "", "NAME", "Options", "what the machine is called; without it, here"},
     {"seconds", OPTION_COUNT, "60", "N", "Options", "that it may take, about", NULL, 1, 3600},
+    {"add", OPTION_FLAG, "no", "", "Options", "of what the file says already keep what is faster"},
     {"noisy", OPTION_FLAG, "no", "", "Options",
      "write it even where something else disturbed the measuring"},
 };
@@ -29,7 +30,8 @@ int calibrate_main(int n, char **arguments)
         const app_calibration calibration = {.path = settings_text(s, "out"),
                                              .name = settings_text(s, "name"),
                                              .seconds = (double)settings_count(s, "seconds"),
-                                             .noisy = settings_flag(s, "noisy")};
+                                             .noisy = settings_flag(s, "noisy"),
+                                             .adds = settings_flag(s, "add")};
         (void)!app_calibrate(&world, &calibration, &error);
     }
     settings_destroy(&s);

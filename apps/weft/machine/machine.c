@@ -1,6 +1,8 @@
 /* machine: what files of machines say: one, or two beside each other. */
 #include "machine.h"
 
+#include "../../whole_file.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -14,11 +16,12 @@ const option_table machine_table = {
     .program = "weft machine",
     .usage = "weft machine               the nominal machines\n"
              "weft machine show FILE     what a machine is, by its file or name\n"
-             "weft machine diff A B      two beside each other\n",
+             "weft machine diff A B      two beside each other\n"
+             "weft machine merge A B     of two files of one machine the faster figures, into A\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "what machines are known, and what their files say",
-    .commands = "show diff",
+    .commands = "show diff merge",
 };
 
 static weft_status list(weft_error *error)
@@ -74,23 +77,61 @@ static weft_status show(const char *const *names, int n, bool whole, weft_error 
     return status;
 }
 
+/* A is there whole, with or without what B says. */
+static weft_status write_whole(const char *path, const weft_machine_model *model, weft_error *error)
+{
+    app_whole_file file;
+    weft_error own = WEFT_NO_ERROR;
+    WEFT_TRY(app_whole_open(&file, path, error));
+    const bool is_written = weft_machine_model_write(model, file.stream, &own) == WEFT_OK;
+    WEFT_TRY(app_whole_close(&file, is_written, error));
+    return is_written ? WEFT_OK : weft_fail(error, own.status, "%.300s: %.150s", path, own.message);
+}
+
+static weft_status merge(const char *const *names, weft_error *error)
+{
+    weft_machine_model *a = NULL, *b = NULL;
+    if (!strpbrk(names[0], "./"))
+        return weft_fail(error, WEFT_USAGE,
+                         "weft machine merge %.80s: it is no file to be written; name one as "
+                         "./%.80s",
+                         names[0], names[0]);
+    weft_status status = weft_machine_model_read(names[0], &a, error);
+    if (status == WEFT_OK) status = weft_machine_model_read(names[1], &b, error);
+    if (status == WEFT_OK) status = weft_machine_model_merge(a, b, error);
+    if (status == WEFT_OK) status = write_whole(names[0], a, error);
+    weft_machine_model_destroy(&a);
+    weft_machine_model_destroy(&b);
+    return status;
+}
+
+static const struct {
+    const char *name, *takes;
+    int n_files;
+} commands[] = {{"show", "a file, or a name that weft machine lists", 1},
+                {"diff", "two files or names", 2},
+                {"merge", "two files", 2}};
+enum { SHOW, DIFF, MERGE, COMMANDS };
+
 static weft_status carry_out(const settings *s, int n, char **operands, weft_error *error)
 {
-    static const char *const names[] = {"show", "diff"};
+    const char *names[COMMANDS];
+    for (int c = 0; c < COMMANDS; c++)
+        names[c] = commands[c].name;
     if (n == 0) return list(error);
     const bool whole = settings_flag(s, "json");
-    const int command = app_find_command("weft machine", operands[0], names, 2, error);
+    const int command = app_find_command("weft machine", operands[0], names, COMMANDS, error);
     if (command < 0) return error->status;
-    if (n != command + 2)
-        return weft_fail(
-            error, WEFT_USAGE, "weft machine %s takes %s; not %d of them", names[command],
-            command == 0 ? "a file, or a name that weft machine lists" : "two files or names",
-            n - 1);
-    if (whole && command == 1)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "weft machine diff --json: --json shows one file; take weft machine show --json");
-    return show((const char *const *)operands + 1, command + 1, whole, error);
+    if (n != commands[command].n_files + 1)
+        return weft_fail(error, WEFT_USAGE, "weft machine %s takes %s; not %d of them",
+                         names[command], commands[command].takes, n - 1);
+    if (whole && command != SHOW)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft machine %s --json: --json shows one file; take weft machine show "
+                         "--json",
+                         names[command]);
+    const char *const *files = (const char *const *)operands + 1;
+    return command == MERGE ? merge(files, error) : show(files, n - 1, whole, error);
 }
 
 int machine_main(int n, char **arguments)

@@ -41,6 +41,15 @@ WEFT_API const char *weft_machine_model_processor(const weft_machine_model *mode
 /* When it was measured, or from what it was made. */
 WEFT_API const char *weft_machine_model_made(const weft_machine_model *model);
 
+/* weft_machine_model_merge - what two measurements of one machine say, in one: of each figure the faster one, since others on a
+ * machine make times longer, and nothing makes them shorter.
+ *
+ * into     is changed; where this fails, it may have some of the other's figures
+ * returns  WEFT_USAGE where processor, cores or levels differ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_machine_model_merge(weft_machine_model *into,
+                                                              const weft_machine_model *from,
+                                                              weft_error *error);
+
 typedef struct weft_machine_rate {
     char what[72]; /* "2 x 1 lanes: products, f32, 2.68e+08 flops" */
     double value;
@@ -119,9 +128,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
  * program  of any mesh, with ranks or without
  * host     all its ranks are of this process
  * rounds   from 1 to 1,000, after one that is not counted; variables keep their initial values, inputs are zeros
- * seconds  [weft_plan_n_steps(program)] out: the lower quartile of the rounds, the mean of the ranks; 0 of steps that compute
- *          nothing
- * spread   [the same] out: how far apart the quartiles are, as a part of that; NULL: not asked for
+ * seconds  [weft_plan_n_steps(program)] out: the mean of the fastest quarter of the rounds and of the ranks; 0 of steps that
+ *          compute nothing
+ * spread   [the same] out: how much longer the mean of all rounds is, as a part of that; NULL: not asked for
  * returns  WEFT_USAGE where so many ranks need more memory than is free
  * cost     rounds + 1 times what the rank computes */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_measure(const weft_program *program, int rank,
@@ -135,6 +144,7 @@ typedef struct weft_calibrate_options {
     /* Whose kernels are measured besides: of one rank of each kind. They may be of meshes without ranks */
     const weft_program *const *programs;
     int n_programs;
+    bool only_programs; /* and nothing else: to be merged into a model that has the rest */
     double
         seconds; /* that it may take, about; 0: 60. It leaves out the least informative parts first */
     bool noisy; /* what something else on the machine has disturbed is taken all the same */

@@ -16,7 +16,15 @@
 
 #include "weft/collectives.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3, ROOM = 1 << 30 };
+enum {
+    LEAST_ROUNDS = 5,
+    MOST_ROUNDS = 101,
+    MOST_RANKS = 64,
+    MOST_KINDS = 4,
+    PROBES = 3,
+    MOST_LEFT = 16,
+    ROOM = 1 << 30
+};
 static const double SUBJECT_PART =
     0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
@@ -33,6 +41,12 @@ typedef struct calibrating {
     double begin, budget;        /* seconds */
     const weft_subject *subject; /* that is measured */
     double probed;               /* seconds of the probe */
+    bool adds;                   /* to a model that is there: kernels of programs alone */
+    int n_left;
+    struct {
+        const char *what;
+        int n;
+    } left[MOST_LEFT]; /* [n_left] what there was no time for */
 } calibrating;
 
 static double now_s(void)
@@ -48,6 +62,23 @@ static double part_done(const calibrating *c)
 static void tell(const calibrating *c, const char *what)
 {
     if (c->options->progress) c->options->progress(c->options->context, what, part_done(c));
+}
+
+/* What there is no time for. */
+static void leave_out(calibrating *c, const char *what)
+{
+    int l = 0;
+    while (l < c->n_left && strcmp(c->left[l].what, what) != 0)
+        l++;
+    if (l == MOST_LEFT) return;
+    if (l == c->n_left) c->left[c->n_left++].what = what;
+    c->left[l].n++;
+}
+
+static void tell_left(const calibrating *c)
+{
+    for (int l = 0; l < c->n_left && c->options->left_out; l++)
+        c->options->left_out(c->options->context, c->left[l].what, c->left[l].n);
 }
 
 /* ---- a program ---------------------------------------------------------------------------------------- */
@@ -123,10 +154,13 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
 /* The list as far as the budget reaches; the first of it always. */
 static weft_status measure_list(calibrating *c, const weft_subject *list, double until, taker take)
 {
-    for (int i = 0; list[i].name && (i == 0 || part_done(c) < until); i++) {
+    int i = 0;
+    for (; list[i].name && (i == 0 || part_done(c) < until); i++) {
         tell(c, list[i].name);
         WEFT_TRY(measure_subject(c, &list[i], take));
     }
+    for (; list[i].name; i++)
+        leave_out(c, list[i].name);
     return WEFT_OK;
 }
 
@@ -190,17 +224,20 @@ static weft_status take_product(calibrating *c, const weft_workload *work, doubl
 
 /* ---- programs of the caller's ----------------------------------------------------------------------------- */
 
-/* Of each kind of rank, but the same kernels once. */
+/* Of each kind of rank, but the same kernels once; the first always. */
 static weft_status measure_given(calibrating *c)
 {
     for (int p = 0; p < c->options->n_programs; p++) {
         const weft_program *program = c->options->programs[p];
         weft_classes classes;
         weft_find_classes(program->plan, -1, &classes);
-        for (int k = 0; k < classes.n && k < 4; k++) {
+        for (int k = 0; k < classes.n && k < MOST_KINDS; k++) {
+            const bool has_time = k == 0 || part_done(c) < 1;
             tell(c, "the program");
-            WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
-                                     take_sample));
+            if (!has_time) leave_out(c, "kinds of ranks of the program");
+            if (has_time)
+                WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
+                                         take_sample));
         }
     }
     return WEFT_OK;
@@ -227,17 +264,22 @@ static weft_status probe(calibrating *c, double *seconds)
 }
 
 /* `from` and `until` are parts of the budget. */
-static weft_status measure_load(calibrating *c, double from, double until)
+static weft_status measure_all(calibrating *c, double from, double until)
 {
     const double part = until - from;
-    double before, after;
-    WEFT_TRY(probe(c, &before));
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
     WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
     WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
     WEFT_TRY(measure_given(c));
-    WEFT_TRY(measure_list(c, weft_calibrate_others, until, take_sample));
+    return measure_list(c, weft_calibrate_others, until, take_sample);
+}
+
+static weft_status measure_load(calibrating *c, double from, double until, bool is_there)
+{
+    double before, after;
+    WEFT_TRY(probe(c, &before));
+    WEFT_TRY(is_there ? measure_given(c) : measure_all(c, from, until));
     WEFT_TRY(probe(c, &after));
     c->model->spread = fmax(c->model->spread, fabs(after - before) / fmin(after, before));
     return WEFT_OK;
@@ -254,12 +296,28 @@ static weft_status open_host(calibrating *c, int ranks, int lanes)
     return status;
 }
 
+/* The load of a model that is added to, or one more. */
+static weft_status find_load(calibrating *c, int ranks, int lanes, bool *is_there)
+{
+    c->load = NULL;
+    for (int l = 0; l < c->model->n_loads; l++)
+        if (c->model->loads[l].ranks == ranks) c->load = &c->model->loads[l];
+    *is_there = c->load != NULL;
+    if (!c->load) return weft_machine_add_load(c->model, ranks, lanes, &c->load, c->error);
+    if (c->load->lanes == lanes) return WEFT_OK;
+    return weft_fail(c->error, WEFT_USAGE,
+                     "the machine file was measured with %d lanes for each of %d ranks, and here "
+                     "each has %d; name another file, which is then measured whole",
+                     c->load->lanes, ranks, lanes);
+}
+
 static weft_status calibrate_load(calibrating *c, int here, int ranks, int lanes, double from,
                                   double until)
 {
-    WEFT_TRY(weft_machine_add_load(c->model, ranks, lanes, &c->load, c->error));
+    bool is_there;
+    WEFT_TRY(find_load(c, ranks, lanes, &is_there));
     weft_status status = open_host(c, here, lanes);
-    if (status == WEFT_OK) status = measure_load(c, from, until);
+    if (status == WEFT_OK) status = measure_load(c, from, until, is_there);
     (void)!weft_mesh_destroy(&c->host);
     return status;
 }
@@ -357,12 +415,28 @@ static weft_status check_noise(const calibrating *c)
         100 * c->model->spread);
 }
 
+/* What cannot be read again is not written. Clocks that go back, or leap, make such figures. */
+static weft_status check_figures(const calibrating *c)
+{
+    weft_machine_model *again = NULL;
+    weft_error own = WEFT_NO_ERROR;
+    const weft_status status = weft_machine_model_copy(c->model, &again, &own);
+    weft_machine_model_destroy(&again);
+    if (status != WEFT_USAGE)
+        return status == WEFT_OK ? WEFT_OK : weft_fail(c->error, status, "%s", own.message);
+    return weft_fail(c->error, WEFT_USAGE,
+                     "what was measured cannot be: %.200s; did this machine's clock jump? Measure "
+                     "it again",
+                     own.message);
+}
+
 static weft_status open_model(calibrating *c, int cores)
 {
     const weft_machine *found = weft_machine_info();
     char made[80];
     struct tm day;
     const time_t now = time(NULL);
+    if (c->options->base) return weft_machine_model_copy(c->options->base, &c->model, c->error);
     localtime_r(&now, &day);
     strftime(made, sizeof made, "measured on %Y-%m-%d at %H:%M", &day);
     return weft_machine_model_make(c->options->name && *c->options->name ? c->options->name
@@ -373,16 +447,19 @@ static weft_status open_model(calibrating *c, int cores)
 static weft_status calibrate(calibrating *c, const weft_world *world)
 {
     const int cores = weft_machine_info()->n_cores;
+    WEFT_TRY(weft_world_any(c->options->base != NULL, &c->adds, c->error));
     WEFT_TRY(open_model(c, cores));
     if (world->n_processes == 1) {
         WEFT_TRY(calibrate_loads(c, cores));
-        WEFT_TRY(exchange_threads(c, cores));
+        if (!c->adds) WEFT_TRY(exchange_threads(c, cores));
     } else {
         const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
         WEFT_TRY(calibrate_load(c, 1, near, lanes, 0, LOADS_PART));
-        WEFT_TRY(exchange_processes(c, world));
+        if (!c->adds) WEFT_TRY(exchange_processes(c, world));
     }
-    return check_noise(c);
+    tell_left(c);
+    WEFT_TRY(check_noise(c));
+    return check_figures(c);
 }
 
 weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options *options,
